@@ -1,0 +1,53 @@
+# Every target works from a bare checkout: it makes .venv, installs what it needs once, and runs.
+
+VENV ?= .venv
+BIN := $(VENV)/bin
+PYTEST_ARGS ?= -n 2 -q
+
+# The first interpreter that runs, is 3.11 or newer, and can make virtual environments.
+PYTHON ?= $(shell for p in python3.11 python3 python python3.12 python3.13; do \
+	if $$p -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; \
+	then echo $$p; break; fi; done)
+
+export PIP_DISABLE_PIP_VERSION_CHECK = 1
+
+.PHONY: demo test slow lint format types clean
+
+demo: $(VENV)/.core
+	@$(BIN)/python -m baldur.demo
+
+# One thread per process: the tests already run in two processes.
+test: $(VENV)/.test
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest $(PYTEST_ARGS)
+
+slow: $(VENV)/.test
+	$(BIN)/python -m pytest -m slow -v
+
+lint: $(VENV)/.test
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+format: $(VENV)/.test
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+types: $(VENV)/.test
+	$(BIN)/mypy
+
+clean:
+	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(BIN)/python:
+	@test -n "$(PYTHON)" || { echo "No Python 3.11 or newer with the venv module was found;" \
+		"give one with 'make PYTHON=/path/to/python'." >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+
+# Stamp files: a second call installs nothing unless pyproject.toml has changed.
+$(VENV)/.core: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install -q -e .
+	@touch $@
+
+$(VENV)/.test: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install -q -e '.[test]'
+	@touch $@ $(VENV)/.core
