@@ -1,0 +1,580 @@
+"""MultiView: named views over the same samples, sliced by row without copying."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import pandas as pd
+
+from baldur.exceptions import InputError
+from baldur.views.source import MISSING_INT8, RowMapSource, Source, as_source
+from baldur.views.validate import (
+    check_feature_info,
+    check_feature_names,
+    check_present,
+    check_row_counts,
+    check_sample_ids,
+    check_view_names,
+    check_width,
+)
+
+__all__ = ["DEFAULT_BLOCK_BYTES", "MultiView", "View", "column_blocks"]
+
+DEFAULT_BLOCK_BYTES = 1 << 26
+"""Bytes of one column block unless told otherwise: 64 MB."""
+
+_FRAME_LIMIT_CELLS = 50_000_000
+
+ViewsLike: TypeAlias = Mapping[str, Any] | Sequence[tuple[str, Any]]
+
+
+@dataclass(frozen=True)
+class _Table:
+    """One view over all rows of the container it was built in."""
+
+    source: Source
+    names: np.ndarray | None = None
+    info: pd.DataFrame | None = None
+    present: np.ndarray | None = None
+
+
+class _Lazy(Mapping[str, Any]):
+    """Read-only dictionary whose values are made when asked for."""
+
+    def __init__(self, keys: Sequence[str], make: Callable[[str], Any]) -> None:
+        self._keys = list(keys)
+        self._make = make
+
+    def __getitem__(self, key: str) -> Any:
+        if key not in self._keys:
+            raise KeyError(key)
+        return self._make(key)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._keys)
+
+    def __len__(self) -> int:
+        return len(self._keys)
+
+    def __repr__(self) -> str:
+        return f"<one entry for each of {self._keys}>"
+
+
+def column_blocks(
+    n_rows: int, n_columns: int, itemsize: int, max_bytes: int = DEFAULT_BLOCK_BYTES
+) -> Iterator[slice]:
+    """Cut columns into consecutive slices whose cells fit in `max_bytes`."""
+    width = max(1, int(max_bytes // max(1, n_rows * itemsize)))
+    for start in range(0, n_columns, width):
+        yield slice(start, min(start + width, n_columns))
+
+
+class View:
+    """One view of a `MultiView`, for its current rows.
+
+    Attributes
+    ----------
+    name : str
+    shape : tuple of int
+        Samples and features.
+    dtype : dtype
+        As stored.
+    """
+
+    def __init__(self, name: str, table: _Table, rows: np.ndarray | None) -> None:
+        self.name = name
+        self._table = table
+        self._rows = rows
+        n = table.source.shape[0] if rows is None else len(rows)
+        self.shape = (n, table.source.shape[1])
+        self.dtype = table.source.dtype
+        self._present: np.ndarray | None = None
+
+    @property
+    def source(self) -> Source:
+        """The matrix behind the view, with all the rows it was built with."""
+        return self._table.source
+
+    @property
+    def rows(self) -> np.ndarray | None:
+        """Rows of `source` this view consists of; None means all."""
+        return self._rows
+
+    @property
+    def feature_names(self) -> np.ndarray:
+        """Names of the features, "<view>_<j>" unless given."""
+        if self._table.names is not None:
+            return self._table.names
+        return np.char.add(f"{self.name}_", np.arange(self.shape[1]).astype(str))
+
+    @property
+    def names_given(self) -> bool:
+        """Whether the user named the features."""
+        return self._table.names is not None
+
+    @property
+    def feature_info(self) -> pd.DataFrame | None:
+        """One row per feature (chromosome, voxel, ...), or None."""
+        return self._table.info
+
+    @property
+    def declared_present(self) -> np.ndarray | None:
+        """Presence as given by the user (bool per sample), before looking at any cell."""
+        if self._table.present is None or self._rows is None:
+            return self._table.present
+        return self._table.present[self._rows]
+
+    @property
+    def present(self) -> np.ndarray:
+        """False where the sample lacks the whole view: declared, or every cell missing."""
+        if self._present is None:
+            declared = self.declared_present
+            present = np.ones(self.shape[0], dtype=bool) if declared is None else declared.copy()
+            if self.dtype.kind == "f" or self.dtype == np.int8:
+                # Only rows missing throughout the first block are followed into the next.
+                suspects = np.flatnonzero(present)
+                for cols in self._search_blocks():
+                    if suspects.size == 0:
+                        break
+                    rows = suspects if self._rows is None else self._rows[suspects]
+                    block = self.source.read(rows, cols)
+                    suspects = suspects[_missing(block).all(axis=1)]
+                present[suspects] = False
+            self._present = present
+        return self._present
+
+    def _search_blocks(self) -> Iterator[slice]:
+        # A narrow first look settles nearly every row.
+        first = min(16, self.shape[1])
+        yield slice(0, first)
+        for cols in column_blocks(self.shape[0], self.shape[1] - first, 8):
+            yield slice(cols.start + first, cols.stop + first)
+
+    def raw(self, cols: Any = None) -> np.ndarray:
+        """Return cells as stored, missing codes included.
+
+        Parameters
+        ----------
+        cols : slice, int array or bool mask, optional
+            Columns to read; all by default.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_columns)
+        """
+        return self.source.read(self._rows, _as_columns(cols, self.shape[1], self.name))
+
+    def read(self, cols: Any = None) -> np.ndarray:
+        """Return cells as floats, with NaN where a cell or the whole view is missing.
+
+        Parameters
+        ----------
+        cols : slice, int array or bool mask, optional
+            Columns to read; all by default.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_columns)
+            float32 for float16, float32 and int8 storage, float64 otherwise. A new array.
+        """
+        raw = self.raw(cols)
+        block = np.array(raw, dtype=_read_dtype(self.dtype))
+        if self.dtype == np.int8:
+            block[raw == MISSING_INT8] = np.nan
+        declared = self.declared_present
+        if declared is not None:
+            block[~declared] = np.nan
+        return block
+
+    def iter_blocks(
+        self, max_bytes: int = DEFAULT_BLOCK_BYTES
+    ) -> Iterator[tuple[slice, np.ndarray]]:
+        """Yield (columns, cells as floats) over the whole width, block by block."""
+        itemsize = np.dtype(_read_dtype(self.dtype)).itemsize
+        for cols in column_blocks(*self.shape, itemsize, max_bytes):
+            yield cols, self.read(cols)
+
+    def __repr__(self) -> str:
+        n, d = self.shape
+        return f"View({self.name!r}, {n:,} samples, {d:,} features, {self.dtype})"
+
+
+class MultiView:
+    """Named views over the same samples.
+
+    Parameters
+    ----------
+    views : dict of str to matrix, or sequence of (name, matrix) pairs
+        Each matrix has one row per sample: a NumPy array (float, integer or bool), a memory
+        map, a SciPy sparse matrix, a DataFrame of numeric columns, or any object with `shape`,
+        `dtype` and `read(rows, cols)` (a lazily read matrix). Nothing is copied. NaN in floats
+        and -127 in int8 mean a missing cell.
+    sample_ids : array-like of str or int, optional
+        Unique name of each sample. Default: the index shared by the DataFrames among the
+        views, otherwise 0, 1, 2, ...
+    feature_names : dict of str to array-like of str, optional
+        Names per view. Default: a DataFrame's columns, otherwise "<view>_<j>".
+    feature_info : dict of str to DataFrame, optional
+        One row per feature and view (chromosome, voxel coordinates, ...).
+    present : dict of str to array-like of bool, optional
+        False where a sample lacks the whole view. A row whose cells are all missing (float
+        or int8 views) counts as absent without being declared.
+
+    Notes
+    -----
+    `mv[rows]` accepts integer arrays, boolean masks and slices and returns a `MultiView` that
+    shares the matrices and holds the row numbers; one integer gives a container of one row.
+    Cross-validation therefore copies nothing wide, and joblib can share the matrices between
+    processes as memory maps.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from baldur import MultiView
+    >>> mv = MultiView({"sleep": np.eye(4), "snps": np.zeros((4, 9), dtype=np.int8)})
+    >>> mv
+    MultiView: 4 samples, 13 features in 2 views
+      sleep  4  float64
+      snps   9  int8
+    >>> mv[[2, 0]].sample_ids
+    array([2, 0])
+    """
+
+    ndim = 2
+    # Iterating would go sample by sample, which no wide view survives.
+    __iter__ = None
+
+    def __init__(
+        self,
+        views: ViewsLike,
+        *,
+        sample_ids: Any = None,
+        feature_names: Mapping[str, Any] | None = None,
+        feature_info: Mapping[str, pd.DataFrame] | None = None,
+        present: Mapping[str, Any] | None = None,
+    ) -> None:
+        pairs = check_view_names(views)
+        names = [name for name, _ in pairs]
+        sources = {name: as_source(matrix, name) for name, matrix in pairs}
+        for name, source in sources.items():
+            check_width(name, source.shape[1])
+        n = check_row_counts({name: source.shape[0] for name, source in sources.items()})
+        frames = {name: m for name, m in pairs if isinstance(m, pd.DataFrame)}
+        given = {name: frame.columns for name, frame in frames.items()}
+        given.update(_checked_keys(feature_names, names, "feature_names"))
+        info = _checked_keys(feature_info, names, "feature_info")
+        declared = _checked_keys(present, names, "present")
+        self._tables = {
+            name: _Table(
+                source=source,
+                names=check_feature_names(name, given.get(name), source.shape[1]),
+                info=check_feature_info(name, info.get(name), source.shape[1]),
+                present=check_present(name, declared.get(name), n),
+            )
+            for name, source in sources.items()
+        }
+        self._rows: np.ndarray | None = None
+        self.sample_ids = check_sample_ids(sample_ids, n, frames)
+
+    # -- what it holds ---------------------------------------------------------------------
+
+    @property
+    def view_names(self) -> list[str]:
+        """Names of the views, in order."""
+        return list(self._tables)
+
+    @property
+    def n_features(self) -> dict[str, int]:
+        """Number of features per view."""
+        return {name: table.source.shape[1] for name, table in self._tables.items()}
+
+    @property
+    def feature_names(self) -> Mapping[str, np.ndarray]:
+        """Names of the features per view; default names are made when asked for."""
+        return _Lazy(self.view_names, lambda name: self.view(name).feature_names)
+
+    @property
+    def feature_info(self) -> dict[str, pd.DataFrame]:
+        """Tables about the features, for the views that have one."""
+        return {name: t.info for name, t in self._tables.items() if t.info is not None}
+
+    @property
+    def present(self) -> Mapping[str, np.ndarray]:
+        """For each view, False where the sample lacks it (looked up when asked for)."""
+        return _Lazy(self.view_names, lambda name: self.view(name).present)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Samples, and features over all views."""
+        return len(self.sample_ids), sum(self.n_features.values())
+
+    @property
+    def dtype(self) -> np.dtype:
+        """Smallest dtype that holds every view."""
+        return np.result_type(*(table.source.dtype for table in self._tables.values()))
+
+    def __len__(self) -> int:
+        return len(self.sample_ids)
+
+    def view(self, name: str) -> View:
+        """Return one view by its name."""
+        if name not in self._tables:
+            raise InputError(f"There is no view {name!r}; the views are {self.view_names}.")
+        return View(name, self._tables[name], self._rows)
+
+    # -- cutting ---------------------------------------------------------------------------
+
+    def __getitem__(self, key: Any) -> MultiView:
+        rows = _as_rows(key, len(self))
+        return self._with(
+            self._tables,
+            rows if self._rows is None else self._rows[rows],
+            self.sample_ids[rows],
+        )
+
+    def select(self, names: str | Sequence[str]) -> MultiView:
+        """Return a container with only the named views, in the order given."""
+        wanted = [names] if isinstance(names, str) else list(names)
+        unknown = [name for name in wanted if name not in self._tables]
+        if unknown or not wanted or len(set(wanted)) != len(wanted):
+            raise InputError(
+                f"select expects one or more different names out of {self.view_names}, "
+                f"but got {wanted}."
+            )
+        return self._with({n: self._tables[n] for n in wanted}, self._rows, self.sample_ids)
+
+    @classmethod
+    def _with(
+        cls, tables: dict[str, _Table], rows: np.ndarray | None, sample_ids: np.ndarray
+    ) -> MultiView:
+        made = cls.__new__(cls)
+        made._tables = tables
+        made._rows = rows
+        made.sample_ids = sample_ids
+        return made
+
+    # -- in and out ------------------------------------------------------------------------
+
+    @classmethod
+    def from_dict(cls, views: ViewsLike, **keywords: Any) -> MultiView:
+        """Build a container from a dictionary of matrices.
+
+        Parameters
+        ----------
+        views : dict of str to matrix
+            As in the constructor; nested lists are accepted too.
+        **keywords
+            `sample_ids`, `feature_names`, `feature_info`, `present`.
+
+        Returns
+        -------
+        MultiView
+        """
+        return cls(views, **keywords)
+
+    @classmethod
+    def from_columns(
+        cls, X: Any, views: Mapping[str, Any] | None = None, **keywords: Any
+    ) -> MultiView:
+        """Cut the columns of one matrix into views.
+
+        Parameters
+        ----------
+        X : array, memory map, sparse matrix or DataFrame of shape (n_samples, n_columns)
+            A DataFrame with two column levels, as `to_frame` makes, needs no `views`.
+        views : dict of str to columns, optional
+            Columns as names (DataFrame), indices, a slice or a boolean mask. Columns that no
+            view names are left out. None: one view called "X".
+        **keywords
+            `sample_ids`, `feature_info`, `present`.
+
+        Returns
+        -------
+        MultiView
+        """
+        from baldur.views.columns import split_columns
+
+        matrices, names = split_columns(X, views)
+        if isinstance(X, pd.DataFrame) and "sample_ids" not in keywords:
+            default = isinstance(X.index, pd.RangeIndex) and X.index.equals(pd.RangeIndex(len(X)))
+            keywords["sample_ids"] = None if default else X.index
+        return cls(matrices, feature_names=names, **keywords)
+
+    @classmethod
+    def from_mudata(cls, mdata: Any) -> MultiView:
+        """Build a container from a MuData object: one view per modality.
+
+        Samples are the observations of the whole object; where a modality lacks one, the view
+        is absent for it. `var` tables become `feature_info`.
+        """
+        if not (hasattr(mdata, "mod") and hasattr(mdata, "obs_names")):
+            raise InputError(
+                "from_mudata expects a MuData object (with .mod and .obs_names), but got "
+                f"{type(mdata).__name__}. For a dictionary of matrices use MultiView.from_dict."
+            )
+        ids = pd.Index(mdata.obs_names)
+        matrices: dict[str, Any] = {}
+        names, info, present = {}, {}, {}
+        for name, part in mdata.mod.items():
+            obs = pd.Index(part.obs_names)
+            if part.X is None:
+                raise InputError(
+                    f"View {name!r}: expected a matrix in .X, but the modality has none. "
+                    "Fill .X or drop the modality before calling from_mudata."
+                )
+            if obs.has_duplicates:
+                twice = obs[obs.duplicated()].unique().tolist()
+                raise InputError(
+                    f"View {name!r}: expected unique observation names, but {twice[:5]} occur "
+                    "more than once. Call .obs_names_make_unique() or drop the repeats."
+                )
+            source = as_source(part.X, name)
+            row_map = obs.get_indexer(ids)
+            if not np.array_equal(row_map, np.arange(source.shape[0])):
+                source = RowMapSource(source, row_map)
+                present[name] = row_map >= 0
+            matrices[name] = source
+            names[name] = np.asarray(part.var_names, dtype=str)
+            if part.var.shape[1]:
+                info[name] = part.var
+        return cls(
+            matrices, sample_ids=ids, feature_names=names, feature_info=info, present=present
+        )
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return all cells as one DataFrame with columns (view, feature) and NaN for missing.
+
+        `MultiView.from_columns(mv.to_frame())` gives the views back.
+        """
+        n, d = self.shape
+        if n * d > _FRAME_LIMIT_CELLS:
+            raise InputError(
+                f"to_frame would make a table of {n:,} x {d:,} cells, above the limit of "
+                f"{_FRAME_LIMIT_CELLS:,}. Use select([...]) to keep the narrow views, or "
+                "view(name).iter_blocks() to read a wide one piece by piece."
+            )
+        parts = {
+            name: pd.DataFrame(
+                self.view(name).read(), index=self.sample_ids, columns=self.view(name).feature_names
+            )
+            for name in self.view_names
+        }
+        return pd.concat(parts, axis=1, names=["view", "feature"])
+
+    def __array__(self, *args: Any, **keywords: Any) -> np.ndarray:
+        raise InputError(
+            "A MultiView does not turn into one array by itself, since a wide view may not fit. "
+            "Use mv.view(name).read() for one view or mv.to_frame() for all, or an estimator "
+            "that accepts a MultiView."
+        )
+
+    def __repr__(self) -> str:
+        n, d = self.shape
+        n_views = len(self._tables)
+        lines = [
+            f"MultiView: {n:,} sample{'s' * (n != 1)}, {d:,} feature{'s' * (d != 1)} in "
+            f"{n_views} view{'s' * (n_views != 1)}"
+        ]
+        wide = max(len(name) for name in self._tables)
+        digits = max(len(f"{k:,}") for k in self.n_features.values())
+        for name in self.view_names:
+            view = self.view(name)
+            kind = type(view.source).__name__.removesuffix("Source").lower()
+            note = "" if kind == "array" and view.source.in_memory else f", {kind}"
+            if kind == "array" and not view.source.in_memory:
+                note = ", memory-mapped"
+            declared = view.declared_present
+            if declared is not None and not declared.all():
+                note += f", absent for {int((~declared).sum()):,}"
+            lines.append(f"  {name:<{wide}}  {view.shape[1]:>{digits},}  {view.dtype}{note}")
+        return "\n".join(lines)
+
+
+def _checked_keys(given: Mapping[str, Any] | None, names: list[str], what: str) -> dict[str, Any]:
+    if given is None:
+        return {}
+    if not isinstance(given, Mapping):
+        raise InputError(
+            f"{what} must be a dictionary from view name to value, but got "
+            f"{type(given).__name__}. The views are {names}."
+        )
+    unknown = [key for key in given if key not in names]
+    if unknown:
+        raise InputError(f"{what} names views that do not exist: {unknown}. The views are {names}.")
+    return dict(given)
+
+
+def _as_rows(key: Any, n: int) -> np.ndarray:
+    """Turn any accepted row key into an array of row numbers, or say what is wrong with it."""
+    if isinstance(key, tuple):
+        # scikit-learn indexes rows as X[rows, ...].
+        extra = key[1:]
+        if len(key) == 0 or any(not (e is Ellipsis or e == slice(None)) for e in extra):
+            raise InputError(
+                "A MultiView is indexed by rows only (mv[rows]). Use mv.select([...]) to choose "
+                "views and mv.view(name).read(columns) to read columns."
+            )
+        key = key[0]
+    if isinstance(key, str):
+        raise InputError(f"mv[{key!r}]: rows are chosen with mv[rows]; use mv.view({key!r}).")
+    if key is Ellipsis:
+        key = slice(None)
+    if isinstance(key, slice):
+        return np.arange(n)[key]
+    rows = np.asarray(key)
+    if rows.ndim == 0 and rows.dtype.kind in "iu":
+        rows = rows[None]
+    if rows.size == 0 and rows.ndim == 1 and rows.dtype.kind != "b":
+        return np.zeros(0, dtype=np.intp)
+    if rows.ndim != 1 or rows.dtype.kind not in "iub":
+        raise InputError(
+            "Rows must be a slice, an array of integers or a boolean mask, but got an array of "
+            f"dtype {rows.dtype} and shape {rows.shape}."
+        )
+    if rows.dtype.kind == "b":
+        if len(rows) != n:
+            raise InputError(
+                f"A boolean mask of rows must have one entry per sample ({n}), but it has "
+                f"{len(rows)}."
+            )
+        return np.flatnonzero(rows)
+    if rows.min() < -n or rows.max() >= n:
+        raise InputError(
+            f"Row numbers must lie between {-n} and {n - 1} for {n} samples, but they run from "
+            f"{rows.min()} to {rows.max()}."
+        )
+    return np.where(rows < 0, rows + n, rows).astype(np.intp)
+
+
+def _as_columns(cols: Any, width: int, view: str) -> slice | np.ndarray:
+    if cols is None:
+        return slice(0, width)
+    if isinstance(cols, slice):
+        return cols
+    index = np.atleast_1d(np.asarray(cols))
+    if index.dtype.kind == "b" and index.shape == (width,):
+        return np.flatnonzero(index)
+    if index.size == 0:
+        return np.zeros(0, dtype=np.intp)
+    if index.dtype.kind not in "iu" or index.ndim != 1:
+        raise InputError(
+            f"View {view!r}: columns must be a slice, an array of integers or a boolean mask of "
+            f"length {width}, but got dtype {index.dtype} and shape {index.shape}."
+        )
+    if index.min() < -width or index.max() >= width:
+        raise InputError(
+            f"View {view!r}: column numbers must lie between {-width} and {width - 1}, but they "
+            f"run from {index.min()} to {index.max()}."
+        )
+    return np.where(index < 0, index + width, index).astype(np.intp)
+
+
+def _read_dtype(stored: np.dtype) -> type[np.floating]:
+    return np.float32 if stored in (np.float32, np.float16, np.int8) else np.float64
+
+
+def _missing(block: np.ndarray) -> np.ndarray:
+    return block == MISSING_INT8 if block.dtype == np.int8 else np.isnan(block)

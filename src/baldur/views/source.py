@@ -1,0 +1,313 @@
+"""Matrices read by column block, for chosen rows, without copying the whole.
+
+Every backend answers one question, `read(rows, cols)`: the cells of these rows and columns as a
+dense array in the dtype of storage. Rows stay deferred until that call, so cutting a container
+into folds costs one index vector per fold.
+"""
+
+from __future__ import annotations
+
+import mmap
+from pathlib import Path
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+import pandas as pd
+from scipy import sparse
+
+from baldur.exceptions import InputError
+
+__all__ = [
+    "ArraySource",
+    "ColumnSource",
+    "LazyMatrix",
+    "LazySource",
+    "MISSING_INT8",
+    "RowMapSource",
+    "Source",
+    "SparseSource",
+    "as_source",
+]
+
+MISSING_INT8 = -127
+"""Code of a missing cell in an int8 view, as PLINK readers write it."""
+
+# Mapped files smaller than this are read through the mapping the user gave.
+_REOPEN_BYTES = 1 << 26
+
+Rows = np.ndarray | None
+Cols = slice | np.ndarray
+
+
+@runtime_checkable
+class LazyMatrix(Protocol):
+    """What a matrix must offer to be read lazily."""
+
+    shape: tuple[int, int]
+    dtype: Any
+
+    def read(self, rows: Rows, cols: Cols) -> np.ndarray:
+        """Return the cells of `rows` (None: all) and `cols` as a dense array."""
+
+
+class Source:
+    """A matrix of known shape and dtype, read piece by piece."""
+
+    shape: tuple[int, int]
+    dtype: np.dtype
+    in_memory: bool = False
+
+    def read(self, rows: Rows, cols: Cols) -> np.ndarray:
+        """Return the cells of `rows` (None: all) and `cols`, dense, in the stored dtype."""
+        raise TypeError(f"{type(self).__name__} does not say how to read its cells.")
+
+
+class ArraySource(Source):
+    """A NumPy array or memory map; contiguous pieces are views, not copies."""
+
+    def __init__(self, array: np.ndarray) -> None:
+        self.array = array
+        self.shape = (array.shape[0], array.shape[1])
+        self.dtype = array.dtype
+        self.in_memory = not _is_mapped(array)
+
+    def read(self, rows: Rows, cols: Cols) -> np.ndarray:
+        """Return the cells of `rows` (None: all) and `cols`, dense, in the stored dtype."""
+        array = _reopened(self.array)
+        fresh = array is not self.array
+        if rows is None:
+            block = array[:, cols]
+        elif (run := _as_run(rows)) is not None:
+            block = array[run, cols]
+        elif isinstance(cols, slice):
+            # np.take writes C order; going through the transpose keeps a column-major layout.
+            if array.flags.f_contiguous and not array.flags.c_contiguous:
+                block = np.take(array.T[cols], rows, axis=1).T
+            else:
+                block = np.take(array[:, cols], rows, axis=0)
+        else:
+            block = array[np.ix_(rows, cols)]
+        # A block of a reopened map is copied out so that its pages leave the process at once.
+        return np.array(block) if fresh else np.asarray(block)
+
+
+class SparseSource(Source):
+    """A SciPy sparse matrix, made dense one column block at a time."""
+
+    def __init__(self, matrix: Any) -> None:
+        self.matrix = matrix if matrix.format in ("csc", "csr") else matrix.tocsc()
+        self.shape = (int(matrix.shape[0]), int(matrix.shape[1]))
+        self.dtype = np.dtype(matrix.dtype)
+
+    def read(self, rows: Rows, cols: Cols) -> np.ndarray:
+        """Return the cells of `rows` (None: all) and `cols`, dense, in the stored dtype."""
+        if rows is None:
+            piece = self.matrix[:, cols]
+        elif self.matrix.format == "csr":
+            piece = self.matrix[rows][:, cols]
+        else:
+            piece = self.matrix[:, cols][rows]
+        return np.asarray(piece.toarray())
+
+
+class LazySource(Source):
+    """Any object with `shape`, `dtype` and `read(rows, cols)`."""
+
+    def __init__(self, matrix: LazyMatrix, view: str) -> None:
+        self.matrix = matrix
+        self.view = view
+        self.shape = (int(matrix.shape[0]), int(matrix.shape[1]))
+        self.dtype = np.dtype(matrix.dtype)
+
+    def read(self, rows: Rows, cols: Cols) -> np.ndarray:
+        """Return the cells of `rows` (None: all) and `cols`, dense, in the stored dtype."""
+        block = np.asarray(self.matrix.read(rows, cols))
+        n = self.shape[0] if rows is None else len(rows)
+        k = len(range(*cols.indices(self.shape[1]))) if isinstance(cols, slice) else len(cols)
+        if block.shape != (n, k):
+            raise InputError(
+                f"View {self.view!r}: its read(rows, cols) was expected to return an array of "
+                f"shape {(n, k)}, but returned {block.shape}. Make "
+                f"{type(self.matrix).__name__}.read return one row per requested row and one "
+                "column per requested column."
+            )
+        return block
+
+
+class ColumnSource(Source):
+    """Chosen columns of another source, not copied until read."""
+
+    def __init__(self, base: Source, columns: np.ndarray) -> None:
+        self.base = base
+        self.columns = columns
+        self.shape = (base.shape[0], len(columns))
+        self.dtype = base.dtype
+        self.in_memory = base.in_memory
+
+    def read(self, rows: Rows, cols: Cols) -> np.ndarray:
+        """Return the cells of `rows` (None: all) and `cols`, dense, in the stored dtype."""
+        return self.base.read(rows, self.columns[cols])
+
+
+class RowMapSource(Source):
+    """Another source with its rows re-ordered; -1 stands for a sample it does not have.
+
+    Cells of such samples are filled with zeros. The container marks them as absent, so the
+    filling is never used.
+    """
+
+    def __init__(self, base: Source, row_map: np.ndarray) -> None:
+        self.base = base
+        self.row_map = row_map
+        self.shape = (len(row_map), base.shape[1])
+        self.dtype = base.dtype
+        self.in_memory = base.in_memory
+
+    def read(self, rows: Rows, cols: Cols) -> np.ndarray:
+        """Return the cells of `rows` (None: all) and `cols`, dense, in the stored dtype."""
+        wanted = self.row_map if rows is None else self.row_map[rows]
+        known = wanted >= 0
+        if known.all():
+            return self.base.read(wanted, cols)
+        found = self.base.read(wanted[known], cols)
+        block = np.zeros((len(wanted), found.shape[1]), dtype=found.dtype)
+        block[known] = found
+        return block
+
+
+def as_source(matrix: Any, view: str) -> Source:
+    """Wrap one view's matrix, or raise an error that names the view.
+
+    Parameters
+    ----------
+    matrix : ndarray, memmap, sparse matrix, DataFrame, lazy matrix or nested list
+        The cells of the view, one row per sample.
+    view : str
+        Name of the view, for messages.
+
+    Returns
+    -------
+    Source
+    """
+    if isinstance(matrix, Source):
+        return matrix
+    if isinstance(matrix, pd.DataFrame):
+        matrix = _frame_to_array(matrix, view)
+    if sparse.issparse(matrix):
+        source: Source = SparseSource(matrix)
+    elif isinstance(matrix, np.ndarray):
+        _check_two_dimensions(matrix.shape, view)
+        source = ArraySource(_plain(matrix))
+    elif isinstance(matrix, LazyMatrix):
+        _check_two_dimensions(tuple(matrix.shape), view)
+        source = LazySource(matrix, view)
+    else:
+        array = _from_sequence(matrix, view)
+        _check_two_dimensions(array.shape, view)
+        source = ArraySource(array)
+    _check_dtype(source.dtype, view)
+    return source
+
+
+def _plain(array: np.ndarray) -> np.ndarray:
+    """Drop subclasses other than memmap (np.matrix, masked arrays) that index differently."""
+    if isinstance(array, np.ma.MaskedArray):
+        floats = np.float32 if array.dtype in (np.float32, np.int8) else np.float64
+        return np.ma.filled(array.astype(floats), np.nan)
+    return array if isinstance(array, np.memmap) else np.asarray(array)
+
+
+def _from_sequence(matrix: Any, view: str) -> np.ndarray:
+    try:
+        return np.asarray(matrix)
+    except (ValueError, TypeError) as error:
+        raise InputError(
+            f"View {view!r}: expected a 2-D numeric matrix (array, memory map, sparse matrix, "
+            f"DataFrame or an object with shape, dtype and read), but got "
+            f"{type(matrix).__name__} that NumPy cannot turn into one ({error})."
+        ) from error
+
+
+def _frame_to_array(frame: pd.DataFrame, view: str) -> np.ndarray:
+    wrong = [
+        f"{column!r} ({dtype})"
+        for column, dtype in zip(frame.columns, frame.dtypes, strict=True)
+        if not (pd.api.types.is_numeric_dtype(dtype) or pd.api.types.is_bool_dtype(dtype))
+        or pd.api.types.is_complex_dtype(dtype)
+    ]
+    if wrong:
+        raise InputError(
+            f"View {view!r}: expected numeric columns, but {len(wrong)} of {frame.shape[1]} are "
+            f"not: {', '.join(wrong[:5])}{', ...' if len(wrong) > 5 else ''}. Encode categories "
+            "as numbers (for example with pandas.get_dummies) or leave these columns out."
+        )
+    if any(pd.api.types.is_extension_array_dtype(dtype) for dtype in frame.dtypes):
+        return frame.to_numpy(dtype=np.float64, na_value=np.nan)
+    return frame.to_numpy()
+
+
+def _check_two_dimensions(shape: tuple[int, ...], view: str) -> None:
+    if len(shape) != 2:
+        advice = "use column[:, None] for a single feature" if len(shape) == 1 else "reshape it"
+        raise InputError(
+            f"View {view!r}: expected a 2-D matrix (samples by features), but got an array of "
+            f"shape {tuple(shape)}; {advice}."
+        )
+
+
+def _check_dtype(dtype: np.dtype, view: str) -> None:
+    if dtype.kind not in "biuf":
+        raise InputError(
+            f"View {view!r}: expected numbers (bool, integer or float), but its dtype is "
+            f"{dtype}. Convert it, for example with matrix.astype(float), and encode "
+            "categories as numbers."
+        )
+
+
+def _as_run(rows: np.ndarray) -> slice | None:
+    """Return rows that follow each other as a slice, which NumPy reads without copying."""
+    if len(rows) == 0:
+        return slice(0, 0)
+    first, last = int(rows[0]), int(rows[-1])
+    if last - first + 1 != len(rows) or (len(rows) > 1 and not (np.diff(rows) == 1).all()):
+        return None
+    return slice(first, last + 1)
+
+
+def _is_mapped(array: np.ndarray) -> bool:
+    base: Any = array
+    while isinstance(base, np.ndarray):
+        if isinstance(base, np.memmap):
+            return True
+        base = base.base
+    return False
+
+
+def _reopened(array: np.ndarray) -> np.ndarray:
+    """Open a large mapped file anew, so that pages read for one block are given back after it.
+
+    A map that stays open keeps every page it has touched in the resident set; memory would
+    then grow with the width of the file. Views of a map are left alone: their offset is unknown.
+    """
+    if (
+        not isinstance(array, np.memmap)
+        or array.nbytes < _REOPEN_BYTES
+        or not isinstance(array.base, mmap.mmap)
+        or array.filename is None
+        or not Path(array.filename).is_file()
+    ):
+        return array
+    if array.flags.c_contiguous:
+        order: Any = "C"
+    elif array.flags.f_contiguous:
+        order = "F"
+    else:
+        return array
+    return np.memmap(
+        array.filename,
+        dtype=array.dtype,
+        mode="r",
+        offset=array.offset,
+        shape=array.shape,
+        order=order,
+    )

@@ -1,0 +1,234 @@
+"""Checks of what users hand in: one clear error per kind of mistake."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from baldur.exceptions import InputError
+
+__all__ = [
+    "check_feature_info",
+    "check_feature_names",
+    "check_present",
+    "check_row_counts",
+    "check_sample_ids",
+    "check_view_names",
+    "check_width",
+    "some",
+    "validate_labels",
+]
+
+
+def some(items: Sequence[Any], limit: int = 5) -> str:
+    """List the first few items for a message."""
+    shown = ", ".join(repr(_plain_scalar(item)) for item in items[:limit])
+    return f"{shown}, ... ({len(items)} in all)" if len(items) > limit else shown
+
+
+def _plain_scalar(item: Any) -> Any:
+    return item.item() if isinstance(item, np.generic) else item
+
+
+def check_view_names(views: Any) -> list[tuple[str, Any]]:
+    """Return (name, matrix) pairs from a dictionary or a sequence of pairs."""
+    if isinstance(views, Mapping):
+        pairs = list(views.items())
+    else:
+        try:
+            pairs = [(name, matrix) for name, matrix in views]
+        except (TypeError, ValueError):
+            raise InputError(
+                "MultiView expects a dictionary from view name to matrix, but got "
+                f"{type(views).__name__}. Write MultiView({{'name': matrix, ...}}), or "
+                "MultiView.from_columns(X, views) to cut one matrix into views."
+            ) from None
+    if not pairs:
+        raise InputError("MultiView expects at least one view, but got none.")
+    wrong = [name for name, _ in pairs if not isinstance(name, str) or not name.strip()]
+    if wrong:
+        raise InputError(
+            f"View names must be non-empty text, but got {some(wrong)}. Rename these views."
+        )
+    twice = [name for name, count in Counter(name for name, _ in pairs).items() if count > 1]
+    if twice:
+        raise InputError(
+            f"View names must be unique, but {some(twice)} occurs more than once. Rename or "
+            "merge these views."
+        )
+    return pairs
+
+
+def check_width(view: str, n_columns: int) -> None:
+    """Refuse a view without columns."""
+    if n_columns == 0:
+        raise InputError(
+            f"View {view!r}: expected at least one feature, but it has 0 columns. Leave the "
+            "view out, or check the selection that emptied it."
+        )
+
+
+def check_row_counts(counts: Mapping[str, int]) -> int:
+    """Return the number of rows all views share."""
+    if len(set(counts.values())) > 1:
+        usual = Counter(counts.values()).most_common(1)[0][0]
+        listed = ", ".join(f"{name!r} has {n}" for name, n in counts.items())
+        odd = [name for name, n in counts.items() if n != usual]
+        raise InputError(
+            f"All views must have the same samples in the same order, but their row counts "
+            f"differ: {listed}. Look at {some(odd)} first; align samples by identifier, and give "
+            "a sample that lacks a view a row of NaN or mark it in present={...}."
+        )
+    n = next(iter(counts.values()))
+    if n == 0:
+        raise InputError(f"Views must have at least one sample, but {some(list(counts))} have 0.")
+    return n
+
+
+def check_sample_ids(given: Any, n: int, frames: Mapping[str, pd.DataFrame]) -> np.ndarray:
+    """Return sample ids as given, from the DataFrames' index, or as 0..n-1."""
+    origin = "sample_ids"
+    if given is None:
+        named = {
+            name: frame.index
+            for name, frame in frames.items()
+            if not (isinstance(frame.index, pd.RangeIndex) and frame.index.equals(pd.RangeIndex(n)))
+        }
+        if not named:
+            return np.arange(n)
+        origin, given = next(iter(named.items()))
+        for name, index in named.items():
+            if not index.equals(given):
+                at = int(np.flatnonzero(np.asarray(index != given))[0])
+                raise InputError(
+                    f"Views {origin!r} and {name!r} must list the same samples in the same order, "
+                    f"but at row {at} one has {given[at]!r} and the other {index[at]!r}. Reorder "
+                    f"with frame.loc[ids], or pass sample_ids= to say that rows already match."
+                )
+        origin = f"index of view {origin!r}"
+    ids = np.asarray(given)
+    if ids.shape != (n,):
+        raise InputError(
+            f"{origin}: expected {n} identifiers, one per sample, but got an array of shape "
+            f"{ids.shape}."
+        )
+    if ids.dtype.kind not in "iu":
+        if pd.isna(pd.Series(given, copy=False)).any():
+            raise InputError(f"{origin}: every sample needs an identifier, but some are missing.")
+        ids = ids.astype(str)
+    index = pd.Index(ids)
+    if index.has_duplicates:
+        twice = index[index.duplicated()].unique().tolist()
+        raise InputError(
+            f"{origin}: sample identifiers must be unique, but {some(twice)} "
+            f"{'occurs' if len(twice) == 1 else 'occur'} more than once. Drop or rename the "
+            "repeated samples."
+        )
+    return ids
+
+
+def check_feature_names(view: str, given: Any, n_columns: int) -> np.ndarray | None:
+    """Return feature names as an array of text, or None for the default names."""
+    if given is None:
+        return None
+    names = np.asarray(given)
+    if names.dtype.kind != "U":
+        names = np.asarray([str(name) for name in given])
+    if names.shape != (n_columns,):
+        raise InputError(
+            f"View {view!r}: expected {n_columns} feature names, one per column, but got "
+            f"{names.size}."
+        )
+    return names
+
+
+def check_feature_info(view: str, given: Any, n_columns: int) -> pd.DataFrame | None:
+    """Return the table about the features after checking its length."""
+    if given is None:
+        return None
+    if not isinstance(given, pd.DataFrame) or len(given) != n_columns:
+        got = f"{len(given)} rows" if isinstance(given, pd.DataFrame) else type(given).__name__
+        raise InputError(
+            f"View {view!r}: feature_info must be a DataFrame with {n_columns} rows, one per "
+            f"feature, but got {got}."
+        )
+    return given
+
+
+def check_present(view: str, given: Any, n: int) -> np.ndarray | None:
+    """Return declared presence as a mask."""
+    if given is None:
+        return None
+    mask = np.asarray(given)
+    if mask.shape != (n,) or mask.dtype.kind != "b":
+        raise InputError(
+            f"View {view!r}: present must be {n} booleans, one per sample, but got dtype "
+            f"{mask.dtype} and shape {mask.shape}."
+        )
+    return mask
+
+
+def validate_labels(
+    y: Any, n_samples: int, *, min_per_class: int = 2, name: str = "y"
+) -> np.ndarray:
+    """Check class labels and return them as a one-dimensional array.
+
+    Parameters
+    ----------
+    y : array-like of shape (n_samples,)
+        One label per sample.
+    n_samples : int
+        Number of samples the labels belong to.
+    min_per_class : int, default=2
+        Fewest samples a class may have.
+    name : str, default="y"
+        What to call the labels in messages.
+
+    Returns
+    -------
+    ndarray of shape (n_samples,)
+    """
+    if y is None:
+        raise InputError(
+            f"{name}: expected {n_samples} class labels, one per sample, but got None; fitting "
+            "requires y to be passed."
+        )
+    labels = np.asarray(y)
+    if labels.ndim == 2 and labels.shape[1] == 1:
+        labels = labels[:, 0]
+    if labels.ndim != 1:
+        raise InputError(
+            f"{name}: expected a 1-D array of class labels, but got shape {labels.shape}."
+        )
+    if len(labels) != n_samples:
+        raise InputError(
+            f"{name}: expected {n_samples} labels, one per sample, but got {len(labels)}. Select "
+            "the same rows in the data and in the labels."
+        )
+    lacking = np.flatnonzero(pd.isna(pd.Series(labels)).to_numpy())
+    if lacking.size:
+        raise InputError(
+            f"{name}: every sample needs a label, but {lacking.size} of {n_samples} are missing "
+            f"(first at row {lacking[0]}). Leave these samples out."
+        )
+    if labels.dtype.kind == "f" and not np.isfinite(labels).all():
+        raise InputError(f"{name}: labels must be finite, but some are infinite.")
+    classes, counts = np.unique(labels, return_counts=True)
+    if len(classes) == 1:
+        raise InputError(
+            f"{name}: expected at least two classes, but got one class only ({some(classes.tolist())}, "
+            f"{counts[0]} samples). Check the column of labels or how the rows were split."
+        )
+    if counts.min() < min_per_class:
+        rare = classes[counts < min_per_class]
+        raise InputError(
+            f"{name}: expected at least {min_per_class} samples in each class, but "
+            f"{some(rare.tolist())} {'has' if len(rare) == 1 else 'have'} {counts.min()} (of "
+            f"{len(classes)} classes, {n_samples} samples). Merge rare classes or leave "
+            "them out; numbers with many different values belong to a regressor."
+        )
+    return labels
