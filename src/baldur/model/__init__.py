@@ -1,0 +1,1 @@
+"""The model: priors, updates and bounds of both inference families."""
