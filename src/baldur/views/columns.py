@@ -61,21 +61,18 @@ def as_multiview(
     return MultiView.from_columns(X, views)
 
 
-def split_columns(
-    X: Any, views: Mapping[str, Any] | None
-) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """Cut a 2-D matrix into named matrices and, for a DataFrame, their feature names."""
+def split_columns(X: Any, views: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Cut a 2-D matrix into named matrices, without copying arrays."""
     frame = X if isinstance(X, pd.DataFrame) else None
     if views is None:
         if frame is None or frame.columns.nlevels == 1:
-            return {"X": X}, {}
+            return {"X": X}
         if frame.columns.nlevels != 2:
             raise InputError(
                 "A DataFrame needs one column level, or two (view, feature), but this one has "
                 f"{frame.columns.nlevels}."
             )
-        parts = {name: frame[name] for name in frame.columns.get_level_values(0).unique()}
-        return parts, {}
+        return {name: frame[name] for name in frame.columns.get_level_values(0).unique()}
     if not isinstance(views, Mapping):
         raise InputError(
             "views must be a dictionary from view name to columns (names, indices, slice or "
@@ -89,7 +86,6 @@ def split_columns(
         raise InputError(f"X must be 2-D to be cut into views, but its shape is {X.shape}.")
     width = int(X.shape[1])
     matrices: dict[str, Any] = {}
-    names: dict[str, np.ndarray] = {}
     base = None if frame is not None or isinstance(X, np.ndarray) else as_source(X, "X")
     for view, spec in views.items():
         columns = _locate(view, spec, width, None if frame is None else frame.columns)
@@ -102,11 +98,7 @@ def split_columns(
             matrices[view] = X[:, columns]
         else:
             matrices[view] = ColumnSource(as_source(X, view), columns)
-        if frame is None:
-            # Named after the column of X, so that a name means the same in every view.
-            index = np.arange(width)[columns] if isinstance(columns, slice) else columns
-            names[view] = np.char.add("x", index.astype(str))
-    return matrices, names
+    return matrices
 
 
 def _locate(view: str, spec: Any, width: int, columns: pd.Index | None) -> slice | np.ndarray:

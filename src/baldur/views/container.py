@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from baldur.exceptions import InputError
+from baldur.views.blocks import DEFAULT_BLOCK_BYTES, column_blocks
 from baldur.views.source import MISSING_INT8, RowMapSource, Source, as_source
 from baldur.views.validate import (
     check_feature_info,
@@ -21,10 +22,7 @@ from baldur.views.validate import (
     check_width,
 )
 
-__all__ = ["DEFAULT_BLOCK_BYTES", "MultiView", "View", "column_blocks"]
-
-DEFAULT_BLOCK_BYTES = 1 << 26
-"""Bytes of one column block unless told otherwise: 64 MB."""
+__all__ = ["MultiView", "View"]
 
 _FRAME_LIMIT_CELLS = 50_000_000
 
@@ -63,15 +61,6 @@ class _Lazy(Mapping[str, Any]):
         return f"<one entry for each of {self._keys}>"
 
 
-def column_blocks(
-    n_rows: int, n_columns: int, itemsize: int, max_bytes: int = DEFAULT_BLOCK_BYTES
-) -> Iterator[slice]:
-    """Cut columns into consecutive slices whose cells fit in `max_bytes`."""
-    width = max(1, int(max_bytes // max(1, n_rows * itemsize)))
-    for start in range(0, n_columns, width):
-        yield slice(start, min(start + width, n_columns))
-
-
 class View:
     """One view of a `MultiView`, for its current rows.
 
@@ -108,7 +97,13 @@ class View:
         """Names of the features, "<view>_<j>" unless given."""
         if self._table.names is not None:
             return self._table.names
-        return np.char.add(f"{self.name}_", np.arange(self.shape[1]).astype(str))
+        return self.names_of(np.arange(self.shape[1]))
+
+    def names_of(self, index: np.ndarray) -> np.ndarray:
+        """Return the names of some features without making all of them."""
+        if self._table.names is not None:
+            return self._table.names[index]
+        return np.char.add(f"{self.name}_", np.asarray(index).astype(str))
 
     @property
     def names_given(self) -> bool:
@@ -389,7 +384,7 @@ class MultiView:
             Columns as names (DataFrame), indices, a slice or a boolean mask. Columns that no
             view names are left out. None: one view called "X".
         **keywords
-            `sample_ids`, `feature_info`, `present`.
+            `sample_ids`, `feature_names`, `feature_info`, `present`.
 
         Returns
         -------
@@ -397,11 +392,11 @@ class MultiView:
         """
         from baldur.views.columns import split_columns
 
-        matrices, names = split_columns(X, views)
+        matrices = split_columns(X, views)
         if isinstance(X, pd.DataFrame) and "sample_ids" not in keywords:
             default = isinstance(X.index, pd.RangeIndex) and X.index.equals(pd.RangeIndex(len(X)))
             keywords["sample_ids"] = None if default else X.index
-        return cls(matrices, feature_names=names, **keywords)
+        return cls(matrices, **keywords)
 
     @classmethod
     def from_mudata(cls, mdata: Any) -> MultiView:

@@ -220,8 +220,9 @@ def validate_labels(
     classes, counts = np.unique(labels, return_counts=True)
     if len(classes) == 1:
         raise InputError(
-            f"{name}: expected at least two classes, but got one class only ({some(classes.tolist())}, "
-            f"{counts[0]} samples). Check the column of labels or how the rows were split."
+            f"{name}: expected at least two classes, but got one class only "
+            f"({some(classes.tolist())}, {counts[0]} samples). Check "
+            "the column of labels or how the rows were split."
         )
     if counts.min() < min_per_class:
         rare = classes[counts < min_per_class]

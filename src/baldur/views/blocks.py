@@ -1,0 +1,64 @@
+"""How columns are cut: blocks read from a source, tiles worked on in cache."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from baldur.views.source import Source
+
+__all__ = ["DEFAULT_BLOCK_BYTES", "TILE_BYTES", "column_blocks", "raw_tiles"]
+
+DEFAULT_BLOCK_BYTES = 1 << 26
+"""Bytes of one column block unless told otherwise: 64 MB."""
+
+TILE_BYTES = 1 << 22
+"""Bytes of one tile in the working precision. Large enough for BLAS to be at full speed, small
+enough that a tile converted from storage is still in cache when BLAS reads it."""
+
+
+def column_blocks(
+    n_rows: int, n_columns: int, itemsize: int, max_bytes: int = DEFAULT_BLOCK_BYTES
+) -> Iterator[slice]:
+    """Cut columns into consecutive slices whose cells fit in `max_bytes`."""
+    width = max(1, int(max_bytes // max(1, n_rows * itemsize)))
+    for start in range(0, n_columns, width):
+        yield slice(start, min(start + width, n_columns))
+
+
+def raw_tiles(
+    source: Source,
+    rows: np.ndarray | None,
+    width: int,
+    max_bytes: int = DEFAULT_BLOCK_BYTES,
+    columns: np.ndarray | None = None,
+) -> Iterator[tuple[slice, np.ndarray]]:
+    """Yield (columns, cells as stored) in tiles of `width` columns.
+
+    The source is read in blocks of up to `max_bytes`, each a whole number of tiles, so that
+    files are read in large pieces while the work is done on small ones.
+
+    Parameters
+    ----------
+    source : Source
+        The matrix.
+    rows : int array or None
+        Rows to read; None means all.
+    width : int
+        Columns per tile.
+    max_bytes : int
+        Upper limit for one block as read.
+    columns : int array, optional
+        Read only these columns; the slices yielded then count within `columns`.
+    """
+    n = source.shape[0] if rows is None else len(rows)
+    total = source.shape[1] if columns is None else len(columns)
+    per_block = max(1, int(max_bytes // max(1, n * source.dtype.itemsize * width))) * width
+    for start in range(0, total, per_block):
+        stop = min(start + per_block, total)
+        wanted = slice(start, stop) if columns is None else columns[start:stop]
+        block = source.read(rows, wanted)
+        for first in range(start, stop, width):
+            last = min(first + width, stop)
+            yield slice(first, last), block[:, first - start : last - start]

@@ -1,0 +1,417 @@
+"""PreparedView: products of a standardised view, taken tile by tile over its columns.
+
+This is the only code that touches a wide view. The standardised matrix X has cells
+(x - mean) / scale, minus what confounders explain; missing cells and samples that lack the view
+are 0, which is the training mean. It exists one tile at a time, except for in-memory views of
+moderate size, which are kept standardised because that makes repeated passes cheaper.
+
+Precision
+---------
+Views up to 64 MB in float64 are worked on in float64. Wider ones are worked on in float32: tiles
+are centred before they are rounded, BLAS multiplies tiles in float32, and sums over tiles are
+kept in float64. Relative errors are then about 1e-6 of the largest entry of a product.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from baldur.exceptions import InputError
+from baldur.views.blocks import DEFAULT_BLOCK_BYTES, TILE_BYTES, raw_tiles
+from baldur.views.source import MISSING_INT8, ArraySource, ColumnSource, RowMapSource, Source
+
+__all__ = ["PreparedView", "Standardised", "prepare_view"]
+
+FLOAT64_LIMIT_BYTES = 1 << 26
+"""Views whose cells fit in this many bytes as float64 are worked on in float64."""
+
+KEEP_LIMIT_BYTES = 1 << 29
+"""In-memory float views up to this size (as float32) are kept standardised."""
+
+DENSE_LIMIT_BYTES = 1 << 30
+
+
+@dataclass(frozen=True)
+class Standardised:
+    """A source with its training statistics: cells are standardised as they are read.
+
+    Attributes
+    ----------
+    name : str
+        View, for messages.
+    source : Source
+    rows : int array or None
+        Rows of the source, in order.
+    mean, factor : ndarray of shape (n_features,)
+        X = (x - mean) * factor; factor is 1 / scale, and 0 for columns that carry nothing.
+    absent : bool array of shape (n_samples,)
+    design, confound_coef : ndarray of shape (n_samples, q) and (q, n_features), or None
+        `design @ confound_coef` is subtracted.
+    dtype : dtype
+        Working precision.
+    max_bytes : int
+        Largest block read at once.
+    """
+
+    name: str
+    source: Source
+    rows: np.ndarray | None
+    mean: np.ndarray
+    factor: np.ndarray
+    absent: np.ndarray
+    dtype: np.dtype
+    design: np.ndarray | None = None
+    confound_coef: np.ndarray | None = None
+    max_bytes: int = DEFAULT_BLOCK_BYTES
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Samples and features."""
+        return len(self.absent), self.source.shape[1]
+
+    def tiles(
+        self,
+        width: int,
+        weights: np.ndarray | None = None,
+        columns: np.ndarray | None = None,
+    ) -> Iterator[tuple[slice, np.ndarray]]:
+        """Yield (columns, standardised cells, times weights); a tile is valid until the next."""
+        mean, factor, coef = self.mean, self.factor, self.confound_coef
+        if columns is not None:
+            mean, factor = mean[columns], factor[columns]
+            coef = None if coef is None else coef[:, columns]
+        # int8 cells and their means are small numbers: float32 holds them to 1e-7.
+        narrow = self.source.dtype == np.int8 and self.dtype == np.float32
+        if narrow:
+            mean, factor = mean.astype(np.float32), factor.astype(np.float32)
+        # Without confounders the weights may join the factor, which saves a pass over the tile.
+        if weights is not None and self.source.dtype == np.int8 and coef is None:
+            factor = factor * weights.astype(factor.dtype)
+            weights = None
+        design = None if self.design is None else self.design.astype(self.dtype)
+        lacking = np.flatnonzero(self.absent)
+        buffer: np.ndarray | None = None
+        for cols, raw in raw_tiles(self.source, self.rows, width, self.max_bytes, columns):
+            if buffer is None:
+                buffer = _like_layout(raw, self.dtype)
+            tile = buffer[:, : raw.shape[1]]
+            if narrow:
+                np.subtract(raw, mean[cols], out=tile, dtype=np.float32)
+            else:
+                np.subtract(raw, mean[cols], out=tile, dtype=np.float64, casting="unsafe")
+            tile *= factor[cols]
+            if design is not None and coef is not None:
+                tile -= design @ coef[:, cols].astype(self.dtype)
+            self._clear_missing(raw, tile)
+            if lacking.size:
+                tile[lacking] = 0
+            if weights is not None:
+                tile *= weights[cols].astype(self.dtype)
+            yield cols, tile
+
+    def _clear_missing(self, raw: np.ndarray, tile: np.ndarray) -> None:
+        if raw.dtype == np.int8:
+            if raw.size and raw.min() == MISSING_INT8:
+                np.copyto(tile, 0, where=raw == MISSING_INT8)
+        elif raw.dtype.kind == "f":
+            odd = ~np.isfinite(tile)
+            if odd.any():
+                if np.isinf(raw[~self.absent]).any():
+                    raise InputError(
+                        f"View {self.name!r}: expected finite cells or NaN for missing ones, but "
+                        "it contains infinities. Replace them by NaN, or transform the columns "
+                        "that produced them (a logarithm of 0, a division by 0)."
+                    )
+                np.copyto(tile, 0, where=odd)
+
+
+def _like_layout(raw: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    if raw.flags.f_contiguous and not raw.flags.c_contiguous:
+        return np.empty(raw.shape[::-1], dtype=dtype).T
+    return np.empty(raw.shape, dtype=dtype)
+
+
+@dataclass(frozen=True)
+class _Kept:
+    """A standardised view held as one array."""
+
+    array: np.ndarray
+    rows: np.ndarray | None = None
+
+    @property
+    def dtype(self) -> np.dtype:
+        return self.array.dtype
+
+    def tiles(
+        self,
+        width: int,
+        weights: np.ndarray | None = None,
+        columns: np.ndarray | None = None,
+    ) -> Iterator[tuple[slice, np.ndarray]]:
+        # One tile per block: in memory there is nothing to gain from reading ahead.
+        for cols, cells in raw_tiles(ArraySource(self.array), self.rows, width, 1, columns):
+            if weights is None:
+                yield cols, cells
+            else:
+                yield cols, cells * weights[cols].astype(self.dtype)
+
+
+class PreparedView:
+    """A standardised view (n samples by D features), known through its products.
+
+    Instances come from `Preparation.transform`. All products return float64.
+
+    Attributes
+    ----------
+    name : str
+        Name of the view.
+    shape : tuple of int
+        Samples and features.
+    absent : bool array of shape (n_samples,)
+        Samples that lack the view; their rows are zero.
+    dtype : dtype
+        Precision the products are computed in.
+    """
+
+    def __init__(self, name: str, cells: Standardised | _Kept, absent: np.ndarray) -> None:
+        self.name = name
+        self.absent = absent
+        self._cells = cells
+        width = cells.array.shape[1] if isinstance(cells, _Kept) else cells.shape[1]
+        self.shape = (len(absent), width)
+        self.dtype = np.dtype(cells.dtype)
+
+    @property
+    def kept(self) -> bool:
+        """Whether the standardised cells are held as one array."""
+        return isinstance(self._cells, _Kept)
+
+    def _width(self, n_rows: int | None = None) -> int:
+        n = max(1, self.shape[0] if n_rows is None else n_rows)
+        return max(256, TILE_BYTES // (n * self.dtype.itemsize))
+
+    def _check(self, array: Any, shape: tuple[int | None, ...], what: str) -> np.ndarray:
+        array = np.asarray(array, dtype=np.float64)
+        wrong = array.ndim != len(shape) or any(
+            want is not None and got != want for got, want in zip(array.shape, shape, strict=True)
+        )
+        if wrong:
+            expected = tuple("k" if want is None else want for want in shape)
+            raise InputError(
+                f"View {self.name!r}: {what} must have shape {expected}, but its shape is "
+                f"{array.shape}."
+            )
+        return array
+
+    def project(self, A: Any) -> np.ndarray:
+        """Return X^T A.
+
+        Parameters
+        ----------
+        A : array of shape (n_samples, k)
+
+        Returns
+        -------
+        ndarray of shape (n_features, k)
+        """
+        A = self._check(A, (self.shape[0], None), "A").astype(self.dtype)
+        out = np.empty((self.shape[1], A.shape[1]))
+        for cols, tile in self._cells.tiles(self._width()):
+            out[cols] = tile.T @ A
+        return out
+
+    def apply(self, B: Any) -> np.ndarray:
+        """Return X B.
+
+        Parameters
+        ----------
+        B : array of shape (n_features, k)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, k)
+        """
+        B = self._check(B, (self.shape[1], None), "B")
+        out = np.zeros((self.shape[0], B.shape[1]))
+        used = _worth_skipping(B.any(axis=1))
+        if used is not None:
+            B = B[used]
+        for cols, tile in self._cells.tiles(self._width(), columns=used):
+            out += tile @ B[cols].astype(self.dtype)
+        return out
+
+    def weighted_gram(self, s: Any = None) -> np.ndarray:
+        """Return X diag(s) X^T.
+
+        Parameters
+        ----------
+        s : array of shape (n_features,), optional
+            Weights, ones by default. Columns of weight 0 are not read where they are many.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_samples)
+        """
+        n = self.shape[0]
+        gram = np.zeros((n, n))
+        root, sign, peak, used = self._roots(s)
+        for cols, tile in self._cells.tiles(self._width(), weights=root, columns=used):
+            # One array times its own transpose is half the work for BLAS (syrk).
+            gram += tile @ tile.T if sign is None else (tile * sign[cols]) @ tile.T
+        return gram * peak
+
+    def cross_gram(self, other: PreparedView, s: Any = None) -> np.ndarray:
+        """Return X_other diag(s) X^T.
+
+        Parameters
+        ----------
+        other : PreparedView
+            The same features for other samples.
+        s : array of shape (n_features,), optional
+            Weights, ones by default.
+
+        Returns
+        -------
+        ndarray of shape (n_other, n_samples)
+        """
+        if other.shape[1] != self.shape[1]:
+            raise InputError(
+                f"View {self.name!r}: cross_gram needs the same features on both sides, but they "
+                f"have {self.shape[1]} and {other.shape[1]}."
+            )
+        root, sign, peak, used = self._roots(s)
+        width = self._width(max(self.shape[0], other.shape[0]))
+        gram = np.zeros((other.shape[0], self.shape[0]))
+        ours = self._cells.tiles(width, weights=root, columns=used)
+        theirs = other._cells.tiles(width, weights=root, columns=used)
+        for (cols, tile), (_, new) in zip(ours, theirs, strict=True):
+            gram += new @ (tile if sign is None else tile * sign[cols]).T
+        return gram * peak
+
+    def _roots(
+        self, s: Any
+    ) -> tuple[np.ndarray | None, np.ndarray | None, float, np.ndarray | None]:
+        """Square roots of |s| over its largest, signs if any is negative, that largest, columns."""
+        if s is None:
+            return None, None, 1.0, None
+        s = self._check(s, (self.shape[1],), "s")
+        # Dividing by the peak keeps extreme weights inside the range of float32.
+        peak = float(np.abs(s).max()) or 1.0
+        if not np.isfinite(peak):
+            raise InputError(f"View {self.name!r}: the weights s must be finite.")
+        used = _worth_skipping(s != 0)
+        if used is not None:
+            s = s[used]
+        sign = np.sign(s).astype(self.dtype) if (s < 0).any() else None
+        return np.sqrt(np.abs(s) / peak), sign, peak, used
+
+    def quadratic_diag(self, M: Any) -> np.ndarray:
+        """Return x_d^T M x_d for every feature d.
+
+        Parameters
+        ----------
+        M : symmetric array of shape (n_samples, n_samples)
+
+        Returns
+        -------
+        ndarray of shape (n_features,)
+        """
+        M = self._check(M, (self.shape[0], self.shape[0]), "M").astype(self.dtype)
+        out = np.empty(self.shape[1])
+        for cols, tile in self._cells.tiles(self._width()):
+            product = M @ tile
+            product *= tile
+            out[cols] = product.sum(axis=0, dtype=np.float64)
+        return out
+
+    def columns(self, idx: Any) -> np.ndarray:
+        """Return chosen columns, standardised, as float64 of shape (n_samples, len(idx))."""
+        index = np.arange(self.shape[1])[np.asarray(idx)].reshape(-1)
+        out = np.empty((self.shape[0], len(index)))
+        for cols, tile in self._exact().tiles(self._width(), columns=index):
+            out[:, cols] = tile
+        return out
+
+    def dense(self, max_bytes: int = DENSE_LIMIT_BYTES) -> np.ndarray:
+        """Return the whole standardised matrix as float64, or refuse when it is too large."""
+        n, d = self.shape
+        if n * d * 8 > max_bytes:
+            raise InputError(
+                f"View {self.name!r}: {n:,} x {d:,} cells need {n * d * 8 / 2**30:.1f} GB as "
+                f"float64, above the limit of {max_bytes / 2**30:.1f} GB. Use project, apply, "
+                "weighted_gram or columns, which read the view piece by piece, or raise max_bytes."
+            )
+        out = np.empty((n, d))
+        for cols, tile in self._exact().tiles(self._width()):
+            out[:, cols] = tile
+        return out
+
+    def _exact(self) -> Standardised | _Kept:
+        if isinstance(self._cells, _Kept):
+            return self._cells
+        return replace(self._cells, dtype=np.dtype(np.float64))
+
+    def take_rows(self, rows: Any) -> PreparedView:
+        """Return chosen samples with the same statistics; nothing wide is copied."""
+        index = np.arange(self.shape[0])[np.asarray(rows)].reshape(-1)
+        absent = self.absent[index]
+        cells = self._cells
+        held = index if cells.rows is None else cells.rows[index]
+        if isinstance(cells, _Kept):
+            return PreparedView(self.name, replace(cells, rows=held), absent)
+        design = None if cells.design is None else cells.design[index]
+        made = replace(cells, rows=held, absent=absent, design=design)
+        return PreparedView(self.name, made, absent)
+
+    def take_columns(self, idx: Any) -> PreparedView:
+        """Return a view of chosen features, kept as one float64 array (for active sets)."""
+        return PreparedView(self.name, _Kept(self.columns(idx)), self.absent)
+
+    def __repr__(self) -> str:
+        n, d = self.shape
+        how = "kept" if self.kept else "by blocks"
+        return f"PreparedView({self.name!r}, {n:,} samples, {d:,} features, {self.dtype}, {how})"
+
+
+def _worth_skipping(used: np.ndarray) -> np.ndarray | None:
+    """Return the indices of the used columns if gathering them beats reading all, else None."""
+    index = np.flatnonzero(used)
+    return index if len(index) < 0.5 * len(used) else None
+
+
+def working_dtype(n_rows: int, n_columns: int, dtype: Any = "auto") -> np.dtype:
+    """Choose the precision of a view's products: float64 while it fits in 64 MB."""
+    if dtype == "auto":
+        return np.dtype(np.float64 if n_rows * n_columns * 8 <= FLOAT64_LIMIT_BYTES else np.float32)
+    return np.dtype(dtype)
+
+
+def prepare_view(cells: Standardised) -> PreparedView:
+    """Return products over `cells`, kept as one array where that is safe and pays.
+
+    Small views of any storage but int8, sparse and lazy are kept; so are larger in-memory ones
+    up to 512 MB as float32. A memory-mapped view of that size is worked on by blocks, so
+    processes that share it do not each copy it.
+    """
+    n, d = cells.shape
+    base: Source = cells.source
+    while isinstance(base, (ColumnSource, RowMapSource)):
+        base = base.base
+    size = n * d * cells.dtype.itemsize
+    limit = KEEP_LIMIT_BYTES if cells.source.in_memory else FLOAT64_LIMIT_BYTES
+    if not isinstance(base, ArraySource) or cells.source.dtype == np.int8 or size > limit:
+        return PreparedView(cells.name, cells, cells.absent)
+    array: np.ndarray | None = None
+    width = max(256, TILE_BYTES // max(1, n * cells.dtype.itemsize))
+    for cols, tile in cells.tiles(width):
+        if array is None:
+            column_major = tile.flags.f_contiguous and not tile.flags.c_contiguous
+            array = np.empty((n, d), dtype=cells.dtype, order="F" if column_major else "C")
+        array[:, cols] = tile
+    if array is None:
+        array = np.empty((n, d), dtype=cells.dtype)
+    return PreparedView(cells.name, _Kept(array), cells.absent)
