@@ -1,0 +1,202 @@
+"""make_adni_like: two image views that share one signal, and three tables that summarise them."""
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from sklearn.utils import Bunch
+
+from baldur.datasets.brain import FULL_VOXELS, BrainGrid, make_grid
+from baldur.datasets.checks import check_scale
+from baldur.datasets.streams import RandomState, streams
+from baldur.datasets.truth import Truth
+from baldur.views import MultiView
+
+__all__ = ["make_adni_like"]
+
+N_LATE = 661
+N_EARLY = 402
+N_REGIONS = 136
+IMAGES = ("t1_intensity", "grey_matter")
+TABLES = ("grey_matter_volume", "white_matter_volume", "csf_volume")
+
+FWHM_MM = 12.0
+SEPARATION = 2.0  # distance of the class means of the latent score, in its s.d.
+STRENGTH = 0.5  # s.d. of a voxel at the peak of the signal, per s.d. of the latent score
+COMMON = 0.5  # share of an image's noise that both images have
+TABLE_NOISE = 0.7  # s.d. of a table's own noise, relative to the s.d. of the regional mean
+
+# Centres (mm) and radii (mm) of the patches with signal: both images, then one each.
+_BOTH = (((-26.0, -18.0, -16.0), 14.0), ((26.0, -18.0, -16.0), 14.0))
+_OWN = {
+    "t1_intensity": (((0.0, 6.0, 18.0), 12.0),),
+    "grey_matter": (((0.0, -52.0, -32.0), 12.0),),
+}
+
+
+def make_adni_like(scale: float = 1.0, *, random_state: RandomState = None) -> Bunch:
+    """Simulate a cohort shaped as ADNI: late against early mild cognitive impairment.
+
+    Views: ``t1_intensity`` and ``grey_matter`` (37,643 voxels of 4 mm each, float32, spatially
+    smooth) and ``grey_matter_volume``, ``white_matter_volume`` and ``csf_volume`` (136 regions
+    each). One latent score per person separates the classes. It lowers or raises both images in a
+    few patches; the tables are regional means of the images with noise of their own, so they
+    repeat the signal and add nothing.
+
+    Parameters
+    ----------
+    scale : float, default=1.0
+        Share of the voxels to keep, at most 1 and enough for 136 regions (0.0037). The brain
+        keeps its size and the voxels grow.
+    random_state : int, Generator, RandomState, SeedSequence or None
+        Seed. The same seed gives the same bytes.
+
+    Returns
+    -------
+    sklearn.utils.Bunch
+        ``data`` (`MultiView`, 1,063 rows), ``target`` (1 for the 661 late, 0 for the 402 early),
+        ``target_names``, ``truth`` (`Truth`), ``mask`` (3-D, bool; voxels are in its C order) and
+        ``affine`` (4 x 4, to millimetres). ``data.feature_info`` holds the voxels' grid indices
+        ``i j k``, positions ``x y z`` in millimetres and ``region``. An effect is the difference
+        of the class means (late minus early) in units of the feature's s.d. within a class;
+        ``truth.score`` is the latent score, and ``truth.redundant`` names the tables.
+
+    Examples
+    --------
+    >>> from baldur.datasets import make_adni_like
+    >>> cohort = make_adni_like(scale=0.01, random_state=0)
+    >>> cohort.data.n_features["grey_matter"], cohort.truth.views
+    (376, ['t1_intensity', 'grey_matter'])
+    """
+    n_voxels = check_scale(scale, FULL_VOXELS, least=N_REGIONS)
+    order, latent, table_rng, *image_rngs = streams(random_state, 6)
+
+    n = N_LATE + N_EARLY
+    target = np.repeat(np.array([1, 0], dtype=np.int64), [N_LATE, N_EARLY])
+    order.shuffle(target)
+    score = SEPARATION * (target - 0.5) + latent.standard_normal(n)
+
+    grid = make_grid(n_voxels)
+    region = grid.parcellate(N_REGIONS)
+    loadings = _loadings(grid)
+    images = _draw_images(grid, score, loadings, image_rngs)
+    tables = _draw_tables(images, region, table_rng)
+
+    views: dict[str, NDArray[np.float32]] = {**images, **tables}
+    voxels = _voxel_table(grid, region)
+    region_names = [f"region{r + 1:03d}" for r in range(N_REGIONS)]
+    data = MultiView(
+        views,
+        sample_ids=np.array([f"adni{i:04d}" for i in range(n)]),
+        feature_names=dict.fromkeys(TABLES, region_names),
+        feature_info=dict.fromkeys(IMAGES, voxels),
+    )
+    return Bunch(
+        data=data,
+        target=target,
+        target_names=np.array(["EMCI", "LMCI"]),
+        truth=_truth(tables, loadings, region, target, score),
+        mask=grid.mask,
+        affine=grid.affine,
+    )
+
+
+def _loadings(grid: BrainGrid) -> dict[str, NDArray[np.float64]]:
+    """Shift of every voxel per unit of the latent score: smooth patches with a clear edge."""
+    points = grid.millimetres
+    loadings = {}
+    for sign, name in zip((1.0, -1.0), IMAGES, strict=True):
+        bump = np.zeros(len(points))
+        for centre, radius in (*_BOTH, *_OWN[name]):
+            # A coarse grid must not step over a patch.
+            radius = max(radius, float(grid.affine[0, 0]))
+            squared = np.sum((points - np.array(centre)) ** 2, axis=1) / radius**2
+            bump = np.maximum(bump, 1.0 - squared)
+        loadings[name] = sign * STRENGTH * bump
+    return loadings
+
+
+def _draw_images(
+    grid: BrainGrid,
+    score: NDArray[np.float64],
+    loadings: dict[str, NDArray[np.float64]],
+    rngs: list[np.random.Generator],
+) -> dict[str, NDArray[np.float32]]:
+    """Draw both images, a few rows at a time, straight into float32."""
+    n, width = len(score), int(grid.mask.sum())
+    images = {name: np.empty((n, width), dtype=np.float32) for name in IMAGES}
+    common_rng, *own_rngs = rngs
+    for first in range(0, n, 32):
+        rows = slice(first, min(first + 32, n))
+        count = rows.stop - rows.start
+        common = grid.smooth_fields(count, FWHM_MM, common_rng)
+        common *= np.float32(np.sqrt(COMMON))
+        for name, rng in zip(IMAGES, own_rngs, strict=True):
+            block = grid.smooth_fields(count, FWHM_MM, rng)
+            block *= np.float32(np.sqrt(1.0 - COMMON))
+            block += common
+            block += np.outer(score[rows], loadings[name]).astype(np.float32)
+            images[name][rows] = block
+    return images
+
+
+def _regional_means(X: NDArray[np.floating], region: NDArray[np.int16]) -> NDArray[np.float64]:
+    """Average voxels (columns) by region; sums in a fixed order, whatever the number of threads."""
+    by_region = np.argsort(region, kind="stable")
+    sizes = np.bincount(region, minlength=N_REGIONS)
+    starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])
+    means = np.empty((len(X), N_REGIONS))
+    for first in range(0, len(X), 64):
+        rows = slice(first, first + 64)
+        block = X[rows][:, by_region].astype(np.float64)
+        means[rows] = np.add.reduceat(block, starts, axis=1) / sizes
+    return means
+
+
+def _summarise(t1: NDArray[np.float64], gm: NDArray[np.float64]) -> dict[str, NDArray[np.float64]]:
+    """Combine regional means of the two images into the three tables."""
+    return dict(zip(TABLES, (gm, t1, 0.5 * (t1 - gm)), strict=True))
+
+
+def _draw_tables(
+    images: dict[str, NDArray[np.float32]], region: NDArray[np.int16], rng: np.random.Generator
+) -> dict[str, NDArray[np.float32]]:
+    """Summarise the images by region, with noise."""
+    tables = {}
+    for name, value in _summarise(*(_regional_means(images[v], region) for v in IMAGES)).items():
+        noise = TABLE_NOISE * value.std(axis=0) * rng.standard_normal(value.shape)
+        tables[name] = (value + noise).astype(np.float32)
+    return tables
+
+
+def _voxel_table(grid: BrainGrid, region: NDArray[np.int16]) -> pd.DataFrame:
+    """List grid indices, positions and region of every voxel."""
+    table = pd.DataFrame(grid.indices.astype(np.int32), columns=["i", "j", "k"])
+    table[["x", "y", "z"]] = grid.millimetres
+    table["region"] = region
+    return table
+
+
+def _truth(
+    tables: dict[str, NDArray[np.float32]],
+    loadings: dict[str, NDArray[np.float64]],
+    region: NDArray[np.int16],
+    target: NDArray[np.int64],
+    score: NDArray[np.float64],
+) -> Truth:
+    """Collect where the signal is and how large it is."""
+    # Within a class a voxel has noise of variance 1 and the score's variance of 1 times loading^2.
+    full = {v: SEPARATION * b / np.sqrt(1.0 + b**2) for v, b in loadings.items()}
+    # The s.d. of a regional mean has no closed form: take that of the rows drawn.
+    shifts = _summarise(*(_regional_means(loadings[v][None], region)[0] for v in IMAGES))
+    for name, shift in shifts.items():
+        groups = [tables[name][target == c].astype(np.float64) for c in (0, 1)]
+        within = np.sqrt(sum(np.sum((g - g.mean(axis=0)) ** 2, axis=0) for g in groups))
+        full[name] = SEPARATION * shift / (within / np.sqrt(len(target) - 2))
+    features = {v: np.flatnonzero(effect) for v, effect in full.items()}
+    return Truth(
+        n_features={v: len(effect) for v, effect in full.items()},
+        features=features,
+        effects={v: effect[features[v]] for v, effect in full.items()},
+        score=score,
+        redundant=TABLES,
+    )
