@@ -1,0 +1,215 @@
+"""What every baseline shares: views in, labels encoded, preparation, masks and soft outputs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import issparse
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import check_consistent_length
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
+
+from baldur.exceptions import InputError
+from baldur.prepare import Preparation
+from baldur.views import MultiView, as_multiview
+from baldur.views.products import PreparedView
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Block:
+    """One standardised view times a constant (the block scaling), read only through products."""
+
+    name: str
+    view: PreparedView
+    factor: float = 1.0
+
+    @property
+    def width(self) -> int:
+        """Number of columns."""
+        return int(self.view.shape[1])
+
+    @property
+    def absent(self) -> NDArray[np.bool_]:
+        """Rows whose sample lacks the view."""
+        return np.asarray(self.view.absent)
+
+    def gram(self) -> Array:
+        """``X X'`` (n, n)."""
+        return self.factor**2 * np.asarray(self.view.weighted_gram())
+
+    def project(self, A: Array) -> Array:
+        """``X'A`` (D, k)."""
+        return self.factor * np.asarray(self.view.project(A))
+
+    def apply(self, B: Array) -> Array:
+        """``X B`` (n, k)."""
+        return self.factor * np.asarray(self.view.apply(B))
+
+    def columns(self, idx: NDArray[np.intp]) -> Array:
+        """The columns ``idx``, dense (n, len(idx))."""
+        return self.factor * np.asarray(self.view.columns(idx))
+
+    def row_norms(self) -> Array:
+        """Squared length of each row (n,), a block of columns at a time."""
+        total = np.zeros(self.view.shape[0])
+        for start in range(0, self.width, 8192):
+            part = self.columns(np.arange(start, min(start + 8192, self.width)))
+            total += np.einsum("ij,ij->i", part, part)
+        return total
+
+
+def softmax(scores: Array) -> Array:
+    """Rows of ``scores`` to probabilities."""
+    e = np.exp(scores - scores.max(axis=1, keepdims=True))
+    return np.asarray(e / e.sum(axis=1, keepdims=True))
+
+
+def two_columns(margin: Array) -> Array:
+    """A binary margin (n,) as class scores (n, 2) whose difference it is."""
+    return np.column_stack([-margin / 2.0, margin / 2.0])
+
+
+def check_choice(name: str, value: Any, legal: Sequence[Any]) -> None:
+    """Refuse a parameter that is not one of the legal values."""
+    if not any(value is v or (v is not None and value == v) for v in legal):
+        raise InputError(f"{name} must be one of {tuple(legal)}, got {value!r}.")
+
+
+def check_positive(name: str, value: Any, *, allow_zero: bool = False) -> None:
+    """Refuse a parameter that is not a positive (or non-negative) number."""
+    good = isinstance(value, (int, float, np.number)) and (value >= 0 if allow_zero else value > 0)
+    if not good or not np.isfinite(value):
+        kind = "non-negative" if allow_zero else "positive"
+        raise InputError(f"{name} must be a {kind} number, got {value!r}.")
+
+
+def _has_proba(estimator: Any) -> bool:
+    return type(estimator)._proba is not BaselineClassifier._proba
+
+
+class BaselineClassifier(ClassifierMixin, BaseEstimator):
+    """Base of the baselines: subclasses supply ``_fit`` and ``_scores`` and/or ``_proba``.
+
+    ``fit`` accepts a `MultiView`, or one matrix with ``views`` naming the columns of each view.
+    Views are standardised on the training rows, missing cells and absent views stand at the
+    training mean, and ``block_scale`` divides each view by the square root of its width.
+    """
+
+    _min_classes = 2
+    views: Any
+
+    # -- to be supplied ------------------------------------------------------------------------
+    def _fit(self, blocks: list[Block], codes: NDArray[np.intp]) -> None:
+        """Learn from standardised blocks and labels coded 0..C-1."""
+        raise TypeError(f"{type(self).__name__} does not define _fit")
+
+    def _scores(self, blocks: list[Block]) -> Array:
+        """Class scores (n, C); the largest wins."""
+        return self._proba(blocks)
+
+    def _proba(self, blocks: list[Block]) -> Array:
+        """Class probabilities (n, C), where the method has them."""
+        raise TypeError(f"{type(self).__name__} has no probabilities")
+
+    # -- scikit-learn --------------------------------------------------------------------------
+    def fit(self, X: Any, y: Any) -> BaselineClassifier:
+        """Learn from ``X`` (a `MultiView` or a matrix) and labels ``y``."""
+        mv, y = self._open_training(X, y)
+        self.classes_, codes = np.unique(y, return_inverse=True)
+        if len(self.classes_) < self._min_classes:
+            raise InputError(
+                f"{type(self).__name__} needs at least {self._min_classes} classes in y, got "
+                f"{len(self.classes_)} class ({self.classes_[0]!r}). Give rows of another class."
+            )
+        # A column may lose all its values in a fold: it then counts as constant.
+        self.preparation_ = Preparation(all_missing="zero").fit(mv)
+        self.view_names_ = list(mv.view_names)
+        blocks = self._blocks(mv)
+        self._fit(blocks, codes)
+        return self
+
+    def decision_function(self, X: Any) -> Array:
+        """Score of the second class (n,) when there are two classes, else one column per class."""
+        scores = self._scores(self._open_new(X))
+        return scores[:, 1] - scores[:, 0] if len(self.classes_) == 2 else scores
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Labels, as they were given to `fit`."""
+        scores = self.decision_function(X)
+        codes = (scores > 0).astype(np.intp) if scores.ndim == 1 else np.argmax(scores, axis=1)
+        return np.asarray(self.classes_[codes])
+
+    @available_if(_has_proba)
+    def predict_proba(self, X: Any) -> Array:
+        """Class probabilities (n, C)."""
+        return self._proba(self._open_new(X))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.sparse = True
+        return tags
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "selected_features_")
+
+    # -- shared steps --------------------------------------------------------------------------
+    def _open_training(self, X: Any, y: Any) -> tuple[MultiView, NDArray[Any]]:
+        if y is None:
+            raise InputError(
+                f"{type(self).__name__} requires y to be passed, but the target y is None"
+            )
+        mv = self._open(X, reset=True)
+        y = column_or_1d(y, warn=True)
+        check_classification_targets(y)
+        check_consistent_length(mv, y)
+        return mv, y
+
+    def _open_new(self, X: Any) -> list[Block]:
+        check_is_fitted(self)
+        return self._blocks(self._open(X, reset=False))
+
+    def _open(self, X: Any, *, reset: bool) -> MultiView:
+        """Any legal input as a `MultiView`; single matrices get scikit-learn's own checks first."""
+        if isinstance(X, (MultiView, list, tuple, Mapping)):
+            mv = as_multiview(X, self.views)
+            if reset:
+                self.n_features_in_ = int(mv.shape[1])
+                if hasattr(self, "feature_names_in_"):
+                    del self.feature_names_in_
+            return mv
+        checked = validate_data(
+            self,
+            X,
+            reset=reset,
+            accept_sparse=("csr", "csc"),
+            dtype="numeric",
+            ensure_all_finite="allow-nan",
+            ensure_min_samples=2 if reset else 1,
+        )
+        # A frame keeps its column names, which ``views`` may refer to.
+        return as_multiview(X if hasattr(X, "columns") and not issparse(X) else checked, self.views)
+
+    def _blocks(self, mv: MultiView) -> list[Block]:
+        prepared = self.preparation_.transform(mv)
+        scaled = getattr(self, "block_scale", False)
+        return [
+            Block(name, prepared[name], float(prepared[name].shape[1]) ** -0.5 if scaled else 1.0)
+            for name in self.view_names_
+        ]
+
+    def _all_features(self, blocks: list[Block]) -> dict[str, NDArray[np.bool_]]:
+        return {b.name: np.ones(b.width, dtype=bool) for b in blocks}
+
+    def _split(self, values: NDArray[Any], blocks: list[Block]) -> dict[str, NDArray[Any]]:
+        """An array over all columns (last axis) as one array per view."""
+        cuts = np.cumsum([b.width for b in blocks])[:-1]
+        return {b.name: part for b, part in zip(blocks, np.split(values, cuts, -1), strict=True)}

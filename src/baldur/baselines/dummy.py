@@ -1,0 +1,44 @@
+"""Dummy: the class frequencies of the training rows, whatever the features."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.dummy import DummyClassifier
+
+from baldur.baselines._base import BaselineClassifier, Block
+
+Array = NDArray[np.float64]
+
+
+class PriorClassifier(BaselineClassifier):
+    """Predicts the most frequent class, with the class frequencies as probabilities.
+
+    Parameters
+    ----------
+    strategy : {"prior", "most_frequent", "stratified", "uniform"}
+        As in `sklearn.dummy.DummyClassifier`.
+    views : dict or None
+        Columns of each view when ``X`` is one matrix.
+    random_state : int, RandomState or None
+        Used by the strategies that draw.
+    """
+
+    _min_classes = 1
+
+    def __init__(
+        self, strategy: str = "prior", *, views: Any = None, random_state: Any = None
+    ) -> None:
+        self.strategy = strategy
+        self.views = views
+        self.random_state = random_state
+
+    def _fit(self, blocks: list[Block], codes: NDArray[np.intp]) -> None:
+        self.dummy_ = DummyClassifier(strategy=self.strategy, random_state=self.random_state)
+        self.dummy_.fit(np.zeros((len(codes), 1)), codes)
+        self.selected_features_ = {b.name: np.zeros(b.width, dtype=bool) for b in blocks}
+
+    def _proba(self, blocks: list[Block]) -> Array:
+        return np.asarray(self.dummy_.predict_proba(np.zeros((blocks[0].view.shape[0], 1))))

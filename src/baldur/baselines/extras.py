@@ -1,0 +1,20 @@
+"""The optional libraries of two baselines, imported only when one of them is fitted."""
+
+from __future__ import annotations
+
+import importlib
+from types import ModuleType
+
+from baldur.exceptions import MissingExtraError
+
+
+def import_extra(module: str, method: str) -> ModuleType:
+    """The module, or an error that says what to install."""
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        raise MissingExtraError(
+            f"{method} needs {module.split('.')[0]}, which is not installed. Install the extra: "
+            'pip install "baldur[torch]" (or torch==2.13.0 and gpytorch themselves). '
+            "All other baselines run without it."
+        ) from error

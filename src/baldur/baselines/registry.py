@@ -1,0 +1,131 @@
+"""The registry: the name of a table row to a maker of estimators and a search grid."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
+
+from baldur.baselines._base import BaselineClassifier
+from baldur.baselines.awdr import AWDRClassifier
+from baldur.baselines.boosted_trees import BoostedTreesClassifier
+from baldur.baselines.cpm_nets import CPMNetsClassifier
+from baldur.baselines.dummy import PriorClassifier
+from baldur.baselines.elastic_net import ElasticNetLogisticClassifier
+from baldur.baselines.lasso_mksvm import LassoMkSVMClassifier
+from baldur.baselines.lsvm_l1 import L1SVMClassifier
+from baldur.baselines.mccd import MCCDClassifier
+from baldur.baselines.mv_pls import MVPLSClassifier
+from baldur.baselines.pb_mvboost import PBMVBoostClassifier
+from baldur.baselines.random_forest import ForestClassifier
+from baldur.baselines.ridge_logistic import RidgeLogisticClassifier
+from baldur.baselines.sgp_ard import SGPARDClassifier
+from baldur.baselines.stacking import StackingClassifier
+
+DECADES = (1e-3, 1e-2, 1e-1, 1.0, 1e1, 1e2, 1e3)
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One row: how to make its estimator, what to search, and whether the paper's tables have it."""
+
+    classifier: type[BaselineClassifier]
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    grid: Mapping[str, list[Any]] = field(default_factory=dict)
+    in_paper: bool = True
+    extra: str | None = None
+
+    def make(self, random_state: Any = None) -> BaselineClassifier:
+        """A new, unfitted estimator."""
+        return self.classifier(**self.settings, random_state=random_state)
+
+
+def _components() -> list[Any]:
+    return [10, 25, 50, 100, "n-1", 0.95]
+
+
+_MCCD_GRID = {"g1": list(DECADES), "g2": [0.0, *DECADES]}
+_AWDR_GRID = {"g": list(DECADES), "n_neighbors": list(range(1, 18, 2))}
+
+BASELINES: Mapping[str, Entry] = MappingProxyType(
+    {
+        "LSVM-l1": Entry(
+            L1SVMClassifier,
+            grid={
+                "c_ratio": [1.5, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0],
+                "class_weight": [None, "balanced"],
+            },
+        ),
+        "RF": Entry(
+            ForestClassifier,
+            grid={
+                "n_estimators": [100, 300, 500],
+                "max_features": ["sqrt", "log2", 0.01, 0.1],
+                "max_depth": [None, 5, 10],
+                "min_samples_leaf": [1, 3, 5],
+            },
+        ),
+        "SGP+ARD": Entry(
+            SGPARDClassifier,
+            grid={"n_inducing": [20, 50, 100], "learning_rate": [0.01, 0.05, 0.1]},
+            extra="torch",
+        ),
+        "PCA-MCCD": Entry(
+            MCCDClassifier,
+            {"reduction": "pca"},
+            {**_MCCD_GRID, "n_components": _components()},
+        ),
+        "K-MCCD": Entry(MCCDClassifier, {"reduction": "linear_kernel"}, _MCCD_GRID),
+        "PCA-AWDR": Entry(
+            AWDRClassifier,
+            {"reduction": "pca"},
+            {**_AWDR_GRID, "n_components": _components()},
+        ),
+        "K-AWDR": Entry(AWDRClassifier, {"reduction": "linear_kernel"}, _AWDR_GRID),
+        "CPM-Nets": Entry(
+            CPMNetsClassifier,
+            grid={"n_latent": [16, 32, 64, 128, 256], "lam": [0.1, 1.0, 10.0]},
+            extra="torch",
+        ),
+        "PB-MVBoost": Entry(
+            PBMVBoostClassifier,
+            grid={"n_rounds": [10, 50, 100, 200], "max_depth": [1, 2, 3]},
+        ),
+        "MV-PLS": Entry(
+            MVPLSClassifier,
+            grid={"n_components": [1, 2, 3, 5, 8, 10, 15, 20], "block_scale": [True, False]},
+        ),
+        "Lasso-MkSVM": Entry(
+            LassoMkSVMClassifier,
+            grid={
+                "fraction": [0.05, 0.1, 0.2, 0.4, 0.6, 0.8],
+                "C": [0.1, 1.0, 10.0, 100.0],
+                "p": [1.0, 1.5, 2.0],
+            },
+        ),
+        "Ridge logistic": Entry(
+            RidgeLogisticClassifier,
+            grid={"C": list(DECADES), "block_scale": [True, False]},
+            in_paper=False,
+        ),
+        "Elastic-net logistic": Entry(
+            ElasticNetLogisticClassifier,
+            grid={
+                "fraction": [0.02, 0.05, 0.1, 0.2, 0.4, 0.7],
+                "l1_ratio": [0.1, 0.5, 0.9, 1.0],
+            },
+            in_paper=False,
+        ),
+        "Boosted trees": Entry(
+            BoostedTreesClassifier,
+            grid={"learning_rate": [0.03, 0.1, 0.3], "max_iter": [50, 100, 200]},
+            in_paper=False,
+        ),
+        "Stacking": Entry(
+            StackingClassifier, grid={"penalty": [0.0, 0.003, 0.01, 0.03, 0.1]}, in_paper=False
+        ),
+        "Dummy": Entry(PriorClassifier, in_paper=False),
+    }
+)
+"""Row name as printed in the tables to its entry."""
