@@ -1,0 +1,303 @@
+"""The loop: starts, warm-up, sweeps, pruning, stopping, history."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from baldur.exceptions import InputError
+from baldur.model.meanfield.bound import bound
+from baldur.model.meanfield.products import ViewProducts, as_products, squared_norms
+from baldur.model.meanfield.prune import prune_factors, prune_features, prune_views
+from baldur.model.meanfield.result import MeanFieldResult, collect
+from baldur.model.meanfield.starts import (
+    DEFAULT_STARTS,
+    initial_state,
+    start_loadings,
+    start_precisions,
+)
+from baldur.model.meanfield.state import Array, Data, Index, State
+from baldur.model.meanfield.updates import (
+    MODEL_UPDATES,
+    gamma_pass,
+    inner_cycle,
+    step_delta,
+    step_w,
+)
+from baldur.model.priors import Priors, sparsity_prior
+
+N_INNER = 20
+"""Cycles in sample space per gamma step; they are cheap, and gamma then sees settled weights."""
+WARM_UP = 10
+"""Sweeps with V, tau and psi held at their start, so that V cannot shrink before gamma acts."""
+PRUNE_EVERY = 5
+CALM = 3
+"""Sweeps in a row below the tolerance that count as convergence; any drop starts the count anew."""
+HELD = frozenset({"tau", "V", "omega", "psi"})
+
+
+@dataclass
+class _Trace:
+    """Mutable record of one start."""
+
+    state: State
+    alive: list[int]
+    history: list[dict[str, Any]]
+    converged: bool = False
+
+
+def run_meanfield(
+    X_views: Sequence[Any],
+    T: Any,
+    *,
+    task: str,
+    n_factors: int,
+    a_gamma: float = 1e-6,
+    spaces: str | Sequence[str] = "auto",
+    relevance: Any = None,
+    starts: Sequence[str] = DEFAULT_STARTS,
+    max_iter: int = 300,
+    tol: float = 1e-4,
+    prune: bool = True,
+    sample_weight: Any = None,
+    rng: Any = None,
+    callback: Callable[[dict[str, Any]], None] | None = None,
+    bound_kind: str = "jaakkola",
+    priors: Priors | None = None,
+) -> MeanFieldResult:
+    """Fit the mean-field family from several starts and keep the best bound.
+
+    Parameters
+    ----------
+    X_views : list of (N, D_m) arrays or PreparedView-like objects
+        Standardised on the training rows.
+    T : (N, C) array
+        0/1 labels for classification, real outputs for regression.
+    task : {"classification", "regression"}
+    n_factors : int
+        K at the start; pruning may lower it.
+    a_gamma : float
+        Shape of gamma ~ Gamma(a, a); ``inf`` keeps gamma at one.
+    spaces : {"auto", "primal", "dual"} or one of them per view
+        "auto" is the exact posterior, on the sample side when D > N; the paper's "dual" is used
+        only when asked for, and collapses for D > N.
+    relevance : None, int, index array, or a list of these per view
+        Relevance vectors of dual views: all rows, that many at random, or the given rows.
+    starts : sequence of str
+        "flat" and "screen-<q>".
+    max_iter : int
+        Most sweeps per start, warm-up included.
+    tol : float
+        A sweep is calm when the bound gains less than ``tol`` nats per row.
+    prune : bool
+    sample_weight : (N,) array, optional
+        A row of weight 2 counts as two equal rows.
+    rng : seed or numpy Generator
+    callback : callable, optional
+        Called with the history record of every sweep.
+    bound_kind : {"jaakkola", "quadrature"}
+    priors : Priors, optional
+        Its ``gamma`` is replaced by Gamma(a_gamma, a_gamma).
+
+    Returns
+    -------
+    MeanFieldResult
+    """
+    rng = np.random.default_rng(rng)
+    data = prepare_data(
+        X_views, T, task, a_gamma, spaces, relevance, sample_weight, rng, bound_kind, priors
+    )
+    if n_factors < 1:
+        raise InputError(f"n_factors must be at least 1, got {n_factors}")
+    if not starts:
+        raise InputError(f"starts is empty; give one or more of {', '.join(DEFAULT_STARTS)}")
+    V = start_loadings(data.T, data.weight, n_factors, rng)
+    best: tuple[float, str, _Trace] | None = None
+    for start in starts:
+        gammas, deltas = start_precisions(data, start)
+        state = initial_state(data, gammas, deltas, V)
+        trace = _Trace(state, list(range(n_factors)), [])
+        _climb(trace, data, start, max_iter, tol, prune, callback)
+        value = bound(trace.state, data)
+        if best is None or value > best[0]:
+            best = (value, start, trace)
+    assert best is not None  # starts is not empty
+    value, start, trace = best
+    return collect(
+        trace.state,
+        data,
+        n_factors,
+        trace.alive,
+        elbo=value,
+        history=trace.history,
+        converged=trace.converged,
+        start=start,
+        spaces=[_space(data, m) for m in range(len(data.views))],
+    )
+
+
+def _climb(
+    trace: _Trace,
+    data: Data,
+    start: str,
+    max_iter: int,
+    tol: float,
+    prune: bool,
+    callback: Callable[[dict[str, Any]], None] | None,
+) -> None:
+    """Sweep one start until calm, pruning on the way."""
+    last, calm = -np.inf, 0
+    for sweep in range(max_iter):
+        began = time.perf_counter()
+        warm = sweep < WARM_UP
+        for _ in range(N_INNER):
+            trace.state = _warm_cycle(trace.state, data) if warm else inner_cycle(trace.state, data)
+        trace.state = gamma_pass(trace.state, data)
+        dropped: dict[str, Any] = {}
+        if prune and not warm and sweep % PRUNE_EVERY == 0:
+            trace.state, counts = prune_features(trace.state, data)
+            if any(counts):
+                dropped["features"] = counts
+        value = bound(trace.state, data)
+        calm = calm + 1 if not warm and value - last < tol * data.n else 0
+        if calm >= CALM:
+            if prune:
+                _prune_at_rest(trace, data, dropped)
+                value = bound(trace.state, data)
+            calm = 0 if dropped else calm
+        last = value
+        record = {
+            "start": start,
+            "sweep": sweep,
+            "bound": value,
+            "features": [int(view.keep.sum()) for view in trace.state.views],
+            "factors": trace.state.K,
+            "dropped": dropped,
+            "seconds": time.perf_counter() - began,
+        }
+        trace.history.append(record)
+        if callback is not None:
+            callback(record)
+        if calm >= CALM:
+            trace.converged = True
+            return
+
+
+def _prune_at_rest(trace: _Trace, data: Data, dropped: dict[str, Any]) -> None:
+    """Views and factors are judged only once the bound is calm: before, the empty model wins."""
+    trace.state, counts = prune_features(trace.state, data)
+    if any(counts):
+        dropped["features"] = counts
+    trace.state, fallen = prune_views(trace.state, data)
+    if fallen:
+        dropped["views"] = fallen
+    trace.state, survivors = prune_factors(trace.state, data)
+    if len(survivors) < len(trace.alive):
+        kept = [trace.alive[k] for k in survivors]
+        dropped["factors"] = [k for k in trace.alive if k not in kept]
+        trace.alive = kept
+
+
+def _warm_cycle(state: State, data: Data) -> State:
+    """An inner cycle that leaves V, omega, tau and psi where they are."""
+    for m in range(len(state.views)):
+        state = step_delta(step_w(state, data, m), data, m)
+    for name, update in MODEL_UPDATES.items():
+        if name not in HELD:
+            state = update(state, data)
+    return state
+
+
+def _space(data: Data, m: int) -> str:
+    N, D = data.views[m].shape
+    if data.spaces[m] == "dual":
+        return "dual"
+    return "primal-samples" if D > N else "primal"
+
+
+def prepare_data(
+    X_views: Sequence[Any],
+    T: Any,
+    task: str,
+    a_gamma: float = 1e-6,
+    spaces: str | Sequence[str] = "auto",
+    relevance: Any = None,
+    sample_weight: Any = None,
+    rng: Any = None,
+    bound_kind: str = "jaakkola",
+    priors: Priors | None = None,
+) -> Data:
+    """Check the inputs of ``run_meanfield`` and gather them; see there for the parameters."""
+    if task not in ("classification", "regression"):
+        raise InputError(f"task must be 'classification' or 'regression', got {task!r}")
+    if bound_kind not in ("jaakkola", "quadrature"):
+        raise InputError(f"bound_kind must be 'jaakkola' or 'quadrature', got {bound_kind!r}")
+    T = np.asarray(T, dtype=np.float64)
+    if T.ndim != 2:
+        raise InputError(f"T must have shape (rows, outputs), got {T.shape}")
+    if not np.isfinite(T).all():
+        raise InputError("T holds NaN or infinite values")
+    if task == "classification" and not np.isin(T, (0.0, 1.0)).all():
+        raise InputError("classification needs labels 0 and 1 in T, one column per output")
+    views: list[ViewProducts] = [as_products(X) for X in X_views]
+    if not views:
+        raise InputError("at least one view is needed, got none")
+    N = T.shape[0]
+    for m, view in enumerate(views):
+        if len(view.shape) != 2 or view.shape[0] != N:
+            raise InputError(f"view {m} has shape {view.shape}, expected {N} rows as in T")
+    weight = np.ones(N) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+    if weight.shape != (N,) or not np.isfinite(weight).all() or (weight < 0).any():
+        raise InputError(f"sample_weight must be {N} finite, non-negative numbers")
+    if not weight.any():
+        raise InputError("every sample weight is zero; nothing is left to fit")
+    norms = [squared_norms(view, weight) for view in views]
+    for m, norm in enumerate(norms):
+        if not np.isfinite(norm).all():
+            raise InputError(f"view {m} holds NaN or infinite values; prepare the views first")
+    rng = np.random.default_rng(rng)
+    return Data(
+        views=views,
+        T=T,
+        weight=weight,
+        classification=task == "classification",
+        quadrature=bound_kind == "quadrature",
+        priors=replace(priors or Priors(), gamma=sparsity_prior(a_gamma)),
+        spaces=_resolve_spaces(spaces, len(views)),
+        relevance=_resolve_relevance(relevance, len(views), N, rng),
+        norms=norms,
+    )
+
+
+def _resolve_spaces(spaces: str | Sequence[str], M: int) -> list[str]:
+    asked = [spaces] * M if isinstance(spaces, str) else list(spaces)
+    if len(asked) != M or not set(asked) <= {"auto", "primal", "dual"}:
+        raise InputError(
+            f"spaces must be 'auto', 'primal' or 'dual', once or for each of {M} views, "
+            f"got {spaces!r}"
+        )
+    return ["dual" if space == "dual" else "primal" for space in asked]
+
+
+def _resolve_relevance(relevance: Any, M: int, N: int, rng: np.random.Generator) -> list[Index]:
+    per_view = relevance if isinstance(relevance, list | tuple) else [relevance] * M
+    if len(per_view) != M:
+        raise InputError(f"relevance lists {len(per_view)} entries for {M} views")
+    out: list[Index] = []
+    for m, rows in enumerate(per_view):
+        if rows is None:
+            out.append(np.arange(N))
+        elif np.ndim(rows) == 0:
+            if not 1 <= int(rows) <= N:
+                raise InputError(f"view {m}: relevance must lie in 1..{N}, got {rows}")
+            out.append(np.sort(rng.choice(N, int(rows), replace=False)))
+        else:
+            index: Array = np.unique(np.asarray(rows))
+            if index.dtype.kind not in "iu" or index.min() < 0 or index.max() >= N:
+                raise InputError(f"view {m}: relevance rows must be integers in 0..{N - 1}")
+            out.append(index.astype(np.intp))
+    return out
