@@ -11,7 +11,7 @@ PYTHON ?= $(shell for p in python3.11 python3 python python3.12 python3.13; do \
 
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: demo test slow lint format types clean
+.PHONY: demo test slow lowest lint format types clean
 
 demo: $(VENV)/.core
 	@$(BIN)/python -m baldur.demo
@@ -22,6 +22,10 @@ test: $(VENV)/.test
 
 slow: $(VENV)/.test
 	$(BIN)/python -m pytest -m slow -v
+
+# The tests once more, with every dependency at the lower bound pyproject.toml names.
+lowest: $(VENV)-lowest/.test
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(VENV)-lowest/bin/python -m pytest $(PYTEST_ARGS)
 
 lint: $(VENV)/.test
 	$(BIN)/ruff check .
@@ -35,13 +39,13 @@ types: $(VENV)/.test
 	$(BIN)/mypy
 
 clean:
-	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-lowest build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-$(BIN)/python:
+%/bin/python:
 	@test -n "$(PYTHON)" || { echo "No Python 3.11 or newer with the venv module was found;" \
 		"give one with 'make PYTHON=/path/to/python'." >&2; exit 1; }
-	$(PYTHON) -m venv $(VENV)
+	$(PYTHON) -m venv $*
 
 # Stamp files: a second call installs nothing unless pyproject.toml has changed.
 $(VENV)/.core: pyproject.toml | $(BIN)/python
@@ -51,3 +55,9 @@ $(VENV)/.core: pyproject.toml | $(BIN)/python
 $(VENV)/.test: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install -q -e '.[test]'
 	@touch $@ $(VENV)/.core
+
+$(VENV)-lowest/.test: pyproject.toml .ci/lowest.py | $(VENV)-lowest/bin/python
+	$(VENV)-lowest/bin/python .ci/lowest.py > $(VENV)-lowest/requirements.txt
+	$(VENV)-lowest/bin/python -m pip install -q -r $(VENV)-lowest/requirements.txt
+	$(VENV)-lowest/bin/python -m pip install -q --no-deps -e .
+	@touch $@

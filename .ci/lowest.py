@@ -1,0 +1,21 @@
+"""Print pyproject's requirements with every lower bound turned into an exact version."""
+
+import tomllib
+from pathlib import Path
+
+# Checkers, not needed to run the tests.
+LEAVE_OUT = ("baldur[", "mypy", "pandas-stubs", "ruff")
+
+
+def main() -> None:
+    """Print one requirement per line: the core, then every extra."""
+    file = Path(__file__).resolve().parents[1] / "pyproject.toml"
+    project = tomllib.loads(file.read_text())["project"]
+    groups = [project["dependencies"], *project["optional-dependencies"].values()]
+    for requirement in (r for group in groups for r in group):
+        if not requirement.startswith(LEAVE_OUT):
+            print(requirement.replace(">=", "=="))
+
+
+if __name__ == "__main__":
+    main()
