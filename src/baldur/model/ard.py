@@ -117,6 +117,4 @@ def weight_prior_term(delta: GammaPosterior, gamma: GammaPosterior, gamma_w2: Ar
 
 def loading_prior_term(omega: GammaPosterior, n_outputs: int, v2: Array) -> float:
     """E[ln p(V | omega)] = sum_k (C/2)(<ln omega_k> - ln 2pi) - (1/2) <omega_k> sum_c <v_ck^2>."""
-    return float(
-        0.5 * n_outputs * np.sum(omega.mean_log - LOG_2PI) - 0.5 * omega.mean @ v2
-    )
+    return float(0.5 * n_outputs * np.sum(omega.mean_log - LOG_2PI) - 0.5 * omega.mean @ v2)

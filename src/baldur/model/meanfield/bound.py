@@ -49,9 +49,9 @@ def expected_y_residual(state: State, data: Data) -> float:
         state.Y,
         state.Y_var,
         state.Z,
-        state.ZtZ(data.weight),
+        state.z_moment(data.weight),
         state.V,
-        state.VtV,
+        state.v_moment,
         state.b,
         state.b_var,
         data.weight,
@@ -61,7 +61,7 @@ def expected_y_residual(state: State, data: Data) -> float:
 def expected_z_residual(state: State, data: Data) -> float:
     """E sum_n |z_n - sum_m x_n W^T|^2 of the current posteriors."""
     trace = np.sum([v.trace for v in state.views], axis=0)
-    return z_residual(state.Z, state.Z_cov, state.H, trace, data.weight)
+    return z_residual(state.Z, state.Z_cov, state.explained, trace, data.weight)
 
 
 def outputs_term(state: State, data: Data) -> float:
@@ -75,15 +75,15 @@ def outputs_term(state: State, data: Data) -> float:
 
 def latent_term(state: State, data: Data) -> float:
     """E[ln p(Z|W, tau)] - E[ln q(Z)]."""
-    value = _gaussian(data.n * state.K, state.tau, expected_z_residual(state, data))
-    return value + _entropy(data.n * _logdet(state.Z_cov), data.n * state.K)
+    value = _gaussian(data.n * state.n_factors, state.tau, expected_z_residual(state, data))
+    return value + _entropy(data.n * _logdet(state.Z_cov), data.n * state.n_factors)
 
 
 def loadings_term(state: State, data: Data) -> float:
     """E[ln p(V|omega)] - E[ln q(V)]."""
     C = state.b.size
-    value = loading_prior_term(state.omega, C, np.diag(state.VtV))
-    return value + _entropy(C * _logdet(state.V_cov), C * state.K)
+    value = loading_prior_term(state.omega, C, np.diag(state.v_moment))
+    return value + _entropy(C * _logdet(state.V_cov), C * state.n_factors)
 
 
 def intercept_term(state: State, data: Data) -> float:

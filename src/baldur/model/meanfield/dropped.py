@@ -74,6 +74,6 @@ def dropped_delta(
 def dropped_sums(
     delta: Array, gamma: Array, norms: Array, tau: float
 ) -> tuple[Array, Array, Array]:
-    """Sums over dropped d of t_d v_kd, gamma_d v_kd and ln v_kd at the best v, each (K,)."""
+    """Sum over dropped d t_d v_kd, gamma_d v_kd and ln v_kd at the best v, each (K,)."""
     var = 1.0 / (tau * norms + np.outer(delta, gamma))
     return var @ norms, var @ gamma, np.log(var).sum(axis=1)

@@ -31,7 +31,7 @@ def update_y(T: Array, center: Array, xi: Array, psi: float) -> tuple[Array, Arr
 
 
 def update_xi(Y: Array, Y_var: Array) -> Array:
-    """xi = sqrt(<y>^2 + Var y), where the bound on ln sigmoid is tightest."""
+    """Where the bound on ln sigmoid is tightest: xi = sqrt(<y>^2 + Var y)."""
     return np.sqrt(Y**2 + Y_var)
 
 

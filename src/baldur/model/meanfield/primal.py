@@ -17,9 +17,7 @@ RANK_TOLERANCE = 1e-13
 """Eigenvalues of the Gram matrix below this share of the largest count as zero."""
 
 
-def spectrum_features(
-    view: ViewProducts, index: Index, gamma: Array, weight: Array
-) -> Spectrum:
+def spectrum_features(view: ViewProducts, index: Index, gamma: Array, weight: Array) -> Spectrum:
     """Basis from the d x d side: Lambda^(-1/2) X^T diag(s) X Lambda^(-1/2) = Q S Q^T.
 
     Parameters
@@ -43,15 +41,13 @@ def spectrum_features(
         n_null=0,
         logdet=-float(np.log(gamma).sum()),
         basis=root[:, None] * Q,
-        left=None,
+        left=np.zeros((view.shape[0], 0)),
         scale=np.ones(index.size),
         null_scale=np.zeros(index.size),
     )
 
 
-def spectrum_samples(
-    view: ViewProducts, index: Index, gamma: Array, weight: Array
-) -> Spectrum:
+def spectrum_samples(view: ViewProducts, index: Index, gamma: Array, weight: Array) -> Spectrum:
     """Basis from the N x N side: diag(s)^(1/2) X Lambda^-1 X^T diag(s)^(1/2) = U S U^T.
 
     Same parameters as ``spectrum_features``; never forms a d x d matrix.
@@ -61,7 +57,8 @@ def spectrum_samples(
     gram = view.weighted_gram(inverse)
     root = np.sqrt(weight)
     S, U = eigh(root[:, None] * gram * root)
-    kept = S > RANK_TOLERANCE * max(S[-1], np.finfo(float).tiny)
+    smallest = RANK_TOLERANCE * max(S[-1], np.finfo(float).tiny)
+    kept = smallest < S
     S, U = S[kept], U[:, kept]
     left = root[:, None] * U / np.sqrt(S)
     return Spectrum(
@@ -79,7 +76,7 @@ def spectrum_samples(
 
 
 def spectrum_primal(view: ViewProducts, index: Index, gamma: Array, weight: Array) -> Spectrum:
-    """The exact posterior's basis from whichever side is smaller."""
+    """Build the exact posterior's basis from whichever side is smaller."""
     if index.size > view.shape[0]:
         return spectrum_samples(view, index, gamma, weight)
     return spectrum_features(view, index, gamma, weight)

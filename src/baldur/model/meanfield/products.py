@@ -24,7 +24,7 @@ class ViewProducts(Protocol):
         """X diag(s) X^T, (N, N)."""
 
     def columns(self, idx: Any) -> Array:
-        """The columns ``idx`` as a dense (N, len(idx)) array."""
+        """Read the columns ``idx`` as a dense (N, len(idx)) array."""
 
 
 class DenseView:
@@ -41,14 +41,12 @@ class DenseView:
     def weighted_gram(self, s: Array) -> Array:
         """X diag(s) X^T over the columns where ``s`` is not zero."""
         used = np.flatnonzero(s)
-        if used.size == s.size:
-            half = self.X * np.sqrt(s)
-        else:
-            half = self.X[:, used] * np.sqrt(s[used])
+        X = self.X if used.size == s.size else self.X[:, used]
+        half = X * np.sqrt(s[used])
         return half @ half.T
 
     def columns(self, idx: Any) -> Array:
-        """The columns ``idx``."""
+        """Read the columns ``idx``."""
         return self.X[:, idx]
 
 

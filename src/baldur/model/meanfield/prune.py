@@ -65,7 +65,7 @@ def feature_gains(state: State, data: Data, m: int) -> tuple[Array, Array]:
 
 
 def without_features(state: State, data: Data, m: int, features: Index) -> State:
-    """The state with some features of view ``m`` dropped and q(W), gamma of the rest as fit."""
+    """Drop some features of view ``m``, then refit q(W) of the rest."""
     view = state.views[m]
     keep = view.keep.copy()
     keep[features] = False
@@ -74,15 +74,15 @@ def without_features(state: State, data: Data, m: int, features: Index) -> State
 
 
 def without_view(state: State, data: Data, m: int) -> State:
-    """The state with a whole view dropped: delta and gamma settle together."""
+    """Drop a whole view: its delta and gamma settle together."""
     view, priors = state.views[m], data.priors
     norms, tau = data.norms[m], float(state.tau.mean[0])
     load, delta, gamma = tau * norms, view.delta.mean, view.gamma.mean
     for _ in range(8):
         gamma = dropped_gamma(priors.gamma, delta, load)
-        delta = dropped_delta(priors.delta, 0, np.zeros(state.K), gamma, load)
+        delta = dropped_delta(priors.delta, 0, np.zeros(state.n_factors), gamma, load)
     delta_shape = priors.delta.shape + 0.5 * norms.size
-    gamma_shape = priors.gamma.shape + 0.5 * state.K
+    gamma_shape = priors.gamma.shape + 0.5 * state.n_factors
     rate = np.ones(norms.size) if np.isinf(gamma_shape) else gamma_shape / gamma
     trace, w2, logdet = dropped_sums(delta, gamma, norms, tau)
     state = state.with_view(
@@ -102,12 +102,12 @@ def without_view(state: State, data: Data, m: int) -> State:
 
 
 def without_factor(state: State, data: Data, k: int) -> State:
-    """The model with factor ``k`` taken out.
+    """Take factor ``k`` out of the model.
 
     z_k and w_k integrate to one when v_k is absent, so the smaller model's bound needs no
     constant: it is the evidence of the same outputs with one factor fewer.
     """
-    rest = np.delete(np.arange(state.K), k)
+    rest = np.delete(np.arange(state.n_factors), k)
     square = np.ix_(rest, rest)
     views = []
     for view in state.views:
@@ -205,8 +205,8 @@ def prune_factors(state: State, data: Data) -> tuple[State, list[int]]:
 
     Returns the surviving factors as positions among the current ones.
     """
-    strength = np.diag(state.ZtZ(data.weight)) * np.diag(state.VtV)
-    alive = list(range(state.K))
+    strength = np.diag(state.z_moment(data.weight)) * np.diag(state.v_moment)
+    alive = list(range(state.n_factors))
     for k in np.argsort(strength, kind="stable"):
         if len(alive) == 1:
             break

@@ -92,7 +92,7 @@ def collect(
         D = view.keep.size
         mean, var = weight_moments(data.views[m], view.q)
         full, std = np.zeros((n_factors, D)), np.zeros((n_factors, D))
-        where = np.ix_(alive, view.q.spectrum.index)
+        where = np.ix_(np.asarray(alive), view.q.spectrum.index)
         full[where], std[where] = mean, np.sqrt(var)
         W.append(full)
         W_std.append(std)
@@ -102,14 +102,12 @@ def collect(
         delta.append(d)
         features.append(view.keep.copy())
         spec = view.q.spectrum
-        null_var = view.q.null_var if spec.n_null else np.zeros(state.K)
+        null_var = view.q.null_var if spec.n_null else np.zeros(state.n_factors)
         basis = spec.full_basis(data.views[m])
-        spread.append(
-            WeightSpread(spec.index, basis, view.q.coef_var, spec.null_scale, null_var)
-        )
+        spread.append(WeightSpread(spec.index, basis, view.q.coef_var, spec.null_scale, null_var))
     V, V_cov = np.zeros((state.b.size, n_factors)), np.zeros((n_factors, n_factors))
     V[:, alive] = state.V
-    V_cov[np.ix_(alive, alive)] = state.V_cov
+    V_cov[np.ix_(np.asarray(alive), np.asarray(alive))] = state.V_cov
     omega = np.full(n_factors, np.inf)
     omega[alive] = state.omega.mean
     factors = np.zeros(n_factors, dtype=bool)
@@ -140,19 +138,16 @@ def latent_moments(result: MeanFieldResult, X_views: Sequence[Any]) -> tuple[Arr
     Dropped features count as w = 0: their spread, of order 1/(delta gamma), is left out.
     """
     if len(X_views) != len(result.W):
-        raise InputError(
-            f"expected {len(result.W)} views, as in training, but got {len(X_views)}"
-        )
+        raise InputError(f"expected {len(result.W)} views, as in training, but got {len(X_views)}")
     alive = np.flatnonzero(result.factors)
-    mean, var = 0.0, 0.0
+    mean, var = np.zeros(()), np.zeros(())
     n_rows: int | None = None
     for m, X in enumerate(X_views):
         view = as_products(X)
         n, D = view.shape
-        if D != result.W[m].shape[1]:
-            raise InputError(
-                f"view {m} has {D} features, but {result.W[m].shape[1]} were seen in training"
-            )
+        seen = result.W[m].shape[1]
+        if seen != D:
+            raise InputError(f"view {m} has {D} features, but {seen} were seen in training")
         if n_rows is not None and n != n_rows:
             raise InputError(f"view {m} has {n} rows, but the views before it have {n_rows}")
         n_rows = n
@@ -166,7 +161,7 @@ def latent_moments(result: MeanFieldResult, X_views: Sequence[Any]) -> tuple[Arr
         full = np.zeros((n, result.factors.size))
         full[:, alive] = spread
         var = var + full
-    return np.asarray(mean), np.asarray(var)
+    return mean, var
 
 
 def _quadratic(view: Any, scale: Array, index: Index) -> Array:

@@ -175,7 +175,7 @@ def _climb(
             "sweep": sweep,
             "bound": value,
             "features": [int(view.keep.sum()) for view in trace.state.views],
-            "factors": trace.state.K,
+            "factors": trace.state.n_factors,
             "dropped": dropped,
             "seconds": time.perf_counter() - began,
         }
@@ -188,7 +188,7 @@ def _climb(
 
 
 def _prune_at_rest(trace: _Trace, data: Data, dropped: dict[str, Any]) -> None:
-    """Views and factors are judged only once the bound is calm: before, the empty model wins."""
+    """Judge views and factors, only once the bound is calm: before, the empty model wins."""
     trace.state, counts = prune_features(trace.state, data)
     if any(counts):
         dropped["features"] = counts
@@ -203,7 +203,7 @@ def _prune_at_rest(trace: _Trace, data: Data, dropped: dict[str, Any]) -> None:
 
 
 def _warm_cycle(state: State, data: Data) -> State:
-    """An inner cycle that leaves V, omega, tau and psi where they are."""
+    """Run an inner cycle that leaves V, omega, tau and psi where they are."""
     for m in range(len(state.views)):
         state = step_delta(step_w(state, data, m), data, m)
     for name, update in MODEL_UPDATES.items():

@@ -7,6 +7,8 @@ gamma_d = 1/(beta_d^2 + floor) with beta in units of the output (logits in class
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 
 from baldur.exceptions import InputError
@@ -37,7 +39,7 @@ def screened_ridge(data: Data, n_best: int) -> list[Array]:
     # A stable sort, so ties fall to the earlier feature and one input has one answer.
     best = np.sort(np.argsort(-strength, kind="stable")[:n_best])
     edges = np.cumsum([0] + [view.shape[1] for view in data.views])
-    chosen = [best[(best >= lo) & (best < hi)] - lo for lo, hi in zip(edges, edges[1:], strict=False)]
+    chosen = [best[(best >= lo) & (best < hi)] - lo for lo, hi in pairwise(edges)]
     X = np.hstack([view.columns(idx) for view, idx in zip(data.views, chosen, strict=True)])
     weighted = s[:, None] * X
     gram = X.T @ weighted
@@ -61,7 +63,7 @@ def output_scale(data: Data) -> float:
 
 
 def start_precisions(data: Data, start: str) -> tuple[list[Array], list[float]]:
-    """Starting <gamma> per view, (D_m,), and <delta> per view, one number for all factors."""
+    """Choose <gamma>, (D_m,), and <delta>, one number for all factors, per view."""
     M = len(data.views)
     if start == "flat":
         gammas = [np.ones(view.shape[1]) for view in data.views]
@@ -74,15 +76,13 @@ def start_precisions(data: Data, start: str) -> tuple[list[Array], list[float]]:
             f"for example {', '.join(DEFAULT_STARTS)}"
         )
     slope = LOGIT_SLOPE if data.classification else 1.0
-    beta2 = [
-        np.mean((slope * beta) ** 2, axis=1) for beta in screened_ridge(data, int(number))
-    ]
+    beta2 = [np.mean((slope * beta) ** 2, axis=1) for beta in screened_ridge(data, int(number))]
     floor = 1e-3 * max(float(b.max(initial=0.0)) for b in beta2) + 1e-12
     return [1.0 / (b + floor) for b in beta2], [1.0] * M
 
 
 def start_loadings(T: Array, weight: Array, n_factors: int, rng: np.random.Generator) -> Array:
-    """Starting V, (C, K): the leading directions of the centred outputs, then small noise.
+    """Choose V, (C, K): the leading directions of the centred outputs, then small noise.
 
     With K = C = 1 this is V = 1; columns beyond the rank of the outputs carry no target of their
     own and start at a tenth of the size.
@@ -99,7 +99,7 @@ def start_loadings(T: Array, weight: Array, n_factors: int, rng: np.random.Gener
 
 
 def initial_state(data: Data, gammas: list[Array], deltas: list[float], V: Array) -> State:
-    """A state whose precisions are the given ones and whose latents follow the outputs."""
+    """Build the state with the given precisions, its latents following the outputs."""
     N, C = data.T.shape
     K = V.shape[1]
     p = data.priors

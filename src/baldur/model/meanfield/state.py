@@ -130,21 +130,21 @@ class State:
     views: tuple[ViewState, ...]
 
     @property
-    def K(self) -> int:
+    def n_factors(self) -> int:
         """Current number of factors."""
         return self.Z.shape[1]
 
     @property
-    def H(self) -> Array:
+    def explained(self) -> Array:
         """sum_m X^(m) <W^(m)>^T, (N, K)."""
         return np.sum([v.q.H for v in self.views], axis=0)
 
     @property
-    def VtV(self) -> Array:
+    def v_moment(self) -> Array:
         """<V^T V> = V^T V + C Sigma_V: the paper's moment lacks the factor C."""
         return self.V.T @ self.V + self.V.shape[0] * self.V_cov
 
-    def ZtZ(self, weight: Array) -> Array:  # noqa: N802  # the name of the moment
+    def z_moment(self, weight: Array) -> Array:
         """<Z^T diag(s) Z> = Z^T diag(s) Z + N Sigma_Z: the paper's moment lacks the factor N."""
         return self.Z.T @ (weight[:, None] * self.Z) + weight.sum() * self.Z_cov
 

@@ -26,7 +26,7 @@ def _mean(q: GammaPosterior) -> float:
 
 
 def build_spectrum(data: Data, m: int, gamma: Array, keep: Mask) -> Spectrum:
-    """The one eigendecomposition of view ``m`` for the current gamma (D,) and kept features."""
+    """Make the one eigendecomposition of view ``m`` for the current gamma (D,) and kept features."""
     index = np.flatnonzero(keep)
     view, g = data.views[m], gamma[index]
     if data.spaces[m] == "dual":
@@ -40,7 +40,7 @@ def step_w(state: State, data: Data, m: int) -> State:
     spectrum = view.q.spectrum
     if view.stale:
         spectrum = build_spectrum(data, m, view.gamma.mean, view.keep)
-    residual = state.Z - (state.H - view.q.H)
+    residual = state.Z - (state.explained - view.q.H)
     q = update_weights(spectrum, view.delta.mean, _mean(state.tau), residual, data.weight)
     return state.with_view(m, replace(view, q=q, gamma_w2=q.gamma_w2, stale=False))
 
@@ -75,7 +75,7 @@ def step_gamma(state: State, data: Data, m: int) -> State:
         return state
     mean, var = weight_moments(data.views[m], view.q)
     w2 = mean**2 + var
-    kept = ard.update_gamma(prior, state.K, view.delta.mean @ w2)
+    kept = ard.update_gamma(prior, state.n_factors, view.delta.mean @ w2)
     rate = view.gamma.rate.copy()
     rate[view.keep] = kept.rate
     gamma = GammaPosterior(kept.shape, rate)
@@ -93,7 +93,7 @@ def step_dropped(state: State, data: Data, m: int) -> State:
     mean = dropped_gamma(prior, view.delta.mean, tau * norms)
     gamma = view.gamma
     if not np.isinf(prior.shape):
-        shape = prior.shape + 0.5 * state.K
+        shape = prior.shape + 0.5 * state.n_factors
         rate = gamma.rate.copy()
         rate[out] = shape / mean
         gamma = GammaPosterior(shape, rate)
@@ -107,7 +107,13 @@ def step_dropped(state: State, data: Data, m: int) -> State:
 def step_z(state: State, data: Data) -> State:
     """q(Z), see ``latent.update_z``."""
     Z, cov = latent.update_z(
-        state.H, state.Y, state.b, state.V, state.VtV, _mean(state.tau), _mean(state.psi)
+        state.explained,
+        state.Y,
+        state.b,
+        state.V,
+        state.v_moment,
+        _mean(state.tau),
+        _mean(state.psi),
     )
     return replace(state, Z=Z, Z_cov=cov)
 
@@ -115,7 +121,7 @@ def step_z(state: State, data: Data) -> State:
 def step_tau(state: State, data: Data) -> State:
     """q(tau), see ``latent.update_precision``; N K counts the current factors."""
     residual = expected_z_residual(state, data)
-    tau = latent.update_precision(data.priors.tau, data.n * state.K, residual)
+    tau = latent.update_precision(data.priors.tau, data.n * state.n_factors, residual)
     return replace(state, tau=tau)
 
 
@@ -123,7 +129,7 @@ def step_v(state: State, data: Data) -> State:
     """q(V), see ``latent.update_v``."""
     V, cov = latent.update_v(
         state.Z,
-        state.ZtZ(data.weight),
+        state.z_moment(data.weight),
         state.Y,
         state.b,
         state.omega.mean,
@@ -135,16 +141,14 @@ def step_v(state: State, data: Data) -> State:
 
 def step_omega(state: State, data: Data) -> State:
     """q(omega), see ``ard.update_omega``."""
-    omega = ard.update_omega(data.priors.omega, state.b.size, np.diag(state.VtV))
+    omega = ard.update_omega(data.priors.omega, state.b.size, np.diag(state.v_moment))
     return replace(state, omega=omega)
 
 
 def step_b(state: State, data: Data) -> State:
     """q(b), see ``latent.update_b``."""
     precision = data.priors.intercept_precision
-    b, var = latent.update_b(
-        state.Y, state.Z, state.V, _mean(state.psi), precision, data.weight
-    )
+    b, var = latent.update_b(state.Y, state.Z, state.V, _mean(state.psi), precision, data.weight)
     return replace(state, b=b, b_var=var)
 
 
@@ -202,7 +206,7 @@ def inner_cycle(state: State, data: Data) -> State:
 
 
 def gamma_pass(state: State, data: Data) -> State:
-    """gamma of every view, kept and dropped features; the only pass over features."""
+    """Update gamma of every view, kept and dropped; the only pass over features."""
     for m in range(len(state.views)):
         state = step_dropped(step_gamma(state, data, m), data, m)
     return state

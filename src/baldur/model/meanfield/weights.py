@@ -46,7 +46,8 @@ class Spectrum:
         ln |B B^T| over the dimensions of the posterior (for the dual, of q(A)).
     basis : (d, r) array or None
         B itself, or None when it is ``scale[:, None] * X[:, index]^T left``.
-    left : (N, r) array or None
+    left : (N, r) array
+        Used only when ``basis`` is None.
     scale : (d,) array
     null_scale : (d,) array
         1/gamma_d when ``n_null > 0``, else zeros: prior variances before subtracting the basis.
@@ -59,7 +60,7 @@ class Spectrum:
     n_null: int
     logdet: float
     basis: Array | None
-    left: Array | None
+    left: Array
     scale: Array
     null_scale: Array
 
