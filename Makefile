@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PYTEST_ARGS ?= -n 2 -q
 
 # The first interpreter that runs, is 3.11 or newer, and can make virtual environments.
-PYTHON ?= $(shell for p in python3.11 python3 python python3.12 python3.13; do \
+PYTHON ?= $(shell for p in python3.11 python3 python python3.12; do \
 	if $$p -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; \
 	then echo $$p; break; fi; done)
 

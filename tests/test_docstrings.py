@@ -21,6 +21,8 @@ CODES = {
     "PR02": "documented parameters that do not exist",
     "PR03": "parameters in the wrong order",
 }
+# Packages a user does not import from.
+INTERNAL = ("baldur.model", "baldur.inference")
 
 
 def modules():
@@ -52,7 +54,8 @@ def public_names():
             if not thing.__module__.startswith("baldur"):
                 continue
             path = f"{thing.__module__}.{thing.__qualname__}"
-            full = hasattr(module, "__path__") and (
+            offered = hasattr(module, "__path__") and not module.__name__.startswith(INTERNAL)
+            full = offered and (
                 module is baldur or inspect.isfunction(thing) or issubclass(thing, BaseEstimator)
             )
             wanted.setdefault(path, set()).update(CODES if full else set(CODES) - {"PR01"})
