@@ -136,6 +136,16 @@ def latent_moments(result: MeanFieldResult, X_views: Sequence[Any]) -> tuple[Arr
     """Mean sum_m x W^T and variance of z before its noise, both (n, K), for new rows.
 
     Dropped features count as w = 0: their spread, of order 1/(delta gamma), is left out.
+
+    Parameters
+    ----------
+    result : MeanFieldResult
+    X_views : list of (n, D_m) arrays or PreparedView-like objects
+        Standardised as the training rows were.
+
+    Returns
+    -------
+    mean, var : (n, K) arrays
     """
     if len(X_views) != len(result.W):
         raise InputError(f"expected {len(result.W)} views, as in training, but got {len(X_views)}")
@@ -182,6 +192,16 @@ def predict_meanfield(result: MeanFieldResult, X_views: Sequence[Any]) -> tuple[
 
     S_x = diag(sum_m x^T Sigma_wk x). Departure from the paper: it prints the mean without V and
     the variance as 1/psi + Sigma_V/tau, which leaves out the spread of W and most of that of V.
+
+    Parameters
+    ----------
+    result : MeanFieldResult
+    X_views : list of (n, D_m) arrays or PreparedView-like objects
+        Standardised as the training rows were.
+
+    Returns
+    -------
+    mean, var : (n, C) arrays
     """
     Z, spread = latent_moments(result, X_views)
     local = spread + np.where(result.factors, 1.0 / result.tau, 0.0)

@@ -26,7 +26,7 @@ def _mean(q: GammaPosterior) -> float:
 
 
 def build_spectrum(data: Data, m: int, gamma: Array, keep: Mask) -> Spectrum:
-    """Make the one eigendecomposition of view ``m`` for the current gamma (D,) and kept features."""
+    """Make the one eigendecomposition of view ``m`` for this gamma (D,) and kept features."""
     index = np.flatnonzero(keep)
     view, g = data.views[m], gamma[index]
     if data.spaces[m] == "dual":
@@ -106,15 +106,8 @@ def step_dropped(state: State, data: Data, m: int) -> State:
 
 def step_z(state: State, data: Data) -> State:
     """q(Z), see ``latent.update_z``."""
-    Z, cov = latent.update_z(
-        state.explained,
-        state.Y,
-        state.b,
-        state.V,
-        state.v_moment,
-        _mean(state.tau),
-        _mean(state.psi),
-    )
+    tau, psi = _mean(state.tau), _mean(state.psi)
+    Z, cov = latent.update_z(state.explained, state.Y, state.b, state.V, state.v_moment, tau, psi)
     return replace(state, Z=Z, Z_cov=cov)
 
 
