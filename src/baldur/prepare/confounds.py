@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 from baldur.exceptions import InputError
-from baldur.views.blocks import TILE_BYTES
+from baldur.views.blocks import tile_width
 from baldur.views.products import Standardised
 
 __all__ = ["ConfoundDesign", "learn_confounds"]
@@ -103,7 +103,7 @@ def learn_confounds(cells: Standardised, design: np.ndarray) -> tuple[np.ndarray
     solve[:, here] = np.linalg.pinv(design[here])
     coef, spread = np.empty((design.shape[1], d)), np.empty(d)
     exact = replace(cells, dtype=np.dtype(np.float64))
-    width = max(256, TILE_BYTES // (8 * max(1, n)))
+    width = tile_width(n, 8, cells.source.dtype.itemsize, cells.max_bytes)
     for cols, tile in exact.tiles(width):
         coef[:, cols] = solve @ tile
     left = replace(exact, design=design, confound_coef=coef)

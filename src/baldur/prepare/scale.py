@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from baldur.exceptions import InputError
-from baldur.views.blocks import DEFAULT_BLOCK_BYTES, TILE_BYTES, raw_tiles
+from baldur.views.blocks import DEFAULT_BLOCK_BYTES, raw_tiles, tile_width
 from baldur.views.container import View
 from baldur.views.source import MISSING_INT8
 from baldur.views.validate import some
@@ -64,7 +64,7 @@ def column_statistics(view: View, max_bytes: int = DEFAULT_BLOCK_BYTES) -> Colum
     n, d = int(present.sum()), view.shape[1]
     count, mean, variance = np.zeros(d, dtype=np.int64), np.zeros(d), np.zeros(d)
     learn = _of_int8 if view.dtype == np.int8 else _of_numbers
-    width = max(256, TILE_BYTES // max(1, 8 * n))
+    width = tile_width(n, 8, view.dtype.itemsize, max_bytes)
     for cols, raw in raw_tiles(view.source, rows, width, max_bytes):
         count[cols], mean[cols], variance[cols] = learn(raw)
         if not np.isfinite(mean[cols]).all() or not np.isfinite(variance[cols]).all():
@@ -79,7 +79,7 @@ def _of_int8(raw: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     for start in range(0, n, _EXACT_ROWS):
         part = raw[start : start + _EXACT_ROWS]
         cells = part.astype(np.float32)
-        if part.min() == MISSING_INT8:
+        if part.min() <= MISSING_INT8:
             gaps = part == MISSING_INT8
             np.copyto(cells, 0, where=gaps)
             count -= gaps.sum(axis=0)

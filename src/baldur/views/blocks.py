@@ -8,12 +8,12 @@ import numpy as np
 
 from baldur.views.source import Source
 
-__all__ = ["DEFAULT_BLOCK_BYTES", "TILE_BYTES", "column_blocks", "raw_tiles"]
+__all__ = ["DEFAULT_BLOCK_BYTES", "TILE_BYTES", "column_blocks", "raw_tiles", "tile_width"]
 
 DEFAULT_BLOCK_BYTES = 1 << 26
 """Bytes of one column block unless told otherwise: 64 MB."""
 
-TILE_BYTES = 1 << 22
+TILE_BYTES = 1 << 21
 """Bytes of one tile in the working precision. Large enough for BLAS to be at full speed, small
 enough that a tile converted from storage is still in cache when BLAS reads it."""
 
@@ -27,6 +27,25 @@ def column_blocks(
         yield slice(start, min(start + width, n_columns))
 
 
+def tile_width(
+    n_rows: int, itemsize: int, stored: int = 1, max_bytes: int = DEFAULT_BLOCK_BYTES
+) -> int:
+    """Return how many columns make a tile.
+
+    Parameters
+    ----------
+    n_rows : int
+        Rows of the tile.
+    itemsize, stored : int
+        Bytes of a cell in the working precision and in storage.
+    max_bytes : int
+        Limit for a block as stored; a tile is never wider than a block.
+    """
+    n_rows = max(1, n_rows)
+    width = max(256, TILE_BYTES // (n_rows * itemsize))
+    return max(1, min(width, max_bytes // (n_rows * stored)))
+
+
 def raw_tiles(
     source: Source,
     rows: np.ndarray | None,
@@ -36,8 +55,8 @@ def raw_tiles(
 ) -> Iterator[tuple[slice, np.ndarray]]:
     """Yield (columns, cells as stored) in tiles of `width` columns.
 
-    The source is read in blocks of up to `max_bytes`, each a whole number of tiles, so that
-    files are read in large pieces while the work is done on small ones.
+    A source outside memory is read in blocks of up to `max_bytes`, each a whole number of tiles,
+    so that files are read in large pieces while the work is done on small ones.
 
     Parameters
     ----------
@@ -54,7 +73,9 @@ def raw_tiles(
     """
     n = source.shape[0] if rows is None else len(rows)
     total = source.shape[1] if columns is None else len(columns)
-    per_block = max(1, int(max_bytes // max(1, n * source.dtype.itemsize * width))) * width
+    per_block = width
+    if not source.in_memory:
+        per_block *= max(1, int(max_bytes // max(1, n * source.dtype.itemsize * width)))
     for start in range(0, total, per_block):
         stop = min(start + per_block, total)
         wanted = slice(start, stop) if columns is None else columns[start:stop]

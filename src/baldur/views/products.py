@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from baldur.exceptions import InputError
-from baldur.views.blocks import DEFAULT_BLOCK_BYTES, TILE_BYTES, raw_tiles
+from baldur.views.blocks import DEFAULT_BLOCK_BYTES, raw_tiles, tile_width
 from baldur.views.source import MISSING_INT8, ArraySource, ColumnSource, RowMapSource, Source
 
 __all__ = ["PreparedView", "Standardised", "prepare_view"]
@@ -100,7 +100,8 @@ class Standardised:
                 buffer = _like_layout(raw, self.dtype)
             tile = buffer[:, : raw.shape[1]]
             if narrow:
-                np.subtract(raw, mean[cols], out=tile, dtype=np.float32)
+                np.copyto(tile, raw)
+                tile -= mean[cols]
             else:
                 np.subtract(raw, mean[cols], out=tile, dtype=np.float64, casting="unsafe")
             tile *= factor[cols]
@@ -115,7 +116,7 @@ class Standardised:
 
     def _clear_missing(self, raw: np.ndarray, tile: np.ndarray) -> None:
         if raw.dtype == np.int8:
-            if raw.size and raw.min() == MISSING_INT8:
+            if raw.size and raw.min() <= MISSING_INT8:
                 np.copyto(tile, 0, where=raw == MISSING_INT8)
         elif raw.dtype.kind == "f":
             odd = ~np.isfinite(tile)
@@ -152,8 +153,8 @@ class _Kept:
         weights: np.ndarray | None = None,
         columns: np.ndarray | None = None,
     ) -> Iterator[tuple[slice, np.ndarray]]:
-        # One tile per block: in memory there is nothing to gain from reading ahead.
-        for cols, cells in raw_tiles(ArraySource(self.array), self.rows, width, 1, columns):
+        source = ArraySource(self.array)
+        for cols, cells in raw_tiles(source, self.rows, width, columns=columns):
             if weights is None:
                 yield cols, cells
             else:
@@ -191,8 +192,11 @@ class PreparedView:
         return isinstance(self._cells, _Kept)
 
     def _width(self, n_rows: int | None = None) -> int:
-        n = max(1, self.shape[0] if n_rows is None else n_rows)
-        return max(256, TILE_BYTES // (n * self.dtype.itemsize))
+        n = self.shape[0] if n_rows is None else n_rows
+        if isinstance(self._cells, _Kept):
+            return tile_width(n, self.dtype.itemsize)
+        stored = self._cells.source.dtype.itemsize
+        return tile_width(n, self.dtype.itemsize, stored, self._cells.max_bytes)
 
     def _check(self, array: Any, shape: tuple[int | None, ...], what: str) -> np.ndarray:
         array = np.asarray(array, dtype=np.float64)
@@ -406,7 +410,7 @@ def prepare_view(cells: Standardised) -> PreparedView:
     if not isinstance(base, ArraySource) or cells.source.dtype == np.int8 or size > limit:
         return PreparedView(cells.name, cells, cells.absent)
     array: np.ndarray | None = None
-    width = max(256, TILE_BYTES // max(1, n * cells.dtype.itemsize))
+    width = tile_width(n, cells.dtype.itemsize, cells.source.dtype.itemsize, cells.max_bytes)
     for cols, tile in cells.tiles(width):
         if array is None:
             column_major = tile.flags.f_contiguous and not tile.flags.c_contiguous

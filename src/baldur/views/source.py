@@ -55,7 +55,11 @@ class Source:
 
     shape: tuple[int, int]
     dtype: np.dtype
-    in_memory: bool = False
+
+    @property
+    def in_memory(self) -> bool:
+        """Whether the cells are in the process's own memory, not in a file."""
+        return False
 
     def read(self, rows: Rows, cols: Cols) -> np.ndarray:
         """Return the cells of `rows` (None: all) and `cols`, dense, in the stored dtype."""
@@ -69,7 +73,11 @@ class ArraySource(Source):
         self.array = array
         self.shape = (array.shape[0], array.shape[1])
         self.dtype = array.dtype
-        self.in_memory = not _is_mapped(array)
+
+    @property
+    def in_memory(self) -> bool:
+        """Whether the array is not mapped; asked anew, as joblib maps arrays it sends away."""
+        return not _is_mapped(self.array)
 
     def read(self, rows: Rows, cols: Cols) -> np.ndarray:
         """Return the cells of `rows` (None: all) and `cols`, dense, in the stored dtype."""
@@ -142,7 +150,11 @@ class ColumnSource(Source):
         self.columns = columns
         self.shape = (base.shape[0], len(columns))
         self.dtype = base.dtype
-        self.in_memory = base.in_memory
+
+    @property
+    def in_memory(self) -> bool:
+        """As for the other source."""
+        return self.base.in_memory
 
     def read(self, rows: Rows, cols: Cols) -> np.ndarray:
         """Return the cells of `rows` (None: all) and `cols`, dense, in the stored dtype."""
@@ -161,7 +173,11 @@ class RowMapSource(Source):
         self.row_map = row_map
         self.shape = (len(row_map), base.shape[1])
         self.dtype = base.dtype
-        self.in_memory = base.in_memory
+
+    @property
+    def in_memory(self) -> bool:
+        """As for the other source."""
+        return self.base.in_memory
 
     def read(self, rows: Rows, cols: Cols) -> np.ndarray:
         """Return the cells of `rows` (None: all) and `cols`, dense, in the stored dtype."""

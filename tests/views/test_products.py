@@ -1,0 +1,202 @@
+"""Products of prepared views equal the literal dense formulas, for every kind of storage."""
+
+import numpy as np
+import pytest
+
+from baldur import MultiView
+from baldur.exceptions import InputError
+from baldur.prepare import Preparation
+from baldur.views import blocks, products
+from views.backends import BACKENDS, Lazy, make
+
+N, D = 23, 700
+
+
+def literal(cells, train, present=None):
+    """Standardise with training statistics, the slow way."""
+    cells = cells.copy()
+    if present is not None:
+        cells[~present] = np.nan
+    mean = np.nanmean(cells[train], axis=0)
+    scale = np.nanstd(cells[train], axis=0)
+    constant = np.nanmax(cells[train], axis=0) == np.nanmin(cells[train], axis=0)
+    standard = (cells - mean) / np.where(constant, 1, scale)
+    standard[:, constant] = 0
+    return np.where(np.isnan(standard), 0, standard)
+
+
+def check_products(view, X, rng, rtol):
+    """Compare every product of `view` with the dense matrix X it stands for."""
+    n, d = X.shape
+    s = rng.gamma(1.0, size=d)
+    root = rng.normal(size=(n, n))
+    M = root @ root.T / n
+    A, B = rng.normal(size=(n, 3)), rng.normal(size=(d, 2))
+    few = np.where(rng.random(d) < 0.1, s, 0)
+    signed = s - 0.7
+    rows = rng.permutation(n)[: n // 2]
+    new = view.take_rows(rows)
+    pairs = {
+        "project": (view.project(A), X.T @ A),
+        "apply": (view.apply(B), X @ B),
+        "apply, few rows": (view.apply(few[:, None]), X @ few[:, None]),
+        "gram": (view.weighted_gram(), X @ X.T),
+        "weighted gram": (view.weighted_gram(s), (X * s) @ X.T),
+        "few weights": (view.weighted_gram(few), (X * few) @ X.T),
+        "signed weights": (view.weighted_gram(signed), (X * signed) @ X.T),
+        "extreme weights": (view.weighted_gram(s * 1e80) * 1e-80, (X * s) @ X.T),
+        "no weights": (view.weighted_gram(0 * s), np.zeros((n, n))),
+        "cross gram": (view.cross_gram(new, s), (X[rows] * s) @ X.T),
+        "signed cross gram": (new.cross_gram(view, signed), (X * signed) @ X[rows].T),
+        "cross gram, few": (view.cross_gram(new, few), (X[rows] * few) @ X.T),
+        "quadratic diag": (view.quadratic_diag(M), np.einsum("nd,nm,md->d", X, M, X)),
+        "rows": (new.weighted_gram(s), (X[rows] * s) @ X[rows].T),
+        "rows of rows": (new.take_rows([1, 0]).project(A[:2]), X[rows[[1, 0]]].T @ A[:2]),
+        "columns": (view.columns([5, 2, 2]), X[:, [5, 2, 2]]),
+        "mask": (view.columns(few > 0), X[:, few > 0]),
+        "take columns": (view.take_columns([7, 1]).project(A), X[:, [7, 1]].T @ A),
+        "dense": (view.dense(), X),
+        "dense rows": (new.dense(), X[rows]),
+    }
+    for what, (got, want) in pairs.items():
+        assert got.dtype == np.float64, what
+        np.testing.assert_allclose(
+            got, want, rtol=0, atol=rtol * max(1, np.abs(want).max()), err_msg=what
+        )
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("kind", BACKENDS)
+def test_products_equal_dense_formulas(kind, dtype, tmp_path, monkeypatch):
+    # Small tiles and blocks, so that several of each are crossed, the last one partly filled.
+    monkeypatch.setattr(blocks, "TILE_BYTES", 1)
+    rng = np.random.default_rng(5)
+    matrix, cells = make(kind, N, D, rng, tmp_path, missing=0.1)
+    present = np.arange(N) % 7 != 3
+    train = np.flatnonzero(np.arange(N) % 3 > 0)
+    mv = MultiView({"v": matrix}, present={"v": present})
+    prepared = Preparation(dtype=dtype, max_bytes=20_000).fit(mv[train]).transform(mv)["v"]
+    X = literal(cells, train, present)
+    assert prepared.shape == X.shape
+    assert prepared.dtype == dtype
+    np.testing.assert_array_equal(prepared.absent, ~present)
+    assert not X[~present].any()
+    check_products(prepared, X, rng, 1e-11 if dtype == "float64" else 3e-6)
+
+
+@pytest.mark.parametrize("kind", ["float64", "float32", "int8", "int8-F", "lazy-int8"])
+def test_which_views_are_kept_as_one_array(kind):
+    rng = np.random.default_rng(0)
+    matrix, _ = make(kind, N, D, rng)
+    view = Preparation().fit_transform(MultiView({"v": matrix}))["v"]
+    assert view.kept == kind.startswith("float")
+    assert view.dtype == np.float64
+    assert kind.startswith("float") == ("kept" in repr(view))
+
+
+def test_float32_error_stays_small_at_width():
+    """Storage in float32, sums over tiles in float64: 1e-6 of the largest entry."""
+    rng = np.random.default_rng(1)
+    x = (rng.normal(size=(60, 150_000)) + 100).astype(np.float32)
+    g = rng.integers(0, 3, (60, 150_000), dtype=np.int8)
+    mv = MultiView({"x": x, "g": g})
+    wide = Preparation().fit_transform(mv)
+    exact = Preparation(dtype="float64").fit_transform(mv)
+    s = rng.gamma(0.5, size=150_000)
+    M = np.cov(rng.normal(size=(60, 200)))
+    a = rng.normal(size=(60, 1))
+    for name in "xg":
+        assert (wide[name].dtype, exact[name].dtype) == (np.float32, np.float64)
+        for product, argument in (
+            ("weighted_gram", s),
+            ("weighted_gram", None),
+            ("quadratic_diag", M),
+            ("project", a),
+            ("apply", s[:, None]),
+        ):
+            one = getattr(wide[name], product)(argument)
+            two = getattr(exact[name], product)(argument)
+            assert np.abs(one - two).max() <= 1e-6 * np.abs(two).max(), (name, product)
+
+
+def test_mapped_and_in_memory_views_give_the_same_bits(tmp_path, monkeypatch):
+    """Workers see arrays as memory maps; their results must not differ."""
+    monkeypatch.setattr(products, "FLOAT64_LIMIT_BYTES", 10_000)
+    rng = np.random.default_rng(2)
+    x = rng.normal(size=(40, 3000)).astype(np.float32)
+    np.save(tmp_path / "x.npy", x)
+    mapped = np.load(tmp_path / "x.npy", mmap_mode="r")
+    rows = rng.permutation(40)[:30]
+    one = Preparation().fit_transform(MultiView({"v": x})[rows])["v"]
+    two = Preparation().fit_transform(MultiView({"v": mapped})[rows])["v"]
+    assert (one.kept, two.kept) == (True, False)
+    s = rng.gamma(1, size=3000)
+    np.testing.assert_array_equal(one.weighted_gram(s), two.weighted_gram(s))
+    np.testing.assert_array_equal(one.quadratic_diag(np.eye(30)), two.quadratic_diag(np.eye(30)))
+
+
+def test_large_maps_are_reopened_and_read_right(tmp_path, monkeypatch):
+    monkeypatch.setattr("baldur.views.source._REOPEN_BYTES", 100)
+    rng = np.random.default_rng(3)
+    x = rng.normal(size=(20, 300))
+    for order in "CF":
+        np.save(tmp_path / f"{order}.npy", np.asarray(x, order=order))
+        mapped = np.load(tmp_path / f"{order}.npy", mmap_mode="r")
+        for part, cells in ((mapped, x), (mapped[3:, 5:], x[3:, 5:])):
+            source = MultiView({"v": part})[[7, 2]].view("v")
+            np.testing.assert_array_equal(source.read(slice(10, 20)), cells[[7, 2], 10:20])
+            np.testing.assert_array_equal(source.read([4, 1]), cells[[7, 2]][:, [4, 1]])
+
+
+def test_lazy_views_are_read_in_blocks_of_the_stated_size():
+    rng = np.random.default_rng(4)
+    lazy = Lazy(rng.integers(0, 3, (30, 20_000)).astype(np.int8))
+    view = Preparation(max_bytes=100_000).fit_transform(MultiView({"v": lazy}))["v"]
+    view.weighted_gram()
+    assert 50_000 < lazy.largest <= 100_000
+
+
+def test_columns_of_weight_zero_are_not_read():
+    lazy = Lazy(np.random.default_rng(4).integers(0, 3, (30, 20_000)).astype(np.int8))
+    view = Preparation().fit_transform(MultiView({"v": lazy}))["v"]
+    s = np.zeros(20_000)
+    s[[3, 15_000]] = 1
+    lazy.largest = 0
+    view.weighted_gram(s)
+    assert lazy.largest == 60
+
+
+def test_blocks_cover_every_column_once():
+    for n, d, itemsize, max_bytes in ((10, 7, 8, 160), (3, 1, 1, 1), (5, 100, 4, 10**9)):
+        cut = list(blocks.column_blocks(n, d, itemsize, max_bytes))
+        assert [i for c in cut for i in range(c.start, c.stop)] == list(range(d))
+
+
+def test_infinities_in_new_rows_are_refused(tmp_path):
+    x = np.random.default_rng(0).normal(size=(10, 5))
+    preparation = Preparation().fit(MultiView({"v": x}))
+    x[3, 2] = np.inf
+    np.save(tmp_path / "x.npy", x)
+    for matrix in (x, Lazy(x)):
+        with pytest.raises(InputError, match=r"View 'v': expected finite.*infinities"):
+            preparation.transform(MultiView({"v": matrix}))["v"].weighted_gram()
+
+
+def test_wrong_shapes_and_sizes_are_explained():
+    view = Preparation().fit_transform(MultiView({"v": np.random.default_rng(0).random((9, 4))}))[
+        "v"
+    ]
+    other = Preparation().fit_transform(MultiView({"v": np.random.default_rng(0).random((9, 5))}))[
+        "v"
+    ]
+    for call, words in (
+        (lambda: view.project(np.ones((4, 1))), r"'v': A must have shape \(9, 'k'\).*\(4, 1\)"),
+        (lambda: view.apply(np.ones(4)), r"'v': B must have shape"),
+        (lambda: view.weighted_gram(np.ones(9)), r"'v': s must have shape \(4,\)"),
+        (lambda: view.weighted_gram(np.full(4, np.inf)), "finite"),
+        (lambda: view.quadratic_diag(np.eye(4)), r"'v': M must have shape \(9, 9\)"),
+        (lambda: view.cross_gram(other), "'v': .* 4 and 5"),
+        (lambda: view.dense(max_bytes=10), "'v': 9 x 4 cells.*limit"),
+    ):
+        with pytest.raises(InputError, match=words):
+            call()
