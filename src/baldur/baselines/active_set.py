@@ -51,7 +51,7 @@ def solve_on_active_set(
     if n_columns <= dense_limit:
         active = np.arange(n_columns)
         return active, solve(active), 1
-    size = min(n_columns, max(256, dense_limit // 8))
+    size = min(n_columns, max(16, dense_limit // 8))
     active = np.sort(np.argpartition(-start, size - 1)[:size])
     for round_ in range(1, max_rounds + 1):
         coef = solve(active)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import warnings
 from types import ModuleType
 
 from baldur.exceptions import MissingExtraError
@@ -11,7 +12,10 @@ from baldur.exceptions import MissingExtraError
 def import_extra(module: str, method: str) -> ModuleType:
     """The module, or an error that says what to install."""
     try:
-        return importlib.import_module(module)
+        with warnings.catch_warnings():
+            # Their own use of deprecated parts is not something our users can act on.
+            warnings.simplefilter("ignore", DeprecationWarning)
+            return importlib.import_module(module)
     except ImportError as error:
         raise MissingExtraError(
             f"{method} needs {module.split('.')[0]}, which is not installed. Install the extra: "

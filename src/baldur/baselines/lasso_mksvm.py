@@ -55,7 +55,7 @@ def lasso_support(block: Block, y: Array, fraction: float, rows: Any = None) -> 
     a = fraction * top
 
     def solve(active: NDArray[np.intp]) -> Array:
-        model = Lasso(alpha=a, max_iter=5000, tol=1e-4)
+        model = Lasso(alpha=a, max_iter=20000, tol=1e-6)
         with warnings.catch_warnings():
             # Only the support is used, and it has settled long before the duality gap.
             warnings.simplefilter("ignore", ConvergenceWarning)
@@ -67,7 +67,7 @@ def lasso_support(block: Block, y: Array, fraction: float, rows: Any = None) -> 
         return project(residual) / (len(rows) * a)
 
     active, coef, _ = solve_on_active_set(
-        block.width, solve, correlations, start, tol=1e-2, name="the Lasso of Lasso-MkSVM"
+        block.width, solve, correlations, start, tol=1e-4, name="the Lasso of Lasso-MkSVM"
     )
     mask = np.zeros(block.width, dtype=bool)
     mask[active[coef != 0.0]] = True

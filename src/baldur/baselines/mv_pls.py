@@ -18,7 +18,7 @@ from baldur.baselines._base import BaselineClassifier, Block, check_positive, tw
 Array = NDArray[np.float64]
 
 EMPTY = 1e-12
-"""A component whose ``||X'u||`` is below this (relative to the first) is not taken."""
+"""A component whose ``||X'u||`` is below this is not taken."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,6 @@ def fit_pls(K: list[Array], Y: Array, n_components: int) -> PLSDual:
     T: list[Array] = []
     U: list[Array] = []
     shares: list[Array] = []
-    first = 0.0
 
     def deflate(a: Array) -> Array:
         # Twice, for the usual loss of orthogonality in one Gram-Schmidt pass.
@@ -65,11 +64,13 @@ def fit_pls(K: list[Array], Y: Array, n_components: int) -> PLSDual:
         Eu = Ye @ c
         energy = np.array([max(float(Eu @ k @ Eu), 0.0) for k in K])
         size = float(np.sqrt(energy.sum()))
-        first = first or size
-        if size <= EMPTY * max(first, 1.0) or size == 0.0:
+        # Squared lengths taken from a Gram matrix carry its rounding: below it nothing is left.
+        noise = 1e2 * np.finfo(np.float64).eps * float(np.trace(total)) * float(Eu @ Eu)
+        if size <= EMPTY or size**2 <= noise:
             break
-        t = deflate(total @ Eu / size)
-        if t @ t <= EMPTY**2:
+        raw = total @ Eu / size
+        t = deflate(raw)
+        if t @ t <= 1e-14 * (raw @ raw):
             break
         T.append(t)
         U.append(Eu / size)

@@ -79,11 +79,12 @@ def c_bound_terms(P: Array, q: Array, y: Array, w: Array) -> tuple[float, float]
 def optimise_views(r: Array, d: Array, last: Array, jacobian: str = "ones") -> Array:
     """View weights on the simplex that maximise ``(1 - 2 rho'r)^2 / (1 - 2 rho'd)``, by SLSQP.
 
-    Started at uniform weights; an answer that is not finite falls back to ``last``.
+    Started at uniform weights, which are also the answer to terms that are not finite; a search that
+    leaves the simplex falls back to ``last``.
     """
     V = len(r)
-    if V == 1:
-        return np.ones(1)
+    if V == 1 or not np.all(np.isfinite([r, d])):
+        return np.full(V, 1.0 / V)
 
     def objective(rho: Array) -> float:
         top, bottom = 1.0 - 2.0 * rho @ r, 1.0 - 2.0 * rho @ d

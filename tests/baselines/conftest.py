@@ -1,0 +1,63 @@
+"""Data shared by the tests of the baselines."""
+
+import importlib.util
+
+import numpy as np
+import pytest
+
+from baldur.baselines import BASELINES
+from baldur.views import MultiView
+
+HAVE_TORCH = all(importlib.util.find_spec(m) for m in ("torch", "gpytorch"))
+
+QUICK = {
+    "SGP+ARD": {"max_iter": 100, "n_inducing": 30},
+    "RF": {"n_estimators": 100},
+    "PB-MVBoost": {"n_rounds": 50},
+    "Boosted trees": {"max_iter": 30},
+}
+"""Settings that keep a fit short where the test is not about quality."""
+
+
+def make_quick(row, random_state=0):
+    """The row's estimator, skipped when its extra is missing."""
+    if BASELINES[row].extra and not HAVE_TORCH:
+        pytest.skip(f"{row} needs the torch extra")
+    return BASELINES[row].make(random_state=random_state).set_params(**QUICK.get(row, {}))
+
+
+def common_data(seed, n=240, dims=(20, 2000, 30), shifts=(1.0, 0.7), rate=0.56):
+    """Three views; signal in 3 columns of the first and 5 of the second, none in the third."""
+    rng = np.random.default_rng(seed)
+    y = np.zeros(n, dtype=int)
+    y[: round(rate * n)] = 1
+    rng.shuffle(y)
+    sign = 2.0 * y - 1.0
+    a, b, c = (rng.standard_normal((n, d)) for d in dims)
+    a[:, :3] += shifts[0] * sign[:, None]
+    b[:, :5] += shifts[1] * sign[:, None]
+    return MultiView({"a": a, "b": b, "c": c}), y
+
+
+@pytest.fixture(params=list(BASELINES))
+def row(request):
+    """Each row of the registry in turn."""
+    return request.param
+
+
+@pytest.fixture
+def quick():
+    return make_quick
+
+
+@pytest.fixture
+def common():
+    return common_data
+
+
+@pytest.fixture
+def views():
+    """Three small random views (n, D_v), wide and narrow, centred, and codes of three classes."""
+    rng = np.random.default_rng(7)
+    X = [rng.standard_normal((30, d)) for d in (4, 50, 12)]
+    return [x - x.mean(axis=0) for x in X], rng.integers(0, 3, 30)
