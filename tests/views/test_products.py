@@ -6,7 +6,8 @@ import pytest
 from baldur import MultiView
 from baldur.exceptions import InputError
 from baldur.prepare import Preparation
-from baldur.views import blocks, products
+from baldur.views import blocks, standardised
+from baldur.views import mapped as mapped_module
 from views.backends import BACKENDS, Lazy, make
 
 N, D = 23, 700
@@ -121,7 +122,7 @@ def test_float32_error_stays_small_at_width():
 
 def test_mapped_and_in_memory_views_give_the_same_bits(tmp_path, monkeypatch):
     """Workers see arrays as memory maps; their results must not differ."""
-    monkeypatch.setattr(products, "FLOAT64_LIMIT_BYTES", 10_000)
+    monkeypatch.setattr(standardised, "FLOAT64_LIMIT_BYTES", 10_000)
     rng = np.random.default_rng(2)
     x = rng.normal(size=(40, 3000)).astype(np.float32)
     np.save(tmp_path / "x.npy", x)
@@ -135,17 +136,26 @@ def test_mapped_and_in_memory_views_give_the_same_bits(tmp_path, monkeypatch):
     np.testing.assert_array_equal(one.quadratic_diag(np.eye(30)), two.quadratic_diag(np.eye(30)))
 
 
-def test_large_maps_are_reopened_and_read_right(tmp_path, monkeypatch):
-    monkeypatch.setattr("baldur.views.source._REOPEN_BYTES", 100)
+def test_large_maps_are_read_from_their_file(tmp_path, monkeypatch):
+    monkeypatch.setattr("baldur.views.mapped.FILE_READ_BYTES", 100)
     rng = np.random.default_rng(3)
     x = rng.normal(size=(20, 300))
     for order in "CF":
-        np.save(tmp_path / f"{order}.npy", np.asarray(x, order=order))
-        mapped = np.load(tmp_path / f"{order}.npy", mmap_mode="r")
+        path = tmp_path / f"{order}.npy"
+        np.save(path, np.asarray(x, order=order))
+        mapped = np.load(path, mmap_mode="r")
+        assert mapped_module.reads_by_file(mapped)
+        assert not mapped_module.reads_by_file(mapped[3:, 5:])
+        assert not mapped_module.reads_by_file(np.load(path, mmap_mode="c"))
         for part, cells in ((mapped, x), (mapped[3:, 5:], x[3:, 5:])):
-            source = MultiView({"v": part})[[7, 2]].view("v")
-            np.testing.assert_array_equal(source.read(slice(10, 20)), cells[[7, 2], 10:20])
-            np.testing.assert_array_equal(source.read([4, 1]), cells[[7, 2]][:, [4, 1]])
+            for rows in (slice(None), [7, 2, 2], [4, 5, 6], []):
+                view = MultiView({"v": part})[rows].view("v")
+                for cols in (slice(10, 20), slice(3, 90, 7), slice(5, 5), [4, 1, 250], [], None):
+                    want = cells[rows] if cols is None else cells[rows][:, cols]
+                    np.testing.assert_array_equal(view.read(cols), want)
+        path.write_bytes(path.read_bytes()[:500])
+        with pytest.raises(InputError, match="changed since it was opened"):
+            MultiView({"v": mapped}).view("v").raw(slice(200, 210))
 
 
 def test_lazy_views_are_read_in_blocks_of_the_stated_size():

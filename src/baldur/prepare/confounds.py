@@ -17,7 +17,7 @@ import pandas as pd
 
 from baldur.exceptions import InputError
 from baldur.views.blocks import tile_width
-from baldur.views.products import Standardised
+from baldur.views.standardised import Standardised
 
 __all__ = ["ConfoundDesign", "learn_confounds"]
 

@@ -10,8 +10,8 @@ import numpy as np
 
 from baldur.exceptions import InputError
 from baldur.prepare.scale import ColumnStatistics
-from baldur.views.container import View
 from baldur.views.validate import some
+from baldur.views.view import View
 
 __all__ = ["check_missing"]
 

@@ -12,9 +12,11 @@ from baldur.prepare.confounds import ConfoundDesign, learn_confounds
 from baldur.prepare.impute import check_missing
 from baldur.prepare.scale import column_statistics
 from baldur.views.blocks import DEFAULT_BLOCK_BYTES
-from baldur.views.container import MultiView, View
-from baldur.views.products import PreparedView, Standardised, prepare_view, working_dtype
+from baldur.views.container import MultiView
+from baldur.views.products import PreparedView, prepare_view
+from baldur.views.standardised import Standardised, working_dtype
 from baldur.views.validate import some
+from baldur.views.view import View
 
 __all__ = ["Preparation"]
 

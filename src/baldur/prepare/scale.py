@@ -8,9 +8,9 @@ import numpy as np
 
 from baldur.exceptions import InputError
 from baldur.views.blocks import DEFAULT_BLOCK_BYTES, raw_tiles, tile_width
-from baldur.views.container import View
 from baldur.views.source import MISSING_INT8
 from baldur.views.validate import some
+from baldur.views.view import View
 
 __all__ = ["ColumnStatistics", "column_statistics"]
 

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
 
 from baldur.exceptions import InputError
-from baldur.views.blocks import DEFAULT_BLOCK_BYTES, column_blocks
-from baldur.views.source import MISSING_INT8, RowMapSource, Source, as_source
+from baldur.views.indexing import as_rows
+from baldur.views.source import RowMapSource, as_source
 from baldur.views.validate import (
     check_feature_info,
     check_feature_names,
@@ -21,6 +20,7 @@ from baldur.views.validate import (
     check_view_names,
     check_width,
 )
+from baldur.views.view import Table, View
 
 __all__ = ["MultiView", "View"]
 
@@ -29,172 +29,26 @@ _FRAME_LIMIT_CELLS = 50_000_000
 ViewsLike: TypeAlias = Mapping[str, Any] | Sequence[tuple[str, Any]]
 
 
-@dataclass(frozen=True)
-class _Table:
-    """One view over all rows of the container it was built in."""
+class _PerView(Mapping[str, Any]):
+    """Read-only dictionary of one attribute of every view, looked up when asked for."""
 
-    source: Source
-    names: np.ndarray | None = None
-    info: pd.DataFrame | None = None
-    present: np.ndarray | None = None
+    def __init__(self, mv: MultiView, attribute: str) -> None:
+        self._mv = mv
+        self._attribute = attribute
 
-
-class _Lazy(Mapping[str, Any]):
-    """Read-only dictionary whose values are made when asked for."""
-
-    def __init__(self, keys: Sequence[str], make: Callable[[str], Any]) -> None:
-        self._keys = list(keys)
-        self._make = make
-
-    def __getitem__(self, key: str) -> Any:
-        if key not in self._keys:
-            raise KeyError(key)
-        return self._make(key)
+    def __getitem__(self, name: str) -> Any:
+        if name not in self._mv.view_names:
+            raise KeyError(name)
+        return getattr(self._mv.view(name), self._attribute)
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._keys)
+        return iter(self._mv.view_names)
 
     def __len__(self) -> int:
-        return len(self._keys)
+        return len(self._mv.view_names)
 
     def __repr__(self) -> str:
-        return f"<one entry for each of {self._keys}>"
-
-
-class View:
-    """One view of a `MultiView`, for its current rows.
-
-    Attributes
-    ----------
-    name : str
-    shape : tuple of int
-        Samples and features.
-    dtype : dtype
-        As stored.
-    """
-
-    def __init__(self, name: str, table: _Table, rows: np.ndarray | None) -> None:
-        self.name = name
-        self._table = table
-        self._rows = rows
-        n = table.source.shape[0] if rows is None else len(rows)
-        self.shape = (n, table.source.shape[1])
-        self.dtype = table.source.dtype
-        self._present: np.ndarray | None = None
-
-    @property
-    def source(self) -> Source:
-        """The matrix behind the view, with all the rows it was built with."""
-        return self._table.source
-
-    @property
-    def rows(self) -> np.ndarray | None:
-        """Rows of `source` this view consists of; None means all."""
-        return self._rows
-
-    @property
-    def feature_names(self) -> np.ndarray:
-        """Names of the features, "<view>_<j>" unless given."""
-        if self._table.names is not None:
-            return self._table.names
-        return self.names_of(np.arange(self.shape[1]))
-
-    def names_of(self, index: np.ndarray) -> np.ndarray:
-        """Return the names of some features without making all of them."""
-        if self._table.names is not None:
-            return self._table.names[index]
-        return np.char.add(f"{self.name}_", np.asarray(index).astype(str))
-
-    @property
-    def names_given(self) -> bool:
-        """Whether the user named the features."""
-        return self._table.names is not None
-
-    @property
-    def feature_info(self) -> pd.DataFrame | None:
-        """One row per feature (chromosome, voxel, ...), or None."""
-        return self._table.info
-
-    @property
-    def declared_present(self) -> np.ndarray | None:
-        """Presence as given by the user (bool per sample), before looking at any cell."""
-        if self._table.present is None or self._rows is None:
-            return self._table.present
-        return self._table.present[self._rows]
-
-    @property
-    def present(self) -> np.ndarray:
-        """False where the sample lacks the whole view: declared, or every cell missing."""
-        if self._present is None:
-            declared = self.declared_present
-            present = np.ones(self.shape[0], dtype=bool) if declared is None else declared.copy()
-            if self.dtype.kind == "f" or self.dtype == np.int8:
-                # Only rows missing throughout the first block are followed into the next.
-                suspects = np.flatnonzero(present)
-                for cols in self._search_blocks():
-                    if suspects.size == 0:
-                        break
-                    rows = suspects if self._rows is None else self._rows[suspects]
-                    block = self.source.read(rows, cols)
-                    suspects = suspects[_missing(block).all(axis=1)]
-                present[suspects] = False
-            self._present = present
-        return self._present
-
-    def _search_blocks(self) -> Iterator[slice]:
-        # A narrow first look settles nearly every row.
-        first = min(16, self.shape[1])
-        yield slice(0, first)
-        for cols in column_blocks(self.shape[0], self.shape[1] - first, 8):
-            yield slice(cols.start + first, cols.stop + first)
-
-    def raw(self, cols: Any = None) -> np.ndarray:
-        """Return cells as stored, missing codes included.
-
-        Parameters
-        ----------
-        cols : slice, int array or bool mask, optional
-            Columns to read; all by default.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_columns)
-        """
-        return self.source.read(self._rows, _as_columns(cols, self.shape[1], self.name))
-
-    def read(self, cols: Any = None) -> np.ndarray:
-        """Return cells as floats, with NaN where a cell or the whole view is missing.
-
-        Parameters
-        ----------
-        cols : slice, int array or bool mask, optional
-            Columns to read; all by default.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_columns)
-            float32 for float16, float32 and int8 storage, float64 otherwise. A new array.
-        """
-        raw = self.raw(cols)
-        block = np.array(raw, dtype=_read_dtype(self.dtype))
-        if self.dtype == np.int8:
-            block[raw == MISSING_INT8] = np.nan
-        declared = self.declared_present
-        if declared is not None:
-            block[~declared] = np.nan
-        return block
-
-    def iter_blocks(
-        self, max_bytes: int = DEFAULT_BLOCK_BYTES
-    ) -> Iterator[tuple[slice, np.ndarray]]:
-        """Yield (columns, cells as floats) over the whole width, block by block."""
-        itemsize = np.dtype(_read_dtype(self.dtype)).itemsize
-        for cols in column_blocks(*self.shape, itemsize, max_bytes):
-            yield cols, self.read(cols)
-
-    def __repr__(self) -> str:
-        n, d = self.shape
-        return f"View({self.name!r}, {n:,} samples, {d:,} features, {self.dtype})"
+        return f"<{self._attribute} of {self._mv.view_names}>"
 
 
 class MultiView:
@@ -263,7 +117,7 @@ class MultiView:
         info = _checked_keys(feature_info, names, "feature_info")
         declared = _checked_keys(present, names, "present")
         self._tables = {
-            name: _Table(
+            name: Table(
                 source=source,
                 names=check_feature_names(name, given.get(name), source.shape[1]),
                 info=check_feature_info(name, info.get(name), source.shape[1]),
@@ -289,7 +143,7 @@ class MultiView:
     @property
     def feature_names(self) -> Mapping[str, np.ndarray]:
         """Names of the features per view; default names are made when asked for."""
-        return _Lazy(self.view_names, lambda name: self.view(name).feature_names)
+        return _PerView(self, "feature_names")
 
     @property
     def feature_info(self) -> dict[str, pd.DataFrame]:
@@ -299,7 +153,7 @@ class MultiView:
     @property
     def present(self) -> Mapping[str, np.ndarray]:
         """For each view, False where the sample lacks it (looked up when asked for)."""
-        return _Lazy(self.view_names, lambda name: self.view(name).present)
+        return _PerView(self, "present")
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -323,7 +177,7 @@ class MultiView:
     # -- cutting ---------------------------------------------------------------------------
 
     def __getitem__(self, key: Any) -> MultiView:
-        rows = _as_rows(key, len(self))
+        rows = as_rows(key, len(self))
         return self._with(
             self._tables,
             rows if self._rows is None else self._rows[rows],
@@ -343,7 +197,7 @@ class MultiView:
 
     @classmethod
     def _with(
-        cls, tables: dict[str, _Table], rows: np.ndarray | None, sample_ids: np.ndarray
+        cls, tables: dict[str, Table], rows: np.ndarray | None, sample_ids: np.ndarray
     ) -> MultiView:
         made = cls.__new__(cls)
         made._tables = tables
@@ -500,76 +354,3 @@ def _checked_keys(given: Mapping[str, Any] | None, names: list[str], what: str) 
     if unknown:
         raise InputError(f"{what} names views that do not exist: {unknown}. The views are {names}.")
     return dict(given)
-
-
-def _as_rows(key: Any, n: int) -> np.ndarray:
-    """Turn any accepted row key into an array of row numbers, or say what is wrong with it."""
-    if isinstance(key, tuple):
-        # scikit-learn indexes rows as X[rows, ...].
-        extra = key[1:]
-        if len(key) == 0 or any(not (e is Ellipsis or e == slice(None)) for e in extra):
-            raise InputError(
-                "A MultiView is indexed by rows only (mv[rows]). Use mv.select([...]) to choose "
-                "views and mv.view(name).read(columns) to read columns."
-            )
-        key = key[0]
-    if isinstance(key, str):
-        raise InputError(f"mv[{key!r}]: rows are chosen with mv[rows]; use mv.view({key!r}).")
-    if key is Ellipsis:
-        key = slice(None)
-    if isinstance(key, slice):
-        return np.arange(n)[key]
-    rows = np.asarray(key)
-    if rows.ndim == 0 and rows.dtype.kind in "iu":
-        rows = rows[None]
-    if rows.size == 0 and rows.ndim == 1 and rows.dtype.kind != "b":
-        return np.zeros(0, dtype=np.intp)
-    if rows.ndim != 1 or rows.dtype.kind not in "iub":
-        raise InputError(
-            "Rows must be a slice, an array of integers or a boolean mask, but got an array of "
-            f"dtype {rows.dtype} and shape {rows.shape}."
-        )
-    if rows.dtype.kind == "b":
-        if len(rows) != n:
-            raise InputError(
-                f"A boolean mask of rows must have one entry per sample ({n}), but it has "
-                f"{len(rows)}."
-            )
-        return np.flatnonzero(rows)
-    if rows.min() < -n or rows.max() >= n:
-        raise InputError(
-            f"Row numbers must lie between {-n} and {n - 1} for {n} samples, but they run from "
-            f"{rows.min()} to {rows.max()}."
-        )
-    return np.where(rows < 0, rows + n, rows).astype(np.intp)
-
-
-def _as_columns(cols: Any, width: int, view: str) -> slice | np.ndarray:
-    if cols is None:
-        return slice(0, width)
-    if isinstance(cols, slice):
-        return cols
-    index = np.atleast_1d(np.asarray(cols))
-    if index.dtype.kind == "b" and index.shape == (width,):
-        return np.flatnonzero(index)
-    if index.size == 0:
-        return np.zeros(0, dtype=np.intp)
-    if index.dtype.kind not in "iu" or index.ndim != 1:
-        raise InputError(
-            f"View {view!r}: columns must be a slice, an array of integers or a boolean mask of "
-            f"length {width}, but got dtype {index.dtype} and shape {index.shape}."
-        )
-    if index.min() < -width or index.max() >= width:
-        raise InputError(
-            f"View {view!r}: column numbers must lie between {-width} and {width - 1}, but they "
-            f"run from {index.min()} to {index.max()}."
-        )
-    return np.where(index < 0, index + width, index).astype(np.intp)
-
-
-def _read_dtype(stored: np.dtype) -> type[np.floating]:
-    return np.float32 if stored in (np.float32, np.float16, np.int8) else np.float64
-
-
-def _missing(block: np.ndarray) -> np.ndarray:
-    return block == MISSING_INT8 if block.dtype == np.int8 else np.isnan(block)

@@ -14,151 +14,24 @@ kept in float64. Relative errors are then about 1e-6 of the largest entry of a p
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from baldur.exceptions import InputError
-from baldur.views.blocks import DEFAULT_BLOCK_BYTES, raw_tiles, tile_width
-from baldur.views.source import MISSING_INT8, ArraySource, ColumnSource, RowMapSource, Source
+from baldur.views import standardised
+from baldur.views.blocks import tile_width
+from baldur.views.source import ArraySource, ColumnSource, RowMapSource, Source
+from baldur.views.standardised import Kept, Standardised
 
-__all__ = ["PreparedView", "Standardised", "prepare_view"]
+__all__ = ["PreparedView", "prepare_view"]
 
-FLOAT64_LIMIT_BYTES = 1 << 26
-"""Views whose cells fit in this many bytes as float64 are worked on in float64."""
 
 KEEP_LIMIT_BYTES = 1 << 29
 """In-memory float views up to this size (as float32) are kept standardised."""
 
 DENSE_LIMIT_BYTES = 1 << 30
-
-
-@dataclass(frozen=True)
-class Standardised:
-    """A source with its training statistics: cells are standardised as they are read.
-
-    Attributes
-    ----------
-    name : str
-        View, for messages.
-    source : Source
-    rows : int array or None
-        Rows of the source, in order.
-    mean, factor : ndarray of shape (n_features,)
-        X = (x - mean) * factor; factor is 1 / scale, and 0 for columns that carry nothing.
-    absent : bool array of shape (n_samples,)
-    design, confound_coef : ndarray of shape (n_samples, q) and (q, n_features), or None
-        `design @ confound_coef` is subtracted.
-    dtype : dtype
-        Working precision.
-    max_bytes : int
-        Largest block read at once.
-    """
-
-    name: str
-    source: Source
-    rows: np.ndarray | None
-    mean: np.ndarray
-    factor: np.ndarray
-    absent: np.ndarray
-    dtype: np.dtype
-    design: np.ndarray | None = None
-    confound_coef: np.ndarray | None = None
-    max_bytes: int = DEFAULT_BLOCK_BYTES
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Samples and features."""
-        return len(self.absent), self.source.shape[1]
-
-    def tiles(
-        self,
-        width: int,
-        weights: np.ndarray | None = None,
-        columns: np.ndarray | None = None,
-    ) -> Iterator[tuple[slice, np.ndarray]]:
-        """Yield (columns, standardised cells, times weights); a tile is valid until the next."""
-        mean, factor, coef = self.mean, self.factor, self.confound_coef
-        if columns is not None:
-            mean, factor = mean[columns], factor[columns]
-            coef = None if coef is None else coef[:, columns]
-        # int8 cells and their means are small numbers: float32 holds them to 1e-7.
-        narrow = self.source.dtype == np.int8 and self.dtype == np.float32
-        if narrow:
-            mean, factor = mean.astype(np.float32), factor.astype(np.float32)
-        # Without confounders the weights may join the factor, which saves a pass over the tile.
-        if weights is not None and self.source.dtype == np.int8 and coef is None:
-            factor = factor * weights.astype(factor.dtype)
-            weights = None
-        design = None if self.design is None else self.design.astype(self.dtype)
-        lacking = np.flatnonzero(self.absent)
-        buffer: np.ndarray | None = None
-        for cols, raw in raw_tiles(self.source, self.rows, width, self.max_bytes, columns):
-            if buffer is None:
-                buffer = _like_layout(raw, self.dtype)
-            tile = buffer[:, : raw.shape[1]]
-            if narrow:
-                np.copyto(tile, raw)
-                tile -= mean[cols]
-            else:
-                np.subtract(raw, mean[cols], out=tile, dtype=np.float64, casting="unsafe")
-            tile *= factor[cols]
-            if design is not None and coef is not None:
-                tile -= design @ coef[:, cols].astype(self.dtype)
-            self._clear_missing(raw, tile)
-            if lacking.size:
-                tile[lacking] = 0
-            if weights is not None:
-                tile *= weights[cols].astype(self.dtype)
-            yield cols, tile
-
-    def _clear_missing(self, raw: np.ndarray, tile: np.ndarray) -> None:
-        if raw.dtype == np.int8:
-            if raw.size and raw.min() <= MISSING_INT8:
-                np.copyto(tile, 0, where=raw == MISSING_INT8)
-        elif raw.dtype.kind == "f":
-            odd = ~np.isfinite(tile)
-            if odd.any():
-                if np.isinf(raw[~self.absent]).any():
-                    raise InputError(
-                        f"View {self.name!r}: expected finite cells or NaN for missing ones, but "
-                        "it contains infinities. Replace them by NaN, or transform the columns "
-                        "that produced them (a logarithm of 0, a division by 0)."
-                    )
-                np.copyto(tile, 0, where=odd)
-
-
-def _like_layout(raw: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    if raw.flags.f_contiguous and not raw.flags.c_contiguous:
-        return np.empty(raw.shape[::-1], dtype=dtype).T
-    return np.empty(raw.shape, dtype=dtype)
-
-
-@dataclass(frozen=True)
-class _Kept:
-    """A standardised view held as one array."""
-
-    array: np.ndarray
-    rows: np.ndarray | None = None
-
-    @property
-    def dtype(self) -> np.dtype:
-        return self.array.dtype
-
-    def tiles(
-        self,
-        width: int,
-        weights: np.ndarray | None = None,
-        columns: np.ndarray | None = None,
-    ) -> Iterator[tuple[slice, np.ndarray]]:
-        source = ArraySource(self.array)
-        for cols, cells in raw_tiles(source, self.rows, width, columns=columns):
-            if weights is None:
-                yield cols, cells
-            else:
-                yield cols, cells * weights[cols].astype(self.dtype)
 
 
 class PreparedView:
@@ -178,22 +51,22 @@ class PreparedView:
         Precision the products are computed in.
     """
 
-    def __init__(self, name: str, cells: Standardised | _Kept, absent: np.ndarray) -> None:
+    def __init__(self, name: str, cells: Standardised | Kept, absent: np.ndarray) -> None:
         self.name = name
         self.absent = absent
         self._cells = cells
-        width = cells.array.shape[1] if isinstance(cells, _Kept) else cells.shape[1]
+        width = cells.array.shape[1] if isinstance(cells, Kept) else cells.shape[1]
         self.shape = (len(absent), width)
         self.dtype = np.dtype(cells.dtype)
 
     @property
     def kept(self) -> bool:
         """Whether the standardised cells are held as one array."""
-        return isinstance(self._cells, _Kept)
+        return isinstance(self._cells, Kept)
 
     def _width(self, n_rows: int | None = None) -> int:
         n = self.shape[0] if n_rows is None else n_rows
-        if isinstance(self._cells, _Kept):
+        if isinstance(self._cells, Kept):
             return tile_width(n, self.dtype.itemsize)
         stored = self._cells.source.dtype.itemsize
         return tile_width(n, self.dtype.itemsize, stored, self._cells.max_bytes)
@@ -354,8 +227,8 @@ class PreparedView:
             out[:, cols] = tile
         return out
 
-    def _exact(self) -> Standardised | _Kept:
-        if isinstance(self._cells, _Kept):
+    def _exact(self) -> Standardised | Kept:
+        if isinstance(self._cells, Kept):
             return self._cells
         return replace(self._cells, dtype=np.dtype(np.float64))
 
@@ -365,7 +238,7 @@ class PreparedView:
         absent = self.absent[index]
         cells = self._cells
         held = index if cells.rows is None else cells.rows[index]
-        if isinstance(cells, _Kept):
+        if isinstance(cells, Kept):
             return PreparedView(self.name, replace(cells, rows=held), absent)
         design = None if cells.design is None else cells.design[index]
         made = replace(cells, rows=held, absent=absent, design=design)
@@ -373,7 +246,7 @@ class PreparedView:
 
     def take_columns(self, idx: Any) -> PreparedView:
         """Return a view of chosen features, kept as one float64 array (for active sets)."""
-        return PreparedView(self.name, _Kept(self.columns(idx)), self.absent)
+        return PreparedView(self.name, Kept(self.columns(idx)), self.absent)
 
     def __repr__(self) -> str:
         n, d = self.shape
@@ -385,13 +258,6 @@ def _worth_skipping(used: np.ndarray) -> np.ndarray | None:
     """Return the indices of the used columns if gathering them beats reading all, else None."""
     index = np.flatnonzero(used)
     return index if len(index) < 0.5 * len(used) else None
-
-
-def working_dtype(n_rows: int, n_columns: int, dtype: Any = "auto") -> np.dtype:
-    """Choose the precision of a view's products: float64 while it fits in 64 MB."""
-    if dtype == "auto":
-        return np.dtype(np.float64 if n_rows * n_columns * 8 <= FLOAT64_LIMIT_BYTES else np.float32)
-    return np.dtype(dtype)
 
 
 def prepare_view(cells: Standardised) -> PreparedView:
@@ -406,7 +272,7 @@ def prepare_view(cells: Standardised) -> PreparedView:
     while isinstance(base, (ColumnSource, RowMapSource)):
         base = base.base
     size = n * d * cells.dtype.itemsize
-    limit = KEEP_LIMIT_BYTES if cells.source.in_memory else FLOAT64_LIMIT_BYTES
+    limit = KEEP_LIMIT_BYTES if cells.source.in_memory else standardised.FLOAT64_LIMIT_BYTES
     if not isinstance(base, ArraySource) or cells.source.dtype == np.int8 or size > limit:
         return PreparedView(cells.name, cells, cells.absent)
     array: np.ndarray | None = None
@@ -418,4 +284,4 @@ def prepare_view(cells: Standardised) -> PreparedView:
         array[:, cols] = tile
     if array is None:
         array = np.empty((n, d), dtype=cells.dtype)
-    return PreparedView(cells.name, _Kept(array), cells.absent)
+    return PreparedView(cells.name, Kept(array), cells.absent)

@@ -7,8 +7,6 @@ into folds costs one index vector per fold.
 
 from __future__ import annotations
 
-import mmap
-from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -16,6 +14,7 @@ import pandas as pd
 from scipy import sparse
 
 from baldur.exceptions import InputError
+from baldur.views.mapped import is_mapped, read_mapped, reads_by_file
 
 __all__ = [
     "ArraySource",
@@ -31,9 +30,6 @@ __all__ = [
 
 MISSING_INT8 = -127
 """Code of a missing cell in an int8 view, as PLINK readers write it."""
-
-# Mapped files smaller than this are read through the mapping the user gave.
-_REOPEN_BYTES = 1 << 26
 
 Rows = np.ndarray | None
 Cols = slice | np.ndarray
@@ -77,12 +73,13 @@ class ArraySource(Source):
     @property
     def in_memory(self) -> bool:
         """Whether the array is not mapped; asked anew, as joblib maps arrays it sends away."""
-        return not _is_mapped(self.array)
+        return not is_mapped(self.array)
 
     def read(self, rows: Rows, cols: Cols) -> np.ndarray:
         """Return the cells of `rows` (None: all) and `cols`, dense, in the stored dtype."""
-        array = _reopened(self.array)
-        fresh = array is not self.array
+        array = self.array
+        if reads_by_file(array):
+            return read_mapped(array, rows, cols)
         if rows is None:
             block = array[:, cols]
         elif (run := _as_run(rows)) is not None:
@@ -95,8 +92,7 @@ class ArraySource(Source):
                 block = np.take(array[:, cols], rows, axis=0)
         else:
             block = array[np.ix_(rows, cols)]
-        # A block of a reopened map is copied out so that its pages leave the process at once.
-        return np.array(block) if fresh else np.asarray(block)
+        return np.asarray(block)
 
 
 class SparseSource(Source):
@@ -288,42 +284,3 @@ def _as_run(rows: np.ndarray) -> slice | None:
     if last - first + 1 != len(rows) or (len(rows) > 1 and not (np.diff(rows) == 1).all()):
         return None
     return slice(first, last + 1)
-
-
-def _is_mapped(array: np.ndarray) -> bool:
-    base: Any = array
-    while isinstance(base, np.ndarray):
-        if isinstance(base, np.memmap):
-            return True
-        base = base.base
-    return False
-
-
-def _reopened(array: np.ndarray) -> np.ndarray:
-    """Open a large mapped file anew, so that pages read for one block are given back after it.
-
-    A map that stays open keeps every page it has touched in the resident set; memory would
-    then grow with the width of the file. Views of a map are left alone: their offset is unknown.
-    """
-    if (
-        not isinstance(array, np.memmap)
-        or array.nbytes < _REOPEN_BYTES
-        or not isinstance(array.base, mmap.mmap)
-        or array.filename is None
-        or not Path(array.filename).is_file()
-    ):
-        return array
-    if array.flags.c_contiguous:
-        order: Any = "C"
-    elif array.flags.f_contiguous:
-        order = "F"
-    else:
-        return array
-    return np.memmap(
-        array.filename,
-        dtype=array.dtype,
-        mode="r",
-        offset=array.offset,
-        shape=array.shape,
-        order=order,
-    )

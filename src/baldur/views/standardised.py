@@ -1,0 +1,156 @@
+"""Standardised cells of a view, made one tile at a time or kept as one array.
+
+Both kinds offer `tiles(width, weights, columns)`; the products know nothing else about storage.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from baldur.exceptions import InputError
+from baldur.views.blocks import DEFAULT_BLOCK_BYTES, raw_tiles
+from baldur.views.source import MISSING_INT8, ArraySource, Source
+
+__all__ = ["Kept", "Standardised", "working_dtype"]
+
+FLOAT64_LIMIT_BYTES = 1 << 26
+"""Views whose cells fit in this many bytes as float64 are worked on in float64."""
+
+
+@dataclass(frozen=True)
+class Standardised:
+    """A source with its training statistics: cells are standardised as they are read.
+
+    Attributes
+    ----------
+    name : str
+        View, for messages.
+    source : Source
+    rows : int array or None
+        Rows of the source, in order.
+    mean, factor : ndarray of shape (n_features,)
+        X = (x - mean) * factor; factor is 1 / scale, and 0 for columns that carry nothing.
+    absent : bool array of shape (n_samples,)
+    design, confound_coef : ndarray of shape (n_samples, q) and (q, n_features), or None
+        `design @ confound_coef` is subtracted.
+    dtype : dtype
+        Working precision.
+    max_bytes : int
+        Largest block read at once.
+    """
+
+    name: str
+    source: Source
+    rows: np.ndarray | None
+    mean: np.ndarray
+    factor: np.ndarray
+    absent: np.ndarray
+    dtype: np.dtype
+    design: np.ndarray | None = None
+    confound_coef: np.ndarray | None = None
+    max_bytes: int = DEFAULT_BLOCK_BYTES
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Samples and features."""
+        return len(self.absent), self.source.shape[1]
+
+    def tiles(
+        self,
+        width: int,
+        weights: np.ndarray | None = None,
+        columns: np.ndarray | None = None,
+    ) -> Iterator[tuple[slice, np.ndarray]]:
+        """Yield (columns, standardised cells, times weights); a tile is valid until the next."""
+        mean, factor, coef = self.mean, self.factor, self.confound_coef
+        if columns is not None:
+            mean, factor = mean[columns], factor[columns]
+            coef = None if coef is None else coef[:, columns]
+        # int8 cells and their means are small numbers: float32 holds them to 1e-7.
+        narrow = self.source.dtype == np.int8 and self.dtype == np.float32
+        if narrow:
+            mean, factor = mean.astype(np.float32), factor.astype(np.float32)
+        # Without confounders the weights may join the factor, which saves a pass over the tile.
+        if weights is not None and self.source.dtype == np.int8 and coef is None:
+            factor = factor * weights.astype(factor.dtype)
+            weights = None
+        design = None if self.design is None else self.design.astype(self.dtype)
+        lacking = np.flatnonzero(self.absent)
+        buffer: np.ndarray | None = None
+        for cols, raw in raw_tiles(self.source, self.rows, width, self.max_bytes, columns):
+            if buffer is None:
+                buffer = _like_layout(raw, self.dtype)
+            tile = buffer[:, : raw.shape[1]]
+            if narrow:
+                np.copyto(tile, raw)
+                tile -= mean[cols]
+            else:
+                np.subtract(raw, mean[cols], out=tile, dtype=np.float64, casting="unsafe")
+            tile *= factor[cols]
+            if design is not None and coef is not None:
+                tile -= design @ coef[:, cols].astype(self.dtype)
+            self._clear_missing(raw, tile)
+            if lacking.size:
+                tile[lacking] = 0
+            if weights is not None:
+                tile *= weights[cols].astype(self.dtype)
+            yield cols, tile
+
+    def _clear_missing(self, raw: np.ndarray, tile: np.ndarray) -> None:
+        if raw.dtype == np.int8:
+            if raw.size and raw.min() <= MISSING_INT8:
+                np.copyto(tile, 0, where=raw == MISSING_INT8)
+        elif raw.dtype.kind == "f":
+            odd = ~np.isfinite(tile)
+            if odd.any():
+                if np.isinf(raw[~self.absent]).any():
+                    raise InputError(
+                        f"View {self.name!r}: expected finite cells or NaN for missing ones, but "
+                        "it contains infinities. Replace them by NaN, or transform the columns "
+                        "that produced them (a logarithm of 0, a division by 0)."
+                    )
+                np.copyto(tile, 0, where=odd)
+
+
+def _like_layout(raw: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    if raw.flags.f_contiguous and not raw.flags.c_contiguous:
+        return np.empty(raw.shape[::-1], dtype=dtype).T
+    return np.empty(raw.shape, dtype=dtype)
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A standardised view held as one array."""
+
+    array: np.ndarray
+    rows: np.ndarray | None = None
+
+    @property
+    def dtype(self) -> np.dtype:
+        """Working precision."""
+        return self.array.dtype
+
+    def tiles(
+        self,
+        width: int,
+        weights: np.ndarray | None = None,
+        columns: np.ndarray | None = None,
+    ) -> Iterator[tuple[slice, np.ndarray]]:
+        """Yield (columns, standardised cells, times weights); tiles must not be written to."""
+        source = ArraySource(self.array)
+        for cols, cells in raw_tiles(source, self.rows, width, columns=columns):
+            if weights is None:
+                yield cols, cells
+            else:
+                yield cols, cells * weights[cols].astype(self.dtype)
+
+
+def working_dtype(n_rows: int, n_columns: int, dtype: Any = "auto") -> np.dtype:
+    """Choose the precision of a view's products: float64 while it fits in 64 MB."""
+    if dtype == "auto":
+        return np.dtype(np.float64 if n_rows * n_columns * 8 <= FLOAT64_LIMIT_BYTES else np.float32)
+    return np.dtype(dtype)
