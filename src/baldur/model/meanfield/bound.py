@@ -19,6 +19,7 @@ from baldur.model.ard import (
 from baldur.model.meanfield.labels import jaakkola_term, quadrature_term
 from baldur.model.meanfield.latent import y_residual, z_residual
 from baldur.model.meanfield.state import Array, Data, State, ViewState
+from baldur.model.priors import GammaPrior
 
 
 def _gaussian(count: float, precision: GammaPosterior, residual: float) -> float:
@@ -139,6 +140,36 @@ def bound_terms(state: State, data: Data) -> dict[str, float]:
 def bound(state: State, data: Data) -> float:
     """L, the sum of all terms."""
     return float(sum(bound_terms(state, data).values()))
+
+
+def factor_constant(data: Data, n_factors: int, n_full: int) -> float:
+    """What the bound of ``n_factors`` factors lacks to be compared with one of ``n_full``.
+
+    A dropped factor is counted as one whose weights and loadings follow their priors and whose
+    precisions sit at one. It carries no data term, but vague Gamma priors charge about 14 nats
+    for every delta and omega, and every gamma has a smaller shape with fewer factors; without
+    this constant a drop would be paid for with those nats, D of them. Per view,
+
+        D (kappa_gamma(n_full) - kappa_gamma(n_factors)) + (n_full - n_factors) kappa_delta,
+
+    plus (n_full - n_factors) kappa_omega, where kappa = E[ln p] - E[ln q] of one precision at
+    mean one together with its Gaussian's (size/2)(<ln g> - ln <g>).
+    """
+    p, gone = data.priors, n_full - n_factors
+    value = gone * _kappa(p.omega, data.T.shape[1])
+    for view in data.views:
+        D = view.shape[1]
+        value += gone * _kappa(p.delta, D)
+        value += D * (_kappa(p.gamma, n_full) - _kappa(p.gamma, n_factors))
+    return value
+
+
+def _kappa(prior: GammaPrior, size: int) -> float:
+    if np.isinf(prior.shape):
+        return 0.0
+    shape = prior.shape + 0.5 * size
+    q = GammaPosterior(shape, np.array([shape]))
+    return gamma_term(q, prior) + 0.5 * size * float(q.mean_log[0])
 
 
 def _logdet(matrix: Array) -> float:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from baldur.exceptions import InputError
-from baldur.model.meanfield.products import ViewProducts, as_products, squared_norms
+from baldur.model.meanfield.products import ViewProducts, as_products, project, squared_norms
 from baldur.model.meanfield.state import Array, Data, Index
 from baldur.model.priors import Priors, sparsity_prior
 
@@ -65,7 +65,14 @@ def prepare_data(
         spaces=_resolve_spaces(spaces, len(views)),
         relevance=_resolve_relevance(relevance, len(views), N, rng),
         norms=norms,
+        order=_order(views, T, weight),
     )
+
+
+def _order(views: list[ViewProducts], T: Array, weight: Array) -> list[int]:
+    centred = weight[:, None] * (T - weight @ T / weight.sum())
+    strength = [float(np.mean(project(view, centred) ** 2)) for view in views]
+    return sorted(range(len(views)), key=lambda m: (-strength[m], m))
 
 
 def _resolve_spaces(spaces: str | Sequence[str], M: int) -> list[str]:

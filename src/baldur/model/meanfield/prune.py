@@ -20,7 +20,7 @@ from dataclasses import replace
 import numpy as np
 
 from baldur.model.ard import GammaPosterior
-from baldur.model.meanfield.bound import bound
+from baldur.model.meanfield.bound import bound, factor_constant
 from baldur.model.meanfield.dropped import dropped_delta, dropped_gamma, dropped_sums
 from baldur.model.meanfield.state import Array, Data, Index, State
 from baldur.model.meanfield.updates import inner_cycle, step_dropped, step_w
@@ -104,8 +104,7 @@ def without_view(state: State, data: Data, m: int) -> State:
 def without_factor(state: State, data: Data, k: int) -> State:
     """Take factor ``k`` out of the model.
 
-    z_k and w_k integrate to one when v_k is absent, so the smaller model's bound needs no
-    constant: it is the evidence of the same outputs with one factor fewer.
+    Its bound is that of the smaller model; ``bound.factor_constant`` makes it comparable.
     """
     rest = np.delete(np.arange(state.n_factors), k)
     square = np.ix_(rest, rest)
@@ -176,8 +175,8 @@ def prune_features(state: State, data: Data) -> tuple[State, list[int]]:
     counts = [0] * len(state.views)
     if np.isinf(data.priors.gamma.shape):
         return state, counts
-    for m, view in enumerate(state.views):
-        if view.keep.any():
+    for m in data.order:
+        if state.views[m].keep.any():
             # q(W) must be at its optimum for the closed form of the gains to hold.
             state = step_w(state, data, m)
             state, counts[m] = _prune_one(state, data, m)
@@ -189,7 +188,7 @@ def prune_views(state: State, data: Data) -> tuple[State, list[int]]:
     fallen: list[int] = []
     kept = [m for m, view in enumerate(state.views) if view.keep.any()]
     size = {m: float(data.weight @ np.sum(state.views[m].q.H ** 2, axis=1)) for m in kept}
-    for m in sorted(kept, key=lambda m: (size[m], m)):
+    for m in sorted(kept, key=lambda m: (size[m], data.order.index(m))):
         trial = _settled(without_view(state, data, m), data)
         rival = _settled(state, data)
         if bound(trial, data) >= bound(rival, data):
@@ -212,7 +211,8 @@ def prune_factors(state: State, data: Data) -> tuple[State, list[int]]:
             break
         trial = _settled(without_factor(state, data, alive.index(int(k))), data)
         rival = _settled(state, data)
-        if bound(trial, data) >= bound(rival, data):
+        constant = factor_constant(data, trial.n_factors, rival.n_factors)
+        if bound(trial, data) + constant >= bound(rival, data):
             state = trial
             alive.remove(int(k))
         else:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from baldur.exceptions import InputError
-from baldur.model.meanfield.bound import bound
+from baldur.model.meanfield.bound import bound, factor_constant
 from baldur.model.meanfield.inputs import prepare_data
 from baldur.model.meanfield.prune import prune_factors, prune_features, prune_views
 from baldur.model.meanfield.result import MeanFieldResult, collect
@@ -122,7 +122,7 @@ def run_meanfield(
         state = initial_state(data, gammas, deltas, V)
         trace = _Trace(state, list(range(n_factors)), [])
         _climb(trace, data, start, max_iter, tol, prune, callback)
-        value = bound(trace.state, data)
+        value = _value(trace, data, n_factors)
         if best is None or value > best[0]:
             best = (value, start, trace)
     assert best is not None  # starts is not empty
@@ -151,6 +151,7 @@ def _climb(
 ) -> None:
     """Sweep one start until calm, pruning on the way."""
     last, calm = -np.inf, 0
+    n_factors = trace.state.n_factors
     for sweep in range(max_iter):
         began = time.perf_counter()
         warm = sweep < WARM_UP
@@ -162,12 +163,12 @@ def _climb(
             trace.state, counts = prune_features(trace.state, data)
             if any(counts):
                 dropped["features"] = counts
-        value = bound(trace.state, data)
+        value = _value(trace, data, n_factors)
         calm = calm + 1 if not warm and value - last < tol * data.n else 0
         if calm >= CALM:
             if prune:
                 _prune_at_rest(trace, data, dropped)
-                value = bound(trace.state, data)
+                value = _value(trace, data, n_factors)
             calm = 0 if dropped else calm
         last = value
         record = {
@@ -187,6 +188,12 @@ def _climb(
             return
 
 
+def _value(trace: _Trace, data: Data, n_full: int) -> float:
+    """Return the bound with dropped factors counted, comparable all through a run."""
+    state = trace.state
+    return bound(state, data) + factor_constant(data, state.n_factors, n_full)
+
+
 def _prune_at_rest(trace: _Trace, data: Data, dropped: dict[str, Any]) -> None:
     """Judge views and factors, only once the bound is calm: before, the empty model wins."""
     trace.state, counts = prune_features(trace.state, data)
@@ -204,7 +211,7 @@ def _prune_at_rest(trace: _Trace, data: Data, dropped: dict[str, Any]) -> None:
 
 def _warm_cycle(state: State, data: Data) -> State:
     """Run an inner cycle that leaves V, omega, tau and psi where they are."""
-    for m in range(len(state.views)):
+    for m in data.order:
         state = step_delta(step_w(state, data, m), data, m)
     for name, update in MODEL_UPDATES.items():
         if name not in HELD:

@@ -43,7 +43,7 @@ def screened_ridge(data: Data, n_best: int) -> list[Array]:
     X = np.hstack([view.columns(idx) for view, idx in zip(data.views, chosen, strict=True)])
     weighted = s[:, None] * X
     gram = X.T @ weighted
-    penalty = max(float(np.trace(gram)) / max(min(X.shape), 1), np.finfo(float).tiny)
+    penalty = max(float(np.trace(gram)) / max(min(data.n, X.shape[1]), 1.0), np.finfo(float).tiny)
     beta = np.linalg.solve(gram + penalty * np.eye(X.shape[1]), weighted.T @ target)
     out, at = [], 0
     for view, idx in zip(data.views, chosen, strict=True):

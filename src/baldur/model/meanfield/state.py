@@ -39,6 +39,9 @@ class Data:
         Rows used as relevance vectors, per view (dual only).
     norms : list of (D_m,) arrays
         sum_n s_n x_nd^2.
+    order : list of int
+        Views by how much they say about the outputs, strongest first. Updates run in this
+        order, so listing the views differently changes nothing.
     """
 
     views: list[ViewProducts]
@@ -50,6 +53,7 @@ class Data:
     spaces: list[str]
     relevance: list[Index]
     norms: list[Array]
+    order: list[int]
 
     @property
     def n(self) -> float:

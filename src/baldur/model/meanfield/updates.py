@@ -191,7 +191,7 @@ MODEL_UPDATES: dict[str, Callable[[State, Data], State]] = {
 
 def inner_cycle(state: State, data: Data) -> State:
     """One pass over everything but gamma: all of it lives in sample space."""
-    for m in range(len(state.views)):
+    for m in data.order:
         state = step_delta(step_w(state, data, m), data, m)
     for update in MODEL_UPDATES.values():
         state = update(state, data)
@@ -200,6 +200,6 @@ def inner_cycle(state: State, data: Data) -> State:
 
 def gamma_pass(state: State, data: Data) -> State:
     """Update gamma of every view, kept and dropped; the only pass over features."""
-    for m in range(len(state.views)):
+    for m in data.order:
         state = step_dropped(step_gamma(state, data, m), data, m)
     return state
