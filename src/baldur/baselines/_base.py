@@ -179,7 +179,9 @@ class BaselineClassifier(ClassifierMixin, BaseEstimator):
 
     def _open(self, X: Any, *, reset: bool) -> MultiView:
         """Any legal input as a `MultiView`; single matrices get scikit-learn's own checks first."""
-        if isinstance(X, (MultiView, list, tuple, Mapping)):
+        rows_of_numbers = isinstance(X, (list, tuple)) and len(X) > 0 and np.ndim(X[0]) == 1
+        matrix = rows_of_numbers or issparse(X)  # one sparse format is a dictionary as well
+        if isinstance(X, (MultiView, list, tuple, Mapping)) and not matrix:
             mv = as_multiview(X, self.views)
             if reset:
                 self.n_features_in_ = int(mv.shape[1])

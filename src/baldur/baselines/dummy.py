@@ -40,5 +40,10 @@ class PriorClassifier(BaselineClassifier):
         self.dummy_.fit(np.zeros((len(codes), 1)), codes)
         self.selected_features_ = {b.name: np.zeros(b.width, dtype=bool) for b in blocks}
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.poor_score = True
+        return tags
+
     def _proba(self, blocks: list[Block]) -> Array:
         return np.asarray(self.dummy_.predict_proba(np.zeros((blocks[0].view.shape[0], 1))))
