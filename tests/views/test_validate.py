@@ -32,11 +32,14 @@ class Liar(Lazy):
             ["'a' has 4", "'b' has 3", "same samples", "align"],
         ),
         (lambda: MultiView({"a": ONE[:0]}), ["at least one sample", "'a'"]),
-        (lambda: MultiView({"a": ONE, "b": ONE[:, :0]}), ["'b'", "at least one feature", "0"]),
+        (
+            lambda: MultiView({"a": ONE, "b": ONE[:, :0]}),
+            ["'b'", "0 feature(s) (shape=(4, 0))", "minimum of 1"],
+        ),
         (lambda: MultiView({"a": ONE[0]}), ["'a'", "2-D", "(2,)", "[:, None]"]),
         (lambda: MultiView({"a": np.ones((2, 2, 2))}), ["'a'", "2-D", "(2, 2, 2)"]),
         (lambda: MultiView({"a": ONE.astype(object)}), ["'a'", "numbers", "object", "astype"]),
-        (lambda: MultiView({"a": ONE.astype(complex)}), ["'a'", "numbers", "complex128"]),
+        (lambda: MultiView({"a": ONE.astype(complex)}), ["'a'", "Complex", "complex128"]),
         (lambda: MultiView({"a": [["x", "y"]]}), ["'a'", "numbers", "<U1"]),
         (lambda: MultiView({"a": [[1, 2], [3]]}), ["'a'", "2-D numeric matrix", "list"]),
         (
@@ -86,7 +89,7 @@ class Liar(Lazy):
         (lambda: as_multiview(ONE, {"a": ["k"]}), ["'a'", "by name", "DataFrame"]),
         (lambda: as_multiview(ONE, {"a": [0, 0]}), ["'a'", "more than once"]),
         (lambda: as_multiview(ONE, {"a": [True]}), ["'a'", "2 entries"]),
-        (lambda: as_multiview(ONE, {"a": []}), ["'a'", "0 columns"]),
+        (lambda: as_multiview(ONE, {"a": []}), ["'a'", "0 feature(s)"]),
         (lambda: as_multiview(ONE, {"a": [0.5]}), ["'a'", "float64"]),
         (
             lambda: as_multiview(pd.DataFrame(ONE, columns=["p", "q"]), {"a": ["r"]}),
@@ -111,6 +114,7 @@ def test_one_clear_error(build, words):
         ([0, 1, np.nan, 1, 0, 1], ["1 of 6 are missing", "row 2"]),
         (["a", None, "b", "a", "b", "b"], ["missing", "row 1"]),
         ([0, 1, np.inf, np.inf, 0, 1], ["finite"]),
+        ([0.5, 1.5, 0.5, 1.5, 2, 2], ["Unknown label type: continuous", "regressor"]),
         (np.zeros((6, 2)), ["1-D", "(6, 2)"]),
     ],
 )

@@ -279,8 +279,9 @@ class Preparation:
             view = mv.view(name)
             if view.shape[1] != width:
                 raise InputError(
-                    f"View {name!r}: X has {view.shape[1]} features, but is expecting {width} "
-                    "features as input, the number seen in fit. Select the columns used in fit."
+                    f"View {name!r}: X has {view.shape[1]} features, but Preparation is expecting "
+                    f"{width} features as input, the number seen in fit. Select the columns "
+                    "used in fit."
                 )
             names = self._names[name]
             if names is None or not view.names_given or names is view.feature_names:

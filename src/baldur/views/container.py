@@ -109,7 +109,7 @@ class MultiView:
         names = [name for name, _ in pairs]
         sources = {name: as_source(matrix, name) for name, matrix in pairs}
         for name, source in sources.items():
-            check_width(name, source.shape[1])
+            check_width(name, source.shape)
         n = check_row_counts({name: source.shape[0] for name, source in sources.items()})
         frames = {name: m for name, m in pairs if isinstance(m, pd.DataFrame)}
         given = {name: frame.columns for name, frame in frames.items()}

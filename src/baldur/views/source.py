@@ -268,6 +268,11 @@ def _check_two_dimensions(shape: tuple[int, ...], view: str) -> None:
 
 
 def _check_dtype(dtype: np.dtype, view: str) -> None:
+    if dtype.kind == "c":
+        raise InputError(
+            f"View {view!r}: Complex data not supported; expected real numbers, but its dtype is "
+            f"{dtype}. Split it into real and imaginary columns."
+        )
     if dtype.kind not in "biuf":
         raise InputError(
             f"View {view!r}: expected numbers (bool, integer or float), but its dtype is "

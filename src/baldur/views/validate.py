@@ -63,12 +63,12 @@ def check_view_names(views: Any) -> list[tuple[str, Any]]:
     return pairs
 
 
-def check_width(view: str, n_columns: int) -> None:
+def check_width(view: str, shape: tuple[int, int]) -> None:
     """Refuse a view without columns."""
-    if n_columns == 0:
+    if shape[1] == 0:
         raise InputError(
-            f"View {view!r}: expected at least one feature, but it has 0 columns. Leave the "
-            "view out, or check the selection that emptied it."
+            f"View {view!r}: found 0 feature(s) (shape={shape}) while a minimum of 1 is required. "
+            "Leave the view out, or check the selection that emptied it."
         )
 
 
@@ -194,8 +194,8 @@ def validate_labels(
     """
     if y is None:
         raise InputError(
-            f"{name}: expected {n_samples} class labels, one per sample, but got None; fitting "
-            "requires y to be passed."
+            f"{name}: expected {n_samples} class labels, one per sample, but none came: fitting "
+            "requires y to be passed, but the target y is None."
         )
     labels = np.asarray(y)
     if labels.ndim == 2 and labels.shape[1] == 1:
@@ -217,6 +217,12 @@ def validate_labels(
         )
     if labels.dtype.kind == "f" and not np.isfinite(labels).all():
         raise InputError(f"{name}: labels must be finite, but some are infinite.")
+    if labels.dtype.kind == "f" and (labels != np.floor(labels)).any():
+        raise InputError(
+            f"{name}: Unknown label type: continuous. Expected classes, but got numbers with "
+            f"fractions ({some(labels[labels != np.floor(labels)].tolist(), 3)}). Use a regressor, "
+            "or turn the numbers into classes."
+        )
     classes, counts = np.unique(labels, return_counts=True)
     if len(classes) == 1:
         raise InputError(
