@@ -116,17 +116,14 @@ def run_meanfield(
     if not starts:
         raise InputError(f"starts is empty; give one or more of {', '.join(DEFAULT_STARTS)}")
     V = start_loadings(data.T, data.weight, n_factors, rng)
-    best: tuple[float, str, _Trace] | None = None
+    climbs: list[tuple[float, str, _Trace]] = []
     for start in starts:
         gammas, deltas = start_precisions(data, start)
         state = initial_state(data, gammas, deltas, V)
         trace = _Trace(state, list(range(n_factors)), [])
         _climb(trace, data, start, max_iter, tol, prune, callback)
-        value = _value(trace, data, n_factors)
-        if best is None or value > best[0]:
-            best = (value, start, trace)
-    assert best is not None  # starts is not empty
-    value, start, trace = best
+        climbs.append((_value(trace, data, n_factors), start, trace))
+    value, start, trace = _choose(climbs, CALM * tol * data.n)
     return collect(
         trace.state,
         data,
@@ -138,6 +135,13 @@ def run_meanfield(
         start=start,
         spaces=[_space(data, m) for m in range(len(data.views))],
     )
+
+
+def _choose(climbs: list[tuple[float, str, _Trace]], resolution: float) -> Any:
+    """Take the best bound; among bounds the stopping rule cannot tell apart, fewest features."""
+    top = max(value for value, _, _ in climbs)
+    near = [climb for climb in climbs if climb[0] >= top - resolution]
+    return min(near, key=lambda c: (sum(int(v.keep.sum()) for v in c[2].state.views), -c[0]))
 
 
 def _climb(
