@@ -41,6 +41,11 @@ class Block:
         """Rows whose sample lacks the view."""
         return np.asarray(self.view.absent)
 
+    @property
+    def rtol(self) -> float | None:
+        """Relative rounding of `gram`: views too wide for float64 are multiplied in float32."""
+        return 1e-6 if self.view.dtype == np.float32 else None
+
     def gram(self) -> Array:
         """``X X'`` (n, n)."""
         return self.factor**2 * np.asarray(self.view.weighted_gram())

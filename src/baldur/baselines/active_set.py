@@ -1,7 +1,7 @@
-"""Working sets: solve an l1 problem over many columns by solving it over few, and checking the rest.
+"""Working sets: solve an l1 problem over many columns by solving it over few.
 
 The optimum of ``loss(X w) + sum_j |w_j|`` is reached on the columns W when every other column j
-satisfies ``|x_j' loss'(X w)| <= 1``. The check needs one product ``X' r``, which is cheap and can be
+satisfies ``|x_j' loss'(X w)| <= 1``. The check of the rest needs one product ``X' r``, which can be
 made block by block, so a wide view is never held as one dense matrix.
 """
 

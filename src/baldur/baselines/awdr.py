@@ -61,8 +61,8 @@ def fit_awdr(
     """Alternate targets, view weights and a ridge solve in the dual.
 
     ``K = sum_v d_v K_v``, ``A = (K + g I)^-1 (R - mean R)``, ``W~_v = d_v X_v'A``; only n x n
-    matrices appear. Shapes: each K_v (n, n), Y (n, C) with entries -1 and +1. Stops when the squared
-    change of (W~, b, d) is below ``tol``; the change of W~ is measured in the dual as well:
+    matrices appear. Shapes: each K_v (n, n), Y (n, C) with entries -1 and +1. Stops when the
+    squared change of (W~, b, d) is below ``tol``; the change of W~ is measured in the dual as well:
     ``||W~_v - W~'_v||^2 = tr(E'K_v E)`` with ``E = d_v A - d'_v A'``.
     """
     K = [_centre_gram(k) for k in K]
@@ -154,7 +154,7 @@ class AWDRClassifier(BaselineClassifier):
         self,
         reduction: str | None = None,
         n_components: int | float | str | None = 0.95,
-        g: float = 0.1,
+        g: float = 1.0,
         n_neighbors: int = 9,
         *,
         decision: str = "knn",
@@ -181,7 +181,9 @@ class AWDRClassifier(BaselineClassifier):
         check_positive("g", self.g)
         check_positive("n_neighbors", self.n_neighbors)
         Y = 2.0 * np.eye(len(self.classes_))[codes] - 1.0
-        reduced = [reduce_gram(b.gram(), self.reduction, self.n_components) for b in blocks]
+        reduced = [
+            reduce_gram(b.gram(), self.reduction, self.n_components, rtol=b.rtol) for b in blocks
+        ]
         K = [r.features @ r.features.T for r in reduced]
         state = fit_awdr(K, Y, self.g, max_iter=self.max_iter, tol=self.tol)
         self.coef_, out = {}, np.tile(state.offset, (len(codes), 1))

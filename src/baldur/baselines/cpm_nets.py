@@ -13,6 +13,7 @@ the optimum, and the width of a view costs nothing. Departures from their code, 
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 from typing import Any
 
@@ -66,8 +67,8 @@ def fit_cpm(
 ) -> CPMFit:
     """Alternate Adam steps on decoders and latent vectors, full batch.
 
-    ``sum_n [sum_v s_nv ||h_n W_v + b_v - x_vn||^2 + lam max_c(Delta + m_c(n) - m_{y_n}(n))]``. Shapes:
-    F_v (n, r_v), present (n, V), codes (n,) in 0..C-1.
+    ``sum_n [sum_v s_nv ||h_n W_v + b_v - x_vn||^2 + lam max_c(Delta + m_c(n) - m_{y_n}(n))]``.
+    Shapes: F_v (n, r_v), present (n, V), codes (n,) in 0..C-1.
     """
     torch = import_extra("torch", "CPM-Nets")
     n, C = len(codes), int(codes.max()) + 1
@@ -88,9 +89,7 @@ def fit_cpm(
         wrong = 1.0 - onehot
         H = xavier(n, latent)
         widths = [[latent, *([hidden] if hidden else []), f.shape[1]] for f in F]
-        layers = [
-            [(xavier(a, b), zeros(b)) for a, b in zip(w[:-1], w[1:], strict=True)] for w in widths
-        ]
+        layers = [[(xavier(a, b), zeros(b)) for a, b in itertools.pairwise(w)] for w in widths]
         decoder_parameters = [p for view in layers for layer in view for p in layer]
         steps_decoder = torch.optim.Adam(decoder_parameters, lr=lr_decoder)
         steps_latent = torch.optim.Adam([H], lr=lr_latent)
@@ -241,7 +240,7 @@ class CPMNetsClassifier(BaselineClassifier):
         rng = check_random_state(self.random_state)
         seed = int(rng.randint(np.iinfo(np.int32).max))
         self.start_ = rng.uniform(-1.0, 1.0, self.n_latent) * (6.0 / (1 + self.n_latent)) ** 0.5
-        reduced = [reduce_gram(b.gram()) for b in blocks]
+        reduced = [reduce_gram(b.gram(), rtol=b.rtol) for b in blocks]
         fit = fit_cpm(
             [r.features for r in reduced],
             np.column_stack([~b.absent for b in blocks]),

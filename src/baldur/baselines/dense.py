@@ -1,4 +1,4 @@
-"""Dense copies for the methods that cannot work through products, with a check of the memory first."""
+"""Dense copies for methods that cannot work through products, after a check of the memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Elastic-net logistic regression on all views, by accelerated proximal gradient on a working set."""
+"""Elastic-net logistic regression by accelerated proximal gradient on a working set."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _mean(linear: Array) -> Array:
 def elastic_net_objective(
     X: Array, Y: Array, w: Array, b: Array, lam: float, ratio: float
 ) -> float:
-    """``mean logloss + lam (ratio ||w||_1 + (1 - ratio)/2 ||w||^2)``; Y (n, 1) in 0/1 or one-hot."""
+    """``mean logloss + lam (ratio ||w||_1 + (1 - ratio)/2 ||w||^2)``; Y 0/1 or one-hot."""
     eta = X @ w + b
     if Y.shape[1] == 1:
         loss = np.mean(np.logaddexp(0.0, eta) - Y * eta)
@@ -69,8 +69,9 @@ def fit_elastic_net(
     ridge[-1] = 0.0
     now = np.vstack([start[0], start[1][None, :]])
     ahead, momentum = now, 1.0
-    it = 0
-    for it in range(1, max_iter + 1):
+    n_iter = 0
+    while n_iter < max_iter:
+        n_iter += 1
         gradient = X1.T @ (_mean(X1 @ ahead) - Y) / n + ridge * ahead
         moved = ahead - step * gradient
         new = np.sign(moved) * np.maximum(np.abs(moved) - shrink, 0.0)
@@ -83,7 +84,7 @@ def fit_elastic_net(
         else:
             ahead = new + (momentum - 1.0) / next_momentum * (new - now)
         now, momentum = new, next_momentum
-    return now[:-1], now[-1], it
+    return now[:-1], now[-1], n_iter
 
 
 class ElasticNetLogisticClassifier(BaselineClassifier):

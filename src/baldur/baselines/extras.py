@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import importlib
 import warnings
-from types import ModuleType
+from typing import Any
 
 from baldur.exceptions import MissingExtraError
 
 
-def import_extra(module: str, method: str) -> ModuleType:
+def import_extra(module: str, method: str) -> Any:
     """The module, or an error that says what to install."""
     try:
         with warnings.catch_warnings():

@@ -92,7 +92,7 @@ def svm_dual(K: Array, y: Array, C: float) -> tuple[Array, float]:
 
 
 def svm_objective(alpha: Array, offset: float, K: Array, y: Array, C: float) -> float:
-    """Primal value ``0.5 sum_v ||w_v||^2 / beta_v + C sum_i hinge_i`` with K the weighted kernel."""
+    """Primal value ``0.5 sum_v ||w_v||^2 / beta_v + C sum_i hinge_i``, K the weighted kernel."""
     f = K @ alpha
     return float(0.5 * alpha @ f + C * np.sum(np.maximum(0.0, 1.0 - y * (f + offset))))
 
@@ -100,7 +100,7 @@ def svm_objective(alpha: Array, offset: float, K: Array, y: Array, C: float) -> 
 def fit_mkl(
     kernels: list[Array], y: Array, C: float, p: float, *, max_iter: int = 100, tol: float = 1e-4
 ) -> tuple[Array, list[float]]:
-    """lp-norm multiple kernel learning: kernel weights (V,) with ``||beta||_p = 1``, and objectives.
+    """lp-norm multiple kernel learning: weights (V,) with ``||beta||_p = 1``, and objectives.
 
     Alternates an SVM with ``beta_v = ||w_v||^{2/(p+1)} / (sum_u ||w_u||^{2p/(p+1)})^{1/p}`` where
     ``||w_v||^2 = beta_v^2 alpha'K_v alpha``; starts uniform because a zero weight stays zero.
@@ -239,7 +239,7 @@ class LassoMkSVMClassifier(BaselineClassifier):
         return self._grid_search(blocks, live, y)
 
     def _grid_search(self, blocks: list[Block], live: list[int], y: Array) -> Array:
-        """Best simplex point by inner accuracy; selection is repeated on each fold's training rows."""
+        """Best simplex point by inner accuracy; each fold selects its features anew."""
         grid = simplex_grid(len(live), self.grid_step)
         smallest = int(min(np.sum(y > 0), np.sum(y < 0)))
         right = np.zeros(len(grid))

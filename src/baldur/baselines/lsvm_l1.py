@@ -99,7 +99,7 @@ class L1SVMClassifier(BaselineClassifier):
                 loss="squared_hinge",
                 dual=False,
                 C=C,
-                class_weight={c: w for c, w in enumerate(weight)},
+                class_weight=dict(enumerate(weight)),
                 max_iter=self.max_iter,
                 tol=self.tol,
                 random_state=self.random_state,

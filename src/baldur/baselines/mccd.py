@@ -129,7 +129,7 @@ def fit_mccd(
             P[v] = _centre(f @ state.weights[v])
         fits = [f @ w + b for f, w, b in zip(F, state.weights, state.offsets, strict=True)]
         pull = sum(uv[:, None] * (B * (fit - Y)) for uv, fit in zip(u, fits, strict=True))
-        state.slack = np.maximum(0.0, pull / sum(u)[:, None])
+        state.slack = np.maximum(0.0, pull / np.add.reduce(u)[:, None])
         Z = Y + B * state.slack
         u = [_row_weights(fit - Z) for fit in fits]
         state.objective.append(mccd_objective(F, Y, state, g1, g2))
@@ -145,7 +145,7 @@ def fit_mccd(
 class MCCDClassifier(BaselineClassifier):
     """Multiview classification with cohesion and diversity.
 
-    Minimises ``sum_v sum_i ||W_v'x_vi + b_v - z_i|| + g1 sum_v ||W_v||^2 + g2 sum_{v<w} HSIC(v, w)``
+    Minimises ``sum_v sum_i ||W_v'x_vi + b_v - z_i|| + g1 sum_v ||W_v||^2 + g2 sum_{v<w} HSIC_vw``
     over weights, offsets and one slack shared by the views that moves the targets z away from the
     decision boundary.
 
@@ -184,7 +184,7 @@ class MCCDClassifier(BaselineClassifier):
         self,
         reduction: str | None = None,
         n_components: int | float | str | None = 0.95,
-        g1: Any = 0.01,
+        g1: Any = 0.1,
         g2: float = 0.001,
         *,
         normalize_diversity: bool = True,
@@ -212,7 +212,9 @@ class MCCDClassifier(BaselineClassifier):
         check_choice("reduction", self.reduction, REDUCTIONS)
         n = len(codes)
         Y = np.eye(len(self.classes_))[codes]
-        reduced = [reduce_gram(b.gram(), self.reduction, self.n_components) for b in blocks]
+        reduced = [
+            reduce_gram(b.gram(), self.reduction, self.n_components, rtol=b.rtol) for b in blocks
+        ]
         g2 = self.g2 / (n - 1) ** 2 if self.normalize_diversity else self.g2
         state = fit_mccd(
             [r.features for r in reduced],

@@ -38,8 +38,8 @@ def fit_pls(K: list[Array], Y: Array, n_components: int) -> PLSDual:
 
     Deflating every view by the scores multiplies it by ``E = I - sum_k t_k t_k'/(t_k't_k)``, so
     ``w_v = X_v'E u`` and ``||X_v'E u||^2 = (Eu)'K_v(Eu)``. For several columns in Y the inner
-    iteration u -> w -> t -> c -> u has the dominant eigenvector of ``Y'E K E Y`` as its fixed point,
-    which is computed directly. Shapes: each K_v (n, n), Y (n, C).
+    iteration u -> w -> t -> c -> u has the dominant eigenvector of ``Y'E K E Y`` as its fixed
+    point, which is computed directly. Shapes: each K_v (n, n), Y (n, C).
     """
     mean = Y.mean(axis=0)
     residual = Y - mean
@@ -91,8 +91,8 @@ def fit_pls(K: list[Array], Y: Array, n_components: int) -> PLSDual:
 class MVPLSClassifier(BaselineClassifier):
     """Multiblock PLS discriminant analysis.
 
-    Component k maximises ``cov(sum_v a_v X_v w_v, Y c)`` over unit ``w_v``, ``a`` and ``c``; views and
-    targets are then deflated by its score.
+    Component k maximises ``cov(sum_v a_v X_v w_v, Y c)`` over unit ``w_v``, ``a`` and ``c``; views
+    and targets are then deflated by its score.
 
     Parameters
     ----------
@@ -134,7 +134,7 @@ class MVPLSClassifier(BaselineClassifier):
     def _fit(self, blocks: list[Block], codes: NDArray[np.intp]) -> None:
         check_positive("n_components", self.n_components)
         C = len(self.classes_)
-        Y = 2.0 * codes[:, None] - 1.0 if C == 2 else np.eye(C)[codes]
+        Y: Array = np.eye(C)[codes] if C > 2 else np.where(codes[:, None] == 1, 1.0, -1.0)
         K = [b.gram() for b in blocks]
         dual = fit_pls(K, Y, min(int(self.n_components), len(codes) - 1))
         self.n_components_ = dual.scores.shape[1]

@@ -67,8 +67,8 @@ def _predict(tree: DecisionTreeClassifier, X: Array) -> Array:
 def c_bound_terms(P: Array, q: Array, y: Array, w: Array) -> tuple[float, float]:
     """Weighted risk and disagreement of one view's voters.
 
-    ``r = sum_s q_s err_w(h_s)`` and ``d = sum_{s,s'} q_s q_s' (1 - (P diag(w) P')_{ss'}) / 2``. Shapes:
-    votes P (T, n) in {-1, +1}, q (T,), y (n,), w (n,) summing to 1.
+    ``r = sum_s q_s err_w(h_s)`` and ``d = sum_{s,s'} q_s q_s' (1 - (P diag(w) P')_{ss'}) / 2``.
+    Shapes: votes P (T, n) in {-1, +1}, q (T,), y (n,), w (n,) summing to 1.
     """
     errors = (1.0 - P @ (w * y)) / 2.0
     margin = q @ P  # the double sum needs no T x T matrix
@@ -79,8 +79,8 @@ def c_bound_terms(P: Array, q: Array, y: Array, w: Array) -> tuple[float, float]
 def optimise_views(r: Array, d: Array, last: Array, jacobian: str = "ones") -> Array:
     """View weights on the simplex that maximise ``(1 - 2 rho'r)^2 / (1 - 2 rho'd)``, by SLSQP.
 
-    Started at uniform weights, which are also the answer to terms that are not finite; a search that
-    leaves the simplex falls back to ``last``.
+    Started at uniform weights, which are also the answer to terms that are not finite; a search
+    that leaves the simplex falls back to ``last``.
     """
     V = len(r)
     if V == 1 or not np.all(np.isfinite([r, d])):
@@ -204,7 +204,7 @@ class PBMVBoostClassifier(BaselineClassifier):
 
     def __init__(
         self,
-        n_rounds: int = 100,
+        n_rounds: int = 200,
         max_depth: int = 2,
         *,
         splitter: str = "random",

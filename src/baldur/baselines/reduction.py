@@ -14,9 +14,9 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import eigh
 
 from baldur.exceptions import InputError
+from baldur.views.gram import gram_eigh
 
 Array = NDArray[np.float64]
 
@@ -30,24 +30,6 @@ class Reduced:
 
     features: Array
     lift: Array
-
-
-def gram_eigen(K: Array) -> tuple[Array, Array]:
-    """Eigenvectors (n, r) and singular values (r,) of the rows behind ``K = X X'``, largest first.
-
-    Directions whose eigenvalue is below ``n * eps`` times the largest are rounding noise and are
-    dropped; a view that is constant keeps no direction at all.
-    """
-    values, vectors = eigh((K + K.T) / 2.0)
-    values, vectors = values[::-1], vectors[:, ::-1]
-    floor = max(values[0], 0.0) * len(K) * np.finfo(np.float64).eps * 10.0
-    keep = values > max(floor, np.finfo(np.float64).tiny)
-    vectors = vectors[:, keep]
-    # The sign of an eigenvector is arbitrary; fix it so that one input gives one result.
-    if vectors.shape[1]:
-        top = np.argmax(np.abs(vectors), axis=0)
-        vectors = vectors * np.sign(vectors[top, np.arange(vectors.shape[1])])
-    return vectors, np.sqrt(values[keep])
 
 
 def count_components(n_components: int | float | str | None, singular: Array, n: int) -> int:
@@ -67,7 +49,11 @@ def count_components(n_components: int | float | str | None, singular: Array, n:
 
 
 def reduce_gram(
-    K: Array, reduction: str | None = None, components: int | float | str | None = 0.95
+    K: Array,
+    reduction: str | None = None,
+    components: int | float | str | None = 0.95,
+    *,
+    rtol: float | None = None,
 ) -> Reduced:
     """Front-end ``reduction`` for one view, from its training Gram matrix.
 
@@ -82,11 +68,13 @@ def reduce_gram(
         dual: it penalises the dual coefficients themselves.
     components : int, float, "n-1" or None
         Only used by "pca".
+    rtol : float or None
+        Rounding of ``K``: eigenvalues below this share of the largest are dropped.
     """
     if reduction not in REDUCTIONS:
         raise InputError(f"reduction must be one of {REDUCTIONS}, got {reduction!r}.")
     n = len(K)
-    U, s = gram_eigen(K)
+    U, s = gram_eigh(K, rtol)
     if reduction == "linear_kernel":
         c = max(float(np.trace(K)) / n, np.finfo(np.float64).tiny)
         # K/c = U (s^2/c) U'; weights on the rotated features reach X through X' U / c.

@@ -28,7 +28,7 @@ DECADES = (1e-3, 1e-2, 1e-1, 1.0, 1e1, 1e2, 1e3)
 
 @dataclass(frozen=True)
 class Entry:
-    """One row: how to make its estimator, what to search, and whether the paper's tables have it."""
+    """One row: how to make its estimator, what to search, whether the paper's tables have it."""
 
     classifier: type[BaselineClassifier]
     settings: Mapping[str, Any] = field(default_factory=dict)
@@ -45,8 +45,8 @@ def _components() -> list[Any]:
     return [10, 25, 50, 100, "n-1", 0.95]
 
 
-_MCCD_GRID = {"g1": list(DECADES), "g2": [0.0, *DECADES]}
-_AWDR_GRID = {"g": list(DECADES), "n_neighbors": list(range(1, 18, 2))}
+_MCCD_GRID: dict[str, list[Any]] = {"g1": list(DECADES), "g2": [0.0, *DECADES]}
+_AWDR_GRID: dict[str, list[Any]] = {"g": list(DECADES), "n_neighbors": list(range(1, 18, 2))}
 
 BASELINES: Mapping[str, Entry] = MappingProxyType(
     {

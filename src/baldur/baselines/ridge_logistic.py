@@ -52,8 +52,8 @@ def logistic_proba(linear: Array) -> Array:
 class RidgeLogisticClassifier(BaselineClassifier):
     """``min C sum_i logloss_i + 0.5 ||w||^2`` on the block-scaled concatenation.
 
-    The loss depends on the columns through ``X X'`` only, so it is solved on the full-rank principal
-    scores of the training rows, which gives the same weights.
+    The loss depends on the columns through ``X X'`` only, so it is solved on the full-rank
+    principal scores of the training rows, which gives the same weights.
 
     Parameters
     ----------
@@ -86,7 +86,8 @@ class RidgeLogisticClassifier(BaselineClassifier):
 
     def _fit(self, blocks: list[Block], codes: NDArray[np.intp]) -> None:
         check_positive("C", self.C)
-        reduced = reduce_gram(np.add.reduce([b.gram() for b in blocks]))
+        rtol = max((b.rtol or 0.0) for b in blocks) or None
+        reduced = reduce_gram(np.add.reduce([b.gram() for b in blocks]), rtol=rtol)
         w, self.intercept_, self.n_iter_ = ridge_logistic(reduced.features, codes, self.C)
         dual = reduced.lift @ w if reduced.lift.shape[1] else np.zeros((len(codes), w.shape[1]))
         self.coef_ = {b.name: b.project(dual) for b in blocks}

@@ -28,7 +28,7 @@ from baldur.baselines._base import (
 )
 from baldur.baselines.dense import check_memory, dense_concatenation
 from baldur.baselines.extras import import_extra
-from baldur.baselines.reduction import gram_eigen
+from baldur.views.gram import gram_eigh
 
 Array = NDArray[np.float64]
 
@@ -80,6 +80,9 @@ def fit_sgp(
     """
     torch = import_extra("torch", "SGP+ARD")
     gpytorch = import_extra("gpytorch", "SGP+ARD")
+    Function: Any = torch.autograd.Function
+    Kernel: Any = gpytorch.kernels.Kernel
+    ApproximateGP: Any = gpytorch.models.ApproximateGP
     data = torch.as_tensor(inputs)
     dtype = data.dtype
     squares = None if distances else data * data
@@ -88,7 +91,7 @@ def fit_sgp(
         # Most products want all rows in order, which needs no copy.
         return matrix if len(index) == len(matrix) else matrix[index]
 
-    class SquaredDistance(torch.autograd.Function):
+    class SquaredDistance(Function):
         """``sum_d r_d (a_id - b_jd)^2`` with a gradient in r alone: two products, no wide graph."""
 
         @staticmethod
@@ -106,7 +109,7 @@ def fit_sgp(
             cross = ((g @ rows(data, j)) * rows(data, i)).sum(0)
             return total - 2.0 * cross, None, None
 
-    class RowKernel(gpytorch.kernels.Kernel):
+    class RowKernel(Kernel):
         """``exp(-0.5 sum_d (x_d - x'_d)^2 / l_d^2)`` between training rows given by number."""
 
         has_lengthscale = True
@@ -120,7 +123,7 @@ def fit_sgp(
                 return torch.exp(-0.5 * torch.einsum("v,vij->ij", r, data[:, i[:, None], j]))
             return torch.exp(-0.5 * SquaredDistance.apply(r, i, j))
 
-    class Model(gpytorch.models.ApproximateGP):
+    class Model(ApproximateGP):
         def __init__(self, Z: Any, kernel: Any) -> None:
             q = gpytorch.variational.CholeskyVariationalDistribution(len(Z))
             super().__init__(
@@ -262,7 +265,7 @@ class SGPARDClassifier(BaselineClassifier):
         total = np.add.reduce(grams)
         self.unit_ = float(np.trace(total) / n) if self.scale_inputs else 1.0
         self.unit_ = self.unit_ if self.unit_ > 0 else 1.0
-        U, s = gram_eigen(total)
+        U, s = gram_eigh(total)
         seed = int(rng.randint(np.iinfo(np.int32).max))
         scores = U * s if len(s) else np.zeros((n, 1))
         _, chosen = kmeans_plusplus(scores, m, random_state=seed)

@@ -72,7 +72,7 @@ class StackingClassifier(BaselineClassifier):
     """One ridge logistic model per view, stacked.
 
     Each view's penalty is the one with the best out-of-fold log-loss; the views' out-of-fold
-    log-probabilities are joined by non-negative weights with an l1 penalty, which drops whole views.
+    log-probabilities are joined by non-negative weights with an l1 penalty, which drops views.
 
     Parameters
     ----------
@@ -125,9 +125,11 @@ class StackingClassifier(BaselineClassifier):
         else:  # a class of one row cannot be left out: fall back to fitted values
             folds = [(np.arange(n), np.arange(n))]
         Z = np.zeros((len(blocks), n, K))
-        self.coef_, self.intercepts_, self.C_ = {}, {}, {}
+        self.coef_: dict[str, Array] = {}
+        self.intercepts_: dict[str, Array] = {}
+        self.C_: dict[str, float] = {}
         for v, b in enumerate(blocks):
-            reduced = reduce_gram(b.gram())
+            reduced = reduce_gram(b.gram(), rtol=b.rtol)
             tried = [out_of_fold(reduced.features, codes, C, folds, b.absent) for C in self.Cs]
             best = int(np.argmin([_log_loss(z, codes) for z in tried]))
             Z[v] = tried[best]
