@@ -19,7 +19,7 @@ class ForestClassifier(BaselineClassifier):
 
     Parameters
     ----------
-    n_estimators, max_features, max_depth, min_samples_leaf, class_weight
+    n_estimators, max_features, max_depth, min_samples_leaf, class_weight, min_weight_fraction_leaf
         As in `sklearn.ensemble.RandomForestClassifier`. ``max_features`` is 0.1 here: with "sqrt" a
         small informative view is almost never drawn beside a wide one.
     selection : {"used", "mean"}
@@ -44,6 +44,7 @@ class ForestClassifier(BaselineClassifier):
         min_samples_leaf: int = 1,
         class_weight: Any = None,
         *,
+        min_weight_fraction_leaf: float = 0.0,
         selection: str = "used",
         n_jobs: int | None = None,
         views: Any = None,
@@ -54,6 +55,7 @@ class ForestClassifier(BaselineClassifier):
         self.max_depth = max_depth
         self.min_samples_leaf = min_samples_leaf
         self.class_weight = class_weight
+        self.min_weight_fraction_leaf = min_weight_fraction_leaf
         self.selection = selection
         self.n_jobs = n_jobs
         self.views = views
@@ -70,6 +72,7 @@ class ForestClassifier(BaselineClassifier):
             max_depth=self.max_depth,
             min_samples_leaf=self.min_samples_leaf,
             class_weight=weight,
+            min_weight_fraction_leaf=self.min_weight_fraction_leaf,
             n_jobs=self.n_jobs,
             random_state=self.random_state,
         ).fit(dense_concatenation(blocks, np.float32, "RF"), codes)
