@@ -1,0 +1,1 @@
+"""Family B, the default: weights of all views jointly Gaussian per factor."""

@@ -1,0 +1,129 @@
+"""State of one structured run: the views, fixed, and every posterior, changing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from baldur.model.ard import GammaPosterior
+from baldur.model.likelihood import Likelihood, Sites
+from baldur.model.priors import Priors
+from baldur.model.structured.weights import FeatureSide, SampleSide
+from baldur.views.products import PreparedView
+
+Array = NDArray[np.float64]
+Side = SampleSide | FeatureSide
+
+INTERCEPT_VAR = 100.0
+"""Prior variance of an intercept: ten logits, or ten standard deviations of an output."""
+
+
+@dataclass(frozen=True)
+class Data:
+    """What does not change during a run.
+
+    Attributes
+    ----------
+    views : list of PreparedView, M views of N samples
+    X : (N, D) array of all columns, on the feature side; None on the sample side
+    likelihood : Likelihood
+    priors : Priors
+    """
+
+    views: list[PreparedView]
+    likelihood: Likelihood
+    priors: Priors
+    X: Array | None = None
+
+    @property
+    def n_samples(self) -> int:
+        """Number of samples."""
+        return self.views[0].shape[0]
+
+    @property
+    def widths(self) -> list[int]:
+        """Features per view."""
+        return [view.shape[1] for view in self.views]
+
+
+@dataclass
+class State:
+    """Every factor of q, in the paper's symbols.
+
+    Attributes
+    ----------
+    kept : list of (D_m,) bool arrays; False where a feature was dropped
+    gamma, delta : list of GammaPosterior per view, over features and over factors
+    V, V_cov : (C, K) and (C, K, K); a zero covariance is a point estimate
+    omega : GammaPosterior over factors
+    b, b_var : (C,) intercepts outside the factors
+    learn_loadings, learn_intercepts : bool
+    sites : Sites
+    factors : list of K posteriors of weights
+    grams : list of (N, N) X diag(1/gamma) X^T, on the sample side
+    w, w_var : list of (K, D_m) moments of the weights, at the last gamma step
+    extra : (N, K) variance added where a sample lacks a view
+    """
+
+    kept: list[NDArray[np.bool_]]
+    gamma: list[GammaPosterior]
+    delta: list[GammaPosterior]
+    V: Array
+    V_cov: Array
+    omega: GammaPosterior
+    b: Array
+    b_var: Array
+    learn_loadings: bool
+    learn_intercepts: bool
+    sites: Sites
+    extra: Array
+    factors: list[Side] = field(default_factory=list)
+    grams: list[Array] = field(default_factory=list)
+    w: list[Array] = field(default_factory=list)
+    w_var: list[Array] = field(default_factory=list)
+
+    @property
+    def n_factors(self) -> int:
+        """Number of factors."""
+        return self.V.shape[1]
+
+    def latent(self) -> tuple[Array, Array]:
+        """Return <f> and Var f on the training rows, each (N, K)."""
+        mean = np.stack([factor.mean for factor in self.factors], axis=1)
+        var = np.stack([factor.var for factor in self.factors], axis=1)
+        return mean, var + self.extra
+
+    def snapshot(self) -> dict[str, Any]:
+        """Return a shallow copy of every part, for `restore`."""
+        return {
+            name: list(value) if isinstance(value, list) else value
+            for name, value in vars(self).items()
+        }
+
+    def restore(self, parts: dict[str, Any]) -> None:
+        """Take back every part from a snapshot, which stays usable."""
+        for name, value in parts.items():
+            setattr(self, name, list(value) if isinstance(value, list) else value)
+
+    def prior_variance(self, m: int, k: int) -> Array:
+        """Return 1/(<delta_k><gamma_d>) of view m, zero where dropped."""
+        gamma = self.gamma[m].mean
+        return np.where(self.kept[m], 1.0 / (self.delta[m].mean[k] * gamma), 0.0)
+
+
+def output_moments(state: State) -> tuple[Array, Array]:
+    """Return <eta> and Var eta, each (N, C).
+
+    <eta_c> = b_c + <v_c>.<f>
+    Var eta_c = Var b_c + sum_k <v_ck>^2 Var f_k + tr(Cov v_c (<f><f>^T + diag Var f))
+    """
+    F, F_var = state.latent()
+    mean = state.b + F @ state.V.T
+    var = state.b_var + F_var @ (state.V**2).T
+    if state.V_cov.any():
+        var = var + np.einsum("nk,ckl,nl->nc", F, state.V_cov, F)
+        var = var + F_var @ np.einsum("ckk->ck", state.V_cov).T
+    return mean, np.maximum(var, 1e-12)

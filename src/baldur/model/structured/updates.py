@@ -1,0 +1,177 @@
+"""One function per factor of q: each raises the bound, or for damped steps is accepted if it does.
+
+Sites (h, j) stand for the likelihood. With <v>, <vv^T> the moments of V, factor k sees
+
+    r_nk      = sum_c h_nc <v_ck^2>
+    r_nk y_nk = sum_c [ j_nc <v_ck> - h_nc (<b_c><v_ck> + sum_{k' != k} <v_ck v_ck'><f_nk'>) ]
+
+which are its own sites. With one output K = 1 and V = 1: the scale lives in delta.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from baldur.model.ard import GammaPosterior, update_delta, update_gamma, update_omega
+from baldur.model.structured.state import INTERCEPT_VAR, Data, Side, State
+from baldur.model.structured.weights import (
+    FeatureSide,
+    SampleSide,
+    feature_side,
+    sample_side,
+    weight_moments,
+)
+
+Array = NDArray[np.float64]
+
+
+def factor_sites(state: State, k: int) -> tuple[Array, Array]:
+    """Return r_k and r_k y_k, each (N,): what factor k sees of the sites."""
+    h, j = state.sites
+    v = state.V[:, k]
+    second = state.V_cov[:, k, :] + v[:, None] * state.V  # (C, K), <v_ck v_ck'>
+    r = h @ second[:, k]
+    linear = (j - h * state.b) @ v
+    for other in range(len(state.factors)):
+        if other != k and second[:, other].any():
+            linear = linear - (h @ second[:, other]) * state.factors[other].mean
+    return r, linear
+
+
+def kernel(data: Data, state: State, k: int) -> Array:
+    """Return K_k = sum_m X diag(1/(delta gamma)) X^T (+ intercept), from the Grams of gamma."""
+    total = np.zeros((data.n_samples, data.n_samples))
+    for m, gram in enumerate(state.grams):
+        if state.kept[m].any():
+            total += gram / state.delta[m].mean[k]
+    if not state.learn_intercepts:
+        total += INTERCEPT_VAR
+    return total
+
+
+def update_weights(data: Data, state: State, k: int) -> Side:
+    """Return q(w_k) given the sites and the other factors."""
+    r, linear = factor_sites(state, k)
+    if data.X is None:
+        return sample_side(kernel(data, state, k), r, linear)
+    s = np.concatenate([state.prior_variance(m, k) for m in range(len(data.views))])
+    return feature_side(data.X, s, 0.0 if state.learn_intercepts else INTERCEPT_VAR, r, linear)
+
+
+def refresh_grams(data: Data, state: State) -> None:
+    """Recompute X diag(1/gamma) X^T of every view; the only weighted Grams of a sweep."""
+    if data.X is not None:
+        return
+    state.grams = [
+        view.weighted_gram(np.where(kept, 1.0 / gamma.mean, 0.0))
+        for view, kept, gamma in zip(data.views, state.kept, state.gamma, strict=True)
+    ]
+
+
+def feature_statistics(data: Data, state: State, m: int) -> tuple[Array, Array]:
+    """Return x_d^T alpha_k and x_d^T C_k^-1 x_d for the features of view m, each (K, D_m)."""
+    start = sum(data.widths[:m])
+    stop = start + data.widths[m]
+    alphas = np.stack([factor.alpha for factor in state.factors], axis=1)
+    if data.X is not None:
+        projected = alphas.T @ data.X[:, start:stop]
+        S = [f.S[start:stop] for f in state.factors if isinstance(f, FeatureSide)]
+        return projected, np.stack(S)
+    projected = data.views[m].project(alphas).T
+    quadratic = [
+        data.views[m].quadratic_diag(f.Ci) for f in state.factors if isinstance(f, SampleSide)
+    ]
+    return projected, np.stack(quadratic)
+
+
+def refresh_moments(data: Data, state: State) -> None:
+    """Recompute <w> and Var w of every view: one pass over the features."""
+    state.w, state.w_var = [], []
+    for m in range(len(data.views)):
+        projected, S = feature_statistics(data, state, m)
+        s = np.stack([state.prior_variance(m, k) for k in range(state.n_factors)])
+        mean, var = weight_moments(s, projected, S)
+        state.w.append(mean)
+        state.w_var.append(var)
+
+
+def gamma_second_moments(data: Data, state: State, m: int) -> Array:
+    """Return sum_d <gamma_d><w_kd^2> of view m, (K,), without touching the features if possible.
+
+    On the sample side, with G = X diag(1/gamma) X^T:
+    alpha^T G alpha/delta^2 + D/delta - tr(C^-1 G)/delta^2.
+    """
+    delta = state.delta[m].mean
+    if data.X is None:
+        G = state.grams[m]
+        D = state.kept[m].sum()
+        values = [
+            (f.alpha @ G @ f.alpha - np.vdot(f.Ci, G)) / d**2 + D / d
+            for f, d in zip(state.factors, delta, strict=True)
+            if isinstance(f, SampleSide)
+        ]
+        return np.maximum(np.array(values), 0.0)
+    start = sum(data.widths[:m])
+    keep = slice(1 + start, 1 + start + data.widths[m])
+    gamma = np.where(state.kept[m], state.gamma[m].mean, 0.0)
+    return np.array(
+        [
+            gamma @ (f.w[keep] ** 2 + np.diag(f.cov)[keep])
+            for f in state.factors
+            if isinstance(f, FeatureSide)
+        ]
+    )
+
+
+def proposed_view_precisions(data: Data, state: State) -> list[GammaPosterior]:
+    """Return q(delta_k^(m)) of every view; a view that is out keeps what it had."""
+    return [
+        update_delta(data.priors.delta, int(kept.sum()), gamma_second_moments(data, state, m))
+        if kept.any()
+        else state.delta[m]
+        for m, kept in enumerate(state.kept)
+    ]
+
+
+def proposed_feature_precisions(data: Data, state: State) -> list[GammaPosterior]:
+    """Return q(gamma_d^(m)), shared by the factors; needs current moments of the weights."""
+    return [
+        update_gamma(data.priors.gamma, state.n_factors, delta.mean @ (w**2 + w_var))
+        for delta, w, w_var in zip(state.delta, state.w, state.w_var, strict=True)
+    ]
+
+
+def proposed_loadings(data: Data, state: State) -> tuple[Array, Array]:
+    """Return mean and covariance of q(v_c), (C, K) and (C, K, K).
+
+    Sigma_c^-1 = diag(<omega>) + sum_n h_nc <f_n f_n^T>
+    <v_c>      = Sigma_c sum_n (j_nc - h_nc <b_c>) <f_n>
+
+    Departure from the paper: <Z^T Z> carries its covariance, and there is an intercept.
+    """
+    h, j = state.sites
+    F, F_var = state.latent()
+    V = np.empty_like(state.V)
+    cov = np.empty_like(state.V_cov)
+    for c in range(V.shape[0]):
+        weighted = F * h[:, c, None]
+        A = weighted.T @ F
+        A[np.diag_indices_from(A)] += h[:, c] @ F_var + state.omega.mean
+        cov[c] = np.linalg.inv(A)
+        V[c] = cov[c] @ (F.T @ (j[:, c] - h[:, c] * state.b[c]))
+    return V, cov
+
+
+def update_loading_precisions(data: Data, state: State) -> None:
+    """q(omega_k): shape a0 + C/2, rate b0 + sum_c <v_ck^2>/2."""
+    v2 = (state.V**2).sum(axis=0) + np.einsum("ckk->k", state.V_cov)
+    state.omega = update_omega(data.priors.omega, state.V.shape[0], v2)
+
+
+def proposed_intercepts(state: State) -> tuple[Array, Array]:
+    """Return mean and variance of q(b_c): precision 1/s_0 + sum_n h, linear sum_n (j - h <v.f>)."""
+    h, j = state.sites
+    F, _ = state.latent()
+    var = 1.0 / (1.0 / INTERCEPT_VAR + h.sum(axis=0))
+    return var * (j - h * (F @ state.V.T)).sum(axis=0), var

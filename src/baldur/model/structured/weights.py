@@ -1,0 +1,120 @@
+"""q(w_k): the weights of all views, jointly Gaussian, from the sample side or the feature side.
+
+One factor with prior w_d ~ N(0, s_d), an intercept beta ~ N(0, s_0) that is one more weight on a
+column of ones (s_0 = 0 leaves it out), and Gaussian sites (h, j) for f = X w + beta. Both sides
+give the same posterior; the sample side costs O(N^3), the feature side O(D^3).
+
+    K     = X diag(s) X^T + s_0 11^T           (N x N)
+    C^-1  = R^1/2 (I + R^1/2 K R^1/2)^-1 R^1/2,  R = diag(h)
+    alpha = j - C^-1 K j                        (so <f> = K alpha)
+    <w_d>   = s_d x_d^T alpha,    Var w_d = s_d - s_d^2 x_d^T C^-1 x_d
+
+    KL(q || prior) = (alpha^T K alpha - tr(C^-1 K) + ln|I + R^1/2 K R^1/2|)/2
+
+Departure from the paper: its dual keeps an N-dimensional q(A) and scores it with a D-dimensional
+prior, which has no maximum for D > N. Here the prior variance outside the span of the data is
+kept, so the sample side is the exact posterior and not another model.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import linalg
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class SampleSide:
+    """q(w_k) known through N x N matrices.
+
+    Attributes
+    ----------
+    alpha : (N,) array
+    Ci : (N, N) array, C^-1
+    mean, var : (N,) arrays, moments of f on the training rows
+    kl : float, KL(q || prior)
+    """
+
+    alpha: Array
+    Ci: Array
+    mean: Array
+    var: Array
+    kl: float
+
+
+@dataclass(frozen=True)
+class FeatureSide:
+    """q(w_k) known through its (D + 1) mean and covariance, the intercept first.
+
+    Attributes
+    ----------
+    alpha : (N,) array, j - h <f>: the same vector as on the sample side
+    w : (D + 1,) array
+    cov : (D + 1, D + 1) array
+    S : (D,) array, x_d^T C^-1 x_d
+    mean, var : (N,) arrays, moments of f on the training rows
+    kl : float, KL(q || prior)
+    """
+
+    alpha: Array
+    w: Array
+    cov: Array
+    S: Array
+    mean: Array
+    var: Array
+    kl: float
+
+
+def sample_side(K: Array, h: Array, j: Array) -> SampleSide:
+    """Return q(w_k) from the kernel K (intercept included) and the sites h, j, each (N,)."""
+    root = np.sqrt(h)
+    B = root[:, None] * K * root
+    B[np.diag_indices_from(B)] += 1.0
+    L = linalg.cholesky(B, lower=True, overwrite_a=True, check_finite=False)
+    Li = linalg.solve_triangular(L, np.diag(root), lower=True, check_finite=False)
+    Ci = Li.T @ Li
+    alpha = j - Ci @ (K @ j)
+    mean = K @ alpha
+    half = Li @ K
+    var = np.maximum(np.diag(K) - np.einsum("ij,ij->j", half, half), 0.0)
+    log_det = 2.0 * np.log(np.diag(L)).sum()
+    kl = 0.5 * (alpha @ mean - np.vdot(Ci, K) + log_det)
+    return SampleSide(alpha, Ci, mean, var, float(kl))
+
+
+def feature_side(X: Array, s: Array, intercept_var: float, h: Array, j: Array) -> FeatureSide:
+    """Return q(w_k) from the (N, D) columns, prior variances s (D,) and the sites h, j.
+
+    A zero variance is a dropped weight; scaling by s^1/2 keeps the algebra finite there:
+    Sigma = s^1/2 (I + s^1/2 X^T R X s^1/2)^-1 s^1/2.
+    """
+    N, D = X.shape
+    s1 = np.concatenate([[intercept_var], s])
+    root = np.sqrt(s1)
+    X1 = np.empty((N, D + 1))
+    X1[:, 0] = 1.0
+    X1[:, 1:] = X
+    G = (X1 * h[:, None]).T @ X1
+    A = root[:, None] * G * root
+    A[np.diag_indices_from(A)] += 1.0
+    L = linalg.cholesky(A, lower=True, check_finite=False)
+    inner = linalg.cho_solve((L, True), np.diag(root), check_finite=False)
+    cov = root[:, None] * inner
+    w = cov @ (X1.T @ j)
+    mean = X1 @ w
+    var = np.maximum(np.einsum("nd,nd->n", X1 @ cov, X1), 0.0)
+    # x_d^T C^-1 x_d = G_dd - (G Sigma G)_dd, needed where s_d is too small to divide by.
+    S = np.diag(G) - np.einsum("de,ed->d", G @ cov, G)
+    alpha = j - h * mean
+    log_det = 2.0 * np.log(np.diag(L)).sum()
+    kl = 0.5 * (alpha @ mean - np.vdot(cov, G) + log_det)
+    return FeatureSide(alpha, w, cov, np.maximum(S[1:], 0.0), mean, var, float(kl))
+
+
+def weight_moments(s: Array, projected: Array, S: Array) -> tuple[Array, Array]:
+    """Return <w_d> and Var w_d from x_d^T alpha and x_d^T C^-1 x_d, on either side."""
+    return s * projected, np.maximum(s - s**2 * S, 0.0)
