@@ -1,0 +1,165 @@
+"""Fixed point of the in-or-out prior on a set of candidate columns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from baldur.inference.fixed_prior import Outputs, feature_statistics, posterior
+from baldur.inference.starts import initial_sites
+from baldur.model.likelihood import GaussianOutputs, Likelihood, Sites
+from baldur.model.structured.inclusion import (
+    cavity,
+    effective_variance,
+    inclusion_odds,
+    inclusion_probability,
+    slab_second_moment,
+)
+
+Array = NDArray[np.float64]
+
+PRIOR_IN, PRIOR_OUT = 2.0, 2.0
+"""Beta prior of each pi_m: two features seen in and two seen out before any data."""
+SLAB_COUNT = 1.0
+"""The slab variance of a view starts at 1 and one feature's worth of that is kept as prior."""
+EXPECTED_IN = 5.0
+FIRST_DAMPING, LAST_DAMPING, DAMPING_DECAY = 0.5, 0.1, 0.985
+CALM = 1e-3
+MIN_ITER, LEARN_AFTER = 10, 3
+
+
+@dataclass
+class Inclusion:
+    """Posterior under the in-or-out prior.
+
+    Attributes
+    ----------
+    outputs : Outputs, posterior over all candidate columns
+    rho : (L,) probability that each candidate is in
+    pi : (M,) learned share of features that are in, per view
+    slab : (C, M) learned variance of the weights that are in
+    history : one record per iteration
+    converged : bool
+    """
+
+    outputs: Outputs
+    rho: Array
+    pi: Array
+    slab: Array
+    history: list[dict[str, Any]] = field(default_factory=list)
+    converged: bool = False
+
+
+def run_inclusion(
+    X: Array,
+    owner: NDArray[np.intp],
+    n_features: Array,
+    likelihood: Likelihood,
+    *,
+    kappa: float,
+    absent: Array | None = None,
+    max_iter: int = 150,
+) -> Inclusion:
+    """Iterate q(w), P(in), the share in and the slab variance to their common fixed point.
+
+    Parameters
+    ----------
+    X : (N, L) array
+        Candidate columns, standardised.
+    owner : (L,) array of int
+        The view of each candidate.
+    n_features : (M,) array
+        Features per view, candidates or not: those screened out count as out.
+    likelihood : Likelihood
+    kappa : float
+        See `baldur.model.structured.inclusion`.
+    absent : (N, M) array of 0 and 1, optional
+        Rows that lack a view.
+    max_iter : int
+        Most iterations.
+
+    Returns
+    -------
+    Inclusion
+    """
+    C, M = likelihood.n_outputs, len(n_features)
+    N = len(X)
+    pi = np.minimum(0.3, EXPECTED_IN / n_features)
+    slab = np.ones((C, M))
+    rho = pi[owner]
+    sites = initial_sites(likelihood, N)
+    out = Outputs(X, rho * slab[:, owner], sites, [], np.zeros((N, C)))
+    result = Inclusion(out, rho, pi, slab)
+    damping = FIRST_DAMPING
+    for iteration in range(max_iter):
+        for _ in range(2):
+            out.sides = posterior(X, out.s, out.sites)
+            _follow_sites(out, likelihood)
+        out.sides = posterior(X, out.s, out.sites)
+        if absent is not None:
+            out.extra = missing_variance(out, owner, absent)
+        projected, S = feature_statistics(out)
+        cav = cavity(out.s, projected, S)
+        wide_slab = slab[:, owner]
+        odds = inclusion_odds(cav, wide_slab, np.log(pi / (1.0 - pi))[owner])
+        new = inclusion_probability(odds)
+        change = float(np.abs(new - rho).max())
+        rho = new
+        target = effective_variance(rho, cav, wide_slab, kappa)
+        out.s = out.s ** (1.0 - damping) * np.maximum(target, 1e-14) ** damping
+        if iteration > LEARN_AFTER:
+            pi, slab = _learn(rho, slab_second_moment(cav, wide_slab), owner, n_features, pi, slab)
+        damping = max(LAST_DAMPING, damping * DAMPING_DECAY)
+        result.history.append({"expected_features": float(rho.sum()), "change": change})
+        if change < CALM and iteration > MIN_ITER:
+            result.converged = True
+            break
+    result.rho, result.pi, result.slab = rho, pi, slab
+    for _ in range(5):
+        out.sides = posterior(X, out.s, out.sites)
+        _follow_sites(out, likelihood)
+    out.sides = posterior(X, out.s, out.sites)
+    return result
+
+
+def missing_variance(out: Outputs, owner: NDArray[np.intp], absent: Array) -> Array:
+    """Return the (N, C) variance of rows that lack views: how much those views' parts vary."""
+    w, _ = out.weights()
+    signal = np.zeros((absent.shape[1], len(w)))
+    for m in range(absent.shape[1]):
+        here = owner == m
+        rows = absent[:, m] == 0
+        if absent[:, m].any() and here.any() and rows.any():
+            signal[m] = ((out.X[rows][:, here] @ w[:, here].T) ** 2).mean(axis=0)
+    return absent @ signal
+
+
+def _follow_sites(out: Outputs, likelihood: Likelihood) -> None:
+    """Half a step of the sites; exact for Gaussian outputs, whose noise is learned first."""
+    mean, var = out.moments()
+    if isinstance(likelihood, GaussianOutputs):
+        likelihood.update_noise(mean, var)
+        out.sites = likelihood.sites(mean, var)
+        return
+    target = likelihood.sites(mean, var)
+    out.sites = Sites(0.5 * (out.sites.h + target.h), 0.5 * (out.sites.j + target.j))
+
+
+def _learn(
+    rho: Array,
+    second: Array,
+    owner: NDArray[np.intp],
+    n_features: Array,
+    pi: Array,
+    slab: Array,
+) -> tuple[Array, Array]:
+    """Move the share in and the slab variances half way to their expectations."""
+    M = len(n_features)
+    count = np.bincount(owner, rho, minlength=M)
+    share = (count + PRIOR_IN) / (n_features + PRIOR_IN + PRIOR_OUT)
+    total = np.stack([np.bincount(owner, rho * row, minlength=M) for row in second])
+    variance = (total + SLAB_COUNT) / (count + SLAB_COUNT)
+    return np.clip(0.5 * (pi + share), 1e-9, 0.95), 0.5 * (slab + variance)
