@@ -1,0 +1,147 @@
+"""Deconfounded: regress covariates out of every view before an estimator sees it.
+
+The covariates travel with the rows, as one more view of ``X``. Cutting ``X`` into folds cuts them
+too, and what they explain is learned in `fit`, from training rows only, whatever loop calls it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
+from sklearn.utils import get_tags
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from baldur.exceptions import InputError
+from baldur.prepare import Preparation
+from baldur.views import MultiView
+from baldur.views.products import PreparedView
+
+__all__ = ["CONFOUNDS", "Deconfounded"]
+
+CONFOUNDS = "covariates (regressed out)"
+"""Name of the view that holds the covariates."""
+
+# Residuals up to this size are kept as an array, wider views are read through their products.
+_KEEP_BYTES = 1 << 28
+
+
+class _Residuals:
+    """The cells of a prepared view as a lazily read matrix."""
+
+    def __init__(self, prepared: PreparedView) -> None:
+        self.prepared = prepared
+        self.shape = prepared.shape
+        self.dtype = np.dtype(np.float64)
+
+    def read(self, rows: np.ndarray | None, cols: slice | np.ndarray) -> np.ndarray:
+        """Return the cells of `rows` (None: all) and `cols`."""
+        part = self.prepared if rows is None else self.prepared.take_rows(rows)
+        return part.columns(np.arange(self.shape[1])[cols])
+
+
+def _has(method: str) -> Any:
+    def check(self: Deconfounded) -> bool:
+        return hasattr(getattr(self, "estimator_", self.estimator), method)
+
+    return available_if(check)
+
+
+class Deconfounded(MetaEstimatorMixin, BaseEstimator):
+    """Fit an estimator on what covariates leave unexplained in every view.
+
+    Parameters
+    ----------
+    estimator : estimator that accepts a `MultiView`
+        Cloned before it is fitted.
+    view : str
+        The view of ``X`` that holds the covariates. A missing covariate takes its training mean.
+
+    Attributes
+    ----------
+    estimator_ : estimator
+        The fitted one.
+    preparation_ : Preparation
+        What was learned about the views and the covariates, on the training rows.
+    coef_, selected_features_, view_relevance_
+        Those of `estimator_`, where it has them.
+    """
+
+    def __init__(self, estimator: Any, view: str = CONFOUNDS) -> None:
+        self.estimator = estimator
+        self.view = view
+
+    def fit(self, X: MultiView, y: Any) -> Deconfounded:
+        """Learn what the covariates explain, then fit the estimator on the rest."""
+        covariates = self._covariates(X)
+        with np.errstate(invalid="ignore"):
+            known = np.isfinite(covariates)
+            count = np.maximum(known.sum(axis=0), 1)
+            self.covariate_mean_ = np.where(known, covariates, 0.0).sum(axis=0) / count
+        self.view_names_ = [v for v in X.view_names if v != self.view]
+        views = X.select(self.view_names_)
+        self.preparation_ = Preparation(all_missing="zero").fit(views, self._fill(covariates))
+        self.estimator_ = clone(self.estimator).fit(self._residuals(X), y)
+        return self
+
+    def _covariates(self, X: Any) -> np.ndarray:
+        if not isinstance(X, MultiView) or self.view not in X.view_names or len(X.view_names) < 2:
+            have = X.view_names if isinstance(X, MultiView) else type(X).__name__
+            raise InputError(
+                f"Deconfounded expects a MultiView with a view {self.view!r} and at least one "
+                f"other, but got {have}."
+            )
+        return np.asarray(X.view(self.view).read(), dtype=np.float64)
+
+    def _fill(self, covariates: np.ndarray) -> np.ndarray:
+        return np.where(np.isfinite(covariates), covariates, self.covariate_mean_)
+
+    def _residuals(self, X: MultiView) -> MultiView:
+        views = X.select(self.view_names_)
+        prepared = self.preparation_.transform(views, self._fill(self._covariates(X)))
+        matrices: dict[str, Any] = {}
+        for name, part in prepared.items():
+            small = part.shape[0] * part.shape[1] * 8 <= _KEEP_BYTES
+            matrices[name] = part.dense() if small else _Residuals(part)
+        named = [v for v in self.view_names_ if views.view(v).names_given]
+        return MultiView(
+            matrices,
+            sample_ids=X.sample_ids,
+            feature_names={v: views.view(v).feature_names for v in named},
+            present={name: ~part.absent for name, part in prepared.items()},
+        )
+
+    def _open(self, X: Any) -> MultiView:
+        check_is_fitted(self, "estimator_")
+        return self._residuals(X)
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Labels or numbers, as the estimator predicts them."""
+        return np.asarray(self.estimator_.predict(self._open(X)))
+
+    @_has("predict_proba")
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Class probabilities (n, C)."""
+        return np.asarray(self.estimator_.predict_proba(self._open(X)))
+
+    @_has("decision_function")
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Scores of the estimator."""
+        return np.asarray(self.estimator_.decision_function(self._open(X)))
+
+    def __getattr__(self, name: str) -> Any:
+        # Learned attributes of the estimator inside; only names that end so, and only once fitted.
+        inner = self.__dict__.get("estimator_")
+        if inner is not None and name.endswith("_") and not name.startswith("_"):
+            return getattr(inner, name)
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        inner = get_tags(self.estimator)
+        tags.estimator_type = inner.estimator_type
+        tags.classifier_tags = inner.classifier_tags
+        tags.regressor_tags = inner.regressor_tags
+        return tags

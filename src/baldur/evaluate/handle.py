@@ -1,0 +1,154 @@
+"""Data that every worker sees in the same form, whatever their number.
+
+Results must not depend on `n_jobs`. Two things could make them: large arrays that joblib maps for
+other processes are worked on in other tiles than arrays in memory, and BLAS sums in another order
+with more threads. So large arrays are mapped from a file always, also with one worker; small ones
+travel whole; and each job runs with one thread.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import pickle
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import joblib
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from baldur.views import MultiView
+from baldur.views.source import ArraySource, SparseSource
+
+__all__ = ["DataHandle", "fingerprint", "one_thread"]
+
+MAP_BYTES = 1 << 26
+"""Arrays from this size on are mapped from a file instead of sent."""
+
+_loaded: dict[str, MultiView] = {}
+
+
+class DataHandle:
+    """A `MultiView` that other processes open by a path, once each.
+
+    Use it as a context manager; the files live in a temporary folder until the end.
+    """
+
+    def __init__(self, mv: MultiView) -> None:
+        self._folder = tempfile.TemporaryDirectory(prefix="baldur-", ignore_cleanup_errors=True)
+        folder = Path(self._folder.name)
+        self.path = str(folder / "data.pkl")
+        parts: dict[str, Any] = {}
+        for i, name in enumerate(mv.view_names):
+            source = mv.view(name).source
+            if isinstance(source, ArraySource) and source.in_memory:
+                array = source.array
+                if array.nbytes >= MAP_BYTES:
+                    file = folder / f"view{i}.npy"
+                    np.save(file, array)
+                    parts[name] = _Mapped(str(file))
+                    continue
+                parts[name] = array
+            else:
+                parts[name] = source
+        self._payload = {
+            "views": parts,
+            "rows": None if mv._rows is None else np.asarray(mv._rows),
+            "sample_ids": mv.sample_ids,
+            "names": {v: mv.view(v).feature_names for v in mv.view_names if mv.view(v).names_given},
+            "present": {
+                v: mv._tables[v].present for v in mv.view_names if mv._tables[v].present is not None
+            },
+        }
+        self._sent = False
+
+    def __enter__(self) -> DataHandle:
+        _loaded[self.path] = _build(self._payload)
+        return self
+
+    def __exit__(self, *details: object) -> None:
+        _loaded.pop(self.path, None)
+        self._folder.cleanup()
+
+    def send(self) -> str:
+        """Write what other processes need, and return the path to open."""
+        if not self._sent:
+            with open(self.path, "wb") as file:
+                pickle.dump(self._payload, file, protocol=pickle.HIGHEST_PROTOCOL)
+            self._sent = True
+        return self.path
+
+
+class _Mapped:
+    def __init__(self, file: str) -> None:
+        self.file = file
+
+
+def open_handle(path: str) -> MultiView:
+    """Return the data behind a path, read once per process."""
+    if path not in _loaded:
+        with open(path, "rb") as file:
+            _loaded[path] = _build(pickle.load(file))
+    return _loaded[path]
+
+
+def _build(payload: dict[str, Any]) -> MultiView:
+    views = {
+        name: np.load(part.file, mmap_mode="r") if isinstance(part, _Mapped) else part
+        for name, part in payload["views"].items()
+    }
+    n = next(iter(views.values())).shape[0]
+    rows = payload["rows"]
+    ids = payload["sample_ids"]
+    made = MultiView(
+        views,
+        sample_ids=ids if rows is None else np.arange(n),
+        feature_names=payload["names"],
+        present=payload["present"],
+    )
+    if rows is None:
+        return made
+    made = made[rows]
+    made.sample_ids = ids
+    return made
+
+
+def fingerprint(mv: MultiView) -> str:
+    """Return a hash of names and cells, so that results are only reused for the same data."""
+    digest = hashlib.sha256()
+    digest.update("\0".join(str(s) for s in mv.sample_ids).encode())
+    for name in mv.view_names:
+        view = mv.view(name)
+        digest.update(f"\1{name}\1{view.shape}\1{view.dtype}\1".encode())
+        if view.names_given:
+            digest.update("\0".join(view.feature_names.tolist()).encode())
+        declared = view.declared_present
+        if declared is not None:
+            digest.update(np.packbits(declared).tobytes())
+        if isinstance(view.source, SparseSource) and view.rows is None:
+            digest.update(joblib.hash(view.source.matrix).encode())
+            continue
+        step = max(1, (1 << 24) // max(1, view.shape[0] * view.dtype.itemsize))
+        for start in range(0, view.shape[1], step):
+            block = view.raw(slice(start, min(start + step, view.shape[1])))
+            digest.update(np.ascontiguousarray(block).tobytes())
+    return digest.hexdigest()
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Run numerical libraries with one thread, torch included where it has been imported."""
+    torch = sys.modules.get("torch")
+    before = torch.get_num_threads() if torch is not None else None
+    with threadpool_limits(limits=1):
+        if torch is not None:
+            torch.set_num_threads(1)
+        try:
+            yield
+        finally:
+            if torch is not None:
+                torch.set_num_threads(before)

@@ -1,0 +1,160 @@
+"""One job: try a setting on the inner folds, or fit on training rows and predict test rows."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import joblib
+import numpy as np
+from joblib.externals.loky.process_executor import TerminatedWorkerError
+from sklearn.base import clone
+
+from baldur.evaluate.handle import DataHandle, one_thread, open_handle
+from baldur.evaluate.metrics import METRICS, Predicted, score
+from baldur.evaluate.selection import read_selection
+from baldur.evaluate.store import JobStore, Outcome
+from baldur.exceptions import StudyError
+
+__all__ = ["Job", "predict_rows", "run_jobs"]
+
+_LONGEST_REASON = 300
+
+
+@dataclass(frozen=True)
+class Job:
+    """A unit of work whose result depends on nothing but what is written here and the data.
+
+    Attributes
+    ----------
+    key : str
+        Hash of all that matters.
+    kind : {"setting", "final"}
+        Mean score of a setting over inner splits, or fit and predict over one outer split.
+    model, repeat, fold, permutation
+        What it is for.
+    estimator : estimator
+        With its setting and seed.
+    y : array of shape (n_samples,)
+        Class codes or numbers of all rows.
+    splits : list of (train, test) index arrays
+    metric : str
+        For "setting".
+    n_classes : int
+    """
+
+    key: str
+    kind: str
+    model: str
+    repeat: int
+    fold: int
+    permutation: int
+    estimator: Any
+    y: np.ndarray
+    splits: list[tuple[np.ndarray, np.ndarray]]
+    metric: str
+    n_classes: int
+
+
+def predict_rows(estimator: Any, X: Any, n_classes: int) -> dict[str, np.ndarray]:
+    """Return labels and, where the estimator has them, probabilities or else margins."""
+    found = {"label": np.asarray(estimator.predict(X))}
+    if n_classes == 0:
+        found["label"] = found["label"].astype(float).reshape(-1)
+        return found
+    if hasattr(estimator, "predict_proba"):
+        found["proba"] = np.asarray(estimator.predict_proba(X), dtype=float)
+    elif hasattr(estimator, "decision_function"):
+        found["margin"] = np.asarray(estimator.decision_function(X), dtype=float)
+    return found
+
+
+def _try_setting(job: Job, mv: Any) -> Outcome:
+    values = []
+    for train, test in job.splits:
+        fitted = clone(job.estimator).fit(mv[train], job.y[train])
+        found = predict_rows(fitted, mv[test], job.n_classes)
+        predicted = Predicted(truth=job.y[test], n_classes=job.n_classes, **found)
+        values.append(score(job.metric, predicted))
+    known = [v for v in values if np.isfinite(v)]
+    if not known:
+        raise StudyError(
+            f"{METRICS[job.metric].heading} cannot be computed from this model's predictions on "
+            "the inner folds; select by another metric"
+        )
+    return Outcome({"score": float(np.mean(known)), "folds": len(known)})
+
+
+def _fit_and_predict(job: Job, mv: Any) -> Outcome:
+    (train, test) = job.splits[0]
+    fitted = clone(job.estimator).fit(mv[train], job.y[train])
+    arrays = predict_rows(fitted, mv[test], job.n_classes)
+    for name in ("label", "proba", "margin"):
+        if name in arrays and not np.isfinite(arrays[name]).all():
+            raise StudyError(f"the model predicts NaN or infinite values ({name})")
+    views = []
+    for i, (view, (index, weight)) in enumerate(read_selection(fitted, mv[train]).items()):
+        views.append(view)
+        arrays[f"index{i}"], arrays[f"weight{i}"] = index, weight
+    return Outcome({"views": views}, arrays)
+
+
+def run_job(path: str, store: JobStore, job: Job) -> tuple[str, Outcome]:
+    """Do one job and keep its result; an error becomes a fact of the outcome and is not kept."""
+    started = time.perf_counter()
+    with warnings.catch_warnings(record=True) as caught, one_thread():
+        warnings.simplefilter("always")
+        try:
+            work = _try_setting if job.kind == "setting" else _fit_and_predict
+            outcome = work(job, open_handle(path))
+        except Exception as error:  # any model may fail in its own way; the others go on
+            outcome = Outcome({"error": _reason(error)})
+    outcome.facts["seconds"] = time.perf_counter() - started
+    said = sorted({f"{w.category.__name__}: {_first_line(str(w.message))}" for w in caught})
+    outcome.facts["warnings"] = said[:5]
+    if "error" not in outcome.facts:
+        store.save(job.key, outcome)
+    return job.key, outcome
+
+
+def _reason(error: Exception) -> str:
+    text = _first_line(str(error)) or "no message"
+    kind = type(error).__name__
+    return text if isinstance(error, StudyError) else f"{kind}: {text}"
+
+
+def _first_line(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= _LONGEST_REASON else line[: _LONGEST_REASON - 3] + "..."
+
+
+def run_jobs(
+    jobs: Iterable[Job],
+    handle: DataHandle,
+    store: JobStore,
+    n_jobs: int,
+    on_done: Callable[[Job, Outcome], None],
+) -> None:
+    """Do the jobs, one after another or in several processes, telling `on_done` of each."""
+    jobs = list(jobs)
+    if n_jobs == 1 or len(jobs) <= 1:
+        for job in jobs:
+            on_done(job, run_job(handle.path, store, job)[1])
+        return
+    by_key = {job.key: job for job in jobs}
+    path = handle.send()
+    # batch_size: a job is long enough, and a finished one must be on disk at once.
+    parallel = joblib.Parallel(
+        n_jobs=n_jobs, batch_size=1, max_nbytes=None, return_as="generator_unordered"
+    )
+    try:
+        for key, outcome in parallel(joblib.delayed(run_job)(path, store, job) for job in jobs):
+            on_done(by_key[key], outcome)
+    except TerminatedWorkerError as error:
+        raise StudyError(
+            "A worker process was ended by the system, most often because memory ran out. The "
+            "finished jobs are kept; run the same command with fewer jobs (--jobs 1)."
+        ) from error

@@ -1,0 +1,193 @@
+"""The models of a comparison: a name, an estimator and the settings to search."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from typing import Any
+
+from sklearn.base import clone
+from sklearn.model_selection import ParameterGrid
+
+from baldur.baselines import BASELINES, Entry
+from baldur.evaluate.adapters import SideBySide, takes_views
+from baldur.exceptions import InputError
+
+__all__ = ["Model", "known_models", "make_model", "make_models"]
+
+BALDUR = "BALDUR"
+_CLASSES = {
+    True: ("baldur.classifier", "BaldurClassifier"),
+    False: ("baldur.regressor", "BaldurRegressor"),
+}
+
+
+@dataclass(frozen=True)
+class Model:
+    """One row of the comparison.
+
+    Attributes
+    ----------
+    name : str
+    estimator : estimator
+        Unfitted; accepts a `MultiView`.
+    grid : dict of str to list
+        Settings to search on inner folds; empty for none.
+    """
+
+    name: str
+    estimator: Any
+    grid: Mapping[str, list[Any]] = field(default_factory=dict)
+
+    def settings(self) -> list[dict[str, Any]]:
+        """Every combination in the grid, in a fixed order."""
+        return [dict(sorted(s.items())) for s in ParameterGrid(dict(self.grid))]
+
+    def make(self, setting: Mapping[str, Any], seed: int) -> Any:
+        """A new estimator with a setting and a seed, one worker inside."""
+        made = clone(self.estimator).set_params(**setting)
+        have = made.get_params(deep=True)
+        seeds = {k: seed for k in have if k == "random_state" or k.endswith("__random_state")}
+        return made.set_params(**seeds)
+
+
+def known_models(classification: bool = True) -> list[str]:
+    """Return the names that can be given without an estimator.
+
+    Parameters
+    ----------
+    classification : bool, default=True
+        Names for classification or, if False, for regression.
+
+    Returns
+    -------
+    list of str
+    """
+    return [BALDUR, *(BASELINES if classification else ())]
+
+
+def make_model(
+    name: str,
+    *,
+    estimator: Any = None,
+    grid: Mapping[str, list[Any]] | None = None,
+    settings: Mapping[str, Any] | None = None,
+    classification: bool = True,
+) -> Model:
+    """Build one model from its name, or from an estimator under a name of one's own.
+
+    Parameters
+    ----------
+    name : str
+        "BALDUR", a row of `baldur.baselines.BASELINES`, or any name with an `estimator`.
+    estimator : estimator, optional
+        One that does not accept a `MultiView` is put behind `SideBySide`.
+    grid : dict of str to list, optional
+        Replaces the grid the name comes with; {} searches nothing.
+    settings : dict, optional
+        Parameters to set once.
+    classification : bool, default=True
+        Which of the two tasks it is for.
+
+    Returns
+    -------
+    Model
+    """
+    default: Mapping[str, list[Any]] = {}
+    if estimator is None:
+        if name == BALDUR:
+            module, cls = _CLASSES[classification]
+            estimator = getattr(importlib.import_module(module), cls)()
+        elif classification and name in BASELINES:
+            entry = BASELINES[name]
+            estimator, default = entry.make(), entry.grid
+        else:
+            near = get_close_matches(name, known_models(classification), 1)
+            hint = f"did you mean {near[0]!r}?" if near else "give an estimator for it."
+            raise InputError(
+                f"There is no model {name!r} for this task; known are "
+                f"{', '.join(known_models(classification))}: {hint}"
+            )
+    elif not takes_views(estimator):
+        estimator = SideBySide(estimator)
+    wanted = default if grid is None else grid
+    fixed = dict(settings or {})
+    wrapped = isinstance(estimator, SideBySide)
+    wanted = {_name(k, wrapped): list(v) for k, v in wanted.items()}
+    fixed = {_name(k, wrapped): v for k, v in fixed.items()}
+    # A setting given once is not searched.
+    wanted = {k: v for k, v in wanted.items() if k not in fixed}
+    legal = estimator.get_params(deep=True)
+    for key in (*wanted, *fixed):
+        if key not in legal:
+            short = [_bare(k) for k in legal if k not in ("estimator", "estimator__views", "views")]
+            near = get_close_matches(_bare(key), short, 1)
+            hint = f"did you mean {near[0]!r}?" if near else f"it has {', '.join(short)}."
+            raise InputError(f"Model {name!r} has no setting {_bare(key)!r}: {hint}")
+    for key, values in wanted.items():
+        if not values:
+            raise InputError(f"Model {name!r}: the grid of {_bare(key)!r} is empty; list values.")
+    return Model(name, clone(estimator).set_params(**fixed), wanted)
+
+
+def _name(key: str, wrapped: bool) -> str:
+    return f"estimator__{key}" if wrapped and not key.startswith("estimator__") else key
+
+
+def _bare(key: str) -> str:
+    return key.removeprefix("estimator__")
+
+
+def make_models(models: Any, classification: bool = True) -> list[Model]:
+    """Build the models of a comparison from what a caller may write.
+
+    Parameters
+    ----------
+    models : list of str or Model, or dict
+        Names; or names to an estimator, to an (estimator, grid) pair, to a baseline `Entry`, to a
+        grid for a known name, or to None for a known name as it is.
+    classification : bool, default=True
+        Which of the two tasks they are for.
+
+    Returns
+    -------
+    list of Model
+    """
+    if isinstance(models, str):
+        models = [models]
+    if not isinstance(models, Mapping):
+        if not isinstance(models, Iterable):
+            raise InputError(
+                f"models must be names, or a dictionary of estimators, but got {models!r}."
+            )
+        made = [
+            m if isinstance(m, Model) else make_model(m, classification=classification)
+            for m in models
+        ]
+    else:
+        made = [_from_pair(name, given, classification) for name, given in models.items()]
+    names = [m.name for m in made]
+    if not names or len(set(names)) != len(names):
+        raise InputError(f"models must have one or more different names, but got {names}.")
+    return made
+
+
+def _from_pair(name: str, given: Any, classification: bool) -> Model:
+    if isinstance(given, Model):
+        return Model(name, given.estimator, given.grid)
+    if given is None or isinstance(given, Mapping):
+        return make_model(name, grid=given, classification=classification)
+    if isinstance(given, Entry):
+        return make_model(name, estimator=given.make(), grid=given.grid)
+    if isinstance(given, tuple):
+        if len(given) != 2:
+            raise InputError(f"Model {name!r}: a tuple must be (estimator, grid).")
+        return make_model(name, estimator=given[0], grid=given[1])
+    if not hasattr(given, "get_params"):
+        raise InputError(
+            f"Model {name!r}: expected an estimator, (estimator, grid), a grid or None, but got "
+            f"{type(given).__name__}."
+        )
+    return make_model(name, estimator=given)

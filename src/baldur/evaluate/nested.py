@@ -1,0 +1,415 @@
+"""nested_cv: settings chosen on inner folds, scores on outer folds, nothing seen twice."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from zlib import crc32
+
+import joblib
+import numpy as np
+import pandas as pd
+
+from baldur.evaluate.deconfound import CONFOUNDS, Deconfounded
+from baldur.evaluate.handle import DataHandle, fingerprint
+from baldur.evaluate.jobs import Job, run_jobs
+from baldur.evaluate.metrics import METRICS, default_metrics
+from baldur.evaluate.models import Model, make_models
+from baldur.evaluate.permutation import permute_labels
+from baldur.evaluate.progress import Progress
+from baldur.evaluate.result import Fit, NestedResult
+from baldur.evaluate.splits import Fold, Plan
+from baldur.evaluate.store import JobStore, Outcome, job_key
+from baldur.exceptions import InputError
+from baldur.views import MultiView, as_multiview
+
+__all__ = ["nested_cv"]
+
+
+def nested_cv(
+    models: Any,
+    X: Any,
+    y: Any,
+    *,
+    views: Mapping[str, Any] | None = None,
+    task: str = "classification",
+    positive: Any = None,
+    scheme: str | None = None,
+    outer: int = 5,
+    inner: int = 5,
+    repeats: int = 1,
+    groups: Any = None,
+    sites: Any = None,
+    split: Any = None,
+    confounds: Any = None,
+    metrics: Sequence[str] | None = None,
+    select_by: str | None = None,
+    permutations: int = 0,
+    random_state: int = 0,
+    n_jobs: int = 1,
+    store: str | Path | None = None,
+    progress: Callable[[Progress], None] | None = None,
+) -> NestedResult:
+    """Compare models by nested cross-validation.
+
+    In each outer fold every setting of a model's grid is scored on inner folds of the training
+    rows, the best is fitted on all training rows, and the test rows are predicted once. Scaling,
+    imputation, covariates and selection are learned inside, on training rows.
+
+    Parameters
+    ----------
+    models : list of str, or dict
+        Names ("BALDUR" and the rows of `baldur.baselines.BASELINES`); or names to estimators,
+        (estimator, grid) pairs, grids for known names, or None. scikit-learn estimators get the
+        views side by side.
+    X : MultiView, or 2-D array or DataFrame
+        The data.
+    y : array-like of shape (n_samples,)
+        Labels, or numbers in regression.
+    views : dict of str to columns, optional
+        Columns of each view when `X` is one matrix.
+    task : {"classification", "regression"}, default="classification"
+        What is predicted.
+    positive : label, optional
+        Positive class among two; default the last in sorted order.
+    scheme : {"stratified", "grouped", "leave-one-site-out", "fixed"}, optional
+        Outer folds. Default: by what is given, of `split`, `sites`, `groups` in this order,
+        otherwise "stratified".
+    outer, inner : int, default=5
+        Number of folds.
+    repeats : int, default=1
+        How often the outer folds are drawn anew.
+    groups, sites : array-like of shape (n_samples,), optional
+        Groups never lie on both sides of a split, outer or inner. `sites` are left out one by one.
+    split : array-like of "train" and "test", optional
+        One fixed outer split.
+    confounds : array-like of shape (n_samples, q), optional
+        Covariates regressed out of every view, learned on training rows.
+    metrics : list of str, optional
+        Columns of the table, out of `baldur.evaluate.METRICS`; default all of the task.
+    select_by : str, optional
+        Metric of the inner folds, and of the permutation test; default "auc" or "r2".
+    permutations : int, default=0
+        Repeat everything with permuted labels this often, for a permutation test.
+    random_state : int, default=0
+        Seed of folds and models. One seed gives one result, whatever `n_jobs`.
+    n_jobs : int, default=1
+        Processes; -1 for all cores.
+    store : path, optional
+        Folder where finished jobs are kept. The same call takes them from there.
+    progress : callable, optional
+        Called with a `Progress` after every job.
+
+    Returns
+    -------
+    NestedResult
+        With `table()`, `predictions`, `stability()`, `compare()` and more.
+
+    Examples
+    --------
+    >>> from baldur.datasets import make_multiview
+    >>> from baldur.evaluate import nested_cv
+    >>> sim = make_multiview(90, {"a": 5, "b": 30}, random_state=0)
+    >>> result = nested_cv({"Dummy": None, "Ridge logistic": {"C": [0.1, 1.0]}}, sim.data,
+    ...                    sim.target, outer=3, inner=3)
+    >>> result.table()["model"].tolist()
+    ['Dummy', 'Ridge logistic']
+    """
+    if task not in ("classification", "regression"):
+        raise InputError(f"task must be 'classification' or 'regression', but got {task!r}.")
+    if not isinstance(random_state, (int, np.integer)) or random_state < 0:
+        raise InputError(f"random_state must be a whole number from 0, but got {random_state!r}.")
+    classification = task == "classification"
+    rows = made = make_models(models, classification)
+    mv = as_multiview(X, views, estimator_name="nested_cv")
+    n = len(mv)
+    codes, classes = encode_labels(y, n, classification, positive)
+    if confounds is not None:
+        mv = with_confounds(mv, confounds)
+        made = [
+            Model(
+                m.name, Deconfounded(m.estimator), {f"estimator__{k}": v for k, v in m.grid.items()}
+            )
+            for m in rows
+        ]
+    groups, sites, split = (_column(c, n, w) for c, w in
+                            ((groups, "groups"), (sites, "sites"), (split, "split")))  # fmt: skip
+    plan = Plan(
+        scheme=scheme or _default_scheme(groups, sites, split),
+        outer=outer,
+        inner=inner,
+        repeats=repeats,
+        classification=classification,
+        groups=groups,
+        sites=sites,
+        split=split,
+        seed=int(random_state),
+    )
+    chosen = select_by or ("auc" if classification else "r2")
+    columns = list(metrics) if metrics is not None else default_metrics(classification)
+    for name in (chosen, *columns):
+        if name not in default_metrics(classification):
+            raise InputError(
+                f"metric {name!r} is not one of this task's: {default_metrics(classification)}."
+            )
+    study = _Study(
+        made, mv, codes, len(classes), plan, chosen, int(random_state), JobStore(store),
+        _workers(n_jobs), permutations, progress,
+    )  # fmt: skip
+    fits, failures, notes = study.run()
+    return NestedResult(
+        models=[m.name for m in made],
+        classes=classes,
+        truth=codes,
+        mv=mv,
+        folds=plan.outer_folds(codes),
+        fits=fits,
+        failures=failures,
+        notes=notes,
+        metrics=columns,
+        select_by=chosen,
+        permuted=study.permuted_scores,
+    )
+
+
+def encode_labels(
+    y: Any, n: int, classification: bool, positive: Any
+) -> tuple[np.ndarray, list[Any]]:
+    """Return class codes with the positive class last, and the classes; or the numbers and []."""
+    values = np.asarray(y)
+    if values.shape != (n,):
+        raise InputError(
+            f"y must have one value per sample ({n}), but its shape is {values.shape}."
+        )
+    missing = pd.isna(values)
+    if missing.any():
+        raise InputError(f"y has {int(missing.sum())} missing values; leave these samples out.")
+    if not classification:
+        try:
+            numbers = values.astype(float)
+        except (TypeError, ValueError) as error:
+            raise InputError(f"y must be numbers in regression ({error}).") from error
+        if not np.isfinite(numbers).all():
+            raise InputError("y has infinite values.")
+        return numbers, []
+    classes = np.unique(values).tolist()
+    if len(classes) < 2:
+        raise InputError(f"y must have at least two classes, but all are {classes[0]!r}.")
+    if len(classes) > 50 and len(classes) > n // 4:
+        raise InputError(
+            f"y has {len(classes)} different values over {n} samples; for a numeric outcome use "
+            "task='regression'."
+        )
+    if positive is not None:
+        if len(classes) != 2 or positive not in classes:
+            raise InputError(
+                f"positive must be one of two classes, but got {positive!r} and the classes are "
+                f"{classes[:10]}."
+            )
+        classes = [c for c in classes if c != positive] + [positive]
+    order = {c: i for i, c in enumerate(classes)}
+    return np.array([order[v] for v in values.tolist()], dtype=np.intp), classes
+
+
+def with_confounds(mv: MultiView, confounds: Any) -> MultiView:
+    """Return the container with the covariates as one more view."""
+    cells = np.asarray(confounds, dtype=float)
+    cells = cells[:, None] if cells.ndim == 1 else cells
+    if cells.ndim != 2 or len(cells) != len(mv):
+        raise InputError(
+            f"confounds must have one row per sample ({len(mv)}), but the shape is {cells.shape}."
+        )
+    # The container defers rows; a view over all its stored rows keeps it that way.
+    first = mv.view(mv.view_names[0])
+    rows = first.rows
+    if rows is not None:
+        full = np.full((first.source.shape[0], cells.shape[1]), np.nan)
+        full[rows] = cells
+        if len(np.unique(rows)) != len(rows):
+            raise InputError("confounds need samples that occur once; X repeats rows.")
+        cells = full
+    table = MultiView({CONFOUNDS: cells})._tables
+    return MultiView._with({**mv._tables, **table}, rows, mv.sample_ids)
+
+
+def _column(values: Any, n: int, what: str) -> np.ndarray | None:
+    if values is None:
+        return None
+    found = np.asarray(values)
+    if found.shape != (n,):
+        raise InputError(
+            f"{what} must have one value per sample ({n}), but the shape is {found.shape}."
+        )
+    if pd.isna(found).any():
+        raise InputError(f"{what} has missing values; fill them or leave these samples out.")
+    return found.astype(str)
+
+
+def _default_scheme(groups: Any, sites: Any, split: Any) -> str:
+    if split is not None:
+        return "fixed"
+    if sites is not None:
+        return "leave-one-site-out"
+    return "stratified" if groups is None else "grouped"
+
+
+def _workers(n_jobs: int) -> int:
+    return int(joblib.effective_n_jobs(n_jobs))
+
+
+@dataclass
+class _Study:
+    """The jobs of one comparison, in two rounds: all settings, then all chosen ones."""
+
+    models: list[Model]
+    mv: MultiView
+    y: np.ndarray
+    n_classes: int
+    plan: Plan
+    metric: str
+    seed: int
+    store: JobStore
+    n_jobs: int
+    permutations: int
+    progress: Callable[[Progress], None] | None
+
+    def run(self) -> tuple[dict[str, list[Fit]], dict[str, str], dict[str, list[str]]]:
+        """Do what is not done, and gather everything."""
+        self.failures: dict[str, str] = {}
+        self.notes: dict[str, list[str]] = {m.name: [] for m in self.models}
+        self.store.sweep()
+        labels = [self.y]
+        for b in range(1, self.permutations + 1):
+            rng = np.random.default_rng([self.seed, 3, b])
+            labels.append(permute_labels(self.y, self.plan.groups, rng))
+        self.data = fingerprint(self.mv)
+        splits = [(b, y, fold) for b, y in enumerate(labels) for fold in self.plan.outer_folds(y)]
+        searched = [m for m in self.models if len(m.settings()) > 1]
+        first = [
+            (m, b, y, fold, self.plan.inner_folds(y, fold))
+            for b, y, fold in splits
+            for m in searched
+        ]
+        total = sum(len(m.settings()) for m, *_ in first) + len(splits) * len(self.models)
+        self.state = Progress(total=total, n_jobs=self.n_jobs)
+        with DataHandle(self.mv) as handle:
+            best = self._choose(first, handle)
+            return self._fit(splits, best, handle), self.failures, self.notes
+
+    def _choose(self, first: list[Any], handle: DataHandle) -> dict[tuple[str, int, int, int], Any]:
+        """Round one: the best setting of each model and outer fold."""
+        jobs, places = [], []
+        for model, b, y, fold, inner in first:
+            for setting in model.settings():
+                jobs.append(self._job(model, setting, b, y, fold, inner, "setting"))
+                places.append(((model.name, b, fold.repeat, fold.number), setting))
+        outcomes = self._do(jobs, handle)
+        sign = 1.0 if METRICS[self.metric].greater_is_better else -1.0
+        best: dict[tuple[str, int, int, int], Any] = {}
+        errors: dict[tuple[str, int, int, int], str] = {}
+        for job, (place, setting) in zip(jobs, places, strict=True):
+            facts = outcomes[job.key].facts
+            if "error" in facts:
+                errors.setdefault(place, facts["error"])
+                self._note(job.model, f"a setting failed and was passed over: {facts['error']}")
+                continue
+            # The first of equals wins, so the order of the grid is the order of preference.
+            if place not in best or sign * facts["score"] > best[place][0]:
+                best[place] = (sign * facts["score"], setting)
+        for place, reason in errors.items():
+            if place not in best:
+                self.failures.setdefault(place[0], f"every setting failed: {reason}")
+        return best
+
+    def _fit(
+        self, splits: list[Any], best: dict[Any, Any], handle: DataHandle
+    ) -> dict[str, list[Fit]]:
+        """Round two: fit on training rows, predict test rows."""
+        jobs, settings = [], []
+        for b, y, fold in splits:
+            for model in self.models:
+                if model.name in self.failures:
+                    self.state.total -= 1
+                    continue
+                place = (model.name, b, fold.repeat, fold.number)
+                setting = best[place][1] if place in best else model.settings()[0]
+                rows = [(fold.train, fold.test)]
+                jobs.append(self._job(model, setting, b, y, fold, rows, "final"))
+                settings.append(setting)
+        outcomes = self._do(jobs, handle)
+        fits: dict[str, list[Fit]] = {m.name: [] for m in self.models}
+        self.permuted_scores: dict[str, list[float]] = {m.name: [] for m in self.models}
+        by_permutation: dict[tuple[str, int], list[float]] = {}
+        for job, setting in zip(jobs, settings, strict=True):
+            outcome = outcomes[job.key]
+            if "error" in outcome.facts:
+                self.failures.setdefault(job.model, outcome.facts["error"])
+                continue
+            made = Fit.from_outcome(
+                job, {k.removeprefix("estimator__"): v for k, v in setting.items()}, outcome
+            )
+            if job.permutation == 0:
+                fits[job.model].append(made)
+            else:
+                at = (job.model, job.permutation)
+                by_permutation.setdefault(at, []).append(
+                    made.score(self.metric, job.y, self.n_classes)
+                )
+        for (name, _), values in sorted(by_permutation.items()):
+            self.permuted_scores[name].append(float(np.nanmean(values)))
+        return fits
+
+    def _job(
+        self, model: Model, setting: dict[str, Any], b: int, y: np.ndarray, fold: Fold,
+        splits: list[tuple[np.ndarray, np.ndarray]], kind: str,
+    ) -> Job:  # fmt: skip
+        entropy = [self.seed, 4, crc32(model.name.encode()), b, fold.repeat, fold.number]
+        seed = int(np.random.SeedSequence(entropy).generate_state(1)[0])
+        estimator = model.make(setting, seed)
+        from baldur import __version__
+
+        key = job_key(
+            version=__version__, kind=kind, data=self.data, estimator=estimator, seed=seed,
+            splits=[[np.asarray(part) for part in pair] for pair in splits],
+            labels=[y[np.concatenate(pair)] for pair in splits],
+            n_classes=self.n_classes, metric=self.metric if kind == "setting" else "",
+        )  # fmt: skip
+        return Job(
+            key=key, kind=kind, model=model.name, repeat=fold.repeat, fold=fold.number,
+            permutation=b, estimator=estimator, y=y, splits=splits, metric=self.metric,
+            n_classes=self.n_classes,
+        )  # fmt: skip
+
+    def _do(self, jobs: list[Job], handle: DataHandle) -> dict[str, Outcome]:
+        outcomes: dict[str, Outcome] = {}
+        waiting = []
+        for job in jobs:
+            kept = self.store.load(job.key)
+            if kept is None:
+                waiting.append(job)
+            else:
+                outcomes[job.key] = kept
+                self.state.found(job, kept)
+        self.state.expect(waiting)
+        self._tell()
+
+        def on_done(job: Job, outcome: Outcome) -> None:
+            outcomes[job.key] = outcome
+            self.state.finished(job, outcome)
+            self._tell()
+
+        run_jobs(waiting, handle, self.store, self.n_jobs, on_done)
+        for job in jobs:
+            for text in outcomes[job.key].facts.get("warnings", []):
+                self._note(job.model, text)
+        return outcomes
+
+    def _note(self, model: str, text: str) -> None:
+        if text not in self.notes[model] and len(self.notes[model]) < 10:
+            self.notes[model].append(text)
+
+    def _tell(self) -> None:
+        if self.progress is not None:
+            self.progress(self.state)

@@ -1,0 +1,266 @@
+"""NestedResult: predictions, table, stability and comparisons of a nested cross-validation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from baldur.evaluate.compare import compare_pairs, holm
+from baldur.evaluate.features import (
+    Stability,
+    percent_selected,
+    selection_frame,
+    stability_of,
+    weights_frame,
+)
+from baldur.evaluate.jobs import Job
+from baldur.evaluate.metrics import METRICS, Predicted, calibration_bins, score
+from baldur.evaluate.permutation import permutation_p_value
+from baldur.evaluate.splits import Fold
+from baldur.evaluate.store import Outcome
+from baldur.evaluate.table import build_table, fold_scores, format_table
+from baldur.views import MultiView
+
+__all__ = ["Fit", "NestedResult"]
+
+
+@dataclass
+class Fit:
+    """One model on one outer fold: its setting, predictions and selected features."""
+
+    repeat: int
+    fold: int
+    test: np.ndarray
+    setting: dict[str, Any]
+    seconds: float
+    label: np.ndarray
+    proba: np.ndarray | None = None
+    margin: np.ndarray | None = None
+    selected: dict[str, tuple[np.ndarray, np.ndarray]] = field(default_factory=dict)
+
+    @classmethod
+    def from_outcome(cls, job: Job, setting: dict[str, Any], outcome: Outcome) -> Fit:
+        """Build it from a finished job."""
+        arrays = outcome.arrays
+        return cls(
+            repeat=job.repeat,
+            fold=job.fold,
+            test=job.splits[0][1],
+            setting=setting,
+            seconds=float(outcome.facts["seconds"]),
+            label=arrays["label"],
+            proba=arrays.get("proba"),
+            margin=arrays.get("margin"),
+            selected={
+                view: (arrays[f"index{i}"], arrays[f"weight{i}"])
+                for i, view in enumerate(outcome.facts["views"])
+            },
+        )
+
+    def score(self, metric: str, y: np.ndarray, n_classes: int) -> float:
+        """One metric of this fold."""
+        predicted = Predicted(y[self.test], self.label, self.proba, self.margin, n_classes)
+        return score(metric, predicted)
+
+
+@dataclass
+class NestedResult:
+    """What `nested_cv` found.
+
+    Attributes
+    ----------
+    models : list of str
+        Rows of the table.
+    classes : list
+        Classes, the positive one last; empty in regression.
+    predictions : DataFrame
+        model, repeat, fold, sample, label, predicted; in classification one column p_<class> per
+        class, and margins (score, or score_<class>) where a model has no probabilities.
+    selection : DataFrame
+        model, view, feature, n_features, frequency, mean_weight, sign_agreement, folds. The row
+        of a view with feature "*" stands for all its features.
+    failures : dict of str to str
+        Models without figures, and why.
+    notes : dict of str to list of str
+        Warnings and passed-over settings of each model.
+    settings : DataFrame
+        model, repeat, fold, setting, value: what the inner folds chose.
+    """
+
+    models: list[str]
+    classes: list[Any]
+    truth: np.ndarray
+    mv: MultiView
+    folds: list[Fold]
+    fits: dict[str, list[Fit]]
+    failures: dict[str, str]
+    notes: dict[str, list[str]]
+    metrics: list[str]
+    select_by: str
+    permuted: dict[str, list[float]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.predictions = self._predictions()
+        self.selection = selection_frame(self.finished(), self.mv)
+        rows = [
+            (model, f.repeat + 1, f.fold + 1, key, value)
+            for model, fits in self.fits.items()
+            for f in fits
+            for key, value in f.setting.items()
+        ]
+        self.settings = pd.DataFrame(rows, columns=["model", "repeat", "fold", "setting", "value"])
+
+    def __repr__(self) -> str:
+        return self.format("text")
+
+    def finished(self) -> dict[str, list[Fit]]:
+        """Fits of the models that finished every fold."""
+        return {m: self.fits[m] for m in self.models if m not in self.failures}
+
+    def _predictions(self) -> pd.DataFrame:
+        parts = []
+        names = [str(c) for c in self.classes]
+        for model, fits in self.finished().items():
+            for f in fits:
+                columns: dict[str, Any] = {
+                    "model": model,
+                    "repeat": f.repeat + 1,
+                    "fold": f.fold + 1,
+                    "sample": self.mv.sample_ids[f.test].astype(str),
+                }
+                truth = self.truth[f.test]
+                if not names:
+                    columns.update(label=truth, predicted=f.label)
+                    parts.append(pd.DataFrame(columns))
+                    continue
+                columns["label"] = np.array(names)[truth]
+                columns["predicted"] = np.array(names)[f.label.astype(int)]
+                for c, name in enumerate(names):
+                    columns[f"p_{name}"] = np.nan if f.proba is None else f.proba[:, c]
+                if f.margin is not None and f.margin.ndim == 1:
+                    columns["score"] = f.margin
+                elif f.margin is not None:
+                    columns.update({f"score_{n}": f.margin[:, c] for c, n in enumerate(names)})
+                parts.append(pd.DataFrame(columns))
+        if not parts:
+            fixed = ["model", "repeat", "fold", "sample", "label", "predicted"]
+            return pd.DataFrame(columns=[*fixed, *(f"p_{name}" for name in names)])
+        return pd.concat(parts, ignore_index=True)
+
+    # -- tables ----------------------------------------------------------------------------
+
+    def scores(self) -> pd.DataFrame:
+        """One row per model, repeat and fold, one column per metric and features_percent."""
+        frame = fold_scores(self.predictions, self.metrics, [str(c) for c in self.classes])
+        percent = percent_selected(self.selection)
+        frame["position"] = frame.groupby("model", sort=False).cumcount()
+        frame = frame.merge(percent, on=["model", "position"], how="left", sort=False)
+        return frame.drop(columns="position")
+
+    def table(self) -> pd.DataFrame:
+        """Mean and s.d. over outer folds of every metric, one row per model.
+
+        The columns are the metrics and features_percent, each followed by its s.d. (with n - 1),
+        then folds, note and failure. Every number follows from `predictions` and `selection`.
+        """
+        return build_table(
+            self.predictions,
+            self.selection,
+            self.metrics,
+            [str(c) for c in self.classes],
+            models=self.models,
+            failures=self.failures,
+        )
+
+    def format(self, form: str = "text") -> str:
+        """Return the table as it is printed.
+
+        Parameters
+        ----------
+        form : {"text", "markdown", "latex"}, default="text"
+            For the terminal, a README, or a paper.
+
+        Returns
+        -------
+        str
+        """
+        return format_table(self.table(), self.metrics, form)
+
+    def compare(self, metrics: list[str] | None = None) -> pd.DataFrame:
+        """Compare every pair of models by the corrected resampled t-test, Holm-adjusted.
+
+        Parameters
+        ----------
+        metrics : list of str, optional
+            Default: the metric settings were selected by. Pairs are adjusted within each.
+
+        Returns
+        -------
+        DataFrame
+            metric, model_a, model_b, difference, t, df, p, p_holm.
+        """
+        ratio = float(np.mean([len(f.test) / len(f.train) for f in self.folds]))
+        wanted = metrics or [self.select_by]
+        n_classes = len(self.classes)
+        parts = []
+        for metric in wanted:
+            by_model = {
+                model: np.array([f.score(metric, self.truth, n_classes) for f in fits])
+                for model, fits in self.finished().items()
+            }
+            parts.append(compare_pairs(by_model, ratio, metric))
+        return pd.concat(parts, ignore_index=True)
+
+    def permutation_test(self) -> pd.DataFrame:
+        """Where permutations were asked for: score, mean permuted score and p-value per model.
+
+        p is adjusted over the models by Holm's rule in the column p_holm.
+        """
+        better = METRICS[self.select_by].greater_is_better
+        rows = []
+        for model, fits in self.finished().items():
+            permuted = np.array(self.permuted.get(model, []))
+            if not len(permuted):
+                continue
+            values = [f.score(self.select_by, self.truth, len(self.classes)) for f in fits]
+            seen = float(np.nanmean(values))
+            p = permutation_p_value(seen, permuted, better)
+            rows.append((model, self.select_by, seen, float(permuted.mean()), len(permuted), p))
+        columns = ["model", "metric", "score", "permuted_mean", "permutations", "p"]
+        frame = pd.DataFrame(rows, columns=columns)
+        frame["p_holm"] = holm(frame["p"].to_numpy(dtype=float))
+        return frame
+
+    def calibration(self) -> pd.DataFrame:
+        """Reliability of the probabilities in ten bins, over all test rows of each model."""
+        rows = []
+        for model, fits in self.finished().items():
+            if not self.classes or any(f.proba is None for f in fits):
+                continue
+            proba = np.concatenate([f.proba for f in fits if f.proba is not None])
+            truth = np.concatenate([self.truth[f.test] for f in fits])
+            rows += [(model, *b) for b in calibration_bins(proba, truth)]
+        return pd.DataFrame(rows, columns=["model", "mean_probability", "observed", "rows"])
+
+    # -- features --------------------------------------------------------------------------
+
+    def stability(self, level: float = 0.95) -> Stability:
+        """How far the folds agree on the features.
+
+        Parameters
+        ----------
+        level : float, default=0.95
+            Coverage of the interval of Nogueira's index.
+
+        Returns
+        -------
+        Stability
+        """
+        return stability_of(self.finished(), self.mv, self.selection, level)
+
+    def weights(self) -> pd.DataFrame:
+        """Selected features with their weight, fold by fold: model, repeat, fold, view, ..."""
+        return weights_frame(self.finished(), self.mv)

@@ -1,0 +1,76 @@
+"""What one fitted model selected: features and their weights, per view, in one form."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from baldur.views import MultiView
+
+__all__ = ["read_selection"]
+
+
+def read_selection(estimator: Any, mv: MultiView) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+    """Return the selected features of every view and a weight for each.
+
+    Parameters
+    ----------
+    estimator : fitted estimator
+        With `selected_features_` (dict of view to mask) and, where it has weights, `coef_` (dict
+        of view to weights, outputs by features or features by outputs).
+    mv : MultiView
+        Rows it was fitted on, for names and widths.
+
+    Returns
+    -------
+    dict of str to (index, weight)
+        One weight per selected feature: towards the positive class for two classes, the length
+        of the weight vector for more, NaN where the model has none. A model without masks counts
+        as using every feature; views it was not given are left out.
+    """
+    masks = getattr(estimator, "selected_features_", None)
+    coef = getattr(estimator, "coef_", None)
+    names = [v for v in mv.view_names if not isinstance(masks, dict) or v in masks]
+    widths = {v: mv.n_features[v] for v in names}
+    by_view = _orient(coef, widths, getattr(estimator, "lasso_features_", None))
+    found = {}
+    for name, width in widths.items():
+        if isinstance(masks, dict):
+            index = np.flatnonzero(np.asarray(masks[name]))
+        else:
+            index = np.arange(width)
+        full = by_view.get(name)
+        weight = np.full(len(index), np.nan) if full is None else _one_weight(full[index])
+        found[name] = (index.astype(np.int32), weight)
+    return found
+
+
+def _orient(coef: Any, widths: dict[str, int], kept: Any) -> dict[str, np.ndarray]:
+    """Weights of every view as features by outputs; empty where they cannot be told apart."""
+    if not isinstance(coef, dict) or any(v not in coef for v in widths):
+        return {}
+    arrays = {v: np.asarray(coef[v], dtype=float) for v in widths}
+    arrays = {v: a[None, :] if a.ndim == 1 else a for v, a in arrays.items()}
+    if any(a.ndim != 2 for a in arrays.values()):
+        return {}
+    if all(a.shape[1] == widths[v] for v, a in arrays.items()):
+        return {v: a.T for v, a in arrays.items()}
+    if all(a.shape[0] == widths[v] for v, a in arrays.items()):
+        return arrays
+    if isinstance(kept, dict) and all(len(a) == np.sum(kept[v]) for v, a in arrays.items()):
+        # Weights only for the features a first step kept.
+        full = {v: np.zeros((widths[v], a.shape[1])) for v, a in arrays.items()}
+        for v, a in arrays.items():
+            full[v][np.asarray(kept[v])] = a
+        return full
+    return {}
+
+
+def _one_weight(weights: np.ndarray) -> np.ndarray:
+    if weights.shape[1] == 1:
+        return weights[:, 0]
+    if weights.shape[1] == 2:
+        # One column for each of two classes.
+        return weights[:, 1] - weights[:, 0]
+    return np.linalg.norm(weights, axis=1)

@@ -1,0 +1,222 @@
+"""Outer and inner folds: stratified, grouped, repeated, leave one site out, or fixed.
+
+Groups (families, repeated visits) never lie on both sides of a split, in outer and inner folds
+alike. In a leave-one-site-out study the inner folds keep sites together as well, unless groups
+are named, so that settings are chosen for the question asked: how the model does elsewhere.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.model_selection import (
+    GroupKFold,
+    KFold,
+    LeaveOneGroupOut,
+    StratifiedGroupKFold,
+    StratifiedKFold,
+)
+
+from baldur.exceptions import InputError
+
+__all__ = ["Fold", "Plan", "SCHEMES"]
+
+SCHEMES = ("stratified", "grouped", "leave-one-site-out", "fixed")
+
+
+@dataclass(frozen=True)
+class Fold:
+    """One outer split: its repeat and number (from 0), and the rows on each side."""
+
+    repeat: int
+    number: int
+    train: np.ndarray
+    test: np.ndarray
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How a study splits its rows.
+
+    Parameters
+    ----------
+    scheme : {"stratified", "grouped", "leave-one-site-out", "fixed"}
+        "stratified" ignores groups; "fixed" uses `split`.
+    outer, inner : int
+        Number of folds.
+    repeats : int
+        How often the outer folds are drawn anew.
+    classification : bool
+        Keep the class shares in every fold.
+    groups, sites, split : array of shape (n_samples,), optional
+        Group and site of each row; "train" or "test" for a fixed split.
+    seed : int
+        Of the shuffling.
+    """
+
+    scheme: str = "stratified"
+    outer: int = 5
+    inner: int = 5
+    repeats: int = 1
+    classification: bool = True
+    groups: np.ndarray | None = None
+    sites: np.ndarray | None = None
+    split: np.ndarray | None = None
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.scheme not in SCHEMES:
+            raise InputError(f"scheme must be one of {SCHEMES}, but got {self.scheme!r}.")
+        for name, least in (("outer", 2), ("inner", 2), ("repeats", 1)):
+            value = getattr(self, name)
+            if not isinstance(value, (int, np.integer)) or value < least:
+                raise InputError(
+                    f"{name} must be a whole number of at least {least}, but got {value!r}."
+                )
+        needed = {"grouped": "groups", "leave-one-site-out": "sites", "fixed": "split"}
+        what = needed.get(self.scheme)
+        if what is not None and getattr(self, what) is None:
+            raise InputError(f"scheme {self.scheme!r} needs {what}, but none were given.")
+        if self.scheme == "stratified" and self.groups is not None:
+            raise InputError(
+                "scheme 'stratified' would split groups between training and test rows; use "
+                "scheme 'grouped', or leave the groups out."
+            )
+
+    def outer_folds(self, y: np.ndarray) -> list[Fold]:
+        """Return the outer splits of the rows of `y`.
+
+        Parameters
+        ----------
+        y : array of shape (n_samples,)
+            Class codes, or the numeric outcome.
+
+        Returns
+        -------
+        list of Fold
+        """
+        n = len(y)
+        if self.scheme == "fixed":
+            folds = [self._fixed(n)]
+        elif self.scheme == "leave-one-site-out":
+            folds = self._by_site(n)
+        else:
+            folds = []
+            for repeat in range(self.repeats):
+                seed = _seed(self.seed, 1, repeat)
+                parts = self._k_fold(y, self.groups, self.outer, seed, "outer")
+                folds += [Fold(repeat, i, *part) for i, part in enumerate(parts)]
+        for fold in folds:
+            self._check_training(y, fold)
+        return folds
+
+    def inner_folds(self, y: np.ndarray, fold: Fold) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Return the inner splits of one outer fold's training rows, as rows of the study.
+
+        Parameters
+        ----------
+        y : array of shape (n_samples,)
+            Class codes, or the numeric outcome, of all rows.
+        fold : Fold
+
+        Returns
+        -------
+        list of (train, test) index arrays
+        """
+        groups = self.groups
+        if groups is None and self.scheme == "leave-one-site-out":
+            groups = self.sites
+        train = fold.train
+        inside = None if groups is None else groups[train]
+        k = self.inner
+        if inside is not None:
+            k = min(k, len(np.unique(inside)))
+        seed = _seed(self.seed, 2, fold.repeat, fold.number)
+        parts = self._k_fold(y[train], inside, k, seed, "inner")
+        return [(train[a], train[b]) for a, b in parts]
+
+    # -- the schemes -----------------------------------------------------------------------
+
+    def _fixed(self, n: int) -> Fold:
+        split = np.asarray(self.split, dtype=str)
+        found = set(np.unique(split))
+        if len(split) != n or found != {"train", "test"}:
+            raise InputError(
+                "A fixed split needs 'train' or 'test' for each row and both present, but the "
+                f"values are {sorted(found)[:5]} over {len(split)} of {n} rows."
+            )
+        train, test = np.flatnonzero(split == "train"), np.flatnonzero(split == "test")
+        both = set()
+        if self.groups is not None:
+            both = set(self.groups[train]) & set(self.groups[test])
+        if both:
+            raise InputError(
+                f"The fixed split puts {len(both)} groups on both sides, for example "
+                f"{sorted(map(str, both))[:3]}; move each group to one side."
+            )
+        return Fold(0, 0, train, test)
+
+    def _by_site(self, n: int) -> list[Fold]:
+        sites = np.asarray(self.sites)
+        if self.groups is not None:
+            for group in np.unique(self.groups):
+                at = np.unique(sites[self.groups == group])
+                if len(at) > 1:
+                    raise InputError(
+                        f"Group {group!s} has rows at {len(at)} sites ({at[0]!s}, {at[1]!s}), so "
+                        "leaving one site out would split it; correct the group or the site."
+                    )
+        if len(np.unique(sites)) < 3:
+            raise InputError(
+                f"Leaving one site out needs at least 3 sites, so that inner folds can leave one "
+                f"out too, but there are {len(np.unique(sites))}."
+            )
+        parts = LeaveOneGroupOut().split(np.zeros((n, 1)), groups=sites)
+        return [Fold(0, i, *part) for i, part in enumerate(parts)]
+
+    def _k_fold(
+        self, y: np.ndarray, groups: np.ndarray | None, k: int, seed: int, which: str
+    ) -> list[tuple[np.ndarray, np.ndarray]]:
+        rows = np.zeros((len(y), 1))
+        splitter: Any
+        if groups is not None:
+            have = len(np.unique(groups))
+            if have < k or k < 2:
+                raise InputError(
+                    f"{k} {which} folds need at least {max(k, 2)} groups, but there are {have}; "
+                    f"ask for fewer {which} folds."
+                )
+            kind = StratifiedGroupKFold if self.classification else GroupKFold
+            splitter = kind(n_splits=k, shuffle=True, random_state=seed)
+        elif self.classification:
+            least = int(np.bincount(y)[np.unique(y)].min())
+            if least < k:
+                raise InputError(
+                    f"{k} {which} folds need at least {k} rows of each class, but the smallest "
+                    f"has {least}; ask for fewer {which} folds."
+                )
+            splitter = StratifiedKFold(n_splits=k, shuffle=True, random_state=seed)
+        else:
+            if len(y) < 2 * k:
+                raise InputError(f"{k} {which} folds need {2 * k} rows, but there are {len(y)}.")
+            splitter = KFold(n_splits=k, shuffle=True, random_state=seed)
+        with warnings.catch_warnings():
+            # Too few groups of a class: what follows from it is checked and said by us.
+            warnings.simplefilter("ignore", UserWarning)
+            return list(splitter.split(rows, y, groups))
+
+    def _check_training(self, y: np.ndarray, fold: Fold) -> None:
+        if self.classification and len(np.unique(y[fold.train])) < len(np.unique(y)):
+            raise InputError(
+                f"Outer fold {fold.number + 1} has no training rows of one class, because all of "
+                "its rows lie in the groups or sites left out; ask for more outer folds or merge "
+                "groups."
+            )
+
+
+def _seed(*parts: int) -> int:
+    """One 32-bit seed out of several numbers."""
+    return int(np.random.SeedSequence([int(p) for p in parts]).generate_state(1)[0])

@@ -1,0 +1,289 @@
+"""The table: figures from predictions and selections alone, in the shape papers print."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pandas as pd
+
+from baldur.evaluate.features import percent_selected
+from baldur.evaluate.metrics import METRICS, Predicted, score
+from baldur.exceptions import InputError
+
+__all__ = ["build_table", "fold_scores", "format_table", "recompute_table"]
+
+FEATURES = "features_percent"
+_FEATURES_HEADING = "% Features selected"
+# A row is marked when it is at chance because nearly all rows get one class.
+_CHANCE_MARGIN = 0.02
+_ONE_CLASS = 0.9
+_LATEX = str.maketrans({c: f"\\{c}" for c in "&%$#_{}"})
+
+
+def fold_scores(
+    predictions: pd.DataFrame, metrics: Sequence[str], classes: Sequence[str]
+) -> pd.DataFrame:
+    """Score every model, repeat and fold from the predictions.
+
+    Parameters
+    ----------
+    predictions : DataFrame
+        As in `NestedResult.predictions`, or read from ``predictions.csv``.
+    metrics : list of str
+        Names out of `METRICS`.
+    classes : list of str
+        Classes with the positive one last; empty in regression.
+
+    Returns
+    -------
+    DataFrame
+        model, repeat, fold and one column per metric.
+    """
+    rows = []
+    keys = ["model", "repeat", "fold"]
+    for where, part in predictions.groupby(keys, sort=False):
+        predicted = _predicted(part, classes)
+        rows.append((*where, *(score(m, predicted) for m in metrics)))
+    return pd.DataFrame(rows, columns=[*keys, *metrics])
+
+
+def _predicted(part: pd.DataFrame, classes: Sequence[str]) -> Predicted:
+    if not classes:
+        truth, label = (part[c].to_numpy(dtype=float) for c in ("label", "predicted"))
+        return Predicted(truth, label, n_classes=0)
+    codes = {c: i for i, c in enumerate(classes)}
+    truth, label = (
+        part[c].astype(str).map(codes).to_numpy(dtype=np.intp) for c in ("label", "predicted")
+    )
+    proba: np.ndarray | None = part[[f"p_{c}" for c in classes]].to_numpy(dtype=float)
+    margin: np.ndarray | None = None
+    if np.isnan(proba).all():
+        proba = None
+        many = [f"score_{c}" for c in classes]
+        if "score" in part and part["score"].notna().all():
+            margin = part["score"].to_numpy(dtype=float)
+        elif all(c in part for c in many):
+            margin = part[many].to_numpy(dtype=float)
+    return Predicted(truth, label, proba, margin, len(classes))
+
+
+def build_table(
+    predictions: pd.DataFrame,
+    selection: pd.DataFrame,
+    metrics: Sequence[str],
+    classes: Sequence[str],
+    models: Sequence[str] | None = None,
+    failures: Mapping[str, str] | None = None,
+) -> pd.DataFrame:
+    """Build the table from predictions and selections alone.
+
+    Parameters
+    ----------
+    predictions, selection : DataFrame
+        As in `NestedResult`, or read from their files.
+    metrics : list of str
+        Columns.
+    classes : list of str
+        Classes with the positive one last; empty in regression.
+    models : list of str, optional
+        Rows and their order; default as in `predictions`.
+    failures : dict of str to str, optional
+        Reasons of the models that have no figures.
+
+    Returns
+    -------
+    DataFrame
+        model; mean and s.d. over folds of each metric and of features_percent; folds, note and
+        failure.
+    """
+    failures = failures or {}
+    scores = fold_scores(predictions, metrics, classes)
+    percent = percent_selected(selection)
+    names = list(models) if models is not None else list(dict.fromkeys(predictions["model"]))
+    rows = []
+    for name in names:
+        mine = scores[scores["model"] == name]
+        row: dict[str, object] = {"model": name}
+        notes = []
+        for metric in metrics:
+            values = mine[metric].to_numpy(dtype=float)
+            row[metric], row[f"{metric}_sd"], known = _mean_sd(values)
+            if 0 < known < len(values):
+                heading = METRICS[metric].heading
+                notes.append(f"{heading} over {known} of {len(values)} folds")
+        features = percent.loc[percent["model"] == name, FEATURES].to_numpy(dtype=float)
+        row[FEATURES], row[f"{FEATURES}_sd"], _ = _mean_sd(features)
+        row["folds"] = len(mine)
+        if len(mine) and classes and _at_chance(predictions, name, classes):
+            notes.insert(0, "chance level")
+        row["note"] = "; ".join(notes)
+        row["failure"] = failures.get(name, "")
+        rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def _mean_sd(values: np.ndarray) -> tuple[float, float, int]:
+    known = values[np.isfinite(values)]
+    mean = float(known.mean()) if len(known) else float("nan")
+    sd = float(known.std(ddof=1)) if len(known) > 1 else float("nan")
+    return mean, sd, len(known)
+
+
+def _at_chance(predictions: pd.DataFrame, model: str, classes: Sequence[str]) -> bool:
+    part = predictions[predictions["model"] == model]
+    right = part["label"].astype(str) == part["predicted"].astype(str)
+    balanced = right.groupby(part["label"].astype(str)).mean().mean()
+    commonest = part["predicted"].astype(str).value_counts(normalize=True).iloc[0]
+    return bool(balanced < 1 / len(classes) + _CHANCE_MARGIN and commonest >= _ONE_CLASS)
+
+
+def recompute_table(predictions: pd.DataFrame, selection: pd.DataFrame) -> pd.DataFrame:
+    """Compute the table again from the contents of the two result files.
+
+    Parameters
+    ----------
+    predictions, selection : DataFrame
+        Read from ``predictions.csv`` and ``selection.csv``, text kept as text.
+
+    Returns
+    -------
+    DataFrame
+        As `build_table`, with every metric of the task.
+    """
+    classes = [c.removeprefix("p_") for c in predictions.columns if c.startswith("p_")]
+    metrics = [m for m, d in METRICS.items() if d.classification == bool(classes)]
+    return build_table(predictions, selection, metrics, classes)
+
+
+# -- as printed ------------------------------------------------------------------------------
+
+
+def format_table(table: pd.DataFrame, metrics: Sequence[str], form: str = "text") -> str:
+    """Write the table for reading.
+
+    Parameters
+    ----------
+    table : DataFrame
+        As `build_table` makes it.
+    metrics : list of str
+        Its metrics.
+    form : {"text", "markdown", "latex"}
+        For the terminal, a README, or a paper. The best of each column is bold, rows at chance
+        level excepted, which have a star at their recall (or first figure).
+
+    Returns
+    -------
+    str
+    """
+    if form not in ("text", "markdown", "latex"):
+        raise InputError(f"form must be 'text', 'markdown' or 'latex', but got {form!r}.")
+    heads, cells, reasons = table_cells(table, metrics, form)
+    notes = _footnotes(table, reasons)
+    if form == "text":
+        return _as_text(heads, cells, notes)
+    if form == "markdown":
+        lines = ["| " + " | ".join(heads) + " |", "|" + "---|" * len(heads)]
+        lines += ["| " + " | ".join(row) + " |" for row in cells]
+        return "\n".join([*lines, "", *(f"{n}  " for n in notes)]).rstrip() + "\n"
+    return _as_latex(heads, cells, notes)
+
+
+def table_cells(
+    table: pd.DataFrame, metrics: Sequence[str], form: str
+) -> tuple[list[str], list[list[str]], dict[str, str]]:
+    """Return headings, rows of text, and the reasons of rows without figures."""
+    columns = [*metrics, FEATURES]
+    heads = ["", *(METRICS[m].heading for m in metrics), _FEATURES_HEADING]
+    if form == "latex":
+        heads = [h.translate(_LATEX) for h in heads]
+    best = {c: _best(table, c) for c in columns}
+    rows, reasons = [], {}
+    star = "recall" if "recall" in metrics else columns[0]
+    for record in table.to_dict("records"):
+        name = str(record["model"])
+        label = name.translate(_LATEX).replace("-l1", r"-$\ell$1") if form == "latex" else name
+        if record["failure"]:
+            reasons[name] = str(record["failure"])
+            rows.append([label, "failed", *[""] * (len(columns) - 1)])
+            continue
+        row = [label]
+        for column in columns:
+            text = _mean_pm_sd(float(record[column]), float(record[f"{column}_sd"]), column, form)
+            at_chance = str(record["note"]).startswith("chance level")
+            if column == star and at_chance:
+                text += "$^{*}$" if form == "latex" else "*"
+            if name in best[column] and text != "-":
+                text = {"latex": rf"\textbf{{{text}}}", "markdown": f"**{text}**"}.get(form, text)
+            row.append(text)
+        rows.append(row)
+    return heads, rows, reasons
+
+
+def _best(table: pd.DataFrame, column: str) -> set[str]:
+    """Rows whose printed figure is the best of a column; none where all are equal."""
+    fit = (table["failure"] == "") & ~table["note"].str.startswith("chance level")
+    values = table.loc[fit, column].round(2 if column != FEATURES else 12).dropna()
+    if column == FEATURES:
+        values = values[values > 0]
+    if values.nunique() < 2:
+        return set()
+    up = column != FEATURES and METRICS[column].greater_is_better
+    top = values.max() if up else values.min()
+    return set(table.loc[values.index[values == top], "model"])
+
+
+def _mean_pm_sd(mean: float, sd: float, column: str, form: str) -> str:
+    if np.isnan(mean):
+        return "-"
+    sign = r"$\pm$" if form == "latex" else "±"
+    unit = ""
+    if column == FEATURES:
+        unit = r" \%" if form == "latex" else " %"
+        if np.isnan(sd) or (sd == 0 and mean in (0, 100)):
+            return f"{_short(mean)}{unit}"
+        return f"{_short(mean)} {sign} {_short(sd)}{unit}"
+    if np.isnan(sd):
+        return f"{mean:.2f}"
+    return f"{mean:.2f} {sign} {sd:.2f}"
+
+
+def _short(value: float) -> str:
+    """Two decimals, or two figures where those would be zeros."""
+    if value == 100 or value == 0:
+        return f"{value:.0f}"
+    return f"{value:.2f}" if value >= 0.01 else f"{value:.1e}"
+
+
+def _footnotes(table: pd.DataFrame, reasons: Mapping[str, str]) -> list[str]:
+    notes = []
+    if table["note"].str.startswith("chance level").any():
+        notes.append("(*) chance level: nearly all samples are given one class.")
+    for record in table.to_dict("records"):
+        rest = str(record["note"]).removeprefix("chance level").strip("; ")
+        if rest:
+            notes.append(f"{record['model']}: {rest}.")
+    return notes + [f"{name} failed: {reason}" for name, reason in reasons.items()]
+
+
+def _as_text(heads: list[str], cells: list[list[str]], notes: list[str]) -> str:
+    wide = [max(len(row[j]) for row in [heads, *cells]) for j in range(len(heads))]
+
+    def line(row: list[str]) -> str:
+        first = f"{row[0]:<{wide[0]}}"
+        return "  ".join([first, *(f"{c:>{w}}" for c, w in zip(row[1:], wide[1:], strict=True))])
+
+    lines = [line(heads).rstrip(), "-" * (sum(wide) + 2 * (len(wide) - 1))]
+    lines += [line(row).rstrip() for row in cells]
+    return "\n".join([*lines, *notes]) + "\n"
+
+
+def _as_latex(heads: list[str], cells: list[list[str]], notes: list[str]) -> str:
+    lines = [
+        r"\begin{tabular}{l " + "c " * (len(heads) - 2) + "|c}",
+        r"\hline",
+        " & ".join(heads) + r" \\ \hline",
+    ]
+    lines += [" & ".join(row) + r" \\" for row in cells]
+    lines += [r"\hline", r"\end{tabular}", *(f"% {n}" for n in notes)]
+    return "\n".join(lines) + "\n"
