@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from baldur.baselines import SGPARDClassifier
-from baldur.baselines.sgp_ard import fit_sgp, memory_needed
+from baldur.baselines.sgp_ard import memory_needed
+from baldur.baselines.sgp_bound import fit_sgp
 from baldur.exceptions import InputError
 
 gpytorch = pytest.importorskip("gpytorch")

@@ -1,4 +1,4 @@
-"""A cohort of 172 training rows and 42,131 features: time and memory of each row, in a new process."""
+"""172 training rows and 42,131 features: time and memory of each row, in a new process."""
 
 import json
 import subprocess

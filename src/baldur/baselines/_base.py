@@ -184,10 +184,11 @@ class BaselineClassifier(ClassifierMixin, BaseEstimator):
 
     def _open(self, X: Any, *, reset: bool) -> MultiView:
         """Any legal input as a `MultiView`; single matrices get scikit-learn's own checks first."""
+        name = type(self).__name__
         rows_of_numbers = isinstance(X, (list, tuple)) and len(X) > 0 and np.ndim(X[0]) == 1
         matrix = rows_of_numbers or issparse(X)  # one sparse format is a dictionary as well
         if isinstance(X, (MultiView, list, tuple, Mapping)) and not matrix:
-            mv = as_multiview(X, self.views)
+            mv = as_multiview(X, self.views, estimator_name=name)
             if reset:
                 self.n_features_in_ = int(mv.shape[1])
                 if hasattr(self, "feature_names_in_"):
@@ -203,7 +204,8 @@ class BaselineClassifier(ClassifierMixin, BaseEstimator):
             ensure_min_samples=2 if reset else 1,
         )
         # A frame keeps its column names, which ``views`` may refer to.
-        return as_multiview(X if hasattr(X, "columns") and not issparse(X) else checked, self.views)
+        framed = hasattr(X, "columns") and not issparse(X)
+        return as_multiview(X if framed else checked, self.views, estimator_name=name)
 
     def _blocks(self, mv: MultiView) -> list[Block]:
         prepared = self.preparation_.transform(mv)
