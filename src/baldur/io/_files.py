@@ -1,0 +1,176 @@
+"""Files before they are parsed: there, regular, of a known kind, not too large."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import stat
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from baldur.exceptions import BaldurError, InputError, MissingExtraError
+from baldur.views.validate import some
+
+__all__ = [
+    "LAZY_BYTES",
+    "MAX_BYTES",
+    "as_path",
+    "check_ids",
+    "check_size",
+    "find_file",
+    "import_extra",
+    "parsing",
+    "suffix_of",
+]
+
+MAX_BYTES = 4 << 30
+"""What a loader may hold in memory unless told otherwise: 4 GB."""
+
+LAZY_BYTES = 1 << 26
+"""Matrices above this size stay on disk where the format can be read in pieces: 64 MB."""
+
+_DOUBLE = (".nii.gz", ".csv.gz", ".tsv.gz", ".tab.gz", ".txt.gz")
+
+
+def suffix_of(path: Path) -> str:
+    """Return the lower-case ending of a file name, both parts of '.nii.gz' and the like."""
+    name = path.name.lower()
+    for double in _DOUBLE:
+        if name.endswith(double):
+            return double
+    return path.suffix.lower()
+
+
+def as_path(file: Any) -> Path:
+    """Turn text or a path into a Path; refuse addresses and anything else."""
+    if not isinstance(file, (str, os.PathLike)):
+        raise InputError(f"Expected the path of a file, but got {type(file).__name__}: {file!r}.")
+    text = os.fspath(file)
+    if isinstance(text, bytes):
+        text = os.fsdecode(text)
+    if "\0" in text or not text.strip():
+        raise InputError(f"Expected the path of a file, but got {text!r}.")
+    if "://" in text:
+        raise InputError(
+            f"{text}: files are read from disk, and nothing is fetched from an address. Download "
+            "the file and give its path."
+        )
+    return Path(text)
+
+
+def find_file(file: Any, what: str, suffixes: Sequence[str] = ()) -> Path:
+    """Return the path of a regular, non-empty file with one of the endings, or explain.
+
+    Devices and pipes are refused: reading one may never end.
+    """
+    path = as_path(file)
+    if suffixes and suffix_of(path) not in suffixes:
+        raise InputError(
+            f"{path}: expected {what} ({', '.join(suffixes)}), but the name ends in "
+            f"{suffix_of(path) or 'nothing'!r}. Convert the file, or rename it if only its name is "
+            "wrong."
+        )
+    try:
+        state = path.stat()
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path}: expected {what}, but {_why(path, error)}.") from error
+    if not stat.S_ISREG(state.st_mode):
+        kind = "a folder" if stat.S_ISDIR(state.st_mode) else "no regular file"
+        raise InputError(f"{path}: expected {what}, but the path is {kind}.")
+    if state.st_size == 0:
+        raise InputError(f"{path}: expected {what}, but the file is empty. Write or copy it again.")
+    return path
+
+
+def _why(path: Path, error: Exception) -> str:
+    if isinstance(error, FileNotFoundError):
+        # Going up as far as something exists tells a typing mistake from a missing disk.
+        known = path.absolute()
+        while not known.exists() and known != known.parent:
+            known = known.parent
+        return f"there is no such file; the path exists up to {known}"
+    if isinstance(error, PermissionError):
+        return "reading it is not permitted"
+    return str(error)
+
+
+def check_size(path: Path, n_bytes: int, max_bytes: int, advice: str) -> None:
+    """Refuse what would take more memory than allowed, before taking it."""
+    if n_bytes > max_bytes:
+        raise InputError(
+            f"{path}: reading it would take {n_bytes / 2**30:.3g} GB of memory, above the limit "
+            f"max_bytes of {max_bytes / 2**30:.3g} GB. {advice}"
+        )
+
+
+@contextmanager
+def parsing(path: Path | str, what: str) -> Iterator[None]:
+    """Turn whatever a parser throws at a broken file into an error that names the file."""
+    try:
+        yield
+    except (BaldurError, KeyboardInterrupt, SystemExit, GeneratorExit):
+        raise
+    except MemoryError as error:
+        raise InputError(
+            f"{path}: there is not enough memory to read it as {what}; the file is too large, or "
+            "damaged so that it claims to be."
+        ) from error
+    # Parsers written in other languages raise outside Exception as well (a panic in Rust).
+    except BaseException as error:
+        reason = " ".join(str(error).split())[:300] or type(error).__name__
+        raise InputError(
+            f"{path}: cannot be read as {what}: {reason}. The file is damaged, cut short, or of "
+            "another kind than its name says; write or copy it again."
+        ) from error
+
+
+def import_extra(module: str, extra: str, purpose: str) -> ModuleType:
+    """Return an optional library, or raise the error that says what to install."""
+    try:
+        with warnings.catch_warnings():
+            # Their own use of deprecated parts is not something our users can act on.
+            warnings.simplefilter("ignore")
+            return importlib.import_module(module)
+    except ImportError as error:
+        raise MissingExtraError(
+            f"{purpose} needs {module.split('.')[0]}, which is not installed. Install the extra: "
+            f"pip install 'baldur[{extra}]'."
+        ) from error
+
+
+def check_ids(ids: Any, n: int, origin: str) -> np.ndarray:
+    """Return sample ids as text (whole numbers stay numbers), or explain what is wrong."""
+    array = np.asarray(ids)
+    if array.shape != (n,):
+        raise InputError(
+            f"{origin}: expected {n} sample ids, one per row, but got "
+            f"{len(array) if array.ndim else 'one value'}."
+        )
+    if array.dtype.kind in "iu":
+        text = array
+    else:
+        lacking = [i for i, v in enumerate(ids) if pd.isna(v) or not str(v).strip()]
+        if lacking:
+            raise InputError(
+                f"{origin}: every row needs a sample id, but {len(lacking)} of {n} have none "
+                f"(first at row {lacking[0] + 1}). Fill them in, or name another column."
+            )
+        text = np.asarray([str(v).strip() for v in ids])
+    index = pd.Index(text)
+    if index.has_duplicates:
+        twice = index[index.duplicated()].unique().tolist()
+        rows = (np.flatnonzero(index == twice[0]) + 1).tolist()
+        raise InputError(
+            f"{origin}: sample ids must be unique, but {some(twice)} "
+            f"{'occurs' if len(twice) == 1 else 'occur'} more than once ({twice[0]!r} in rows "
+            f"{some(rows)}). Remove or rename the repeated rows, or name the column that tells "
+            "them apart."
+        )
+    return text

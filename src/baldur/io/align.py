@@ -1,0 +1,306 @@
+"""align: people matched by id across views, with a report of who is where."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from baldur.exceptions import InputError
+from baldur.io._ids import near_misses, simplify_id
+from baldur.io._rebuild import row_numbers
+from baldur.views.container import MultiView
+from baldur.views.source import RowMapSource, Source
+from baldur.views.validate import some
+from baldur.views.view import View
+
+__all__ = ["AlignReport", "Aligned", "align"]
+
+
+@dataclass(frozen=True, eq=False)
+class AlignReport:
+    """Who is where.
+
+    Attributes
+    ----------
+    where : DataFrame of bool
+        One row per person found anywhere, one column per view (and ``labels``).
+    combinations : DataFrame
+        One row per combination of views that occurs: booleans per view and ``people``, the most
+        frequent first.
+    near_misses : DataFrame
+        Ids that differ in writing only ("sub-01" and "01"): ``view``, ``id``, ``other_view``,
+        ``other_id``.
+    how : str
+        "intersection" or "union".
+    n_kept : int
+        People in the result.
+    """
+
+    where: pd.DataFrame
+    combinations: pd.DataFrame
+    near_misses: pd.DataFrame
+    how: str
+    n_kept: int
+
+    def __str__(self) -> str:
+        names = list(self.where.columns)
+        lines = [
+            f"{self.n_kept} of {len(self.where)} people kept ({self.how} of {len(names)} views)",
+            "people  " + "  ".join(names),
+        ]
+        for _, row in self.combinations.iterrows():
+            dots = "  ".join(("●" if row[name] else "·").center(len(name)) for name in names)
+            lines.append(f"{int(row['people']):>6}  {dots}".rstrip())
+        totals = "  ".join(str(int(self.where[name].sum())).center(len(name)) for name in names)
+        lines.append(f" total  {totals}".rstrip())
+        if len(self.near_misses):
+            lines.append(
+                f"{len(self.near_misses)} pairs of ids differ in writing only; if they are the "
+                "same people, use match='simplified':"
+            )
+            lines += [
+                f"  {row.id!r} in {row.view} and {row.other_id!r} in {row.other_view}"
+                for row in self.near_misses.head(10).itertuples()
+            ]
+        return "\n".join(lines)
+
+
+class Aligned(NamedTuple):
+    """What `align` returns.
+
+    Attributes
+    ----------
+    data : MultiView
+        All views over the same people.
+    labels : Series or None
+        Labels of these people, if some were given.
+    report : AlignReport
+        Who is where.
+    """
+
+    data: MultiView
+    labels: pd.Series | None
+    report: AlignReport
+
+
+def align(
+    parts: Iterable[MultiView] | MultiView,
+    *,
+    how: str = "intersection",
+    labels: pd.Series | None = None,
+    match: str | Callable[[Any], str] = "exact",
+) -> Aligned:
+    """Match people by id.
+
+    Parameters
+    ----------
+    parts : sequence of MultiView
+        What the readers returned; view names must differ. Nothing is copied.
+    how : {"intersection", "union"}, default="intersection"
+        Keep the people who have every view, or all; a view someone lacks is then marked in
+        `present`.
+    labels : Series, optional
+        Labels indexed by sample id. People without a label are left out.
+    match : {"exact", "simplified"} or callable, default="exact"
+        How ids are compared: as written; without case, punctuation, prefixes such as "sub-" and
+        leading zeros (`simplify_id`); or by what a function returns for them. The result keeps
+        the ids as the first part writes them.
+
+    Returns
+    -------
+    Aligned
+        A named tuple ``(data, labels, report)``. People are in the order in which they first
+        occur.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from baldur import MultiView
+    >>> from baldur.io import align
+    >>> blood = MultiView({"blood": np.eye(3)}, sample_ids=["a", "b", "sub-3"])
+    >>> brain = MultiView({"brain": np.eye(3)}, sample_ids=["b", "a", "03"])
+    >>> data, _, report = align([blood, brain])
+    >>> data.sample_ids
+    array(['a', 'b'], dtype='<U1')
+    >>> print(report)
+    2 of 4 people kept (intersection of 2 views)
+    people  blood  brain
+         2    ●      ●
+         1    ●      ·
+         1    ·      ●
+     total    3      3
+    1 pairs of ids differ in writing only; if they are the same people, use match='simplified':
+      'sub-3' in blood and '03' in brain
+    >>> len(align([blood, brain], how="union", match="simplified").data)
+    3
+    """
+    listed = [parts] if isinstance(parts, MultiView) else list(parts)
+    _check_parts(listed)
+    if how not in ("intersection", "union"):
+        raise InputError(f"how must be 'intersection' or 'union', but got {how!r}.")
+    key = _key_of(match)
+    written = {tuple(part.view_names): part.sample_ids for part in listed}
+    keyed = [_keys(part.sample_ids, key, part.view_names) for part in listed]
+    people: dict[str, Any] = {}
+    for part, keys in zip(listed, keyed, strict=True):
+        for one, given in zip(keys, part.sample_ids, strict=True):
+            people.setdefault(one, given)
+    index = pd.Index(list(people), dtype=object)
+    where = {
+        view: _has(part, view, keys, index)
+        for part, keys in zip(listed, keyed, strict=True)
+        for view in part.view_names
+    }
+    kept = np.logical_and.reduce(list(where.values()))
+    if how == "union":
+        kept = np.logical_or.reduce(list(where.values()))
+    values: np.ndarray | None = None
+    if labels is not None:
+        values, labelled = _labels(labels, key, index)
+        where["labels"] = labelled
+        kept &= labelled
+    report = _report(where, people, how, int(kept.sum()), written, match)
+    if not kept.any():
+        raise InputError(
+            "No person is left: "
+            + ("nobody has every view" if how == "intersection" else "nobody has a label")
+            + f".\n{report}"
+        )
+    chosen = index[kept]
+    ids = _common_ids([people[one] for one in chosen])
+    data = _join(listed, keyed, chosen, ids)
+    aligned = None
+    if values is not None and labels is not None:
+        aligned = pd.Series(values[kept], index=data.sample_ids, name=labels.name)
+    return Aligned(data, aligned, report)
+
+
+def _check_parts(parts: list[Any]) -> None:
+    wrong = [type(part).__name__ for part in parts if not isinstance(part, MultiView)]
+    if wrong or not parts:
+        raise InputError(
+            "align expects one or more MultiViews, as the readers of baldur.io return, but got "
+            f"{wrong[0] if wrong else 'none'}."
+        )
+    names = [name for part in parts for name in part.view_names]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise InputError(
+            f"View names must differ between the parts, but {some(twice)} occur more than once. "
+            "Give name= when reading."
+        )
+
+
+def _key_of(match: Any) -> Callable[[Any], str]:
+    if match == "exact":
+        return str
+    if match == "simplified":
+        return simplify_id
+    if callable(match):
+        return lambda one: str(match(one))
+    raise InputError(f"match must be 'exact', 'simplified' or a function, but got {match!r}.")
+
+
+def _keys(ids: Any, key: Callable[[Any], str], where: Any) -> pd.Index:
+    keys = pd.Index([key(one) for one in np.asarray(ids).tolist()], dtype=object)
+    if keys.has_duplicates:
+        at = np.flatnonzero(keys == keys[keys.duplicated()][0])[:2]
+        pair = [str(np.asarray(ids)[i]) for i in at]
+        raise InputError(
+            f"{where}: {some(pair)} are the same person by the rule of match=. Rename one of them, "
+            "or use match='exact'."
+        )
+    return keys
+
+
+def _has(part: MultiView, view: str, keys: pd.Index, index: pd.Index) -> np.ndarray:
+    """Return who has a view: listed there, and not declared absent."""
+    at = keys.get_indexer(index)
+    declared = part.view(view).declared_present
+    has = at >= 0
+    if declared is not None:
+        has[has] = declared[at[has]]
+    return has
+
+
+def _labels(
+    labels: Any, key: Callable[[Any], str], index: pd.Index
+) -> tuple[np.ndarray, np.ndarray]:
+    if not isinstance(labels, pd.Series):
+        raise InputError(
+            f"labels must be a pandas Series indexed by sample id, but got {type(labels).__name__}."
+        )
+    keys = _keys(labels.index, key, "labels")
+    at = keys.get_indexer(index)
+    known = at >= 0
+    values = labels.to_numpy()
+    found = values[np.where(known, at, 0)] if len(values) else np.zeros(len(index))
+    known &= ~pd.isna(pd.Series(found)).to_numpy()
+    return found, known
+
+
+def _common_ids(ids: Sequence[Any]) -> np.ndarray:
+    if all(isinstance(one, (int, np.integer)) for one in ids):
+        return np.asarray(ids)
+    return np.asarray([str(one) for one in ids])
+
+
+def _report(
+    where: Mapping[str, np.ndarray],
+    people: Mapping[str, Any],
+    how: str,
+    n_kept: int,
+    written: Mapping[tuple[str, ...], np.ndarray],
+    match: Any,
+) -> AlignReport:
+    table = pd.DataFrame(dict(where), index=pd.Index([str(one) for one in people.values()]))
+    names = list(table.columns)
+    combinations = table.value_counts(subset=names).rename("people").reset_index()
+    combinations = combinations.sort_values(
+        ["people", *names], ascending=[False] * (len(names) + 1), kind="stable"
+    ).reset_index(drop=True)
+    by_view = {"/".join(views): ids.astype(str) for views, ids in written.items()}
+    alike = near_misses(by_view) if match == "exact" else near_misses({})
+    return AlignReport(table, combinations, alike, how, n_kept)
+
+
+def _join(
+    parts: list[MultiView], keyed: list[pd.Index], chosen: pd.Index, ids: np.ndarray
+) -> MultiView:
+    matrices: dict[str, Source] = {}
+    names, info, present = {}, {}, {}
+    for part, keys in zip(parts, keyed, strict=True):
+        at = keys.get_indexer(chosen)
+        for name in part.view_names:
+            view = part.view(name)
+            matrices[name] = _rows_of(view, at)
+            if view.names_given:
+                names[name] = view.feature_names
+            if view.feature_info is not None:
+                info[name] = view.feature_info
+            declared = view.declared_present
+            if (at < 0).any() or declared is not None:
+                here = at >= 0
+                if declared is not None:
+                    here[here] = declared[at[here]]
+                present[name] = here
+    return MultiView(
+        matrices, sample_ids=ids, feature_names=names, feature_info=info, present=present
+    )
+
+
+def _rows_of(view: View, at: np.ndarray) -> Source:
+    """Return the view's source with its rows in the new order; -1 where a person is not in it."""
+    source = view.source
+    rows = row_numbers(view)
+    row_map = np.where(at >= 0, rows[at], -1)
+    if isinstance(source, RowMapSource):
+        row_map = np.where(row_map >= 0, source.row_map[row_map], -1)
+        source = source.base
+    if np.array_equal(row_map, np.arange(source.shape[0])):
+        return source
+    return RowMapSource(source, row_map)

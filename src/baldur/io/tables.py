@@ -1,0 +1,285 @@
+"""read_table: CSV, TSV, Parquet, Excel, .npy and .npz to one view."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from baldur.exceptions import InputError
+from baldur.io._arrays import read_npy, read_npz
+from baldur.io._columns import encode_frame, mark_missing
+from baldur.io._delimited import SEPARATORS, id_position, read_delimited
+from baldur.io._excel import read_excel
+from baldur.io._files import MAX_BYTES, check_ids, find_file, suffix_of
+from baldur.io._parquet import read_parquet
+from baldur.io._rebuild import select_columns
+from baldur.views.container import MultiView
+from baldur.views.validate import some
+
+__all__ = ["MISSING_MARKERS", "read_ids", "read_table"]
+
+MISSING_MARKERS = ("", "NA", "N/A", "n/a", "NaN", "nan", "NULL", "null", "None", "#N/A", ".")
+"""Cells that mean "missing" unless told otherwise."""
+
+_TEXT = (*SEPARATORS, *(f"{suffix}.gz" for suffix in SEPARATORS))
+_SUFFIXES = (*_TEXT, ".parquet", ".xlsx", ".npz", ".npy")
+
+
+def read_table(
+    file: str | os.PathLike[str],
+    *,
+    name: str | None = None,
+    id_column: str | int | None = 0,
+    sample_ids: Sequence[Any] | str | os.PathLike[str] | None = None,
+    columns: Sequence[str] | None = None,
+    exclude: Sequence[str] = (),
+    categorical: Sequence[str] = (),
+    missing: Sequence[str] = MISSING_MARKERS,
+    max_levels: int = 50,
+    separator: str | None = None,
+    decimal: str = ".",
+    encoding: str = "utf-8",
+    sheet: str | int = 0,
+    array: str | None = None,
+    max_bytes: int = MAX_BYTES,
+) -> MultiView:
+    r"""Read one table as a view.
+
+    Numbers are taken as they are, in the units of the file. Booleans become 0 and 1. Text becomes
+    one column of 0 and 1 per level, named ``column=level``; a missing category is missing in all
+    of them. Columns of dates and of free text are refused with advice. Every level in the file
+    has its column; put `CategoryEncoder` before the estimator to keep only the levels that occur
+    in the training rows.
+
+    Parameters
+    ----------
+    file : str or path-like
+        ``.csv``, ``.tsv``, ``.tab`` or ``.txt`` (tab-separated), all of these also compressed
+        with ``.gz``, ``.parquet``, ``.xlsx``, ``.npz`` or ``.npy``.
+    name : str, optional
+        Name of the view; the file's name without its ending by default.
+    id_column : str, int or None, default=0
+        Column of the sample ids, by name or number; the first by default, or the index pandas
+        wrote into a Parquet file. Ids are kept as text, leading zeros included. None: no column
+        holds ids. Not used for ``.npz`` and ``.npy``.
+    sample_ids : sequence or path, optional
+        Ids of the rows, for files without a column of ids: as a sequence, or as a table whose
+        first column lists them in row order. `id_column` is then not used. An ``.npz`` may hold
+        them as ``samples``.
+    columns : sequence of str, optional
+        Read only these columns.
+    exclude : sequence of str
+        Leave these columns out.
+    categorical : sequence of str
+        Columns that are categories although written as numbers (site 1, 2, 3).
+    missing : sequence of str
+        Cells that mean "missing"; replaces the default list `MISSING_MARKERS`. Numbers such as
+        ``"-9"`` may be among them.
+    max_levels : int, default=50
+        A text column with more levels is refused, as it is hardly a category.
+    separator : str, optional
+        Between the fields of a text table; by default a comma for ``.csv`` and a tabulator for
+        the others.
+    decimal : str, default="."
+        Decimal mark of a text table.
+    encoding : str, default="utf-8"
+        Encoding of a text table.
+    sheet : str or int, default=0
+        Sheet of a workbook.
+    array : str, optional
+        Which array of an ``.npz`` is the matrix; by default ``X``, or the only 2-D one. Feature
+        names are taken from ``features``.
+    max_bytes : int, default=4 GB
+        Largest table held in memory.
+
+    Returns
+    -------
+    MultiView
+        One view. `feature_info` has the columns ``column`` and ``level`` (None for numbers) where
+        the table has categories. Matrices above 64 MB stay on disk if the file is a ``.npy``, an
+        ``.npz`` without compression, or a Parquet file of floats.
+
+    Raises
+    ------
+    InputError
+        Where the file is missing, damaged, of another kind or too large; nothing stored in a file
+        is ever executed.
+    MissingExtraError
+        For Parquet and Excel without the extra ``tables``.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from baldur.io import read_table
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> file = pathlib.Path(folder.name) / "clinic.csv"
+    >>> _ = file.write_text("id,age,site\n007,61,Oslo\n008,NA,Rome\n009,70,Oslo\n")
+    >>> X = read_table(file)
+    >>> X
+    MultiView: 3 samples, 3 features in 1 view
+      clinic  3  float64
+    >>> X.sample_ids, X.feature_names["clinic"]
+    (array(['007', '008', '009'], dtype='<U3'),
+     array(['age', 'site=Oslo', 'site=Rome'], dtype='<U9'))
+    >>> folder.cleanup()
+    """
+    path = find_file(file, "a table", _SUFFIXES)
+    view = path.name[: -len(suffix_of(path))] if name is None else name
+    options = {"columns": columns, "exclude": exclude, "categorical": categorical}
+    wanted = {key: _names(value, key) for key, value in options.items()}
+    markers = _names(missing, "missing") or []
+    if suffix_of(path) in (".npy", ".npz"):
+        return _from_arrays(path, view, sample_ids, array, wanted, max_bytes)
+    lazy: Any = None
+    ids_in: str | int | None = None if sample_ids is not None else id_column
+    if suffix_of(path) == ".parquet":
+        frame, ids_in, lazy = read_parquet(
+            path, ids_in, wanted["columns"], wanted["exclude"] or [], max_bytes
+        )
+    elif suffix_of(path) == ".xlsx":
+        frame = read_excel(path, sheet)
+    else:
+        frame = read_delimited(
+            path,
+            separator=separator,
+            decimal=decimal,
+            encoding=encoding,
+            missing=markers,
+            id_column=ids_in,
+            max_bytes=max_bytes,
+        )
+    ids, frame = _split_ids(path, frame, ids_in)
+    if sample_ids is not None:
+        ids = read_ids(sample_ids, len(frame), str(path))
+    if lazy is not None:
+        return MultiView({view: lazy}, sample_ids=ids, feature_names={view: lazy.columns})
+    frame = _choose(path, frame, wanted)
+    if suffix_of(path) in (".parquet", ".xlsx"):
+        frame = mark_missing(frame, markers)
+    made = encode_frame(
+        frame, origin=str(path), categorical=wanted["categorical"] or [], max_levels=max_levels
+    )
+    return MultiView(
+        {view: made.matrix},
+        sample_ids=ids,
+        feature_names={view: made.names},
+        feature_info=None if made.info is None else {view: made.info},
+    )
+
+
+def read_ids(
+    sample_ids: Sequence[Any] | str | os.PathLike[str] | None, n: int, origin: str
+) -> np.ndarray | None:
+    """Return ids given as a sequence, or as a table that lists them in its first column."""
+    if sample_ids is None:
+        return None
+    if not isinstance(sample_ids, (str, os.PathLike)):
+        return check_ids(list(sample_ids), n, f"{origin}: sample_ids")
+    path = find_file(sample_ids, "a text table of sample ids", _TEXT)
+    frame = read_delimited(
+        path,
+        separator=None,
+        decimal=".",
+        encoding="utf-8",
+        missing=[],
+        id_column=0,
+        max_bytes=MAX_BYTES,
+    )
+    return check_ids(frame.iloc[:, 0].tolist(), n, f"{path}, column {frame.columns[0]!r}")
+
+
+def _names(value: Any, option: str) -> list[str] | None:
+    if value is None:
+        return None
+    if isinstance(value, str) or not isinstance(value, (Sequence, np.ndarray, pd.Index)):
+        raise InputError(f"{option} must be a list of names, but got {value!r}.")
+    return [str(one) for one in value]
+
+
+def _split_ids(
+    path: Path, frame: pd.DataFrame, id_column: Any
+) -> tuple[np.ndarray | None, pd.DataFrame]:
+    """Take the ids out of the table."""
+    if id_column is None:
+        return None, frame
+    names = [str(one) for one in frame.columns]
+    at = id_position(id_column, names)
+    if at < 0:
+        raise InputError(
+            f"{path}: id_column must be a column name, a number from 0 to {len(names) - 1} or "
+            f"None, but got {id_column!r}; the columns are {some(names)}."
+        )
+    given = [_id(value) for value in frame.iloc[:, at]]
+    ids = check_ids(given, len(frame), f"{path}, column {names[at]!r} taken as sample ids")
+    return ids, frame.drop(columns=frame.columns[at])
+
+
+def _id(value: Any) -> Any:
+    """Write whole numbers without a decimal point, which missing cells would add."""
+    if isinstance(value, (float, np.floating)) and float(value).is_integer():
+        return str(int(value))
+    return value if value is None or pd.isna(value) else str(value)
+
+
+def _choose(path: Path, frame: pd.DataFrame, wanted: dict[str, list[str] | None]) -> pd.DataFrame:
+    names = set(frame.columns)
+    for option, listed in wanted.items():
+        unknown = [one for one in listed or [] if one not in names]
+        # Parquet leaves excluded columns unread.
+        if unknown and not (option == "exclude" and path.suffix.lower() == ".parquet"):
+            raise InputError(
+                f"{path}: {option} names {some(unknown)}, which the table does not have (apart "
+                f"from the ids); its columns are {some(list(frame.columns))}."
+            )
+    if wanted["columns"] is not None:
+        frame = frame[list(wanted["columns"])]
+    frame = frame.drop(columns=[c for c in wanted["exclude"] or [] if c in frame.columns])
+    if frame.shape[1] == 0:
+        raise InputError(
+            f"{path}: no column is left besides the sample ids. If the first column is data, give "
+            "id_column=None; otherwise check columns= and exclude=."
+        )
+    return frame
+
+
+def _from_arrays(
+    path: Path,
+    view: str,
+    sample_ids: Any,
+    array: str | None,
+    wanted: dict[str, list[str] | None],
+    max_bytes: int,
+) -> MultiView:
+    if suffix_of(path) == ".npy":
+        X, features, samples = read_npy(path, max_bytes), None, None
+    else:
+        X, features, samples = read_npz(path, array, max_bytes)
+    if features is not None and len(features) != X.shape[1]:
+        raise InputError(
+            f"{path}: the matrix has {X.shape[1]} columns, but there are {len(features)} feature "
+            "names."
+        )
+    if wanted["categorical"]:
+        raise InputError(
+            f"{path}: categorical= is for tables with named columns of categories; save such a "
+            "table as CSV, Excel or Parquet."
+        )
+    ids = read_ids(sample_ids, len(X), str(path))
+    if ids is None and samples is not None:
+        ids = check_ids(samples.tolist(), len(X), f"{path}, array of sample ids")
+    names = None if features is None else {view: features}
+    made = MultiView({view: X}, sample_ids=ids, feature_names=names)
+    if wanted["columns"] is None and not wanted["exclude"]:
+        return made
+    if features is None:
+        raise InputError(
+            f"{path}: columns= and exclude= need feature names, but the file has none. Save them "
+            "as the array 'features'."
+        )
+    frame = pd.DataFrame(np.arange(X.shape[1])[None], columns=pd.Index(features))
+    return select_columns(made, {view: _choose(path, frame, wanted).to_numpy()[0]})

@@ -1,0 +1,114 @@
+"""CategoryEncoder: levels come from training rows, and test rows cannot change them."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.base import clone
+from sklearn.pipeline import make_pipeline
+
+from baldur import MultiView
+from baldur.baselines import BASELINES
+from baldur.exceptions import InputError
+from baldur.io import CategoryEncoder, align, read_table
+from baldur.prepare import Preparation
+
+
+def write(tmp_path, frame, name="t.csv"):
+    frame.to_csv(tmp_path / name, index_label="id")
+    return read_table(tmp_path / name)
+
+
+def cohort(sites, seed=0):
+    rng = np.random.default_rng(seed)
+    return pd.DataFrame({"age": rng.normal(60, 5, len(sites)).round(1), "site": sites})
+
+
+def test_levels_of_training_rows_only(tmp_path):
+    X = write(tmp_path, cohort(["A", "B", "A", "C", None]))
+    encoder = CategoryEncoder().fit(X[[0, 1, 2]])
+    assert encoder.levels_ == {"t": {"site": ["A", "B"]}}
+    made = encoder.transform(X)
+    assert made.feature_names["t"].tolist() == ["age", "site=A", "site=B"]
+    assert made.feature_info["t"]["level"].tolist() == [None, "A", "B"]
+    np.testing.assert_array_equal(
+        made.view("t").read()[:, 1:], [[1, 0], [0, 1], [1, 0], [0, 0], [np.nan, np.nan]]
+    )
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    sites=st.lists(st.sampled_from("ABCDE"), min_size=6, max_size=20),
+    train=st.integers(3, 5),
+)
+def test_dropping_unseen_levels_changes_no_product(sites, train):
+    """A level without training rows is a constant column, which contributes nothing anyway."""
+    frame = cohort(sites)
+    levels = sorted(set(sites))
+    cells = np.column_stack([frame["age"], *[(frame["site"] == one) * 1.0 for one in levels]])
+    info = pd.DataFrame({"column": ["age", *["site"] * len(levels)], "level": [None, *levels]})
+    X = MultiView({"t": cells}, feature_info={"t": info})
+    rows = np.arange(train)
+    encoder = CategoryEncoder().fit(X[rows])
+    kept = encoder.transform(X)
+    plain = Preparation().fit(X[rows]).transform(X)["t"]
+    fewer = Preparation().fit(kept[rows]).transform(kept)["t"]
+    np.testing.assert_allclose(plain.weighted_gram(), fewer.weighted_gram(), atol=1e-9)
+
+
+def test_new_files_are_matched_by_name(tmp_path):
+    old = write(tmp_path, cohort(["A", "B", "C", "B"]))
+    new = write(tmp_path, cohort(["C", "Z", None]), "new.csv")
+    encoder = CategoryEncoder().fit(old)
+    new = MultiView(
+        {"t": new.view("new").read()},
+        feature_names={"t": new.feature_names["new"]},
+        feature_info={"t": new.feature_info["new"]},
+    )
+    made = encoder.transform(new[[2, 1, 0]])
+    assert made.feature_names["t"].tolist() == encoder.features_["t"].tolist()
+    nan = np.nan
+    np.testing.assert_array_equal(
+        made.view("t").read()[:, 1:], [[nan, nan, nan], [0, 0, 0], [0, 0, 1]]
+    )
+    with pytest.raises(InputError, match="'site=Z' did not occur in the training rows"):
+        CategoryEncoder(unknown="error").fit(old).transform(new)
+
+
+def test_columns_that_came_or_went(tmp_path):
+    old = write(tmp_path, cohort(["A", "B"]))
+    lacking = write(tmp_path, cohort(["A", "B"]).drop(columns="age"))
+    more = write(tmp_path, cohort(["A", "B"]).assign(bmi=1.0))
+    encoder = CategoryEncoder().fit(old)
+    with pytest.raises(InputError, match="'age' missing"):
+        encoder.transform(lacking)
+    with pytest.raises(InputError, match="'bmi' new"):
+        encoder.transform(more)
+
+
+def test_mirror_images_are_dropped_when_asked(tmp_path):
+    X = write(tmp_path, cohort(["A", "B", "C"]))
+    encoder = CategoryEncoder(drop="if_binary").fit(X[[0, 1]])
+    assert encoder.features_["t"].tolist() == ["age", "site=B"]
+    assert encoder.levels_ == {"t": {"site": ["A", "B"]}}
+
+
+def test_works_in_a_pipeline_and_after_align(tmp_path):
+    sites = list("ABCABCABCABC")
+    X = write(tmp_path, cohort(sites))
+    other = MultiView({"m": np.eye(12)}, sample_ids=[str(i) for i in range(11, -1, -1)])
+    both = align([other, X]).data
+    y = np.array([one == "A" for one in sites])[::-1].astype(int)
+    model = make_pipeline(CategoryEncoder(), clone(BASELINES["Ridge logistic"].make(0)))
+    model.fit(both[:9], y[:9])
+    assert model.predict(both[9:]).tolist() == y[9:].tolist()
+
+
+def test_what_is_refused():
+    with pytest.raises(InputError, match="expects a MultiView"):
+        CategoryEncoder().fit(np.eye(2))
+    with pytest.raises(InputError, match="drop must be"):
+        CategoryEncoder(drop="first").fit(MultiView({"a": np.eye(2)}))
+    with pytest.raises(InputError, match="no view 'z'"):
+        CategoryEncoder(views="z").fit(MultiView({"a": np.eye(2)}))
