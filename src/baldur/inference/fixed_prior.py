@@ -29,6 +29,7 @@ class Outputs:
     sides : list of C posteriors
     extra : (N, C) variance of rows that lack a view
     bounds : list of float, the bound after each step of `solve`
+    intercept_var : float, prior variance of the intercept; 0 for none
     """
 
     X: Array
@@ -37,6 +38,7 @@ class Outputs:
     sides: list[Side]
     extra: Array
     bounds: list[float] = field(default_factory=list)
+    intercept_var: float = INTERCEPT_VAR
 
     def moments(self) -> tuple[Array, Array]:
         """Return <eta> and Var eta on the training rows, each (N, C)."""
@@ -51,7 +53,7 @@ class Outputs:
 
     def intercepts(self) -> Array:
         """Return the mean intercept of every output, (C,)."""
-        return np.array([INTERCEPT_VAR * side.alpha.sum() for side in self.sides])
+        return np.array([self.intercept_var * side.alpha.sum() for side in self.sides])
 
     def predict(self, X: Array) -> tuple[Array, Array]:
         """Return <eta> and Var eta of new rows, each (n, C)."""
@@ -62,9 +64,9 @@ class Outputs:
                 mean[:, c] = X1 @ side.w
                 var[:, c] = np.einsum("nd,nd->n", X1 @ side.cov, X1)
             else:
-                K = (X * self.s[c]) @ self.X.T + INTERCEPT_VAR
+                K = (X * self.s[c]) @ self.X.T + self.intercept_var
                 mean[:, c] = K @ side.alpha
-                prior = (X**2) @ self.s[c] + INTERCEPT_VAR
+                prior = (X**2) @ self.s[c] + self.intercept_var
                 var[:, c] = prior - np.einsum("nm,nm->n", K @ side.Ci, K)
         return mean, np.maximum(var, 1e-12)
 

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from baldur.inference.fixed_prior import Outputs, feature_statistics, posterior
+from baldur.inference.mixture import view_signals
 from baldur.inference.starts import initial_sites
 from baldur.model.likelihood import GaussianOutputs, Likelihood, Sites
 from baldur.model.structured.inclusion import (
@@ -100,7 +101,7 @@ def run_inclusion(
             _follow_sites(out, likelihood)
         out.sides = posterior(X, out.s, out.sites)
         if absent is not None:
-            out.extra = missing_variance(out, owner, absent)
+            out.extra = absent @ view_signals(out, owner, absent)
         projected, S = feature_statistics(out)
         cav = cavity(out.s, projected, S)
         wide_slab = slab[:, owner]
@@ -123,18 +124,6 @@ def run_inclusion(
         _follow_sites(out, likelihood)
     out.sides = posterior(X, out.s, out.sites)
     return result
-
-
-def missing_variance(out: Outputs, owner: NDArray[np.intp], absent: Array) -> Array:
-    """Return the (N, C) variance of rows that lack views: how much those views' parts vary."""
-    w, _ = out.weights()
-    signal = np.zeros((absent.shape[1], len(w)))
-    for m in range(absent.shape[1]):
-        here = owner == m
-        rows = absent[:, m] == 0
-        if absent[:, m].any() and here.any() and rows.any():
-            signal[m] = ((out.X[rows][:, here] @ w[:, here].T) ** 2).mean(axis=0)
-    return absent @ signal
 
 
 def _follow_sites(out: Outputs, likelihood: Likelihood) -> None:

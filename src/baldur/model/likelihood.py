@@ -41,6 +41,7 @@ class Likelihood(Protocol):
 
     damping: float
     n_outputs: int
+    weight: Array
 
     def expected(self, mean: Array, var: Array) -> float:
         """Return sum of E[ln p] (or of its lower bound) under N(mean, var)."""
