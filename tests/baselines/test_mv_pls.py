@@ -84,3 +84,13 @@ def test_without_block_scaling_views_do_not_matter(views):
         joined.decision_function(np.hstack(X[:2])),
         atol=1e-9,
     )
+
+
+def test_default_components_can_tell_all_classes_apart():
+    rng = np.random.default_rng(0)
+    codes = np.arange(120) % 6
+    X = np.hstack([4.0 * np.eye(6)[codes], rng.standard_normal((120, 10))])
+    X[:, :6] += rng.standard_normal((120, 6))
+    model = MVPLSClassifier().fit(X, codes)
+    assert model.n_components_ == 5
+    assert np.mean(model.predict(X) == codes) > 0.9

@@ -96,8 +96,8 @@ class MVPLSClassifier(BaselineClassifier):
 
     Parameters
     ----------
-    n_components : int
-        Components, at most n - 1.
+    n_components : int or None
+        Components, at most n - 1. None: one fewer than there are classes, and at least two.
     block_scale : bool
         Divide each standardised view by the square root of its width. False gives ordinary PLS on
         the standardised concatenation, the behaviour of other multiblock packages.
@@ -120,7 +120,7 @@ class MVPLSClassifier(BaselineClassifier):
 
     def __init__(
         self,
-        n_components: int = 2,
+        n_components: int | None = None,
         *,
         block_scale: bool = True,
         views: Any = None,
@@ -132,11 +132,12 @@ class MVPLSClassifier(BaselineClassifier):
         self.random_state = random_state
 
     def _fit(self, blocks: list[Block], codes: NDArray[np.intp]) -> None:
-        check_positive("n_components", self.n_components)
         C = len(self.classes_)
+        wanted = max(2, C - 1) if self.n_components is None else self.n_components
+        check_positive("n_components", wanted)
         Y: Array = np.eye(C)[codes] if C > 2 else np.where(codes[:, None] == 1, 1.0, -1.0)
         K = [b.gram() for b in blocks]
-        dual = fit_pls(K, Y, min(int(self.n_components), len(codes) - 1))
+        dual = fit_pls(K, Y, min(int(wanted), len(codes) - 1))
         self.n_components_ = dual.scores.shape[1]
         self.coef_ = {b.name: b.project(dual.coef_dual) for b in blocks}
         self.intercept_ = dual.mean  # targets are centred: without it the boundary would shift

@@ -46,7 +46,9 @@ class SGPARDClassifier(BaselineClassifier):
         Inducing rows, chosen from the training rows by k-means++; at most n.
     ard : {"feature", "view"}
         One length-scale per feature, or per view from cached distances, which costs n x n per view
-        whatever the width. The mode used is recorded in ``ard_``.
+        whatever the width. The mode used is recorded in ``ard_``. A fit with "feature" that would
+        not fit in memory is refused with the figure: about 4.5 GB for 172 rows and 841,732
+        features in single precision.
     learning_rate, max_iter, tol : float, int, float
         Of Adam; training stops when the bound has gained less than ``tol`` (relative) in 20 steps.
     precision : {"auto", "float64", "float32"}
