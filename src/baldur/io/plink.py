@@ -1,0 +1,260 @@
+"""read_plink: genotypes as an int8 view read from disk, with people and variants named."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from baldur.exceptions import InputError
+from baldur.io._files import MAX_BYTES, as_path, check_ids, check_size, find_file
+from baldur.io._genotypes import BedMatrix, PgenMatrix
+from baldur.io._plink_tables import people_of, read_people, read_variants
+from baldur.io._rebuild import select_columns
+from baldur.io.variants import VariantFilter
+from baldur.views.container import MultiView
+from baldur.views.validate import some
+
+__all__ = ["read_fam", "read_plink"]
+
+
+def read_plink(
+    file: str | os.PathLike[str],
+    *,
+    name: str = "genotypes",
+    ids: str = "sample",
+    chromosomes: Sequence[Any] | None = None,
+    variants: Sequence[str] | None = None,
+    min_maf: float = 0.0,
+    max_missing: float = 1.0,
+    drop_monomorphic: bool = False,
+    filter_ids: Sequence[Any] | None = None,
+    in_memory: bool = False,
+    threads: int = 1,
+    max_bytes: int = MAX_BYTES,
+) -> MultiView:
+    """Read genotypes of PLINK 1 (``.bed/.bim/.fam``) or PLINK 2 (``.pgen/.pvar/.psam``).
+
+    Cells are counts of allele 1 (PLINK 2: of the alternative allele), 0, 1 or 2, as int8, and
+    -127 where the genotype was not called. They stay on disk and are read by blocks of variants
+    as an estimator asks for them; missing calls take the training mean of their variant there.
+
+    Parameters
+    ----------
+    file : str or path-like
+        The ``.bed`` or ``.pgen`` file, or the name its three files share.
+    name : str, default="genotypes"
+        Name of the view.
+    ids : {"sample", "family_sample"}, default="sample"
+        Sample ids: the individual's id, or family and individual joined by an underscore, for
+        files in which families count from 1.
+    chromosomes : sequence, optional
+        Keep only the variants on these chromosomes (written as in the file).
+    variants : sequence of str, optional
+        Keep only the variants with these names.
+    min_maf, max_missing, drop_monomorphic : float, float and bool
+        As in `VariantFilter`, which counts what is dropped. All are off by default.
+    filter_ids : sequence, optional
+        People by whom the three filters judge; all by default. To judge by training rows only,
+        give their ids, or put a `VariantFilter` in front of the estimator.
+    in_memory : bool, default=False
+        Read all genotypes at once, one byte each.
+    threads : int, default=1
+        Threads that decode a ``.bed`` file.
+    max_bytes : int, default=4 GB
+        Largest matrix read into memory.
+
+    Returns
+    -------
+    MultiView
+        One int8 view. `feature_info` has ``chromosome``, ``position``, ``allele_1``, ``allele_2``
+        (and ``centimorgan`` for ``.bim``); its ``attrs["dropped"]`` counts what the filters
+        dropped. A variant without a name is called ``chromosome:position:allele_1:allele_2``.
+
+    Raises
+    ------
+    InputError
+        Where a file is missing, damaged, or does not belong to the others.
+    MissingExtraError
+        Without the extra ``genetics``.
+
+    See Also
+    --------
+    read_fam : Sex and phenotype of the same people.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> import numpy as np
+    >>> from bed_reader import to_bed
+    >>> from baldur.io import read_plink
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> file = pathlib.Path(folder.name) / "study.bed"
+    >>> G = np.array([[0, 1, 2], [2, -127, 1]], dtype=np.int8)
+    >>> to_bed(file, G, properties={"iid": ["ann", "bo"], "sid": ["rs1", "rs2", "rs3"]})
+    >>> X = read_plink(file)
+    >>> X
+    MultiView: 2 samples, 3 features in 1 view
+      genotypes  3  int8, lazy
+    >>> X.view("genotypes").read()
+    array([[ 0.,  1.,  2.],
+           [ 2., nan,  1.]], dtype=float32)
+    >>> folder.cleanup()
+    """
+    path, people_file, variant_file = _three_files(file)
+    people = read_people(people_file)
+    names, info = read_variants(variant_file)
+    sample_ids = _ids(people, ids, people_file)
+    matrix: BedMatrix | PgenMatrix
+    if path.suffix.lower() == ".pgen":
+        matrix = PgenMatrix(path, len(people), len(names))
+    else:
+        matrix = BedMatrix(path, len(people), len(names), threads)
+        # Whether the library is there should be known now, not at the first read.
+        matrix._open()
+    X = MultiView(
+        {name: matrix},
+        sample_ids=sample_ids,
+        feature_names={name: names},
+        feature_info={name: info},
+    )
+    X = select_columns(X, {name: _wanted(variant_file, names, info, chromosomes, variants)})
+    X, dropped = _filter(X, name, min_maf, max_missing, drop_monomorphic, filter_ids)
+    view = X.view(name)
+    table = view.feature_info
+    if table is not None and dropped:
+        table.attrs["dropped"] = dropped
+    if not in_memory:
+        return X
+    check_size(path, view.shape[0] * view.shape[1], max_bytes, "Leave in_memory=False.")
+    return MultiView(
+        {name: view.raw()},
+        sample_ids=X.sample_ids,
+        feature_names={name: view.feature_names},
+        feature_info=None if table is None else {name: table},
+    )
+
+
+def read_fam(file: str | os.PathLike[str], *, ids: str = "sample") -> pd.DataFrame:
+    """Read sex and phenotype of the people of a PLINK file.
+
+    Parameters
+    ----------
+    file : str or path-like
+        The ``.fam`` or ``.psam`` file, or the ``.bed`` or ``.pgen`` beside it.
+    ids : {"sample", "family_sample"}, default="sample"
+        As in `read_plink`.
+
+    Returns
+    -------
+    DataFrame
+        Indexed by sample id: ``family``, ``father``, ``mother``, ``sex`` ("male", "female" or
+        missing) and ``phenotype`` (a number; -9, and 0 where the others are 1 and 2, are missing).
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from baldur.io import read_fam
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> file = pathlib.Path(folder.name) / "study.fam"
+    >>> _ = file.write_text("f1 ann 0 0 2 1" + chr(10) + "f2 bo 0 0 1 -9" + chr(10))
+    >>> read_fam(file)[["sex", "phenotype"]]
+               sex  phenotype
+    sample
+    ann     female        1.0
+    bo        male        NaN
+    >>> folder.cleanup()
+    """
+    path = as_path(file)
+    if path.suffix.lower() in (".bed", ".bim"):
+        path = path.with_suffix(".fam")
+    if path.suffix.lower() in (".pgen", ".pvar"):
+        path = path.with_suffix(".psam")
+    path = find_file(path, "a list of people", (".fam", ".psam"))
+    table = people_of(read_people(path))
+    index = pd.Index(_ids(table, ids, path), name="sample", dtype=object)
+    return table.drop(columns="sample").set_index(index)
+
+
+def _three_files(file: Any) -> tuple[Path, Path, Path]:
+    path = as_path(file)
+    if path.suffix.lower() not in (".bed", ".pgen"):
+        # PLINK's own way: the name without an ending, which may contain dots.
+        both = [path.with_name(path.name + ending) for ending in (".bed", ".pgen")]
+        found = [one for one in both if one.is_file()]
+        if len(found) != 1:
+            why = "there is neither" if not found else "there are both; say which"
+            raise InputError(f"{path}: expected {both[0].name} or {both[1].name}, but {why}.")
+        path = found[0]
+    pgen = path.suffix.lower() == ".pgen"
+    genotypes = find_file(path, "PLINK genotypes", (".bed", ".pgen"))
+    packed = path.with_suffix(".pvar.zst")
+    if pgen and not path.with_suffix(".pvar").exists() and packed.exists():
+        raise InputError(
+            f"{packed}: compressed lists of variants are not read; unpack it with zstd -d."
+        )
+    beside = (".psam", ".pvar") if pgen else (".fam", ".bim")
+    kinds = ("the list of people", "the list of variants")
+    people, variants = (
+        find_file(path.with_suffix(ending), f"{kind} of {path.name}", (ending,))
+        for ending, kind in zip(beside, kinds, strict=True)
+    )
+    return genotypes, people, variants
+
+
+def _ids(people: pd.DataFrame, ids: str, path: Path) -> np.ndarray:
+    if ids not in ("sample", "family_sample"):
+        raise InputError(f"ids must be 'sample' or 'family_sample', but got {ids!r}.")
+    given = people["sample"]
+    if ids == "family_sample":
+        given = people["family"] + "_" + given
+    elif given.duplicated().any() and not (people["family"] + "_" + given).duplicated().any():
+        raise InputError(
+            f"{path}: {some(given[given.duplicated()].unique().tolist())} occur in more than one "
+            "family. Use ids='family_sample'."
+        )
+    return check_ids(given.tolist(), len(people), str(path))
+
+
+def _wanted(
+    path: Path, names: np.ndarray, info: pd.DataFrame, chromosomes: Any, variants: Any
+) -> np.ndarray:
+    kept = np.ones(len(names), dtype=bool)
+    if chromosomes is not None:
+        listed = [str(one) for one in np.atleast_1d(np.asarray(chromosomes)).tolist()]
+        there = info["chromosome"].cat.categories.astype(str).tolist()
+        unknown = [one for one in listed if one not in there]
+        if unknown:
+            raise InputError(f"{path}: no variant is on {some(unknown)}; there are {there}.")
+        kept &= info["chromosome"].astype(str).isin(listed).to_numpy()
+    if variants is not None:
+        listed = [variants] if isinstance(variants, str) else [str(one) for one in variants]
+        unknown = sorted(set(listed) - set(names[np.isin(names, listed)].tolist()))
+        if unknown:
+            raise InputError(f"{path}: there is no variant {some(unknown)}.")
+        kept &= np.isin(names, listed)
+    if not kept.any():
+        raise InputError(f"{path}: chromosomes= and variants= together leave no variant.")
+    return np.flatnonzero(kept)
+
+
+def _filter(
+    X: MultiView, name: str, min_maf: float, max_missing: float, drop: bool, filter_ids: Any
+) -> tuple[MultiView, dict[str, int]]:
+    if min_maf == 0 and max_missing == 1 and not drop:
+        return X, {}
+    judged = X
+    if filter_ids is not None:
+        wanted = [str(one) for one in filter_ids]
+        at = pd.Index(X.sample_ids.astype(str)).get_indexer(pd.Index(wanted))
+        if (at < 0).any():
+            unknown = [one for one, row in zip(wanted, at, strict=True) if row < 0]
+            raise InputError(f"filter_ids: {some(unknown)} are not among the people of the file.")
+        judged = X[at]
+    step = VariantFilter(name, min_maf=min_maf, max_missing=max_missing, drop_monomorphic=drop)
+    step.fit(judged)
+    return step.transform(X), step.dropped_[name]
