@@ -9,20 +9,22 @@ travel whole; and each job runs with one thread.
 from __future__ import annotations
 
 import hashlib
+import mmap
 import pickle
 import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import joblib
 import numpy as np
 from threadpoolctl import threadpool_limits
 
 from baldur.views import MultiView
-from baldur.views.source import ArraySource, SparseSource
+from baldur.views.source import ArraySource, RowMapSource, Source, SparseSource, as_source
 
 __all__ = ["DataHandle", "fingerprint", "one_thread"]
 
@@ -42,19 +44,10 @@ class DataHandle:
         self._folder = tempfile.TemporaryDirectory(prefix="baldur-", ignore_cleanup_errors=True)
         folder = Path(self._folder.name)
         self.path = str(folder / "data.pkl")
-        parts: dict[str, Any] = {}
-        for i, name in enumerate(mv.view_names):
-            source = mv.view(name).source
-            if isinstance(source, ArraySource) and source.in_memory:
-                array = source.array
-                if array.nbytes >= MAP_BYTES:
-                    file = folder / f"view{i}.npy"
-                    np.save(file, array)
-                    parts[name] = _Mapped(str(file))
-                    continue
-                parts[name] = array
-            else:
-                parts[name] = source
+        parts = {
+            name: _to_send(mv.view(name).source, folder / f"view{i}.npy")
+            for i, name in enumerate(mv.view_names)
+        }
         self._payload = {
             "views": parts,
             "rows": None if mv._rows is None else np.asarray(mv._rows),
@@ -83,9 +76,55 @@ class DataHandle:
         return self.path
 
 
+@dataclass(frozen=True)
 class _Mapped:
-    def __init__(self, file: str) -> None:
-        self.file = file
+    """A matrix in a file, found by where it lies."""
+
+    file: str
+    dtype: np.dtype
+    shape: tuple[int, int]
+    offset: int
+    order: Literal["C", "F"]
+
+    def open(self) -> np.ndarray:
+        return np.memmap(
+            self.file, dtype=self.dtype, mode="r", offset=self.offset, shape=self.shape,
+            order=self.order,
+        )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class _RowMapped:
+    """A matrix whose rows are found through a map."""
+
+    base: Any
+    row_map: np.ndarray
+
+
+def _to_send(source: Source, file: Path) -> Any:
+    """What stands for a matrix in the payload: itself, or where to find it."""
+    if isinstance(source, RowMapSource):
+        return _RowMapped(_to_send(source.base, file), source.row_map)
+    if not isinstance(source, ArraySource):
+        return source
+    array = source.array
+    if source.in_memory and array.nbytes < MAP_BYTES:
+        return array
+    whole = isinstance(array, np.memmap) and array.mode == "r" and array.filename is not None
+    # A slice of a map does not know where in the file it begins.
+    if not (whole and isinstance(array.base, mmap.mmap) and array.flags.forc):
+        np.save(file, array)
+        array = np.load(file, mmap_mode="r")
+    order: Literal["C", "F"] = "C" if array.flags.c_contiguous else "F"
+    return _Mapped(str(array.filename), array.dtype, array.shape, array.offset, order)
+
+
+def _opened(part: Any) -> Any:
+    if isinstance(part, _Mapped):
+        return part.open()
+    if isinstance(part, _RowMapped):
+        return RowMapSource(as_source(_opened(part.base), "view"), part.row_map)
+    return part
 
 
 def open_handle(path: str) -> MultiView:
@@ -97,10 +136,7 @@ def open_handle(path: str) -> MultiView:
 
 
 def _build(payload: dict[str, Any]) -> MultiView:
-    views = {
-        name: np.load(part.file, mmap_mode="r") if isinstance(part, _Mapped) else part
-        for name, part in payload["views"].items()
-    }
+    views = {name: _opened(part) for name, part in payload["views"].items()}
     n = next(iter(views.values())).shape[0]
     rows = payload["rows"]
     ids = payload["sample_ids"]

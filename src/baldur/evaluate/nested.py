@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from zlib import crc32
@@ -12,8 +12,9 @@ import joblib
 import numpy as np
 import pandas as pd
 
+import baldur
 from baldur.evaluate.deconfound import CONFOUNDS, Deconfounded
-from baldur.evaluate.handle import DataHandle, fingerprint
+from baldur.evaluate.handle import DataHandle, fingerprint, one_thread
 from baldur.evaluate.jobs import Job, run_jobs
 from baldur.evaluate.metrics import METRICS, default_metrics
 from baldur.evaluate.models import Model, make_models
@@ -117,12 +118,120 @@ def nested_cv(
     >>> result.table()["model"].tolist()
     ['Dummy', 'Ridge logistic']
     """
+    study, classes, columns = _open(
+        models, X, y, views=views, task=task, positive=positive, scheme=scheme, outer=outer,
+        inner=inner, repeats=repeats, groups=groups, sites=sites, split=split, confounds=confounds,
+        metrics=metrics, select_by=select_by, random_state=random_state, n_jobs=n_jobs,
+    )  # fmt: skip
+    study.store, study.permutations, study.progress = JobStore(store), permutations, progress
+    fits, failures, notes = study.run()
+    return NestedResult(
+        models=[m.name for m in study.models],
+        classes=classes,
+        truth=study.y,
+        mv=study.mv,
+        folds=study.plan.outer_folds(study.y),
+        fits=fits,
+        failures=failures,
+        notes=notes,
+        metrics=columns,
+        select_by=study.metric,
+        permuted=study.permuted_scores,
+    )
+
+
+def fit_all_rows(
+    model: Model,
+    X: MultiView,
+    y: Any,
+    *,
+    n_jobs: int = 1,
+    progress: Callable[[Progress], None] | None = None,
+    permutations: int = 0,
+    **keywords: Any,
+) -> tuple[Any, dict[str, Any], list[Any], MultiView]:
+    """Choose a model's setting on inner folds of all rows, and fit it on all rows.
+
+    Parameters
+    ----------
+    model : Model
+        What to fit.
+    X : MultiView
+        The data.
+    y : array-like of shape (n_samples,)
+        Labels or numbers.
+    n_jobs : int, default=1
+        Processes.
+    progress : callable, optional
+        Called with a `Progress` after every job.
+    permutations : int
+        Not used.
+    **keywords
+        As in `nested_cv`.
+
+    Returns
+    -------
+    estimator : fitted estimator
+    setting : dict
+    classes : list
+        Labels behind the codes it predicts, the positive one last.
+    data : MultiView
+        What it was fitted on: `X`, and the covariates as a view if there are any.
+    """
+    study, classes, _ = _open([model], X, y, n_jobs=n_jobs, **keywords)
+    study.progress = progress
+    study.begin()
+    rows = np.arange(len(study.y))
+    everything = Fold(0, 0, rows, rows[:0])
+    made = study.models[0]
+    setting = made.settings()[0]
+    if len(made.settings()) > 1:
+        inner = study.plan.inner_folds(study.y, everything)
+        study.state = Progress(total=len(made.settings()), n_jobs=study.n_jobs)
+        with DataHandle(study.mv) as handle:
+            best = study.choose([(made, 0, study.y, everything, inner)], handle)
+        if study.failures:
+            raise InputError(study.failures[made.name])
+        setting = best[(made.name, 0, 0, 0)][1]
+    with one_thread():
+        fitted = made.make(setting, study.seed_of(made, 0, everything)).fit(study.mv, study.y)
+    return fitted, _without_prefix(setting), classes, study.mv
+
+
+def _without_prefix(setting: Mapping[str, Any]) -> dict[str, Any]:
+    while any(k.startswith("estimator__") for k in setting):
+        setting = {k.removeprefix("estimator__"): v for k, v in setting.items()}
+    return dict(setting)
+
+
+def _open(
+    models: Any,
+    X: Any,
+    y: Any,
+    *,
+    views: Mapping[str, Any] | None = None,
+    task: str = "classification",
+    positive: Any = None,
+    scheme: str | None = None,
+    outer: int = 5,
+    inner: int = 5,
+    repeats: int = 1,
+    groups: Any = None,
+    sites: Any = None,
+    split: Any = None,
+    confounds: Any = None,
+    metrics: Sequence[str] | None = None,
+    select_by: str | None = None,
+    random_state: int = 0,
+    n_jobs: int = 1,
+) -> tuple[_Study, list[Any], list[str]]:
+    """Check everything; return the study, its classes and the columns of the table."""
     if task not in ("classification", "regression"):
         raise InputError(f"task must be 'classification' or 'regression', but got {task!r}.")
     if not isinstance(random_state, (int, np.integer)) or random_state < 0:
         raise InputError(f"random_state must be a whole number from 0, but got {random_state!r}.")
     classification = task == "classification"
-    rows = made = make_models(models, classification)
+    made = make_models(models, classification)
     mv = as_multiview(X, views, estimator_name="nested_cv")
     n = len(mv)
     codes, classes = encode_labels(y, n, classification, positive)
@@ -130,48 +239,36 @@ def nested_cv(
         mv = with_confounds(mv, confounds)
         made = [
             Model(
-                m.name, Deconfounded(m.estimator), {f"estimator__{k}": v for k, v in m.grid.items()}
+                m.name,
+                Deconfounded(m.estimator),
+                {f"estimator__{k}": v for k, v in m.grid.items()},
             )
-            for m in rows
+            for m in made
         ]
-    groups, sites, split = (_column(c, n, w) for c, w in
-                            ((groups, "groups"), (sites, "sites"), (split, "split")))  # fmt: skip
+    given = {
+        name: _column(values, n, name)
+        for name, values in (("groups", groups), ("sites", sites), ("split", split))
+    }
     plan = Plan(
-        scheme=scheme or _default_scheme(groups, sites, split),
+        scheme=scheme or _default_scheme(**given),
         outer=outer,
         inner=inner,
         repeats=repeats,
         classification=classification,
-        groups=groups,
-        sites=sites,
-        split=split,
         seed=int(random_state),
+        **given,
     )
     chosen = select_by or ("auc" if classification else "r2")
-    columns = list(metrics) if metrics is not None else default_metrics(classification)
+    legal = default_metrics(classification)
+    columns = list(metrics) if metrics is not None else legal
     for name in (chosen, *columns):
-        if name not in default_metrics(classification):
-            raise InputError(
-                f"metric {name!r} is not one of this task's: {default_metrics(classification)}."
-            )
+        if name not in legal:
+            raise InputError(f"metric {name!r} is not one of this task's: {legal}.")
     study = _Study(
-        made, mv, codes, len(classes), plan, chosen, int(random_state), JobStore(store),
-        _workers(n_jobs), permutations, progress,
+        made, mv, codes, len(classes), plan, chosen, int(random_state),
+        int(joblib.effective_n_jobs(n_jobs)),
     )  # fmt: skip
-    fits, failures, notes = study.run()
-    return NestedResult(
-        models=[m.name for m in made],
-        classes=classes,
-        truth=codes,
-        mv=mv,
-        folds=plan.outer_folds(codes),
-        fits=fits,
-        failures=failures,
-        notes=notes,
-        metrics=columns,
-        select_by=chosen,
-        permuted=study.permuted_scores,
-    )
+    return study, classes, columns
 
 
 def encode_labels(
@@ -255,10 +352,6 @@ def _default_scheme(groups: Any, sites: Any, split: Any) -> str:
     return "stratified" if groups is None else "grouped"
 
 
-def _workers(n_jobs: int) -> int:
-    return int(joblib.effective_n_jobs(n_jobs))
-
-
 @dataclass
 class _Study:
     """The jobs of one comparison, in two rounds: all settings, then all chosen ones."""
@@ -270,21 +363,25 @@ class _Study:
     plan: Plan
     metric: str
     seed: int
-    store: JobStore
     n_jobs: int
-    permutations: int
-    progress: Callable[[Progress], None] | None
+    store: JobStore = field(default_factory=lambda: JobStore(None))
+    permutations: int = 0
+    progress: Callable[[Progress], None] | None = None
 
-    def run(self) -> tuple[dict[str, list[Fit]], dict[str, str], dict[str, list[str]]]:
-        """Do what is not done, and gather everything."""
+    def begin(self) -> None:
+        """Look at the data once, and forget what went wrong before."""
         self.failures: dict[str, str] = {}
         self.notes: dict[str, list[str]] = {m.name: [] for m in self.models}
         self.store.sweep()
+        self.data = fingerprint(self.mv)
+
+    def run(self) -> tuple[dict[str, list[Fit]], dict[str, str], dict[str, list[str]]]:
+        """Do what is not done, and gather everything."""
+        self.begin()
         labels = [self.y]
         for b in range(1, self.permutations + 1):
             rng = np.random.default_rng([self.seed, 3, b])
             labels.append(permute_labels(self.y, self.plan.groups, rng))
-        self.data = fingerprint(self.mv)
         splits = [(b, y, fold) for b, y in enumerate(labels) for fold in self.plan.outer_folds(y)]
         searched = [m for m in self.models if len(m.settings()) > 1]
         first = [
@@ -295,10 +392,10 @@ class _Study:
         total = sum(len(m.settings()) for m, *_ in first) + len(splits) * len(self.models)
         self.state = Progress(total=total, n_jobs=self.n_jobs)
         with DataHandle(self.mv) as handle:
-            best = self._choose(first, handle)
+            best = self.choose(first, handle)
             return self._fit(splits, best, handle), self.failures, self.notes
 
-    def _choose(self, first: list[Any], handle: DataHandle) -> dict[tuple[str, int, int, int], Any]:
+    def choose(self, first: list[Any], handle: DataHandle) -> dict[tuple[str, int, int, int], Any]:
         """Round one: the best setting of each model and outer fold."""
         jobs, places = [], []
         for model, b, y, fold, inner in first:
@@ -347,9 +444,7 @@ class _Study:
             if "error" in outcome.facts:
                 self.failures.setdefault(job.model, outcome.facts["error"])
                 continue
-            made = Fit.from_outcome(
-                job, {k.removeprefix("estimator__"): v for k, v in setting.items()}, outcome
-            )
+            made = Fit.from_outcome(job, _without_prefix(setting), outcome)
             if job.permutation == 0:
                 fits[job.model].append(made)
             else:
@@ -361,17 +456,19 @@ class _Study:
             self.permuted_scores[name].append(float(np.nanmean(values)))
         return fits
 
+    def seed_of(self, model: Model, b: int, fold: Fold) -> int:
+        """Return the seed of one model on one outer fold."""
+        entropy = [self.seed, 4, crc32(model.name.encode()), b, fold.repeat, fold.number]
+        return int(np.random.SeedSequence(entropy).generate_state(1)[0])
+
     def _job(
         self, model: Model, setting: dict[str, Any], b: int, y: np.ndarray, fold: Fold,
         splits: list[tuple[np.ndarray, np.ndarray]], kind: str,
     ) -> Job:  # fmt: skip
-        entropy = [self.seed, 4, crc32(model.name.encode()), b, fold.repeat, fold.number]
-        seed = int(np.random.SeedSequence(entropy).generate_state(1)[0])
+        seed = self.seed_of(model, b, fold)
         estimator = model.make(setting, seed)
-        from baldur import __version__
-
         key = job_key(
-            version=__version__, kind=kind, data=self.data, estimator=estimator, seed=seed,
+            version=baldur.__version__, kind=kind, data=self.data, estimator=estimator, seed=seed,
             splits=[[np.asarray(part) for part in pair] for pair in splits],
             labels=[y[np.concatenate(pair)] for pair in splits],
             n_classes=self.n_classes, metric=self.metric if kind == "setting" else "",

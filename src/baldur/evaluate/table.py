@@ -56,10 +56,10 @@ def _predicted(part: pd.DataFrame, classes: Sequence[str]) -> Predicted:
     truth, label = (
         part[c].astype(str).map(codes).to_numpy(dtype=np.intp) for c in ("label", "predicted")
     )
-    proba: np.ndarray | None = part[[f"p_{c}" for c in classes]].to_numpy(dtype=float)
+    given = part[[f"p_{c}" for c in classes]].to_numpy(dtype=float)
+    proba: np.ndarray | None = None if np.isnan(given).all() else given
     margin: np.ndarray | None = None
-    if np.isnan(proba).all():
-        proba = None
+    if proba is None:
         many = [f"score_{c}" for c in classes]
         if "score" in part and part["score"].notna().all():
             margin = part["score"].to_numpy(dtype=float)

@@ -1,0 +1,257 @@
+"""The command and its subcommands.
+
+Exit codes: 0 done; 1 done, but a model failed; 2 the command or a file is not right; 130
+interrupted from the keyboard.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+import baldur
+from baldur.cli.screen import Screen, screen_table
+from baldur.exceptions import BaldurError
+
+__all__ = ["app", "main"]
+
+app = typer.Typer(
+    name="baldur",
+    help="Classify and regress from several wide data views, and compare models in a study.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+    epilog="Start with [bold]baldur demo[/bold], or write a study file with "
+    "[bold]baldur init[/bold]. Exit codes: 0 done, 1 a model failed, 2 wrong input, "
+    "130 interrupted.",
+)
+
+StudyFile = Annotated[Path, typer.Argument(help="Study file (TOML).", metavar="STUDY.TOML")]
+Jobs = Annotated[
+    int, typer.Option("--jobs", "-j", help="Processes; -1 for all cores. Results do not change.")
+]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Only the result and errors.")]
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"baldur {baldur.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_version, is_eager=True, help="Print the version."),
+    ] = False,
+) -> None:
+    pass
+
+
+@app.command()
+def init(
+    path: Annotated[Path, typer.Argument(help="File to write.")] = Path("study.toml"),
+    force: Annotated[bool, typer.Option("--force", help="Replace a file that is there.")] = False,
+) -> None:
+    """Write a commented study file to fill in."""
+    from baldur.evaluate.store import write_atomically
+    from baldur.exceptions import InputError
+    from baldur.study import TEMPLATE
+
+    if path.is_dir():
+        path = path / "study.toml"
+    if path.exists() and not force:
+        raise InputError(f"{path} exists; choose another name, or replace it with --force.")
+    if not path.parent.is_dir():
+        raise InputError(f"{path.parent} is no folder; make it first.")
+    write_atomically(path, TEMPLATE.encode())
+    typer.echo(f"Wrote {path}. Fill it in, then run: baldur evaluate {path}")
+
+
+@app.command()
+def evaluate(
+    study_file: StudyFile,
+    jobs: Jobs = 1,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="Folder for the results; default the study's.")
+    ] = None,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Do finished jobs again.")] = False,
+    check: Annotated[
+        bool, typer.Option("--check", help="Read everything, say what would be done, and stop.")
+    ] = False,
+    quiet: Quiet = False,
+) -> None:
+    """Compare the models of a study by nested cross-validation.
+
+    The same command continues after an interruption: finished jobs are kept in the output folder.
+    """
+    from baldur.study import load_study
+
+    study = load_study(study_file)
+    _evaluate(study, jobs, out, fresh, check, Screen(quiet))
+
+
+def _evaluate(
+    study: Any, jobs: int, out: Path | None, fresh: bool, check: bool, screen: Screen
+) -> None:
+    from baldur.study import evaluate_study, read_study
+
+    _check_jobs(jobs)
+    if check:
+        found = read_study(study)
+        screen.data(study, found)
+        screen.say("The study file and its data are in order.")
+        return
+    with screen.progress() as on_progress:
+        done = evaluate_study(
+            study,
+            n_jobs=jobs,
+            output=out,
+            fresh=fresh,
+            progress=on_progress,
+            on_data=lambda found: screen.data(study, found),
+        )
+    result = done.result
+    for part in screen_table(result, screen.out.width if screen.out.is_terminal else None):
+        screen.result(part)
+    screen.paired(result)
+    screen.result(f"Results: {done.folder}")
+    if result.failures:
+        raise typer.Exit(1)
+
+
+@app.command()
+def fit(
+    study_file: StudyFile,
+    out: Annotated[Path, typer.Option("--out", help="Model folder to write.")],
+    model: Annotated[
+        str | None, typer.Option("--model", help="Model of the study; default the first.")
+    ] = None,
+    jobs: Jobs = 1,
+    force: Annotated[bool, typer.Option("--force", help="Replace a model folder.")] = False,
+    quiet: Quiet = False,
+) -> None:
+    """Train one model of a study on all rows and save it as a folder."""
+    from baldur.exceptions import InputError
+    from baldur.persist import save_model
+    from baldur.study import fit_study, load_study
+
+    _check_jobs(jobs)
+    if (out / "manifest.json").exists() and not force:
+        raise InputError(f"{out} holds a model; choose another folder, or replace it with --force.")
+    screen = Screen(quiet)
+    study = load_study(study_file)
+    with screen.progress() as on_progress:
+        saved, notes = fit_study(study, model, n_jobs=jobs, progress=on_progress)
+    save_model(saved, out, overwrite=force)
+    screen.notes(notes)
+    details = saved.details
+    screen.say(f"{details['model']} fitted on {details['samples']} samples: {details['setting']}")
+    screen.result(f"Model: {out}")
+
+
+@app.command()
+def predict(
+    model: Annotated[Path, typer.Argument(help="Model folder, from baldur fit. Trusted only.")],
+    study_file: StudyFile,
+    out: Annotated[Path, typer.Option("--out", help="CSV file to write; - for the screen.")],
+    missing: Annotated[
+        str,
+        typer.Option(help="Columns the model needs and a file lacks: 'error', or 'impute'."),
+    ] = "error",
+    quiet: Quiet = False,
+) -> None:
+    """Score new samples with a saved model.
+
+    The study file names samples and views as for fit; it needs no outcome and no models. Views
+    may be missing for some or all samples. A model folder holds a pickle, which can run code:
+    use only folders from people you trust.
+    """
+    from baldur.evaluate.store import write_atomically
+    from baldur.exceptions import InputError
+    from baldur.persist import load_model
+    from baldur.study import load_study, predict_study
+
+    if missing not in ("error", "impute"):
+        raise InputError(f"--missing must be 'error' or 'impute', but got {missing!r}.")
+    screen = Screen(quiet)
+    study = load_study(study_file, predicting=True)
+    frame, notes = predict_study(load_model(model), study, missing=missing)
+    screen.notes(notes)
+    content = frame.to_csv(index=False, lineterminator="\n")
+    if str(out) == "-":
+        typer.echo(content, nl=False)
+        return
+    if not out.parent.is_dir():
+        raise InputError(f"{out.parent} is no folder; make it first.")
+    write_atomically(out, content.encode())
+    screen.result(f"Predictions of {len(frame)} samples: {out}")
+
+
+@app.command()
+def demo(
+    out: Annotated[Path, typer.Option("--out", help="Folder to write.")] = Path("baldur-demo"),
+    jobs: Jobs = -1,
+    quiet: Quiet = False,
+) -> None:
+    """Write a small simulated study, compare five models, print the table.
+
+    The study resembles BioFIND: five views, one of them genotypes, with the signal in seven
+    sleep items. Takes less than two minutes on two cores.
+    """
+    from baldur.study import load_study
+    from baldur.study.demo import write_demo
+
+    screen = Screen(quiet)
+    file = out / "study.toml"
+    if not file.exists():
+        file = write_demo(out)
+    screen.say(f"Study: {file}")
+    _evaluate(load_study(file), jobs, None, False, False, screen)
+    screen.say(f"Run it again, or change it and run:  baldur evaluate {file}")
+
+
+@app.command()
+def simulate(
+    kind: Annotated[str, typer.Argument(help="biofind, adni or multiview.")],
+    out: Annotated[Path, typer.Option("--out", help="Folder to write.")],
+    scale: Annotated[float, typer.Option(help="Share of the full width of wide views.")] = 0.001,
+    seed: Annotated[int, typer.Option(help="The same seed gives the same files.")] = 0,
+) -> None:
+    """Write simulated data with a known truth, and a study file for them."""
+    from baldur.study import simulate_study
+
+    file = simulate_study(kind, out, scale=scale, seed=seed)
+    typer.echo(f"Wrote {file}. Run: baldur evaluate {file}")
+
+
+def _check_jobs(jobs: int) -> None:
+    from baldur.exceptions import InputError
+
+    if jobs == 0 or jobs < -1:
+        raise InputError(f"--jobs must be a positive number or -1, but got {jobs}.")
+
+
+def main() -> None:
+    """Run the command and leave with the right exit code."""
+    try:
+        app(prog_name="baldur")
+    except BaldurError as error:
+        _fail(str(error), 2)
+    except KeyboardInterrupt:
+        _fail("Stopped. Finished jobs are kept; the same command continues.", 130)
+    except BrokenPipeError:
+        # The reader of our output went away, as `head` does; that is no error of ours.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(0)
+
+
+def _fail(text: str, code: int) -> None:
+    typer.echo(f"baldur: {text}" if code == 130 else f"Error: {text}", err=True)
+    sys.exit(code)

@@ -1,0 +1,173 @@
+"""What the command shows: progress with the time left, notes, and the table."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.text import Text
+
+from baldur.evaluate import METRICS, NestedResult
+from baldur.evaluate import Progress as State
+from baldur.evaluate.table import table_cells
+
+__all__ = ["Screen", "screen_table"]
+
+_SECONDS_BETWEEN_LINES = 30.0
+
+
+class Screen:
+    """Progress and notes go to the error stream, results to the output stream."""
+
+    def __init__(self, quiet: bool = False) -> None:
+        self.quiet = quiet
+        self.notice = Console(stderr=True, highlight=False)
+        self.out = Console(highlight=False)
+
+    def say(self, text: str) -> None:
+        """Show a line unless quiet."""
+        if not self.quiet:
+            self.notice.print(text, markup=False)
+
+    def result(self, what: Any) -> None:
+        """Show a result."""
+        # Paths and rows of the table must stay whole, so that they can be copied.
+        self.out.print(what, markup=False, soft_wrap=True)
+
+    def notes(self, notes: list[str]) -> None:
+        """Show what a reader should know."""
+        for note in notes:
+            self.say(f"Note: {note}.")
+
+    def data(self, study: Any, found: Any) -> None:
+        """Show what was read."""
+        self.say(repr(found.data))
+        self.notes(found.notes)
+        given = (
+            (found.split, "fixed"),
+            (found.sites, "leave-one-site-out"),
+            (found.groups, "grouped"),
+        )
+        default = next((name for values, name in given if values is not None), "stratified")
+        scheme = study.folds["scheme"] or default
+        self.say(
+            f"{len(study.models)} models, {scheme}, outer {study.folds['outer']} x "
+            f"{study.folds['repeats']}, inner {study.folds['inner']}"
+        )
+
+    @contextmanager
+    def progress(self) -> Iterator[Callable[[State], None] | None]:
+        """Give a function that shows how far the jobs are."""
+        if self.quiet:
+            yield None
+        elif self.notice.is_terminal:
+            yield from self._bar()
+        else:
+            yield self._lines()
+
+    def _bar(self) -> Iterator[Callable[[State], None]]:
+        columns = (
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            TextColumn("{task.fields[left]}"),
+        )
+        with Progress(*columns, console=self.notice, transient=True) as bar:
+            task = bar.add_task("starting", total=None, left="")
+
+            def show(state: State) -> None:
+                bar.update(
+                    task,
+                    completed=state.done,
+                    total=state.total,
+                    description=state.current,
+                    left=_left(state),
+                )
+
+            yield show
+
+    def _lines(self) -> Callable[[State], None]:
+        last = time.monotonic()
+
+        def show(state: State) -> None:
+            nonlocal last
+            now = time.monotonic()
+            if now - last >= _SECONDS_BETWEEN_LINES or state.done == state.total:
+                last = now
+                self.say(f"{state.done} of {state.total} jobs, {_left(state)}")
+
+        return show
+
+    def paired(self, result: NestedResult) -> None:
+        """Say how the best model compares with the others."""
+        pairs = result.compare()
+        table = result.table()
+        by = result.select_by
+        if len(pairs) == 0 or by not in table or self.quiet or len(result.folds) < 2:
+            return
+        ranked = table[table["failure"] == ""].dropna(subset=[by])
+        ascending = not METRICS[by].greater_is_better
+        if not len(ranked):
+            return
+        best = ranked.sort_values(by, ascending=ascending, kind="stable")["model"].iloc[0]
+        self.say(f"{METRICS[by].heading} of {best} against the others (corrected t-test, Holm):")
+        for row in pairs.to_dict("records"):
+            if best not in (row["model_a"], row["model_b"]):
+                continue
+            other = row["model_b"] if row["model_a"] == best else row["model_a"]
+            difference = row["difference"] if row["model_a"] == best else -row["difference"]
+            self.say(f"  {other}: {difference:+.3f}, p = {row['p_holm']:.3g}")
+        permuted = result.permutation_test()
+        for row in permuted.to_dict("records"):
+            self.say(f"  {row['model']}: permutation p = {row['p']:.3g}")
+
+
+def _left(state: State) -> str:
+    seconds = state.seconds_left()
+    if state.done >= state.total:
+        return "done"
+    if seconds is None:
+        return ""
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    text = f"{hours} h {minutes:02d} min" if hours else f"{minutes} min {rest:02d} s"
+    return f"about {text} left"
+
+
+def screen_table(result: NestedResult, width: int | None = None) -> list[Any]:
+    """Return the table in as many pieces side by side as the screen is wide, then the notes."""
+    heads, cells, _ = table_cells(result.table(), result.metrics, "markdown")
+    sizes = [max(len(row[j].strip("*")) for row in [heads, *cells]) for j in range(len(heads))]
+    pieces: list[list[int]] = [[0]]
+    used = sizes[0]
+    for j in range(1, len(heads)):
+        if width is not None and used + 2 + sizes[j] > width and len(pieces[-1]) > 1:
+            pieces.append([0])
+            used = sizes[0]
+        pieces[-1].append(j)
+        used += 2 + sizes[j]
+    parts: list[Any] = []
+    for i, piece in enumerate(pieces):
+        if i:
+            parts.append(Text(""))
+        parts += [
+            _line([row[j] for j in piece], [sizes[j] for j in piece]) for row in [heads, *cells]
+        ]
+    notes = [line for line in result.format("text").splitlines()[2 + len(cells) :] if line]
+    return parts + notes
+
+
+def _line(row: list[str], sizes: list[int]) -> Text:
+    """One row; a figure between two pairs of stars is the best of its column."""
+    line = Text(no_wrap=True)
+    for j, (cell, size) in enumerate(zip(row, sizes, strict=True)):
+        best = cell.startswith("**")
+        plain = cell[2:-2] if best else cell
+        padded = plain.ljust(size) if j == 0 else "  " + plain.rjust(size)
+        line.append(padded, style="bold" if best else "")
+    return line

@@ -1,0 +1,309 @@
+"""read_study: the files a study names, as one container with outcome, groups and covariates."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from baldur import io
+from baldur.exceptions import BaldurError, InputError, MissingExtraError
+from baldur.io import align, simplify_id
+from baldur.study.covariates import CovariateCoding
+from baldur.study.load import COVARIATES, Study
+from baldur.study.schema import nearest
+from baldur.views import MultiView
+
+__all__ = ["StudyData", "read_samples", "read_study", "read_views"]
+
+_MISSING = ("", "NA", "N/A", "n/a", "NaN", "nan", "NULL", "null", "None", "#N/A", ".")
+
+
+@dataclass
+class StudyData:
+    """What a study works on.
+
+    Attributes
+    ----------
+    data : MultiView
+        Views, included covariates among them.
+    y : ndarray
+        Labels as text, or numbers.
+    positive : str or None
+    groups, sites, split : ndarray of str, or None
+    confounds : ndarray or None
+        Covariates to regress out.
+    codings : dict of str to CovariateCoding
+        Under "include" and "regress_out".
+    notes : list of str
+        What a reader of the results should know about the samples.
+    """
+
+    data: MultiView
+    y: np.ndarray
+    positive: str | None = None
+    groups: np.ndarray | None = None
+    sites: np.ndarray | None = None
+    split: np.ndarray | None = None
+    confounds: np.ndarray | None = None
+    codings: dict[str, CovariateCoding] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+
+def read_samples(study: Study) -> pd.DataFrame:
+    """Return the samples table as text, indexed by id, missing cells empty.
+
+    Parameters
+    ----------
+    study : Study
+
+    Returns
+    -------
+    DataFrame of str
+    """
+    path = study.folder / study.samples["file"]
+    separators = {".csv": ",", ".tsv": "\t", ".tab": "\t", ".txt": "\t"}
+    kind = Path(path.name.removesuffix(".gz")).suffix.lower()
+    if kind not in separators:
+        raise study.problem(
+            "samples.file", f"{path.name} is neither .csv nor .tsv", "save the table as one of them"
+        )
+    if not path.is_file():
+        raise study.problem("samples.file", f"there is no file {path}", "correct the path")
+    try:
+        table = pd.read_csv(
+            path, sep=separators[kind], dtype=str, keep_default_na=False, encoding="utf-8-sig"
+        )
+    except (OSError, ValueError, EOFError) as error:
+        raise study.problem(
+            "samples.file", f"{path} cannot be read ({error})", "correct or replace the file"
+        ) from None
+    table.columns = [str(c).strip() for c in table.columns]
+    if len(table) == 0:
+        raise study.problem("samples.file", f"{path.name} has no rows", "give the right table")
+    table = table.apply(lambda c: c.str.strip().where(~c.str.strip().isin(_MISSING), ""))
+    _check_column(study, "samples.id", study.samples["id"], table)
+    ids = table[study.samples["id"]]
+    if (ids == "").any():
+        at = int(np.flatnonzero((ids == "").to_numpy())[0])
+        raise study.problem(
+            "samples.id", f"row {at + 1} of {path.name} has no id", "fill it in or drop the row"
+        )
+    if ids.duplicated().any():
+        twice = ids[ids.duplicated()].iloc[0]
+        raise study.problem(
+            "samples.id", f"{twice!r} occurs more than once in column {ids.name!r} of {path.name}",
+            "make ids unique; repeated visits need an id each and samples.group",
+        )  # fmt: skip
+    return table.set_index(pd.Index(ids, name=None))
+
+
+def _check_column(study: Study, key: str, column: str, table: pd.DataFrame) -> None:
+    if column not in table.columns:
+        raise study.problem(
+            key, f"{study.samples['file']} has no column {column!r}", nearest(column, table.columns)
+        )
+    if list(table.columns).count(column) > 1:
+        raise study.problem(
+            key, f"{study.samples['file']} has two columns {column!r}", "rename one of them"
+        )
+
+
+def read_views(study: Study) -> list[MultiView]:
+    """Read the file of every view.
+
+    Parameters
+    ----------
+    study : Study
+
+    Returns
+    -------
+    list of MultiView
+    """
+    parts = []
+    for name, spec in study.views.items():
+        try:
+            parts.append(_read_view(name, spec, study.folder))
+        except MissingExtraError as error:
+            raise study.problem(
+                f"views.{name}", str(error).rstrip("."), "or leave the view out"
+            ) from error
+        except BaldurError as error:
+            raise study.problem(
+                f"views.{name}", str(error).rstrip("."), "correct this section or its file"
+            ) from error
+    return parts
+
+
+def _read_view(name: str, spec: dict[str, Any], folder: Path) -> MultiView:
+    if hasattr(io, "read_view"):
+        return io.read_view({"name": name, **spec}, folder)
+    options = {k: v for k, v in spec.items() if k not in ("file", "kind")}
+    try:
+        return io.read_table(folder / spec["file"], name=name, **options)
+    except TypeError as error:
+        raise InputError(str(error)) from None
+
+
+def read_study(study: Study) -> StudyData:
+    """Read all files of a study and match samples by id.
+
+    Parameters
+    ----------
+    study : Study
+
+    Returns
+    -------
+    StudyData
+
+    Raises
+    ------
+    StudyError
+        One line that names the key and the fix.
+    """
+    table = read_samples(study)
+    column = study.outcome["column"]
+    _check_column(study, "outcome.column", column, table)
+    for key in ("group", "site", "split"):
+        if study.samples[key] is not None:
+            _check_column(study, f"samples.{key}", study.samples[key], table)
+    for key in ("regress_out", "include", "categorical"):
+        for name in study.covariates[key]:
+            _check_column(study, f"covariates.{key}", name, table)
+    notes = []
+    known = table[column] != ""
+    if not known.any():
+        raise study.problem("outcome.column", f"{column!r} is empty", "name another column")
+    if not known.all():
+        notes.append(f"{int((~known).sum())} samples have no {column!r} and are left out")
+    _check_outcome(study, table.loc[known, column])
+    parts = read_views(study)
+    for part, name in zip(parts, study.views, strict=True):
+        _check_overlap(study, name, part, table.index)
+    rows = pd.Series(np.arange(len(table)), index=table.index)[known.to_numpy()]
+    try:
+        data, kept, report = align(parts, how=study.top["align"], labels=rows)
+    except InputError as error:
+        raise study.problem(
+            "align", str(error).splitlines()[0].rstrip("."), 'use align = "union" or check the ids'
+        ) from None
+    if kept is None:
+        raise TypeError("align returns labels when it is given some")
+    lost = int(known.sum()) - len(kept)
+    if lost:
+        why = "lack a view" if study.top["align"] == "intersection" else "have no view at all"
+        notes.append(f"{lost} samples with {column!r} {why} and are left out")
+    if len(report.near_misses):
+        one = report.near_misses.iloc[0]
+        notes.append(
+            f"{len(report.near_misses)} pairs of ids differ in writing only, for example "
+            f"{one['id']!r} and {one['other_id']!r}; make them equal if they are the same sample"
+        )
+    # Rows follow the samples table, whatever order the views have.
+    order = np.argsort(kept.to_numpy(), kind="stable")
+    data, table = data[order], table.iloc[kept.to_numpy().astype(int)[order]]
+    _check_outcome(study, table[column])
+    return _gather(study, data, table, notes)
+
+
+def _check_outcome(study: Study, cells: pd.Series) -> None:
+    if not study.classification:
+        numbers = pd.to_numeric(cells, errors="coerce")
+        if numbers.isna().any():
+            raise study.problem(
+                "outcome.column",
+                f"{cells.name!r} has {cells[numbers.isna()].iloc[0]!r} for a number",
+                'correct it, or use task = "classification"',
+            )
+        return
+    classes = sorted(cells.unique())
+    if len(classes) < 2:
+        raise study.problem(
+            "outcome.column", f"{cells.name!r} has one class only, {classes[0]!r}",
+            "two or more are needed; name another column or check the samples",
+        )  # fmt: skip
+    if len(classes) > 20 and len(classes) > len(cells) / 4:
+        raise study.problem(
+            "outcome.task", f"{cells.name!r} has {len(classes)} different values, not classes",
+            'use task = "regression" or name another column',
+        )  # fmt: skip
+    positive = study.outcome["positive"]
+    if positive is not None and positive not in classes:
+        raise study.problem(
+            "outcome.positive", f"{cells.name!r} has no class {positive!r}",
+            f"it has {', '.join(classes[:10])}",
+        )  # fmt: skip
+    if positive is not None and len(classes) > 2:
+        raise study.problem(
+            "outcome.positive", f"{cells.name!r} has {len(classes)} classes, not two",
+            "leave positive out",
+        )  # fmt: skip
+
+
+def _check_overlap(study: Study, name: str, part: MultiView, ids: pd.Index) -> None:
+    have = part.sample_ids.astype(str)
+    if np.isin(have, ids.to_numpy(dtype=str)).any():
+        return
+    simple = {simplify_id(i): i for i in ids}
+    alike = next(((i, simple[simplify_id(i)]) for i in have if simplify_id(i) in simple), None)
+    fix = "check the id column of both files (option id_column of the view)"
+    if alike is not None:
+        fix = f"{alike[0]!r} and {alike[1]!r} look alike: write the ids the same way in both files"
+    raise study.problem(
+        f"views.{name}",
+        f"none of its ids ({have[0]!r}, ...) is in {study.samples['file']} ({ids[0]!r}, ...)",
+        fix,
+    )
+
+
+def _gather(study: Study, data: MultiView, table: pd.DataFrame, notes: list[str]) -> StudyData:
+    found = StudyData(data=data, y=np.zeros(0), notes=notes)
+    cells = table[study.outcome["column"]]
+    found.y = cells.to_numpy(dtype=str) if study.classification else pd.to_numeric(cells).to_numpy()
+    found.positive = study.outcome["positive"]
+    for key, target in (("group", "groups"), ("site", "sites"), ("split", "split")):
+        column = study.samples[key]
+        if column is None:
+            continue
+        values = table[column]
+        if (values == "").any():
+            raise study.problem(
+                f"samples.{key}", f"{column!r} is empty for {values.index[values == ''][0]!r}",
+                "fill it in, or leave the sample out of the table",
+            )  # fmt: skip
+        setattr(found, target, values.to_numpy(dtype=str))
+    if found.split is not None:
+        other = sorted(set(found.split) - {"train", "test"})
+        if other:
+            raise study.problem(
+                "samples.split", f"{study.samples['split']!r} has {other[0]!r}",
+                "write 'train' or 'test' for every sample",
+            )  # fmt: skip
+    for key in ("regress_out", "include"):
+        names = study.covariates[key]
+        if not names:
+            continue
+        forced = [c for c in study.covariates["categorical"] if c in names]
+        try:
+            coding = CovariateCoding.learn(table[names], forced, key == "regress_out")
+            numbers = coding.numbers(table[names])
+        except InputError as error:
+            raise study.problem(
+                f"covariates.{key}", str(error).rstrip("."), "correct the column or leave it out"
+            ) from None
+        found.codings[key] = coding
+        if key == "include":
+            found.data = add_view(data, COVARIATES, numbers, coding.names)
+        else:
+            found.confounds = numbers
+    return found
+
+
+def add_view(data: MultiView, name: str, numbers: np.ndarray, names: list[str]) -> MultiView:
+    """Return the container with one more view over the same samples."""
+    extra = MultiView({name: numbers}, sample_ids=data.sample_ids, feature_names={name: names})
+    joined: Any = align([data, extra], how="union").data
+    return joined

@@ -1,0 +1,252 @@
+"""fit_study and predict_study: one model on all rows, and its scores for new samples."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from baldur.evaluate import Progress
+from baldur.evaluate.deconfound import CONFOUNDS
+from baldur.evaluate.jobs import predict_rows
+from baldur.evaluate.nested import fit_all_rows
+from baldur.exceptions import BaldurError
+from baldur.io import align
+from baldur.persist import SavedModel
+from baldur.study.covariates import CovariateCoding
+from baldur.study.data import add_view, read_samples, read_study, read_views
+from baldur.study.load import COVARIATES, Study
+from baldur.study.run import settings_of
+from baldur.study.schema import nearest
+from baldur.views import MultiView
+from baldur.views.source import ColumnSource
+
+__all__ = ["fit_study", "predict_study"]
+
+
+def fit_study(
+    study: Study,
+    name: str | None = None,
+    *,
+    n_jobs: int = 1,
+    progress: Callable[[Progress], None] | None = None,
+) -> tuple[SavedModel, list[str]]:
+    """Train one model of a study on all its rows.
+
+    Parameters
+    ----------
+    study : Study
+        As `load_study` returns it.
+    name : str, optional
+        Model; the first of the study by default. Its setting is chosen on the study's inner folds.
+    n_jobs : int, default=1
+        Processes.
+    progress : callable, optional
+        Called with a `Progress` after every job.
+
+    Returns
+    -------
+    model : SavedModel
+    notes : list of str
+    """
+    names = [m.name for m in study.models]
+    if name is not None and name not in names:
+        raise study.problem("models", f"the study has no model {name!r}", nearest(name, names))
+    model = next(m for m in study.models if name is None or m.name == name)
+    found = read_study(study)
+    keywords = settings_of(study, found)
+    try:
+        estimator, setting, classes, data = fit_all_rows(
+            model, found.data, found.y, n_jobs=n_jobs, progress=progress, **keywords
+        )
+    except BaldurError as error:
+        raise study.problem(
+            "models", f"{model.name}: {str(error).rstrip('.')}", "change the model or its settings"
+        ) from error
+    info = {v: f for v, f in found.data.feature_info.items() if "level" in f and "column" in f}
+    details = {
+        "model": model.name,
+        "setting": setting,
+        "task": study.outcome["task"],
+        "outcome": study.outcome["column"],
+        "samples": len(data),
+        "title": study.top["title"],
+        "codings": {key: coding.to_json() for key, coding in found.codings.items()},
+        # Levels of categories: a level new rows do not have is a column of zeros.
+        "categories": {
+            view: {
+                str(n): str(c)
+                for n, c, level in zip(
+                    found.data.view(view).feature_names, f["column"], f["level"], strict=True
+                )
+                if isinstance(level, str)
+            }
+            for view, f in info.items()
+        },
+    }
+    return SavedModel.of(estimator, data, classes=classes, details=details), found.notes
+
+
+def predict_study(
+    model: SavedModel, study: Study, *, missing: str = "error"
+) -> tuple[pd.DataFrame, list[str]]:
+    """Score the samples of a study file with a fitted model.
+
+    Parameters
+    ----------
+    model : SavedModel
+        As `load_model` returns it.
+    study : Study
+        Read with ``load_study(file, predicting=True)``. Views the model knows and the file does
+        not have are absent for every sample; columns the model does not know are left out.
+    missing : {"error", "impute"}, default="error"
+        A column the model needs and a view lacks is refused, or stands at its training mean.
+
+    Returns
+    -------
+    predictions : DataFrame
+        sample, predicted, and p_<class> or score.
+    notes : list of str
+    """
+    notes: list[str] = []
+    table = read_samples(study)
+    parts = []
+    codings = model.details.get("codings", {})
+    own = {COVARIATES if key == "include" else CONFOUNDS for key in codings}
+    wanted = [v for v in model.n_features if v not in own]
+    for part in read_views(study):
+        for view in part.view_names:
+            if view not in wanted:
+                notes.append(f"view {view!r} is not one of the model's and is left out")
+                continue
+            parts.append(_fitting(model, study, part.select(view), view, missing, notes))
+    if not parts:
+        raise study.problem(
+            "views", f"none is one of the model's: {', '.join(wanted)}", "name the views as in fit"
+        )
+    rows = pd.Series(np.arange(len(table)), index=table.index)
+    try:
+        data, kept, _ = align(parts, how="union", labels=rows)
+    except BaldurError:
+        raise study.problem(
+            "samples.id", "no sample of the table is in any view", "check the ids of both"
+        ) from None
+    if kept is None:
+        raise TypeError("align returns labels when it is given some")
+    if len(kept) < len(table):
+        notes.append(f"{len(table) - len(kept)} samples are in no view and get no prediction")
+    order = np.argsort(kept.to_numpy(), kind="stable")
+    data, table = data[order], table.iloc[kept.to_numpy().astype(int)[order]]
+    data = _with_absent(model, data, [v for v in wanted if v not in data.view_names], notes)
+    data = _with_covariates(model, study, data, table)
+    data = data.select(list(model.n_features))
+    found = predict_rows(model.estimator, data, len(model.classes))
+    return _frame(model, data, found), notes
+
+
+def _fitting(
+    model: SavedModel, study: Study, part: MultiView, view: str, missing: str, notes: list[str]
+) -> MultiView:
+    """The columns of one view in the order of fit."""
+    names, width = model.features[view], model.n_features[view]
+    have = part.view(view)
+    if names is None:
+        if have.shape[1] != width:
+            raise study.problem(
+                f"views.{view}", f"has {have.shape[1]} columns, the model {width} without names",
+                "give the same columns in the same order",
+            )  # fmt: skip
+        return MultiView(
+            {view: have.source}, sample_ids=part.sample_ids, present={view: have.present}
+        )
+    index = pd.Index(have.feature_names)
+    found = index.get_indexer(pd.Index(names))
+    extra = index.difference(pd.Index(names))
+    if len(extra):
+        notes.append(
+            f"view {view!r}: {len(extra)} columns the model does not know are left out "
+            f"({extra[0]!r}, ...)"
+        )
+    levels = model.details.get("categories", {}).get(view, {})
+    info = have.feature_info
+    has = set(have.feature_names) | set([] if info is None else info.get("column", []))
+    zero = np.array(
+        [f < 0 and levels.get(str(n)) in has for f, n in zip(found, names, strict=True)]
+    )
+    lacking = names[(found < 0) & ~zero]
+    if len(lacking) and missing != "impute":
+        raise study.problem(
+            f"views.{view}",
+            f"lacks {len(lacking)} of the model's {width} columns, the first {str(lacking[0])!r}",
+            "add them, or predict with --missing impute to use their training means",
+        )
+    if len(lacking):
+        notes.append(f"view {view!r}: {len(lacking)} missing columns take their training means")
+    if (found >= 0).all():
+        source: Any = have.source if len(extra) == 0 and (found == np.arange(width)).all() else None
+        if source is None:
+            source = ColumnSource(have.source, found)
+        present = None if have.declared_present is None else {view: have.declared_present}
+    else:
+        source = np.full((have.shape[0], width), np.nan)
+        source[:, found >= 0] = have.read(found[found >= 0])
+        source[:, zero] = 0.0
+        present = {view: have.present}
+    return MultiView(
+        {view: source}, sample_ids=part.sample_ids, feature_names={view: names}, present=present
+    )
+
+
+def _with_absent(
+    model: SavedModel, data: MultiView, views: list[str], notes: list[str]
+) -> MultiView:
+    nobody = np.zeros(len(data), dtype=bool)
+    for view in views:
+        notes.append(f"view {view!r} is absent for every sample")
+        names = model.features[view]
+        extra = MultiView(
+            {view: np.zeros((len(data), model.n_features[view]), dtype=np.int8)},
+            sample_ids=data.sample_ids,
+            feature_names=None if names is None else {view: names},
+            present={view: nobody},
+        )
+        data = align([data, extra], how="union").data
+    return data
+
+
+def _with_covariates(
+    model: SavedModel, study: Study, data: MultiView, table: pd.DataFrame
+) -> MultiView:
+    for key, view in (("include", COVARIATES), ("regress_out", CONFOUNDS)):
+        if key not in model.details.get("codings", {}):
+            continue
+        coding = CovariateCoding.from_json(model.details["codings"][key])
+        lacking = [c for c in coding.levels if c not in table.columns]
+        if lacking:
+            raise study.problem(
+                "samples.file", f"has no column {lacking[0]!r}, a covariate of the model",
+                "add it; single cells may be empty",
+            )  # fmt: skip
+        try:
+            numbers = coding.numbers(table[list(coding.levels)])
+        except BaldurError as error:
+            raise study.problem("samples.file", str(error), "correct the cell") from None
+        data = add_view(data, view, numbers, coding.names)
+    return data
+
+
+def _frame(model: SavedModel, data: MultiView, found: dict[str, np.ndarray]) -> pd.DataFrame:
+    columns: dict[str, Any] = {"sample": data.sample_ids.astype(str)}
+    if not model.classes:
+        return pd.DataFrame({**columns, "predicted": found["label"]})
+    names = [str(c) for c in model.classes]
+    columns["predicted"] = np.array(names)[found["label"].astype(int)]
+    if "proba" in found:
+        columns.update({f"p_{n}": found["proba"][:, c] for c, n in enumerate(names)})
+    elif "margin" in found and found["margin"].ndim == 1:
+        columns["score"] = found["margin"]
+    elif "margin" in found:
+        columns.update({f"score_{n}": found["margin"][:, c] for c, n in enumerate(names)})
+    return pd.DataFrame(columns)

@@ -1,0 +1,330 @@
+"""load_study: a study file to a checked `Study`."""
+
+from __future__ import annotations
+
+import importlib
+import tomllib
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from baldur.evaluate.metrics import METRICS
+from baldur.evaluate.models import Model, known_models, make_model
+from baldur.exceptions import BaldurError, MissingExtraError, StudyError
+from baldur.study.schema import SCHEMA, SECTIONS, check_keys, nearest, problem
+
+__all__ = ["Study", "load_study"]
+
+COVARIATES = "covariates"
+"""Name of the view made of included covariates."""
+
+_MODEL_TABLES = ("grid", "settings")
+
+
+@dataclass
+class Study:
+    """A study as described by its file, with defaults filled in.
+
+    Attributes
+    ----------
+    file : Path
+        The study file; relative paths are relative to its folder.
+    top, samples, outcome, covariates, folds, report : dict
+        The sections.
+    views : dict of str to dict
+        Name to what the reader of its kind wants to know.
+    models : list of Model
+    model_entries : list of dict
+        The models as the file has them.
+    """
+
+    file: Path
+    top: dict[str, Any]
+    samples: dict[str, Any]
+    outcome: dict[str, Any]
+    covariates: dict[str, Any]
+    views: dict[str, dict[str, Any]]
+    folds: dict[str, Any]
+    report: dict[str, Any]
+    models: list[Model] = field(default_factory=list)
+    model_entries: list[dict[str, Any]] = field(default_factory=list)
+
+    @property
+    def folder(self) -> Path:
+        """Folder of the file."""
+        return self.file.parent
+
+    @property
+    def output(self) -> Path:
+        """Folder for the results."""
+        return (self.folder / self.top["output"]).resolve()
+
+    @property
+    def classification(self) -> bool:
+        """Whether classes are predicted."""
+        return bool(self.outcome["task"] == "classification")
+
+    def problem(self, key: str, what: str, fix: str) -> StudyError:
+        """Return an error about this file."""
+        return problem(self.file.name, key, what, fix)
+
+    def as_toml(self) -> dict[str, Any]:
+        """Return everything as resolved, with absolute paths, ready to be written."""
+        top = {**self.top, "output": str(self.output)}
+        samples = {**self.samples, "file": str((self.folder / self.samples["file"]).resolve())}
+        found: dict[str, Any] = {
+            **top,
+            "samples": samples,
+            "outcome": self.outcome,
+            "covariates": self.covariates,
+            "folds": self.folds,
+            "report": self.report,
+            "views": {name: self._absolute(spec) for name, spec in self.views.items()},
+            "models": self.model_entries,
+        }
+        return found
+
+    def _absolute(self, spec: dict[str, Any]) -> dict[str, Any]:
+        out = dict(spec)
+        for key in ("file", "mask", "atlas"):
+            if isinstance(out.get(key), str):
+                out[key] = str(self.folder.resolve() / out[key])
+        return out
+
+
+def load_study(path: str | Path, *, predicting: bool = False) -> Study:
+    """Read and check a study file.
+
+    Parameters
+    ----------
+    path : str or Path
+        A TOML file.
+    predicting : bool, default=False
+        Samples and views are enough: the file describes new samples for a fitted model.
+
+    Returns
+    -------
+    Study
+
+    Raises
+    ------
+    StudyError
+        One line that names the key and the fix.
+    """
+    file = Path(path)
+    name = file.name
+    raw = _parse(file)
+    for key in raw:
+        if key not in SECTIONS and key not in SCHEMA[""]:
+            raise problem(name, key, "unknown key", nearest(key, [*SECTIONS, *SCHEMA[""]]))
+    top = check_keys(name, "", {k: v for k, v in raw.items() if k in SCHEMA[""]})
+    needed = ["samples", "views"] + ([] if predicting else ["outcome", "models"])
+    for section in needed:
+        if section not in raw:
+            raise problem(name, section, "missing", _how(section))
+    samples = check_keys(name, "samples", raw["samples"])
+    outcome_given = raw.get("outcome", {"column": ""} if predicting else {})
+    if predicting and "outcome" not in raw:
+        outcome = {"column": None, "task": "classification", "positive": None}
+    else:
+        outcome = check_keys(name, "outcome", outcome_given)
+    study = Study(
+        file=file,
+        top=top,
+        samples=samples,
+        outcome=outcome,
+        covariates=check_keys(name, "covariates", raw.get("covariates", {})),
+        views=_views(name, raw["views"]),
+        folds=check_keys(name, "folds", raw.get("folds", {})),
+        report=check_keys(name, "report", raw.get("report", {})),
+    )
+    _check_together(study, predicting)
+    if not predicting:
+        study.models, study.model_entries = _models(study, raw["models"])
+    return study
+
+
+def _parse(file: Path) -> dict[str, Any]:
+    try:
+        content = file.read_bytes()
+    except FileNotFoundError:
+        raise StudyError(
+            f"{file}: there is no such study file; write one with 'baldur init {file}'."
+        ) from None
+    except OSError as error:
+        raise StudyError(
+            f"{file}: cannot be read ({error.strerror}); give a study file."
+        ) from error
+    try:
+        return tomllib.loads(content.decode("utf-8-sig"))
+    except UnicodeDecodeError:
+        raise StudyError(f"{file.name}: is not UTF-8 text; save it as UTF-8.") from None
+    except tomllib.TOMLDecodeError as error:
+        raise StudyError(
+            f"{file.name}: not valid TOML: {error}; correct that line (text needs quotes)."
+        ) from None
+
+
+def _how(section: str) -> str:
+    return {
+        "samples": "add [samples] with file and id",
+        "outcome": "add [outcome] with column",
+        "views": "add [views.NAME] with file for each view",
+        "models": 'add for example models = ["BALDUR", "LSVM-l1"]',
+    }[section]
+
+
+def _views(name: str, given: Any) -> dict[str, dict[str, Any]]:
+    if not isinstance(given, dict) or not given:
+        raise problem(name, "views", "has no view", _how("views"))
+    found = {}
+    for view, spec in given.items():
+        where = f"views.{view}"
+        if not isinstance(spec, dict):
+            raise problem(name, where, "must be a section", f"write [{where}] and file below it")
+        if "file" not in spec:
+            raise problem(name, f"{where}.file", "missing", "give the file of this view")
+        found[view] = dict(spec)
+    return found
+
+
+def _check_together(study: Study, predicting: bool) -> None:
+    samples, folds = study.samples, study.folds
+    wants = {"grouped": "group", "leave-one-site-out": "site", "fixed": "split"}
+    column = wants.get(folds["scheme"] or "")
+    if column is not None and samples[column] is None and not predicting:
+        raise study.problem(
+            "folds.scheme",
+            f"{folds['scheme']!r} needs samples.{column}",
+            f"name the column there, or choose another scheme out of {', '.join(SCHEMES_TEXT)}",
+        )
+    if folds["scheme"] == "stratified" and samples["group"] is not None:
+        raise study.problem(
+            "folds.scheme",
+            "'stratified' would split the groups of samples.group between training and test",
+            "write 'grouped', or leave samples.group out",
+        )
+    if COVARIATES in study.views and study.covariates["include"]:
+        raise study.problem(
+            "views.covariates", "the name is taken by covariates.include", "rename the view"
+        )
+    both = set(study.covariates["include"]) & set(study.covariates["regress_out"])
+    if both:
+        raise study.problem(
+            "covariates.include",
+            f"{sorted(both)[0]!r} is regressed out as well",
+            "name it in one of the two",
+        )
+    used = {*study.covariates["include"], *study.covariates["regress_out"]}
+    if study.outcome["column"] is not None and study.outcome["column"] in used:
+        raise study.problem(
+            "covariates", f"{study.outcome['column']!r} is the outcome", "remove it here"
+        )
+    for key, names in (
+        ("folds.select_by", [folds["select_by"]]),
+        ("report.metrics", study.report["metrics"]),
+    ):
+        for metric in names or []:
+            if metric is not None and METRICS[metric].classification != study.classification:
+                raise study.problem(
+                    key,
+                    f"{metric!r} is no metric of {study.outcome['task']}",
+                    nearest(
+                        "",
+                        [m for m, d in METRICS.items() if d.classification == study.classification],
+                    ),
+                )
+
+
+SCHEMES_TEXT = ("stratified", "grouped", "leave-one-site-out", "fixed")
+
+
+def _models(study: Study, given: Any) -> tuple[list[Model], list[dict[str, Any]]]:
+    name = study.file.name
+    if not isinstance(given, list) or not given:
+        raise problem(name, "models", "must be a list with at least one model", _how("models"))
+    made: list[Model] = []
+    entries: list[dict[str, Any]] = []
+    for i, one in enumerate(given):
+        entry = {"name": one} if isinstance(one, str) else one
+        where = f"models[{i + 1}]"
+        if not isinstance(entry, dict):
+            raise problem(name, where, "must be a name or a [[models]] section", _how("models"))
+        tables = {k: entry[k] for k in _MODEL_TABLES if k in entry}
+        unknown = [k for k in entry if k not in SCHEMA["model"] and k not in _MODEL_TABLES]
+        if unknown:
+            known = [*SCHEMA["model"], *_MODEL_TABLES]
+            raise problem(name, f"{where}.{unknown[0]}", "unknown key", nearest(unknown[0], known))
+        plain = {k: v for k, v in entry.items() if k not in _MODEL_TABLES}
+        checked = check_keys(name, "model", plain, where)
+        if any(checked["name"] == m.name for m in made):
+            raise problem(
+                name, f"{where}.name", f"{checked['name']!r} comes twice", "give another name"
+            )
+        made.append(_model(study, where, checked, tables))
+        entries.append({k: v for k, v in {**checked, **tables}.items() if v is not None})
+    return made, entries
+
+
+def _model(study: Study, where: str, entry: dict[str, Any], tables: dict[str, Any]) -> Model:
+    name = study.file.name
+    for key, table in tables.items():
+        if not isinstance(table, dict):
+            raise problem(
+                name, f"{where}.{key}", "must be a table", f"write {key} = {{ C = [0.1, 1.0] }}"
+            )
+    grid = tables.get("grid")
+    if grid is not None:
+        for key, values in grid.items():
+            if not isinstance(values, list) or not values:
+                raise problem(
+                    name, f"{where}.grid.{key}", "must be a list of values to try",
+                    f"write {key} = [{values!r}], or move it to settings",
+                )  # fmt: skip
+    estimator = None
+    if entry["estimator"] is not None:
+        estimator = _estimator(study, f"{where}.estimator", entry["estimator"])
+    elif entry["name"] not in known_models(study.classification):
+        raise problem(
+            name, f"{where}.name", f"no model {entry['name']!r} for {study.outcome['task']}",
+            nearest(entry["name"], known_models(study.classification)),
+        )  # fmt: skip
+    try:
+        return make_model(
+            entry["name"],
+            estimator=estimator,
+            grid=None if grid is None else {k: [_none(v) for v in vs] for k, vs in grid.items()},
+            settings={k: _none(v) for k, v in tables.get("settings", {}).items()},
+            classification=study.classification,
+        )
+    except MissingExtraError:
+        raise
+    except BaldurError as error:
+        raise problem(name, where, str(error).rstrip("."), "correct the model") from error
+
+
+def _none(value: Any) -> Any:
+    # TOML has no word for None.
+    return None if value == "none" else value
+
+
+def _estimator(study: Study, where: str, dotted: str) -> Any:
+    """An estimator by its dotted name; only scikit-learn's, as a file should not import at will."""
+    module, _, cls = dotted.rpartition(".")
+    if module.split(".")[0] != "sklearn" or any(p.startswith("_") for p in dotted.split(".")):
+        raise study.problem(
+            where,
+            f"{dotted!r} is not a public scikit-learn class",
+            "write for example 'sklearn.svm.SVC'; other estimators can be compared from Python "
+            "with baldur.evaluate.nested_cv",
+        )
+    try:
+        found = getattr(importlib.import_module(module), cls)
+        made = found()
+    except (ImportError, AttributeError, TypeError) as error:
+        raise study.problem(
+            where, f"{dotted!r} cannot be made ({error})", "correct the name"
+        ) from None
+    if not hasattr(made, "fit") or not hasattr(made, "predict"):
+        raise study.problem(where, f"{dotted!r} is no estimator", "name a classifier or regressor")
+    return made

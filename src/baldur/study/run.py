@@ -1,0 +1,199 @@
+"""evaluate_study: run a study and write its results, each file whole or not at all."""
+
+from __future__ import annotations
+
+import platform
+import shutil
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import sklearn
+
+import baldur
+from baldur.evaluate import NestedResult, Progress, nested_cv
+from baldur.evaluate.store import write_atomically
+from baldur.exceptions import InputError, StudyError
+from baldur.study.data import StudyData, read_study
+from baldur.study.load import Study
+from baldur.study.toml_writer import dump_toml
+
+__all__ = ["EvaluatedStudy", "Log", "evaluate_study", "write_results"]
+
+JOBS = "jobs"
+
+
+@dataclass
+class EvaluatedStudy:
+    """A finished study: its result, its folder, and notes for the reader."""
+
+    result: NestedResult
+    folder: Path
+    notes: list[str] = field(default_factory=list)
+
+
+class Log:
+    """Lines with the time, added to ``log.txt``."""
+
+    def __init__(self, file: Path) -> None:
+        self.file = file
+
+    def __call__(self, text: str) -> None:
+        """Add one line."""
+        with open(self.file, "a", encoding="utf-8") as stream:
+            stream.write(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {text}\n")
+
+
+def evaluate_study(
+    study: Study,
+    *,
+    n_jobs: int = 1,
+    output: str | Path | None = None,
+    fresh: bool = False,
+    progress: Callable[[Progress], None] | None = None,
+    on_data: Callable[[StudyData], None] | None = None,
+) -> EvaluatedStudy:
+    """Run the nested cross-validation a study describes and write the results.
+
+    Finished jobs are kept in the output folder; the same call after an interruption continues.
+
+    Parameters
+    ----------
+    study : Study
+        As `load_study` returns it.
+    n_jobs : int, default=1
+        Processes.
+    output : str or Path, optional
+        Folder for the results, instead of the study's own.
+    fresh : bool, default=False
+        Do every job again.
+    progress : callable, optional
+        Called with a `Progress` after every job.
+    on_data : callable, optional
+        Called with the `StudyData` once the files are read.
+
+    Returns
+    -------
+    EvaluatedStudy
+    """
+    folder = study.output if output is None else Path(output).resolve()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise study.problem(
+            "output", f"{folder} cannot be made ({error.strerror})", "choose another folder"
+        ) from None
+    found = read_study(study)
+    if on_data is not None:
+        on_data(found)
+    log = Log(folder / "log.txt")
+    log(f"study {study.file.resolve()} with {n_jobs} process(es)")
+    log(
+        f"baldur {baldur.__version__}, Python {platform.python_version()}, numpy "
+        f"{np.__version__}, scikit-learn {sklearn.__version__}"
+    )
+    log(f"{found.data.shape[0]} samples, {found.data.n_features} features")
+    for note in found.notes:
+        log(f"note: {note}")
+    if fresh:
+        shutil.rmtree(folder / JOBS, ignore_errors=True)
+    reused = 0
+
+    def watch(state: Progress) -> None:
+        nonlocal reused
+        reused = state.reused
+        if progress is not None:
+            progress(state)
+
+    started = time.monotonic()
+    try:
+        result = nested_cv(
+            study.models,
+            found.data,
+            found.y,
+            store=folder / JOBS,
+            n_jobs=n_jobs,
+            progress=watch,
+            **settings_of(study, found),
+        )
+    except InputError as error:
+        log(f"stopped: {error}")
+        raise study.problem("folds", str(error).rstrip("."), "change the folds") from error
+    except StudyError as error:
+        log(f"stopped: {error}")
+        raise
+    for model, notes in result.notes.items():
+        for note in notes:
+            log(f"{model}: {note}")
+    for model, reason in result.failures.items():
+        log(f"{model} failed: {reason}")
+    for model, fits in result.fits.items():
+        log(f"{model}: {sum(f.seconds for f in fits):.1f} s in {len(fits)} outer fits")
+    write_results(result, folder, study)
+    log(f"finished in {time.monotonic() - started:.1f} s; {reused} jobs were done before")
+    return EvaluatedStudy(result, folder, found.notes)
+
+
+def settings_of(study: Study, found: StudyData) -> dict[str, Any]:
+    """Return what the study and its data say to `nested_cv`."""
+    return {
+        "task": study.outcome["task"],
+        "positive": found.positive,
+        "scheme": study.folds["scheme"],
+        "outer": study.folds["outer"],
+        "inner": study.folds["inner"],
+        "repeats": study.folds["repeats"],
+        "groups": found.groups,
+        "sites": found.sites,
+        "split": found.split,
+        "confounds": found.confounds,
+        "metrics": study.report["metrics"],
+        "select_by": study.folds["select_by"],
+        "permutations": study.report["permutations"],
+        "random_state": study.top["seed"],
+    }
+
+
+def write_results(result: NestedResult, folder: Path, study: Study | None = None) -> None:
+    """Write every file of the output folder.
+
+    Parameters
+    ----------
+    result : NestedResult
+        What to write.
+    folder : Path
+        Where to; it must exist.
+    study : Study, optional
+        Written as ``study.toml``, as resolved.
+    """
+    stability = result.stability()
+    frames: dict[str, pd.DataFrame] = {
+        "table.csv": result.table(),
+        "predictions.csv": result.predictions,
+        "selection.csv": result.selection,
+        "folds.csv": result.scores(),
+        "comparisons.csv": result.compare(),
+        "stability.csv": stability.index,
+        "views.csv": stability.views,
+        "weights.csv": result.weights(),
+        "settings.csv": result.settings,
+        "calibration.csv": result.calibration(),
+    }
+    if any(result.permuted.values()):
+        frames["permutation.csv"] = result.permutation_test()
+    contents = {name: _csv(frame) for name, frame in frames.items()}
+    contents["table.md"] = result.format("markdown").encode()
+    contents["table.tex"] = result.format("latex").encode()
+    contents["table.txt"] = result.format("text").encode()
+    if study is not None:
+        contents["study.toml"] = dump_toml(study.as_toml()).encode()
+    for name, content in contents.items():
+        write_atomically(folder / name, content)
+
+
+def _csv(frame: pd.DataFrame) -> bytes:
+    return frame.to_csv(index=False, lineterminator="\n").encode()
