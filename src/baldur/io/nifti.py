@@ -1,0 +1,315 @@
+"""read_nifti: images and a mask (or an atlas) to a view of voxels (or regions)."""
+
+from __future__ import annotations
+
+import glob
+import hashlib
+import os
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from baldur.exceptions import InputError
+from baldur.io._files import MAX_BYTES, as_path, check_ids, check_size, find_file, import_extra
+from baldur.io._images import (
+    SUFFIXES,
+    Grid,
+    ImageReader,
+    describe,
+    grid_of,
+    on_grid,
+    open_image,
+    resampled_grid,
+)
+from baldur.io._regions import Regions, region_names
+from baldur.io.tables import read_ids
+from baldur.views.container import MultiView
+
+__all__ = ["read_nifti"]
+
+_RESAMPLE = (None, "continuous", "linear", "nearest")
+_SUBJECT = re.compile(r"(sub-[A-Za-z0-9]+)")
+
+
+def read_nifti(
+    images: str | os.PathLike[str] | Sequence[Any],
+    *,
+    name: str = "images",
+    mask: Any = None,
+    atlas: Any = None,
+    atlas_labels: Mapping[int, str] | str | os.PathLike[str] | None = None,
+    sample_ids: Sequence[Any] | str | os.PathLike[str] | None = None,
+    id_pattern: str | None = None,
+    resample: str | None = None,
+    voxel_size: float | None = None,
+    smoothing_fwhm: float | None = None,
+    cache_dir: str | os.PathLike[str] | None = None,
+    max_bytes: int = MAX_BYTES,
+) -> MultiView:
+    """Read 3-D images, one per sample, as a view of voxels or of region means.
+
+    Parameters
+    ----------
+    images : str, path or sequence
+        A pattern such as ``"maps/*.nii.gz"`` (files in sorted order), or a list of files or
+        nibabel images.
+    name : str, default="images"
+        Name of the view.
+    mask : path or image, optional
+        Voxels to keep (non-zero). Without one every voxel of the grid is kept; put a `VoxelMask`
+        in front of the estimator to learn the mask from training images.
+    atlas : path or image, optional
+        Integer labels; the view then holds the mean over each label's voxels (inside the mask,
+        if one is given).
+    atlas_labels : dict or path, optional
+        Names of the labels: a dictionary, or a table with the columns ``index`` and ``name``.
+    sample_ids : sequence or path, optional
+        Ids in the order of the images, or a table that lists them in its first column. By default
+        ``sub-...`` in the file name or its folders, otherwise the file name without its ending.
+    id_pattern : str, optional
+        Where the id stands in the file name, such as ``"smwc1{id}_T1*.nii"``.
+    resample : {None, "continuous", "linear", "nearest"}, default=None
+        Interpolation for images on another grid than the mask, atlas or first image. None refuses
+        such images.
+    voxel_size : float, optional
+        Work on cubic voxels of this size in millimetres; needs `resample`.
+    smoothing_fwhm : float, optional
+        Smooth with a Gaussian of this width in millimetres, after resampling.
+    cache_dir : str or path-like, optional
+        Folder in which the matrix is kept as a file and read from there, in this and later calls.
+        Without it the matrix is held in memory.
+    max_bytes : int, default=4 GB
+        Largest matrix held in memory.
+
+    Returns
+    -------
+    MultiView
+        One float32 view. For voxels `feature_info` has the grid indices ``i, j, k`` and the place
+        ``x, y, z`` in millimetres; for regions ``label``, ``region``, ``n_voxels`` and the centre.
+        `to_nifti` writes weights back.
+
+    Notes
+    -----
+    Voxels that are NaN are missing cells; before resampling or smoothing they are set to 0.
+
+    Raises
+    ------
+    InputError
+        Where an image is missing, damaged, not 3-D or on another grid.
+    MissingExtraError
+        Without the extra ``imaging``.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> import nibabel, numpy as np
+    >>> from baldur.io import read_nifti, to_nifti
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> for i in range(2):
+    ...     cells = np.full((2, 2, 2), i + 1, dtype=np.float32)
+    ...     file = pathlib.Path(folder.name) / f"sub-0{i}_map.nii.gz"
+    ...     nibabel.save(nibabel.Nifti1Image(cells, np.diag([4, 4, 4, 1])), file)
+    >>> X = read_nifti(f"{folder.name}/*.nii.gz", name="grey")
+    >>> X
+    MultiView: 2 samples, 8 features in 1 view
+      grey  8  float32
+    >>> X.sample_ids
+    array(['sub-00', 'sub-01'], dtype='<U6')
+    >>> to_nifti(np.arange(8.0), X).get_fdata()[1, 0, 1]
+    np.float64(5.0)
+    >>> folder.cleanup()
+    """
+    import_extra("nibabel", "imaging", "Reading NIfTI images")
+    if resample not in _RESAMPLE:
+        raise InputError(f"resample must be one of {_RESAMPLE}, but got {resample!r}.")
+    if smoothing_fwhm is not None and not smoothing_fwhm > 0:
+        raise InputError(
+            f"smoothing_fwhm must be positive millimetres, but got {smoothing_fwhm!r}."
+        )
+    listed = _list_images(images)
+    ids = read_ids(sample_ids, len(listed), "read_nifti")
+    if ids is None:
+        ids = _ids_of(listed, id_pattern)
+    grid = grid_of(open_image(next(one for one in (mask, atlas, listed[0]) if one is not None)))
+    if voxel_size is not None:
+        if resample is None:
+            raise InputError("voxel_size= needs resample=, for example resample='continuous'.")
+        grid = resampled_grid(grid, voxel_size)
+    reader = ImageReader(grid, resample, smoothing_fwhm)
+    inside = _mask_on(mask, grid)
+    if atlas is not None:
+        names = region_names(atlas_labels)
+        regions = Regions.of(on_grid(atlas, grid), inside, names, grid, describe_source(atlas))
+        cells = np.empty((len(listed), regions.count), dtype=np.float32)
+        for row, image in zip(cells, listed, strict=True):
+            row[:] = regions.means(reader.read(image))
+        return MultiView(
+            {name: cells},
+            sample_ids=ids,
+            feature_names={name: regions.names},
+            feature_info={name: regions.info},
+        )
+    if atlas_labels is not None:
+        raise InputError("atlas_labels= names the regions of atlas=, which is not given.")
+    info = _voxel_info(inside, grid)
+    matrix = _read_matrix(listed, reader, inside, cache_dir, max_bytes)
+    return MultiView(
+        {name: matrix},
+        sample_ids=ids,
+        feature_names={name: _voxel_names(info)},
+        feature_info={name: info},
+    )
+
+
+def describe_source(image: Any) -> str | None:
+    """Return the absolute path of an image, so that weights can be written back later."""
+    return str(as_path(image).absolute()) if isinstance(image, (str, os.PathLike)) else None
+
+
+def _list_images(images: Any) -> list[Any]:
+    if isinstance(images, (str, os.PathLike)):
+        pattern = str(as_path(images))
+        found = sorted(glob.glob(pattern, recursive=True))
+        if not found:
+            raise InputError(f"{pattern}: no image fits this pattern. Check folder and ending.")
+        wrong = [one for one in found if not one.lower().endswith(SUFFIXES)]
+        if wrong:
+            raise InputError(
+                f"{pattern}: expected only NIfTI images (.nii, .nii.gz), but {wrong[0]} fits the "
+                "pattern as well. Make it narrower."
+            )
+        return [find_file(one, "a NIfTI image", SUFFIXES) for one in found]
+    if isinstance(images, Mapping) or not hasattr(images, "__len__"):
+        raise InputError(
+            f"Expected a pattern or a list of images, but got {type(images).__name__}."
+        )
+    if not len(images):
+        raise InputError("Expected at least one image, but the list is empty.")
+    return [
+        find_file(one, "a NIfTI image", SUFFIXES) if isinstance(one, (str, os.PathLike)) else one
+        for one in images
+    ]
+
+
+def _ids_of(images: list[Any], id_pattern: str | None) -> np.ndarray | None:
+    """Take ids from file names."""
+    if not all(isinstance(one, Path) for one in images):
+        if id_pattern is not None:
+            raise InputError("id_pattern= looks at file names, but some images have none.")
+        return None
+    if id_pattern is not None:
+        if not isinstance(id_pattern, str) or id_pattern.count("{id}") != 1:
+            raise InputError(f"id_pattern must contain {{id}} once, but got {id_pattern!r}.")
+        text = re.escape(id_pattern).replace(r"\{id\}", "(.+?)").replace(r"\*", ".*?")
+        found = [re.fullmatch(text, one.name) for one in images]
+        odd = [one.name for one, hit in zip(images, found, strict=True) if hit is None]
+        if odd:
+            raise InputError(f"id_pattern {id_pattern!r} does not fit the file name {odd[0]!r}.")
+        ids = [hit.group(1) for hit in found if hit is not None]
+    else:
+        ids = [_subject(one) for one in images]
+        if any(one is None for one in ids):
+            ids = [re.sub(r"\.nii(\.gz)?$", "", one.name, flags=re.IGNORECASE) for one in images]
+    return check_ids(ids, len(images), "Sample ids from file names (see id_pattern=)")
+
+
+def _subject(path: Path) -> str | None:
+    for part in reversed(path.parts):
+        if hit := _SUBJECT.search(part):
+            return hit.group(1)
+    return None
+
+
+def _mask_on(mask: Any, grid: Grid) -> np.ndarray:
+    if mask is None:
+        return np.ones(grid.shape, dtype=bool)
+    inside = on_grid(mask, grid) > 0
+    if not inside.any():
+        raise InputError(
+            f"{describe(open_image(mask))}: the mask is empty; no voxel is above 0"
+            " on the grid of the images. Check that it is in the same space."
+        )
+    return inside
+
+
+def _voxel_info(inside: np.ndarray, grid: Grid) -> pd.DataFrame:
+    index = np.argwhere(inside)
+    place = index @ grid.affine[:3, :3].T + grid.affine[:3, 3]
+    info = pd.DataFrame(
+        {
+            **{axis: index[:, a].astype(np.int32) for a, axis in enumerate("ijk")},
+            **{axis: place[:, a].astype(np.float32) for a, axis in enumerate("xyz")},
+        }
+    )
+    info.attrs.update(grid_attrs(grid), kind="voxels")
+    return info
+
+
+def grid_attrs(grid: Grid) -> dict[str, Any]:
+    """Return what `to_nifti` has to know, as plain lists that survive any file format."""
+    return {"shape": list(grid.shape), "affine": grid.affine.tolist()}
+
+
+def _voxel_names(info: pd.DataFrame) -> np.ndarray:
+    i, j, k = (info[axis].to_numpy().astype("U5") for axis in "ijk")
+    return np.char.add(np.char.add(np.char.add(i, "_"), np.char.add(j, "_")), k)
+
+
+def _read_matrix(
+    images: list[Any],
+    reader: ImageReader,
+    inside: np.ndarray,
+    cache_dir: Any,
+    max_bytes: int,
+) -> np.ndarray:
+    """Return images by voxels, in memory or as a file that is written whole or not at all."""
+    shape = (len(images), int(inside.sum()))
+    if cache_dir is None:
+        check_size(
+            Path(describe(images[0]) if not isinstance(images[0], Path) else images[0]),
+            shape[0] * shape[1] * 4,
+            max_bytes,
+            "Give cache_dir= to keep the matrix in a file, a mask, or larger voxels.",
+        )
+        cells = np.empty(shape, dtype=np.float32)
+        for row, image in zip(cells, images, strict=True):
+            row[:] = reader.read(image)[inside]
+        return cells
+    folder = as_path(cache_dir)
+    folder.mkdir(parents=True, exist_ok=True)
+    file = folder / f"images-{_fingerprint(images, reader, inside)}.npy"
+    if not file.is_file():
+        part = file.with_name(f"{file.name}.{os.getpid()}.part")
+        try:
+            written = np.lib.format.open_memmap(part, "w+", np.float32, shape)
+            for at, image in enumerate(images):
+                written[at] = reader.read(image)[inside]
+            written.flush()
+            del written
+            os.replace(part, file)
+        finally:
+            part.unlink(missing_ok=True)
+    return np.load(file, mmap_mode="r", allow_pickle=False)
+
+
+def _fingerprint(images: list[Any], reader: ImageReader, inside: np.ndarray) -> str:
+    """Return a name that changes with any image file, the grid, the mask and the options."""
+    digest = hashlib.sha256()
+    digest.update(np.packbits(inside).tobytes())
+    digest.update(
+        repr(
+            (reader.grid.shape, reader.grid.affine.tolist(), reader.resample, reader.smoothing_fwhm)
+        ).encode()
+    )
+    for image in images:
+        if isinstance(image, Path):
+            state = image.stat()
+            digest.update(repr((str(image.absolute()), state.st_size, state.st_mtime_ns)).encode())
+        else:
+            digest.update(np.ascontiguousarray(image.dataobj).tobytes())
+            digest.update(np.asarray(image.affine).tobytes())
+    return digest.hexdigest()[:24]
