@@ -251,10 +251,10 @@ def _check_overlap(study: Study, name: str, part: MultiView, ids: pd.Index) -> N
     alike = next(((i, simple[simplify_id(i)]) for i in have if simplify_id(i) in simple), None)
     fix = "check the id column of both files (option id_column of the view)"
     if alike is not None:
-        fix = f"{alike[0]!r} and {alike[1]!r} look alike: write the ids the same way in both files"
+        fix = f"{str(alike[0])!r} and {alike[1]!r} look alike: write the ids the same way in both files"
     raise study.problem(
         f"views.{name}",
-        f"none of its ids ({have[0]!r}, ...) is in {study.samples['file']} ({ids[0]!r}, ...)",
+        f"none of its ids ({str(have[0])!r}, ...) is in {study.samples['file']} ({ids[0]!r}, ...)",
         fix,
     )
 
@@ -276,7 +276,7 @@ def _gather(study: Study, data: MultiView, table: pd.DataFrame, notes: list[str]
             )  # fmt: skip
         setattr(found, target, values.to_numpy(dtype=str))
     if found.split is not None:
-        other = sorted(set(found.split) - {"train", "test"})
+        other = sorted(set(found.split.tolist()) - {"train", "test"})
         if other:
             raise study.problem(
                 "samples.split", f"{study.samples['split']!r} has {other[0]!r}",

@@ -10,6 +10,7 @@ from typing import Any
 
 from baldur.evaluate.metrics import METRICS
 from baldur.evaluate.models import Model, known_models, make_model
+from baldur.evaluate.splits import SCHEMES
 from baldur.exceptions import BaldurError, MissingExtraError, StudyError
 from baldur.study.schema import SCHEMA, SECTIONS, check_keys, nearest, problem
 
@@ -17,6 +18,9 @@ __all__ = ["Study", "load_study"]
 
 COVARIATES = "covariates"
 """Name of the view made of included covariates."""
+
+KINDS = ("table", "plink", "nifti", "mudata")
+"""Kinds of files a view may come from."""
 
 _MODEL_TABLES = ("grid", "settings")
 
@@ -184,6 +188,9 @@ def _views(name: str, given: Any) -> dict[str, dict[str, Any]]:
             raise problem(name, where, "must be a section", f"write [{where}] and file below it")
         if "file" not in spec:
             raise problem(name, f"{where}.file", "missing", "give the file of this view")
+        kind = spec.get("kind")
+        if kind is not None and kind not in KINDS:
+            raise problem(name, f"{where}.kind", f"{kind!r} is not known", nearest(kind, KINDS))
         found[view] = dict(spec)
     return found
 
@@ -196,7 +203,7 @@ def _check_together(study: Study, predicting: bool) -> None:
         raise study.problem(
             "folds.scheme",
             f"{folds['scheme']!r} needs samples.{column}",
-            f"name the column there, or choose another scheme out of {', '.join(SCHEMES_TEXT)}",
+            f"name the column there, or choose another scheme out of {', '.join(SCHEMES)}",
         )
     if folds["scheme"] == "stratified" and samples["group"] is not None:
         raise study.problem(
@@ -234,9 +241,6 @@ def _check_together(study: Study, predicting: bool) -> None:
                         [m for m, d in METRICS.items() if d.classification == study.classification],
                     ),
                 )
-
-
-SCHEMES_TEXT = ("stratified", "grouped", "leave-one-site-out", "fixed")
 
 
 def _models(study: Study, given: Any) -> tuple[list[Model], list[dict[str, Any]]]:

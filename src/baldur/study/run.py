@@ -122,7 +122,7 @@ def evaluate_study(
         )
     except InputError as error:
         log(f"stopped: {error}")
-        raise study.problem("folds", str(error).rstrip("."), "change the folds") from error
+        raise study.problem("folds", *_split_advice(str(error))) from error
     except StudyError as error:
         log(f"stopped: {error}")
         raise
@@ -136,6 +136,12 @@ def evaluate_study(
     write_results(result, folder, study)
     log(f"finished in {time.monotonic() - started:.1f} s; {reused} jobs were done before")
     return EvaluatedStudy(result, folder, found.notes)
+
+
+def _split_advice(text: str) -> tuple[str, str]:
+    """Part a message into what is wrong and what to do."""
+    what, _, fix = text.rstrip(".").rpartition("; ")
+    return (what, fix) if what else (fix, "change the folds or the samples")
 
 
 def settings_of(study: Study, found: StudyData) -> dict[str, Any]:

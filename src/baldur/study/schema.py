@@ -47,7 +47,7 @@ class Key:
 SCHEMA: dict[str, dict[str, Key]] = {
     "": {
         "title": Key("text", "what the study is called", ""),
-        "seed": Key("whole", "one seed gives one result", 0),
+        "seed": Key("whole", "number that makes the study repeatable", 0),
         "output": Key("text", "folder for the results, relative to this file", "results"),
         "align": Key(
             "choice",
@@ -115,7 +115,7 @@ def problem(file: str, key: str, what: str, fix: str) -> StudyError:
     StudyError
     """
     line = " ".join(f"{file}: {key}: {what}; {fix}".split())
-    return StudyError(line if line.endswith(".") else line + ".")
+    return StudyError(line if line.endswith((".", "?")) else line + ".")
 
 
 def nearest(word: str, known: Any) -> str:

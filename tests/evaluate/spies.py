@@ -1,0 +1,48 @@
+"""Estimators that record what they are shown, or misbehave."""
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin
+
+SEEN = []
+
+
+class Spy(ClassifierMixin, BaseEstimator):
+    """Remembers the sample ids of every fit and predict, in order."""
+
+    def __init__(self, c=1.0, views=None, random_state=None):
+        self.c = c
+        self.views = views
+        self.random_state = random_state
+
+    def fit(self, X, y):
+        SEEN.append(("fit", tuple(X.sample_ids), self.c))
+        self.classes_ = np.unique(y)
+        self.selected_features_ = {v: np.ones(k, bool) for v, k in X.n_features.items()}
+        return self
+
+    def predict(self, X):
+        return np.zeros(len(X), int)
+
+    def predict_proba(self, X):
+        SEEN.append(("predict", tuple(X.sample_ids), self.c))
+        return np.tile([0.6, 0.4], (len(X), 1))
+
+
+class Fails(Spy):
+    """Fails always, or for one setting."""
+
+    def __init__(self, c=1.0, when="always", views=None, random_state=None):
+        super().__init__(c, views, random_state)
+        self.when = when
+
+    def fit(self, X, y):
+        if self.when == "always" or self.c == 2.0:
+            raise RuntimeError("the matrix is singular")
+        return super().fit(X, y)
+
+
+class PredictsNaN(Spy):
+    """Fits, and predicts nothing of use."""
+
+    def predict_proba(self, X):
+        return np.full((len(X), 2), np.nan)
