@@ -5,21 +5,27 @@
 `read_plink`         PLINK 1 and 2 genotypes, read from disk by blocks of variants
 `read_fam`           sex and phenotype of the people of a PLINK file
 `read_nifti`         NIfTI images to voxels or region means; `to_nifti` takes weights back
+`read_mudata`        MuData and AnnData, one view per modality
+`read_obs`           the table about the observations of such a file
 `align`              people matched by id over several views
 `CategoryEncoder`    levels of categories, learned on training rows
 `VariantFilter`      rare, poorly called and monomorphic variants, judged on training rows
 `VoxelMask`          voxels that are not background, judged on training rows
+`read_view`          one section of a study file; `view_steps` is what to learn for it
 ===================  ============================================================================
 
 Every reader returns a `MultiView` with sample ids and feature names. What has to be learned from
 training rows is a step of its own, to be put in front of an estimator in a scikit-learn pipeline.
+Nothing stored in a file is executed, and nothing is fetched from a network.
 """
 
 from baldur.io._ids import simplify_id
 from baldur.io.align import Aligned, AlignReport, align
 from baldur.io.encode import CategoryEncoder
+from baldur.io.mudata import read_mudata, read_obs
 from baldur.io.nifti import read_nifti
 from baldur.io.plink import read_fam, read_plink
+from baldur.io.study import read_view, view_steps
 from baldur.io.tables import MISSING_MARKERS, read_table
 from baldur.io.variants import VariantFilter
 from baldur.io.voxels import VoxelMask
@@ -34,9 +40,13 @@ __all__ = [
     "VoxelMask",
     "align",
     "read_fam",
+    "read_mudata",
     "read_nifti",
+    "read_obs",
     "read_plink",
     "read_table",
+    "read_view",
     "simplify_id",
     "to_nifti",
+    "view_steps",
 ]

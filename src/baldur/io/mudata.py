@@ -1,0 +1,292 @@
+"""read_mudata: .h5mu and .h5ad, one view per modality, left on disk when large."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from baldur.exceptions import InputError
+from baldur.io._files import LAZY_BYTES, MAX_BYTES, check_ids, find_file, import_extra, parsing
+from baldur.io._h5 import DenseMatrix, SparseMatrix, check_inside, open_file
+from baldur.views.container import MultiView
+from baldur.views.source import RowMapSource, as_source
+from baldur.views.validate import some
+
+__all__ = ["read_mudata", "read_obs"]
+
+_SUFFIXES = (".h5mu", ".h5ad")
+_WHAT = "a MuData or AnnData file"
+
+
+def read_mudata(
+    file: str | os.PathLike[str],
+    *,
+    name: str | None = None,
+    modalities: str | Sequence[str] | None = None,
+    layers: str | Mapping[str, str] | None = None,
+    backed: bool | None = None,
+    max_bytes: int = MAX_BYTES,
+) -> MultiView:
+    """Read a MuData (``.h5mu``) or AnnData (``.h5ad``) file.
+
+    Parameters
+    ----------
+    file : str or path-like
+        The file.
+    name : str, optional
+        Name of the view, where there is one (by default the modality's, or the file's name);
+        several are called ``name:modality``.
+    modalities : str or sequence of str, optional
+        Which modalities to read, in this order; all by default. Not for ``.h5ad``.
+    layers : str or dict of str to str, optional
+        Layer to read in place of ``X``, the same for all or by modality.
+    backed : bool, optional
+        Leave the matrices in the file and read them by blocks. By default dense matrices above
+        64 MB stay in the file and sparse ones are held in memory if they fit `max_bytes`.
+    max_bytes : int, default=4 GB
+        Largest matrix held in memory.
+
+    Returns
+    -------
+    MultiView
+        One view per modality over all observations of the file; an observation that a modality
+        lacks is absent from its view. `feature_info` is the modality's ``var`` table.
+
+    Raises
+    ------
+    InputError
+        Where the file is damaged, of another kind, or refers to other files.
+    MissingExtraError
+        Without the extra ``mudata``.
+
+    See Also
+    --------
+    read_obs : The table about the observations of the same file.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> import anndata, numpy as np, pandas as pd
+    >>> from baldur.io import read_mudata
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> file = pathlib.Path(folder.name) / "rna.h5ad"
+    >>> obs, var = pd.DataFrame(index=["s1", "s2"]), pd.DataFrame(index=["g1", "g2"])
+    >>> anndata.AnnData(np.eye(2, dtype=np.float32), obs=obs, var=var).write_h5ad(file)
+    >>> X = read_mudata(file)
+    >>> X
+    MultiView: 2 samples, 2 features in 1 view
+      rna  2  float32
+    >>> X.sample_ids, X.feature_names["rna"]
+    (array(['s1', 's2'], dtype='<U2'), array(['g1', 'g2'], dtype='<U2'))
+    >>> folder.cleanup()
+    """
+    path = find_file(file, _WHAT, _SUFFIXES)
+    with parsing(path, _WHAT), open_file(path) as h5:
+        groups = _modalities(path, h5, modalities)
+        if "mod" in h5:
+            ids = _index(path, h5, "obs", max_bytes)
+        else:
+            ids = _index(path, groups[""], "obs", max_bytes)
+        names = _view_names(path, list(groups), name)
+        wanted = _layers(path, layers, list(groups))
+        matrices: dict[str, Any] = {}
+        features, info, present = {}, {}, {}
+        for key, group in groups.items():
+            view = names[key]
+            obs = _index(path, group, "obs", max_bytes)
+            var = _frame(path, group, "var", max_bytes)
+            features[view] = np.asarray([str(one) for one in var.index])
+            if var.shape[1]:
+                info[view] = var.reset_index(drop=True)
+            shape = (len(obs), len(var))
+            matrix = _matrix(path, group, wanted[key], shape, backed, max_bytes)
+            rows = pd.Index(obs).get_indexer(pd.Index(ids))
+            if len(set(obs) - set(ids)):
+                raise InputError(f"{path}: modality {key!r} has observations the file lacks.")
+            source = as_source(matrix, view)
+            if not np.array_equal(rows, np.arange(len(obs))):
+                source = RowMapSource(source, rows)
+                present[view] = rows >= 0
+            matrices[view] = source
+    return MultiView(
+        matrices, sample_ids=ids, feature_names=features, feature_info=info, present=present
+    )
+
+
+def read_obs(file: str | os.PathLike[str], *, max_bytes: int = MAX_BYTES) -> pd.DataFrame:
+    """Read the table about the observations of a MuData or AnnData file.
+
+    Parameters
+    ----------
+    file : str or path-like
+        An ``.h5mu`` or ``.h5ad`` file.
+    max_bytes : int, default=4 GB
+        Largest column held in memory.
+
+    Returns
+    -------
+    DataFrame
+        Indexed by sample id.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> import anndata, numpy as np, pandas as pd
+    >>> from baldur.io import read_obs
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> file = pathlib.Path(folder.name) / "rna.h5ad"
+    >>> obs = pd.DataFrame({"age": [60, 70]}, index=["s1", "s2"])
+    >>> anndata.AnnData(np.eye(2, dtype=np.float32), obs=obs).write_h5ad(file)
+    >>> read_obs(file)["age"].to_dict()
+    {'s1': 60, 's2': 70}
+    >>> folder.cleanup()
+    """
+    path = find_file(file, _WHAT, _SUFFIXES)
+    with parsing(path, _WHAT), open_file(path) as h5:
+        return _frame(path, h5, "obs", max_bytes)
+
+
+def _modalities(path: Path, h5: Any, wanted: Any) -> dict[str, Any]:
+    if "mod" not in h5:
+        if wanted is not None:
+            raise InputError(f"{path}: an AnnData file has no modalities; leave modalities= out.")
+        return {"": h5}
+    check_links(path, h5, "mod")
+    mods = h5["mod"]
+    if int(h5.attrs.get("axis", 0)) != 0:
+        raise InputError(f"{path}: its modalities share variables, not observations (axis=1).")
+    order = h5["mod"].attrs.get("mod-order", None)
+    found = list(mods) if order is None else [str(one) for one in order if one in mods]
+    listed = found if wanted is None else [wanted] if isinstance(wanted, str) else list(wanted)
+    unknown = [one for one in listed if one not in found]
+    if unknown or not listed:
+        raise InputError(f"{path}: there is no modality {some(unknown)}; it has {some(found)}.")
+    for one in listed:
+        check_links(path, mods, one)
+    return {one: mods[one] for one in listed}
+
+
+def check_links(path: Path, group: Any, key: str) -> Any:
+    """Return a member of a group after making sure that it is in this very file."""
+    h5py = import_extra("h5py", "mudata", "Reading MuData and AnnData files")
+    if key not in group:
+        raise InputError(f"{path}: expected {_WHAT}, but {group.name} has no {key!r}.")
+    if not isinstance(group.get(key, getlink=True), h5py.HardLink):
+        raise InputError(
+            f"{path}: {group.name}/{key} is a link to somewhere else, which is not followed."
+        )
+    return group[key]
+
+
+def _view_names(path: Path, keys: list[str], name: str | None) -> dict[str, str]:
+    if keys == [""]:
+        return {"": path.stem if name is None else name}
+    if name is None:
+        return {key: key for key in keys}
+    return {keys[0]: name} if len(keys) == 1 else {key: f"{name}:{key}" for key in keys}
+
+
+def _layers(path: Path, layers: Any, keys: list[str]) -> dict[str, str | None]:
+    if layers is None or isinstance(layers, str):
+        return dict.fromkeys(keys, layers)
+    unknown = [one for one in layers if one not in keys]
+    if unknown:
+        raise InputError(f"{path}: layers names the modality {some(unknown)}; there are {keys}.")
+    return {key: layers.get(key) for key in keys}
+
+
+def _index(path: Path, group: Any, key: str, max_bytes: int) -> np.ndarray:
+    """Return the names in the index of a table, without its other columns."""
+    table = check_links(path, group, key)
+    check_inside(path, table, max_bytes)
+    column = table.attrs.get("_index", "_index")
+    raw = table[column]
+    return check_ids(
+        [one.decode() if isinstance(one, bytes) else str(one) for one in _element(raw)],
+        raw.shape[0],
+        f"{path}, index of {table.name}",
+    )
+
+
+def _frame(path: Path, group: Any, key: str, max_bytes: int) -> pd.DataFrame:
+    table = check_links(path, group, key)
+    check_inside(path, table, max_bytes)
+    frame = _element(table)
+    if not isinstance(frame, pd.DataFrame):
+        raise InputError(f"{path}: {table.name} is not a table.")
+    return frame
+
+
+def _element(node: Any) -> Any:
+    try:
+        read_elem = import_extra("anndata.io", "mudata", "Reading AnnData tables").read_elem
+    except AttributeError:
+        # Its place before anndata 0.11.
+        read_elem = import_extra(
+            "anndata.experimental", "mudata", "Reading AnnData tables"
+        ).read_elem
+    return read_elem(node)
+
+
+def _matrix(
+    path: Path,
+    group: Any,
+    layer: str | None,
+    shape: tuple[int, int],
+    backed: bool | None,
+    max_bytes: int,
+) -> Any:
+    h5py = import_extra("h5py", "mudata", "Reading MuData and AnnData files")
+    if layer is None:
+        node = check_links(path, group, "X")
+    else:
+        stored = check_links(path, group, "layers")
+        if layer not in stored:
+            raise InputError(
+                f"{path}: {group.name} has no layer {layer!r}; it has {some(list(stored))}."
+            )
+        node = check_links(path, stored, layer)
+    # A matrix may be larger than memory, since it can stay in the file.
+    check_inside(path, node, 1 << 50)
+    if isinstance(node, h5py.Dataset):
+        if node.shape != shape or node.dtype.kind not in "biuf":
+            raise InputError(
+                f"{path}: expected numbers of shape {shape} in {node.name}, but it is "
+                f"{node.dtype} of shape {node.shape}."
+            )
+        n_bytes = shape[0] * shape[1] * node.dtype.itemsize
+        dense = DenseMatrix(path, node.name, shape, node.dtype)
+        keep = n_bytes <= LAZY_BYTES if backed is None else not backed
+        if keep and n_bytes > max_bytes:
+            raise _too_large(path, node.name, n_bytes, max_bytes)
+        return dense.read(None, slice(None)) if keep else dense
+    encoding = str(node.attrs.get("encoding-type", ""))
+    if encoding not in ("csr_matrix", "csc_matrix"):
+        raise InputError(
+            f"{path}: {node.name} is neither a dense nor a sparse matrix ({encoding or 'unknown'})."
+        )
+    claimed = tuple(int(side) for side in node.attrs.get("shape", ()))
+    kind = node["data"].dtype
+    if claimed != shape or kind.kind not in "biuf" or node["indices"].dtype.kind not in "iu":
+        raise InputError(
+            f"{path}: expected a sparse matrix of shape {shape} in {node.name}, but it is {kind} "
+            f"of shape {claimed}."
+        )
+    found = SparseMatrix(path, node.name, shape, kind, encoding == "csr_matrix")
+    n_bytes = found.stored * (8 + kind.itemsize)
+    keep = n_bytes <= max_bytes if backed is None else not backed
+    if keep and n_bytes > max_bytes:
+        raise _too_large(path, node.name, n_bytes, max_bytes)
+    return found.whole() if keep else found
+
+
+def _too_large(path: Path, node: str, n_bytes: int, max_bytes: int) -> InputError:
+    return InputError(
+        f"{path}: {node} takes {n_bytes / 2**30:.3g} GB, above the limit max_bytes of "
+        f"{max_bytes / 2**30:.3g} GB. Use backed=True."
+    )
