@@ -24,8 +24,8 @@ Array = NDArray[np.float64]
 
 PRIOR_IN, PRIOR_OUT = 2.0, 2.0
 """Beta prior of each pi_m: two features seen in and two seen out before any data."""
-SLAB_COUNT = 1.0
-"""The slab variance of a view starts at 1 and one feature's worth of that is kept as prior."""
+SLAB_COUNT = 4.0
+"""The slab variance of a view starts at 1, and four features' worth of that is kept as prior."""
 EXPECTED_IN = 5.0
 FIRST_DAMPING, LAST_DAMPING, DAMPING_DECAY = 0.5, 0.1, 0.985
 CALM = 1e-3

@@ -50,10 +50,10 @@ def precision_costs(data: Data, state: State, m: int) -> Array:
 
 
 def drop_features(data: Data, state: State, before: float) -> tuple[float, int]:
-    """Drop the worse half of the features whose gain is negative; return bound and count.
+    """Drop features whose gain is negative; return bound and count.
 
-    Half at a time, because two features that stand for each other can both look useless while
-    both are in.
+    All of them if the bound then rises, else the worse half, quarter and so on: two features that
+    stand for each other can both look useless while both are in.
     """
     if np.isinf(data.priors.gamma.shape):
         return before, 0
@@ -63,17 +63,18 @@ def drop_features(data: Data, state: State, before: float) -> tuple[float, int]:
     if not negative.size:
         return before, 0
     worst = negative[np.argsort(flat[negative], kind="stable")]
-    worst = worst[: max(1, (len(worst) + 1) // 2)] if len(worst) > 10 else worst[:1]
-    out = np.zeros(flat.size, dtype=bool)
-    out[worst] = True
-    parts = state.snapshot()
     edges = np.concatenate([[0], np.cumsum(data.widths)])
-    state.kept = [kept & ~out[edges[m] : edges[m + 1]] for m, kept in enumerate(state.kept)]
-    after = settle(data, state)
-    if after < before:
+    parts = state.snapshot()
+    while len(worst):
+        out = np.zeros(flat.size, dtype=bool)
+        out[worst] = True
+        state.kept = [kept & ~out[edges[m] : edges[m + 1]] for m, kept in enumerate(state.kept)]
+        after = settle(data, state)
+        if after >= before:
+            return after, len(worst)
         state.restore(parts)
-        return before, 0
-    return after, len(worst)
+        worst = worst[: len(worst) // 2]
+    return before, 0
 
 
 def drop_views(data: Data, state: State, before: float) -> tuple[float, list[int]]:

@@ -14,7 +14,6 @@ from baldur.inference.mixture import (
     Index,
     Member,
     Mixture,
-    gather,
     owners,
     view_signals,
 )
@@ -128,13 +127,26 @@ def restrict(reference: Reference, keep: NDArray[np.bool_], likelihood: Likeliho
     members = []
     for inclusion in reference.inclusions:
         old = inclusion.outputs
-        if keep.all():
-            outputs = old
-        else:
-            X, s = reference.X[:, keep], old.s[:, keep]
-            outputs = solve(X, s, likelihood, old.extra)
+        outputs = solve(reference.X[:, keep], old.s[:, keep], likelihood, old.extra)
         members.append(Member(outputs, view_signals(outputs, owner, reference.absent)))
     return Mixture(index, members)
+
+
+def redundancy(reference: Reference, keep: NDArray[np.bool_]) -> float:
+    """Return how far the kept features stand for the dropped ones: an adjusted R^2.
+
+    The R^2 of each dropped feature on the kept ones, averaged with the prior variances of the
+    dropped ones, less what independent features would show. About 0 for independent features.
+    """
+    X, k = reference.X, int(keep.sum())
+    N = len(X)
+    if not 0 < k < min(N, len(keep)):
+        return 1.0 if k else 0.0
+    basis, _ = np.linalg.qr(X[:, keep])
+    rest = X[:, ~keep]
+    explained = ((basis.T @ rest) ** 2).sum(axis=0) / np.maximum((rest**2).sum(axis=0), 1e-12)
+    s = np.mean([inc.outputs.s.mean(axis=0) for inc in reference.inclusions], axis=0)[~keep]
+    return float((s @ explained / s.sum() - k / N) / (1.0 - k / N))
 
 
 def empty_mixture(problem: Problem) -> Mixture:

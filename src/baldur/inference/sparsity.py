@@ -32,6 +32,7 @@ from baldur.inference.reference import (
     empty_mixture,
     fit_reference,
     fold_scores,
+    redundancy,
     restrict,
 )
 from baldur.inference.scoring import pointwise_loss
@@ -48,8 +49,15 @@ NO_SIGNAL = 0.5
 """Standard errors by which the reference may lose to the base rate before nothing is kept."""
 WEAK_SIGNAL = -1.0
 """Standard errors by which it must win for more than a little to be kept."""
-WHOLE_WINS = 0.9
-"""Standard errors by which the reference must beat every sparser set to be kept whole."""
+REDUNDANT = 0.05
+"""Adjusted R^2 from which dropped features count as doubles of kept ones."""
+WHOLE_WINS = {True: 0.9, False: 2.5}
+"""Standard errors by which the reference must beat every sparser set to be kept whole.
+
+Where features stand for each other, a sparse set is one of many and averaging over them pays: a
+modest win decides. Where they are independent, small probabilities are noise, and it takes a
+clear one.
+"""
 
 
 @dataclass
@@ -164,8 +172,16 @@ def standard_errors(loss: Array, other: Array, weight: Array) -> float:
     return float(gap.mean() / spread) if spread > 0 else 0.0
 
 
-def choose_step(held_out: HeldOut, weight: Array) -> int | None:
-    """Return the step of the path to keep, or None to keep nothing."""
+def choose_step(held_out: HeldOut, weight: Array, doubled: bool) -> int | None:
+    """Return the step of the path to keep, or None to keep nothing.
+
+    Parameters
+    ----------
+    held_out : HeldOut
+    weight : (N,) array
+    doubled : bool
+        Whether the sparse set leaves out doubles of what it keeps.
+    """
     whole = held_out.path[WHOLE]
     against_base = standard_errors(whole, held_out.base, weight)
     if against_base > NO_SIGNAL:
@@ -173,7 +189,7 @@ def choose_step(held_out: HeldOut, weight: Array) -> int | None:
     if against_base > WEAK_SIGNAL:
         return LITTLE
     margins = [standard_errors(loss, whole, weight) for loss in held_out.path[: SPARSE + 1]]
-    return WHOLE if min(margins) > WHOLE_WINS else SPARSE
+    return WHOLE if min(margins) > WHOLE_WINS[doubled] else SPARSE
 
 
 def settle_sparsity(
@@ -201,7 +217,8 @@ def settle_sparsity(
             X, index, absent_matrix(problem.views), n_features, problem.likelihood
         )
         weight = sample_weights(problem.likelihood)
-        step = choose_step(held_out, weight)
+        doubled = redundancy(reference, reference.smallest(PATH[SPARSE])) > REDUNDANT
+        step = choose_step(held_out, weight, doubled)
         if step is None:
             mixture = empty_mixture(problem)
         else:

@@ -47,10 +47,10 @@ def flat_state(data: Data, V: Array | None = None, gamma: list[Array] | None = N
         for g in means
     ]
     deltas = []
-    for D, g in zip(data.widths, gammas, strict=True):
+    for m, g in enumerate(gammas):
         # sum_d 1/(delta gamma_d) = 1/M: the prior variance of a view's part of the logit.
         target = M * (1.0 / g.mean).sum()
-        a = data.priors.delta.shape + 0.5 * D
+        a = data.delta_prior(m).shape + 0.5 * len(g.rate)
         deltas.append(GammaPosterior(a, np.full(K, a / target)))
     omega_shape = data.priors.omega.shape + 0.5 * C
     return State(

@@ -42,7 +42,7 @@ def precisions_term(data: Data, state: State) -> float:
     for m, kept in enumerate(state.kept):
         if kept.any():
             gamma = state.gamma[m]
-            total += gamma_term(state.delta[m], data.priors.delta)
+            total += gamma_term(state.delta[m], data.delta_prior(m))
             total += gamma_term(GammaPosterior(gamma.shape, gamma.rate[kept]), data.priors.gamma)
     return total
 

@@ -127,7 +127,7 @@ def gamma_second_moments(data: Data, state: State, m: int) -> Array:
 def proposed_view_precisions(data: Data, state: State) -> list[GammaPosterior]:
     """Return q(delta_k^(m)) of every view; a view that is out keeps what it had."""
     return [
-        update_delta(data.priors.delta, int(kept.sum()), gamma_second_moments(data, state, m))
+        update_delta(data.delta_prior(m), int(kept.sum()), gamma_second_moments(data, state, m))
         if kept.any()
         else state.delta[m]
         for m, kept in enumerate(state.kept)

@@ -1,0 +1,269 @@
+"""What BaldurClassifier and BaldurRegressor share: opening data, fitting, fitted attributes."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Sequence
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from baldur.exceptions import InputError, NotConvergedWarning
+from baldur.inference.fitted import Fitted, fit_auto, fit_shape
+from baldur.inference.fitted_mean_field import fit_mean_field
+from baldur.inference.fixed_rank import fit_auto_with_factors
+from baldur.inference.reference import Problem
+from baldur.inference.scoring import Task, mixture_moments
+from baldur.inference.sparsity import Fold
+from baldur.model.likelihood import Likelihood
+from baldur.prepare import Preparation
+from baldur.progress import Reporter
+from baldur.views.container import MultiView
+from baldur.views.opening import open_views
+from baldur.views.products import PreparedView
+
+Array = NDArray[np.float64]
+
+LEGAL = {
+    "inference": ("structured", "mean-field"),
+    "bound": ("quadrature", "jaakkola"),
+}
+INNER_FOLDS = 5
+
+
+class BaldurBase(TransformerMixin, BaseEstimator):
+    """Shared machinery; subclasses turn targets into outputs and predictions into targets."""
+
+    views: Any
+    inference: str
+    n_factors: Any
+    sparsity: Any
+    bound: str
+    prune: bool
+    max_iter: int
+    tol: float
+    space: Any
+    relevance_vectors: Any
+    random_state: Any
+    n_jobs: int | None
+    verbose: int
+
+    # -- fitting ---------------------------------------------------------------------------
+
+    def _fit_outputs(
+        self, mv: MultiView, likelihood: Likelihood, T: Array, task: Task, folds: Sequence[Fold]
+    ) -> None:
+        """Fit on outputs T (N, C) and set every attribute the two estimators share."""
+        started = time.perf_counter()
+        self.preparation_ = Preparation(all_missing="zero").fit(mv)
+        self.view_names_ = list(mv.view_names)
+        views = self._prepare(mv)
+        with Reporter(self.verbose, type(self).__name__) as reporter:
+            fitted = self._run(views, likelihood, T, task, folds, reporter)
+        self._posterior = fitted
+        self._publish(mv, fitted)
+        self.fit_seconds_ = time.perf_counter() - started
+        if not fitted.converged:
+            warnings.warn(
+                f"{type(self).__name__} stopped after {self.n_iter_} sweeps before its bound was "
+                f"calm. Raise max_iter (now {self.max_iter}) or tol (now {self.tol}).",
+                NotConvergedWarning,
+                stacklevel=3,
+            )
+
+    def _run(
+        self,
+        views: list[PreparedView],
+        likelihood: Likelihood,
+        T: Array,
+        task: Task,
+        folds: Sequence[Fold],
+        reporter: Reporter,
+    ) -> Fitted:
+        rank = None if self.n_factors == "auto" else int(self.n_factors)
+        if self.inference == "mean-field":
+            return fit_mean_field(
+                views,
+                T,
+                task="regression" if task == "regression" else "classification",
+                n_factors=rank or max(1, T.shape[1]),
+                a_gamma=1e-6 if self.sparsity == "auto" else float(self.sparsity),
+                spaces=self.space,
+                relevance=self.relevance_vectors,
+                max_iter=self.max_iter,
+                prune=self.prune,
+                sample_weight=likelihood.weight.mean(axis=1),
+                rng=check_random_state(self.random_state),
+                bound_kind=self.bound,
+                callback=reporter.watch,
+            )
+        if self.sparsity != "auto":
+            return fit_shape(
+                views,
+                likelihood,
+                shape=float(self.sparsity),
+                n_factors=rank,
+                max_iter=self.max_iter,
+                tol=self.tol,
+                prune=self.prune,
+                watch=reporter.watch,
+            )
+        problem = Problem(views, likelihood, task)
+        fitted, choice = fit_auto(problem, T, folds, n_jobs=self.n_jobs)
+        if rank is None or rank >= T.shape[1]:
+            return fitted
+        return fit_auto_with_factors(
+            problem, choice, fitted, rank, max_iter=self.max_iter, tol=self.tol
+        )
+
+    def _check_parameters(self) -> None:
+        """Refuse parameters outside their legal values, before anything is computed."""
+        for name, values in LEGAL.items():
+            if getattr(self, name) not in values:
+                raise InputError(
+                    f"{name} must be one of {values}, but got {getattr(self, name)!r}."
+                )
+        shape = self.sparsity
+        if shape != "auto" and not (isinstance(shape, Real) and float(shape) >= 1e-6):
+            raise InputError(
+                'sparsity must be "auto" or the shape of a Gamma prior from 1e-6 (few features) to '
+                f"float('inf') (none dropped), but got {shape!r}."
+            )
+        rank = self.n_factors
+        if rank != "auto" and not (isinstance(rank, Integral) and int(rank) >= 1):
+            raise InputError(f'n_factors must be "auto" or a positive integer, but got {rank!r}.')
+        if not (isinstance(self.max_iter, Integral) and int(self.max_iter) >= 1):
+            raise InputError(f"max_iter must be a positive integer, but got {self.max_iter!r}.")
+        if not (isinstance(self.tol, Real) and float(self.tol) > 0):
+            raise InputError(f"tol must be a positive number, but got {self.tol!r}.")
+        spaces = [self.space] if isinstance(self.space, str) else list(self.space)
+        wrong = [s for s in spaces if s not in ("auto", "primal", "dual")]
+        if wrong:
+            raise InputError(
+                f'space must be "auto", "primal" or "dual", or one of them per view, got {wrong}.'
+            )
+
+    def _publish(self, mv: MultiView, fitted: Fitted) -> None:
+        """Set the fitted attributes, weights in the units of the input."""
+        names = self.view_names_
+        prep = self.preparation_
+        scale = self._output_scale()  # (C, 1)
+        shift, self.coef_, self.coef_std_ = np.zeros(len(fitted.intercept)), {}, {}
+        for name, coef, std in zip(names, fitted.coef, fitted.coef_std, strict=True):
+            self.coef_[name] = prep.coef_in_input_units(name, coef) * scale
+            self.coef_std_[name] = prep.coef_in_input_units(name, std) * scale
+            shift = shift + prep.intercept_shift(name, coef)
+        self.intercept_ = self._output_intercept((fitted.intercept + shift) * scale[:, 0])
+        self.selected_features_ = dict(zip(names, fitted.selected, strict=True))
+        strength = fitted.signal @ (fitted.V**2).sum(axis=0)
+        total = strength.sum()
+        share = strength / total if total > 0 else np.full(len(names), 1.0 / len(names))
+        self.view_relevance_ = {name: float(s) for name, s in zip(names, share, strict=True)}
+        by_factor = fitted.signal.T  # (K, M)
+        sums = by_factor.sum(axis=1, keepdims=True)
+        parts = np.divide(by_factor, sums, out=np.zeros_like(by_factor), where=sums > 0)
+        factors = [f"factor{k}" for k in range(len(parts))]
+        self.factor_relevance_ = pd.DataFrame(parts, index=factors, columns=names)
+        self.loadings_ = fitted.V
+        self.n_factors_ = int(fitted.V.shape[1])
+        if isinstance(fitted.sparsity, np.ndarray):
+            self.sparsity_ = {n: float(s) for n, s in zip(names, fitted.sparsity, strict=True)}
+        else:
+            self.sparsity_ = fitted.sparsity
+        if fitted.inclusion is not None:
+            self.inclusion_probability_ = dict(zip(names, fitted.inclusion, strict=True))
+        self.sparsity_path_ = pd.DataFrame(fitted.path)
+        self.space_ = dict(zip(names, fitted.spaces, strict=True))
+        self.elbo_ = fitted.elbo
+        self.history_ = fitted.history
+        self.n_iter_ = len(fitted.history)
+        self.converged_ = fitted.converged
+
+    def _output_scale(self) -> Array:
+        return np.ones((len(self._posterior.intercept), 1))
+
+    def _output_intercept(self, intercept: Array) -> Array:
+        return intercept
+
+    # -- using -----------------------------------------------------------------------------
+
+    def _prepare(self, mv: MultiView) -> list[PreparedView]:
+        prepared = self.preparation_.transform(mv)
+        return [prepared[name] for name in self.view_names_]
+
+    def _open_new(self, X: Any) -> list[PreparedView]:
+        check_is_fitted(self)
+        return self._prepare(open_views(self, X, reset=False))
+
+    def transform(self, X: Any, return_std: bool = False) -> Any:
+        """Return the latent factors of each sample.
+
+        Parameters
+        ----------
+        X : MultiView, or array or DataFrame of shape (n_samples, n_features)
+            Samples with the views of ``fit``.
+        return_std : bool, default=False
+            Also return the standard deviation of each factor.
+
+        Returns
+        -------
+        Z : ndarray of shape (n_samples, n_factors_)
+        std : ndarray of the same shape
+            Only with ``return_std=True``.
+        """
+        mean, var = mixture_moments(self._posterior_checked().latent(self._open_new(X)))
+        return (mean, np.sqrt(var)) if return_std else mean
+
+    def _posterior_checked(self) -> Fitted:
+        check_is_fitted(self)
+        return self._posterior
+
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
+        """Return the names of the latent factors.
+
+        Parameters
+        ----------
+        input_features : None
+            Ignored; the factors do not belong to single features.
+
+        Returns
+        -------
+        ndarray of str
+        """
+        check_is_fitted(self)
+        name = type(self).__name__.lower()
+        return np.array([f"{name}{k}" for k in range(self.n_factors_)], dtype=object)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.sparse = True
+        return tags
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "_posterior")
+
+
+def positive_weights(sample_weight: Any, n: int) -> Array:
+    """Return checked sample weights, ones by default."""
+    if sample_weight is None:
+        return np.ones(n)
+    weight = np.asarray(sample_weight, dtype=float)
+    if weight.ndim == 0:
+        weight = np.full(n, float(weight))
+    if weight.shape != (n,):
+        raise InputError(
+            f"sample_weight must have {n} entries, one per sample, but its shape is {weight.shape}."
+        )
+    if not np.isfinite(weight).all() or (weight < 0).any():
+        raise InputError("sample_weight must be finite and not negative.")
+    if not weight.any():
+        raise InputError("sample_weight is zero for every sample; some must count.")
+    return weight
