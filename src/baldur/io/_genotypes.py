@@ -15,6 +15,8 @@ __all__ = ["BedMatrix", "PgenMatrix"]
 
 _BED_MAGIC = b"\x6c\x1b"
 _PURPOSE = "Reading PLINK genotypes"
+# Variants looked at when checking that a file has as many people as its list.
+_LOOK = 1000
 
 
 class BedMatrix:
@@ -51,6 +53,15 @@ class BedMatrix:
                 f"variants (.bim), but the file has {found:,}. The three files do not belong "
                 "together, or one was cut short."
             )
+        # Two to six bits of each variant belong to nobody, unless people are missing in .fam.
+        if n % 4:
+            width = (n + 3) // 4
+            some = np.fromfile(self.path, np.uint8, min(d, _LOOK) * width, offset=3)
+            if (some.reshape(-1, width)[:, -1] >> (2 * (n % 4))).any():
+                raise InputError(
+                    f"{self.path}: it holds genotypes of more than the {n:,} people in .fam. The "
+                    "three files do not belong together."
+                )
 
     def _open(self) -> Any:
         if self._file is None:

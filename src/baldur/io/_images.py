@@ -123,11 +123,12 @@ def _class_of(nib: Any, path: Path) -> Any:
 
 def cells_of(image: Any, dtype: Any = np.float32) -> np.ndarray:
     """Return the voxels of an opened image; infinities are refused, NaN means missing."""
-    with parsing(describe(image), "a NIfTI image"):
+    with parsing(describe(image), "a NIfTI image"), np.errstate(all="ignore"):
         cells = np.asanyarray(image.dataobj).astype(dtype)
     if np.isinf(cells).any():
         raise InputError(
-            f"{describe(image)}: it holds infinite values. Replace them by NaN or 0 before reading."
+            f"{describe(image)}: it holds infinite values, or some too large for {cells.dtype}. "
+            "Replace them by NaN or 0 before reading."
         )
     return cells
 
