@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -34,6 +36,12 @@ app = typer.Typer(
 StudyFile = Annotated[Path, typer.Argument(help="Study file (TOML).", metavar="STUDY.TOML")]
 Jobs = Annotated[
     int, typer.Option("--jobs", "-j", help="Processes; -1 for all cores. Results do not change.")
+]
+Data = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--data", help="A folder the study's files may lie in, besides its own; may be repeated."
+    ),
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Only the result and errors.")]
 
@@ -85,6 +93,7 @@ def evaluate(
     check: Annotated[
         bool, typer.Option("--check", help="Read everything, say what would be done, and stop.")
     ] = False,
+    data: Data = None,
     quiet: Quiet = False,
 ) -> None:
     """Compare the models of a study by nested cross-validation.
@@ -93,7 +102,7 @@ def evaluate(
     """
     from baldur.study import load_study
 
-    study = load_study(study_file)
+    study = load_study(study_file, roots=data or [])
     _evaluate(study, jobs, out, fresh, check, Screen(quiet))
 
 
@@ -108,7 +117,8 @@ def _evaluate(
         screen.data(study, found)
         screen.say("The study file and its data are in order.")
         return
-    with screen.progress() as on_progress:
+    kept = "Finished jobs are kept; the same command continues."
+    with _stoppable(kept), screen.progress() as on_progress:
         done = evaluate_study(
             study,
             n_jobs=jobs,
@@ -135,6 +145,7 @@ def fit(
     ] = None,
     jobs: Jobs = 1,
     force: Annotated[bool, typer.Option("--force", help="Replace a model folder.")] = False,
+    data: Data = None,
     quiet: Quiet = False,
 ) -> None:
     """Train one model of a study on all rows and save it as a folder."""
@@ -146,8 +157,8 @@ def fit(
     if (out / "manifest.json").exists() and not force:
         raise InputError(f"{out} holds a model; choose another folder, or replace it with --force.")
     screen = Screen(quiet)
-    study = load_study(study_file)
-    with screen.progress() as on_progress:
+    study = load_study(study_file, roots=data or [])
+    with _stoppable("Nothing was written."), screen.progress() as on_progress:
         saved, notes = fit_study(study, model, n_jobs=jobs, progress=on_progress)
     save_model(saved, out, overwrite=force)
     screen.notes(notes)
@@ -165,6 +176,7 @@ def predict(
         str,
         typer.Option(help="Columns the model needs and a file lacks: 'error', or 'impute'."),
     ] = "error",
+    data: Data = None,
     quiet: Quiet = False,
 ) -> None:
     """Score new samples with a saved model.
@@ -181,7 +193,7 @@ def predict(
     if missing not in ("error", "impute"):
         raise InputError(f"--missing must be 'error' or 'impute', but got {missing!r}.")
     screen = Screen(quiet)
-    study = load_study(study_file, predicting=True)
+    study = load_study(study_file, predicting=True, roots=data or [])
     frame, notes = predict_study(load_model(model), study, missing=missing)
     screen.notes(notes)
     content = frame.to_csv(index=False, lineterminator="\n")
@@ -231,6 +243,16 @@ def simulate(
     typer.echo(f"Wrote {file}. Run: baldur evaluate {file}")
 
 
+@contextmanager
+def _stoppable(advice: str) -> Iterator[None]:
+    """Turn Ctrl-C into one line and exit code 130."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        typer.echo(f"Stopped. {advice}", err=True)
+        raise typer.Exit(130) from None
+
+
 def _check_jobs(jobs: int) -> None:
     from baldur.exceptions import InputError
 
@@ -243,15 +265,9 @@ def main() -> None:
     try:
         app(prog_name="baldur")
     except BaldurError as error:
-        _fail(str(error), 2)
-    except KeyboardInterrupt:
-        _fail("Stopped. Finished jobs are kept; the same command continues.", 130)
+        typer.echo(f"Error: {error}", err=True)
+        sys.exit(2)
     except BrokenPipeError:
         # The reader of our output went away, as `head` does; that is no error of ours.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
-
-
-def _fail(text: str, code: int) -> None:
-    typer.echo(f"baldur: {text}" if code == 130 else f"Error: {text}", err=True)
-    sys.exit(code)

@@ -16,6 +16,7 @@ from baldur.evaluate.progress import Progress
 from baldur.evaluate.result import NestedResult
 from baldur.evaluate.splits import Plan
 from baldur.evaluate.stability import StabilityIndex, nogueira
+from baldur.evaluate.steps import WithSteps
 from baldur.evaluate.table import build_table, recompute_table
 
 __all__ = [
@@ -28,6 +29,7 @@ __all__ = [
     "SideBySide",
     "Stability",
     "StabilityIndex",
+    "WithSteps",
     "build_table",
     "compare_pairs",
     "corrected_t_test",

@@ -14,6 +14,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from baldur.evaluate.steps import fit_with_groups
 from baldur.exceptions import InputError
 from baldur.prepare import Preparation
 from baldur.views import MultiView
@@ -73,7 +74,7 @@ class Deconfounded(MetaEstimatorMixin, BaseEstimator):
         self.estimator = estimator
         self.view = view
 
-    def fit(self, X: MultiView, y: Any) -> Deconfounded:
+    def fit(self, X: MultiView, y: Any, groups: Any = None) -> Deconfounded:
         """Learn what the covariates explain, then fit the estimator on the rest."""
         covariates = self._covariates(X)
         with np.errstate(invalid="ignore"):
@@ -83,7 +84,7 @@ class Deconfounded(MetaEstimatorMixin, BaseEstimator):
         self.view_names_ = [v for v in X.view_names if v != self.view]
         views = X.select(self.view_names_)
         self.preparation_ = Preparation(all_missing="zero").fit(views, self._fill(covariates))
-        self.estimator_ = clone(self.estimator).fit(self._residuals(X), y)
+        self.estimator_ = fit_with_groups(clone(self.estimator), self._residuals(X), y, groups)
         return self
 
     def _covariates(self, X: Any) -> np.ndarray:

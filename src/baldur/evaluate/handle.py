@@ -21,6 +21,7 @@ from typing import Any, Literal
 
 import joblib
 import numpy as np
+import pandas as pd
 from threadpoolctl import threadpool_limits
 
 from baldur.views import MultiView
@@ -53,6 +54,7 @@ class DataHandle:
             "rows": None if mv._rows is None else np.asarray(mv._rows),
             "sample_ids": mv.sample_ids,
             "names": {v: mv.view(v).feature_names for v in mv.view_names if mv.view(v).names_given},
+            "info": mv.feature_info,
             "present": {
                 v: mv._tables[v].present for v in mv.view_names if mv._tables[v].present is not None
             },
@@ -144,6 +146,7 @@ def _build(payload: dict[str, Any]) -> MultiView:
         views,
         sample_ids=ids if rows is None else np.arange(n),
         feature_names=payload["names"],
+        feature_info=payload["info"],
         present=payload["present"],
     )
     if rows is None:
@@ -162,6 +165,9 @@ def fingerprint(mv: MultiView) -> str:
         digest.update(f"\1{name}\1{view.shape}\1{view.dtype}\1".encode())
         if view.names_given:
             digest.update("\0".join(view.feature_names.tolist()).encode())
+        if view.feature_info is not None:
+            cells = pd.util.hash_pandas_object(view.feature_info.astype(str), index=False)
+            digest.update(cells.to_numpy().tobytes())
         declared = view.declared_present
         if declared is not None:
             digest.update(np.packbits(declared).tobytes())

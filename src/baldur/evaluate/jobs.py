@@ -16,6 +16,7 @@ from sklearn.base import clone
 from baldur.evaluate.handle import DataHandle, one_thread, open_handle
 from baldur.evaluate.metrics import METRICS, Predicted, score
 from baldur.evaluate.selection import read_selection
+from baldur.evaluate.steps import fit_with_groups
 from baldur.evaluate.store import JobStore, Outcome
 from baldur.exceptions import StudyError
 
@@ -43,6 +44,8 @@ class Job:
     splits : list of (train, test) index arrays
     metric : str
         For "setting".
+    groups : array of shape (n_samples,), or None
+        Told to estimators that make inner folds of their own.
     n_classes : int
     """
 
@@ -57,6 +60,12 @@ class Job:
     splits: list[tuple[np.ndarray, np.ndarray]]
     metric: str
     n_classes: int
+    groups: np.ndarray | None = None
+
+    def fit(self, mv: Any, rows: np.ndarray) -> Any:
+        """Fit a new estimator on some rows."""
+        groups = None if self.groups is None else self.groups[rows]
+        return fit_with_groups(clone(self.estimator), mv[rows], self.y[rows], groups)
 
 
 def predict_rows(estimator: Any, X: Any, n_classes: int) -> dict[str, np.ndarray]:
@@ -75,7 +84,7 @@ def predict_rows(estimator: Any, X: Any, n_classes: int) -> dict[str, np.ndarray
 def _try_setting(job: Job, mv: Any) -> Outcome:
     values = []
     for train, test in job.splits:
-        fitted = clone(job.estimator).fit(mv[train], job.y[train])
+        fitted = job.fit(mv, train)
         found = predict_rows(fitted, mv[test], job.n_classes)
         predicted = Predicted(truth=job.y[test], n_classes=job.n_classes, **found)
         values.append(score(job.metric, predicted))
@@ -90,7 +99,7 @@ def _try_setting(job: Job, mv: Any) -> Outcome:
 
 def _fit_and_predict(job: Job, mv: Any) -> Outcome:
     (train, test) = job.splits[0]
-    fitted = clone(job.estimator).fit(mv[train], job.y[train])
+    fitted = job.fit(mv, train)
     arrays = predict_rows(fitted, mv[test], job.n_classes)
     for name in ("label", "proba", "margin"):
         if name in arrays and not np.isfinite(arrays[name]).all():

@@ -41,6 +41,10 @@ class Model:
     estimator: Any
     grid: Mapping[str, list[Any]] = field(default_factory=dict)
 
+    def inside(self, wrapper: Any) -> Model:
+        """Return the same row with its estimator inside another, as its `estimator`."""
+        return Model(self.name, wrapper, {f"estimator__{k}": v for k, v in self.grid.items()})
+
     def settings(self) -> list[dict[str, Any]]:
         """Every combination in the grid, in a fixed order."""
         return [dict(sorted(s.items())) for s in ParameterGrid(dict(self.grid))]

@@ -22,6 +22,7 @@ from baldur.evaluate.permutation import permute_labels
 from baldur.evaluate.progress import Progress
 from baldur.evaluate.result import Fit, NestedResult
 from baldur.evaluate.splits import Fold, Plan
+from baldur.evaluate.steps import WithSteps, fit_with_groups
 from baldur.evaluate.store import JobStore, Outcome, job_key
 from baldur.exceptions import InputError
 from baldur.views import MultiView, as_multiview
@@ -45,6 +46,7 @@ def nested_cv(
     sites: Any = None,
     split: Any = None,
     confounds: Any = None,
+    steps: Sequence[Any] = (),
     metrics: Sequence[str] | None = None,
     select_by: str | None = None,
     permutations: int = 0,
@@ -88,6 +90,9 @@ def nested_cv(
         One fixed outer split.
     confounds : array-like of shape (n_samples, q), optional
         Covariates regressed out of every view, learned on training rows.
+    steps : list of transformers, optional
+        From `MultiView` to `MultiView`, fitted on training rows before every model, such as those
+        of `baldur.io.view_steps`. Features they remove count as not selected.
     metrics : list of str, optional
         Columns of the table, out of `baldur.evaluate.METRICS`; default all of the task.
     select_by : str, optional
@@ -121,7 +126,7 @@ def nested_cv(
     study, classes, columns = _open(
         models, X, y, views=views, task=task, positive=positive, scheme=scheme, outer=outer,
         inner=inner, repeats=repeats, groups=groups, sites=sites, split=split, confounds=confounds,
-        metrics=metrics, select_by=select_by, random_state=random_state, n_jobs=n_jobs,
+        steps=steps, metrics=metrics, select_by=select_by, random_state=random_state, n_jobs=n_jobs,
     )  # fmt: skip
     study.store, study.permutations, study.progress = JobStore(store), permutations, progress
     fits, failures, notes = study.run()
@@ -194,7 +199,8 @@ def fit_all_rows(
             raise InputError(study.failures[made.name])
         setting = best[(made.name, 0, 0, 0)][1]
     with one_thread():
-        fitted = made.make(setting, study.seed_of(made, 0, everything)).fit(study.mv, study.y)
+        fresh = made.make(setting, study.seed_of(made, 0, everything))
+        fitted = fit_with_groups(fresh, study.mv, study.y, study.plan.inner_groups)
     return fitted, _without_prefix(setting), classes, study.mv
 
 
@@ -220,6 +226,7 @@ def _open(
     sites: Any = None,
     split: Any = None,
     confounds: Any = None,
+    steps: Sequence[Any] = (),
     metrics: Sequence[str] | None = None,
     select_by: str | None = None,
     random_state: int = 0,
@@ -237,14 +244,9 @@ def _open(
     codes, classes = encode_labels(y, n, classification, positive)
     if confounds is not None:
         mv = with_confounds(mv, confounds)
-        made = [
-            Model(
-                m.name,
-                Deconfounded(m.estimator),
-                {f"estimator__{k}": v for k, v in m.grid.items()},
-            )
-            for m in made
-        ]
+        made = [m.inside(Deconfounded(m.estimator)) for m in made]
+    if len(steps):
+        made = [m.inside(WithSteps(m.estimator, list(steps))) for m in made]
     given = {
         name: _column(values, n, name)
         for name, values in (("groups", groups), ("sites", sites), ("split", split))
@@ -472,11 +474,12 @@ class _Study:
             splits=[[np.asarray(part) for part in pair] for pair in splits],
             labels=[y[np.concatenate(pair)] for pair in splits],
             n_classes=self.n_classes, metric=self.metric if kind == "setting" else "",
+            groups=self.plan.inner_groups,
         )  # fmt: skip
         return Job(
             key=key, kind=kind, model=model.name, repeat=fold.repeat, fold=fold.number,
             permutation=b, estimator=estimator, y=y, splits=splits, metric=self.metric,
-            n_classes=self.n_classes,
+            n_classes=self.n_classes, groups=self.plan.inner_groups,
         )  # fmt: skip
 
     def _do(self, jobs: list[Job], handle: DataHandle) -> dict[str, Outcome]:

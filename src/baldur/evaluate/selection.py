@@ -8,7 +8,7 @@ import numpy as np
 
 from baldur.views import MultiView
 
-__all__ = ["read_selection"]
+__all__ = ["read_selection", "read_weights"]
 
 
 def read_selection(estimator: Any, mv: MultiView) -> dict[str, tuple[np.ndarray, np.ndarray]]:
@@ -30,10 +30,9 @@ def read_selection(estimator: Any, mv: MultiView) -> dict[str, tuple[np.ndarray,
         as using every feature; views it was not given are left out.
     """
     masks = getattr(estimator, "selected_features_", None)
-    coef = getattr(estimator, "coef_", None)
     names = [v for v in mv.view_names if not isinstance(masks, dict) or v in masks]
     widths = {v: mv.n_features[v] for v in names}
-    by_view = _orient(coef, widths, getattr(estimator, "lasso_features_", None))
+    by_view = read_weights(estimator, widths)
     found = {}
     for name, width in widths.items():
         if isinstance(masks, dict):
@@ -44,6 +43,12 @@ def read_selection(estimator: Any, mv: MultiView) -> dict[str, tuple[np.ndarray,
         weight = np.full(len(index), np.nan) if full is None else _one_weight(full[index])
         found[name] = (index.astype(np.int32), weight)
     return found
+
+
+def read_weights(estimator: Any, widths: dict[str, int]) -> dict[str, np.ndarray]:
+    """Return the weights of every view as features by outputs, or {} for a model without."""
+    kept = getattr(estimator, "lasso_features_", None)
+    return _orient(getattr(estimator, "coef_", None), widths, kept)
 
 
 def _orient(coef: Any, widths: dict[str, int], kept: Any) -> dict[str, np.ndarray]:

@@ -86,6 +86,13 @@ class Plan:
                 "scheme 'grouped', or leave the groups out."
             )
 
+    @property
+    def inner_groups(self) -> np.ndarray | None:
+        """What inner folds keep together: groups, else the sites if one is left out outside."""
+        if self.groups is None and self.scheme == "leave-one-site-out":
+            return self.sites
+        return self.groups
+
     def outer_folds(self, y: np.ndarray) -> list[Fold]:
         """Return the outer splits of the rows of `y`.
 
@@ -126,9 +133,7 @@ class Plan:
         -------
         list of (train, test) index arrays
         """
-        groups = self.groups
-        if groups is None and self.scheme == "leave-one-site-out":
-            groups = self.sites
+        groups = self.inner_groups
         train = fold.train
         inside = None if groups is None else groups[train]
         k = self.inner

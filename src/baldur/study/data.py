@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from baldur import io
 from baldur.exceptions import BaldurError, InputError, MissingExtraError
-from baldur.io import align, simplify_id
+from baldur.io import CategoryEncoder, align, read_view, simplify_id, view_steps
 from baldur.study.covariates import CovariateCoding
 from baldur.study.load import COVARIATES, Study
 from baldur.study.schema import nearest
@@ -38,6 +37,8 @@ class StudyData:
         Covariates to regress out.
     codings : dict of str to CovariateCoding
         Under "include" and "regress_out".
+    steps : list of transformers
+        To be fitted on training rows before any model.
     notes : list of str
         What a reader of the results should know about the samples.
     """
@@ -50,6 +51,7 @@ class StudyData:
     split: np.ndarray | None = None
     confounds: np.ndarray | None = None
     codings: dict[str, CovariateCoding] = field(default_factory=dict)
+    steps: list[Any] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
 
@@ -71,6 +73,12 @@ def read_samples(study: Study) -> pd.DataFrame:
         raise study.problem(
             "samples.file", f"{path.name} is neither .csv nor .tsv", "save the table as one of them"
         )
+    allowed = [root.resolve() for root in (study.folder, *study.roots)]
+    if not any(root in path.resolve().parents for root in allowed):
+        raise study.problem(
+            "samples.file", f"{path} lies outside the folder of the study",
+            "move it there, or name its folder with --data",
+        )  # fmt: skip
     if not path.is_file():
         raise study.problem("samples.file", f"there is no file {path}", "correct the path")
     try:
@@ -126,7 +134,7 @@ def read_views(study: Study) -> list[MultiView]:
     parts = []
     for name, spec in study.views.items():
         try:
-            parts.append(_read_view(name, spec, study.folder))
+            parts.append(read_view({"name": name, **spec}, study.folder, roots=study.roots))
         except MissingExtraError as error:
             raise study.problem(
                 f"views.{name}", str(error).rstrip("."), "or leave the view out"
@@ -136,16 +144,6 @@ def read_views(study: Study) -> list[MultiView]:
                 f"views.{name}", str(error).rstrip("."), "correct this section or its file"
             ) from error
     return parts
-
-
-def _read_view(name: str, spec: dict[str, Any], folder: Path) -> MultiView:
-    if hasattr(io, "read_view"):
-        return io.read_view({"name": name, **spec}, folder)
-    options = {k: v for k, v in spec.items() if k not in ("file", "kind")}
-    try:
-        return io.read_table(folder / spec["file"], name=name, **options)
-    except TypeError as error:
-        raise InputError(str(error)) from None
 
 
 def read_study(study: Study) -> StudyData:
@@ -206,7 +204,33 @@ def read_study(study: Study) -> StudyData:
     order = np.argsort(kept.to_numpy(), kind="stable")
     data, table = data[order], table.iloc[kept.to_numpy().astype(int)[order]]
     _check_outcome(study, table[column])
-    return _gather(study, data, table, notes)
+    found = _gather(study, data, table, notes)
+    found.steps = _steps(study, parts)
+    return found
+
+
+def _steps(study: Study, parts: list[MultiView]) -> list[Any]:
+    """What is learned on training rows; a table without categories has nothing to learn."""
+    steps = []
+    for part, (name, spec) in zip(parts, study.views.items(), strict=True):
+        try:
+            made = view_steps({"name": name, **spec})
+        except BaldurError as error:
+            raise study.problem(
+                f"views.{name}", str(error).rstrip("."), "correct this section"
+            ) from error
+        for step in made:
+            if isinstance(step, CategoryEncoder) and not _has_levels(part):
+                continue
+            # A file with several views has one step for all of them.
+            steps.append(step.set_params(views=list(part.view_names)))
+    return steps
+
+
+def _has_levels(part: MultiView) -> bool:
+    return any(
+        "level" in info and info["level"].notna().any() for info in part.feature_info.values()
+    )
 
 
 def _check_outcome(study: Study, cells: pd.Series) -> None:
@@ -251,7 +275,7 @@ def _check_overlap(study: Study, name: str, part: MultiView, ids: pd.Index) -> N
     alike = next(((i, simple[simplify_id(i)]) for i in have if simplify_id(i) in simple), None)
     fix = "check the id column of both files (option id_column of the view)"
     if alike is not None:
-        fix = f"{str(alike[0])!r} and {alike[1]!r} look alike: write the ids the same way in both files"
+        fix = f"{str(alike[0])!r} and {alike[1]!r} look alike: write ids the same way in both"
     raise study.problem(
         f"views.{name}",
         f"none of its ids ({str(have[0])!r}, ...) is in {study.samples['file']} ({ids[0]!r}, ...)",

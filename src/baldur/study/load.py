@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import tomllib
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -40,6 +41,8 @@ class Study:
     models : list of Model
     model_entries : list of dict
         The models as the file has them.
+    roots : list of Path
+        Folders besides its own that files of the study may lie in.
     """
 
     file: Path
@@ -52,6 +55,7 @@ class Study:
     report: dict[str, Any]
     models: list[Model] = field(default_factory=list)
     model_entries: list[dict[str, Any]] = field(default_factory=list)
+    roots: list[Path] = field(default_factory=list)
 
     @property
     def folder(self) -> Path:
@@ -90,13 +94,18 @@ class Study:
 
     def _absolute(self, spec: dict[str, Any]) -> dict[str, Any]:
         out = dict(spec)
-        for key in ("file", "mask", "atlas"):
+        folder = self.folder.resolve()
+        for key in ("file", "mask", "atlas", "atlas_labels", "sample_ids", "cache_dir"):
             if isinstance(out.get(key), str):
-                out[key] = str(self.folder.resolve() / out[key])
+                out[key] = str(folder / out[key])
+            elif key == "file" and isinstance(out.get(key), list):
+                out[key] = [str(folder / one) for one in out[key]]
         return out
 
 
-def load_study(path: str | Path, *, predicting: bool = False) -> Study:
+def load_study(
+    path: str | Path, *, predicting: bool = False, roots: Sequence[str | Path] = ()
+) -> Study:
     """Read and check a study file.
 
     Parameters
@@ -105,6 +114,9 @@ def load_study(path: str | Path, *, predicting: bool = False) -> Study:
         A TOML file.
     predicting : bool, default=False
         Samples and views are enough: the file describes new samples for a fitted model.
+    roots : list of str or Path, optional
+        Folders besides its own that files of the study may lie in. A study file cannot reach
+        others, so one from someone else can be run without reading it first.
 
     Returns
     -------
@@ -141,6 +153,7 @@ def load_study(path: str | Path, *, predicting: bool = False) -> Study:
         views=_views(name, raw["views"]),
         folds=check_keys(name, "folds", raw.get("folds", {})),
         report=check_keys(name, "report", raw.get("report", {})),
+        roots=[Path(r) for r in roots],
     )
     _check_together(study, predicting)
     if not predicting:

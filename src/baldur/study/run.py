@@ -157,6 +157,7 @@ def settings_of(study: Study, found: StudyData) -> dict[str, Any]:
         "sites": found.sites,
         "split": found.split,
         "confounds": found.confounds,
+        "steps": found.steps,
         "metrics": study.report["metrics"],
         "select_by": study.folds["select_by"],
         "permutations": study.report["permutations"],
@@ -196,7 +197,9 @@ def write_results(result: NestedResult, folder: Path, study: Study | None = None
     contents["table.tex"] = result.format("latex").encode()
     contents["table.txt"] = result.format("text").encode()
     if study is not None:
-        contents["study.toml"] = dump_toml(study.as_toml()).encode()
+        where = study.folder.resolve()
+        head = f"# As resolved. To run it from here: baldur evaluate study.toml --data {where}"
+        contents["study.toml"] = f"{head}\n{dump_toml(study.as_toml())}".encode()
     for name, content in contents.items():
         write_atomically(folder / name, content)
 

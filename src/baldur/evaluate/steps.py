@@ -1,0 +1,127 @@
+"""Steps learned on training rows before a model: kept levels, variants or voxels.
+
+The model sees fewer columns than the study has; its masks and weights are given back for all of
+them, so that features are counted and named alike in every fold.
+"""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
+from sklearn.utils import get_tags
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from baldur.evaluate.selection import read_weights
+from baldur.views import MultiView
+
+__all__ = ["WithSteps", "fit_with_groups"]
+
+
+def fit_with_groups(estimator: Any, X: Any, y: Any, groups: Any) -> Any:
+    """Fit an estimator, and tell it the groups if it has inner folds that ask for them."""
+    if groups is not None and "groups" in inspect.signature(estimator.fit).parameters:
+        return estimator.fit(X, y, groups=groups)
+    return estimator.fit(X, y)
+
+
+def _has(method: str) -> Any:
+    def check(self: WithSteps) -> bool:
+        return hasattr(getattr(self, "estimator_", self.estimator), method)
+
+    return available_if(check)
+
+
+class WithSteps(MetaEstimatorMixin, BaseEstimator):
+    """Fit transformers from `MultiView` to `MultiView`, then an estimator on what they leave.
+
+    Parameters
+    ----------
+    estimator : estimator that accepts a `MultiView`
+        Cloned before it is fitted.
+    steps : list of transformers
+        Each keeps some columns of a view, under their names.
+
+    Attributes
+    ----------
+    estimator_, steps_
+        The fitted ones.
+    selected_features_ : dict of str to bool array
+        Over all columns of the input; False where a step removed the column.
+    coef_ : dict of str to ndarray of shape (n_outputs, n_features)
+        Over all columns of the input, where the estimator has weights.
+    """
+
+    def __init__(self, estimator: Any, steps: Any = ()) -> None:
+        self.estimator = estimator
+        self.steps = steps
+
+    def fit(self, X: MultiView, y: Any, groups: Any = None) -> WithSteps:
+        """Fit the steps and the estimator, all on the rows of `X`."""
+        self.steps_ = []
+        left = X
+        for step in self.steps:
+            fitted = clone(step).fit(left, y)
+            left = fitted.transform(left)
+            self.steps_.append(fitted)
+        self.estimator_ = fit_with_groups(clone(self.estimator), left, y, groups)
+        if hasattr(self.estimator_, "classes_"):
+            self.classes_ = self.estimator_.classes_
+        self._give_back(X, left)
+        return self
+
+    def _give_back(self, X: MultiView, left: MultiView) -> None:
+        masks = getattr(self.estimator_, "selected_features_", None)
+        names = [v for v in left.view_names if not isinstance(masks, dict) or v in masks]
+        weights = read_weights(self.estimator_, {v: left.n_features[v] for v in names})
+        self.selected_features_ = {}
+        coef = {}
+        for v in names:
+            at = _places(X, left, v)
+            full = np.zeros(X.n_features[v], dtype=bool)
+            full[at] = True if not isinstance(masks, dict) else np.asarray(masks[v])
+            self.selected_features_[v] = full
+            if v in weights:
+                coef[v] = np.zeros((weights[v].shape[1], X.n_features[v]))
+                coef[v][:, at] = weights[v].T
+        if coef:
+            self.coef_ = coef
+
+    def _open(self, X: MultiView) -> MultiView:
+        check_is_fitted(self, "estimator_")
+        for step in self.steps_:
+            X = step.transform(X)
+        return X
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Labels or numbers, as the estimator predicts them."""
+        return np.asarray(self.estimator_.predict(self._open(X)))
+
+    @_has("predict_proba")
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Class probabilities (n, C)."""
+        return np.asarray(self.estimator_.predict_proba(self._open(X)))
+
+    @_has("decision_function")
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Scores of the estimator."""
+        return np.asarray(self.estimator_.decision_function(self._open(X)))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        inner = get_tags(self.estimator)
+        tags.estimator_type = inner.estimator_type
+        tags.classifier_tags = inner.classifier_tags
+        tags.regressor_tags = inner.regressor_tags
+        return tags
+
+
+def _places(X: MultiView, left: MultiView, view: str) -> np.ndarray:
+    """Where the columns that are left stand in the input."""
+    if left.n_features[view] == X.n_features[view]:
+        return np.arange(X.n_features[view])
+    return pd.Index(X.feature_names[view]).get_indexer(pd.Index(left.feature_names[view]))

@@ -1,0 +1,141 @@
+"""The commands, in this process: what they write, say and return."""
+
+import json
+
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+from baldur.cli import app, main
+from baldur.study import load_study
+from baldur.study.toml_writer import dump_toml
+
+COMMANDS = ["init", "evaluate", "fit", "predict", "demo", "simulate"]
+
+
+@pytest.fixture
+def call(monkeypatch, capsys):
+    """Call `main` as the shell does; returns exit code, output and errors."""
+
+    def call_main(*arguments):
+        monkeypatch.setattr("sys.argv", ["baldur", *map(str, arguments)])
+        with pytest.raises(SystemExit) as left:
+            main()
+        said = capsys.readouterr()
+        return left.value.code or 0, said.out, said.err
+
+    return call_main
+
+
+def test_help_names_every_command_and_option():
+    runner = CliRunner()
+    found = runner.invoke(app, ["--help"], env={"COLUMNS": "120"})
+    assert found.exit_code == 0
+    assert all(name in found.output for name in COMMANDS)
+    for name in COMMANDS:
+        page = runner.invoke(app, [name, "--help"], env={"COLUMNS": "120"})
+        assert page.exit_code == 0
+        assert "Usage:" in page.output
+
+
+def test_version(call):
+    code, out, _ = call("--version")
+    assert code == 0
+    assert out.startswith("baldur ")
+
+
+def test_init_writes_a_file_that_loads(call, tmp_path):
+    file = tmp_path / "study.toml"
+    assert call("init", file)[0] == 0
+    study = load_study(file)
+    assert [m.name for m in study.models] == ["BALDUR", "LSVM-l1", "RF"]
+    code, _, err = call("init", file)
+    assert code == 2
+    assert "--force" in err
+    assert call("init", file, "--force")[0] == 0
+    assert call("init", tmp_path / "no" / "study.toml")[0] == 2
+
+
+def test_evaluate_prints_the_table_and_where_results_lie(call, study):
+    code, out, err = call("evaluate", study, "--jobs", "1")
+    assert code == 0
+    assert "% Features selected" in out
+    assert "LSVM-l1" in out
+    assert str(study.parent / "results") in out
+    assert "corrected t-test" in err
+    code, out, err = call("evaluate", study, "--quiet")
+    assert code == 0
+    assert err == ""
+
+
+def test_check_reads_without_running(call, study):
+    code, _, err = call("evaluate", study, "--check")
+    assert code == 0
+    assert "in order" in err
+    assert not (study.parent / "results" / "jobs").exists()
+
+
+def test_wrong_input_leaves_with_two_and_one_line(call, study, tmp_path):
+    for arguments in (
+        ("evaluate", tmp_path / "no.toml"),
+        ("evaluate", study, "--jobs", "0"),
+        ("fit", study, "--model", "XYZ", "--out", tmp_path / "m"),
+        ("predict", tmp_path, study, "--out", "-"),
+        ("predict", tmp_path, study, "--out", "-", "--missing", "guess"),
+        ("simulate", "mars", "--out", tmp_path / "s"),
+        ("simulate", "biofind", "--out", study.parent),
+    ):
+        code, out, err = call(*arguments)
+        assert code == 2, arguments
+        assert out == ""
+        assert err.startswith("Error: ")
+        assert len(err.strip().splitlines()) == 1
+    assert call("evaluate")[0] == 2
+    assert call("nonsense")[0] == 2
+
+
+def test_a_failing_model_leaves_with_one_and_a_table(call, study):
+    text = study.read_text()
+    study.write_text(text + '\n[[models]]\nname = "bad"\nestimator = "sklearn.svm.NuSVC"\n'
+                     "settings = { nu = 0.99 }\n")  # fmt: skip
+    code, out, _ = call("evaluate", study, "--quiet")
+    assert code == 1
+    assert "bad failed: ValueError" in out
+    assert "LSVM-l1" in out
+
+
+def test_fit_then_predict(call, study, tmp_path):
+    model = tmp_path / "model"
+    assert call("fit", study, "--model", "Ridge logistic", "--out", model)[0] == 0
+    assert json.loads((model / "manifest.json").read_text())["details"]["model"] == "Ridge logistic"
+    code, _, err = call("fit", study, "--out", model)
+    assert code == 2
+    assert "--force" in err
+    assert call("fit", study, "--model", "MV-PLS", "--out", model, "--force")[0] == 0
+    new = study.parent / "new.toml"
+    new.write_text(
+        dump_toml(
+            {
+                "samples": {"file": "samples.csv", "id": "sample"},
+                "views": {"sleep": {"file": "sleep.csv"}, "genetic": {"file": "genetic.csv"}},
+            }
+        )
+    )
+    code, out, err = call("predict", model, new, "--out", tmp_path / "p.csv")
+    assert code == 0
+    assert "Predictions of 215 samples" in out
+    assert "'demographical' is absent" in err
+    frame = pd.read_csv(tmp_path / "p.csv")
+    assert list(frame.columns) == ["sample", "predicted", "p_control", "p_PD"]
+    code, out, _ = call("predict", model, new, "--out", "-")
+    assert code == 0
+    assert out == (tmp_path / "p.csv").read_text()
+
+
+def test_simulated_studies_are_the_same_for_one_seed(call, tmp_path):
+    for name in ("a", "b"):
+        assert call("simulate", "multiview", "--out", tmp_path / name, "--seed", "4")[0] == 0
+    files = sorted(f.name for f in (tmp_path / "a").iterdir())
+    assert files == ["samples.csv", "study.toml", "truth.csv", "view0.csv", "view1.csv"]
+    for name in files:
+        assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()

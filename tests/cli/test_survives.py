@@ -1,0 +1,89 @@
+"""Really killed processes: the same command continues, and the results are the same bytes."""
+
+import os
+import signal
+import time
+
+import numpy as np
+import pytest
+
+RESULTS = ["table.csv", "table.md", "table.tex", "predictions.csv", "selection.csv", "folds.csv",
+           "comparisons.csv", "stability.csv", "weights.csv", "settings.csv"]  # fmt: skip
+
+
+def contents(folder):
+    return {name: (folder / name).read_bytes() for name in RESULTS}
+
+
+def jobs_in(folder):
+    return {f.name: f.stat().st_mtime_ns for f in folder.glob("jobs/*/*.npz")}
+
+
+def kill_when(process, folder, count, seconds):
+    """Kill -9 once `count` jobs are there and a little later; False if it had ended before."""
+    end = time.monotonic() + 120
+    while len(jobs_in(folder)) < count and time.monotonic() < end:
+        if process.poll() is not None:
+            return False
+        time.sleep(0.005)
+    time.sleep(seconds)
+    if process.poll() is not None:
+        return False
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    return True
+
+
+def kill_and_resume(run, start, study, out, kills, jobs, seed):
+    rng = np.random.default_rng(seed)
+    done = 0
+    for _ in range(kills):
+        before = jobs_in(out)
+        process = start("evaluate", study, "--out", out, "--jobs", jobs)
+        more = len(before) + int(rng.integers(1, 5))
+        done += kill_when(process, out, more, float(rng.uniform(0, 0.05)))
+        after = jobs_in(out)
+        # What was finished is still there, and was not done again.
+        assert all(after[name] == when for name, when in before.items())
+    final = run("evaluate", study, "--out", out, "--jobs", jobs)
+    assert final.returncode == 0, final.stderr
+    return done
+
+
+def check(run, start, study, tmp_path, kills, settings):
+    whole = run("evaluate", study, "--out", tmp_path / "whole")
+    assert whole.returncode == 0, whole.stderr
+    total = 0
+    for i, jobs in enumerate(settings):
+        out = tmp_path / f"killed{i}"
+        out.mkdir()
+        total += kill_and_resume(run, start, study, out, kills, jobs, seed=i)
+        assert contents(out) == contents(tmp_path / "whole")
+        assert not list(out.glob("**/.*.part")) or jobs > 1
+    print(f"killed {total} times; {len(RESULTS)} result files byte-identical each time")
+    assert total >= kills
+
+
+def test_killed_three_times_with_two_processes(run, start, study, tmp_path):
+    check(run, start, study, tmp_path, kills=3, settings=[2])
+
+
+@pytest.mark.slow
+def test_killed_twenty_times_with_one_and_two_processes(run, start, study, tmp_path):
+    check(run, start, study, tmp_path, kills=5, settings=[1, 2, 1, 2])
+
+
+def test_interrupt_is_clean_and_the_next_run_finishes(run, start, study, tmp_path):
+    out = tmp_path / "out"
+    process = start("evaluate", study, "--out", out, "--jobs", 1)
+    end = time.monotonic() + 120
+    while not jobs_in(out) and time.monotonic() < end and process.poll() is None:
+        time.sleep(0.01)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "the same command continues" in err
+    assert "Traceback" not in err
+    again = run("evaluate", study, "--out", out)
+    assert again.returncode == 0
+    assert (out / "table.csv").is_file()

@@ -1,0 +1,165 @@
+"""Fit, save, load, predict: the same scores, and clear words where new files differ."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from baldur.exceptions import InputError, StudyError
+from baldur.persist import SavedModel, load_model, read_manifest, save_model
+from baldur.study import fit_study, load_study, predict_study
+
+
+@pytest.fixture
+def fitted(parts, tables, write, tmp_path):
+    parts["covariates"] = {"regress_out": ["age"], "include": ["sex"]}
+    file = write(parts, tables)
+    model, _ = fit_study(load_study(file))
+    return load_model(save_model(model, tmp_path / "model"))
+
+
+def new_study(parts, tables, write, tmp_path, **change):
+    kept = {k: v for k, v in parts.items() if k in ("samples", "views")}
+    return load_study(write({**kept, **change}, tables, tmp_path / "new"), predicting=True)
+
+
+def test_the_saved_model_predicts_what_the_fitted_one_does(parts, tables, write, tmp_path, fitted):
+    del tables["samples"]["diagnosis"]
+    frame, notes = predict_study(fitted, new_study(parts, tables, write, tmp_path))
+    assert notes == []
+    assert frame["sample"].tolist() == tables["samples"]["sample"].tolist()
+    assert list(frame.columns) == ["sample", "predicted", "p_control", "p_patient"]
+    np.testing.assert_allclose(frame["p_control"] + frame["p_patient"], 1)
+    assert (frame["predicted"] == np.where(frame["p_patient"] > 0.5, "patient", "control")).all()
+    again, _ = predict_study(fitted, new_study(parts, tables, write, tmp_path))
+    pd.testing.assert_frame_equal(frame, again)
+
+
+def test_order_of_rows_and_columns_does_not_matter(parts, tables, write, tmp_path, fitted):
+    expected, _ = predict_study(fitted, new_study(parts, tables, write, tmp_path))
+    brain = tables["brain"]
+    tables["brain"] = brain[["sample", *brain.columns[:0:-1]]].iloc[::-1]
+    tables["brain"]["more"] = 1.0
+    found, notes = predict_study(fitted, new_study(parts, tables, write, tmp_path))
+    pd.testing.assert_frame_equal(found, expected)
+    assert notes == ["view 'brain': 1 columns the model does not know are left out ('more', ...)"]
+
+
+def test_missing_views_are_allowed(parts, tables, write, tmp_path, fitted):
+    del parts["views"]["brain"]
+    frame, notes = predict_study(fitted, new_study(parts, tables, write, tmp_path))
+    assert "view 'brain' is absent for every sample" in notes
+    assert len(frame) == 60
+    assert frame["p_patient"].between(0, 1).all()
+
+
+def test_a_missing_column_is_an_error_or_the_training_mean(parts, tables, write, tmp_path, fitted):
+    name = tables["brain"].columns[3]
+    whole = tables["brain"].copy()
+    tables["brain"] = whole.drop(columns=name)
+    study = new_study(parts, tables, write, tmp_path)
+    with pytest.raises(StudyError, match=rf"views.brain: lacks 1 .* '{name}'; .*--missing impute"):
+        predict_study(fitted, study)
+    found, notes = predict_study(fitted, study, missing="impute")
+    assert any("take their training means" in n for n in notes)
+    tables["brain"] = whole.assign(**{name: np.nan})
+    expected, _ = predict_study(fitted, new_study(parts, tables, write, tmp_path))
+    np.testing.assert_allclose(found["p_patient"], expected["p_patient"])
+
+
+def test_levels_a_new_file_lacks_are_zeros(parts, tables, write, tmp_path):
+    tables["blood"]["hand"] = ["left", "right"] * 30
+    model, _ = fit_study(load_study(write(parts, tables)))
+    assert "hand=left" in model.features["blood"].tolist()
+    tables["blood"]["hand"] = "right"
+    frame, notes = predict_study(model, new_study(parts, tables, write, tmp_path))
+    assert notes == []
+    assert len(frame) == 60
+
+
+def test_new_files_that_do_not_fit_are_explained(parts, tables, write, tmp_path, fitted):
+    study = new_study(parts, {**tables, "samples": tables["samples"].drop(columns="age")}, write,
+                      tmp_path)  # fmt: skip
+    with pytest.raises(StudyError, match=r"samples\.file: has no column 'age'"):
+        predict_study(fitted, study)
+    views = {"other": {"file": "brain.csv"}}
+    with pytest.raises(StudyError, match="views: none is one of the model's: blood, brain"):
+        predict_study(fitted, new_study(parts, tables, write, tmp_path, views=views))
+    parts["models"] = [{"name": "Dummy"}]
+    with pytest.raises(StudyError, match="no model 'RF'"):
+        fit_study(load_study(write(parts, tables)), "RF")
+
+
+def test_a_model_that_fails_says_why(parts, tables, write):
+    parts["models"] = [{"name": "LSVM-l1", "grid": {"c_ratio": [-1.0, -2.0]}}]
+    with pytest.raises(StudyError, match="LSVM-l1: every setting failed"):
+        fit_study(load_study(write(parts, tables)))
+
+
+def test_a_study_without_probabilities_or_classes(parts, tables, write, tmp_path):
+    parts["models"] = [
+        {"name": "LSVM-l1", "settings": {"c_ratio": 3.0, "class_weight": "balanced"}}
+    ]
+    model, _ = fit_study(load_study(write(parts, tables)))
+    frame, _ = predict_study(model, new_study(parts, tables, write, tmp_path))
+    assert list(frame.columns) == ["sample", "predicted", "score"]
+    parts["outcome"] = {"column": "score", "task": "regression"}
+    parts["models"] = [{"name": "ridge", "estimator": "sklearn.linear_model.Ridge"}]
+    model, _ = fit_study(load_study(write(parts, tables)))
+    frame, _ = predict_study(model, new_study(parts, tables, write, tmp_path))
+    assert np.corrcoef(frame["predicted"], tables["samples"]["score"])[0, 1] > 0.9
+
+
+# -- the folder ------------------------------------------------------------------------------
+
+
+def test_the_manifest_can_be_read_without_opening_the_pickle(fitted, tmp_path):
+    manifest = read_manifest(tmp_path / "model")
+    assert manifest["schema"] == 1
+    assert manifest["classes"] == ["control", "patient"]
+    assert manifest["details"]["model"] == "Ridge logistic"
+    assert "trust" in manifest
+
+
+@pytest.mark.parametrize("name", ["model.joblib", "features.npz"])
+def test_damage_is_found_before_anything_is_opened(fitted, tmp_path, name):
+    file = tmp_path / "model" / name
+    file.write_bytes(file.read_bytes()[:-1] + b"x")
+    with pytest.raises(InputError, match="not what the manifest says"):
+        load_model(tmp_path / "model")
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [({"schema": 99}, "newer baldur"), ({"schema": None}, "no schema"), ({"views": ...}, "lacks")],
+)
+def test_manifests_of_other_kinds_are_refused(fitted, tmp_path, change, said):
+    file = tmp_path / "model" / "manifest.json"
+    manifest = json.loads(file.read_text())
+    for key, value in change.items():
+        manifest.pop(key) if value is ... else manifest.update({key: value})
+    file.write_text(json.dumps(manifest))
+    with pytest.raises(InputError, match=said):
+        load_model(tmp_path / "model")
+
+
+def test_nothing_but_a_model_folder_is_replaced(fitted, tmp_path):
+    with pytest.raises(InputError, match="holds a model"):
+        save_model(fitted, tmp_path / "model")
+    save_model(fitted, tmp_path / "model", overwrite=True)
+    (tmp_path / "photos").mkdir()
+    (tmp_path / "photos" / "cat.jpg").write_bytes(b"cat")
+    with pytest.raises(InputError, match="no model folder"):
+        save_model(fitted, tmp_path / "photos", overwrite=True)
+    with pytest.raises(InputError, match="no model folder"):
+        load_model(tmp_path / "photos")
+    assert sorted(f.name for f in tmp_path.iterdir() if f.name.startswith(".")) == []
+
+
+def test_a_failed_save_leaves_the_old_model(fitted, tmp_path, monkeypatch):
+    before = (tmp_path / "model" / "manifest.json").read_bytes()
+    broken = SavedModel(lambda: None, fitted.features, fitted.n_features)
+    with pytest.raises(Exception, match="pickle"):
+        save_model(broken, tmp_path / "model", overwrite=True)
+    assert (tmp_path / "model" / "manifest.json").read_bytes() == before

@@ -1,0 +1,190 @@
+"""A study from its file to its folder: the figures, the files, and the same again."""
+
+import tomllib
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from baldur.evaluate import nested_cv, recompute_table
+from baldur.study import evaluate_study, load_study, read_study, schema_text
+from baldur.study.toml_writer import dump_toml
+from baldur.views import MultiView
+
+FILES = {
+    "table.csv", "table.md", "table.tex", "table.txt", "predictions.csv", "selection.csv",
+    "folds.csv", "comparisons.csv", "stability.csv", "views.csv", "weights.csv", "settings.csv",
+    "calibration.csv", "study.toml", "log.txt",
+}  # fmt: skip
+
+
+def read(folder, name):
+    text = {"label": str, "predicted": str, "note": str, "failure": str}
+    return pd.read_csv(
+        folder / name, dtype=text, float_precision="round_trip", keep_default_na=False,
+        na_values={c: [""] for c in NUMBERS},
+    )  # fmt: skip
+
+
+NUMBERS = ["mean_weight", "sign_agreement", "p_control", "p_patient", "score"]
+
+
+def test_the_folder_holds_what_it_should(parts, tables, write):
+    done = evaluate_study(load_study(write(parts, tables)))
+    here = {f.name for f in done.folder.iterdir()}
+    assert here == FILES | {"jobs"}
+    predictions = read(done.folder, "predictions.csv")
+    fixed = ["model", "repeat", "fold", "sample", "label", "predicted"]
+    assert list(predictions.columns) == [*fixed, "p_control", "p_patient", "score"]
+    selection = read(done.folder, "selection.csv")
+    assert {"model", "view", "feature", "frequency", "mean_weight", "sign_agreement"} <= set(
+        selection
+    )
+    log = (done.folder / "log.txt").read_text()
+    assert "60 samples" in log
+    assert "finished in" in log
+
+
+def test_every_number_in_the_table_follows_from_the_files(parts, tables, write):
+    done = evaluate_study(load_study(write(parts, tables)))
+    found = recompute_table(
+        read(done.folder, "predictions.csv"), read(done.folder, "selection.csv")
+    )
+    assert found.to_csv(index=False).encode() == (done.folder / "table.csv").read_bytes()
+
+
+def test_the_file_equals_the_call_from_python(parts, tables, write):
+    done = evaluate_study(load_study(write(parts, tables)))
+    X = MultiView(
+        {v: tables[v].drop(columns="sample").to_numpy() for v in ("blood", "brain")},
+        sample_ids=tables["samples"]["sample"].to_numpy(dtype=str),
+    )
+    expected = nested_cv(
+        {"Ridge logistic": {"C": [0.1, 1.0]}, "LSVM-l1": {"c_ratio": [3.0, 10.0]}},
+        X, tables["samples"]["diagnosis"].to_numpy(), positive="patient", outer=3, inner=3,
+        random_state=3,
+    )  # fmt: skip
+    pd.testing.assert_frame_equal(done.result.table(), expected.table())
+
+
+def test_the_resolved_study_runs_elsewhere_and_gives_the_same_table(parts, tables, write, tmp_path):
+    done = evaluate_study(load_study(write(parts, tables)))
+    resolved = done.folder / "study.toml"
+    copy = tmp_path / "elsewhere" / "copy.toml"
+    copy.parent.mkdir()
+    copy.write_bytes(resolved.read_bytes())
+    again = evaluate_study(load_study(copy, roots=[tmp_path]), output=tmp_path / "again")
+    for name in ("table.csv", "predictions.csv", "selection.csv", "table.tex"):
+        assert (again.folder / name).read_bytes() == (done.folder / name).read_bytes()
+
+
+def test_rows_follow_ids_whatever_the_order_of_the_files(parts, tables, write, tmp_path):
+    first = evaluate_study(load_study(write(parts, tables)), output=tmp_path / "a")
+    mixed = {**tables, "brain": tables["brain"].iloc[::-1], "blood": tables["blood"].sample(60)}
+    second = evaluate_study(load_study(write(parts, mixed)), output=tmp_path / "b")
+    assert (first.folder / "table.csv").read_bytes() == (second.folder / "table.csv").read_bytes()
+
+
+def test_union_keeps_who_lacks_a_view_and_says_who_is_lost(parts, tables, write):
+    tables["brain"] = tables["brain"].iloc[:50]
+    tables["samples"].loc[55, "diagnosis"] = ""
+    found = read_study(load_study(write(parts, tables)))
+    assert len(found.data) == 50
+    assert any("9 samples" in n and "lack a view" in n for n in found.notes)
+    assert any("1 samples have no" in n for n in found.notes)
+    parts["align"] = "union"
+    found = read_study(load_study(write(parts, tables)))
+    assert len(found.data) == 59
+    assert found.data.present["brain"].sum() == 50
+    table = evaluate_study(load_study(write(parts, tables))).result.table()
+    assert table["failure"].tolist() == ["", ""]
+
+
+def test_groups_sites_and_splits_come_from_columns(parts, tables, write):
+    parts["samples"]["group"] = "family"
+    found = read_study(load_study(write(parts, tables)))
+    assert found.groups.tolist() == tables["samples"]["family"].tolist()
+    done = evaluate_study(load_study(write(parts, tables)))
+    family = dict(zip(tables["samples"]["sample"], tables["samples"]["family"], strict=True))
+    folds = done.result.predictions.assign(family=lambda f: f["sample"].map(family))
+    assert (folds.groupby(["model", "family"])["fold"].nunique() == 1).all()
+    del parts["samples"]["group"]
+    parts["samples"]["site"] = "site"
+    assert evaluate_study(load_study(write(parts, tables))).result.table()["folds"].tolist() == [
+        3,
+        3,
+    ]
+    del parts["samples"]["site"]
+    parts["samples"]["split"] = "split"
+    assert evaluate_study(load_study(write(parts, tables))).result.table()["folds"].tolist() == [
+        1,
+        1,
+    ]
+
+
+def test_covariates_are_included_or_regressed_out(parts, tables, write):
+    tables["samples"]["age"] = tables["samples"]["age"].astype(object)
+    tables["samples"].loc[7, "age"] = "NA"
+    parts["covariates"] = {"include": ["sex", "age"]}
+    found = read_study(load_study(write(parts, tables)))
+    assert found.data.view_names == ["blood", "brain", "covariates"]
+    assert found.data.feature_names["covariates"].tolist() == ["sex=f", "sex=m", "age"]
+    assert np.isnan(found.data.view("covariates").read()[7, 2])
+    parts["covariates"] = {"regress_out": ["sex", "age", "site"]}
+    found = read_study(load_study(write(parts, tables)))
+    assert found.codings["regress_out"].names == ["sex=m", "age", "site=oslo", "site=rome"]
+    done = evaluate_study(load_study(write(parts, tables)))
+    assert done.result.failures == {}
+    assert set(done.result.selection["view"]) == {"blood", "brain"}
+
+
+def test_regression_repeats_and_permutations(parts, tables, write):
+    parts["outcome"] = {"column": "score", "task": "regression"}
+    parts["models"] = [{"name": "ridge", "estimator": "sklearn.linear_model.Ridge",
+                        "grid": {"alpha": [1.0, 10.0]}}]  # fmt: skip
+    parts["folds"] = {"outer": 3, "inner": 3, "repeats": 2}
+    parts["report"] = {"permutations": 3, "metrics": ["r2", "rmse"]}
+    done = evaluate_study(load_study(write(parts, tables)))
+    assert done.result.table()["r2"].item() > 0.8
+    assert done.result.table()["folds"].item() == 6
+    assert (done.folder / "permutation.csv").is_file()
+
+
+def test_a_missing_word_none_and_short_forms(parts, tables, write):
+    parts["models"] = [{"name": "LSVM-l1", "grid": {"class_weight": ["none", "balanced"]},
+                        "settings": {"c_ratio": 3.0}}]  # fmt: skip
+    (model,) = load_study(write(parts, tables)).models
+    assert model.grid == {"class_weight": [None, "balanced"]}
+    parts["models"] = ["Dummy", "MV-PLS"]
+    assert [m.name for m in load_study(write(parts, tables)).models] == ["Dummy", "MV-PLS"]
+
+
+@pytest.mark.parametrize("kind", ["samples.csv", "samples.tsv"])
+def test_byte_order_marks_and_tabs_are_read(kind, parts, tables, write, tmp_path):
+    file = write(parts, tables)
+    separator = "," if kind.endswith("csv") else "\t"
+    content = tables["samples"].to_csv(index=False, sep=separator)
+    (tmp_path / kind).write_text("\ufeff" + content)
+    file.write_text(dump_toml({**parts, "samples": {"file": kind, "id": "sample"}}))
+    assert len(read_study(load_study(file)).data) == 60
+
+
+texts = st.text(st.characters(exclude_categories=("Cs",)), max_size=8)
+values = st.recursive(
+    st.booleans() | st.integers(-(2**40), 2**40) | st.floats(allow_nan=False) | texts,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(texts, inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(st.dictionaries(texts, values, max_size=4))
+def test_what_is_written_as_toml_reads_back(data):
+    assert tomllib.loads(dump_toml(data)) == data
+
+
+def test_the_schema_can_be_read():
+    text = schema_text()
+    assert "[samples]" in text
+    assert "leave-one-site-out" in text
