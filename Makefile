@@ -14,7 +14,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK = 1
 .PHONY: demo test slow lowest lint format types clean
 
 demo: $(VENV)/.core
-	@$(BIN)/python -m baldur.demo
+	@$(BIN)/baldur demo --out build/demo
 
 # One thread per process: the tests already run in two processes.
 test: $(VENV)/.test
