@@ -15,16 +15,16 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from baldur.inference.sweep import start_factors, step_sites
+from baldur.inference.sweep import start_factors, step_sites, step_view_precisions
 from baldur.model.ard import GammaPosterior, gamma_term
 from baldur.model.structured.bound import bound
 from baldur.model.structured.state import Data, State
-from baldur.model.structured.updates import feature_statistics, refresh_grams
+from baldur.model.structured.updates import feature_statistics
 
 Array = NDArray[np.float64]
 
 SETTLING_STEPS = 5
-"""Site steps a trial gets before its bound is compared."""
+"""Steps of the sites and of delta that a trial gets before its bound is compared."""
 
 
 def feature_gains(data: Data, state: State, m: int) -> Array:
@@ -78,20 +78,24 @@ def drop_features(data: Data, state: State, before: float) -> tuple[float, int]:
 
 
 def drop_views(data: Data, state: State, before: float) -> tuple[float, list[int]]:
-    """Drop whole views, least relevant first, while the bound rises; return bound and views."""
+    """Drop views one at a time, that whose loss helps most first; return bound and views."""
     dropped: list[int] = []
-    for m in np.argsort(view_signal(data, state), kind="stable"):
-        if not state.kept[m].any():
-            continue
+    while True:
         parts = state.snapshot()
-        state.kept[m] = np.zeros_like(state.kept[m])
-        after = settle(data, state)
-        if after > before:
-            before = after
-            dropped.append(int(m))
-        else:
-            state.restore(parts)
-    return before, dropped
+        trials = []
+        for m in range(len(data.views)):
+            if state.kept[m].any():
+                state.kept[m] = np.zeros_like(state.kept[m])
+                trials.append((settle(data, state), m, state.snapshot()))
+                state.restore(parts)
+        if not trials:
+            return before, dropped
+        after, m, best = max(trials, key=lambda trial: trial[0])
+        if after <= before:
+            return before, dropped
+        state.restore(best)
+        before = after
+        dropped.append(m)
 
 
 def drop_factors(data: Data, state: State, before: float) -> tuple[float, int]:
@@ -125,12 +129,12 @@ def remove_factor(data: Data, state: State, k: int) -> None:
 
 
 def settle(data: Data, state: State) -> float:
-    """Recompute q(W) after a drop and let the sites follow; return the bound."""
-    refresh_grams(data, state)
+    """Recompute q(W) after a drop, let sites and delta follow, and return the bound."""
     start_factors(data, state)
     value = bound(data, state)
     for _ in range(SETTLING_STEPS):
         value = step_sites(data, state, value)
+        value = step_view_precisions(data, state, value)
     return value
 
 
