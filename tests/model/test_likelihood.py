@@ -1,0 +1,167 @@
+"""Likelihoods: expectations against adaptive integration, sites against numerical derivatives."""
+
+import numpy as np
+import pytest
+from scipy.integrate import quad
+from scipy.special import expit, log_expit
+from scipy.stats import norm
+
+from baldur.model.likelihood import (
+    GaussianOutputs,
+    JaakkolaLogistic,
+    QuadratureLogistic,
+    class_probability,
+)
+
+KINDS = [QuadratureLogistic, JaakkolaLogistic, GaussianOutputs]
+
+
+def make(kind, N=9, C=2, seed=0):
+    rng = np.random.default_rng(seed)
+    eta = rng.standard_normal((N, C))
+    T = eta if kind is GaussianOutputs else (eta > 0).astype(float)
+    weight = rng.uniform(0.5, 2.0, (N, 1)) * np.ones(C)
+    return kind(T, weight), rng.normal(0, 2, (N, C)), rng.uniform(0.1, 2.0, (N, C))
+
+
+def gaussian_expectation(f, mean, var):
+    sd = np.sqrt(var)
+    edges = (mean - 12 * sd, mean + 12 * sd)
+    value, _ = quad(
+        lambda x: f(x) * norm.pdf(x, mean, sd), *edges, points=[0.0, mean], limit=400, epsabs=1e-13
+    )
+    return value
+
+
+@pytest.mark.parametrize(("sd", "tolerance"), [(0.1, 1e-12), (1.0, 1e-9), (3.0, 1e-3), (8.0, 2e-2)])
+@pytest.mark.parametrize("mean", [-6.0, -1.0, 0.0, 0.3, 4.0, 20.0])
+def test_quadrature_is_the_integral(mean, sd, tolerance):
+    """To rounding where weights are known about as well as data allow, less so far outside."""
+    m, v = np.array([[mean]]), np.array([[sd**2]])
+    for t in (0.0, 1.0):
+        likelihood = QuadratureLogistic(np.array([[t]]), np.ones((1, 1)))
+        sign = 2 * t - 1
+        exact = gaussian_expectation(lambda x, s=sign: log_expit(s * x), mean, sd**2)
+        assert likelihood.expected(m, v) == pytest.approx(exact, abs=tolerance)
+        slope = gaussian_expectation(expit, mean, sd**2)
+        curve = gaussian_expectation(lambda x: expit(x) * expit(-x), mean, sd**2)
+        h, j = likelihood.sites(m, v)
+        assert h[0, 0] == pytest.approx(curve, abs=10 * tolerance)
+        assert (j - h * m)[0, 0] == pytest.approx(t - slope, abs=10 * tolerance)
+        assert class_probability(m, v)[0, 0] == pytest.approx(slope, abs=10 * tolerance)
+
+
+def test_jaakkola_bound_is_below_the_expectation():
+    rng = np.random.default_rng(1)
+    for _ in range(200):
+        mean, sd, t = rng.normal(0, 4), rng.uniform(0.01, 3), float(rng.integers(2))
+        exact = gaussian_expectation(lambda x, s=2 * t - 1: log_expit(s * x), mean, sd**2)
+        likelihood = JaakkolaLogistic(np.array([[t]]), np.ones((1, 1)))
+        assert likelihood.expected(np.array([[mean]]), np.array([[sd**2]])) <= exact + 1e-10
+
+
+def test_jaakkola_bound_is_tight_at_xi():
+    """With no variance xi = |eta|, and there the quadratic touches ln p."""
+    eta = np.linspace(-8, 8, 33)[:, None]
+    for t in (0.0, 1.0):
+        likelihood = JaakkolaLogistic(np.full_like(eta, t), np.ones_like(eta))
+        exact = log_expit((2 * t - 1) * eta).sum()
+        assert likelihood.expected(eta, np.zeros_like(eta)) == pytest.approx(exact, rel=1e-12)
+
+
+def test_jaakkola_takes_the_best_xi():
+    """`expected` is the printed bound, maximised over xi; `sites` are its quadratic."""
+    likelihood, mean, var = make(JaakkolaLogistic, N=1, C=1)
+    t, w = likelihood.T[0, 0], likelihood.weight[0, 0]
+    m, v = mean[0, 0], var[0, 0]
+
+    def printed(xi):
+        lam = np.tanh(xi / 2) / (4 * xi)
+        return w * (log_expit(xi) + m * t - (m + xi) / 2 - lam * (m**2 + v - xi**2))
+
+    grid = np.linspace(0.01, 12, 40001)
+    values = printed(grid)
+    assert likelihood.expected(mean, var) == pytest.approx(values.max(), abs=1e-7)
+    xi = grid[values.argmax()]
+    h, j = likelihood.sites(mean, var)
+    assert h[0, 0] == pytest.approx(w * np.tanh(xi / 2) / (2 * xi), rel=1e-3)
+    assert j[0, 0] == w * (t - 0.5)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_sites_are_the_derivatives_of_the_expectation(kind):
+    """d/d mean = j - h mean and d/d var = -h/2, entry by entry."""
+    likelihood, mean, var = make(kind)
+    h, j = likelihood.sites(mean, var)
+    eps = 1e-5
+    for n in range(len(mean)):
+        for c in range(mean.shape[1]):
+            step = np.zeros_like(mean)
+            step[n, c] = eps
+            up, down = likelihood.expected(mean + step, var), likelihood.expected(mean - step, var)
+            assert (up - down) / (2 * eps) == pytest.approx((j - h * mean)[n, c], abs=1e-6)
+            up, down = likelihood.expected(mean, var + step), likelihood.expected(mean, var - step)
+            assert (up - down) / (2 * eps) == pytest.approx(-h[n, c] / 2, abs=1e-6)
+
+
+def test_noise_update_maximises_the_expectation():
+    likelihood, mean, var = make(GaussianOutputs)
+    likelihood.update_noise(mean, var)
+    best, psi = likelihood.expected(mean, var), likelihood.psi
+    rng = np.random.default_rng(2)
+    for scale in (1e-3, 1e-2, 0.3):
+        for _ in range(10):
+            factor = np.exp(scale * rng.standard_normal(psi.rate.shape))
+            likelihood.psi = type(psi)(psi.shape, psi.rate * factor)
+            assert likelihood.expected(mean, var) < best
+            likelihood.psi = type(psi)(psi.shape * np.exp(scale * rng.standard_normal()), psi.rate)
+            assert likelihood.expected(mean, var) < best
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_weight_two_is_the_row_twice(kind):
+    likelihood, mean, var = make(kind)
+    target = likelihood.Y if kind is GaussianOutputs else likelihood.T
+    N = len(mean)
+    weight = np.ones_like(mean)
+    weight[3] = 2.0
+    once = kind(target, weight)
+    rows = np.append(np.arange(N), 3)
+    twice = kind(target[rows], np.ones((N + 1, mean.shape[1])))
+    np.testing.assert_allclose(once.base_rate(), twice.base_rate(), rtol=1e-12)
+    if kind is GaussianOutputs:
+        once.update_noise(mean, var)
+        twice.update_noise(mean[rows], var[rows])
+        np.testing.assert_allclose(once.psi.rate, twice.psi.rate, rtol=1e-12)
+    assert once.expected(mean, var) == pytest.approx(
+        twice.expected(mean[rows], var[rows]), rel=1e-12
+    )
+    h1, j1 = once.sites(mean, var)
+    h2, j2 = twice.sites(mean[rows], var[rows])
+    for got, want in ((h1, h2), (j1, j2)):
+        summed = want[:N].copy()
+        summed[3] += want[N]
+        np.testing.assert_allclose(got, summed, rtol=1e-12)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_rows_is_the_likelihood_of_those_rows(kind):
+    likelihood, mean, var = make(kind)
+    target = likelihood.Y if kind is GaussianOutputs else likelihood.T
+    rows = np.array([5, 0, 2, 7])
+    part, fresh = likelihood.rows(rows), kind(target[rows], likelihood.weight[rows])
+    assert part.expected(mean[rows], var[rows]) == fresh.expected(mean[rows], var[rows])
+    for got, want in zip(part.sites(mean[rows], var[rows]), fresh.sites(mean[rows], var[rows])):
+        np.testing.assert_array_equal(got, want)
+    np.testing.assert_array_equal(part.base_rate(), fresh.base_rate())
+    if kind is not GaussianOutputs:
+        singles = [likelihood.rows(np.array([n])) for n in range(len(mean))]
+        parts = [one.expected(mean[[n]], var[[n]]) for n, one in enumerate(singles)]
+        assert likelihood.expected(mean, var) == pytest.approx(sum(parts), rel=1e-12)
+
+
+@pytest.mark.parametrize("kind", [QuadratureLogistic, JaakkolaLogistic])
+def test_base_rate_is_the_weighted_log_odds(kind):
+    likelihood, _, _ = make(kind)
+    rate = (likelihood.weight * likelihood.T).sum(0) / likelihood.weight.sum(0)
+    np.testing.assert_allclose(expit(likelihood.base_rate()), rate, rtol=1e-12)
