@@ -1,6 +1,7 @@
 """read_mudata: one view per modality, in memory or left in the file, dense or sparse."""
 
 import pickle
+import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -60,7 +61,7 @@ def test_what_is_written_is_read(cells, storage, backed, data):
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "one.h5ad"
         modality(cells, obs, storage).write_h5ad(path)
-        X = pickle.loads(pickle.dumps(read_mudata(path, backed=backed)))
+        X = pickle.loads(pickle.dumps(read_mudata(path, backed=backed, trusted=True)))
         view = X.view("one")
         assert view.source.in_memory != backed or storage != "dense"
         np.testing.assert_array_equal(view.read(), cells)
@@ -81,7 +82,7 @@ def test_modalities_over_different_people(tmp_path, storage, backed):
         "prot": modality(b, ["s3", "s1", "s9"], storage, "p"),
     }
     path = write(tmp_path / "m.h5mu", parts)
-    X = read_mudata(path, backed=backed)
+    X = read_mudata(path, backed=backed, trusted=True)
     assert X.view_names == ["rna", "prot"]
     known = {"rna": (a, ["s1", "s2", "s3", "s4"]), "prot": (b, ["s3", "s1", "s9"])}
     for name, (cells, obs) in known.items():
@@ -101,23 +102,23 @@ def test_modalities_over_different_people(tmp_path, storage, backed):
         np.testing.assert_array_equal(held[rows].view(name).read(), X.view(name).read())
     prepared = Preparation(all_missing="zero").fit_transform(X)["prot"]
     assert np.isfinite(prepared.weighted_gram()).all()
-    assert read_mudata(path, modalities="prot").view_names == ["prot"]
-    assert read_mudata(path, modalities="prot", name="p").view_names == ["p"]
-    assert read_mudata(path, name="x").view_names == ["x:rna", "x:prot"]
+    assert read_mudata(path, modalities="prot", trusted=True).view_names == ["prot"]
+    assert read_mudata(path, modalities="prot", name="p", trusted=True).view_names == ["p"]
+    assert read_mudata(path, name="x", trusted=True).view_names == ["x:rna", "x:prot"]
     with pytest.raises(InputError, match="no modality 'dna'"):
-        read_mudata(path, modalities=["dna"])
+        read_mudata(path, modalities=["dna"], trusted=True)
 
 
 def test_layers(tmp_path):
     made = modality(np.eye(3), "abc")
     made.layers["counts"] = np.arange(9).reshape(3, 3)
     made.write_h5ad(tmp_path / "l.h5ad")
-    X = read_mudata(tmp_path / "l.h5ad", layers="counts")
+    X = read_mudata(tmp_path / "l.h5ad", layers="counts", trusted=True)
     np.testing.assert_array_equal(X.view("l").read(), np.arange(9).reshape(3, 3))
     with pytest.raises(InputError, match="no layer 'logs'; it has 'counts'"):
-        read_mudata(tmp_path / "l.h5ad", layers="logs")
+        read_mudata(tmp_path / "l.h5ad", layers="logs", trusted=True)
     path = write(tmp_path / "m.h5mu", {"a": made, "b": modality(np.ones((3, 2)), "abc")})
-    X = read_mudata(path, layers={"a": "counts"})
+    X = read_mudata(path, layers={"a": "counts"}, trusted=True)
     assert X.view("a").read()[2, 2] == 8
     assert X.view("b").read()[0, 0] == 1
 
@@ -134,12 +135,12 @@ def test_blocks_are_pieced_together(tmp_path, monkeypatch, storage):
     monkeypatch.setattr("baldur.io._h5._BLOCK", 200)
     cells = np.random.default_rng(0).poisson(0.5, (30, 40)).astype(np.float32)
     modality(cells, [f"s{i}" for i in range(30)], storage).write_h5ad(tmp_path / "b.h5ad")
-    X = read_mudata(tmp_path / "b.h5ad", backed=True)
+    X = read_mudata(tmp_path / "b.h5ad", backed=True, trusted=True)
     np.testing.assert_array_equal(X.view("b").read(), cells)
     np.testing.assert_array_equal(
         X[[29, 0, 7]].view("b").read([39, 2]), cells[[29, 0, 7]][:, [39, 2]]
     )
-    held = read_mudata(tmp_path / "b.h5ad", backed=False)
+    held = read_mudata(tmp_path / "b.h5ad", backed=False, trusted=True)
     np.testing.assert_array_equal(held.view("b").read(), cells)
     both = [Preparation().fit_transform(one)["b"].weighted_gram() for one in (X, held)]
     np.testing.assert_allclose(both[0], both[1], rtol=1e-6)
@@ -148,7 +149,7 @@ def test_blocks_are_pieced_together(tmp_path, monkeypatch, storage):
 def test_too_large_for_memory_is_left_in_the_file(tmp_path):
     modality(np.eye(50), [f"s{i}" for i in range(50)]).write_h5ad(tmp_path / "d.h5ad")
     with pytest.raises(InputError, match="backed=True"):
-        read_mudata(tmp_path / "d.h5ad", backed=False, max_bytes=10_000)
+        read_mudata(tmp_path / "d.h5ad", backed=False, trusted=True, max_bytes=10_000)
 
 
 def edit(path, change):
@@ -237,7 +238,32 @@ def sparse_other_shape(file):
 )
 def test_files_that_reach_out_or_lie(tmp_path, change, message):
     with pytest.raises(InputError, match=message):
-        read_mudata(edit(tmp_path / "x.h5ad", change))
+        read_mudata(edit(tmp_path / "x.h5ad", change), trusted=True)
+
+
+def test_sizes_that_lie_do_not_hold_up_the_first_pass(tmp_path):
+    for change in (huge_index, huge_matrix):
+        with pytest.raises(InputError):
+            read_mudata(edit(tmp_path / f"{change.__name__}.h5ad", change))
+
+
+@pytest.mark.parametrize(
+    ("end", "message"),
+    [
+        (lambda *a, **k: subprocess.CompletedProcess(a, -11), "crashed on it .signal 11."),
+        (lambda *a, **k: raise_timeout(), "did not finish reading it"),
+    ],
+)
+def test_a_crash_of_the_library_is_an_error(tmp_path, monkeypatch, end, message):
+    modality(np.eye(3), "abc").write_h5ad(tmp_path / "x.h5ad")
+    monkeypatch.setattr("baldur.io._h5.subprocess.run", end)
+    for reader in (read_mudata, read_obs):
+        with pytest.raises(InputError, match=message):
+            reader(tmp_path / "x.h5ad")
+
+
+def raise_timeout():
+    raise subprocess.TimeoutExpired("probe", 1)
 
 
 def test_the_extra_is_named(tmp_path, monkeypatch):

@@ -229,29 +229,7 @@ def test_trailing_axis_of_one():
     assert X.view("images").read()[0].tolist() == list(range(8))
 
 
-def mni_study(folder, n=200, resolution=8, seed=0):
-    """Images on the MNI152 mask: smooth noise, and patients lower in a ball of 16 mm."""
-    from nilearn.datasets import load_mni152_brain_mask
-    from scipy.ndimage import gaussian_filter
-
-    mask = load_mni152_brain_mask(resolution=resolution)
-    nib.save(mask, folder / "mask.nii.gz")
-    inside = mask.get_fdata() > 0
-    places = nib.affines.apply_affine(mask.affine, np.indices(inside.shape).reshape(3, -1).T)
-    centre = np.array([-26.0, -22.0, -16.0])
-    ball = (((places - centre) ** 2).sum(axis=1) < 16**2).reshape(inside.shape) & inside
-    rng = np.random.default_rng(seed)
-    y = np.arange(n) % 2
-    for i in range(n):
-        field = gaussian_filter(rng.normal(size=inside.shape), 1.0)
-        cells = np.where(inside, 10 + field / field.std() - 1.5 * y[i] * ball, 0)
-        nib.save(
-            nib.Nifti1Image(cells.astype(np.float32), mask.affine), folder / f"sub-{i:03d}.nii"
-        )
-    return y, ball
-
-
-def test_two_hundred_images_on_the_mni_mask(tmp_path):
+def test_two_hundred_images_on_the_mni_mask(tmp_path, mni_study):
     y, ball = mni_study(tmp_path)
     X = read_nifti(str(tmp_path / "sub-*.nii"), mask=tmp_path / "mask.nii.gz", name="grey")
     assert X.shape == (200, int((nib.load(tmp_path / "mask.nii.gz").get_fdata() > 0).sum()))

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,7 +15,7 @@ from scipy import sparse
 from baldur.exceptions import InputError
 from baldur.io._files import import_extra, parsing
 
-__all__ = ["DenseMatrix", "SparseMatrix", "check_inside", "open_file"]
+__all__ = ["DenseMatrix", "SparseMatrix", "check_inside", "open_file", "probe"]
 
 _BLOCK = 1 << 26
 _DEPTH = 8
@@ -33,6 +36,32 @@ def open_file(path: Path) -> Any:
         )
     with parsing(path, "an HDF5 file"):
         return h5py.File(path, "r", locking=False)
+
+
+def probe(path: Path) -> None:
+    """Let another process read the file first, since a damaged one can crash the HDF5 library."""
+    open_file(path).close()
+    seconds = 30 + path.stat().st_size / 2e7
+    script = Path(__file__).with_name("_h5_probe.py")
+    try:
+        done = subprocess.run(
+            [sys.executable, "-P", str(script), str(path)],
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=seconds,
+            check=False,
+        )
+    except subprocess.TimeoutExpired as error:
+        raise InputError(
+            f"{path}: the HDF5 library did not finish reading it in {seconds:.0f} seconds. The "
+            "file is damaged; write or copy it again."
+        ) from error
+    if done.returncode < 0:
+        raise InputError(
+            f"{path}: the HDF5 library crashed on it (signal {-done.returncode}). The file is "
+            "damaged; write or copy it again."
+        )
 
 
 def check_inside(path: Path, node: Any, max_bytes: int, depth: int = 0) -> None:

@@ -80,7 +80,7 @@ def open_image(image: Any) -> Any:
     if len(shape) == 4 and shape[3] == 1:
         with parsing(describe(opened), "a NIfTI image"):
             return nib.Nifti1Image(np.asanyarray(opened.dataobj)[..., 0], opened.affine)
-    if len(shape) != 3 or 0 in shape:
+    if len(shape) != 3 or min(shape) < 1:
         raise InputError(
             f"{describe(opened)}: expected a 3-D image, but its shape is {shape}. Split a series "
             "into one file per sample, for example with nilearn.image.iter_img."
@@ -109,6 +109,8 @@ def _class_of(nib: Any, path: Path) -> Any:
     cells = 1
     for side in header.get_data_shape():
         cells *= int(side)
+    if cells < 1:
+        raise InputError(f"{path}: its header claims the shape {header.get_data_shape()}.")
     offset = float(header["vox_offset"])
     if not 0 <= offset <= _MAX_HEADER:
         raise InputError(f"{path}: its header claims to be {offset:g} bytes long.")

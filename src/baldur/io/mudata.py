@@ -12,7 +12,7 @@ import pandas as pd
 
 from baldur.exceptions import InputError
 from baldur.io._files import LAZY_BYTES, MAX_BYTES, check_ids, find_file, import_extra, parsing
-from baldur.io._h5 import DenseMatrix, SparseMatrix, check_inside, open_file
+from baldur.io._h5 import DenseMatrix, SparseMatrix, check_inside, open_file, probe
 from baldur.views.container import MultiView
 from baldur.views.source import RowMapSource, as_source
 from baldur.views.validate import some
@@ -30,6 +30,7 @@ def read_mudata(
     modalities: str | Sequence[str] | None = None,
     layers: str | Mapping[str, str] | None = None,
     backed: bool | None = None,
+    trusted: bool = False,
     max_bytes: int = MAX_BYTES,
 ) -> MultiView:
     """Read a MuData (``.h5mu``) or AnnData (``.h5ad``) file.
@@ -48,6 +49,9 @@ def read_mudata(
     backed : bool, optional
         Leave the matrices in the file and read them by blocks. By default dense matrices above
         64 MB stay in the file and sparse ones are held in memory if they fit `max_bytes`.
+    trusted : bool, default=False
+        Skip the first pass over the file. That pass is made by another process, because a damaged
+        file can crash the HDF5 library and with it the session.
     max_bytes : int, default=4 GB
         Largest matrix held in memory.
 
@@ -86,6 +90,8 @@ def read_mudata(
     >>> folder.cleanup()
     """
     path = find_file(file, _WHAT, _SUFFIXES)
+    if not trusted:
+        probe(path)
     with parsing(path, _WHAT), open_file(path) as h5:
         groups = _modalities(path, h5, modalities)
         if "mod" in h5:
@@ -118,13 +124,17 @@ def read_mudata(
     )
 
 
-def read_obs(file: str | os.PathLike[str], *, max_bytes: int = MAX_BYTES) -> pd.DataFrame:
+def read_obs(
+    file: str | os.PathLike[str], *, trusted: bool = False, max_bytes: int = MAX_BYTES
+) -> pd.DataFrame:
     """Read the table about the observations of a MuData or AnnData file.
 
     Parameters
     ----------
     file : str or path-like
         An ``.h5mu`` or ``.h5ad`` file.
+    trusted : bool, default=False
+        Skip the first pass over the file, as in `read_mudata`.
     max_bytes : int, default=4 GB
         Largest column held in memory.
 
@@ -147,6 +157,8 @@ def read_obs(file: str | os.PathLike[str], *, max_bytes: int = MAX_BYTES) -> pd.
     >>> folder.cleanup()
     """
     path = find_file(file, _WHAT, _SUFFIXES)
+    if not trusted:
+        probe(path)
     with parsing(path, _WHAT), open_file(path) as h5:
         return _frame(path, h5, "obs", max_bytes)
 

@@ -92,16 +92,16 @@ def read_nifti(
         ``x, y, z`` in millimetres; for regions ``label``, ``region``, ``n_voxels`` and the centre.
         `to_nifti` writes weights back.
 
-    Notes
-    -----
-    Voxels that are NaN are missing cells; before resampling or smoothing they are set to 0.
-
     Raises
     ------
     InputError
         Where an image is missing, damaged, not 3-D or on another grid.
     MissingExtraError
         Without the extra ``imaging``.
+
+    Notes
+    -----
+    Voxels that are NaN are missing cells; before resampling or smoothing they are set to 0.
 
     Examples
     --------
