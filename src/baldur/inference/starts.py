@@ -53,12 +53,15 @@ def flat_state(data: Data, V: Array | None = None, gamma: list[Array] | None = N
         a = data.delta_prior(m).shape + 0.5 * len(g.rate)
         deltas.append(GammaPosterior(a, np.full(K, a / target)))
     omega_shape = data.priors.omega.shape + 0.5 * C
+    # Quadrature keeps V a point. Elsewhere q(V) is Gaussian from the start: the bound of a point
+    # has no entropy, so the first Gaussian step could look like a loss and be refused for ever.
+    spread = 1e-2 if learned and not isinstance(data.likelihood, QuadratureLogistic) else 0.0
     return State(
         kept=[np.ones(D, dtype=bool) for D in data.widths],
         gamma=gammas,
         delta=deltas,
         V=loadings,
-        V_cov=np.zeros((C, K, K)),
+        V_cov=np.tile(spread * np.eye(K), (C, 1, 1)),
         omega=GammaPosterior(omega_shape, np.full(K, omega_shape)),
         b=data.likelihood.base_rate() if learned else np.zeros(C),
         b_var=np.full(C, 1e-2) if learned else np.zeros(C),
