@@ -229,8 +229,6 @@ def test_both_sides_give_one_state(task, K):
         same(gamma_second_moments(d1, s1, m), gamma_second_moments(d2, s2, m))
         literal = (s1.gamma[m].mean * s1.kept[m] * (s1.w[m] ** 2 + s1.w_var[m])).sum(axis=1)
         same(gamma_second_moments(d1, s1, m), literal)
-        same(
-            proposed_view_precisions(d1, s1)[m].rate, proposed_view_precisions(d2, s2)[m].rate
-        )
+        same(proposed_view_precisions(d1, s1)[m].rate, proposed_view_precisions(d2, s2)[m].rate)
     same(output_moments(s1), output_moments(s2))
     same(proposed_loadings(d1, s1)[0], proposed_loadings(d2, s2)[0])

@@ -54,7 +54,7 @@ def test_both_sides_are_the_literal_posterior(size, intercept_var, dropped):
 
 @pytest.mark.parametrize("size", SIZES)
 def test_zero_variance_is_an_exact_drop(size):
-    """A weight of prior variance 0 is exactly 0, and the rest are as if its column were not there."""
+    """A weight of prior variance 0 is exactly 0, the rest as if its column were not there."""
     X, s, h, j = problem(size, dropped=True)
     keep = s > 0
     q, small = feature_side(X, s, 100.0, h, j), feature_side(X[:, keep], s[keep], 100.0, h, j)
