@@ -45,19 +45,14 @@ PATH = (0.5, 0.8, 0.9, 0.97, 1.0)
 """Shares of the variance of the reference's linear predictor at which the path is scored."""
 LITTLE, SPARSE, WHOLE = 0, 2, 4
 """Places on the path: what is kept on weak evidence, on good evidence, and of a dense signal."""
-NO_SIGNAL = 0.5
-"""Standard errors by which the reference may lose to the base rate before nothing is kept."""
-WEAK_SIGNAL = -1.0
-"""Standard errors by which it must win for more than a little to be kept."""
 REDUNDANT = 0.05
 """Adjusted R^2 from which dropped features count as doubles of kept ones."""
+NO_SIGNAL = {True: 1.0, False: 0.5}
+"""Standard errors by which the reference may lose to the base rate before nothing is kept."""
+WEAK_SIGNAL = -1.0
+"""Standard errors by which it must win to count as more than weak."""
 WHOLE_WINS = {True: 0.9, False: 2.5}
-"""Standard errors by which the reference must beat every sparser set to be kept whole.
-
-Where features stand for each other, a sparse set is one of many and averaging over them pays: a
-modest win decides. Where they are independent, small probabilities are noise, and it takes a
-clear one.
-"""
+"""Standard errors by which the reference must beat every sparser set to be kept whole."""
 
 
 @dataclass
@@ -175,6 +170,11 @@ def standard_errors(loss: Array, other: Array, weight: Array) -> float:
 def choose_step(held_out: HeldOut, weight: Array, doubled: bool) -> int | None:
     """Return the step of the path to keep, or None to keep nothing.
 
+    Where features stand for each other (`doubled`), a small set is one of many and averaging over
+    them pays, so the whole reference is kept on weak evidence and after a modest win. Where they
+    are independent, features of small probability are noise: weak evidence keeps little, and only
+    a clear win keeps the whole.
+
     Parameters
     ----------
     held_out : HeldOut
@@ -184,10 +184,10 @@ def choose_step(held_out: HeldOut, weight: Array, doubled: bool) -> int | None:
     """
     whole = held_out.path[WHOLE]
     against_base = standard_errors(whole, held_out.base, weight)
-    if against_base > NO_SIGNAL:
+    if against_base > NO_SIGNAL[doubled]:
         return None
     if against_base > WEAK_SIGNAL:
-        return LITTLE
+        return WHOLE if doubled else LITTLE
     margins = [standard_errors(loss, whole, weight) for loss in held_out.path[: SPARSE + 1]]
     return WHOLE if min(margins) > WHOLE_WINS[doubled] else SPARSE
 
