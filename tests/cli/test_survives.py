@@ -75,11 +75,12 @@ def test_killed_twenty_times_with_one_and_two_processes(run, start, study, tmp_p
 
 def test_interrupt_is_clean_and_the_next_run_finishes(run, start, study, tmp_path):
     out = tmp_path / "out"
-    process = start("evaluate", study, "--out", out, "--jobs", 1)
+    process = start("evaluate", study, "--out", out, "--jobs", 2)
     end = time.monotonic() + 120
     while not jobs_in(out) and time.monotonic() < end and process.poll() is None:
         time.sleep(0.01)
-    process.send_signal(signal.SIGINT)
+    # The terminal sends it to the whole group, workers included.
+    os.killpg(process.pid, signal.SIGINT)
     _, err = process.communicate(timeout=60)
     assert process.returncode == 130
     assert "the same command continues" in err

@@ -11,7 +11,7 @@ from baldur.baselines import BASELINES
 from baldur.datasets import make_biofind_like, make_multiview
 from baldur.evaluate import nested_cv, recompute_table
 from baldur.evaluate.splits import Plan
-from baldur.exceptions import InputError
+from baldur.exceptions import InputError, StudyError
 from evaluate import spies
 
 MODELS = {
@@ -171,6 +171,24 @@ def test_a_failing_model_has_its_reason_in_its_row(sim):
     assert np.isnan(table.loc["broken", "auc"])
     assert "broken failed: every setting failed" in found.format()
     assert "failed" in found.format("latex")
+
+
+def test_a_worker_that_dies_is_explained(sim):
+    with pytest.raises(StudyError, match="--jobs 1"):
+        nested_cv({"dies": spies.Dies()}, sim.data, sim.target, outer=3, n_jobs=2)
+    # The next call has workers again.
+    assert nested_cv({"Dummy": None}, sim.data, sim.target, outer=3, n_jobs=2).failures == {}
+
+
+def test_baldur_classifies_and_regresses_by_name():
+    numbers = make_multiview(60, {"a": 6, "b": 10}, n_classes=None, noise=0.5, random_state=0)
+    found = nested_cv(["BALDUR"], numbers.data, numbers.target, task="regression", outer=3)
+    assert found.table()["r2"].item() > 0.8
+    assert 0 < found.table()["features_percent"].item() <= 100
+    classes = make_multiview(90, {"a": 6, "b": 10}, random_state=0)
+    found = nested_cv(["BALDUR"], classes.data, classes.target, outer=3)
+    assert found.table()["auc"].item() > 0.8
+    assert found.weights()["weight"].notna().all()
 
 
 def test_the_table_follows_from_the_two_files(result, tmp_path):

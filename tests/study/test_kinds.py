@@ -31,6 +31,8 @@ def test_variant_filters_of_a_study_are_learned_on_training_rows(tmp_path):
     assert [type(s).__name__ for s in found.steps] == ["VariantFilter"]
     done = evaluate_study(load_study(file))
     assert done.result.failures == {}
+    two = evaluate_study(load_study(file), output=tmp_path / "two", n_jobs=2)
+    assert (two.folder / "table.csv").read_bytes() == (done.folder / "table.csv").read_bytes()
     row = done.result.selection.query("view == 'genetic' and feature == '*'")
     counts = [int(k) for k in row["folds"].item().split(";")]
     print(f"variants kept per fold of {row['n_features'].item()}: {counts}")

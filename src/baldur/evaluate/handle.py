@@ -132,6 +132,8 @@ def _opened(part: Any) -> Any:
 def open_handle(path: str) -> MultiView:
     """Return the data behind a path, read once per process."""
     if path not in _loaded:
+        # Workers outlive a study, and would keep the data of every one.
+        _loaded.clear()
         with open(path, "rb") as file:
             _loaded[path] = _build(pickle.load(file))
     return _loaded[path]

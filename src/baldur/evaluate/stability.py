@@ -81,7 +81,7 @@ def nogueira(
     if spread == 0:
         nan = float("nan")
         return StabilityIndex(nan, nan, nan, nan)
-    value = 1.0 - m / (m - 1) * float(np.sum(p * (1 - p))) / d / spread
+    value = float(1.0 - m / (m - 1) * np.sum(p * (1 - p)) / d / spread)
     hits = np.array([p[np.searchsorted(used, s)].sum() for s in selections])
     share = sizes / d
     phi = (hits / d - share * q + value / 2 * (2 * share * q - share - q + 1)) / spread
