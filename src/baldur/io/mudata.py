@@ -235,14 +235,10 @@ def _frame(path: Path, group: Any, key: str, max_bytes: int) -> pd.DataFrame:
 
 
 def _element(node: Any) -> Any:
-    try:
-        read_elem = import_extra("anndata.io", "mudata", "Reading AnnData tables").read_elem
-    except AttributeError:
-        # Its place before anndata 0.11.
-        read_elem = import_extra(
-            "anndata.experimental", "mudata", "Reading AnnData tables"
-        ).read_elem
-    return read_elem(node)
+    """Read a table or an array with the reader of anndata, which moved in its version 0.11."""
+    anndata = import_extra("anndata", "mudata", "Reading AnnData tables")
+    place = "anndata.io" if hasattr(anndata, "io") else "anndata.experimental"
+    return import_extra(place, "mudata", "Reading AnnData tables").read_elem(node)
 
 
 def _matrix(

@@ -119,8 +119,8 @@ def read_nifti(
       grey  8  float32
     >>> X.sample_ids
     array(['sub-00', 'sub-01'], dtype='<U6')
-    >>> to_nifti(np.arange(8.0), X).get_fdata()[1, 0, 1]
-    np.float64(5.0)
+    >>> float(to_nifti(np.arange(8.0), X).get_fdata()[1, 0, 1])
+    5.0
     >>> folder.cleanup()
     """
     import_extra("nibabel", "imaging", "Reading NIfTI images")
