@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_consistent_length
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
+from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from baldur.exceptions import InputError
 from baldur.prepare import Preparation
-from baldur.views import MultiView, as_multiview
+from baldur.views import MultiView
+from baldur.views.opening import open_views
 from baldur.views.products import PreparedView
 
 Array = NDArray[np.float64]
@@ -172,7 +172,7 @@ class BaselineClassifier(ClassifierMixin, BaseEstimator):
             raise InputError(
                 f"{type(self).__name__} requires y to be passed, but the target y is None"
             )
-        mv = self._open(X, reset=True)
+        mv = open_views(self, X, reset=True)
         y = column_or_1d(y, warn=True)
         check_classification_targets(y)
         check_consistent_length(mv, y)
@@ -180,32 +180,7 @@ class BaselineClassifier(ClassifierMixin, BaseEstimator):
 
     def _open_new(self, X: Any) -> list[Block]:
         check_is_fitted(self)
-        return self._blocks(self._open(X, reset=False))
-
-    def _open(self, X: Any, *, reset: bool) -> MultiView:
-        """Any legal input as a `MultiView`; single matrices get scikit-learn's own checks first."""
-        name = type(self).__name__
-        rows_of_numbers = isinstance(X, (list, tuple)) and len(X) > 0 and np.ndim(X[0]) == 1
-        matrix = rows_of_numbers or issparse(X)  # one sparse format is a dictionary as well
-        if isinstance(X, (MultiView, list, tuple, Mapping)) and not matrix:
-            mv = as_multiview(X, self.views, estimator_name=name)
-            if reset:
-                self.n_features_in_ = int(mv.shape[1])
-                if hasattr(self, "feature_names_in_"):
-                    del self.feature_names_in_
-            return mv
-        checked = validate_data(
-            self,
-            X,
-            reset=reset,
-            accept_sparse=("csr", "csc"),
-            dtype="numeric",
-            ensure_all_finite="allow-nan",
-            ensure_min_samples=2 if reset else 1,
-        )
-        # A frame keeps its column names, which ``views`` may refer to.
-        framed = hasattr(X, "columns") and not issparse(X)
-        return as_multiview(X if framed else checked, self.views, estimator_name=name)
+        return self._blocks(open_views(self, X, reset=False))
 
     def _blocks(self, mv: MultiView) -> list[Block]:
         prepared = self.preparation_.transform(mv)
