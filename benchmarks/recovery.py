@@ -1,4 +1,4 @@
-"""Signal with a known place: does BALDUR with default settings predict, and find it?
+"""BALDUR with default settings on simulated data: how well it predicts, and what it finds."""
 
 Usage::
 
