@@ -1,4 +1,4 @@
-"""BALDUR with default settings on simulated data: how well it predicts, and what it finds."""
+"""BALDUR with default settings on simulated data: how well it predicts, and what it finds.
 
 Usage::
 
