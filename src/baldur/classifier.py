@@ -12,6 +12,7 @@ from sklearn.model_selection import KFold, StratifiedGroupKFold, StratifiedKFold
 from sklearn.utils import check_random_state
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
+from sklearn.utils.validation import column_or_1d
 
 from baldur.estimator import INNER_FOLDS, BaldurBase, positive_weights
 from baldur.exceptions import InputError
@@ -192,8 +193,9 @@ class BaldurClassifier(ClassifierMixin, BaldurBase):
         return self
 
     def _check_labels(self, y: Any, n: int) -> NDArray[Any]:
-        if np.ndim(y) == 2 and np.shape(y)[1] > 1:
-            labels = np.asarray(y)
+        given = None if y is None else np.asarray(y)
+        if given is not None and given.ndim == 2 and given.shape[1] > 1:
+            labels = given
             if len(labels) != n:
                 raise InputError(f"y: expected {n} rows of labels, but got {len(labels)}.")
             if type_of_target(labels) != "multilabel-indicator":
@@ -202,7 +204,9 @@ class BaldurClassifier(ClassifierMixin, BaldurBase):
                     f"{type_of_target(labels)}. Give one column of class labels instead."
                 )
             return labels
-        labels = validate_labels(y, n)
+        if given is not None and given.ndim == 2:
+            given = column_or_1d(given, warn=True)
+        labels = validate_labels(given, n)
         check_classification_targets(labels)
         return labels
 
