@@ -3,9 +3,12 @@
 import os
 import signal
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
+
+from baldur.evaluate import handle
 
 RESULTS = ["table.csv", "table.md", "table.tex", "predictions.csv", "selection.csv", "folds.csv",
            "comparisons.csv", "stability.csv", "weights.csv", "settings.csv"]  # fmt: skip
@@ -48,6 +51,36 @@ def kill_and_resume(run, start, study, out, kills, jobs, seed):
     final = run("evaluate", study, "--out", out, "--jobs", jobs)
     assert final.returncode == 0, final.stderr
     return done
+
+
+def alive(session):
+    """Processes of a session that are not waiting to be reaped."""
+    found = []
+    for status in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = status.read_text().rpartition(")")[2].split()
+        except OSError:
+            continue
+        if int(fields[3]) == session and fields[0] != "Z":
+            found.append(status.parent.name)
+    return found
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc")
+def test_workers_leave_when_their_study_is_killed(start, study, tmp_path, monkeypatch):
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    process = start("evaluate", study, "--out", tmp_path / "out", "--jobs", 2)
+    assert kill_when(process, tmp_path / "out", 2, 0.0)
+    end = time.monotonic() + 60
+    while alive(process.pid) and time.monotonic() < end:
+        time.sleep(0.2)
+    assert alive(process.pid) == []
+    # The data it had laid out for them goes with the next study.
+    left = list(tmp_path.glob("baldur-data-*"))
+    assert len(left) == 1
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    handle._sweep_left_behind()
+    assert not left[0].exists()
 
 
 def check(run, start, study, tmp_path, kills, settings):

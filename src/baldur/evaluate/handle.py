@@ -10,9 +10,13 @@ from __future__ import annotations
 
 import hashlib
 import mmap
+import os
 import pickle
+import shutil
 import sys
 import tempfile
+import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -32,7 +36,10 @@ __all__ = ["DataHandle", "fingerprint", "one_thread"]
 MAP_BYTES = 1 << 26
 """Arrays from this size on are mapped from a file instead of sent."""
 
+_PREFIX = "baldur-data-"
+
 _loaded: dict[str, MultiView] = {}
+_watched = False
 
 
 class DataHandle:
@@ -42,7 +49,10 @@ class DataHandle:
     """
 
     def __init__(self, mv: MultiView) -> None:
-        self._folder = tempfile.TemporaryDirectory(prefix="baldur-", ignore_cleanup_errors=True)
+        _sweep_left_behind()
+        self._folder = tempfile.TemporaryDirectory(
+            prefix=f"{_PREFIX}{os.getpid()}-", ignore_cleanup_errors=True
+        )
         folder = Path(self._folder.name)
         self.path = str(folder / "data.pkl")
         parts = {
@@ -76,6 +86,42 @@ class DataHandle:
                 pickle.dump(self._payload, file, protocol=pickle.HIGHEST_PROTOCOL)
             self._sent = True
         return self.path
+
+
+def _sweep_left_behind() -> None:
+    """Remove the folders of processes of ours that were killed before they could."""
+    if os.name != "posix":
+        return
+    for folder in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
+        pid = folder.name.removeprefix(_PREFIX).split("-")[0]
+        try:
+            if not pid.isdigit() or folder.stat().st_uid != os.getuid():
+                continue
+            os.kill(int(pid), 0)
+        except ProcessLookupError:
+            shutil.rmtree(folder, ignore_errors=True)
+        except OSError:
+            # Alive and not ours, or gone meanwhile.
+            continue
+
+
+def leave_with(parent: int) -> None:
+    """Let a worker process end when the process that started it is gone.
+
+    A worker of a killed study would otherwise wait for minutes for work that never comes. Further
+    calls change nothing.
+    """
+    global _watched
+    if os.name != "posix" or os.getpid() == parent or _watched:
+        return
+    _watched = True
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(1.0)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 @dataclass(frozen=True)

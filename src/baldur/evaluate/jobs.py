@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 import warnings
 from collections.abc import Callable, Iterable
@@ -13,7 +14,7 @@ import numpy as np
 from joblib.externals.loky.process_executor import TerminatedWorkerError
 from sklearn.base import clone
 
-from baldur.evaluate.handle import DataHandle, one_thread, open_handle
+from baldur.evaluate.handle import DataHandle, leave_with, one_thread, open_handle
 from baldur.evaluate.metrics import METRICS, Predicted, score
 from baldur.evaluate.selection import read_selection
 from baldur.evaluate.steps import fit_with_groups
@@ -129,6 +130,11 @@ def run_job(path: str, store: JobStore, job: Job) -> tuple[str, Outcome]:
     return job.key, outcome
 
 
+def _run_elsewhere(parent: int, path: str, store: JobStore, job: Job) -> tuple[str, Outcome]:
+    leave_with(parent)
+    return run_job(path, store, job)
+
+
 def _reason(error: Exception) -> str:
     text = _first_line(str(error)) or "no message"
     kind = type(error).__name__
@@ -160,7 +166,8 @@ def run_jobs(
         n_jobs=n_jobs, batch_size=1, max_nbytes=None, return_as="generator_unordered"
     )
     try:
-        for key, outcome in parallel(joblib.delayed(run_job)(path, store, job) for job in jobs):
+        calls = (joblib.delayed(_run_elsewhere)(os.getpid(), path, store, job) for job in jobs)
+        for key, outcome in parallel(calls):
             on_done(by_key[key], outcome)
     except TerminatedWorkerError as error:
         raise StudyError(
