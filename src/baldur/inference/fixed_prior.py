@@ -49,11 +49,23 @@ class Outputs:
     def weights(self) -> tuple[Array, Array]:
         """Return means and variances of the weights, each (C, L)."""
         projected, S = feature_statistics(self)
-        return self.s * projected, np.maximum(self.s - self.s**2 * S, 0.0)
+        mean, var = self.s * projected, np.maximum(self.s - self.s**2 * S, 0.0)
+        for c, side in enumerate(self.sides):
+            # Known directly there; x^T alpha loses digits where outputs have little noise.
+            if isinstance(side, FeatureSide):
+                mean[c], var[c] = side.w[1:], np.diag(side.cov)[1:]
+        return mean, var
 
     def intercepts(self) -> Array:
         """Return the mean intercept of every output, (C,)."""
-        return np.array([self.intercept_var * side.alpha.sum() for side in self.sides])
+        return np.array(
+            [
+                side.w[0]
+                if isinstance(side, FeatureSide)
+                else self.intercept_var * side.alpha.sum()
+                for side in self.sides
+            ]
+        )
 
     def predict(self, X: Array) -> tuple[Array, Array]:
         """Return <eta> and Var eta of new rows, each (n, C)."""

@@ -1,0 +1,171 @@
+"""What a fit leaves: weights, latent factors and predictions say the same thing."""
+
+import pickle
+import warnings
+
+import numpy as np
+import pytest
+
+from baldur import BaldurClassifier, BaldurRegressor, MultiView
+from baldur.exceptions import NotConvergedWarning
+from baldur.inference.fitted import fit_auto, fit_shape, starting_loadings
+from baldur.inference.fixed_rank import fit_auto_with_factors
+from baldur.inference.mixture import Loadings
+from baldur.inference.scoring import mixture_moments
+from inference.problems import make_problem
+from model.structured.problems import make_data
+
+OPTIONS = {"max_iter": 20, "tol": 1e-5, "prune": True}
+
+
+def check_consistent(fitted, views):
+    """<eta> is the weights times the data, and is V times the latent factors."""
+    eta = sum(v.apply(w.T) for v, w in zip(views, fitted.coef, strict=True)) + fitted.intercept
+    mean, var = mixture_moments(fitted.moments(views))
+    np.testing.assert_allclose(mean, eta, atol=1e-6)
+    assert (var > 0).all()
+    for mask, w, std in zip(fitted.selected, fitted.coef, fitted.coef_std, strict=True):
+        assert not w[:, ~mask].any()
+        assert not std[:, ~mask].any()
+
+
+@pytest.mark.parametrize("shape", [0.5, np.inf])
+@pytest.mark.parametrize("n_factors", [None, 1, 2])
+@pytest.mark.parametrize(
+    ("task", "bound"),
+    [("multiclass", "quadrature"), ("multilabel", "jaakkola"), ("regression", "")],
+)
+def test_weights_and_predictions_agree(task, bound, n_factors, shape):
+    for side, sizes in (("feature", (3, 5)), ("sample", (3, 40))):
+        data = make_data(task, side, shape, bound, N=30, sizes=sizes, absent=True)
+        fitted = fit_shape(data.views, data.likelihood, shape=shape, n_factors=n_factors, **OPTIONS)
+        assert set(fitted.spaces) == {side}
+        check_consistent(fitted, data.views)
+        C = data.likelihood.n_outputs
+        assert fitted.V.shape[0] == C
+        assert fitted.V.shape[1] <= (C if n_factors is None else n_factors)
+        latent, _ = fitted.latent(data.views)[0]
+        mean, _ = fitted.moments(data.views)[0]
+        level = mean - latent @ fitted.V.T
+        np.testing.assert_allclose(level, np.tile(level[0], (30, 1)), atol=1e-6)
+
+
+def test_learned_loadings_spread_the_predictions_as_draws_do():
+    """Mean and variance of eta = b + v.f for independent Gaussians, against draws."""
+    rng = np.random.default_rng(0)
+    C, K, n = 3, 2, 4
+    A = rng.standard_normal((C, K, K))
+    loadings = Loadings(
+        rng.standard_normal((C, K)),
+        0.2 * A @ A.transpose(0, 2, 1),
+        rng.standard_normal(C),
+        rng.uniform(0.1, 0.5, C),
+    )
+    mean, var = rng.standard_normal((n, K)), rng.uniform(0.1, 1, (n, K))
+    got_mean, got_var = loadings.combine(mean, var)
+    R = 200_000
+    f = rng.normal(mean, np.sqrt(var), (R, n, K))
+    for c in range(C):
+        v = rng.multivariate_normal(loadings.V[c], loadings.V_cov[c], R)
+        b = rng.normal(loadings.b[c], np.sqrt(loadings.b_var[c]), R)
+        eta = b[:, None] + np.einsum("rnk,rk->rn", f, v)
+        np.testing.assert_allclose(got_mean[:, c], eta.mean(axis=0), atol=0.03)
+        np.testing.assert_allclose(got_var[:, c], eta.var(axis=0), rtol=0.03)
+
+
+def test_starting_loadings_span_the_predictors():
+    rng = np.random.default_rng(0)
+    eta = rng.standard_normal((50, 2)) @ rng.standard_normal((2, 4))
+    V = starting_loadings(eta, 2)
+    centred = eta - eta.mean(axis=0)
+    projected = centred @ V @ np.linalg.pinv(V)
+    np.testing.assert_allclose(projected, centred, atol=1e-10)
+    assert (V[np.abs(V).argmax(axis=0), [0, 1]] > 0).all()
+    np.testing.assert_array_equal(starting_loadings(eta[::-1], 2).shape, (4, 2))
+
+
+@pytest.mark.parametrize("task", ["multiclass", "multilabel"])
+def test_fewer_factors_on_what_auto_kept(task):
+    problem, T, folds = make_problem(task, absent=True)
+    full, choice = fit_auto(problem, T, folds, n_jobs=1)
+    small = fit_auto_with_factors(problem, choice, full, 1, max_iter=30, tol=1e-5)
+    check_consistent(small, problem.views)
+    assert small.V.shape == (T.shape[1], 1)
+    for few, many in zip(small.selected, full.selected, strict=True):
+        assert not (few & ~many).any()
+    assert [len(mask) for mask in small.selected] == [v.shape[1] for v in problem.views]
+    latent, _ = small.latent(problem.views)[0]
+    mean, _ = small.moments(problem.views)[0]
+    level = mean - latent @ small.V.T
+    np.testing.assert_allclose(level, np.tile(level[0], (len(T), 1)), atol=1e-6)
+    again = pickle.loads(pickle.dumps(small))
+    np.testing.assert_array_equal(again.moments(problem.views)[0], small.moments(problem.views)[0])
+
+
+def test_nothing_kept_leaves_nothing_to_factorise():
+    problem, T, folds = make_problem("multiclass")
+    full, choice = fit_auto(problem, T, folds, n_jobs=1)
+    full.selected = [np.zeros_like(mask) for mask in full.selected]
+    assert fit_auto_with_factors(problem, choice, full, 1, max_iter=5, tol=1e-3) is full
+
+
+# -- through the estimators -------------------------------------------------------------------
+
+
+def tables(N=60, seed=0, classes=2):
+    rng = np.random.default_rng(seed)
+    A = rng.normal(3.0, 2.0, (N, 4))
+    B = rng.normal(-1.0, 0.3, (N, 15))
+    eta = A[:, 0] - 3.0 + 3 * (B[:, 0] + 1.0)
+    y = np.digitize(
+        eta + 0.3 * rng.standard_normal(N), np.quantile(eta, [0.33, 0.67][: classes - 1])
+    )
+    return A, B, eta, y
+
+
+@pytest.mark.parametrize("sparsity", ["auto", 0.5])
+@pytest.mark.parametrize("classes", [2, 3])
+def test_order_of_features_views_and_rows_does_not_matter(sparsity, classes):
+    """The answer is permuted with the input and is otherwise the same."""
+    A, B, _, y = tables(classes=classes)
+    rng = np.random.default_rng(1)
+    rows, cols = rng.permutation(60), rng.permutation(15)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", NotConvergedWarning)
+        model = BaldurClassifier(sparsity=sparsity, max_iter=15).fit(MultiView({"A": A, "B": B}), y)
+        by_feature = BaldurClassifier(sparsity=sparsity, max_iter=15)
+        by_feature.fit(MultiView({"B": B[:, cols], "A": A}), y)
+    p = model.predict_proba(MultiView({"A": A, "B": B}))
+    other = MultiView({"B": B[:, cols], "A": A})
+    np.testing.assert_allclose(by_feature.predict_proba(other), p, atol=1e-5)
+    np.testing.assert_allclose(by_feature.coef_["B"], model.coef_["B"][:, cols], atol=1e-5)
+    for name in ("A", "B"):
+        assert by_feature.view_relevance_[name] == pytest.approx(
+            model.view_relevance_[name], abs=1e-5
+        )
+    if sparsity == "auto":  # inner folds follow the rows, so rows are permuted without them
+        return
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", NotConvergedWarning)
+        by_row = BaldurClassifier(sparsity=sparsity, max_iter=15)
+        by_row.fit(MultiView({"A": A[rows], "B": B[rows]}), y[rows])
+    np.testing.assert_allclose(by_row.predict_proba(MultiView({"A": A, "B": B})), p, atol=1e-5)
+
+
+def test_coef_is_in_the_units_of_the_input():
+    A, B, eta, y = tables()
+    mv = MultiView({"A": A, "B": B})
+    model = BaldurClassifier().fit(mv, y)
+    linear = A @ model.coef_["A"].T + B @ model.coef_["B"].T + model.intercept_
+    np.testing.assert_allclose(linear, model.transform(mv), atol=1e-8)
+    reg = BaldurRegressor().fit(mv, eta * 100 + 7)  # without noise: the hard case for rounding
+    linear = A @ reg.coef_["A"].T + B @ reg.coef_["B"].T + reg.intercept_
+    np.testing.assert_allclose(linear[:, 0], reg.predict(mv), rtol=1e-8)
+
+
+def test_two_fits_give_the_same_bits():
+    A, B, _, y = tables()
+    mv = MultiView({"A": A, "B": B})
+    one, two = (BaldurClassifier(n_jobs=n).fit(mv, y) for n in (1, 2))
+    np.testing.assert_array_equal(one.predict_proba(mv), two.predict_proba(mv))
+    np.testing.assert_array_equal(one.coef_["B"], two.coef_["B"])

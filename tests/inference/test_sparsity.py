@@ -1,0 +1,228 @@
+"""Settling sparsity: rules of the choice, literal folds, and the same bits for any n_jobs."""
+
+import numpy as np
+import pytest
+from scipy.stats import norm
+
+from baldur.inference import sparsity
+from baldur.inference.fitted import fit_auto
+from baldur.inference.mixture import absent_matrix, gather
+from baldur.inference.reference import candidates, fit_reference, fold_scores, restrict
+from baldur.inference.scoring import mixture_moments, pointwise_loss, probabilities
+from baldur.inference.sparsity import (
+    LITTLE,
+    NO_SIGNAL,
+    PATH,
+    SPARSE,
+    WEAK_SIGNAL,
+    WHOLE,
+    WHOLE_WINS,
+    HeldOut,
+    choose_step,
+    cross_validate,
+    settle_sparsity,
+    standard_errors,
+)
+from baldur.model.likelihood import JaakkolaLogistic, class_probability
+from inference.problems import make_problem
+
+N = 400
+
+
+def gap(n_errors, seed=0):
+    """Differences of losses whose mean is exactly `n_errors` standard errors."""
+    noise = np.random.default_rng(seed).standard_normal(N)
+    noise = (noise - noise.mean()) / noise.std()
+    return noise + n_errors / np.sqrt(N)
+
+
+def losses(whole_over_base, sparser_over_whole):
+    """Held-out losses with given distances, in standard errors."""
+    base = np.ones(N)
+    whole = base + gap(whole_over_base)
+    path = np.stack([whole + gap(e, seed=1) for e in sparser_over_whole] + [whole])
+    return HeldOut(base, path)
+
+
+def test_standard_errors_are_paired_and_weighted():
+    loss, other = np.random.default_rng(0).random((2, 50))
+    weight = np.linspace(0.5, 1.5, 50)
+    d = weight * (loss - other)
+    want = d.mean() / (d.std() / np.sqrt(50))
+    assert standard_errors(loss, other, weight) == pytest.approx(want)
+    assert standard_errors(loss, loss, weight) == 0.0
+    assert standard_errors(gap(2.0), np.zeros(N), np.ones(N)) == pytest.approx(2.0)
+
+
+def limit(constant, doubled):
+    """A constant of the choice, which may depend on whether features stand for each other."""
+    return constant[doubled] if isinstance(constant, dict) else constant
+
+
+@pytest.mark.parametrize("doubled", [False, True])
+class TestChoice:
+    weight = np.ones(N)
+
+    def choose(self, doubled, whole_over_base, sparser_over_whole):
+        held_out = losses(whole_over_base, sparser_over_whole)
+        return choose_step(held_out, self.weight, doubled)
+
+    def test_nothing_where_the_reference_loses(self, doubled):
+        edge = limit(NO_SIGNAL, doubled)
+        for sparser in (-3.0, 0.0, 5.0):
+            assert self.choose(doubled, edge + 0.1, [sparser] * 4) is None
+            assert self.choose(doubled, edge - 0.1, [sparser] * 4) is not None
+
+    def test_weak_evidence_keeps_little_or_averages(self, doubled):
+        edge = limit(WEAK_SIGNAL, doubled)
+        kept = self.choose(doubled, edge + 0.1, [0.0] * 4)
+        assert kept == (WHOLE if doubled else LITTLE)
+
+    def test_good_evidence_keeps_a_sparse_set(self, doubled):
+        assert self.choose(doubled, -5.0, [0.0] * 4) == SPARSE
+        assert self.choose(doubled, -5.0, [-2.0] * 4) == SPARSE
+
+    def test_the_whole_must_beat_every_sparser_set(self, doubled):
+        edge = limit(WHOLE_WINS, doubled)
+        assert self.choose(doubled, -5.0, [edge + 0.1] * 4) == WHOLE
+        assert self.choose(doubled, -5.0, [edge - 0.1] * 4) == SPARSE
+        for step in range(SPARSE + 1):
+            margins = [edge + 1.0] * 4
+            margins[step] = edge - 0.1
+            assert self.choose(doubled, -5.0, margins) == SPARSE
+
+    def test_equal_losses_keep_fewer(self, doubled):
+        """At equal predictive score fewer features win."""
+        base = np.ones(N)
+        better = base - 0.5 + 0.01 * gap(0.0)
+        held_out = HeldOut(base, np.stack([better] * len(PATH)))
+        assert choose_step(held_out, self.weight, doubled) == SPARSE
+
+
+@pytest.mark.parametrize("task", ["binary", "regression"])
+def test_cross_validation_is_literal(task):
+    """Losses of each fold are those of a reference fitted on the other rows, from scratch."""
+    problem, T, folds = make_problem(task, absent=True)
+    held_out, index, X = cross_validate(problem, T, folds)
+    widths = np.array([v.shape[1] for v in problem.views], dtype=float)
+    everyone = fold_scores(problem, [np.arange(len(T))])[0]
+    for got, want in zip(index, candidates(everyone), strict=True):
+        np.testing.assert_array_equal(got, want)
+    np.testing.assert_array_equal(X, gather(problem.views, index))
+    for rows, held in folds:
+        likelihood = problem.likelihood.rows(rows)
+        chosen = candidates(fold_scores(problem, [rows])[0])
+        train = [v.take_rows(rows) for v in problem.views]
+        new = [v.take_rows(held) for v in problem.views]
+        reference = fit_reference(
+            gather(train, chosen), chosen, absent_matrix(train), widths, likelihood
+        )
+        for step, share in enumerate(PATH):
+            mixture = restrict(reference, reference.smallest(share), likelihood)
+            noise = sparsity.noise_variance(likelihood)
+            loss = pointwise_loss(mixture.moments(new), T[held], task, noise)
+            np.testing.assert_allclose(held_out.path[step, held], loss, rtol=1e-6, atol=1e-9)
+        fresh = problem.likelihood.rows(rows)
+        if task == "binary":
+            rate = T[rows].mean()
+            base = -np.log(np.where(T[held, 0] > 0, rate, 1 - rate))
+        else:
+            sd = np.sqrt(1 / fresh.psi.mean[0])
+            base = -norm.logpdf(T[held, 0], T[rows].mean(), sd)
+        np.testing.assert_allclose(held_out.base[held], base, rtol=1e-6)
+
+
+def test_few_candidates_are_found_among_the_union(monkeypatch):
+    """With folds that screen differently, every fold gets its own columns."""
+    monkeypatch.setattr(sparsity, "candidates", lambda scores: candidates(scores, 8))
+    problem, T, folds = make_problem()
+    _, index, X = cross_validate(problem, T, folds)
+    assert sum(len(i) for i in index) == 8
+    np.testing.assert_array_equal(X, gather(problem.views, index))
+
+
+@pytest.mark.parametrize("task", ["binary", "multiclass", "regression"])
+def test_any_n_jobs_gives_the_same_bits(task):
+    found = []
+    for n_jobs in (1, 2):
+        problem, T, folds = make_problem(task)
+        choice = settle_sparsity(problem, T, folds, n_jobs)
+        parts = [np.concatenate(choice.mixture.index), *choice.mixture.weights()]
+        found.append((choice.kept, [r["loss"] for r in choice.path], [p.tobytes() for p in parts]))
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("task", ["binary", "multiclass", "multilabel", "regression"])
+def test_one_posterior_predicts_is_kept_and_is_shown(task):
+    """Selected features, weights and linear predictors are of one posterior."""
+    problem, T, folds = make_problem(task, absent=True)
+    fitted, _ = fit_auto(problem, T, folds, n_jobs=1)
+    eta = sum(v.apply(w.T) for v, w in zip(problem.views, fitted.coef, strict=True))
+    mean, _ = mixture_moments(fitted.moments(problem.views))
+    np.testing.assert_allclose(eta + fitted.intercept, mean, atol=1e-6)
+    for mask, w, std in zip(fitted.selected, fitted.coef, fitted.coef_std, strict=True):
+        assert not w[:, ~mask].any()
+        assert not std[:, ~mask].any()
+        assert (std[:, mask] > 0).all()
+    kept = [r for r in fitted.path if r["kept"]]
+    assert len(kept) == 1
+    assert kept[0]["n_features"] == sum(int(mask.sum()) for mask in fitted.selected)
+    sizes = [r["n_features"] for r in fitted.path]
+    assert sizes == sorted(sizes)
+    assert fitted.selected[0][0]
+
+
+def test_no_signal_keeps_next_to_nothing():
+    kept = []
+    for seed in range(3):
+        problem, T, folds = make_problem(seed=seed)
+        rng = np.random.default_rng(seed)
+        T = T[rng.permutation(len(T))]
+        problem.likelihood = type(problem.likelihood)(T, np.ones_like(T))
+        fitted, _ = fit_auto(problem, T, folds, n_jobs=1)
+        kept.append(sum(int(mask.sum()) for mask in fitted.selected))
+    assert np.mean(kept) <= 3
+
+
+def test_the_quadratic_bound_settles_too():
+    problem, T, folds = make_problem(kind=JaakkolaLogistic)
+    choice = settle_sparsity(problem, T, folds)
+    assert choice.kept is not None
+    assert 0 in choice.mixture.index[0]
+
+
+class TestScoring:
+    moments = (
+        (np.array([[0.3, -1.0], [2.0, 0.1]]), np.array([[0.5, 1.0], [0.2, 2.0]])),
+        (np.array([[1.3, -0.5], [1.0, -0.1]]), np.array([[0.1, 0.3], [0.4, 1.0]])),
+    )
+
+    def test_probabilities_average_and_normalise(self):
+        p = np.mean([class_probability(m, v) for m, v in self.moments], axis=0)
+        np.testing.assert_allclose(probabilities(self.moments, "multilabel"), p)
+        q = probabilities(self.moments, "multiclass")
+        np.testing.assert_allclose(q, p / p.sum(axis=1, keepdims=True))
+
+    def test_losses_are_minus_log_density(self):
+        T = np.array([[1.0, 0.0], [0.0, 1.0]])
+        p = probabilities(self.moments, "multilabel")
+        want = [-np.log(p[n, 0] ** T[n, 0] * (1 - p[n, 0]) ** (1 - T[n, 0])) for n in range(2)]
+        want += np.array(
+            [-np.log(p[n, 1] ** T[n, 1] * (1 - p[n, 1]) ** (1 - T[n, 1])) for n in range(2)]
+        )
+        np.testing.assert_allclose(pointwise_loss(self.moments, T, "multilabel"), want)
+        q = probabilities(self.moments, "multiclass")
+        np.testing.assert_allclose(
+            pointwise_loss(self.moments, T, "multiclass"), -np.log([q[0, 0], q[1, 1]])
+        )
+        mean, var = mixture_moments(self.moments)
+        noise = np.array([0.3, 0.4])
+        want = -norm.logpdf(T, mean, np.sqrt(var + noise)).sum(axis=1)
+        np.testing.assert_allclose(pointwise_loss(self.moments, T, "regression", noise), want)
+
+    def test_mixture_moments_are_those_of_draws(self):
+        rng = np.random.default_rng(0)
+        draws = np.concatenate([rng.normal(m, np.sqrt(v), (200000, 2, 2)) for m, v in self.moments])
+        mean, var = mixture_moments(self.moments)
+        np.testing.assert_allclose(mean, draws.mean(axis=0), atol=0.01)
+        np.testing.assert_allclose(var, draws.var(axis=0), rtol=0.02)
