@@ -144,6 +144,9 @@ CASES = {
     "estimator that is not there": (
         set_key("models", value=[{"name": "x", "estimator": "sklearn.svm.SCV"}]),
         "models[1].estimator", "sklearn.svm.SCV"),
+    "function for an estimator": (
+        set_key("models", value=[{"name": "x", "estimator": "sklearn.datasets.fetch_openml"}]),
+        "models[1].estimator", "no estimator"),
     "unknown metric": (set_key("report", value={"metrics": ["acuracy"]}), "report.metrics",
                        "'accuracy'"),
     "metric of another task": (set_key("folds", "select_by", value="r2"), "folds.select_by",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -10,9 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from baldur.evaluate.metrics import METRICS
-from baldur.evaluate.models import Model, known_models, make_model
+from baldur.evaluate.models import Model
 from baldur.evaluate.splits import SCHEMES
-from baldur.exceptions import BaldurError, MissingExtraError, StudyError
+from baldur.exceptions import StudyError
+from baldur.study.models import read_models
 from baldur.study.schema import SCHEMA, SECTIONS, check_keys, nearest, problem
 
 __all__ = ["Study", "load_study"]
@@ -22,8 +22,6 @@ COVARIATES = "covariates"
 
 KINDS = ("table", "plink", "nifti", "mudata")
 """Kinds of files a view may come from."""
-
-_MODEL_TABLES = ("grid", "settings")
 
 
 @dataclass
@@ -157,7 +155,7 @@ def load_study(
     )
     _check_together(study, predicting)
     if not predicting:
-        study.models, study.model_entries = _models(study, raw["models"])
+        study.models, study.model_entries = read_models(name, raw["models"], study.classification)
     return study
 
 
@@ -254,94 +252,3 @@ def _check_together(study: Study, predicting: bool) -> None:
                         [m for m, d in METRICS.items() if d.classification == study.classification],
                     ),
                 )
-
-
-def _models(study: Study, given: Any) -> tuple[list[Model], list[dict[str, Any]]]:
-    name = study.file.name
-    if not isinstance(given, list) or not given:
-        raise problem(name, "models", "must be a list with at least one model", _how("models"))
-    made: list[Model] = []
-    entries: list[dict[str, Any]] = []
-    for i, one in enumerate(given):
-        entry = {"name": one} if isinstance(one, str) else one
-        where = f"models[{i + 1}]"
-        if not isinstance(entry, dict):
-            raise problem(name, where, "must be a name or a [[models]] section", _how("models"))
-        tables = {k: entry[k] for k in _MODEL_TABLES if k in entry}
-        unknown = [k for k in entry if k not in SCHEMA["model"] and k not in _MODEL_TABLES]
-        if unknown:
-            known = [*SCHEMA["model"], *_MODEL_TABLES]
-            raise problem(name, f"{where}.{unknown[0]}", "unknown key", nearest(unknown[0], known))
-        plain = {k: v for k, v in entry.items() if k not in _MODEL_TABLES}
-        checked = check_keys(name, "model", plain, where)
-        if any(checked["name"] == m.name for m in made):
-            raise problem(
-                name, f"{where}.name", f"{checked['name']!r} comes twice", "give another name"
-            )
-        made.append(_model(study, where, checked, tables))
-        entries.append({k: v for k, v in {**checked, **tables}.items() if v is not None})
-    return made, entries
-
-
-def _model(study: Study, where: str, entry: dict[str, Any], tables: dict[str, Any]) -> Model:
-    name = study.file.name
-    for key, table in tables.items():
-        if not isinstance(table, dict):
-            raise problem(
-                name, f"{where}.{key}", "must be a table", f"write {key} = {{ C = [0.1, 1.0] }}"
-            )
-    grid = tables.get("grid")
-    if grid is not None:
-        for key, values in grid.items():
-            if not isinstance(values, list) or not values:
-                raise problem(
-                    name, f"{where}.grid.{key}", "must be a list of values to try",
-                    f"write {key} = [{values!r}], or move it to settings",
-                )  # fmt: skip
-    estimator = None
-    if entry["estimator"] is not None:
-        estimator = _estimator(study, f"{where}.estimator", entry["estimator"])
-    elif entry["name"] not in known_models(study.classification):
-        raise problem(
-            name, f"{where}.name", f"no model {entry['name']!r} for {study.outcome['task']}",
-            nearest(entry["name"], known_models(study.classification)),
-        )  # fmt: skip
-    try:
-        return make_model(
-            entry["name"],
-            estimator=estimator,
-            grid=None if grid is None else {k: [_none(v) for v in vs] for k, vs in grid.items()},
-            settings={k: _none(v) for k, v in tables.get("settings", {}).items()},
-            classification=study.classification,
-        )
-    except MissingExtraError:
-        raise
-    except BaldurError as error:
-        raise problem(name, where, str(error).rstrip("."), "correct the model") from error
-
-
-def _none(value: Any) -> Any:
-    # TOML has no word for None.
-    return None if value == "none" else value
-
-
-def _estimator(study: Study, where: str, dotted: str) -> Any:
-    """An estimator by its dotted name; only scikit-learn's, as a file should not import at will."""
-    module, _, cls = dotted.rpartition(".")
-    if module.split(".")[0] != "sklearn" or any(p.startswith("_") for p in dotted.split(".")):
-        raise study.problem(
-            where,
-            f"{dotted!r} is not a public scikit-learn class",
-            "write for example 'sklearn.svm.SVC'; other estimators can be compared from Python "
-            "with baldur.evaluate.nested_cv",
-        )
-    try:
-        found = getattr(importlib.import_module(module), cls)
-        made = found()
-    except (ImportError, AttributeError, TypeError) as error:
-        raise study.problem(
-            where, f"{dotted!r} cannot be made ({error})", "correct the name"
-        ) from None
-    if not hasattr(made, "fit") or not hasattr(made, "predict"):
-        raise study.problem(where, f"{dotted!r} is no estimator", "name a classifier or regressor")
-    return made
