@@ -58,7 +58,7 @@ class BaldurClassifier(ClassifierMixin, BaldurBase):
     class_weight : None, "balanced" or dict, default=None
         Weight of each class in the likelihood.
     max_iter : int, default=200
-        Most sweeps, for a given `sparsity` and for mean-field.
+        Most sweeps.
     tol : float, default=1e-5
         Relative change of the bound that counts as calm.
     space : {"auto", "primal", "dual"} or one per view, default="auto"

@@ -116,7 +116,7 @@ class BaldurBase(TransformerMixin, BaseEstimator):
                 watch=reporter.watch,
             )
         problem = Problem(views, likelihood, task)
-        fitted, choice = fit_auto(problem, T, folds, n_jobs=self.n_jobs)
+        fitted, choice = fit_auto(problem, T, folds, n_jobs=self.n_jobs, max_iter=self.max_iter)
         if rank is None or rank >= T.shape[1]:
             return fitted
         return fit_auto_with_factors(

@@ -43,7 +43,7 @@ class BaldurRegressor(RegressorMixin, BaldurBase):
     prune : bool, default=True
         Drop features, factors and views whose removal raises the bound.
     max_iter : int, default=200
-        Most sweeps, for a given `sparsity` and for mean-field.
+        Most sweeps.
     tol : float, default=1e-5
         Relative change of the bound that counts as calm.
     space : {"auto", "primal", "dual"} or one per view, default="auto"

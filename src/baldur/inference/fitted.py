@@ -100,10 +100,10 @@ def from_mixture(mixture: Mixture, widths: Sequence[int], V: Array, **record: An
 
 
 def fit_auto(
-    problem: Problem, T: Array, folds: Sequence[Fold], *, n_jobs: int | None
+    problem: Problem, T: Array, folds: Sequence[Fold], *, n_jobs: int | None, max_iter: int
 ) -> tuple[Fitted, Choice]:
     """Fit with ``sparsity="auto"``: factors are the outputs."""
-    choice = settle_sparsity(problem, T, folds, n_jobs)
+    choice = settle_sparsity(problem, T, folds, n_jobs, max_iter)
     widths = [view.shape[1] for view in problem.views]
     first = choice.mixture.members[0].outputs
     side = "sample" if isinstance(first.sides[0], SampleSide) else "feature"

@@ -28,7 +28,8 @@ SLAB_COUNT = 4.0
 """The slab variance of a view starts at 1, and four features' worth of that is kept as prior."""
 EXPECTED_IN = 5.0
 FIRST_DAMPING, LAST_DAMPING, DAMPING_DECAY = 0.5, 0.1, 0.985
-CALM = 1e-3
+CALM = 3e-3
+"""Largest change of any probability (or of a log slab variance) that counts as calm."""
 MIN_ITER, LEARN_AFTER = 10, 3
 
 
@@ -60,9 +61,9 @@ def run_inclusion(
     n_features: Array,
     likelihood: Likelihood,
     *,
-    kappa: float,
+    kappa: float | None,
     absent: Array | None = None,
-    max_iter: int = 150,
+    max_iter: int = 200,
 ) -> Inclusion:
     """Iterate q(w), P(in), the share in and the slab variance to their common fixed point.
 
@@ -75,8 +76,9 @@ def run_inclusion(
     n_features : (M,) array
         Features per view, candidates or not: those screened out count as out.
     likelihood : Likelihood
-    kappa : float
-        See `baldur.model.structured.inclusion`.
+    kappa : float or None
+        See `baldur.model.structured.inclusion`; None keeps every candidate in, so that only the
+        slab variance of each view is learned.
     absent : (N, M) array of 0 and 1, optional
         Rows that lack a view.
     max_iter : int
@@ -88,15 +90,17 @@ def run_inclusion(
     """
     C, M = likelihood.n_outputs, len(n_features)
     N = len(X)
-    pi = np.minimum(0.3, EXPECTED_IN / n_features)
-    slab = np.ones((C, M))
+    everything = kappa is None
+    pi = np.ones(M) if everything else np.minimum(0.3, EXPECTED_IN / n_features)
+    count = np.maximum(np.bincount(owner, minlength=M), 1.0)
+    slab = np.tile(1.0 / (M * count), (C, 1)) if everything else np.ones((C, M))
     rho = pi[owner]
     sites = initial_sites(likelihood, N)
     out = Outputs(X, rho * slab[:, owner], sites, [], np.zeros((N, C)))
     result = Inclusion(out, rho, pi, slab)
     damping = FIRST_DAMPING
     for iteration in range(max_iter):
-        for _ in range(2):
+        for _ in range(2 if iteration < 5 else 1):
             out.sides = posterior(X, out.s, out.sites)
             _follow_sites(out, likelihood)
         out.sides = posterior(X, out.s, out.sites)
@@ -105,14 +109,21 @@ def run_inclusion(
         projected, S = feature_statistics(out)
         cav = cavity(out.s, projected, S)
         wide_slab = slab[:, owner]
-        odds = inclusion_odds(cav, wide_slab, np.log(pi / (1.0 - pi))[owner])
-        new = inclusion_probability(odds)
-        change = float(np.abs(new - rho).max())
-        rho = new
-        target = effective_variance(rho, cav, wide_slab, kappa)
-        out.s = out.s ** (1.0 - damping) * np.maximum(target, 1e-14) ** damping
-        if iteration > LEARN_AFTER:
-            pi, slab = _learn(rho, slab_second_moment(cav, wide_slab), owner, n_features, pi, slab)
+        second = slab_second_moment(cav, wide_slab)
+        if kappa is None:
+            target = np.stack([np.bincount(owner, row, minlength=M) / count for row in second])
+            change = float(np.abs(np.log(np.maximum(target, 1e-14) / slab)).max())
+            slab = np.maximum(target, 1e-14)
+            out.s = slab[:, owner]
+        else:
+            odds = inclusion_odds(cav, wide_slab, np.log(pi / (1.0 - pi))[owner])
+            new = inclusion_probability(odds)
+            change = float(np.abs(new - rho).max())
+            rho = new
+            target = effective_variance(rho, cav, wide_slab, kappa)
+            out.s = out.s ** (1.0 - damping) * np.maximum(target, 1e-14) ** damping
+            if iteration > LEARN_AFTER:
+                pi, slab = _learn(rho, second, owner, n_features, pi, slab)
         damping = max(LAST_DAMPING, damping * DAMPING_DECAY)
         result.history.append({"expected_features": float(rho.sum()), "change": change})
         if change < CALM and iteration > MIN_ITER:

@@ -68,12 +68,24 @@ def fold_scores(problem: Problem, folds: Sequence[NDArray[np.intp]]) -> list[lis
 
 @dataclass
 class Reference:
-    """The two posteriors on the candidates, and how much each candidate contributes."""
+    """Posteriors on the candidates, and how much each candidate contributes.
+
+    Attributes
+    ----------
+    X : (N, L) array of candidate columns
+    index : candidates of each view
+    absent : (N, M) array, 1 where a sample lacks a view
+    inclusions : posteriors under the in-or-out prior, for each kappa
+    dense : posterior with every candidate in, averaged in where that predicts better
+    order : candidates by falling part in the linear predictor
+    carried : share of its variance that the first candidates of `order` carry
+    """
 
     X: Array
     index: Index
     absent: Array
     inclusions: list[Inclusion]
+    dense: Inclusion
     order: NDArray[np.intp]
     carried: Array
 
@@ -90,18 +102,25 @@ class Reference:
 
 
 def fit_reference(
-    X: Array, index: Index, absent: Array, n_features: Array, likelihood: Likelihood
+    X: Array,
+    index: Index,
+    absent: Array,
+    n_features: Array,
+    likelihood: Likelihood,
+    max_iter: int = 200,
 ) -> Reference:
-    """Fit both posteriors on gathered candidates and rank these by their part in <eta>."""
+    """Fit the posteriors on gathered candidates and rank these by their part in <eta>."""
     owner = owners(index)
     lacking = absent if absent.any() else None
-    inclusions = [
-        run_inclusion(X, owner, n_features, likelihood, kappa=kappa, absent=lacking)
-        for kappa in KAPPAS
+    *inclusions, dense = [
+        run_inclusion(
+            X, owner, n_features, likelihood, kappa=kappa, absent=lacking, max_iter=max_iter
+        )
+        for kappa in (*KAPPAS, None)
     ]
     w = np.mean([inc.outputs.weights()[0] for inc in inclusions], axis=0)
     order = np.argsort(-(w**2).sum(axis=0), kind="stable")
-    return Reference(X, index, absent, inclusions, order, _carried(X, w, order))
+    return Reference(X, index, absent, inclusions, dense, order, _carried(X, w, order))
 
 
 def _carried(X: Array, w: Array, order: NDArray[np.intp]) -> Array:
@@ -119,13 +138,20 @@ def _carried(X: Array, w: Array, order: NDArray[np.intp]) -> Array:
     return 1.0 - left / total
 
 
-def restrict(reference: Reference, keep: NDArray[np.bool_], likelihood: Likelihood) -> Mixture:
+def restrict(
+    reference: Reference,
+    keep: NDArray[np.bool_],
+    likelihood: Likelihood,
+    *,
+    with_dense: bool = False,
+) -> Mixture:
     """Return the posterior on the kept candidates, prior variances as in the reference."""
     edges = np.concatenate([[0], np.cumsum([len(i) for i in reference.index])])
     index = [cols[keep[edges[m] : edges[m + 1]]] for m, cols in enumerate(reference.index)]
     owner = owners(index)
     members = []
-    for inclusion in reference.inclusions:
+    used = [*reference.inclusions, reference.dense] if with_dense else reference.inclusions
+    for inclusion in used:
         old = inclusion.outputs
         outputs = solve(reference.X[:, keep], old.s[:, keep], likelihood, old.extra)
         members.append(Member(outputs, view_signals(outputs, owner, reference.absent)))

@@ -1,8 +1,8 @@
 """``sparsity="auto"``: how many features, settled on training rows only.
 
 1. *Reference.* Two posteriors under the in-or-out prior (see `baldur.model.structured.inclusion`)
-   on the candidate features; their predictions are averaged. The share of features that are in is
-   learned per view, so sparse and dense views need no different settings.
+   and one with every feature in, on the candidate features; their predictions are averaged. The
+   share of features that are in is learned per view, so views need no settings of their own.
 2. *Path.* Features are ranked by their part in the reference. For a few shares of the variance of
    its linear predictor, the smallest set that carries the share is kept, the rest dropped, and
    the posterior recomputed on what is kept.
@@ -41,10 +41,13 @@ from baldur.model.likelihood import GaussianOutputs, Likelihood
 Array = NDArray[np.float64]
 Fold = tuple[NDArray[np.intp], NDArray[np.intp]]
 
-PATH = (0.5, 0.8, 0.9, 0.97, 1.0)
-"""Shares of the variance of the reference's linear predictor at which the path is scored."""
-LITTLE, SPARSE, WHOLE = 0, 2, 4
-"""Places on the path: what is kept on weak evidence, on good evidence, and of a dense signal."""
+PATH = (0.5, 0.8, 0.9, 0.97, 1.0, 1.0)
+"""Shares of the variance of the reference's linear predictor at which the path is scored.
+
+The whole reference comes twice: without and with the posterior that has every feature in.
+"""
+LITTLE, SPARSE, WHOLE, DENSE = 0, 2, 4, 5
+"""Places on the path: kept on weak evidence, on good evidence, and of signal spread widely."""
 REDUNDANT = 0.05
 """Adjusted R^2 from which dropped features count as doubles of kept ones."""
 NO_SIGNAL = {True: 1.0, False: 0.5}
@@ -62,7 +65,7 @@ class HeldOut:
     Attributes
     ----------
     base : (N,) loss of the base rate
-    path : (len(PATH), N) losses along the path, the whole reference last
+    path : (len(PATH), N) losses along the path
     """
 
     base: Array
@@ -99,16 +102,17 @@ def score_fold(
     n_features: Array,
     problem: Problem,
     T: Array,
-    rows: NDArray[np.intp],
-    held: NDArray[np.intp],
+    fold: Fold,
+    max_iter: int,
 ) -> Array:
     """Return held-out losses of the path, (len(PATH), n_held)."""
+    rows, held = fold
     likelihood = problem.likelihood.rows(rows)
-    reference = fit_reference(X[rows], index, absent[rows], n_features, likelihood)
+    reference = fit_reference(X[rows], index, absent[rows], n_features, likelihood, max_iter)
     losses = []
-    for share in PATH:
+    for step, share in enumerate(PATH):
         keep = reference.smallest(share)
-        mixture = restrict(reference, keep, likelihood)
+        mixture = restrict(reference, keep, likelihood, with_dense=step == DENSE)
         moments = mixture.moments_of(X[held][:, keep], absent[held])
         losses.append(pointwise_loss(moments, T[held], problem.task, noise_variance(likelihood)))
     return np.array(losses)
@@ -119,6 +123,7 @@ def cross_validate(
     T: Array,
     folds: Sequence[Fold],
     n_jobs: int | None = None,
+    max_iter: int = 200,
 ) -> tuple[HeldOut, Index, Array]:
     """Score the path on held-out rows; also return the candidates of all rows and their columns.
 
@@ -136,8 +141,10 @@ def cross_validate(
     n_features = np.array([view.shape[1] for view in problem.views], dtype=float)
     where = [_positions(union, index) for index in chosen]
     jobs = (
-        delayed(score_fold)(X[:, where[f]], chosen[f], absent, n_features, problem, T, rows, held)
-        for f, (rows, held) in enumerate(folds)
+        delayed(score_fold)(
+            X[:, where[f]], chosen[f], absent, n_features, problem, T, fold, max_iter
+        )
+        for f, fold in enumerate(folds)
     )
     # One BLAS thread per fold, whatever n_jobs: sums must not depend on the number of threads.
     with threadpool_limits(limits=1):
@@ -182,18 +189,25 @@ def choose_step(held_out: HeldOut, weight: Array, doubled: bool) -> int | None:
     doubled : bool
         Whether the sparse set leaves out doubles of what it keeps.
     """
-    whole = held_out.path[WHOLE]
+    widest = WHOLE
+    if (weight * (held_out.path[DENSE] - held_out.path[WHOLE])).mean() < 0:
+        widest = DENSE
+    whole = held_out.path[widest]
     against_base = standard_errors(whole, held_out.base, weight)
     if against_base > NO_SIGNAL[doubled]:
         return None
     if against_base > WEAK_SIGNAL:
-        return WHOLE if doubled else LITTLE
+        return widest if doubled else LITTLE
     margins = [standard_errors(loss, whole, weight) for loss in held_out.path[: SPARSE + 1]]
-    return WHOLE if min(margins) > WHOLE_WINS[doubled] else SPARSE
+    return widest if min(margins) > WHOLE_WINS[doubled] else SPARSE
 
 
 def settle_sparsity(
-    problem: Problem, T: Array, folds: Sequence[Fold], n_jobs: int | None = None
+    problem: Problem,
+    T: Array,
+    folds: Sequence[Fold],
+    n_jobs: int | None = None,
+    max_iter: int = 200,
 ) -> Choice:
     """Fit the reference, score its path on held-out rows, and keep one step of it.
 
@@ -205,16 +219,18 @@ def settle_sparsity(
     folds : list of (training rows, held-out rows)
     n_jobs : int, optional
         Folds fitted at the same time.
+    max_iter : int
+        Most iterations of each posterior.
 
     Returns
     -------
     Choice
     """
-    held_out, index, X = cross_validate(problem, T, folds, n_jobs)
+    held_out, index, X = cross_validate(problem, T, folds, n_jobs, max_iter)
     n_features = np.array([view.shape[1] for view in problem.views], dtype=float)
     with threadpool_limits(limits=1):
         reference = fit_reference(
-            X, index, absent_matrix(problem.views), n_features, problem.likelihood
+            X, index, absent_matrix(problem.views), n_features, problem.likelihood, max_iter
         )
         weight = sample_weights(problem.likelihood)
         doubled = redundancy(reference, reference.smallest(PATH[SPARSE])) > REDUNDANT
@@ -222,7 +238,8 @@ def settle_sparsity(
         if step is None:
             mixture = empty_mixture(problem)
         else:
-            mixture = restrict(reference, reference.smallest(PATH[step]), problem.likelihood)
+            keep = reference.smallest(PATH[step])
+            mixture = restrict(reference, keep, problem.likelihood, with_dense=step == DENSE)
     return Choice(mixture, reference, describe_path(reference, held_out, weight, step), step)
 
 
@@ -235,7 +252,7 @@ def sample_weights(likelihood: Likelihood) -> Array:
 def describe_path(
     reference: Reference, held_out: HeldOut, weight: Array, step: int | None
 ) -> list[dict[str, Any]]:
-    """Return the path as records: nothing first, the whole reference last."""
+    """Return the path as records: nothing first, the widest posterior last."""
     shares = (0.0, *PATH)
     sizes = [0] + [int(reference.smallest(share).sum()) for share in PATH]
     losses = [held_out.base, *held_out.path]
