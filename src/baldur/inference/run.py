@@ -150,7 +150,8 @@ def prune_by_evidence(run: Run, *, max_iter: int, tol: float, watch: Watcher | N
         run = _continue(run, f"dropped {n_features} features", min(10, max_iter), tol, watch)
     run.elbo, views = drop_views(data, state, run.elbo)
     run.elbo, n_factors = drop_factors(data, state, run.elbo)
-    if views or n_factors:
+    # The few sweeps between drops may have stopped short of calm.
+    if views or n_factors or not run.converged:
         event = f"dropped {len(views)} views and {n_factors} factors"
         run = _continue(run, event, max_iter, tol, watch)
     return run
