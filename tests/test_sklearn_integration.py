@@ -1,0 +1,271 @@
+"""Both estimators inside scikit-learn: pipelines, searches, routing, output frames, pickles."""
+
+import io
+import pickle
+
+import joblib
+import numpy as np
+import pandas as pd
+import pytest
+import sklearn
+from numpy.testing import assert_array_equal
+from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import (
+    GridSearchCV,
+    GroupKFold,
+    StratifiedKFold,
+    cross_val_predict,
+    cross_validate,
+)
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
+
+import baldur.classifier
+from baldur import BaldurClassifier, BaldurRegressor
+from baldur.datasets import make_multiview
+from baldur.exceptions import InputError
+
+N = 80
+VIEWS = {"clinic": slice(0, 4), "genes": slice(4, 24)}
+FAST = {"sparsity": 0.5, "max_iter": 50}
+
+
+@pytest.fixture(scope="module")
+def sim():
+    return make_multiview(N, {"clinic": 4, "genes": 20}, informative={"clinic": 2}, random_state=3)
+
+
+@pytest.fixture(scope="module")
+def outcome(sim):
+    return sim.truth.score + np.random.default_rng(0).standard_normal(N)
+
+
+@pytest.fixture(params=["container", "matrix"])
+def form(request, sim):
+    """X in each of the two input forms, and the parameters that go with it."""
+    if request.param == "container":
+        return sim.data, {}
+    X = np.concatenate([sim.data.view(v).read() for v in sim.data.view_names], axis=1)
+    return X, {"views": VIEWS}
+
+
+@pytest.fixture
+def routing():
+    with sklearn.config_context(enable_metadata_routing=True):
+        yield
+
+
+# -- composition ---------------------------------------------------------------------------------
+
+
+def test_pipeline(form, sim):
+    X, views = form
+    step = StandardScaler() if views else FunctionTransformer()
+    pipe = make_pipeline(step, BaldurClassifier(**views, **FAST)).fit(X, sim.target)
+    assert pipe.score(X, sim.target) > 0.75
+    assert pipe.predict_proba(X).shape == (N, 2)
+
+
+def test_as_a_transformer_in_a_pipeline(form, sim):
+    X, views = form
+    pipe = make_pipeline(BaldurClassifier(**views, **FAST), LogisticRegression())
+    assert pipe.fit(X, sim.target).score(X, sim.target) > 0.75
+    names = pipe[:-1].get_feature_names_out()
+    assert list(names) == ["baldurclassifier0"]
+
+
+def test_grid_search(form, sim):
+    X, views = form
+    grid = {"sparsity": [1e-6, 0.5, float("inf")]}
+    search = GridSearchCV(BaldurClassifier(**views, max_iter=50), grid, cv=3, scoring="roc_auc")
+    search.fit(X, sim.target)
+    assert search.best_params_["sparsity"] in grid["sparsity"]
+    assert search.best_score_ > 0.75
+    assert search.best_estimator_.sparsity_ == search.best_params_["sparsity"]
+
+
+def test_cross_validate_in_two_processes(form, sim):
+    X, views = form
+    cv = StratifiedKFold(3, shuffle=True, random_state=0)
+    model = BaldurClassifier(**views, **FAST)
+    one = cross_validate(model, X, sim.target, cv=cv, scoring="neg_log_loss")
+    two = cross_validate(model, X, sim.target, cv=cv, scoring="neg_log_loss", n_jobs=2)
+    assert_array_equal(one["test_score"], two["test_score"])
+
+
+def test_cross_validated_predictions_of_the_regressor(form, outcome):
+    X, views = form
+    p = cross_val_predict(BaldurRegressor(**views, **FAST), X, outcome, cv=4)
+    assert np.corrcoef(p, outcome)[0, 1] > 0.7
+
+
+# -- routing -------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def seen(monkeypatch):
+    """What reached `fit`: groups given to the inner folds, and weights of the likelihood."""
+    record = {"groups": [], "weight": []}
+    folds = BaldurClassifier._folds
+
+    def watch_folds(self, labels, task, groups):
+        record["groups"].append(groups)
+        return folds(self, labels, task, groups)
+
+    kind = baldur.classifier.QuadratureLogistic
+
+    def watch_likelihood(T, W):
+        record["weight"].append(W[:, 0])
+        return kind(T, W)
+
+    monkeypatch.setattr(BaldurClassifier, "_folds", watch_folds)
+    monkeypatch.setattr(baldur.classifier, "QuadratureLogistic", watch_likelihood)
+    return record
+
+
+@pytest.mark.usefixtures("routing")
+def test_groups_and_weights_are_routed(form, sim, seen):
+    X, views = form
+    groups = np.repeat(np.arange(N // 4), 4)
+    weight = np.linspace(0.5, 1.5, N)
+    model = BaldurClassifier(**views, **FAST).set_fit_request(groups=True, sample_weight=True)
+    cross_validate(
+        model,
+        X,
+        sim.target,
+        cv=GroupKFold(4),
+        params={"groups": groups, "sample_weight": weight},
+        error_score="raise",
+    )
+    folds = list(GroupKFold(4).split(np.zeros(N), groups=groups))
+    for (rows, _), got, given in zip(folds, seen["groups"], seen["weight"], strict=True):
+        assert_array_equal(got, groups[rows])
+        assert_array_equal(given, weight[rows])
+
+
+@pytest.mark.usefixtures("routing")
+def test_routing_through_pipeline_and_search(form, sim, seen):
+    X, views = form
+    groups = np.repeat(np.arange(N // 4), 4)
+    model = BaldurClassifier(**views, **FAST).set_fit_request(groups=True, sample_weight=False)
+    pipe = make_pipeline(FunctionTransformer(), model)
+    grid = {"baldurclassifier__sparsity": [0.5, 2.0]}
+    GridSearchCV(pipe, grid, cv=GroupKFold(2), error_score="raise").fit(
+        X, sim.target, groups=groups
+    )
+    assert len(seen["groups"]) == 5  # two settings by two folds, and the refit
+    assert all(got is not None for got in seen["groups"])
+    assert_array_equal(seen["groups"][-1], groups)
+
+
+@pytest.mark.usefixtures("routing")
+def test_unrequested_metadata_is_refused_by_scikit_learn(sim):
+    with pytest.raises(sklearn.exceptions.UnsetMetadataPassedError, match="sample_weight"):
+        cross_validate(
+            BaldurClassifier(**FAST), sim.data, sim.target, params={"sample_weight": np.ones(N)}
+        )
+
+
+@pytest.mark.usefixtures("routing")
+def test_regressor_routes_too(form, outcome):
+    X, views = form
+    groups = np.repeat(np.arange(N // 4), 4)
+    model = BaldurRegressor(**views, **FAST).set_fit_request(groups=True, sample_weight=True)
+    found = cross_validate(
+        model,
+        X,
+        outcome,
+        cv=GroupKFold(3),
+        params={"groups": groups, "sample_weight": np.ones(N)},
+        error_score="raise",
+    )
+    assert found["test_score"].mean() > 0.4
+
+
+def test_inner_folds_keep_groups_together(sim):
+    groups = np.random.default_rng(0).integers(0, 20, N)
+    folds = BaldurClassifier()._folds(sim.target, "binary", groups)
+    assert len(folds) == 5
+    assert not any(set(groups[rows]) & set(groups[held]) for rows, held in folds)
+    assert_array_equal(np.sort(np.concatenate([held for _, held in folds])), np.arange(N))
+    model = BaldurClassifier().fit(sim.data, sim.target, groups=groups)
+    assert model.score(sim.data, sim.target) > 0.75
+
+
+# -- output --------------------------------------------------------------------------------------
+
+
+def test_output_as_a_frame(sim):
+    model = BaldurClassifier(**FAST).set_output(transform="pandas").fit(sim.data, sim.target)
+    Z = model.transform(sim.data)
+    assert isinstance(Z, pd.DataFrame)
+    assert list(Z.columns) == list(model.get_feature_names_out()) == ["baldurclassifier0"]
+    plain = clone(model).set_output(transform="default").fit(sim.data, sim.target)
+    assert_array_equal(Z.to_numpy(), plain.transform(sim.data))
+
+
+def test_frame_rows_keep_their_labels(sim):
+    X = pd.DataFrame(
+        np.concatenate([sim.data.view(v).read() for v in sim.data.view_names], axis=1),
+        index=[f"person{i}" for i in range(N)],
+        columns=[f"f{j}" for j in range(24)],
+    )
+    model = BaldurClassifier(
+        {"clinic": [f"f{j}" for j in range(4)], "genes": [f"f{j}" for j in range(4, 24)]}, **FAST
+    )
+    Z = model.set_output(transform="pandas").fit(X, sim.target).transform(X)
+    assert list(Z.index) == list(X.index)
+    assert list(model.feature_names_in_) == list(X.columns)
+    with pytest.raises(ValueError, match="feature names"):
+        model.predict(X[X.columns[::-1]])
+
+
+# -- copies --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("sparsity", ["auto", 0.5, float("inf")])
+def test_pickles_give_the_same_bits(sim, sparsity):
+    model = BaldurClassifier(sparsity=sparsity).fit(sim.data, sim.target)
+    buffer = io.BytesIO()
+    joblib.dump(model, buffer)
+    buffer.seek(0)
+    for copy in (pickle.loads(pickle.dumps(model)), joblib.load(buffer)):
+        assert_array_equal(copy.predict_proba(sim.data), model.predict_proba(sim.data))
+        assert_array_equal(copy.transform(sim.data), model.transform(sim.data))
+        assert copy.get_params() == model.get_params()
+
+
+@pytest.mark.filterwarnings("ignore::baldur.exceptions.NotConvergedWarning")
+def test_pickles_of_the_others(sim, outcome):
+    field = BaldurClassifier(inference="mean-field", max_iter=20).fit(sim.data, sim.target)
+    copy = pickle.loads(pickle.dumps(field))
+    assert_array_equal(copy.predict_proba(sim.data), field.predict_proba(sim.data))
+    regressor = BaldurRegressor().fit(sim.data, outcome)
+    copy = pickle.loads(pickle.dumps(regressor))
+    assert_array_equal(copy.predict(sim.data), regressor.predict(sim.data))
+
+
+def test_a_pickle_does_not_hold_the_training_data(sim):
+    wide = make_multiview(N, {"a": 2000}, informative={"a": 2}, random_state=0)
+    model = BaldurClassifier(sparsity=1e-6).fit(wide.data, wide.target)
+    assert len(pickle.dumps(model)) < wide.data.view("a").read().nbytes
+
+
+@pytest.mark.parametrize("estimator", [BaldurClassifier, BaldurRegressor])
+def test_clone_keeps_parameters_and_nothing_learned(sim, outcome, estimator):
+    model = estimator(views=None, sparsity=0.5, n_jobs=1, tol=1e-4)
+    y = sim.target if estimator is BaldurClassifier else outcome
+    fresh = clone(model.fit(sim.data, y))
+    assert fresh.get_params() == model.get_params()
+    assert not hasattr(fresh, "coef_")
+    with pytest.raises(sklearn.exceptions.NotFittedError):
+        fresh.predict(sim.data)
+
+
+def test_a_second_fit_forgets_the_first(sim):
+    model = BaldurClassifier(**FAST).fit(sim.data.select(["genes"]), sim.target)
+    model.fit(sim.data, sim.target)
+    assert list(model.coef_) == ["clinic", "genes"]
+    with pytest.raises(InputError, match="clinic"):
+        model.predict(sim.data.select(["genes"]))
