@@ -15,7 +15,7 @@ from baldur.inference.scoring import mixture_moments
 from inference.problems import make_problem
 from model.structured.problems import make_data
 
-OPTIONS = {"max_iter": 20, "tol": 1e-5, "prune": True}
+OPTIONS = {"max_iter": 8, "tol": 1e-5, "prune": True}
 
 
 def check_consistent(fitted, views):
@@ -29,25 +29,29 @@ def check_consistent(fitted, views):
         assert not std[:, ~mask].any()
 
 
-@pytest.mark.parametrize("shape", [0.5, np.inf])
+@pytest.mark.parametrize("side", ["feature", "sample"])
 @pytest.mark.parametrize("n_factors", [None, 1, 2])
 @pytest.mark.parametrize(
-    ("task", "bound"),
-    [("multiclass", "quadrature"), ("multilabel", "jaakkola"), ("regression", "")],
+    ("task", "bound", "shape"),
+    [
+        ("multiclass", "quadrature", 0.5),
+        ("multilabel", "jaakkola", np.inf),
+        ("regression", "", 0.5),
+    ],
 )
-def test_weights_and_predictions_agree(task, bound, n_factors, shape):
-    for side, sizes in (("feature", (3, 5)), ("sample", (3, 40))):
-        data = make_data(task, side, shape, bound, N=30, sizes=sizes, absent=True)
-        fitted = fit_shape(data.views, data.likelihood, shape=shape, n_factors=n_factors, **OPTIONS)
-        assert set(fitted.spaces) == {side}
-        check_consistent(fitted, data.views)
-        C = data.likelihood.n_outputs
-        assert fitted.V.shape[0] == C
-        assert fitted.V.shape[1] <= (C if n_factors is None else n_factors)
-        latent, _ = fitted.latent(data.views)[0]
-        mean, _ = fitted.moments(data.views)[0]
-        level = mean - latent @ fitted.V.T
-        np.testing.assert_allclose(level, np.tile(level[0], (30, 1)), atol=1e-6)
+def test_weights_and_predictions_agree(task, bound, shape, n_factors, side):
+    sizes = (3, 5) if side == "feature" else (3, 30)
+    data = make_data(task, side, shape, bound, N=24, sizes=sizes, absent=True)
+    fitted = fit_shape(data.views, data.likelihood, shape=shape, n_factors=n_factors, **OPTIONS)
+    assert set(fitted.spaces) == {side}
+    check_consistent(fitted, data.views)
+    C = data.likelihood.n_outputs
+    assert fitted.V.shape[0] == C
+    assert fitted.V.shape[1] <= (C if n_factors is None else n_factors)
+    latent, _ = fitted.latent(data.views)[0]
+    mean, _ = fitted.moments(data.views)[0]
+    level = mean - latent @ fitted.V.T
+    np.testing.assert_allclose(level, np.tile(level[0], (24, 1)), atol=1e-6)
 
 
 def test_learned_loadings_spread_the_predictions_as_draws_do():
@@ -87,7 +91,7 @@ def test_starting_loadings_span_the_predictors():
 @pytest.mark.parametrize("task", ["multiclass", "multilabel"])
 def test_fewer_factors_on_what_auto_kept(task):
     problem, T, folds = make_problem(task, absent=True)
-    full, choice = fit_auto(problem, T, folds, n_jobs=1)
+    full, choice = fit_auto(problem, T, folds, n_jobs=1, max_iter=40)
     small = fit_auto_with_factors(problem, choice, full, 1, max_iter=30, tol=1e-5)
     check_consistent(small, problem.views)
     assert small.V.shape == (T.shape[1], 1)
@@ -103,8 +107,8 @@ def test_fewer_factors_on_what_auto_kept(task):
 
 
 def test_nothing_kept_leaves_nothing_to_factorise():
-    problem, T, folds = make_problem("multiclass")
-    full, choice = fit_auto(problem, T, folds, n_jobs=1)
+    problem, T, folds = make_problem("multilabel", N=30, sizes=(4, 6))
+    full, choice = fit_auto(problem, T, folds, n_jobs=1, max_iter=20)
     full.selected = [np.zeros_like(mask) for mask in full.selected]
     assert fit_auto_with_factors(problem, choice, full, 1, max_iter=5, tol=1e-3) is full
 
@@ -123,8 +127,7 @@ def tables(N=60, seed=0, classes=2):
     return A, B, eta, y
 
 
-@pytest.mark.parametrize("sparsity", ["auto", 0.5])
-@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize(("sparsity", "classes"), [("auto", 2), (0.5, 3)])
 def test_order_of_features_views_and_rows_does_not_matter(sparsity, classes):
     """The answer is permuted with the input and is otherwise the same."""
     A, B, _, y = tables(classes=classes)
@@ -161,11 +164,3 @@ def test_coef_is_in_the_units_of_the_input():
     reg = BaldurRegressor().fit(mv, eta * 100 + 7)  # without noise: the hard case for rounding
     linear = A @ reg.coef_["A"].T + B @ reg.coef_["B"].T + reg.intercept_
     np.testing.assert_allclose(linear[:, 0], reg.predict(mv), rtol=1e-8)
-
-
-def test_two_fits_give_the_same_bits():
-    A, B, _, y = tables()
-    mv = MultiView({"A": A, "B": B})
-    one, two = (BaldurClassifier(n_jobs=n).fit(mv, y) for n in (1, 2))
-    np.testing.assert_array_equal(one.predict_proba(mv), two.predict_proba(mv))
-    np.testing.assert_array_equal(one.coef_["B"], two.coef_["B"])

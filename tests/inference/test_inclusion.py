@@ -5,7 +5,7 @@ import pytest
 from scipy.special import expit
 from scipy.stats import multivariate_normal, norm
 
-from baldur.inference.fixed_prior import Outputs, feature_statistics, posterior
+from baldur.inference.fixed_prior import Outputs, feature_statistics, posterior, solve
 from baldur.inference.inclusion import PRIOR_IN, PRIOR_OUT, run_inclusion
 from baldur.model.likelihood import GaussianOutputs, JaakkolaLogistic, QuadratureLogistic, Sites
 from baldur.model.structured.inclusion import (
@@ -113,7 +113,7 @@ def test_odds_of_several_outputs_add():
     np.testing.assert_allclose(inclusion_odds(cav, slab, prior), want, rtol=1e-10)
 
 
-@pytest.mark.parametrize("kappa", [0.0, 1.0])
+@pytest.mark.parametrize("kappa", [0.0, 1.0, None])
 @pytest.mark.parametrize("kind", [QuadratureLogistic, JaakkolaLogistic, GaussianOutputs])
 def test_order_of_features_views_and_rows_does_not_matter(kind, kappa):
     X, likelihood = problem(kind)
@@ -161,3 +161,27 @@ def test_a_constant_column_stays_at_its_prior_and_harms_nothing():
     fit = run_inclusion(X, np.zeros(12, dtype=int), np.array([12.0]), likelihood, kappa=1.0)
     assert fit.rho[3] == pytest.approx(fit.pi[0], rel=0.1)
     assert fit.outputs.weights()[0][0, 3] == 0.0
+
+
+@pytest.mark.parametrize("L", [12, 80], ids=["feature side", "sample side"])
+@pytest.mark.parametrize("kind", [QuadratureLogistic, JaakkolaLogistic])
+def test_with_everything_in_the_slab_is_the_mean_square_of_its_weights(kind, L):
+    """The fixed point of plain shrinkage per view: no variance near it has a higher bound."""
+    X, likelihood = problem(kind, L=L)
+    owner = np.repeat([0, 1], L // 2)
+    fit = run_inclusion(
+        X, owner, np.bincount(owner).astype(float), likelihood, kappa=None, max_iter=2000
+    )
+    assert fit.converged
+    assert (fit.rho == 1.0).all()
+    w, var = fit.outputs.weights()
+    for m in range(2):
+        here = owner == m
+        want = (w[0, here] ** 2 + var[0, here]).mean()
+        assert fit.slab[0, m] == pytest.approx(want, rel=0.05)
+    best = solve(X, fit.slab[:, owner], likelihood, tol=1e-10).bounds[-1]
+    for m in range(2):
+        for factor in (0.3, 3.0):
+            slab = fit.slab.copy()
+            slab[:, m] *= factor
+            assert solve(X, slab[:, owner], likelihood, tol=1e-10).bounds[-1] < best + 0.05

@@ -66,8 +66,10 @@ def test_carried_is_one_minus_the_share_lost():
 def test_restricted_to_everything_is_solving_on_everything(task, absent):
     problem, _, _ = make_problem(task, absent=absent)
     reference = reference_of(problem)
-    mixture = restrict(reference, reference.smallest(1.0), problem.likelihood)
-    for member, inclusion in zip(mixture.members, reference.inclusions, strict=True):
+    keep = reference.smallest(1.0)
+    mixture = restrict(reference, keep, problem.likelihood, with_dense=True)
+    everything = [*reference.inclusions, reference.dense]
+    for member, inclusion in zip(mixture.members, everything, strict=True):
         old = inclusion.outputs
         alone = solve(reference.X, old.s, problem.likelihood, old.extra)
         for got, want in zip(member.outputs.weights(), alone.weights(), strict=True):

@@ -10,6 +10,7 @@ from baldur.inference.mixture import absent_matrix, gather
 from baldur.inference.reference import candidates, fit_reference, fold_scores, restrict
 from baldur.inference.scoring import mixture_moments, pointwise_loss, probabilities
 from baldur.inference.sparsity import (
+    DENSE,
     LITTLE,
     NO_SIGNAL,
     PATH,
@@ -40,7 +41,8 @@ def losses(whole_over_base, sparser_over_whole):
     """Held-out losses with given distances, in standard errors."""
     base = np.ones(N)
     whole = base + gap(whole_over_base)
-    path = np.stack([whole + gap(e, seed=1) for e in sparser_over_whole] + [whole])
+    wide = [whole] * (len(PATH) - WHOLE)
+    path = np.stack([whole + gap(e, seed=1) for e in sparser_over_whole] + wide)
     return HeldOut(base, path)
 
 
@@ -91,6 +93,13 @@ class TestChoice:
             margins[step] = edge - 0.1
             assert self.choose(doubled, -5.0, margins) == SPARSE
 
+    def test_of_the_two_widest_the_better_is_kept(self, doubled):
+        held_out = losses(-5.0, [limit(WHOLE_WINS, doubled) + 3.0] * 4)
+        held_out.path[DENSE] -= 0.001
+        assert choose_step(held_out, self.weight, doubled) == DENSE
+        held_out.path[DENSE] += 0.002
+        assert choose_step(held_out, self.weight, doubled) == WHOLE
+
     def test_equal_losses_keep_fewer(self, doubled):
         """At equal predictive score fewer features win."""
         base = np.ones(N)
@@ -118,7 +127,8 @@ def test_cross_validation_is_literal(task):
             gather(train, chosen), chosen, absent_matrix(train), widths, likelihood
         )
         for step, share in enumerate(PATH):
-            mixture = restrict(reference, reference.smallest(share), likelihood)
+            keep = reference.smallest(share)
+            mixture = restrict(reference, keep, likelihood, with_dense=step == DENSE)
             noise = sparsity.noise_variance(likelihood)
             loss = pointwise_loss(mixture.moments(new), T[held], task, noise)
             np.testing.assert_allclose(held_out.path[step, held], loss, rtol=1e-6, atol=1e-9)
@@ -146,7 +156,7 @@ def test_any_n_jobs_gives_the_same_bits(task):
     found = []
     for n_jobs in (1, 2):
         problem, T, folds = make_problem(task)
-        choice = settle_sparsity(problem, T, folds, n_jobs)
+        choice = settle_sparsity(problem, T, folds, n_jobs, max_iter=30)
         parts = [np.concatenate(choice.mixture.index), *choice.mixture.weights()]
         found.append((choice.kept, [r["loss"] for r in choice.path], [p.tobytes() for p in parts]))
     assert found[0] == found[1]
@@ -156,7 +166,7 @@ def test_any_n_jobs_gives_the_same_bits(task):
 def test_one_posterior_predicts_is_kept_and_is_shown(task):
     """Selected features, weights and linear predictors are of one posterior."""
     problem, T, folds = make_problem(task, absent=True)
-    fitted, _ = fit_auto(problem, T, folds, n_jobs=1)
+    fitted, _ = fit_auto(problem, T, folds, n_jobs=1, max_iter=40)
     eta = sum(v.apply(w.T) for v, w in zip(problem.views, fitted.coef, strict=True))
     mean, _ = mixture_moments(fitted.moments(problem.views))
     np.testing.assert_allclose(eta + fitted.intercept, mean, atol=1e-6)
@@ -179,7 +189,7 @@ def test_no_signal_keeps_next_to_nothing():
         rng = np.random.default_rng(seed)
         T = T[rng.permutation(len(T))]
         problem.likelihood = type(problem.likelihood)(T, np.ones_like(T))
-        fitted, _ = fit_auto(problem, T, folds, n_jobs=1)
+        fitted, _ = fit_auto(problem, T, folds, n_jobs=1, max_iter=200)
         kept.append(sum(int(mask.sum()) for mask in fitted.selected))
     assert np.mean(kept) <= 3
 

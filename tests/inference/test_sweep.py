@@ -67,15 +67,17 @@ def rising_trace(data, state, n_sweeps):
     return gained
 
 
-@pytest.mark.parametrize("kind", ["flat", "random", "screened"])
-@pytest.mark.parametrize("shape", [1e-6, 0.5, np.inf])
+@pytest.mark.parametrize(
+    ("kind", "shape"),
+    [("flat", 0.5), ("flat", np.inf), ("random", 0.5), ("random", np.inf), ("screened", 1e-6)],
+)
 @pytest.mark.parametrize("side", ["sample", "feature"])
 @pytest.mark.parametrize(("model", "likelihood"), CASES)
 def test_every_update_raises_the_bound(model, likelihood, side, shape, kind):
     task, K = MODELS[model]
     data = make_data(task, side, shape, likelihood, N=20, sizes=(3, 12), absent=True, weighted=True)
     state = start(data, K, kind)
-    gained = rising_trace(data, state, 4)
+    gained = rising_trace(data, state, 3)
     expected = {"sites and weights", "delta and weights"}
     if task == "regression":
         expected.add("psi")
@@ -95,7 +97,7 @@ def test_separable_data_do_not_break_the_bound(likelihood, shape, sizes):
     data = make_data("binary", side, shape, likelihood, N=40, sizes=sizes, separable=True)
     for kind in ("flat", "screened", "random"):
         state = start(data, None, kind)
-        rising_trace(data, state, 25)
+        rising_trace(data, state, 15)
         mean, var = state.latent()
         assert np.isfinite(mean).all()
         assert np.isfinite(var).all()

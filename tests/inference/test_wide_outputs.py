@@ -5,6 +5,7 @@ import pytest
 
 from baldur import BaldurClassifier, MultiView
 from baldur.inference import fitted as fitted_module
+from baldur.inference import wide_outputs
 from baldur.inference.fitted import fit_shape
 from baldur.inference.wide_outputs import WideOutputs
 from baldur.model.likelihood import QuadratureLogistic
@@ -15,7 +16,7 @@ from model.structured.problems import make_data
 def fit(monkeypatch, limit, shape, n_factors, prune=True):
     monkeypatch.setattr(fitted_module, "DENSE_BYTES", limit)
     data = make_data("multiclass", "sample", N=24, sizes=(4, 40), absent=True)
-    options = {"max_iter": 15, "tol": 1e-6, "prune": prune}
+    options = {"max_iter": 6, "tol": 1e-6, "prune": prune}
     return data, fit_shape(data.views, data.likelihood, shape=shape, n_factors=n_factors, **options)
 
 
@@ -39,8 +40,6 @@ def test_wide_predictions_are_the_dense_ones(monkeypatch, shape, n_factors):
 
 
 def test_wide_predictions_by_blocks_of_rows(monkeypatch):
-    from baldur.inference import wide_outputs
-
     data, wide = fit(monkeypatch, 0, np.inf, None)
     whole = wide.moments(data.views)[0]
     monkeypatch.setattr(wide_outputs, "ROWS_AT_ONCE", 7)
@@ -67,7 +66,7 @@ def test_int8_views_fit_as_float_ones(N):
         T = y[:, None].astype(float)
         likelihood = QuadratureLogistic(T, np.ones_like(T))
         found = fit_shape(
-            views, likelihood, shape=0.5, n_factors=None, max_iter=15, tol=1e-6, prune=True
+            views, likelihood, shape=0.5, n_factors=None, max_iter=6, tol=1e-6, prune=True
         )
         answers.append((views, found))
     (views, a), (others, b) = answers
