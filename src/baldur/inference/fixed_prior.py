@@ -117,16 +117,19 @@ def solve(
     likelihood: Likelihood,
     extra: Array | None = None,
     *,
+    sites: Sites | None = None,
     max_iter: int = 50,
     tol: float = 1e-6,
 ) -> Outputs:
     """Fit the likelihood sites under fixed prior variances; the bound rises at every step.
 
     bound = E[ln p(T | eta)] - sum_c KL(q(w_c) || N(0, diag(s_c)))
+
+    `sites` are where to start from; those of the base rate by default.
     """
     C = likelihood.n_outputs
     extra = np.zeros((len(X), C)) if extra is None else extra
-    sites = initial_sites(likelihood, len(X))
+    sites = initial_sites(likelihood, len(X)) if sites is None else sites
     out = Outputs(X, s, sites, posterior(X, s, sites), extra)
     value = _bound(out, likelihood)
     for _ in range(max_iter):

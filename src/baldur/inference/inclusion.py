@@ -31,6 +31,8 @@ FIRST_DAMPING, LAST_DAMPING, DAMPING_DECAY = 0.5, 0.1, 0.985
 CALM = 3e-3
 """Largest change of any probability (or of a log slab variance) that counts as calm."""
 MIN_ITER, LEARN_AFTER = 10, 3
+SETTLING = 5
+"""First iterations, in which the sites get extra steps; afterwards they follow along."""
 
 
 @dataclass
@@ -100,14 +102,15 @@ def run_inclusion(
     result = Inclusion(out, rho, pi, slab)
     damping = FIRST_DAMPING
     for iteration in range(max_iter):
-        for _ in range(2 if iteration < 5 else 1):
-            out.sides = posterior(X, out.s, out.sites)
-            _follow_sites(out, likelihood)
         out.sides = posterior(X, out.s, out.sites)
+        for _ in range(2 if iteration < SETTLING else 0):
+            _follow_sites(out, likelihood)
+            out.sides = posterior(X, out.s, out.sites)
         if absent is not None:
             out.extra = absent @ view_signals(out, owner, absent)
         projected, S = feature_statistics(out)
         cav = cavity(out.s, projected, S)
+        _follow_sites(out, likelihood)
         wide_slab = slab[:, owner]
         second = slab_second_moment(cav, wide_slab)
         if kappa is None:
@@ -130,9 +133,6 @@ def run_inclusion(
             result.converged = True
             break
     result.rho, result.pi, result.slab = rho, pi, slab
-    for _ in range(5):
-        out.sides = posterior(X, out.s, out.sites)
-        _follow_sites(out, likelihood)
     out.sides = posterior(X, out.s, out.sites)
     return result
 

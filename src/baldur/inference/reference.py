@@ -153,7 +153,9 @@ def restrict(
     used = [*reference.inclusions, reference.dense] if with_dense else reference.inclusions
     for inclusion in used:
         old = inclusion.outputs
-        outputs = solve(reference.X[:, keep], old.s[:, keep], likelihood, old.extra)
+        outputs = solve(
+            reference.X[:, keep], old.s[:, keep], likelihood, old.extra, sites=old.sites
+        )
         members.append(Member(outputs, view_signals(outputs, owner, reference.absent)))
     return Mixture(index, members)
 

@@ -154,13 +154,15 @@ def prune_by_evidence(run: Run, *, max_iter: int, tol: float, watch: Watcher | N
     if views or n_factors or not run.converged:
         event = f"dropped {len(views)} views and {n_factors} factors"
         run = _continue(run, event, max_iter, tol, watch)
+    # Rows that lack a view which is now empty lack nothing any more.
+    if any(v.absent.any() and not k.any() for v, k in zip(data.views, state.kept, strict=True)):
+        run = _continue(run, set_missing_variance(run), max_iter, tol, watch)
     return run
 
 
 def _continue(run: Run, event: str, max_iter: int, tol: float, watch: Watcher | None) -> Run:
     """Sweep on after a declared change, keeping the history."""
     started = time.perf_counter()
-    start_factors(run.data, run.state)
     value = bound(run.data, run.state)
     run.history.append(record(run.data, run.state, value, started, event))
     more = iterate(run.data, run.state, max_iter=max_iter, tol=tol, watch=watch)

@@ -46,6 +46,8 @@ PATH = (0.5, 0.8, 0.9, 0.97, 1.0, 1.0)
 
 The whole reference comes twice: without and with the posterior that has every feature in.
 """
+LARGE_SAMPLE = 1000
+"""From this many samples one held-out fold is enough to choose."""
 LITTLE, SPARSE, WHOLE, DENSE = 0, 2, 4, 5
 """Places on the path: kept on weak evidence, on good evidence, and of signal spread widely."""
 REDUNDANT = 0.05
@@ -64,10 +66,12 @@ class HeldOut:
 
     Attributes
     ----------
-    base : (N,) loss of the base rate
-    path : (len(PATH), N) losses along the path
+    rows : (n,) rows that were held out: all, or one fold of a large sample
+    base : (n,) loss of the base rate
+    path : (len(PATH), n) losses along the path
     """
 
+    rows: NDArray[np.intp]
     base: Array
     path: Array
 
@@ -146,18 +150,18 @@ def cross_validate(
         )
         for f, fold in enumerate(folds)
     )
-    # One BLAS thread per fold, whatever n_jobs: sums must not depend on the number of threads.
-    with threadpool_limits(limits=1):
+    with blas_threads(N):
         found = Parallel(n_jobs=n_jobs, prefer="threads")(jobs)
     path = np.zeros((len(PATH), N))
     base = np.zeros(N)
+    scored = np.sort(np.concatenate([held for _, held in folds]))
     for (rows, held), losses in zip(folds, found, strict=True):
         path[:, held] = losses
         likelihood = problem.likelihood.rows(rows)
         level = np.tile(likelihood.base_rate(), (len(held), 1))
         moments = [(level, np.full_like(level, 1e-12))]
         base[held] = pointwise_loss(moments, T[held], problem.task, noise_variance(likelihood))
-    return HeldOut(base, path), chosen[-1], X[:, where[-1]]
+    return HeldOut(scored, base[scored], path[:, scored]), chosen[-1], X[:, where[-1]]
 
 
 def _positions(union: Index, index: Index) -> NDArray[np.intp]:
@@ -226,13 +230,15 @@ def settle_sparsity(
     -------
     Choice
     """
+    if problem.n_samples >= LARGE_SAMPLE:
+        folds = folds[:1]
     held_out, index, X = cross_validate(problem, T, folds, n_jobs, max_iter)
     n_features = np.array([view.shape[1] for view in problem.views], dtype=float)
-    with threadpool_limits(limits=1):
+    with blas_threads(problem.n_samples):
         reference = fit_reference(
             X, index, absent_matrix(problem.views), n_features, problem.likelihood, max_iter
         )
-        weight = sample_weights(problem.likelihood)
+        weight = sample_weights(problem.likelihood)[held_out.rows]
         doubled = redundancy(reference, reference.smallest(PATH[SPARSE])) > REDUNDANT
         step = choose_step(held_out, weight, doubled)
         if step is None:
@@ -241,6 +247,15 @@ def settle_sparsity(
             keep = reference.smallest(PATH[step])
             mixture = restrict(reference, keep, problem.likelihood, with_dense=step == DENSE)
     return Choice(mixture, reference, describe_path(reference, held_out, weight, step), step)
+
+
+def blas_threads(n_samples: int) -> threadpool_limits:
+    """Limit BLAS to one thread while folds may run side by side.
+
+    Whatever `n_jobs`: sums must not depend on the number of threads. A large sample has one fold
+    and uses all of them.
+    """
+    return threadpool_limits(limits=None if n_samples >= LARGE_SAMPLE else 1)
 
 
 def sample_weights(likelihood: Likelihood) -> Array:
