@@ -1,5 +1,7 @@
 """Dropping by evidence: what a feature is worth, comparable bounds, and emptied views."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from scipy.special import expit
@@ -152,6 +154,31 @@ def test_pruning_never_lowers_the_bound(task, K):
     assert (np.diff(active) <= 0).all()
     assert active[-1] < 16
     assert any("dropped" in r["event"] for r in run.history)
+
+
+@pytest.mark.parametrize("shape", [0.05, 0.5, np.inf])
+@pytest.mark.parametrize("likelihood", ["quadrature", "jaakkola"])
+def test_history_falls_only_where_missing_views_are_declared(likelihood, shape):
+    """With learned loadings too, whose factors depend on each other."""
+    for seed in range(2):
+        data = make_data(
+            "multiclass", "feature", shape, likelihood, N=40, sizes=(4, 12), seed=seed, absent=True
+        )
+        V = np.random.default_rng(seed).standard_normal((3, 2))
+        run = run_structured(data, V=V, max_iter=15)
+        for before, after in pairwise(run.history):
+            if after["event"] != "missing views":
+                assert after["bound"] >= before["bound"] - 1e-8 * abs(before["bound"]), after
+
+
+def test_rows_that_lack_an_emptied_view_lack_nothing():
+    data = make_data("binary", "feature", np.inf, N=60, sizes=(3, 6), absent=True)
+    x = data.views[0].columns([0])[:, 0]
+    T = (2 * x + np.random.default_rng(0).logistic(size=60) > 0).astype(float)[:, None]
+    data = type(data)(data.views, type(data.likelihood)(T, np.ones_like(T)), data.priors, data.X)
+    run = run_structured(data, max_iter=60)
+    assert not run.state.kept[1].any()
+    assert not run.state.extra.any()
 
 
 def test_nothing_left_to_drop_after_pruning():
