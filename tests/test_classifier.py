@@ -552,7 +552,7 @@ def test_other_matrices_give_the_same_answer(train, shaped, test, kind):
 )
 @pytest.mark.filterwarnings("ignore::baldur.exceptions.NotConvergedWarning")
 def test_mean_field_options(train, test, options):
-    model = BaldurClassifier(inference="mean-field", max_iter=60, **options).fit(*train)
+    model = BaldurClassifier(inference="mean-field", max_iter=15, **options).fit(*train)
     p = model.predict_proba(test[0])
     assert_allclose(p.sum(axis=1), 1.0)
     assert model.space_["genes"] in ("primal", "dual")

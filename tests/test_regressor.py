@@ -97,7 +97,8 @@ def test_fewer_factors_than_outputs(sim):
     rng = np.random.default_rng(0)
     score = sim.data.view("clinic").read()[:, 0]
     Y = np.outer(score, [1.0, -2.0, 10.0]) + rng.standard_normal((len(score), 3)) * [0.3, 0.6, 3]
-    model = BaldurRegressor(n_factors=1, sparsity=0.5).fit(sim.data[:N], Y[:N])
+    # The scale moves slowly between weights and loadings, at hardly any gain: a looser tolerance.
+    model = BaldurRegressor(n_factors=1, sparsity=0.5, tol=1e-4).fit(sim.data[:N], Y[:N])
     assert model.n_factors_ == 1
     assert model.loadings_.shape == (3, 1)
     assert model.transform(sim.data[N:]).shape == (1000, 1)
@@ -179,7 +180,7 @@ def test_groups_stay_together(sim):
 @pytest.mark.filterwarnings("ignore::baldur.exceptions.NotConvergedWarning")
 @pytest.mark.parametrize("space", ["auto", "dual"])
 def test_mean_field(sim, space):
-    model = BaldurRegressor(inference="mean-field", space=space, max_iter=60)
+    model = BaldurRegressor(inference="mean-field", space=space, max_iter=15)
     model.fit(sim.data[:N], sim.target[:N])
     _, std = model.predict(sim.data[N:], return_std=True)
     assert (std > 0).all()

@@ -130,6 +130,7 @@ def test_groups_and_weights_are_routed(form, sim, seen):
     groups = np.repeat(np.arange(N // 4), 4)
     weight = np.linspace(0.5, 1.5, N)
     model = BaldurClassifier(**views, **FAST).set_fit_request(groups=True, sample_weight=True)
+    model.set_score_request(sample_weight=True)
     cross_validate(
         model,
         X,
@@ -172,6 +173,7 @@ def test_regressor_routes_too(form, outcome):
     X, views = form
     groups = np.repeat(np.arange(N // 4), 4)
     model = BaldurRegressor(**views, **FAST).set_fit_request(groups=True, sample_weight=True)
+    model.set_score_request(sample_weight=False)
     found = cross_validate(
         model,
         X,
@@ -238,7 +240,7 @@ def test_pickles_give_the_same_bits(sim, sparsity):
 
 @pytest.mark.filterwarnings("ignore::baldur.exceptions.NotConvergedWarning")
 def test_pickles_of_the_others(sim, outcome):
-    field = BaldurClassifier(inference="mean-field", max_iter=20).fit(sim.data, sim.target)
+    field = BaldurClassifier(inference="mean-field", max_iter=5).fit(sim.data, sim.target)
     copy = pickle.loads(pickle.dumps(field))
     assert_array_equal(copy.predict_proba(sim.data), field.predict_proba(sim.data))
     regressor = BaldurRegressor().fit(sim.data, outcome)
