@@ -43,7 +43,7 @@ def losses(whole_over_base, sparser_over_whole):
     whole = base + gap(whole_over_base)
     wide = [whole] * (len(PATH) - WHOLE)
     path = np.stack([whole + gap(e, seed=1) for e in sparser_over_whole] + wide)
-    return HeldOut(base, path)
+    return HeldOut(np.arange(N), base, path)
 
 
 def test_standard_errors_are_paired_and_weighted():
@@ -104,7 +104,7 @@ class TestChoice:
         """At equal predictive score fewer features win."""
         base = np.ones(N)
         better = base - 0.5 + 0.01 * gap(0.0)
-        held_out = HeldOut(base, np.stack([better] * len(PATH)))
+        held_out = HeldOut(np.arange(N), base, np.stack([better] * len(PATH)))
         assert choose_step(held_out, self.weight, doubled) == SPARSE
 
 
@@ -113,6 +113,7 @@ def test_cross_validation_is_literal(task):
     """Losses of each fold are those of a reference fitted on the other rows, from scratch."""
     problem, T, folds = make_problem(task, absent=True)
     held_out, index, X = cross_validate(problem, T, folds)
+    np.testing.assert_array_equal(held_out.rows, np.arange(len(T)))
     widths = np.array([v.shape[1] for v in problem.views], dtype=float)
     everyone = fold_scores(problem, [np.arange(len(T))])[0]
     for got, want in zip(index, candidates(everyone), strict=True):
@@ -140,6 +141,16 @@ def test_cross_validation_is_literal(task):
             sd = np.sqrt(1 / fresh.psi.mean[0])
             base = -norm.logpdf(T[held, 0], T[rows].mean(), sd)
         np.testing.assert_allclose(held_out.base[held], base, rtol=1e-6)
+
+
+def test_one_fold_scores_its_own_rows():
+    """Where one held-out fold is used, losses are of its rows and the same as among all folds."""
+    problem, T, folds = make_problem()
+    everyone, _, _ = cross_validate(problem, T, folds)
+    one, _, _ = cross_validate(problem, T, folds[:1])
+    np.testing.assert_array_equal(one.rows, folds[0][1])
+    np.testing.assert_allclose(one.base, everyone.base[one.rows])
+    np.testing.assert_allclose(one.path, everyone.path[:, one.rows], rtol=1e-6, atol=1e-9)
 
 
 def test_few_candidates_are_found_among_the_union(monkeypatch):
