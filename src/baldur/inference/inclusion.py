@@ -112,13 +112,13 @@ def run_inclusion(
         cav = cavity(out.s, projected, S)
         _follow_sites(out, likelihood)
         wide_slab = slab[:, owner]
-        second = slab_second_moment(cav, wide_slab)
         if kappa is None:
-            target = np.stack([np.bincount(owner, row, minlength=M) / count for row in second])
-            change = float(np.abs(np.log(np.maximum(target, 1e-14) / slab)).max())
-            slab = np.maximum(target, 1e-14)
+            new_slab = _everything_in(out, S, owner, M)
+            change = float(np.abs(np.log(new_slab / slab)).max())
+            slab = new_slab
             out.s = slab[:, owner]
         else:
+            second = slab_second_moment(cav, wide_slab)
             odds = inclusion_odds(cav, wide_slab, np.log(pi / (1.0 - pi))[owner])
             new = inclusion_probability(odds)
             change = float(np.abs(new - rho).max())
@@ -146,6 +146,23 @@ def _follow_sites(out: Outputs, likelihood: Likelihood) -> None:
         return
     target = likelihood.sites(mean, var)
     out.sites = Sites(0.5 * (out.sites.h + target.h), 0.5 * (out.sites.j + target.j))
+
+
+def _everything_in(out: Outputs, S: Array, owner: NDArray[np.intp], n_views: int) -> Array:
+    """Return slab variances (C, M) when every candidate is in: MacKay's fixed point.
+
+    sigma^2 = sum_d <w_d>^2 / sum_d (1 - Var w_d/sigma^2), the denominator being the number of
+    weights the data determine. The expectation step has the same fixed point, but moves by about
+    N/D of the way each time and never arrives where features far outnumber samples.
+    """
+    w, _ = out.weights()
+    determined = out.s * S
+    found = [
+        np.bincount(owner, mean**2, minlength=n_views)
+        / np.maximum(np.bincount(owner, used, minlength=n_views), 1e-12)
+        for mean, used in zip(w, determined, strict=True)
+    ]
+    return np.clip(np.array(found), 1e-12, 1e6)
 
 
 def _learn(
