@@ -3,8 +3,8 @@
 import tomllib
 from pathlib import Path
 
-# Checkers, not needed to run the tests.
-LEAVE_OUT = ("baldur[", "mypy", "pandas-stubs", "ruff")
+# Checkers, and what only a slow test needs; the tests run without them.
+LEAVE_OUT = ("baldur[", "jax", "mypy", "numpyro", "pandas-stubs", "ruff")
 
 
 def main() -> None:
