@@ -69,7 +69,9 @@ def gaussian_nodes(mean: Array, sd: Array) -> Iterator[tuple[float, Array]]:
 
 
 class QuadratureLogistic:
-    """Bernoulli outputs; E[ln sigmoid] by 32-point Gauss-Hermite, exact to rounding.
+    """Bernoulli outputs; E[ln sigmoid] by 32-point Gauss-Hermite.
+
+    Its error is below 1e-7 up to a standard deviation of 2, 5e-4 at 5 and 1e-2 at 10.
 
     site precision  h = E[sigmoid(eta)(1 - sigmoid(eta))]
     site linear     j = E[t - sigmoid(eta)] + h <eta>
