@@ -319,7 +319,7 @@ def test_a_view_missing_for_some_at_fit():
 def test_a_view_that_no_training_sample_has(train):
     data, y = train
     gone = changed(data, "genes", np.full((N, 30), np.nan))
-    with pytest.raises(InputError, match="genes.*all 100 lack the view"):
+    with pytest.raises(InputError, match=r"genes.*all 100 lack the view"):
         BaldurClassifier().fit(gone, y)
 
 
@@ -382,6 +382,10 @@ def test_one_class_left_by_weights(train):
     data, y = train
     with pytest.raises(InputError, match="class"):
         BaldurClassifier().fit(data, y, sample_weight=(y == 1).astype(float))
+    weight = np.where(y == 1, 1.0, 0.0)
+    weight[np.flatnonzero(y == 0)[0]] = 1.0
+    with pytest.raises(InputError, match="at least 2"):
+        BaldurClassifier().fit(data, y, sample_weight=weight)
 
 
 def test_infinite_cells_name_the_view(train):

@@ -182,7 +182,8 @@ class BaldurClassifier(ClassifierMixin, BaldurBase):
         used = np.flatnonzero(weight)
         labels = self._check_labels(y, len(mv))
         if len(used) < len(mv):
-            mv, weight, labels = mv[used], weight[used], labels[used]
+            mv, weight = mv[used], weight[used]
+            labels = self._check_labels(labels[used], len(used))
             groups = None if groups is None else np.asarray(groups)[used]
         T, task = self._outputs(labels)
         W = np.repeat((weight * self._class_weights(labels))[:, None], T.shape[1], axis=1)
