@@ -224,4 +224,4 @@ def from_run(run: Run, shape: Any, **record: Any) -> Fitted:
 
 def restrict_side(side: Any, keep: NDArray[np.bool_]) -> Any:
     """Return a feature-side posterior without its dropped weights, which are exactly zero."""
-    return replace(side, w=side.w[keep], cov=side.cov[np.ix_(keep, keep)], S=side.S[keep[1:]])
+    return replace(side, w=side.w[keep], half=side.half[:, keep], S=side.S[keep[1:]])

@@ -53,7 +53,7 @@ class Outputs:
         for c, side in enumerate(self.sides):
             # Known directly there; x^T alpha loses digits where outputs have little noise.
             if isinstance(side, FeatureSide):
-                mean[c], var[c] = side.w[1:], np.diag(side.cov)[1:]
+                mean[c], var[c] = side.w[1:], side.weight_var[1:]
         return mean, var
 
     def intercepts(self) -> Array:
@@ -74,7 +74,7 @@ class Outputs:
             if isinstance(side, FeatureSide):
                 X1 = np.hstack([np.ones((len(X), 1)), X])
                 mean[:, c] = X1 @ side.w
-                var[:, c] = np.einsum("nd,nd->n", X1 @ side.cov, X1)
+                var[:, c] = side.spread(X1)
             else:
                 K = (X * self.s[c]) @ self.X.T + self.intercept_var
                 mean[:, c] = K @ side.alpha

@@ -117,7 +117,7 @@ def gamma_second_moments(data: Data, state: State, m: int) -> Array:
     gamma = np.where(state.kept[m], state.gamma[m].mean, 0.0)
     return np.array(
         [
-            gamma @ (f.w[keep] ** 2 + np.diag(f.cov)[keep])
+            gamma @ (f.w[keep] ** 2 + f.weight_var[keep])
             for f in state.factors
             if isinstance(f, FeatureSide)
         ]
