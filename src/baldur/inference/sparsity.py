@@ -41,14 +41,14 @@ from baldur.model.likelihood import GaussianOutputs, Likelihood
 Array = NDArray[np.float64]
 Fold = tuple[NDArray[np.intp], NDArray[np.intp]]
 
-PATH = (0.5, 0.8, 0.91, 0.97, 1.0, 1.0)
+PATH = (0.6, 0.8, 0.91, 0.97, 1.0, 1.0)
 """Shares of the variance of the reference's linear predictor at which the path is scored.
 
 The whole reference comes twice: without and with the posterior that has every feature in.
 """
 LARGE_SAMPLE = 1000
 """From this many samples one held-out fold is enough to choose."""
-LITTLE, SPARSE, WHOLE, DENSE = 1, 2, 4, 5
+LITTLE, SPARSE, WHOLE, DENSE = 0, 2, 4, 5
 """Places on the path: kept on weak evidence, on good evidence, and of signal spread widely."""
 REDUNDANT = 0.05
 """Adjusted R^2 from which dropped features count as doubles of kept ones."""
