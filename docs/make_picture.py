@@ -7,9 +7,9 @@ Needs matplotlib (the `report` extra). Writes docs/images/readme.png.
 
 from pathlib import Path
 
-import matplotlib
+import matplotlib as mpl
 
-matplotlib.use("Agg")
+mpl.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
 
