@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -100,7 +101,7 @@ def run_inclusion(
     sites = initial_sites(likelihood, N)
     out = Outputs(X, rho * slab[:, owner], sites, [], np.zeros((N, C)))
     result = Inclusion(out, rho, pi, slab)
-    damping = FIRST_DAMPING
+    damping, started = FIRST_DAMPING, time.perf_counter()
     for iteration in range(max_iter):
         out.sides = posterior(X, out.s, out.sites)
         for _ in range(2 if iteration < SETTLING else 0):
@@ -108,6 +109,7 @@ def run_inclusion(
             out.sides = posterior(X, out.s, out.sites)
         if absent is not None:
             out.extra = absent @ view_signals(out, owner, absent)
+        value = likelihood.expected(*out.moments()) - sum(side.kl for side in out.sides)
         projected, S = feature_statistics(out)
         cav = cavity(out.s, projected, S)
         _follow_sites(out, likelihood)
@@ -128,7 +130,16 @@ def run_inclusion(
             if iteration > LEARN_AFTER:
                 pi, slab = _learn(rho, second, owner, n_features, pi, slab)
         damping = max(LAST_DAMPING, damping * DAMPING_DECAY)
-        result.history.append({"expected_features": float(rho.sum()), "change": change})
+        result.history.append(
+            {
+                "bound": value,  # given the prior variances of this iteration; need not rise
+                "active_features": np.bincount(owner, rho > 0.5, minlength=M).astype(int).tolist(),
+                "expected_features": float(rho.sum()),
+                "n_factors": C,
+                "change": change,
+                "seconds": time.perf_counter() - started,
+            }
+        )
         if change < CALM and iteration > MIN_ITER:
             result.converged = True
             break
