@@ -27,6 +27,8 @@ Array = NDArray[np.float64]
 CANDIDATES = 1500
 """Features that enter the reference: the best by marginal score."""
 KAPPAS = (1.0, 0.0)
+VIEW_SHARE = 0.95
+"""Share of the variance of the linear predictor that the kept views must carry."""
 
 
 @dataclass
@@ -77,6 +79,7 @@ class Reference:
     absent : (N, M) array, 1 where a sample lacks a view
     inclusions : posteriors under the in-or-out prior, for each kappa
     dense : posterior with every candidate in, averaged in where that predicts better
+    views_in : candidates of the fewest views that carry 95 % of the linear predictor
     order : candidates by falling part in the linear predictor
     carried : share of its variance that the first candidates of `order` carry
     """
@@ -86,15 +89,20 @@ class Reference:
     absent: Array
     inclusions: list[Inclusion]
     dense: Inclusion
+    views_in: NDArray[np.bool_]
     order: NDArray[np.intp]
     carried: Array
 
     def smallest(self, share: float) -> NDArray[np.bool_]:
-        """Return the mask of the smallest set that carries `share` of the variance."""
-        keep = np.zeros(len(self.order), dtype=bool)
+        """Return the mask of the smallest set that carries `share` of the variance.
+
+        A share of 1 stands for all candidates of the views that matter: a wide view whose small
+        parts add up to nothing is left out as a whole.
+        """
         if share >= 1.0:
-            keep[:] = True
-        elif self.carried.size:
+            return self.views_in.copy()
+        keep = np.zeros(len(self.order), dtype=bool)
+        if self.carried.size:
             enough = np.flatnonzero(self.carried >= share)
             size = int(enough[0]) + 1 if enough.size else len(self.order)
             keep[self.order[:size]] = True
@@ -120,7 +128,26 @@ def fit_reference(
     ]
     w = np.mean([inc.outputs.weights()[0] for inc in inclusions], axis=0)
     order = np.argsort(-(w**2).sum(axis=0), kind="stable")
-    return Reference(X, index, absent, inclusions, dense, order, _carried(X, w, order))
+    views_in = _views_in(X, w, owner)
+    return Reference(X, index, absent, inclusions, dense, views_in, order, _carried(X, w, order))
+
+
+def _views_in(X: Array, w: Array, owner: NDArray[np.intp]) -> NDArray[np.bool_]:
+    """Return the candidates of the fewest views that carry `VIEW_SHARE` of the variance of eta."""
+    M = int(owner.max()) + 1 if owner.size else 0
+    parts = [X[:, owner == m] @ w[:, owner == m].T for m in range(M)]
+    parts = [part - part.mean(axis=0) for part in parts]
+    eta = np.sum(parts, axis=0)
+    total = float((eta**2).sum())
+    rank = np.argsort([-(part**2).sum() for part in parts], kind="stable")
+    keep = np.zeros(len(owner), dtype=bool)
+    left = eta
+    for m in rank:
+        if total > 0 and (left**2).sum() <= (1.0 - VIEW_SHARE) * total:
+            break
+        keep |= owner == m
+        left = left - parts[m]
+    return keep
 
 
 def _carried(X: Array, w: Array, order: NDArray[np.intp]) -> Array:
