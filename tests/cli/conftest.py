@@ -11,7 +11,11 @@ import pytest
 from baldur.study import simulate_study
 
 SOURCE = Path(__file__).resolve().parents[2] / "src"
-CODE = "from baldur.cli import main; main()"
+# A shell starts its background jobs with Ctrl-C ignored, and so would every process below them.
+CODE = (
+    "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
+    "from baldur.cli import main; main()"
+)
 
 MODELS = [
     {"name": "Ridge logistic", "grid": {"C": [0.1, 1.0, 10.0]}},
