@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
+from sklearn.base import clone
 from sklearn.utils import get_tags
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from baldur.evaluate.wrapped import Wrapped
 from baldur.prepare import Preparation
 from baldur.views import MultiView, as_multiview
 
@@ -21,14 +21,7 @@ def takes_views(estimator: Any) -> bool:
     return any(k == "views" or k.endswith("__views") for k in estimator.get_params(deep=True))
 
 
-def _has(method: str) -> Any:
-    def check(self: SideBySide) -> bool:
-        return hasattr(getattr(self, "estimator_", self.estimator), method)
-
-    return available_if(check)
-
-
-class SideBySide(MetaEstimatorMixin, BaseEstimator):
+class SideBySide(Wrapped):
     """Fit an ordinary estimator on all views put side by side.
 
     Columns are standardised on the training rows, and missing cells stand at the training mean.
@@ -94,20 +87,6 @@ class SideBySide(MetaEstimatorMixin, BaseEstimator):
     def _open(self, X: Any) -> np.ndarray:
         check_is_fitted(self, "estimator_")
         return self._matrix(as_multiview(X, self.views, estimator_name="SideBySide"))
-
-    def predict(self, X: Any) -> np.ndarray:
-        """Labels or numbers, as the estimator predicts them."""
-        return np.asarray(self.estimator_.predict(self._open(X)))
-
-    @_has("predict_proba")
-    def predict_proba(self, X: Any) -> np.ndarray:
-        """Class probabilities (n, C)."""
-        return np.asarray(self.estimator_.predict_proba(self._open(X)))
-
-    @_has("decision_function")
-    def decision_function(self, X: Any) -> np.ndarray:
-        """Scores of the estimator."""
-        return np.asarray(self.estimator_.decision_function(self._open(X)))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -9,12 +9,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
+from sklearn.base import clone
 from sklearn.utils import get_tags
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from baldur.evaluate.steps import fit_with_groups
+from baldur.evaluate.wrapped import Wrapped
 from baldur.exceptions import InputError
 from baldur.prepare import Preparation
 from baldur.views import MultiView
@@ -43,14 +43,7 @@ class _Residuals:
         return part.columns(np.arange(self.shape[1])[cols])
 
 
-def _has(method: str) -> Any:
-    def check(self: Deconfounded) -> bool:
-        return hasattr(getattr(self, "estimator_", self.estimator), method)
-
-    return available_if(check)
-
-
-class Deconfounded(MetaEstimatorMixin, BaseEstimator):
+class Deconfounded(Wrapped):
     """Fit an estimator on what covariates leave unexplained in every view.
 
     Parameters
@@ -117,20 +110,6 @@ class Deconfounded(MetaEstimatorMixin, BaseEstimator):
     def _open(self, X: Any) -> MultiView:
         check_is_fitted(self, "estimator_")
         return self._residuals(X)
-
-    def predict(self, X: Any) -> np.ndarray:
-        """Labels or numbers, as the estimator predicts them."""
-        return np.asarray(self.estimator_.predict(self._open(X)))
-
-    @_has("predict_proba")
-    def predict_proba(self, X: Any) -> np.ndarray:
-        """Class probabilities (n, C)."""
-        return np.asarray(self.estimator_.predict_proba(self._open(X)))
-
-    @_has("decision_function")
-    def decision_function(self, X: Any) -> np.ndarray:
-        """Scores of the estimator."""
-        return np.asarray(self.estimator_.decision_function(self._open(X)))
 
     def __getattr__(self, name: str) -> Any:
         # Learned attributes of the estimator inside; only names that end so, and only once fitted.

@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
+from sklearn.base import clone
 from sklearn.utils import get_tags
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from baldur.evaluate.selection import read_weights
+from baldur.evaluate.wrapped import Wrapped
 from baldur.views import MultiView
 
 __all__ = ["WithSteps", "fit_with_groups"]
@@ -29,14 +29,7 @@ def fit_with_groups(estimator: Any, X: Any, y: Any, groups: Any) -> Any:
     return estimator.fit(X, y)
 
 
-def _has(method: str) -> Any:
-    def check(self: WithSteps) -> bool:
-        return hasattr(getattr(self, "estimator_", self.estimator), method)
-
-    return available_if(check)
-
-
-class WithSteps(MetaEstimatorMixin, BaseEstimator):
+class WithSteps(Wrapped):
     """Fit transformers from `MultiView` to `MultiView`, then an estimator on what they leave.
 
     Parameters
@@ -96,20 +89,6 @@ class WithSteps(MetaEstimatorMixin, BaseEstimator):
         for step in self.steps_:
             X = step.transform(X)
         return X
-
-    def predict(self, X: Any) -> np.ndarray:
-        """Labels or numbers, as the estimator predicts them."""
-        return np.asarray(self.estimator_.predict(self._open(X)))
-
-    @_has("predict_proba")
-    def predict_proba(self, X: Any) -> np.ndarray:
-        """Class probabilities (n, C)."""
-        return np.asarray(self.estimator_.predict_proba(self._open(X)))
-
-    @_has("decision_function")
-    def decision_function(self, X: Any) -> np.ndarray:
-        """Scores of the estimator."""
-        return np.asarray(self.estimator_.decision_function(self._open(X)))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
