@@ -44,6 +44,7 @@ def record(data: Data, state: State, value: float, started: float, event: str) -
         "bound": value,
         "active_features": [int(kept.sum()) for kept in state.kept],
         "n_factors": state.n_factors,
+        "passes": data.passes(),
         "seconds": time.perf_counter() - started,
     }
 

@@ -14,6 +14,7 @@ kept in float64. Relative errors are then about 1e-6 of the largest entry of a p
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -22,6 +23,7 @@ import numpy as np
 from baldur.exceptions import InputError
 from baldur.views import standardised
 from baldur.views.blocks import tile_width
+from baldur.views.reads import Reads
 from baldur.views.source import ArraySource, ColumnSource, RowMapSource, Source
 from baldur.views.standardised import Kept, Standardised
 
@@ -49,10 +51,19 @@ class PreparedView:
         Samples that lack the view; their rows are zero.
     dtype : dtype
         Precision the products are computed in.
+    reads : Reads
+        Columns read so far, shared with the views that `take_rows` returns.
     """
 
-    def __init__(self, name: str, cells: Standardised | Kept, absent: np.ndarray) -> None:
+    def __init__(
+        self,
+        name: str,
+        cells: Standardised | Kept,
+        absent: np.ndarray,
+        reads: Reads | None = None,
+    ) -> None:
         self.name = name
+        self.reads = Reads() if reads is None else reads
         self.absent = absent
         self._cells = cells
         width = cells.array.shape[1] if isinstance(cells, Kept) else cells.shape[1]
@@ -70,6 +81,18 @@ class PreparedView:
             return tile_width(n, self.dtype.itemsize)
         stored = self._cells.source.dtype.itemsize
         return tile_width(n, self.dtype.itemsize, stored, self._cells.max_bytes)
+
+    def _tiles(
+        self,
+        width: int | None = None,
+        weights: np.ndarray | None = None,
+        columns: np.ndarray | None = None,
+        exact: bool = False,
+    ) -> Iterator[tuple[slice, np.ndarray]]:
+        """Yield tiles, exact ones in float64, and count their columns as read."""
+        self.reads.add(self.shape[1] if columns is None else len(columns))
+        cells = self._exact() if exact else self._cells
+        return cells.tiles(self._width() if width is None else width, weights, columns)
 
     def _check(self, array: Any, shape: tuple[int | None, ...], what: str) -> np.ndarray:
         array = np.asarray(array, dtype=np.float64)
@@ -97,7 +120,7 @@ class PreparedView:
         """
         A = self._check(A, (self.shape[0], None), "A").astype(self.dtype)
         out = np.empty((self.shape[1], A.shape[1]))
-        for cols, tile in self._cells.tiles(self._width()):
+        for cols, tile in self._tiles():
             out[cols] = tile.T @ A
         return out
 
@@ -117,7 +140,7 @@ class PreparedView:
         used = _worth_skipping(B.any(axis=1))
         if used is not None:
             B = B[used]
-        for cols, tile in self._cells.tiles(self._width(), columns=used):
+        for cols, tile in self._tiles(columns=used):
             out += tile @ B[cols].astype(self.dtype)
         return out
 
@@ -136,7 +159,7 @@ class PreparedView:
         n = self.shape[0]
         gram = np.zeros((n, n))
         root, sign, peak, used = self._roots(s)
-        for cols, tile in self._cells.tiles(self._width(), weights=root, columns=used):
+        for cols, tile in self._tiles(weights=root, columns=used):
             # One array times its own transpose is half the work for BLAS (syrk).
             gram += tile @ tile.T if sign is None else (tile * sign[cols]) @ tile.T
         return gram * peak
@@ -163,8 +186,8 @@ class PreparedView:
         root, sign, peak, used = self._roots(s)
         width = self._width(max(self.shape[0], other.shape[0]))
         gram = np.zeros((other.shape[0], self.shape[0]))
-        ours = self._cells.tiles(width, weights=root, columns=used)
-        theirs = other._cells.tiles(width, weights=root, columns=used)
+        ours = self._tiles(width, root, used)
+        theirs = other._tiles(width, root, used)
         for (cols, tile), (_, new) in zip(ours, theirs, strict=True):
             gram += new @ (tile if sign is None else tile * sign[cols]).T
         return gram * peak
@@ -199,7 +222,7 @@ class PreparedView:
         """
         M = self._check(M, (self.shape[0], self.shape[0]), "M").astype(self.dtype)
         out = np.empty(self.shape[1])
-        for cols, tile in self._cells.tiles(self._width()):
+        for cols, tile in self._tiles():
             product = M @ tile
             product *= tile
             out[cols] = product.sum(axis=0, dtype=np.float64)
@@ -209,7 +232,7 @@ class PreparedView:
         """Return chosen columns, standardised, as float64 of shape (n_samples, len(idx))."""
         index = np.arange(self.shape[1])[np.asarray(idx)].reshape(-1)
         out = np.empty((self.shape[0], len(index)))
-        for cols, tile in self._exact().tiles(self._width(), columns=index):
+        for cols, tile in self._tiles(columns=index, exact=True):
             out[:, cols] = tile
         return out
 
@@ -223,7 +246,7 @@ class PreparedView:
                 "weighted_gram or columns, which read the view piece by piece, or raise max_bytes."
             )
         out = np.empty((n, d))
-        for cols, tile in self._exact().tiles(self._width()):
+        for cols, tile in self._tiles(exact=True):
             out[:, cols] = tile
         return out
 
@@ -239,10 +262,10 @@ class PreparedView:
         cells = self._cells
         held = index if cells.rows is None else cells.rows[index]
         if isinstance(cells, Kept):
-            return PreparedView(self.name, replace(cells, rows=held), absent)
+            return PreparedView(self.name, replace(cells, rows=held), absent, self.reads)
         design = None if cells.design is None else cells.design[index]
         made = replace(cells, rows=held, absent=absent, design=design)
-        return PreparedView(self.name, made, absent)
+        return PreparedView(self.name, made, absent, self.reads)
 
     def take_columns(self, idx: Any) -> PreparedView:
         """Return a view of chosen features, kept as one float64 array (for active sets)."""

@@ -13,6 +13,7 @@ from baldur.model.likelihood import Likelihood, Sites
 from baldur.model.priors import GammaPrior, Priors
 from baldur.model.structured.weights import FeatureSide, SampleSide
 from baldur.views.products import PreparedView
+from baldur.views.reads import passes
 
 Array = NDArray[np.float64]
 Side = SampleSide | FeatureSide
@@ -31,12 +32,14 @@ class Data:
     X : (N, D) array of all columns, on the feature side; None on the sample side
     likelihood : Likelihood
     priors : Priors
+    whole : Data of which this one holds chosen columns, or None if it is the whole
     """
 
     views: list[PreparedView]
     likelihood: Likelihood
     priors: Priors
     X: Array | None = None
+    whole: Data | None = None
 
     @property
     def n_samples(self) -> int:
@@ -49,8 +52,14 @@ class Data:
         Departure from the paper, whose Gamma(1e-6, 1e-6) is so vague that every view and factor
         costs 14 nats to have at all, and evidence would drop them for that alone. With mean D_m a
         view's part of the linear predictor has variance about 1, give or take orders of magnitude.
+        Columns that were left out still count: they are features of the view, just not in.
         """
-        return GammaPrior(0.5, 0.5 / self.views[m].shape[1])
+        full = self if self.whole is None else self.whole
+        return GammaPrior(0.5, 0.5 / full.views[m].shape[1])
+
+    def passes(self) -> float:
+        """Return how often the views, as wide as they were given, have been read."""
+        return passes(self.views if self.whole is None else self.whole.views)
 
     @property
     def widths(self) -> list[int]:
