@@ -19,12 +19,17 @@ kept, so the sample side is the exact posterior and not another model.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
+from scipy.linalg import blas, lapack
 
 Array = NDArray[np.float64]
+
+SMALL_PRECISION = 1e-3
+"""Site precision below which the variance of a row is computed without dividing by it."""
 
 
 @dataclass(frozen=True)
@@ -34,16 +39,26 @@ class SampleSide:
     Attributes
     ----------
     alpha : (N,) array
-    Ci : (N, N) array, C^-1
+    half : (N, N) lower triangle with half^T half = C^-1
     mean, var : (N,) arrays, moments of f on the training rows
     kl : float, KL(q || prior)
     """
 
     alpha: Array
-    Ci: Array
+    half: Array
     mean: Array
     var: Array
     kl: float
+
+    @cached_property
+    def Ci(self) -> Array:
+        """C^-1, (N, N); made when first asked for."""
+        return self.half.T @ self.half
+
+    def quadratic(self, X: Array) -> Array:
+        """Return x_d^T C^-1 x_d of the columns of X (N, L), as an array (L,)."""
+        part = triangle_times(self.half, X)
+        return np.einsum("nd,nd->d", part, part)
 
 
 @dataclass(frozen=True)
@@ -84,21 +99,41 @@ class FeatureSide:
         return np.einsum("dn,dn->n", part, part)
 
 
+def triangle_times(L: Array, X: Array) -> Array:
+    """Return L X for a lower triangle L, at half the work of a full product."""
+    return np.asarray(blas.dtrmm(1.0, L, X.T, side=1, lower=1, trans_a=1)).T
+
+
+def inverse_cholesky(A: Array) -> tuple[Array, float]:
+    """Return the inverse of the lower Cholesky factor of A, and ln|A|; A is overwritten."""
+    L = linalg.cholesky(A, lower=True, overwrite_a=True, check_finite=False)
+    log_det = 2.0 * float(np.log(np.diag(L)).sum())
+    inverse, _ = lapack.dtrtri(L, lower=1, overwrite_c=1)
+    return np.asarray(inverse), log_det
+
+
 def sample_side(K: Array, h: Array, j: Array) -> SampleSide:
-    """Return q(w_k) from the kernel K (intercept included) and the sites h, j, each (N,)."""
+    """Return q(w_k) from the kernel K (intercept included) and the sites h, j, each (N,).
+
+    With B = I + R^1/2 K R^1/2: Var f_n = (1 - (B^-1)_nn)/h_n and tr(C^-1 K) = N - tr B^-1. Rows
+    of small h, where the first would lose digits, use Var f_n = K_nn - k_n^T C^-1 k_n.
+    """
     root = np.sqrt(h)
     B = root[:, None] * K * root
     B[np.diag_indices_from(B)] += 1.0
-    L = linalg.cholesky(B, lower=True, overwrite_a=True, check_finite=False)
-    Li = linalg.solve_triangular(L, np.diag(root), lower=True, check_finite=False)
-    Ci = Li.T @ Li
-    alpha = j - Ci @ (K @ j)
+    Li, log_det = inverse_cholesky(B)
+    diagonal = np.einsum("ij,ij->j", Li, Li)
+    half = Li
+    half *= root
+    alpha = j - half.T @ (half @ (K @ j))
     mean = K @ alpha
-    half = Li @ K
-    var = np.maximum(np.diag(K) - np.einsum("ij,ij->j", half, half), 0.0)
-    log_det = 2.0 * np.log(np.diag(L)).sum()
-    kl = 0.5 * (alpha @ mean - np.vdot(Ci, K) + log_det)
-    return SampleSide(alpha, Ci, mean, var, float(kl))
+    var = (1.0 - diagonal) / h
+    small = np.flatnonzero(h < SMALL_PRECISION)
+    if small.size:
+        part = half @ K[:, small]
+        var[small] = np.diag(K)[small] - np.einsum("ij,ij->j", part, part)
+    kl = 0.5 * (alpha @ mean - (len(h) - diagonal.sum()) + log_det)
+    return SampleSide(alpha, half, mean, np.maximum(var, 0.0), float(kl))
 
 
 def feature_side(X: Array, s: Array, intercept_var: float, h: Array, j: Array) -> FeatureSide:
@@ -117,17 +152,16 @@ def feature_side(X: Array, s: Array, intercept_var: float, h: Array, j: Array) -
     G = weighted.T @ weighted  # one array times its own transpose: half the work for BLAS
     A = root[:, None] * G * root
     A[np.diag_indices_from(A)] += 1.0
-    L = linalg.cholesky(A, lower=True, overwrite_a=True, check_finite=False)
-    half = linalg.solve_triangular(L, np.diag(root), lower=True, check_finite=False)
+    half, log_det = inverse_cholesky(A)
+    half *= root
     w = half.T @ (half @ (X1.T @ j))
     mean = X1 @ w
-    part = half @ X1.T
+    part = triangle_times(half, X1.T)
     var = np.einsum("dn,dn->n", part, part)
     # x_d^T C^-1 x_d = G_dd - (G Sigma G)_dd, needed where s_d is too small to divide by.
-    part = half @ G
+    part = triangle_times(half, G)
     S = np.diag(G) - np.einsum("de,de->e", part, part)
     alpha = j - h * mean
-    log_det = 2.0 * np.log(np.diag(L)).sum()
     kl = 0.5 * (alpha @ mean - np.vdot(part, half) + log_det)
     return FeatureSide(alpha, w, half, np.maximum(S[1:], 0.0), mean, var, float(kl))
 
