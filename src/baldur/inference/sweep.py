@@ -8,6 +8,7 @@ back otherwise.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 
@@ -19,6 +20,7 @@ from baldur.model.structured.updates import (
     proposed_feature_precisions,
     proposed_intercepts,
     proposed_loadings,
+    proposed_rest,
     proposed_view_precisions,
     refresh_grams,
     refresh_moments,
@@ -136,9 +138,14 @@ def step_feature_precisions(data: Data, state: State, before: float) -> float:
     """q(gamma), then q(W) under the new prior: one pass over the features, and their Grams."""
     refresh_moments(data, state)
     target, old = proposed_feature_precisions(data, state), list(state.gamma)
+    rest, old_rest = proposed_rest(data, state), list(state.rest)
 
     def move(length: float) -> None:
         state.gamma = [mixed_rates(o, t, length) for o, t in zip(old, target, strict=True)]
+        state.rest = [
+            replace(o, scale=o.scale ** (1.0 - length) * t.scale**length)
+            for o, t in zip(old_rest, rest, strict=True)
+        ]
         refresh_grams(data, state)
         refresh_factors(data, state)
 

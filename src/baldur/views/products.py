@@ -14,7 +14,7 @@ kept in float64. Relative errors are then about 1e-6 of the largest entry of a p
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -200,7 +200,7 @@ class PreparedView:
             return None, None, 1.0, None
         s = self._check(s, (self.shape[1],), "s")
         # Dividing by the peak keeps extreme weights inside the range of float32.
-        peak = float(np.abs(s).max()) or 1.0
+        peak = float(np.abs(s).max(initial=0.0)) or 1.0
         if not np.isfinite(peak):
             raise InputError(f"View {self.name!r}: the weights s must be finite.")
         used = _worth_skipping(s != 0)
@@ -227,6 +227,34 @@ class PreparedView:
             product *= tile
             out[cols] = product.sum(axis=0, dtype=np.float64)
         return out
+
+    def project_with_quadratics(
+        self, A: Any, matrices: Sequence[Any]
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return (X^T A)^T and x_d^T M x_d for several M, from one reading of the view.
+
+        Parameters
+        ----------
+        A : array of shape (n_samples, k)
+        matrices : sequence of symmetric arrays of shape (n_samples, n_samples)
+
+        Returns
+        -------
+        projected : ndarray of shape (k, n_features)
+        quadratics : ndarray of shape (len(matrices), n_features)
+        """
+        n = self.shape[0]
+        A = self._check(A, (n, None), "A").astype(self.dtype)
+        Ms = [self._check(M, (n, n), "M").astype(self.dtype) for M in matrices]
+        projected = np.empty((A.shape[1], self.shape[1]))
+        quadratics = np.empty((len(Ms), self.shape[1]))
+        for cols, tile in self._tiles():
+            projected[:, cols] = A.T @ tile
+            for out, M in zip(quadratics, Ms, strict=True):
+                product = M @ tile
+                product *= tile
+                out[cols] = product.sum(axis=0, dtype=np.float64)
+        return projected, quadratics
 
     def columns(self, idx: Any) -> np.ndarray:
         """Return chosen columns, standardised, as float64 of shape (n_samples, len(idx))."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from baldur.model.ard import GammaPosterior, gamma_term, loading_prior_term
+from baldur.model.ard import GammaPosterior, gamma_term, loading_prior_term, shape_gap
 from baldur.model.structured.state import INTERCEPT_VAR, Data, State, output_moments
 
 
@@ -26,13 +26,12 @@ def weights_term(data: Data, state: State) -> float:
       + (1/2) sum_kd (<ln delta_k> - ln<delta_k> + <ln gamma_d> - ln<gamma_d>)
     """
     total = -sum(factor.kl for factor in state.factors)
-    for m, kept in enumerate(state.kept):
-        D = kept.sum()
+    for m in range(len(state.kept)):
+        D = state.n_in(m)
         if D:
-            delta, gamma = state.delta[m], state.gamma[m]
-            total += 0.5 * D * float((delta.mean_log - np.log(delta.mean)).sum())
-            gap = (gamma.mean_log - np.log(gamma.mean))[kept]
-            total += 0.5 * state.n_factors * float(gap.sum())
+            # <ln g> - ln<g> of a Gamma depends on its shape alone.
+            gap = state.n_factors * shape_gap(state.gamma[m].shape)
+            total += 0.5 * D * (state.n_factors * shape_gap(state.delta[m].shape) + gap)
     return float(total)
 
 
@@ -40,10 +39,12 @@ def precisions_term(data: Data, state: State) -> float:
     """Gamma terms of delta and gamma, over what is kept."""
     total = 0.0
     for m, kept in enumerate(state.kept):
-        if kept.any():
+        if state.n_in(m):
             gamma = state.gamma[m]
             total += gamma_term(state.delta[m], data.delta_prior(m))
             total += gamma_term(GammaPosterior(gamma.shape, gamma.rate[kept]), data.priors.gamma)
+            if state.rest and state.rest[m].count:
+                total += state.rest[m].gamma_term(data.priors.gamma, gamma.shape)
     return total
 
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from baldur.model.ard import GammaPosterior
 from baldur.model.likelihood import Likelihood, Sites
 from baldur.model.priors import GammaPrior, Priors
+from baldur.model.structured.rest import Rest
 from baldur.model.structured.weights import FeatureSide, SampleSide
 from baldur.views.products import PreparedView
 from baldur.views.reads import passes
@@ -82,8 +83,10 @@ class State:
     sites : Sites
     factors : list of K posteriors of weights
     grams : list of (N, N) X diag(1/gamma) X^T, on the sample side
+    gram_parts : list of what each of them was computed from
     w, w_var : list of (K, D_m) moments of the weights, at the last gamma step
     extra : (N, K) variance added where a sample lacks a view
+    rest : list of Rest per view, features that are in beside those of `Data`; empty for none
     """
 
     kept: list[NDArray[np.bool_]]
@@ -100,13 +103,19 @@ class State:
     extra: Array
     factors: list[Side] = field(default_factory=list)
     grams: list[Array] = field(default_factory=list)
+    gram_parts: list[tuple[Any, ...]] = field(default_factory=list)
     w: list[Array] = field(default_factory=list)
     w_var: list[Array] = field(default_factory=list)
+    rest: list[Rest] = field(default_factory=list)
 
     @property
     def n_factors(self) -> int:
         """Number of factors."""
         return self.V.shape[1]
+
+    def n_in(self, m: int) -> int:
+        """Return how many features of view m are in."""
+        return int(self.kept[m].sum()) + (self.rest[m].count if self.rest else 0)
 
     def latent(self) -> tuple[Array, Array]:
         """Return <f> and Var f on the training rows, each (N, K)."""

@@ -10,10 +10,13 @@ which are its own sites. With one output K = 1 and V = 1: the scale lives in del
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from numpy.typing import NDArray
 
 from baldur.model.ard import GammaPosterior, update_delta, update_gamma, update_omega
+from baldur.model.structured.rest import Rest
 from baldur.model.structured.state import INTERCEPT_VAR, Data, Side, State
 from baldur.model.structured.weights import (
     FeatureSide,
@@ -43,7 +46,7 @@ def kernel(data: Data, state: State, k: int) -> Array:
     """Return K_k = sum_m X diag(1/(delta gamma)) X^T (+ intercept), from the Grams of gamma."""
     total = np.zeros((data.n_samples, data.n_samples))
     for m, gram in enumerate(state.grams):
-        if state.kept[m].any():
+        if state.n_in(m):
             total += gram / state.delta[m].mean[k]
     if not state.learn_intercepts:
         total += INTERCEPT_VAR
@@ -60,13 +63,27 @@ def update_weights(data: Data, state: State, k: int) -> Side:
 
 
 def refresh_grams(data: Data, state: State) -> None:
-    """Recompute X diag(1/gamma) X^T of every view; the only weighted Grams of a sweep."""
+    """Recompute X diag(1/gamma) X^T of every view; the only weighted Grams of a sweep.
+
+    Views whose features and precisions are the ones of the last time keep their Gram.
+    """
     if data.X is not None:
         return
-    state.grams = [
-        view.weighted_gram(np.where(kept, 1.0 / gamma.mean, 0.0))
-        for view, kept, gamma in zip(data.views, state.kept, state.gamma, strict=True)
-    ]
+    old = dict(enumerate(zip(state.gram_parts, state.grams, strict=True)))
+    parts, grams = [], []
+    for m, view in enumerate(data.views):
+        part = (state.kept[m], state.gamma[m], state.rest[m] if state.rest else None)
+        if m in old and all(a is b for a, b in zip(part, old[m][0], strict=True)):
+            gram = old[m][1]
+        elif part[0].any():
+            gram = view.weighted_gram(np.where(part[0], 1.0 / part[1].mean, 0.0))
+            gram = gram if part[2] is None else gram + part[2].weighted_gram
+        else:
+            gram = np.zeros((data.n_samples, data.n_samples))
+            gram = gram if part[2] is None else part[2].weighted_gram
+        parts.append(part)
+        grams.append(gram)
+    state.gram_parts, state.grams = parts, grams
 
 
 def feature_statistics(data: Data, state: State, m: int) -> tuple[Array, Array]:
@@ -78,11 +95,8 @@ def feature_statistics(data: Data, state: State, m: int) -> tuple[Array, Array]:
         projected = alphas.T @ data.X[:, start:stop]
         S = [f.S[start:stop] for f in state.factors if isinstance(f, FeatureSide)]
         return projected, np.stack(S)
-    projected = data.views[m].project(alphas).T
-    quadratic = [
-        data.views[m].quadratic_diag(f.Ci) for f in state.factors if isinstance(f, SampleSide)
-    ]
-    return projected, np.stack(quadratic)
+    matrices = [f.Ci for f in state.factors if isinstance(f, SampleSide)]
+    return data.views[m].project_with_quadratics(alphas, matrices)
 
 
 def refresh_moments(data: Data, state: State) -> None:
@@ -105,7 +119,7 @@ def gamma_second_moments(data: Data, state: State, m: int) -> Array:
     delta = state.delta[m].mean
     if data.X is None:
         G = state.grams[m]
-        D = state.kept[m].sum()
+        D = state.n_in(m)
         values = [
             (f.alpha @ G @ f.alpha - np.vdot(f.Ci, G)) / d**2 + D / d
             for f, d in zip(state.factors, delta, strict=True)
@@ -127,10 +141,10 @@ def gamma_second_moments(data: Data, state: State, m: int) -> Array:
 def proposed_view_precisions(data: Data, state: State) -> list[GammaPosterior]:
     """Return q(delta_k^(m)) of every view; a view that is out keeps what it had."""
     return [
-        update_delta(data.delta_prior(m), int(kept.sum()), gamma_second_moments(data, state, m))
-        if kept.any()
+        update_delta(data.delta_prior(m), state.n_in(m), gamma_second_moments(data, state, m))
+        if state.n_in(m)
         else state.delta[m]
-        for m, kept in enumerate(state.kept)
+        for m in range(len(state.kept))
     ]
 
 
@@ -140,6 +154,22 @@ def proposed_feature_precisions(data: Data, state: State) -> list[GammaPosterior
         update_gamma(data.priors.gamma, state.n_factors, delta.mean @ (w**2 + w_var))
         for delta, w, w_var in zip(state.delta, state.w, state.w_var, strict=True)
     ]
+
+
+def proposed_rest(data: Data, state: State) -> list[Rest]:
+    """Return the rest of every view with its best common factor, in sample space alone."""
+    proposed = []
+    for m, rest in enumerate(state.rest):
+        if rest.count:
+            G, gamma_w2 = rest.weighted_gram, 0.0
+            for f, d in zip(state.factors, state.delta[m].mean, strict=True):
+                if isinstance(f, SampleSide):
+                    gamma_w2 += rest.count + (f.alpha @ G @ f.alpha - np.vdot(f.Ci, G)) / d
+            shape = state.gamma[m].shape
+            best = rest.best_scale(data.priors.gamma, shape, max(float(gamma_w2), 0.0))
+            rest = replace(rest, scale=best)
+        proposed.append(rest)
+    return proposed
 
 
 def proposed_loadings(data: Data, state: State) -> tuple[Array, Array]:
