@@ -19,8 +19,8 @@ from baldur.exceptions import InputError, NotConvergedWarning
 from baldur.inference.fitted import Fitted, fit_auto, fit_shape
 from baldur.inference.fitted_mean_field import fit_mean_field
 from baldur.inference.fixed_rank import fit_auto_with_factors
-from baldur.inference.reference import Problem
 from baldur.inference.scoring import Task, mixture_moments
+from baldur.inference.screening import Problem
 from baldur.inference.sparsity import Fold
 from baldur.model.likelihood import Likelihood
 from baldur.prepare import Preparation
@@ -116,7 +116,14 @@ class BaldurBase(TransformerMixin, BaseEstimator):
                 watch=reporter.watch,
             )
         problem = Problem(views, likelihood, task)
-        fitted, choice = fit_auto(problem, T, folds, n_jobs=self.n_jobs, max_iter=self.max_iter)
+        fitted, choice = fit_auto(
+            problem,
+            T,
+            folds,
+            n_jobs=self.n_jobs,
+            max_iter=self.max_iter,
+            watch=reporter.watch,
+        )
         if rank is None or rank >= T.shape[1]:
             return fitted
         return fit_auto_with_factors(

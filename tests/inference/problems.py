@@ -3,7 +3,7 @@
 import numpy as np
 from sklearn.model_selection import StratifiedKFold
 
-from baldur.inference.reference import Problem
+from baldur.inference.screening import Problem
 from baldur.model.likelihood import GaussianOutputs, QuadratureLogistic
 from model.structured.problems import as_view
 

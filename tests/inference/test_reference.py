@@ -6,15 +6,18 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
+from baldur.inference import reference as reference_module
+from baldur.inference.everything import all_features
 from baldur.inference.fixed_prior import solve
 from baldur.inference.mixture import absent_matrix, gather, owners, view_signals
 from baldur.inference.reference import (
-    candidates,
     empty_mixture,
-    fit_reference,
-    fold_scores,
+    fit_inclusions,
+    make_reference,
     redundancy,
     restrict,
+    views_that_matter,
+    widen,
 )
 from baldur.inference.starts import outcome_residual
 from inference.problems import make_problem
@@ -26,9 +29,10 @@ TASKS = ["binary", "multiclass", "multilabel", "regression"]
 
 def reference_of(problem, index=None):
     index = index or [np.arange(v.shape[1]) for v in problem.views]
-    widths = np.array([v.shape[1] for v in problem.views], dtype=float)
-    X = gather(problem.views, index)
-    return fit_reference(X, index, absent_matrix(problem.views), widths, problem.likelihood)
+    X, absent = gather(problem.views, index), absent_matrix(problem.views)
+    found = fit_inclusions(X, index, absent, problem.widths, problem.likelihood)
+    features = all_features(problem.views)
+    return make_reference(X, index, absent, found, features, problem.likelihood)
 
 
 @pytest.mark.parametrize("task", TASKS)
@@ -86,9 +90,8 @@ def test_restricted_to_everything_is_solving_on_everything(task, absent):
     problem, _, _ = make_problem(task, absent=absent)
     reference = reference_of(problem)
     keep = np.ones(reference.X.shape[1], dtype=bool)
-    mixture = restrict(reference, keep, problem.likelihood, with_dense=True)
-    everything = [*reference.inclusions, reference.dense]
-    for member, inclusion in zip(mixture.members, everything, strict=True):
+    mixture = restrict(reference, keep, problem.likelihood)
+    for member, inclusion in zip(mixture.members, reference.inclusions, strict=True):
         old = inclusion.outputs
         alone = solve(reference.X, old.s, problem.likelihood, old.extra, sites=old.sites)
         for got, want in zip(member.outputs.weights(), alone.weights(), strict=True):
@@ -132,19 +135,41 @@ def test_predictions_depend_on_kept_columns_alone():
         np.testing.assert_array_equal(got, want)
 
 
+@pytest.mark.parametrize("limit", [1 << 30, 0], ids=["gathered", "by rows"])
 @pytest.mark.parametrize("task", TASKS)
-def test_fold_scores_are_literal_projections(task):
-    problem, _, folds = make_problem(task, absent=True)
-    sets = [rows for rows, _ in folds] + [np.arange(problem.n_samples)]
-    scores = fold_scores(problem, sets)
-    for rows, found in zip(sets, scores, strict=True):
-        likelihood = problem.likelihood.rows(rows)
-        residual = outcome_residual(likelihood)
-        for view, score in zip(problem.views, found, strict=True):
-            X = view.dense()[rows]
-            for d in range(X.shape[1]):
-                best = max(abs(X[:, d] @ r) / np.linalg.norm(r) for r in residual.T)
-                assert score[d] == pytest.approx(best, rel=1e-9, abs=1e-12)
+def test_the_widest_posterior_is_its_three_parts(monkeypatch, task, limit):
+    """Two posteriors on the candidates and one on everything, over every feature of the views."""
+    monkeypatch.setattr(reference_module, "DENSE_BYTES", limit)
+    problem, _, _ = make_problem(task, sizes=(5, 60), absent=True)
+    index = [np.arange(0, v.shape[1], 2) for v in problem.views]
+    reference = reference_of(problem, index)
+    matter = reference.dense_views
+    mixture = widen(reference, problem)
+    for columns, view, use in zip(mixture.index, problem.views, matter, strict=True):
+        assert len(columns) == (view.shape[1] if use else 0)
+    narrow = restrict(reference, matter[owners(index)], problem.likelihood)
+    want = narrow.moments(problem.views)
+    whole = reference.everything
+    rows = np.arange(problem.n_samples)
+    mean, var = whole.features.predict(whole.sides, whole.slab, rows, rows)
+    want.append((mean, var + reference.absent @ whole.signal()))
+    loose = 1e-4 if task == "regression" else 1e-6
+    for got, expected in zip(mixture.moments(problem.views), want, strict=True):
+        np.testing.assert_allclose(got[0], expected[0], atol=loose)
+        np.testing.assert_allclose(got[1], expected[1], rtol=1e-4, atol=loose)
+    eta = np.mean([m for m, _ in want], axis=0)
+    w, std, b = mixture.weights()
+    X = gather(problem.views, mixture.index)
+    if limit:
+        np.testing.assert_allclose(X @ w.T + b, eta, atol=loose)
+        assert (std > 0).all()
+
+
+def test_views_that_matter_are_the_fewest_that_carry_the_signal():
+    rng = np.random.default_rng(0)
+    parts = rng.standard_normal((4, 50, 2)) * np.array([0.1, 3.0, 0.0, 1.0])[:, None, None]
+    np.testing.assert_array_equal(views_that_matter(parts), [False, True, False, True])
+    np.testing.assert_array_equal(views_that_matter(parts[[1, 0]]), [True, False])
 
 
 @pytest.mark.parametrize("task", TASKS)
@@ -155,17 +180,6 @@ def test_residuals_are_outputs_less_their_rate(task):
     for c in range(T.shape[1]):
         scale = residual[:, c] @ centred[:, c] / (centred[:, c] @ centred[:, c])
         np.testing.assert_allclose(residual[:, c], scale * centred[:, c], atol=1e-8)
-
-
-def test_candidates_are_the_best_of_all_views():
-    rng = np.random.default_rng(0)
-    scores = [rng.random(30), rng.random(50), rng.random(5)]
-    for limit in (1, 10, 84, 85, 1000):
-        index = candidates(scores, limit)
-        inside = np.concatenate([s[i] for s, i in zip(scores, index, strict=True)])
-        outside = np.concatenate([np.delete(s, i) for s, i in zip(scores, index, strict=True)])
-        assert len(inside) == min(limit, 85)
-        assert not len(outside) or inside.min() > outside.max()
 
 
 def test_redundancy_is_near_zero_for_independent_features_and_one_for_doubles():

@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 from baldur.inference.fixed_prior import Outputs
 from baldur.inference.mixture import Index, Loadings, Member, Mixture, gather
 from baldur.inference.prune import view_factor_signal
-from baldur.inference.reference import Problem
 from baldur.inference.run import Run, Watcher, iterate, run_structured
+from baldur.inference.screening import Problem
 from baldur.inference.sparsity import Choice, Fold, settle_sparsity
 from baldur.inference.starts import flat_state
-from baldur.inference.wide_outputs import WideOutputs
+from baldur.inference.wide_outputs import DENSE_BYTES, WideOutputs
 from baldur.model.likelihood import Likelihood
 from baldur.model.priors import GammaPrior, Priors, sparsity_prior
 from baldur.model.structured.state import INTERCEPT_VAR, Data
@@ -31,9 +31,6 @@ from baldur.views.products import PreparedView
 Array = NDArray[np.float64]
 Moments = list[tuple[Array, Array]]
 Views = Sequence[PreparedView]
-
-DENSE_BYTES = 1 << 28
-"""Kept columns up to this size are held as one array for prediction."""
 
 
 @dataclass
@@ -100,10 +97,16 @@ def from_mixture(mixture: Mixture, widths: Sequence[int], V: Array, **record: An
 
 
 def fit_auto(
-    problem: Problem, T: Array, folds: Sequence[Fold], *, n_jobs: int | None, max_iter: int
+    problem: Problem,
+    T: Array,
+    folds: Sequence[Fold],
+    *,
+    n_jobs: int | None,
+    max_iter: int,
+    watch: Watcher | None = None,
 ) -> tuple[Fitted, Choice]:
     """Fit with ``sparsity="auto"``: factors are the outputs."""
-    choice = settle_sparsity(problem, T, folds, n_jobs, max_iter)
+    choice = settle_sparsity(problem, T, folds, n_jobs, max_iter, watch)
     widths = [view.shape[1] for view in problem.views]
     first = choice.mixture.members[0].outputs
     side = "sample" if isinstance(first.sides[0], SampleSide) else "feature"
@@ -116,20 +119,19 @@ def fit_auto(
         full = np.zeros(D)
         full[choice.reference.index[m]] = rho[edges[m] : edges[m + 1]]
         inclusion.append(full)
+    histories = [run.history for run in runs] + [choice.reference.everything.history]
     history = [
         {"event": f"posterior {number}", **record}
-        for number, run in enumerate(runs, start=1)
-        for record in run.history
+        for number, records in enumerate(histories, start=1)
+        for record in records
     ]
-    bounds = [m.outputs.bounds for m in choice.mixture.members if isinstance(m.outputs, Outputs)]
-    elbo = float(np.mean([b[-1] for b in bounds]))
     fitted = from_mixture(
         choice.mixture,
         widths,
         np.eye(problem.likelihood.n_outputs),
         spaces=[side] * len(widths),
         sparsity=share,
-        elbo=elbo,
+        elbo=float(np.mean([member.bound for member in choice.mixture.members])),
         converged=all(run.converged for run in runs),
         history=history,
         path=choice.path,
@@ -184,7 +186,8 @@ def fit_shape(
 def from_run(run: Run, shape: Any, **record: Any) -> Fitted:
     """Return the full-width answer of a structured run."""
     data, state = run.data, run.state
-    index: Index = [np.flatnonzero(kept) for kept in state.kept]
+    kept_at: Index = [np.flatnonzero(kept) for kept in state.kept]
+    index = kept_at
     K = state.n_factors
     loadings = None
     if state.learn_loadings or state.learn_intercepts:
@@ -198,8 +201,10 @@ def from_run(run: Run, shape: Any, **record: Any) -> Fitted:
         index = [np.arange(D) for D in data.widths]
         outputs = WideOutputs(data.views, s, sides, intercept_var)
     else:
-        X = gather(data.views, index)
-        kept_s = np.concatenate([part[:, i] for part, i in zip(s, index, strict=True)], axis=1)
+        X = gather(data.views, kept_at)
+        kept_s = np.concatenate([part[:, i] for part, i in zip(s, kept_at, strict=True)], axis=1)
+        if data.index is not None:
+            index = [of[i] for of, i in zip(data.index, kept_at, strict=True)]
         sides_kept = list(state.factors)
         if data.X is not None:
             keep = np.concatenate([[True], *state.kept])
@@ -207,9 +212,10 @@ def from_run(run: Run, shape: Any, **record: Any) -> Fitted:
         outputs = Outputs(X, kept_s, state.sites, sides_kept, state.extra)
         outputs.intercept_var = intercept_var
     member = Member(outputs, view_factor_signal(data, state), loadings)
+    whole = data if data.whole is None else data.whole
     fitted = from_mixture(
         Mixture(index, [member]),
-        data.widths,
+        whole.widths,
         state.V,
         spaces=["sample" if data.X is None else "feature"] * len(index),
         sparsity=shape,
@@ -218,7 +224,8 @@ def from_run(run: Run, shape: Any, **record: Any) -> Fitted:
         history=run.history,
         **record,
     )
-    fitted.selected = [kept.copy() for kept in state.kept]
+    if data.whole is None:  # a kept feature whose weight is zero is kept all the same
+        fitted.selected = [kept.copy() for kept in state.kept]
     return fitted
 
 

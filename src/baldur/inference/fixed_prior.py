@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,6 +46,10 @@ class Outputs:
         mean = np.stack([side.mean for side in self.sides], axis=1)
         var = np.stack([side.var for side in self.sides], axis=1) + self.extra
         return mean, np.maximum(var, 1e-12)
+
+    def refresh(self) -> None:
+        """Recompute q(w) at the present sites."""
+        self.sides = posterior(self.X, self.s, self.sites)
 
     def weights(self) -> tuple[Array, Array]:
         """Return means and variances of the weights, each (C, L)."""
@@ -134,36 +139,73 @@ def solve(
     C = likelihood.n_outputs
     extra = np.zeros((len(X), C)) if extra is None else extra
     sites = initial_sites(likelihood, len(X)) if sites is None else sites
-    out = Outputs(X, s, sites, posterior(X, s, sites), extra)
-    value = _bound(out, likelihood)
+    out = Outputs(X, s, sites, [], extra)
+    settle_sites(out, likelihood, max_iter=max_iter, tol=tol)
+    return out
+
+
+class FixedPrior(Protocol):
+    """A posterior under fixed prior variances whose sites are to be settled."""
+
+    sites: Sites
+    sides: list[Side]
+    bounds: list[float]
+
+    def refresh(self) -> None:
+        """Recompute q(w) at the present sites."""
+
+    def moments(self) -> tuple[Array, Array]:
+        """Return <eta> and Var eta on the training rows, each (N, C)."""
+
+
+def settle_sites(
+    out: FixedPrior, likelihood: Likelihood, *, max_iter: int = 50, tol: float = 1e-6
+) -> None:
+    """Move the sites to their best values, in place; the bound rises at every step."""
+    out.refresh()
+    value = site_bound(out, likelihood)
     for _ in range(max_iter):
         before = value
         value = _step(out, likelihood, value)
         out.bounds.append(value)
         if value - before <= tol * max(1.0, abs(value)):
             break
-    return out
 
 
-def _bound(out: Outputs, likelihood: Likelihood) -> float:
+def site_bound(out: FixedPrior, likelihood: Likelihood) -> float:
+    """Return E[ln p(T | eta)] - sum_c KL(q(w_c) || prior)."""
     return likelihood.expected(*out.moments()) - sum(side.kl for side in out.sides)
 
 
-def _step(out: Outputs, likelihood: Likelihood, before: float) -> float:
+def follow_sites(out: FixedPrior, likelihood: Likelihood) -> None:
+    """Half a step of the sites; exact for Gaussian outputs, whose noise is learned first."""
+    mean, var = out.moments()
+    if isinstance(likelihood, GaussianOutputs):
+        likelihood.update_noise(mean, var)
+        out.sites = likelihood.sites(mean, var)
+        return
+    out.sites = mixed_sites(out.sites, likelihood.sites(mean, var), 0.5)
+
+
+def mixed_sites(old: Sites, target: Sites, length: float) -> Sites:
+    """Return sites part of the way to their target."""
+    return Sites(
+        (1.0 - length) * old.h + length * target.h, (1.0 - length) * old.j + length * target.j
+    )
+
+
+def _step(out: FixedPrior, likelihood: Likelihood, before: float) -> float:
     """Move the sites as far as the bound allows; exact for Gaussian outputs."""
     if isinstance(likelihood, GaussianOutputs):
         likelihood.update_noise(*out.moments())
-        before = _bound(out, likelihood)
+        before = site_bound(out, likelihood)
     old_sites, old_sides = out.sites, out.sides
     target = likelihood.sites(*out.moments())
     length = likelihood.damping
     for _ in range(HALVINGS):
-        out.sites = Sites(
-            (1.0 - length) * old_sites.h + length * target.h,
-            (1.0 - length) * old_sites.j + length * target.j,
-        )
-        out.sides = posterior(out.X, out.s, out.sites)
-        value = _bound(out, likelihood)
+        out.sites = mixed_sites(old_sites, target, length)
+        out.refresh()
+        value = site_bound(out, likelihood)
         if value >= before:
             return value
         length *= 0.5

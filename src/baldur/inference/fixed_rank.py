@@ -15,8 +15,8 @@ from baldur.inference.fitted import (
     structured_data,
 )
 from baldur.inference.mixture import Index
-from baldur.inference.reference import Problem
 from baldur.inference.run import run_structured
+from baldur.inference.screening import Problem
 from baldur.inference.sparsity import Choice
 from baldur.views.products import PreparedView
 

@@ -48,11 +48,13 @@ class Member:
     outputs : posterior over the kept columns, one Gaussian per factor
     signal : (M, K) variance of each view's part of each factor, for rows that lack the view
     loadings : Loadings, or None where factor k is output k
+    bound : float, the bound of this posterior, where it was fitted by itself
     """
 
     outputs: Outputs | WideOutputs
     signal: Array
     loadings: Loadings | None = None
+    bound: float = np.nan
 
     def latent(self, views: Sequence[PreparedView], X: Array | None, absent: Array) -> Moments:
         """Return mean and variance of the factors for new rows, as a list of one pair."""

@@ -2,84 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from baldur.inference.fixed_prior import solve
+from baldur.inference.everything import AllFeatures, Everything, keep_views, run_everything
+from baldur.inference.fixed_prior import Outputs, gram, posterior, solve
 from baldur.inference.inclusion import Inclusion, run_inclusion
-from baldur.inference.mixture import (
-    Index,
-    Member,
-    Mixture,
-    owners,
-    view_signals,
-)
-from baldur.inference.scoring import Task
-from baldur.inference.starts import outcome_residual
+from baldur.inference.mixture import Index, Member, Mixture, gather, owners, view_signals
+from baldur.inference.screening import Problem, positions
+from baldur.inference.wide_outputs import DENSE_BYTES, WideOutputs
 from baldur.model.likelihood import Likelihood
-from baldur.views.products import PreparedView
+from baldur.model.structured.state import INTERCEPT_VAR
+from baldur.model.structured.weights import SampleSide, sample_side
 
 Array = NDArray[np.float64]
 
-CANDIDATES = 1500
-"""Features that enter the reference: the best by marginal score."""
-KAPPAS = (1.0, 0.0)
 VIEW_SHARE = 0.95
 """Share of the variance of the linear predictor that the kept views must carry."""
 
 
 @dataclass
-class Problem:
-    """One fit: views, likelihood and what both need."""
-
-    views: Sequence[PreparedView]
-    likelihood: Likelihood
-    task: Task
-
-    @property
-    def n_samples(self) -> int:
-        """Number of samples."""
-        return self.views[0].shape[0]
-
-
-def candidates(scores: Sequence[Array], limit: int = CANDIDATES) -> Index:
-    """Return the features of each view that are among the `limit` best of all views."""
-    flat = np.concatenate(scores)
-    best = np.zeros(flat.size, dtype=bool)
-    best[np.argsort(-flat, kind="stable")[:limit]] = True
-    edges = np.concatenate([[0], np.cumsum([len(s) for s in scores])])
-    return [np.flatnonzero(best[edges[m] : edges[m + 1]]) for m in range(len(scores))]
-
-
-def fold_scores(problem: Problem, folds: Sequence[NDArray[np.intp]]) -> list[list[Array]]:
-    """Return marginal scores for each set of training rows: one pass for all of them."""
-    columns = []
-    for rows in folds:
-        residual = outcome_residual(problem.likelihood.rows(rows))
-        residual = residual / np.maximum(np.linalg.norm(residual, axis=0), 1e-12)
-        full = np.zeros((problem.n_samples, residual.shape[1]))
-        full[rows] = residual
-        columns.append(full)
-    C = columns[0].shape[1]
-    projected = [np.abs(view.project(np.hstack(columns))) for view in problem.views]
-    return [[p[:, f * C : (f + 1) * C].max(axis=1) for p in projected] for f in range(len(folds))]
-
-
-@dataclass
 class Reference:
-    """Posteriors on the candidates, and how much each candidate contributes.
+    """Posteriors on the candidates and on all features, and how much each candidate contributes.
 
     Attributes
     ----------
     X : (N, L) array of candidate columns
     index : candidates of each view
     absent : (N, M) array, 1 where a sample lacks a view
-    inclusions : posteriors under the in-or-out prior, for each kappa
-    dense : posterior with every candidate in, averaged in where that predicts better
-    views_in : candidates of the fewest views that carry 95 % of the linear predictor
+    inclusions : two posteriors under the in-or-out prior, on the candidates
+    everything : posterior with every feature in, without the views that carry next to nothing
+    views_in : (M,) bool, the fewest views that carry 95 % of the linear predictor
+    dense_views : (M,) bool, the same when `everything` counts too
     order : candidates by falling part in the linear predictor
     carried : share of its variance that the first candidates of `order` carry
     """
@@ -88,8 +44,9 @@ class Reference:
     index: Index
     absent: Array
     inclusions: list[Inclusion]
-    dense: Inclusion
+    everything: Everything
     views_in: NDArray[np.bool_]
+    dense_views: NDArray[np.bool_]
     order: NDArray[np.intp]
     carried: Array
 
@@ -100,7 +57,7 @@ class Reference:
         parts add up to nothing is left out as a whole.
         """
         if share >= 1.0:
-            return self.views_in.copy()
+            return self.views_in[owners(self.index)]
         keep = np.zeros(len(self.order), dtype=bool)
         if self.carried.size:
             enough = np.flatnonzero(self.carried >= share)
@@ -109,43 +66,81 @@ class Reference:
         return keep
 
 
-def fit_reference(
+def fit_inclusions(
     X: Array,
     index: Index,
     absent: Array,
     n_features: Array,
     likelihood: Likelihood,
     max_iter: int = 200,
-) -> Reference:
-    """Fit the posteriors on gathered candidates and rank these by their part in <eta>."""
-    owner = owners(index)
+) -> list[Inclusion]:
+    """Fit both posteriors under the in-or-out prior on gathered candidates."""
     lacking = absent if absent.any() else None
-    *inclusions, dense = [
+    return [
         run_inclusion(
-            X, owner, n_features, likelihood, kappa=kappa, absent=lacking, max_iter=max_iter
+            X,
+            owners(index),
+            n_features,
+            likelihood,
+            by_mean=by_mean,
+            absent=lacking,
+            max_iter=max_iter,
         )
-        for kappa in (*KAPPAS, None)
+        for by_mean in (True, False)
     ]
+
+
+def make_reference(
+    X: Array,
+    index: Index,
+    absent: Array,
+    inclusions: list[Inclusion],
+    features: AllFeatures,
+    likelihood: Likelihood,
+    max_iter: int = 200,
+) -> Reference:
+    """Add the posterior with everything in, and rank views and candidates by their part in <eta>.
+
+    Parameters
+    ----------
+    X, index, absent, inclusions : see `Reference`
+    features : AllFeatures, on the same rows
+    likelihood : Likelihood
+    max_iter : int
+    """
+    everything = run_everything(features, absent, likelihood, max_iter)
     w = np.mean([inc.outputs.weights()[0] for inc in inclusions], axis=0)
+    owner = owners(index)
+    parts = np.stack([X[:, owner == m] @ w[:, owner == m].T for m in range(len(index))])
+    k = len(inclusions)
+    dense_views = views_that_matter((k * parts + everything.parts()) / (k + 1))
     order = np.argsort(-(w**2).sum(axis=0), kind="stable")
-    views_in = _views_in(X, w, owner)
-    return Reference(X, index, absent, inclusions, dense, views_in, order, _carried(X, w, order))
+    return Reference(
+        X,
+        index,
+        absent,
+        inclusions,
+        keep_views(everything, dense_views, likelihood),
+        views_that_matter(parts),
+        dense_views,
+        order,
+        _carried(X, w, order),
+    )
 
 
-def _views_in(X: Array, w: Array, owner: NDArray[np.intp]) -> NDArray[np.bool_]:
-    """Return the candidates of the fewest views that carry `VIEW_SHARE` of the variance of eta."""
-    M = int(owner.max()) + 1 if owner.size else 0
-    parts = [X[:, owner == m] @ w[:, owner == m].T for m in range(M)]
-    parts = [part - part.mean(axis=0) for part in parts]
-    eta = np.sum(parts, axis=0)
-    total = float((eta**2).sum())
-    rank = np.argsort([-(part**2).sum() for part in parts], kind="stable")
-    keep = np.zeros(len(owner), dtype=bool)
-    left = eta
-    for m in rank:
+def views_that_matter(parts: Array) -> NDArray[np.bool_]:
+    """Return the fewest views that carry `VIEW_SHARE` of the variance of eta.
+
+    `parts` are the views' parts of <eta>, (M, N, C).
+    """
+    parts = parts - parts.mean(axis=1, keepdims=True)
+    left = parts.sum(axis=0)
+    total = float((left**2).sum())
+    keep = np.zeros(len(parts), dtype=bool)
+    for m in np.argsort(-(parts**2).sum(axis=(1, 2)), kind="stable"):
         if total > 0 and (left**2).sum() <= (1.0 - VIEW_SHARE) * total:
             break
-        keep |= owner == m
+        keep[m] = True
         left = left - parts[m]
     return keep
 
@@ -165,26 +160,70 @@ def _carried(X: Array, w: Array, order: NDArray[np.intp]) -> Array:
     return 1.0 - left / total
 
 
-def restrict(
-    reference: Reference,
-    keep: NDArray[np.bool_],
-    likelihood: Likelihood,
-    *,
-    with_dense: bool = False,
-) -> Mixture:
+def restrict(reference: Reference, keep: NDArray[np.bool_], likelihood: Likelihood) -> Mixture:
     """Return the posterior on the kept candidates, prior variances as in the reference."""
     edges = np.concatenate([[0], np.cumsum([len(i) for i in reference.index])])
     index = [cols[keep[edges[m] : edges[m + 1]]] for m, cols in enumerate(reference.index)]
     owner = owners(index)
     members = []
-    used = [*reference.inclusions, reference.dense] if with_dense else reference.inclusions
-    for inclusion in used:
+    for inclusion in reference.inclusions:
         old = inclusion.outputs
         outputs = solve(
             reference.X[:, keep], old.s[:, keep], likelihood, old.extra, sites=old.sites
         )
-        members.append(Member(outputs, view_signals(outputs, owner, reference.absent)))
+        signal = view_signals(outputs, owner, reference.absent)
+        members.append(Member(outputs, signal, bound=outputs.bounds[-1]))
     return Mixture(index, members)
+
+
+def widen(reference: Reference, problem: Problem) -> Mixture:
+    """Return the posterior on every feature of the views that matter.
+
+    The two posteriors on the candidates, where other features have prior variance 0, and the one
+    with everything in.
+    """
+    matter = reference.dense_views
+    narrow = restrict(reference, matter[owners(reference.index)], problem.likelihood)
+    widths = [view.shape[1] for view in problem.views]
+    index = [np.arange(D if use else 0) for D, use in zip(widths, matter, strict=True)]
+    at = positions(index, narrow.index)
+    members = []
+    for member in narrow.members:
+        old = member.outputs
+        if isinstance(old, Outputs):
+            s = np.zeros((len(old.s), sum(len(columns) for columns in index)))
+            s[:, at] = old.s
+            outputs = on_all(problem, index, s, old)
+            members.append(Member(outputs, member.signal, bound=member.bound))
+    whole = reference.everything
+    outputs = on_all(problem, index, whole.slab[:, owners(index)], whole)
+    members.append(Member(outputs, whole.signal(), bound=whole.bounds[-1]))
+    return Mixture(index, members)
+
+
+def on_all(
+    problem: Problem, index: Index, s: Array, fitted: Outputs | Everything
+) -> Outputs | WideOutputs:
+    """Return a fitted posterior as one over the columns of `index` with prior variances s (C, L).
+
+    Columns that fit in memory are gathered; otherwise new rows are compared with the training
+    rows, as any kernel method does.
+    """
+    if s.shape[1] * problem.n_samples * 8 <= DENSE_BYTES:
+        X = gather(problem.views, index)
+        return Outputs(X, s, fitted.sites, posterior(X, s, fitted.sites), fitted.extra)
+    sides = []
+    for c, side in enumerate(fitted.sides):
+        if isinstance(side, SampleSide):
+            sides.append(side)
+        elif isinstance(fitted, Outputs):
+            K = gram(fitted.X, fitted.s[c]) + INTERCEPT_VAR
+            sides.append(sample_side(K, fitted.sites.h[:, c], fitted.sites.j[:, c]))
+    ends = np.cumsum([len(columns) for columns in index])[:-1]
+    parts = []
+    for view, part in zip(problem.views, np.split(s, ends, axis=1), strict=True):
+        parts.append(part if part.size else np.zeros((len(s), view.shape[1])))
+    return WideOutputs(problem.views, parts, sides, INTERCEPT_VAR)
 
 
 def redundancy(reference: Reference, keep: NDArray[np.bool_]) -> float:
@@ -213,4 +252,4 @@ def empty_mixture(problem: Problem) -> Mixture:
         problem.likelihood,
     )
     signal = np.zeros((len(index), problem.likelihood.n_outputs))
-    return Mixture(index, [Member(outputs, signal)])
+    return Mixture(index, [Member(outputs, signal, bound=outputs.bounds[-1])])

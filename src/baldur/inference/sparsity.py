@@ -1,11 +1,12 @@
 """``sparsity="auto"``: how many features, settled on training rows only.
 
 1. *Reference.* Two posteriors under the in-or-out prior (see `baldur.model.structured.inclusion`)
-   and one with every feature in, on the candidate features; their predictions are averaged. The
+   on the candidate features, whose predictions are averaged, and one with every feature in. The
    share of features that are in is learned per view, so views need no settings of their own.
 2. *Path.* Features are ranked by their part in the reference. For a few shares of the variance of
    its linear predictor, the smallest set that carries the share is kept, the rest dropped, and
-   the posterior recomputed on what is kept.
+   the posterior recomputed on what is kept. The last step keeps every feature of the views that
+   matter, and the posterior with everything in joins the average.
 3. *Choice*, on cross-validated log-loss. Nothing is kept if the reference loses to the base rate,
    little if it hardly wins; otherwise a sparse set, unless the whole reference is clearly better.
 
@@ -20,34 +21,24 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from joblib import Parallel, delayed
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits
 
-from baldur.inference.mixture import Index, Mixture, absent_matrix, gather
-from baldur.inference.reference import (
-    Problem,
-    Reference,
-    candidates,
-    empty_mixture,
-    fit_reference,
-    fold_scores,
-    redundancy,
-    restrict,
+from baldur.inference.held_out import (
+    LARGE_SAMPLE,
+    PATH,
+    Fold,
+    HeldOut,
+    Watcher,
+    blas_threads,
+    cross_validate,
 )
-from baldur.inference.scoring import pointwise_loss
-from baldur.model.likelihood import GaussianOutputs, Likelihood
+from baldur.inference.mixture import Mixture
+from baldur.inference.reference import Reference, empty_mixture, redundancy, restrict, widen
+from baldur.inference.screening import Problem
+from baldur.model.likelihood import Likelihood
 
 Array = NDArray[np.float64]
-Fold = tuple[NDArray[np.intp], NDArray[np.intp]]
 
-PATH = (0.6, 0.8, 0.91, 0.97, 1.0, 1.0)
-"""Shares of the variance of the reference's linear predictor at which the path is scored.
-
-The whole reference comes twice: without and with the posterior that has every feature in.
-"""
-LARGE_SAMPLE = 1000
-"""From this many samples one held-out fold is enough to choose."""
 LITTLE, SPARSE, WHOLE, DENSE = 0, 2, 4, 5
 """Places on the path: kept on weak evidence, on good evidence, and of signal spread widely."""
 REDUNDANT = 0.05
@@ -58,22 +49,6 @@ WEAK_SIGNAL = -1.0
 """Standard errors by which it must win to count as more than weak."""
 WHOLE_WINS = {True: 0.9, False: 2.5}
 """Standard errors by which the reference must beat every sparser set to be kept whole."""
-
-
-@dataclass
-class HeldOut:
-    """Cross-validated losses, one column per sample.
-
-    Attributes
-    ----------
-    rows : (n,) rows that were held out: all, or one fold of a large sample
-    base : (n,) loss of the base rate
-    path : (len(PATH), n) losses along the path
-    """
-
-    rows: NDArray[np.intp]
-    base: Array
-    path: Array
 
 
 @dataclass
@@ -92,83 +67,6 @@ class Choice:
     reference: Reference
     path: list[dict[str, Any]]
     kept: int | None
-
-
-def noise_variance(likelihood: Likelihood) -> Array | None:
-    """Return the noise variance of Gaussian outputs, None for logistic ones."""
-    return 1.0 / likelihood.psi.mean if isinstance(likelihood, GaussianOutputs) else None
-
-
-def score_fold(
-    X: Array,
-    index: Index,
-    absent: Array,
-    n_features: Array,
-    problem: Problem,
-    T: Array,
-    fold: Fold,
-    max_iter: int,
-) -> Array:
-    """Return held-out losses of the path, (len(PATH), n_held)."""
-    rows, held = fold
-    likelihood = problem.likelihood.rows(rows)
-    reference = fit_reference(X[rows], index, absent[rows], n_features, likelihood, max_iter)
-    losses = []
-    for step, share in enumerate(PATH):
-        keep = reference.smallest(share)
-        mixture = restrict(reference, keep, likelihood, with_dense=step == DENSE)
-        moments = mixture.moments_of(X[held][:, keep], absent[held])
-        losses.append(pointwise_loss(moments, T[held], problem.task, noise_variance(likelihood)))
-    return np.array(losses)
-
-
-def cross_validate(
-    problem: Problem,
-    T: Array,
-    folds: Sequence[Fold],
-    n_jobs: int | None = None,
-    max_iter: int = 200,
-) -> tuple[HeldOut, Index, Array]:
-    """Score the path on held-out rows; also return the candidates of all rows and their columns.
-
-    The views are read twice: once for the marginal scores of every fold and of all rows, once for
-    the columns that are a candidate anywhere.
-    """
-    N = problem.n_samples
-    everyone = np.arange(N)
-    scores = fold_scores(problem, [rows for rows, _ in folds] + [everyone])
-    chosen = [candidates(s) for s in scores]
-    n_views = len(problem.views)
-    union = [np.unique(np.concatenate([c[m] for c in chosen])) for m in range(n_views)]
-    X = gather(problem.views, union)
-    absent = absent_matrix(problem.views)
-    n_features = np.array([view.shape[1] for view in problem.views], dtype=float)
-    where = [_positions(union, index) for index in chosen]
-    jobs = (
-        delayed(score_fold)(
-            X[:, where[f]], chosen[f], absent, n_features, problem, T, fold, max_iter
-        )
-        for f, fold in enumerate(folds)
-    )
-    with blas_threads(N):
-        found = Parallel(n_jobs=n_jobs, prefer="threads")(jobs)
-    path = np.zeros((len(PATH), N))
-    base = np.zeros(N)
-    scored = np.sort(np.concatenate([held for _, held in folds]))
-    for (rows, held), losses in zip(folds, found, strict=True):
-        path[:, held] = losses
-        likelihood = problem.likelihood.rows(rows)
-        level = np.tile(likelihood.base_rate(), (len(held), 1))
-        moments = [(level, np.full_like(level, 1e-12))]
-        base[held] = pointwise_loss(moments, T[held], problem.task, noise_variance(likelihood))
-    return HeldOut(scored, base[scored], path[:, scored]), chosen[-1], X[:, where[-1]]
-
-
-def _positions(union: Index, index: Index) -> NDArray[np.intp]:
-    """Return where the features of `index` stand among the gathered columns of `union`."""
-    edges = np.concatenate([[0], np.cumsum([len(u) for u in union])])
-    parts = [edges[m] + np.searchsorted(union[m], index[m]) for m in range(len(union))]
-    return np.concatenate(parts)
 
 
 def standard_errors(loss: Array, other: Array, weight: Array) -> float:
@@ -212,6 +110,7 @@ def settle_sparsity(
     folds: Sequence[Fold],
     n_jobs: int | None = None,
     max_iter: int = 200,
+    watch: Watcher | None = None,
 ) -> Choice:
     """Fit the reference, score its path on held-out rows, and keep one step of it.
 
@@ -225,6 +124,8 @@ def settle_sparsity(
         Folds fitted at the same time.
     max_iter : int
         Most iterations of each posterior.
+    watch : callable, optional
+        Called with a record after each fit.
 
     Returns
     -------
@@ -232,30 +133,19 @@ def settle_sparsity(
     """
     if problem.n_samples >= LARGE_SAMPLE:
         folds = folds[:1]
-    held_out, index, X = cross_validate(problem, T, folds, n_jobs, max_iter)
-    n_features = np.array([view.shape[1] for view in problem.views], dtype=float)
+    held_out, reference = cross_validate(problem, T, folds, n_jobs, max_iter, watch)
     with blas_threads(problem.n_samples):
-        reference = fit_reference(
-            X, index, absent_matrix(problem.views), n_features, problem.likelihood, max_iter
-        )
         weight = sample_weights(problem.likelihood)[held_out.rows]
         doubled = redundancy(reference, reference.smallest(PATH[SPARSE])) > REDUNDANT
         step = choose_step(held_out, weight, doubled)
         if step is None:
             mixture = empty_mixture(problem)
+        elif step == DENSE:
+            mixture = widen(reference, problem)
         else:
-            keep = reference.smallest(PATH[step])
-            mixture = restrict(reference, keep, problem.likelihood, with_dense=step == DENSE)
-    return Choice(mixture, reference, describe_path(reference, held_out, weight, step), step)
-
-
-def blas_threads(n_samples: int) -> threadpool_limits:
-    """Limit BLAS to one thread while folds may run side by side.
-
-    Whatever `n_jobs`: sums must not depend on the number of threads. A large sample has one fold
-    and uses all of them.
-    """
-    return threadpool_limits(limits=None if n_samples >= LARGE_SAMPLE else 1)
+            mixture = restrict(reference, reference.smallest(PATH[step]), problem.likelihood)
+    path = describe_path(reference, problem, held_out, weight, step)
+    return Choice(mixture, reference, path, step)
 
 
 def sample_weights(likelihood: Likelihood) -> Array:
@@ -265,11 +155,12 @@ def sample_weights(likelihood: Likelihood) -> Array:
 
 
 def describe_path(
-    reference: Reference, held_out: HeldOut, weight: Array, step: int | None
+    reference: Reference, problem: Problem, held_out: HeldOut, weight: Array, step: int | None
 ) -> list[dict[str, Any]]:
     """Return the path as records: nothing first, the widest posterior last."""
-    shares = (0.0, *PATH)
+    shares = (0.0, *PATH, 1.0)
     sizes = [0] + [int(reference.smallest(share).sum()) for share in PATH]
+    sizes.append(int(problem.widths[reference.dense_views].sum()))
     losses = [held_out.base, *held_out.path]
     kept = 0 if step is None else step + 1
     return [

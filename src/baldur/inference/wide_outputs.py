@@ -14,6 +14,8 @@ from baldur.views.products import PreparedView
 Array = NDArray[np.float64]
 
 ROWS_AT_ONCE = 512
+DENSE_BYTES = 1 << 28
+"""Kept columns up to this size are held as one array for prediction."""
 
 
 @dataclass

@@ -1,24 +1,30 @@
 """The in-or-out prior: each feature is in the model or not, and the data say how many are.
 
-    w_cd ~ N(0, sigma_cm^2) with probability pi_m,   w_cd = 0 otherwise (for all outputs c at once)
+    w_cd = 0 with probability 1 - pi_m (for all outputs c at once), and otherwise
+    w_cd ~ N(+mu, (1 - f) sigma_cm^2) or N(-mu, (1 - f) sigma_cm^2), each with probability 1/2,
+           mu^2 = f sigma_cm^2
 
-In the terms of the model, 1/delta is sigma^2 and gamma_d is 1 (in) or infinite (out). It is the
-end of the family of priors in which features are selected rather than shrunk, and through pi_m,
-learned per view, it reaches from an empty view to a dense one. It needs no start: the fixed
-point below is reached from anywhere.
+so that sigma_cm^2 is the variance of the weights that are in. In the terms of the model, 1/delta
+is sigma^2 and gamma_d is finite (in) or infinite (out). It is the end of the family of priors in
+which features are selected rather than shrunk, and through pi_m, learned per view, it reaches from
+an empty view to a dense one. It needs no start: the fixed point below is reached from anywhere.
+
+f = 0 would be the usual Gaussian slab, under which a feature that is in most probably has a weight
+near 0, so features of small weight are hardly told from those that are out. With two lobes away
+from 0, being in means having an effect.
 
 q(w_c) stays jointly Gaussian, with prior variances s_cd that summarise the in-or-out prior. From
 the leave-one-out (cavity) mean m and variance V of a weight, under prior variance s,
 
     1/V = S/(1 - s S),   m/V = x^T alpha/(1 - s S),      S = x^T C^-1 x
-    ln odds of in = ln(pi/(1 - pi)) + sum_c [ m^2/V - m^2/(V + sigma^2) - ln(1 + sigma^2/V) ]/2
+    ln odds of in = ln(pi/(1 - pi)) + sum_c ln [ p(m | in) / N(m; 0, V) ]
+    p(m | in) = ( N(m; mu, V + (1 - f) sigma^2) + N(m; -mu, V + (1 - f) sigma^2) )/2
     rho = P(in)
-    s   = rho sigma^2 (V / (V + (1 - rho) sigma^2))^kappa
 
-kappa = 1 makes the posterior mean of each weight that of the in-or-out prior (rho m sigma^2/
-(V + sigma^2)); kappa = 0 gives it the expected prior variance. The first shrinks too much where
-many features share the signal, the second too little where few do; `baldur.inference.sparsity`
-averages the two posteriors.
+and s is one of two: that which gives the weight its posterior mean rho <w | in> under the
+in-or-out prior, m s/(V + s) = rho <w | in>; or the expected prior variance rho sigma^2. The first
+shrinks too much where many features share the signal, the second too little where few do;
+`baldur.inference.sparsity` averages the two posteriors.
 """
 
 from __future__ import annotations
@@ -32,6 +38,10 @@ from scipy.special import expit
 Array = NDArray[np.float64]
 
 MIN_RHO = 1e-10
+LOBES = 0.8
+"""f, the share of the second moment of a weight that is in which comes from its two lobes."""
+MAX_KEPT, MAX_RATIO = 0.999, 20.0
+"""Limits of s/(V + s), and of s over the variance of the weights that are in."""
 
 
 class Cavity(NamedTuple):
@@ -41,6 +51,17 @@ class Cavity(NamedTuple):
     var: Array
 
 
+class WeightIn(NamedTuple):
+    """What the data say of each weight if its feature is in, each (C, L).
+
+    log_ratio is ln p(m | in)/p(m | out); mean and second are <w | in> and <w^2 | in>.
+    """
+
+    log_ratio: Array
+    mean: Array
+    second: Array
+
+
 def cavity(s: Array, projected: Array, S: Array) -> Cavity:
     """Return the leave-one-out moments from x^T alpha and x^T C^-1 x, each (C, L)."""
     left = np.maximum(1.0 - s * S, 1e-10)
@@ -48,24 +69,35 @@ def cavity(s: Array, projected: Array, S: Array) -> Cavity:
     return Cavity(projected / S, left / S)
 
 
-def inclusion_odds(cav: Cavity, slab: Array, prior_odds: Array) -> Array:
-    """Return ln odds of in, (L,), from slab variances (C, L) and prior ln odds (L,)."""
-    m2 = cav.mean**2
-    ratio = m2 / cav.var - m2 / (cav.var + slab) - np.log1p(slab / cav.var)
-    return prior_odds + 0.5 * ratio.sum(axis=0)
+def weight_in(cav: Cavity, slab: Array, lobes: float = LOBES) -> WeightIn:
+    """Return evidence and moments of each weight if in, under slab variances (C, L)."""
+    mu, spread = np.sqrt(lobes * slab), (1.0 - lobes) * slab
+    m, V = cav
+    wide = V + spread
+    # Mirror images: with |m| the lobe on the same side comes first.
+    near, far = -0.5 * (np.abs(m) - mu) ** 2 / wide, -0.5 * (np.abs(m) + mu) ** 2 / wide
+    log_ratio = near + np.log1p(np.exp(far - near)) - np.log(2.0)
+    log_ratio += 0.5 * (m**2 / V + np.log(V / wide))
+    same = expit(near - far)
+    mean_near = (np.abs(m) * spread + mu * V) / wide
+    mean_far = (np.abs(m) * spread - mu * V) / wide
+    mean = same * mean_near + (1.0 - same) * mean_far
+    second = same * mean_near**2 + (1.0 - same) * mean_far**2 + V * spread / wide
+    return WeightIn(log_ratio, np.sign(m) * mean, second)
 
 
-def inclusion_probability(odds: Array) -> Array:
-    """Return rho, kept above the smallest that the algebra can carry."""
-    return np.maximum(expit(odds), MIN_RHO)
+def inclusion_probability(found: WeightIn, prior_odds: Array) -> Array:
+    """Return rho (L,) from prior ln odds (L,), above the smallest that the algebra can carry."""
+    return np.maximum(expit(prior_odds + found.log_ratio.sum(axis=0)), MIN_RHO)
 
 
-def effective_variance(rho: Array, cav: Cavity, slab: Array, kappa: float) -> Array:
-    """Return the prior variances s (C, L) that stand for the in-or-out prior."""
-    return rho * slab * (cav.var / (cav.var + (1.0 - rho) * slab)) ** kappa
+def variance_by_mean(rho: Array, found: WeightIn, cav: Cavity, slab: Array) -> Array:
+    """Return the prior variances s (C, L) that give each weight the mean rho <w | in>."""
+    m = np.where(np.abs(cav.mean) < 1e-12, 1e-12, cav.mean)
+    kept = np.clip(rho * found.mean / m, 0.0, MAX_KEPT)
+    return np.minimum(cav.var * kept / (1.0 - kept), MAX_RATIO * slab)
 
 
-def slab_second_moment(cav: Cavity, slab: Array) -> Array:
-    """Return <w^2> of each weight given that its feature is in, (C, L)."""
-    shrink = slab / (cav.var + slab)
-    return (shrink * cav.mean) ** 2 + shrink * cav.var
+def variance_by_prior(rho: Array, slab: Array) -> Array:
+    """Return the expected prior variances s = rho sigma^2, (C, L)."""
+    return rho * slab
