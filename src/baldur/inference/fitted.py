@@ -8,7 +8,7 @@ are on the standardised scale; the estimators turn them into the units of the in
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -25,7 +25,7 @@ from baldur.inference.wide_outputs import DENSE_BYTES, WideOutputs
 from baldur.model.likelihood import Likelihood
 from baldur.model.priors import GammaPrior, Priors, sparsity_prior
 from baldur.model.structured.state import INTERCEPT_VAR, Data
-from baldur.model.structured.weights import SampleSide
+from baldur.model.structured.weights import FeatureSide, SampleSide
 from baldur.views.products import PreparedView
 
 Array = NDArray[np.float64]
@@ -207,8 +207,10 @@ def from_run(run: Run, shape: Any, **record: Any) -> Fitted:
             index = [of[i] for of, i in zip(data.index, kept_at, strict=True)]
         sides_kept = list(state.factors)
         if data.X is not None:
-            keep = np.concatenate([[True], *state.kept])
-            sides_kept = [restrict_side(side, keep) for side in sides_kept]
+            keep = np.concatenate(state.kept)
+            sides_kept = [
+                side.only(keep) if isinstance(side, FeatureSide) else side for side in sides_kept
+            ]
         outputs = Outputs(X, kept_s, state.sites, sides_kept, state.extra)
         outputs.intercept_var = intercept_var
     member = Member(outputs, view_factor_signal(data, state), loadings)
@@ -227,8 +229,3 @@ def from_run(run: Run, shape: Any, **record: Any) -> Fitted:
     if data.whole is None:  # a kept feature whose weight is zero is kept all the same
         fitted.selected = [kept.copy() for kept in state.kept]
     return fitted
-
-
-def restrict_side(side: Any, keep: NDArray[np.bool_]) -> Any:
-    """Return a feature-side posterior without its dropped weights, which are exactly zero."""
-    return replace(side, w=side.w[keep], half=side.half[:, keep], S=side.S[keep[1:]])

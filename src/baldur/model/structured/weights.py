@@ -18,7 +18,7 @@ kept, so the sample side is the exact posterior and not another model.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -65,22 +65,25 @@ class SampleSide:
 class FeatureSide:
     """q(w_k) known through its (D + 1) mean and covariance, the intercept first.
 
+    What costs as much as the fit itself is made when first asked for.
+
     Attributes
     ----------
+    X : (N, D) array, the columns
+    gram : (D + 1, D + 1) array, X1^T R X1 with the column of ones first
     alpha : (N,) array, j - h <f>: the same vector as on the sample side
     w : (D + 1,) array
-    half : array of shape (any, D + 1) with half^T half the covariance
-    S : (D,) array, x_d^T C^-1 x_d
-    mean, var : (N,) arrays, moments of f on the training rows
+    half : array of shape (any, D + 1) with half^T half the covariance; made as a lower triangle
+    mean : (N,) array, mean of f on the training rows
     kl : float, KL(q || prior)
     """
 
+    X: Array
+    gram: Array
     alpha: Array
     w: Array
     half: Array
-    S: Array
     mean: Array
-    var: Array
     kl: float
 
     @property
@@ -93,10 +96,38 @@ class FeatureSide:
         """Variances of the weights, (D + 1,)."""
         return np.einsum("de,de->e", self.half, self.half)
 
+    @cached_property
+    def var(self) -> Array:
+        """Variance of f on the training rows, (N,)."""
+        part = triangle_times(self.half[1:, 1:], self.X.T)
+        part += self.half[1:, :1]
+        return np.einsum("dn,dn->n", part, part) + self.half[0, 0] ** 2
+
+    @cached_property
+    def S(self) -> Array:
+        """x_d^T C^-1 x_d = G_dd - (G Sigma G)_dd, (D,); right even where s_d is 0."""
+        part = triangle_times(self.half, self.gram)
+        S = np.diag(self.gram) - np.einsum("de,de->e", part, part)
+        return np.maximum(S[1:], 0.0)
+
     def spread(self, X1: Array) -> Array:
         """Variance of X1 w for rows that begin with the column of ones, (n,)."""
         part = self.half @ X1.T
         return np.einsum("dn,dn->n", part, part)
+
+    def only(self, keep: NDArray[np.bool_]) -> FeatureSide:
+        """Return the posterior without weights that are exactly zero; `keep` is (D,)."""
+        with_intercept = np.concatenate([[True], keep])
+        smaller = replace(
+            self,
+            X=self.X[:, keep],
+            gram=self.gram[np.ix_(with_intercept, with_intercept)],
+            w=self.w[with_intercept],
+            half=self.half[:, with_intercept],
+        )
+        # The triangle is lost with its columns, so what needs it is taken over.
+        smaller.__dict__["var"], smaller.__dict__["S"] = self.var, self.S[keep]
+        return smaller
 
 
 def triangle_times(L: Array, X: Array) -> Array:
@@ -136,34 +167,38 @@ def sample_side(K: Array, h: Array, j: Array) -> SampleSide:
     return SampleSide(alpha, half, mean, np.maximum(var, 0.0), float(kl))
 
 
-def feature_side(X: Array, s: Array, intercept_var: float, h: Array, j: Array) -> FeatureSide:
+def feature_gram(X: Array, h: Array) -> Array:
+    """Return X1^T diag(h) X1 with a column of ones before those of X, (D + 1, D + 1)."""
+    gram = np.empty((X.shape[1] + 1, X.shape[1] + 1))
+    weighted = X * np.sqrt(h)[:, None]
+    gram[1:, 1:] = weighted.T @ weighted  # an array times its own transpose: half the work
+    gram[0, 1:] = gram[1:, 0] = h @ X
+    gram[0, 0] = h.sum()
+    return gram
+
+
+def feature_side(
+    X: Array, s: Array, intercept_var: float, h: Array, j: Array, gram: Array | None = None
+) -> FeatureSide:
     """Return q(w_k) from the (N, D) columns, prior variances s (D,) and the sites h, j.
 
     A zero variance is a dropped weight; scaling by s^1/2 keeps the algebra finite there:
-    Sigma = s^1/2 (I + s^1/2 X^T R X s^1/2)^-1 s^1/2.
+    Sigma = s^1/2 A^-1 s^1/2 with A = I + s^1/2 X^T R X s^1/2, and tr(C^-1 K) = D + 1 - tr A^-1.
+    `gram` is `feature_gram(X, h)` where it is known already.
     """
-    N, D = X.shape
-    s1 = np.concatenate([[intercept_var], s])
-    root = np.sqrt(s1)
-    X1 = np.empty((N, D + 1))
-    X1[:, 0] = 1.0
-    X1[:, 1:] = X
-    weighted = X1 * np.sqrt(h)[:, None]
-    G = weighted.T @ weighted  # one array times its own transpose: half the work for BLAS
-    A = root[:, None] * G * root
+    if gram is None:
+        gram = feature_gram(X, h)
+    root = np.sqrt(np.concatenate([[intercept_var], s]))
+    A = root[:, None] * gram * root
     A[np.diag_indices_from(A)] += 1.0
     half, log_det = inverse_cholesky(A)
+    trace = len(root) - np.einsum("de,de->", half, half)
     half *= root
-    w = half.T @ (half @ (X1.T @ j))
-    mean = X1 @ w
-    part = triangle_times(half, X1.T)
-    var = np.einsum("dn,dn->n", part, part)
-    # x_d^T C^-1 x_d = G_dd - (G Sigma G)_dd, needed where s_d is too small to divide by.
-    part = triangle_times(half, G)
-    S = np.diag(G) - np.einsum("de,de->e", part, part)
+    w = half.T @ (half @ np.concatenate([[j.sum()], X.T @ j]))
+    mean = w[0] + X @ w[1:]
     alpha = j - h * mean
-    kl = 0.5 * (alpha @ mean - np.vdot(part, half) + log_det)
-    return FeatureSide(alpha, w, half, np.maximum(S[1:], 0.0), mean, var, float(kl))
+    kl = 0.5 * (alpha @ mean - trace + log_det)
+    return FeatureSide(X, gram, alpha, w, half, mean, float(kl))
 
 
 def weight_moments(s: Array, projected: Array, S: Array) -> tuple[Array, Array]:
