@@ -28,7 +28,10 @@ PRIOR_IN, PRIOR_OUT = 2.0, 2.0
 SLAB_COUNT = 4.0
 """The slab variance of a view starts at 1, and four features' worth of that is kept as prior."""
 EXPECTED_IN = 5.0
-FIRST_DAMPING, LAST_DAMPING, DAMPING_DECAY = 0.5, 0.1, 0.985
+FIRST_LENGTH, LENGTHS = 0.5, (0.05, 0.7)
+LONGER, SHORTER = 1.1, 0.6
+"""Steps of ln s are parts of the way to its target, longer while they go on in one direction and
+shorter where they turn, as with features that stand for each other."""
 CALM = 3e-3
 """Largest change of any probability that counts as calm."""
 MIN_ITER, LEARN_AFTER = 10, 3
@@ -101,7 +104,8 @@ def run_inclusion(
     sites = initial_sites(likelihood, N)
     out = Outputs(X, rho * slab[:, owner], sites, [], np.zeros((N, C)))
     result = Inclusion(out, rho, pi, slab)
-    damping, started = FIRST_DAMPING, time.perf_counter()
+    length, step = np.full_like(out.s, FIRST_LENGTH), np.zeros_like(out.s)
+    started = time.perf_counter()
     value = -np.inf
     every = SITES_EVERY if X.shape[1] < N else 1
     for iteration in range(max_iter):
@@ -125,10 +129,12 @@ def run_inclusion(
             target = variance_by_mean(rho, found, cav, wide_slab)
         else:
             target = variance_by_prior(rho, wide_slab)
-        out.s = out.s ** (1.0 - damping) * np.maximum(target, 1e-14) ** damping
+        before, step = step, np.log(np.maximum(target, 1e-14) / out.s)
+        length = np.where(step * before >= 0, length * LONGER, length * SHORTER)
+        length = np.clip(length, *LENGTHS)
+        out.s = out.s * np.exp(length * step)
         if iteration > LEARN_AFTER:
             pi, slab = _learn(rho, found.second, owner, n_features, pi, slab)
-        damping = max(LAST_DAMPING, damping * DAMPING_DECAY)
         result.history.append(
             {
                 "bound": value,  # given the prior variances of this iteration; need not rise
