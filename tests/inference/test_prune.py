@@ -13,6 +13,7 @@ from baldur.inference.prune import (
     feature_gains,
     precision_costs,
     remove_factor,
+    shared_cost,
     view_factor_signal,
     view_part,
     view_signal,
@@ -59,20 +60,30 @@ def without(data, state, m, d):
 @pytest.mark.parametrize("side", ["sample", "feature"])
 @pytest.mark.parametrize("task", ["binary", "multiclass", "regression"])
 def test_gain_is_the_loss_of_bound_with_sites_held(task, side, shape):
-    """Sites and precisions held, q(W) recomputed, V = I. The view's delta, which the feature
-    shares with the rest of its view, is the one part of the bound left out of the gain."""
+    """Sites and precisions held, q(W) recomputed, V = I."""
     data = make_data(task, side, shape, N=15, sizes=(3, 12), absent=True)
     state = random_state(data)
     full = site_bound(data, state)
     for m, D in enumerate(data.widths):
         gains = feature_gains(data, state, m)
-        delta = state.delta[m]
-        shared = 0.5 * (delta.mean_log - np.log(delta.mean)).sum()
         for d in range(D):
             parts = without(data, state, m, d)
             change = full - site_bound(data, state)
             state.restore(parts)
-            assert gains[d] + shared == pytest.approx(change, rel=1e-6, abs=1e-6)
+            assert gains[d] == pytest.approx(change, rel=1e-6, abs=1e-6)
+
+
+@pytest.mark.parametrize("side", ["sample", "feature"])
+def test_the_last_feature_of_a_view_takes_its_delta_along(side):
+    data = make_data("multiclass", side, 0.5, N=15, sizes=(3, 12))
+    state = random_state(data)
+    state.kept[0] = np.array([False, True, False])
+    start_factors(data, state)
+    full = site_bound(data, state)
+    gains = feature_gains(data, state, 0)
+    without(data, state, 0, 1)
+    assert gains[1] == pytest.approx(full - site_bound(data, state), rel=1e-6, abs=1e-6)
+    assert not gains[[0, 2]].any()
 
 
 def factor_gains(data, state, m, k):
@@ -104,9 +115,8 @@ def test_gain_of_learned_factors_is_one_factor_at_a_time():
             state.kept[m] = kept
     for m in range(len(data.views)):
         parts = sum(factor_gains(data, state, m, k) for k in range(2))
-        np.testing.assert_allclose(
-            feature_gains(data, state, m), parts + precision_costs(data, state, m), rtol=1e-10
-        )
+        costs = precision_costs(data, state, m) + shared_cost(data, state, m)
+        np.testing.assert_allclose(feature_gains(data, state, m), parts + costs, rtol=1e-10)
 
 
 @pytest.mark.parametrize("shape", [1e-6, 0.5, 4.0])

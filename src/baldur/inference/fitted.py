@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from baldur.inference.active import WIDE, Active, run_active
 from baldur.inference.fixed_prior import Outputs
 from baldur.inference.mixture import Index, Loadings, Member, Mixture, gather
 from baldur.inference.prune import view_factor_signal
@@ -175,12 +176,17 @@ def fit_shape(
     With `n_factors` None there is one factor per output and V = I; otherwise V is learned.
     """
     data = structured_data(views, likelihood, shape)
+    options: dict[str, Any] = {"max_iter": max_iter, "tol": tol, "prune": prune, "watch": watch}
+    active = Active.screen(data) if np.isfinite(shape) and sum(data.widths) > WIDE else None
     V = None
     if n_factors is not None and likelihood.n_outputs > 1:
-        rough = iterate(data, flat_state(data), max_iter=10, tol=1e-3)
+        part = data if active is None else active.data
+        flat = flat_state(data) if active is None else active.starts(None)[0]
+        rough = iterate(part, flat, max_iter=10, tol=1e-3)
         V = starting_loadings(rough.state.latent()[0] @ rough.state.V.T, n_factors)
-    run = run_structured(data, V=V, max_iter=max_iter, tol=tol, prune=prune, watch=watch)
-    return from_run(run, shape)
+    if active is None:
+        return from_run(run_structured(data, V=V, **options), shape)
+    return from_run(run_active(active, V=V, **options), shape)
 
 
 def from_run(run: Run, shape: Any, **record: Any) -> Fitted:

@@ -5,9 +5,10 @@ variance s and q = x^T alpha, S = x^T C^-1 x,
 
     S' = S/(1 - s S),  Q' = q/(1 - s S)
     gain = sum_k [ Q'^2 s/(1 + s S') - ln(1 + s S') ]/2  + what its precision gamma_d costs
+           + its part of what the precision delta of its view costs
 
 The rule has no threshold and does not depend on units: the prior itself sets the price of a
-feature, through the Gamma term of gamma_d.
+feature, through the Gamma terms of gamma_d and delta.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from baldur.inference.sweep import start_factors, step_sites, step_view_precisions
-from baldur.model.ard import GammaPosterior, gamma_term
+from baldur.model.ard import GammaPosterior, gamma_term, shape_gap
 from baldur.model.structured.bound import bound
 from baldur.model.structured.state import Data, State
 from baldur.model.structured.updates import feature_statistics
@@ -34,7 +35,7 @@ def feature_gains(data: Data, state: State, m: int) -> Array:
     left = np.maximum(1.0 - s * S, 1e-12)
     Q1, S1 = projected / left, S / left
     gain = 0.5 * (Q1**2 * s / (1.0 + s * S1) - np.log1p(s * S1)).sum(axis=0)
-    gain += precision_costs(data, state, m)
+    gain += precision_costs(data, state, m) + shared_cost(data, state, m)
     return np.where(state.kept[m], gain, 0.0)
 
 
@@ -43,10 +44,22 @@ def precision_costs(data: Data, state: State, m: int) -> Array:
     gamma, prior = state.gamma[m], data.priors.gamma
     if np.isinf(gamma.shape):
         return np.zeros_like(gamma.rate)
-    gap = 0.5 * state.n_factors * (gamma.mean_log - np.log(gamma.mean))
+    gap = 0.5 * state.n_factors * shape_gap(gamma.shape)
     # gamma_term sums over features; one call on a unit rate gives the constant part.
     unit = gamma_term(GammaPosterior(gamma.shape, np.ones(1)), prior)
     return gap + unit - prior.shape * np.log(gamma.rate) - prior.rate * (gamma.mean - gamma.shape)
+
+
+def shared_cost(data: Data, state: State, m: int) -> float:
+    """Return what one more feature of view m costs through delta, at most 0.
+
+    The last feature of a view also carries the Gamma term of delta, which goes with it.
+    """
+    delta = state.delta[m]
+    cost = 0.5 * state.n_factors * shape_gap(delta.shape)
+    if state.n_in(m) <= 1:
+        cost += gamma_term(delta, data.delta_prior(m))
+    return cost
 
 
 def drop_features(data: Data, state: State, before: float) -> tuple[float, int]:
@@ -147,7 +160,7 @@ def view_factor_signal(data: Data, state: State) -> Array:
     """Return mean_n (x_n^(m) <w_k^(m)>)^2 over the rows that have view m, (M, K)."""
     signal = np.zeros((len(data.views), state.n_factors))
     for m, view in enumerate(data.views):
-        if state.kept[m].any():
+        if state.n_in(m):
             part = view_part(data, state, m)
             signal[m] = (part[~view.absent] ** 2).mean(axis=0)
     return signal

@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from baldur.inference.prune import drop_factors, drop_features, drop_views, view_factor_signal
-from baldur.inference.starts import flat_state, screened_gamma
+from baldur.inference.starts import flat_state, marginal_scores, screened_gamma
 from baldur.inference.sweep import Trace, start_factors, sweep
-from baldur.model.structured.bound import bound
+from baldur.model.structured.bound import bound, idle_term
 from baldur.model.structured.state import Data, State
 
 Array = NDArray[np.float64]
@@ -42,7 +42,7 @@ def record(data: Data, state: State, value: float, started: float, event: str) -
     return {
         "event": event,
         "bound": value,
-        "active_features": [int(kept.sum()) for kept in state.kept],
+        "active_features": [state.n_in(m) for m in range(len(state.kept))],
         "n_factors": state.n_factors,
         "passes": data.passes(),
         "seconds": time.perf_counter() - started,
@@ -58,7 +58,10 @@ def iterate(
     watch: Watcher | None = None,
     trace: Trace | None = None,
 ) -> Run:
-    """Sweep until the bound has changed by less than `tol` of itself three times in a row."""
+    """Sweep until the bound has changed by less than `tol` of itself three times in a row.
+
+    Itself without the constant cost of idle features, which grows with the width of the views.
+    """
     started = time.perf_counter()
     if not state.factors:
         start_factors(data, state)
@@ -70,24 +73,35 @@ def iterate(
         run.history.append(record(data, state, run.elbo, started, "sweep"))
         if watch is not None:
             watch(run.history[-1])
-        calm = calm + 1 if abs(run.elbo - before) <= tol * max(1.0, abs(run.elbo)) else 0
+        calm = calm + 1 if abs(run.elbo - before) <= tol * magnitude(run) else 0
         if calm >= CALM_SWEEPS:
             run.converged = True
             break
     return run
 
 
-def best_start(data: Data, V: Array | None, watch: Watcher | None) -> State:
-    """Return the start whose bound is highest after a few sweeps.
+def magnitude(run: Run) -> float:
+    """Return the size of the bound against which its changes are judged."""
+    return max(1.0, abs(run.elbo - idle_term(run.data, run.state)))
 
-    Under a flat prior (a = inf) there is one start. Otherwise: gamma = 1, and gamma from ridge
+
+def starts(data: Data, V: Array | None) -> list[State]:
+    """Return the states to start from.
+
+    Under a flat prior (a = inf) there is one. Otherwise: gamma = 1, and gamma from ridge
     regressions on the best 30, 100 and 300 features.
     """
     states = [flat_state(data, V)]
     if np.isfinite(data.priors.gamma.shape):
         total = sum(data.widths)
+        scores = marginal_scores(data)
         sizes = [size for size in SCREEN_SIZES if size < total]
-        states += [flat_state(data, V, screened_gamma(data, size)) for size in sizes]
+        states += [flat_state(data, V, screened_gamma(data, size, scores)) for size in sizes]
+    return states
+
+
+def best_start(data: Data, states: list[State], watch: Watcher | None) -> State:
+    """Return the start whose bound is highest after a few sweeps."""
     if len(states) == 1:
         return states[0]
     runs = [iterate(data, state, max_iter=START_SWEEPS, tol=1e-4, watch=watch) for state in states]
@@ -121,9 +135,10 @@ def run_structured(
     -------
     Run
     """
-    run = iterate(data, best_start(data, V, watch), max_iter=max_iter, tol=tol, watch=watch)
+    state = best_start(data, starts(data, V), watch)
+    run = iterate(data, state, max_iter=max_iter, tol=tol, watch=watch)
     if any(view.absent.any() for view in data.views):
-        run = _continue(run, set_missing_variance(run), max_iter, tol, watch)
+        run = proceed(run, set_missing_variance(run), max_iter, tol, watch)
     if prune:
         run = prune_by_evidence(run, max_iter=max_iter, tol=tol, watch=watch)
     return run
@@ -148,20 +163,20 @@ def prune_by_evidence(run: Run, *, max_iter: int, tol: float, watch: Watcher | N
         run.elbo, n_features = drop_features(data, state, run.elbo)
         if not n_features:
             break
-        run = _continue(run, f"dropped {n_features} features", min(10, max_iter), tol, watch)
+        run = proceed(run, f"dropped {n_features} features", min(10, max_iter), tol, watch)
     run.elbo, views = drop_views(data, state, run.elbo)
     run.elbo, n_factors = drop_factors(data, state, run.elbo)
     # The few sweeps between drops may have stopped short of calm.
     if views or n_factors or not run.converged:
         event = f"dropped {len(views)} views and {n_factors} factors"
-        run = _continue(run, event, max_iter, tol, watch)
+        run = proceed(run, event, max_iter, tol, watch)
     # Rows that lack a view which is now empty lack nothing any more.
     if any(v.absent.any() and not k.any() for v, k in zip(data.views, state.kept, strict=True)):
-        run = _continue(run, set_missing_variance(run), max_iter, tol, watch)
+        run = proceed(run, set_missing_variance(run), max_iter, tol, watch)
     return run
 
 
-def _continue(run: Run, event: str, max_iter: int, tol: float, watch: Watcher | None) -> Run:
+def proceed(run: Run, event: str, max_iter: int, tol: float, watch: Watcher | None) -> Run:
     """Sweep on after a declared change, keeping the history."""
     started = time.perf_counter()
     value = bound(run.data, run.state)

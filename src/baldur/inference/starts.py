@@ -11,6 +11,7 @@ from scipy import linalg
 
 from baldur.model.ard import GammaPosterior
 from baldur.model.likelihood import JaakkolaLogistic, Likelihood, QuadratureLogistic, Sites
+from baldur.model.structured.rest import Rest
 from baldur.model.structured.state import Data, State
 
 Array = NDArray[np.float64]
@@ -22,7 +23,12 @@ def initial_sites(likelihood: Likelihood, n_samples: int) -> Sites:
     return likelihood.sites(mean, np.ones_like(mean))
 
 
-def flat_state(data: Data, V: Array | None = None, gamma: list[Array] | None = None) -> State:
+def flat_state(
+    data: Data,
+    V: Array | None = None,
+    gamma: list[Array] | None = None,
+    rest: list[Rest] | None = None,
+) -> State:
     """Return the start in which every view explains an equal share: gamma = 1, delta_m = M D_m.
 
     Parameters
@@ -33,6 +39,8 @@ def flat_state(data: Data, V: Array | None = None, gamma: list[Array] | None = N
         live outside the factors, because K factors cannot span C of them.
     gamma : list of (D_m,) arrays, optional
         Feature precisions to start from instead of 1.
+    rest : list of Rest, optional
+        Features beside those of `data`, with equal rates.
     """
     C, N, M = data.likelihood.n_outputs, data.n_samples, len(data.views)
     learned = V is not None
@@ -49,8 +57,10 @@ def flat_state(data: Data, V: Array | None = None, gamma: list[Array] | None = N
     deltas = []
     for m, g in enumerate(gammas):
         # sum_d 1/(delta gamma_d) = 1/M: the prior variance of a view's part of the logit.
-        target = M * (1.0 / g.mean).sum()
-        a = data.delta_prior(m).shape + 0.5 * len(g.rate)
+        target, count = (1.0 / g.mean).sum(), len(g.rate)
+        if rest is not None:
+            target, count = target + rest[m].count * rest[m].scale / shape, count + rest[m].count
+        target, a = M * target, data.delta_prior(m).shape + 0.5 * count
         deltas.append(GammaPosterior(a, np.full(K, a / target)))
     omega_shape = data.priors.omega.shape + 0.5 * C
     # Quadrature keeps V a point. Elsewhere q(V) is Gaussian from the start: the bound of a point
@@ -69,6 +79,7 @@ def flat_state(data: Data, V: Array | None = None, gamma: list[Array] | None = N
         learn_intercepts=learned,
         sites=initial_sites(data.likelihood, N),
         extra=np.zeros((N, K)),
+        rest=[] if rest is None else list(rest),
     )
 
 
@@ -88,13 +99,14 @@ def marginal_scores(data: Data) -> list[Array]:
     return [np.abs(view.project(residual)).max(axis=1) for view in data.views]
 
 
-def screened_gamma(data: Data, n_best: int) -> list[Array]:
+def screened_gamma(data: Data, n_best: int, scores: list[Array] | None = None) -> list[Array]:
     """Return gamma_d = 1/(beta_d^2 + floor) from a ridge on the best features by marginal score.
 
     beta is a ridge regression of the first residual direction on the `n_best` features; the
-    result is scaled so that the best features have gamma about 1.
+    result is scaled so that the best features have gamma about 1. All others have one common
+    gamma, the largest.
     """
-    scores = marginal_scores(data)
+    scores = marginal_scores(data) if scores is None else scores
     widths = data.widths
     flat = np.concatenate(scores)
     best = np.sort(np.argsort(-flat, kind="stable")[: min(n_best, flat.size)])

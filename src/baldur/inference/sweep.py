@@ -17,6 +17,7 @@ from baldur.model.likelihood import GaussianOutputs, QuadratureLogistic, Sites
 from baldur.model.structured.bound import bound
 from baldur.model.structured.state import Data, State, output_moments
 from baldur.model.structured.updates import (
+    leaping_view_precisions,
     proposed_feature_precisions,
     proposed_intercepts,
     proposed_loadings,
@@ -25,6 +26,7 @@ from baldur.model.structured.updates import (
     refresh_grams,
     refresh_moments,
     update_loading_precisions,
+    update_scales,
     update_weights,
 )
 
@@ -124,14 +126,31 @@ def step_intercepts(data: Data, state: State, before: float) -> float:
 
 
 def step_view_precisions(data: Data, state: State, before: float) -> float:
-    """q(delta), then q(W) under the new prior."""
-    target, old = proposed_view_precisions(data, state), list(state.delta)
+    """q(delta), then q(W) under the new prior: a leap if the bound allows it, else the update."""
+    if np.isfinite(data.priors.gamma.shape):
+        after = move_view_precisions(data, state, before, leaping_view_precisions(data, state))
+        if after > before:
+            return after
+    return move_view_precisions(data, state, before, proposed_view_precisions(data, state))
+
+
+def move_view_precisions(
+    data: Data, state: State, before: float, target: list[GammaPosterior]
+) -> float:
+    """Move q(delta) towards `target` as far as the bound allows."""
+    old = list(state.delta)
 
     def move(length: float) -> None:
         state.delta = [mixed_rates(o, t, length) for o, t in zip(old, target, strict=True)]
         refresh_factors(data, state)
 
     return guarded(data, state, before, move)
+
+
+def step_scales(data: Data, state: State, before: float) -> float:
+    """Shift scale between gamma and delta, which the updates of each do but slowly; exact."""
+    update_scales(data, state)
+    return max(before, bound(data, state))
 
 
 def step_feature_precisions(data: Data, state: State, before: float) -> float:
@@ -177,7 +196,7 @@ def sweep(
     steps.append(("delta and weights", step_view_precisions))
     plan = steps * inner
     if np.isfinite(data.priors.gamma.shape):
-        plan.append(("gamma and weights", step_feature_precisions))
+        plan += [("gamma and weights", step_feature_precisions), ("scales", step_scales)]
     for name, step in plan:
         before = step(data, state, before)
         if trace is not None:

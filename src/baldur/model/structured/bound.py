@@ -48,6 +48,20 @@ def precisions_term(data: Data, state: State) -> float:
     return total
 
 
+def idle_term(data: Data, state: State) -> float:
+    """Return what the features that are in cost while they do nothing, gamma at 1.
+
+    A constant of every bound over the same features, large for wide views. Changes of the bound
+    are judged against what is left without it.
+    """
+    shape, prior = state.gamma[0].shape, data.priors.gamma
+    if np.isinf(shape):
+        return 0.0
+    each = gamma_term(GammaPosterior(shape, np.full(1, shape)), prior)
+    each += 0.5 * state.n_factors * shape_gap(shape)
+    return each * sum(state.n_in(m) for m in range(len(state.kept)))
+
+
 def loadings_term(data: Data, state: State) -> float:
     """Terms of V and omega: prior, entropy where V has a covariance, and the Gamma term."""
     if not state.learn_loadings:

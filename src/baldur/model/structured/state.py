@@ -34,6 +34,7 @@ class Data:
     likelihood : Likelihood
     priors : Priors
     whole : Data of which this one holds chosen columns, or None if it is the whole
+    index : list of int arrays, the columns chosen of each view, or None
     """
 
     views: list[PreparedView]
@@ -41,6 +42,7 @@ class Data:
     priors: Priors
     X: Array | None = None
     whole: Data | None = None
+    index: list[NDArray[np.intp]] | None = None
 
     @property
     def n_samples(self) -> int:

@@ -11,6 +11,7 @@ which are its own sites. With one output K = 1 and V = 1: the scale lives in del
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +28,9 @@ from baldur.model.structured.weights import (
 )
 
 Array = NDArray[np.float64]
+
+LONGEST_LEAP = 10.0
+"""Largest factor by which a leap may change a delta."""
 
 
 def factor_sites(state: State, k: int) -> tuple[Array, Array]:
@@ -62,6 +66,11 @@ def update_weights(data: Data, state: State, k: int) -> Side:
     return feature_side(data.X, s, 0.0 if state.learn_intercepts else INTERCEPT_VAR, r, linear)
 
 
+def gram_part(state: State, m: int) -> tuple[Any, ...]:
+    """Return what the Gram of view m depends on."""
+    return state.kept[m], state.gamma[m], state.rest[m] if state.rest else None
+
+
 def refresh_grams(data: Data, state: State) -> None:
     """Recompute X diag(1/gamma) X^T of every view; the only weighted Grams of a sweep.
 
@@ -72,7 +81,7 @@ def refresh_grams(data: Data, state: State) -> None:
     old = dict(enumerate(zip(state.gram_parts, state.grams, strict=True)))
     parts, grams = [], []
     for m, view in enumerate(data.views):
-        part = (state.kept[m], state.gamma[m], state.rest[m] if state.rest else None)
+        part = gram_part(state, m)
         if m in old and all(a is b for a, b in zip(part, old[m][0], strict=True)):
             gram = old[m][1]
         elif part[0].any():
@@ -110,32 +119,31 @@ def refresh_moments(data: Data, state: State) -> None:
         state.w_var.append(var)
 
 
-def gamma_second_moments(data: Data, state: State, m: int) -> Array:
-    """Return sum_d <gamma_d><w_kd^2> of view m, (K,), without touching the features if possible.
+def view_statistics(data: Data, state: State, m: int) -> tuple[Array, Array]:
+    """Return A = sum_d <gamma_d><w_kd>^2 and T, how many weights the data determine, each (K,).
 
-    On the sample side, with G = X diag(1/gamma) X^T:
-    alpha^T G alpha/delta^2 + D/delta - tr(C^-1 G)/delta^2.
+    T = sum_d (1 - <delta_k><gamma_d> Var w_kd). On the sample side neither touches the features:
+    with G = X diag(1/gamma) X^T, A = alpha^T G alpha/delta^2 and T = tr(C^-1 G)/delta.
     """
     delta = state.delta[m].mean
-    if data.X is None:
-        G = state.grams[m]
-        D = state.n_in(m)
-        values = [
-            (f.alpha @ G @ f.alpha - np.vdot(f.Ci, G)) / d**2 + D / d
-            for f, d in zip(state.factors, delta, strict=True)
-            if isinstance(f, SampleSide)
-        ]
-        return np.maximum(np.array(values), 0.0)
+    A, T = np.zeros(state.n_factors), np.zeros(state.n_factors)
     start = sum(data.widths[:m])
     keep = slice(1 + start, 1 + start + data.widths[m])
     gamma = np.where(state.kept[m], state.gamma[m].mean, 0.0)
-    return np.array(
-        [
-            gamma @ (f.w[keep] ** 2 + f.weight_var[keep])
-            for f in state.factors
-            if isinstance(f, FeatureSide)
-        ]
-    )
+    for k, f in enumerate(state.factors):
+        if isinstance(f, SampleSide):
+            A[k] = f.alpha @ state.grams[m] @ f.alpha / delta[k] ** 2
+            T[k] = np.vdot(f.Ci, state.grams[m]) / delta[k]
+        else:
+            A[k] = gamma @ f.w[keep] ** 2
+            T[k] = state.n_in(m) - delta[k] * (gamma @ f.weight_var[keep])
+    return np.maximum(A, 0.0), np.maximum(T, 0.0)
+
+
+def gamma_second_moments(data: Data, state: State, m: int) -> Array:
+    """Return sum_d <gamma_d><w_kd^2> of view m, (K,): A + (D - T)/delta."""
+    A, T = view_statistics(data, state, m)
+    return np.maximum(A + (state.n_in(m) - T) / state.delta[m].mean, 0.0)
 
 
 def proposed_view_precisions(data: Data, state: State) -> list[GammaPosterior]:
@@ -146,6 +154,59 @@ def proposed_view_precisions(data: Data, state: State) -> list[GammaPosterior]:
         else state.delta[m]
         for m in range(len(state.kept))
     ]
+
+
+def leaping_view_precisions(data: Data, state: State) -> list[GammaPosterior]:
+    """Return where the update of delta would arrive if A and T stayed as they are.
+
+    There (2 a_0 + D)/<delta> = 2 b_0 + A + (D - T)/<delta>, so <delta> = (2 a_0 + T)/(2 b_0 + A).
+    The update itself moves by a share T/D of the way, which is nothing where features outnumber
+    samples. A leap may overshoot, so it needs a guard.
+    """
+    proposed = []
+    for m, old in enumerate(state.delta):
+        if state.n_in(m):
+            prior = data.delta_prior(m)
+            A, T = view_statistics(data, state, m)
+            mean = (2.0 * prior.shape + T) / (2.0 * prior.rate + A)
+            mean = np.clip(mean, old.mean / LONGEST_LEAP, old.mean * LONGEST_LEAP)
+            shape = prior.shape + 0.5 * state.n_in(m)
+            old = GammaPosterior(shape, shape / mean)
+        proposed.append(old)
+    return proposed
+
+
+def rescaled(data: Data, state: State, m: int) -> float:
+    """Return the factor c that is best when gamma of view m is divided by it, delta multiplied.
+
+    The prior of the weights depends on <delta><gamma> alone and does not change; the Gamma terms
+    do, by -(a D - a_0 K) ln c - P/c - B c with P = a shape sum_d 1/r_d and B = b_0 sum_k <delta_k>.
+    """
+    gamma, kept = state.gamma[m], state.kept[m]
+    inverse = float((1.0 / gamma.rate[kept]).sum())
+    if state.rest and state.rest[m].count:
+        inverse += state.rest[m].inverse_rate / state.rest[m].scale
+    a, b = data.priors.gamma
+    a0, b0 = data.delta_prior(m)
+    P, B = b * gamma.shape * inverse, b0 * float(state.delta[m].mean.sum())
+    p = a * state.n_in(m) - a0 * state.n_factors
+    root = np.sqrt(p * p + 4.0 * P * B)
+    return float(2.0 * P / (p + root) if p > 0 else (root - p) / (2.0 * B))
+
+
+def update_scales(data: Data, state: State) -> None:
+    """Shift scale between gamma and delta of every view; the weights' posterior stays as it is."""
+    for m, delta in enumerate(state.delta):
+        if not state.n_in(m):
+            continue
+        c = rescaled(data, state, m)
+        state.gamma[m] = GammaPosterior(state.gamma[m].shape, c * state.gamma[m].rate)
+        state.delta[m] = GammaPosterior(delta.shape, delta.rate / c)
+        if state.rest:
+            state.rest[m] = replace(state.rest[m], scale=c * state.rest[m].scale)
+        if state.grams:
+            state.grams[m] = c * state.grams[m]
+            state.gram_parts[m] = gram_part(state, m)
 
 
 def proposed_feature_precisions(data: Data, state: State) -> list[GammaPosterior]:
