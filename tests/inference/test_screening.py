@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from baldur.inference import screening
+from baldur.inference.fixed_prior import outside_quadratic
 from baldur.inference.held_out import fit_all
 from baldur.inference.inclusion import run_inclusion
 from baldur.inference.mixture import gather, owners
@@ -11,7 +12,6 @@ from baldur.inference.screening import (
     best_features,
     candidates,
     merged,
-    outside_quadratic,
     positions,
     returning,
     strongest,

@@ -18,7 +18,7 @@ from baldur.inference.sparsity import (
     SPARSE,
     WEAK_SIGNAL,
     WHOLE,
-    WHOLE_WINS,
+    WIDER_WINS,
     choose_step,
     settle_sparsity,
     standard_errors,
@@ -83,21 +83,24 @@ class TestChoice:
         assert self.choose(doubled, -5.0, [0.0] * 4) == SPARSE
         assert self.choose(doubled, -5.0, [-2.0] * 4) == SPARSE
 
-    def test_the_whole_must_beat_every_sparser_set(self, doubled):
-        edge = limit(WHOLE_WINS, doubled)
+    def test_a_wider_set_must_win_clearly(self, doubled):
+        edge = limit(WIDER_WINS, doubled)
         assert self.choose(doubled, -5.0, [edge + 0.1] * 4) == WHOLE
         assert self.choose(doubled, -5.0, [edge - 0.1] * 4) == SPARSE
-        for step in range(SPARSE + 1):
-            margins = [edge + 1.0] * 4
-            margins[step] = edge - 0.1
-            assert self.choose(doubled, -5.0, margins) == SPARSE
 
-    def test_of_the_two_widest_the_better_is_kept(self, doubled):
-        held_out = losses(-5.0, [limit(WHOLE_WINS, doubled) + 3.0] * 4)
-        held_out.path[DENSE] -= 0.001
-        assert choose_step(held_out, self.weight, doubled) == DENSE
-        held_out.path[DENSE] += 0.002
-        assert choose_step(held_out, self.weight, doubled) == WHOLE
+    def test_the_smallest_set_that_no_wider_one_beats(self, doubled):
+        edge = limit(WIDER_WINS, doubled)
+        between = SPARSE + 1
+        assert self.choose(doubled, -5.0, [9.0, 9.0, edge + 1.0, edge - 0.1]) == between
+        assert self.choose(doubled, -5.0, [-9.0, -9.0, edge + 1.0, edge - 0.1]) == between
+        assert self.choose(doubled, -5.0, [9.0, 9.0, edge - 0.1, edge - 0.1]) == SPARSE
+
+    def test_every_feature_is_kept_only_after_a_clear_win_over_the_candidates(self, doubled):
+        edge = limit(WIDER_WINS, doubled)
+        held_out = losses(-9.0, [edge + 9.0] * 4)
+        for margin, kept in ((edge + 0.1, DENSE), (edge - 0.1, WHOLE), (-3.0, WHOLE)):
+            held_out.path[DENSE] = held_out.path[WHOLE] - gap(margin, seed=2)
+            assert choose_step(held_out, self.weight, doubled) == kept
 
     def test_equal_losses_keep_fewer(self, doubled):
         """At equal predictive score fewer features win."""

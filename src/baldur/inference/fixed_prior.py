@@ -40,8 +40,6 @@ class Outputs:
     extra: Array
     bounds: list[float] = field(default_factory=list)
     intercept_var: float = INTERCEPT_VAR
-    _grams: list[Array] | None = field(default=None, repr=False)
-    _grams_of: Sites | None = field(default=None, repr=False)
 
     def moments(self) -> tuple[Array, Array]:
         """Return <eta> and Var eta on the training rows, each (N, C)."""
@@ -50,11 +48,8 @@ class Outputs:
         return mean, np.maximum(var, 1e-12)
 
     def refresh(self) -> None:
-        """Recompute q(w) at the present sites, whose Grams are made once."""
-        known = self._grams if self._grams_of is self.sites else None
-        self.sides = posterior(self.X, self.s, self.sites, known)
-        grams = [side.gram for side in self.sides if isinstance(side, FeatureSide)]
-        self._grams, self._grams_of = grams or None, self.sites
+        """Recompute q(w) at the present sites."""
+        self.sides = posterior(self.X, self.s, self.sites)
 
     def weights(self) -> tuple[Array, Array]:
         """Return means and variances of the weights, each (C, L)."""
@@ -93,22 +88,12 @@ class Outputs:
         return mean, np.maximum(var, 1e-12)
 
 
-def posterior(X: Array, s: Array, sites: Sites, grams: list[Array] | None = None) -> list[Side]:
-    """Return q(w_c) of every output: the feature side if it is smaller, else the sample side.
-
-    `grams` are those of the feature side at the same sites, where they are known.
-    """
+def posterior(X: Array, s: Array, sites: Sites) -> list[Side]:
+    """Return q(w_c) of every output: the feature side if it is smaller, else the sample side."""
     N, L = X.shape
     if L < N:
         return [
-            feature_side(
-                X,
-                s[c],
-                INTERCEPT_VAR,
-                sites.h[:, c],
-                sites.j[:, c],
-                None if grams is None else grams[c],
-            )
+            feature_side(X, s[c], INTERCEPT_VAR, sites.h[:, c], sites.j[:, c])
             for c in range(len(s))
         ]
     return [
@@ -133,6 +118,18 @@ def feature_statistics(outputs: Outputs) -> tuple[Array, Array]:
         ]
     )
     return alphas @ outputs.X, S
+
+
+def outside_quadratic(outputs: Outputs, c: int, X: Array) -> Array:
+    """Return x_d^T C_c^-1 x_d of columns that are not in the model, (L,)."""
+    side = outputs.sides[c]
+    if not isinstance(side, FeatureSide):
+        return side.quadratic(X)
+    h = outputs.sites.h[:, c]
+    weighted = h[:, None] * X
+    part = outputs.X.T @ weighted
+    part = side.half @ np.concatenate([weighted.sum(axis=0)[None], part])
+    return h @ X**2 - np.einsum("de,de->e", part, part)
 
 
 def solve(

@@ -73,13 +73,12 @@ def noise_variance(likelihood: Likelihood) -> Array | None:
     return 1.0 / likelihood.psi.mean if isinstance(likelihood, GaussianOutputs) else None
 
 
-def blas_threads(n_samples: int) -> threadpool_limits:
-    """Limit BLAS to one thread while folds may run side by side.
+def one_blas_thread() -> threadpool_limits:
+    """Limit BLAS to one thread: fits run side by side, and small problems lose with more.
 
-    Whatever `n_jobs`: sums must not depend on the number of threads. A large sample has one fold
-    and uses all of them.
+    Whatever `n_jobs`: sums must not depend on the number of threads.
     """
-    return threadpool_limits(limits=None if n_samples >= LARGE_SAMPLE else 1)
+    return threadpool_limits(limits=1)
 
 
 class Columns:
@@ -135,7 +134,7 @@ def fit_all(
             if watch is not None:
                 watch({**made[-1].history[-1], "event": f"fit {f + 1} of {len(fits)}"})
 
-    with blas_threads(problem.n_samples):
+    with one_blas_thread():
         run(range(len(fits)))
         back = returning(problem, fits, chosen, found)
         again = [f for f, index in enumerate(back) if any(len(part) for part in index)]
@@ -231,7 +230,7 @@ def cross_validate(
         X = columns.of(chosen[f], held)
         return score_fold(refer(f), X, absent[held], features, problem, T, folds[f])
 
-    with blas_threads(N):
+    with one_blas_thread():
         jobs = (delayed(score)(f) for f in range(len(folds)))
         losses = Parallel(n_jobs=n_jobs, prefer="threads")(jobs)
         reference = refer(len(folds))

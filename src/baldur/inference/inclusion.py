@@ -9,7 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from baldur.inference.fixed_prior import Outputs, feature_statistics, follow_sites, site_bound
+from baldur.inference.fixed_prior import (
+    Outputs,
+    feature_statistics,
+    follow_sites,
+    outside_quadratic,
+    site_bound,
+)
 from baldur.inference.mixture import view_signals
 from baldur.inference.starts import initial_sites
 from baldur.model.likelihood import Likelihood
@@ -37,8 +43,9 @@ CALM = 3e-3
 MIN_ITER, LEARN_AFTER = 10, 3
 SETTLING = 5
 """First iterations, in which the sites get extra steps; afterwards they follow along."""
-SITES_EVERY = 4
-"""On the feature side, sites that rest for a few iterations spare most of the work of each."""
+NEGLIGIBLE = 1e-3
+"""On the feature side, a column of which the data determine less than this part of a weight rests:
+the others are moved without it. The posterior at the end has all columns."""
 
 
 @dataclass
@@ -104,22 +111,20 @@ def run_inclusion(
     sites = initial_sites(likelihood, N)
     out = Outputs(X, rho * slab[:, owner], sites, [], np.zeros((N, C)))
     result = Inclusion(out, rho, pi, slab)
+    power = (X**2).sum(axis=0)
     length, step = np.full_like(out.s, FIRST_LENGTH), np.zeros_like(out.s)
     started = time.perf_counter()
-    value = -np.inf
-    every = SITES_EVERY if X.shape[1] < N else 1
     for iteration in range(max_iter):
-        out.refresh()
+        part, inside = _without_negligible(out, power)
         for _ in range(2 if iteration < SETTLING else 0):
-            follow_sites(out, likelihood)
-            out.refresh()
+            follow_sites(part, likelihood)
+            part.refresh()
         if absent is not None:
-            out.extra = absent @ view_signals(out, owner, absent)
-        cav = cavity(out.s, *feature_statistics(out))
-        following = iteration < SETTLING or iteration % every == 0
-        if following:
-            value = site_bound(out, likelihood)
-            follow_sites(out, likelihood)
+            part.extra = out.extra = absent @ view_signals(part, owner[inside], absent)
+        cav = cavity(out.s, *_statistics(part, inside, X))
+        value = site_bound(part, likelihood)
+        follow_sites(part, likelihood)
+        out.sites = part.sites
         wide_slab = slab[:, owner]
         found = weight_in(cav, wide_slab)
         new = inclusion_probability(found, np.log(pi / (1.0 - pi))[owner])
@@ -145,12 +150,35 @@ def run_inclusion(
                 "seconds": time.perf_counter() - started,
             }
         )
-        if change < CALM and iteration > MIN_ITER and following:
+        if change < CALM and iteration > MIN_ITER:
             result.converged = True
             break
     result.rho, result.pi, result.slab = rho, pi, slab
     out.refresh()
     return result
+
+
+def _without_negligible(out: Outputs, power: Array) -> tuple[Outputs, NDArray[np.bool_]]:
+    """Return q on the columns that matter, and which these are; all of them on the sample side."""
+    narrow = out.X.shape[1] < len(out.X)
+    inside = np.asarray((out.s * power > (NEGLIGIBLE if narrow else -1.0)).any(axis=0))
+    part = out
+    if not inside.all():
+        part = Outputs(out.X[:, inside], out.s[:, inside], out.sites, [], out.extra)
+    part.refresh()
+    return part, inside
+
+
+def _statistics(part: Outputs, inside: NDArray[np.bool_], X: Array) -> tuple[Array, Array]:
+    """Return x_d^T alpha_c and x_d^T C_c^-1 x_d of all columns, each (C, L)."""
+    if inside.all():
+        return feature_statistics(part)
+    alphas = np.stack([side.alpha for side in part.sides])
+    S = np.empty((len(alphas), X.shape[1]))
+    S[:, inside] = feature_statistics(part)[1]
+    rest = X[:, ~inside]
+    S[:, ~inside] = [outside_quadratic(part, c, rest) for c in range(len(alphas))]
+    return alphas @ X, S
 
 
 def _learn(

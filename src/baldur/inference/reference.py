@@ -35,7 +35,7 @@ class Reference:
     inclusions : two posteriors under the in-or-out prior, on the candidates
     everything : posterior with every feature in, without the views that carry next to nothing
     views_in : (M,) bool, the fewest views that carry 95 % of the linear predictor
-    dense_views : (M,) bool, the same when `everything` counts too
+    dense_views : (M,) bool, these and those that matter when `everything` counts too
     order : candidates by falling part in the linear predictor
     carried : share of its variance that the first candidates of `order` carry
     """
@@ -113,7 +113,8 @@ def make_reference(
     owner = owners(index)
     parts = np.stack([X[:, owner == m] @ w[:, owner == m].T for m in range(len(index))])
     k = len(inclusions)
-    dense_views = views_that_matter((k * parts + everything.parts()) / (k + 1))
+    views_in = views_that_matter(parts)
+    dense_views = views_in | views_that_matter((k * parts + everything.parts()) / (k + 1))
     order = np.argsort(-(w**2).sum(axis=0), kind="stable")
     return Reference(
         X,
@@ -121,7 +122,7 @@ def make_reference(
         absent,
         inclusions,
         keep_views(everything, dense_views, likelihood),
-        views_that_matter(parts),
+        views_in,
         dense_views,
         order,
         _carried(X, w, order),

@@ -12,14 +12,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from baldur.inference.fixed_prior import Outputs
+from baldur.inference.fixed_prior import outside_quadratic
 from baldur.inference.inclusion import Inclusion
 from baldur.inference.mixture import Index, gather, owners
 from baldur.inference.scoring import Task
 from baldur.inference.starts import outcome_residual
 from baldur.model.likelihood import Likelihood
 from baldur.model.structured.inclusion import cavity, inclusion_probability, weight_in
-from baldur.model.structured.weights import FeatureSide
 from baldur.views.products import PreparedView
 
 Array = NDArray[np.float64]
@@ -145,17 +144,6 @@ def _outside_probability(X: Array, owner: NDArray[np.intp], runs: Sequence[Inclu
         odds = np.log(run.pi / (1.0 - run.pi))[owner]
         rhos.append(inclusion_probability(weight_in(cav, run.slab[:, owner]), odds))
     return np.asarray(np.mean(rhos, axis=0))
-
-
-def outside_quadratic(outputs: Outputs, c: int, X: Array) -> Array:
-    """Return x_d^T C_c^-1 x_d of columns that are not in the model, (L,)."""
-    side = outputs.sides[c]
-    if not isinstance(side, FeatureSide):
-        return side.quadratic(X)
-    h = outputs.sites.h[:, c, None]
-    X1 = np.hstack([np.ones((len(X), 1)), outputs.X])
-    part = side.half @ (X1.T @ (h * X))
-    return (h * X**2).sum(axis=0) - np.einsum("de,de->e", part, part)
 
 
 def merged(first: Index, second: Index) -> Index:

@@ -8,7 +8,7 @@
    the posterior recomputed on what is kept. The last step keeps every feature of the views that
    matter, and the posterior with everything in joins the average.
 3. *Choice*, on cross-validated log-loss. Nothing is kept if the reference loses to the base rate,
-   little if it hardly wins; otherwise a sparse set, unless the whole reference is clearly better.
+   little if it hardly wins; otherwise the smallest set that is not clearly worse than a wider one.
 
 Everything that predicts is kept and everything kept predicts: the selected features, the weights
 and the probabilities are of one posterior.
@@ -29,8 +29,8 @@ from baldur.inference.held_out import (
     Fold,
     HeldOut,
     Watcher,
-    blas_threads,
     cross_validate,
+    one_blas_thread,
 )
 from baldur.inference.mixture import Mixture
 from baldur.inference.reference import Reference, empty_mixture, redundancy, restrict, widen
@@ -47,8 +47,8 @@ NO_SIGNAL = {True: 1.0, False: 0.5}
 """Standard errors by which the reference may lose to the base rate before nothing is kept."""
 WEAK_SIGNAL = -1.0
 """Standard errors by which it must win to count as more than weak."""
-WHOLE_WINS = {True: 0.9, False: 2.5}
-"""Standard errors by which the reference must beat every sparser set to be kept whole."""
+WIDER_WINS = {True: 0.7, False: 3.0}
+"""Standard errors by which a wider set must beat a sparser one to be kept instead."""
 
 
 @dataclass
@@ -79,10 +79,11 @@ def standard_errors(loss: Array, other: Array, weight: Array) -> float:
 def choose_step(held_out: HeldOut, weight: Array, doubled: bool) -> int | None:
     """Return the step of the path to keep, or None to keep nothing.
 
+    The smallest set is kept to which no wider one is better by more than some standard errors.
     Where features stand for each other (`doubled`), a small set is one of many and averaging over
-    them pays, so the whole reference is kept on weak evidence and after a modest win. Where they
-    are independent, features of small probability are noise: weak evidence keeps little, and only
-    a clear win keeps the whole.
+    them pays, so the whole reference is kept on weak evidence and wider sets after a modest win.
+    Where they are independent, features of small probability are noise: weak evidence keeps
+    little, and only a clear win keeps more.
 
     Parameters
     ----------
@@ -100,8 +101,13 @@ def choose_step(held_out: HeldOut, weight: Array, doubled: bool) -> int | None:
         return None
     if against_base > WEAK_SIGNAL:
         return widest if doubled else LITTLE
-    margins = [standard_errors(loss, whole, weight) for loss in held_out.path[: SPARSE + 1]]
-    return widest if min(margins) > WHOLE_WINS[doubled] else SPARSE
+    steps = range(SPARSE, len(held_out.path))
+    for step in steps:
+        losses = held_out.path[step]
+        margins = [standard_errors(losses, held_out.path[w], weight) for w in steps if w > step]
+        if max(margins, default=0.0) <= WIDER_WINS[doubled]:
+            return step
+    return steps[-1]
 
 
 def settle_sparsity(
@@ -134,7 +140,7 @@ def settle_sparsity(
     if problem.n_samples >= LARGE_SAMPLE:
         folds = folds[:1]
     held_out, reference = cross_validate(problem, T, folds, n_jobs, max_iter, watch)
-    with blas_threads(problem.n_samples):
+    with one_blas_thread():
         weight = sample_weights(problem.likelihood)[held_out.rows]
         doubled = redundancy(reference, reference.smallest(PATH[SPARSE])) > REDUNDANT
         step = choose_step(held_out, weight, doubled)

@@ -38,7 +38,7 @@ from scipy.special import expit
 Array = NDArray[np.float64]
 
 MIN_RHO = 1e-10
-LOBES = 0.8
+LOBES = 0.9
 """f, the share of the second moment of a weight that is in which comes from its two lobes."""
 MAX_KEPT, MAX_RATIO = 0.999, 20.0
 """Limits of s/(V + s), and of s over the variance of the weights that are in."""

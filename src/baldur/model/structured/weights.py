@@ -177,17 +177,13 @@ def feature_gram(X: Array, h: Array) -> Array:
     return gram
 
 
-def feature_side(
-    X: Array, s: Array, intercept_var: float, h: Array, j: Array, gram: Array | None = None
-) -> FeatureSide:
+def feature_side(X: Array, s: Array, intercept_var: float, h: Array, j: Array) -> FeatureSide:
     """Return q(w_k) from the (N, D) columns, prior variances s (D,) and the sites h, j.
 
     A zero variance is a dropped weight; scaling by s^1/2 keeps the algebra finite there:
     Sigma = s^1/2 A^-1 s^1/2 with A = I + s^1/2 X^T R X s^1/2, and tr(C^-1 K) = D + 1 - tr A^-1.
-    `gram` is `feature_gram(X, h)` where it is known already.
     """
-    if gram is None:
-        gram = feature_gram(X, h)
+    gram = feature_gram(X, h)
     root = np.sqrt(np.concatenate([[intercept_var], s]))
     A = root[:, None] * gram * root
     A[np.diag_indices_from(A)] += 1.0
