@@ -44,7 +44,10 @@ class Reporter:
         self._sweeps += 1
         active = record.get("active_features", record.get("features"))
         count = sum(active) if isinstance(active, (list, tuple)) else active
-        self._status.update(
+        line = (
             f"{self.title}: sweep {self._sweeps}, bound {record.get('bound', float('nan')):.2f}, "
             f"{count} features in"
         )
+        if "passes" in record:
+            line += f", {record['passes']:.1f} passes over the data"
+        self._status.update(line)

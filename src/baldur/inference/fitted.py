@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
 
 from baldur.inference.active import WIDE, Active, run_active
 from baldur.inference.fixed_prior import Outputs
@@ -32,6 +33,9 @@ from baldur.views.products import PreparedView
 Array = NDArray[np.float64]
 Moments = list[tuple[Array, Array]]
 Views = Sequence[PreparedView]
+
+MANY_SAMPLES = 1000
+"""Samples from which `fit_shape` leaves BLAS as many threads as it has."""
 
 
 @dataclass
@@ -175,8 +179,20 @@ def fit_shape(
 
     With `n_factors` None there is one factor per output and V = I; otherwise V is learned.
     """
-    data = structured_data(views, likelihood, shape)
     options: dict[str, Any] = {"max_iter": max_iter, "tol": tol, "prune": prune, "watch": watch}
+    # Small matrices gain nothing from threads of BLAS and lose much when cores are busy.
+    with threadpool_limits(limits=1 if views[0].shape[0] < MANY_SAMPLES else None):
+        return from_run(_run_shape(views, likelihood, shape, n_factors, options), shape)
+
+
+def _run_shape(
+    views: Views,
+    likelihood: Likelihood,
+    shape: float,
+    n_factors: int | None,
+    options: dict[str, Any],
+) -> Run:
+    data = structured_data(views, likelihood, shape)
     active = Active.screen(data) if np.isfinite(shape) and sum(data.widths) > WIDE else None
     V = None
     if n_factors is not None and likelihood.n_outputs > 1:
@@ -185,8 +201,8 @@ def fit_shape(
         rough = iterate(part, flat, max_iter=10, tol=1e-3)
         V = starting_loadings(rough.state.latent()[0] @ rough.state.V.T, n_factors)
     if active is None:
-        return from_run(run_structured(data, V=V, **options), shape)
-    return from_run(run_active(active, V=V, **options), shape)
+        return run_structured(data, V=V, **options)
+    return run_active(active, V=V, **options)
 
 
 def from_run(run: Run, shape: Any, **record: Any) -> Fitted:
