@@ -45,7 +45,7 @@ REDUNDANT = 0.05
 """Adjusted R^2 from which dropped features count as doubles of kept ones."""
 NO_SIGNAL = {True: 1.0, False: 0.5}
 """Standard errors by which the reference may lose to the base rate before nothing is kept."""
-WEAK_SIGNAL = -1.0
+WEAK_SIGNAL = {True: -1.0, False: -0.5}
 """Standard errors by which it must win to count as more than weak."""
 WIDER_WINS = {True: 0.7, False: 3.0}
 """Standard errors by which a wider set must beat a sparser one to be kept instead."""
@@ -99,7 +99,7 @@ def choose_step(held_out: HeldOut, weight: Array, doubled: bool) -> int | None:
     against_base = standard_errors(whole, held_out.base, weight)
     if against_base > NO_SIGNAL[doubled]:
         return None
-    if against_base > WEAK_SIGNAL:
+    if against_base > WEAK_SIGNAL[doubled]:
         return widest if doubled else LITTLE
     steps = range(SPARSE, len(held_out.path))
     for step in steps:
