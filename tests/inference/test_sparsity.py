@@ -68,11 +68,12 @@ class TestChoice:
         held_out = losses(whole_over_base, sparser_over_whole)
         return choose_step(held_out, self.weight, doubled)
 
-    def test_nothing_where_the_reference_loses(self, doubled):
+    def test_nothing_where_both_ends_of_the_path_lose(self, doubled):
         edge = limit(NO_SIGNAL, doubled)
-        for sparser in (-3.0, 0.0, 5.0):
+        for sparser in (0.0, 5.0):
             assert self.choose(doubled, edge + 0.1, [sparser] * 4) is None
             assert self.choose(doubled, edge - 0.1, [sparser] * 4) is not None
+        assert self.choose(doubled, edge + 0.1, [-3.0] * 4) is not None
 
     def test_weak_evidence_keeps_little_or_averages(self, doubled):
         edge = limit(WEAK_SIGNAL, doubled)

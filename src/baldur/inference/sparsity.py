@@ -7,7 +7,7 @@
    its linear predictor, the smallest set that carries the share is kept, the rest dropped, and
    the posterior recomputed on what is kept. The last step keeps every feature of the views that
    matter, and the posterior with everything in joins the average.
-3. *Choice*, on cross-validated log-loss. Nothing is kept if the reference loses to the base rate,
+3. *Choice*, on cross-validated log-loss. Nothing is kept if the path loses to the base rate,
    little if it hardly wins; otherwise the smallest set that is not clearly worse than a wider one.
 
 Everything that predicts is kept and everything kept predicts: the selected features, the weights
@@ -44,9 +44,9 @@ LITTLE, SPARSE, WHOLE, DENSE = 0, 2, 4, 5
 REDUNDANT = 0.05
 """Adjusted R^2 from which dropped features count as doubles of kept ones."""
 NO_SIGNAL = {True: 1.0, False: 0.5}
-"""Standard errors by which the reference may lose to the base rate before nothing is kept."""
+"""Standard errors by which both ends of the path may lose to the base rate before nothing is kept."""
 WEAK_SIGNAL = {True: -1.0, False: -0.5}
-"""Standard errors by which it must win to count as more than weak."""
+"""Standard errors by which one end must win for the evidence to count as more than weak."""
 WIDER_WINS = {True: 0.7, False: 3.0}
 """Standard errors by which a wider set must beat a sparser one to be kept instead."""
 
@@ -95,8 +95,9 @@ def choose_step(held_out: HeldOut, weight: Array, doubled: bool) -> int | None:
     widest = WHOLE
     if (weight * (held_out.path[DENSE] - held_out.path[WHOLE])).mean() < 0:
         widest = DENSE
-    whole = held_out.path[widest]
-    against_base = standard_errors(whole, held_out.base, weight)
+    against_base = min(
+        standard_errors(held_out.path[step], held_out.base, weight) for step in (LITTLE, widest)
+    )
     if against_base > NO_SIGNAL[doubled]:
         return None
     if against_base > WEAK_SIGNAL[doubled]:
