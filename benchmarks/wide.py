@@ -1,0 +1,311 @@
+"""Full width: time in Grams, peak memory, passes, and how they grow with the number of features.
+
+Usage::
+
+    python benchmarks/wide.py --cache DIR [--part biofind-shape biofind-auto adni-auto growth disk
+                                           outer]
+
+The unit of time is ONE weighted Gram, ``(X * s) @ X.T`` with X float32 and in memory, of the widest
+view, measured in the same run, the fastest of several. Every figure comes from a process of its
+own, so that peak memory (the resident set of the whole process, Python and libraries included) is
+that of one fit. Passes are those of products; preparing a view reads it once more.
+
+- biofind-shape, biofind-auto: 172 training rows of `make_biofind_like`, 841,685 genotypes, from
+  an int8 array, a ``.bed`` file and a ``.npy`` file; sparsity=0.5 and "auto".
+- adni-auto: 956 training rows of `make_adni_like`, 75,694 features.
+- growth: 10,000 to 841,685 genotypes from an int8 array, with the slope of log time on log D.
+- disk: memory at 300,000 and 3,000,000 genotypes read from ``.npy`` and ``.bed``.
+- outer: the published evaluation, five outer folds of ``BaldurClassifier()`` at full width.
+
+``--cache`` is a folder for the data, about 2 GB with all parts; a temporary one by default.
+"""
+
+import argparse
+import json
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+import warnings
+from pathlib import Path
+
+import numpy as np
+
+WIDTHS = (10_000, 30_000, 100_000, 300_000, 841_685)
+FULL = WIDTHS[-1]
+BARS = {"biofind-shape": 25.0, "biofind-auto": 100.0, "adni-auto": 60.0}
+MEMORY_BAR_GB = 1.5
+SLOPE_BAR = 1.1
+
+
+# -- what runs in processes of its own --------------------------------------------------------
+
+
+def make_biofind(cache, width):
+    """Write the small views, the labels and `width` genotypes as .npy and as PLINK files."""
+    from baldur import MultiView
+    from baldur.datasets import make_biofind_like
+    from baldur.datasets.genotypes import draw_genotypes
+    from baldur.study.plink_writer import write_bed
+
+    sim = make_biofind_like(scale=min(width / FULL, 1.0), random_state=0)
+    small = {v: sim.data.view(v).raw() for v in sim.data.view_names if v != "genetic"}
+    if width <= FULL:
+        genotypes = sim.data.view("genetic").raw()
+    else:  # wider than the cohort
+        genotypes, _ = draw_genotypes(len(sim.target), width, 0.002, np.random.default_rng(0))
+    np.savez(cache / f"biofind_{width}.npz", target=sim.target, **small)
+    np.save(cache / f"biofind_{width}.npy", genotypes)
+    view = MultiView({"genetic": genotypes}).view("genetic")
+    write_bed(cache / f"biofind_{width}.bed", view, np.array([f"s{i}" for i in range(215)]))
+
+
+def make_adni(cache):
+    """Write the views and labels of the ADNI shape."""
+    from baldur.datasets import make_adni_like
+
+    sim = make_adni_like(random_state=0)
+    views = {v: sim.data.view(v).raw() for v in sim.data.view_names}
+    np.savez(cache / "adni.npz", target=sim.target, **views)
+
+
+def load(cache, cohort, width, storage):
+    """Return the views as a MultiView and the labels."""
+    from baldur import MultiView
+    from baldur.io import read_plink
+
+    with np.load(cache / (f"biofind_{width}.npz" if cohort == "biofind" else "adni.npz")) as file:
+        parts = {name: file[name] for name in file.files}
+    y = parts.pop("target")
+    if cohort == "adni":
+        return MultiView(parts), y
+    stem = cache / f"biofind_{width}"
+    if storage == "int8 array":
+        parts["genetic"] = np.load(stem.with_suffix(".npy"))
+    elif storage == ".npy":
+        parts["genetic"] = np.load(stem.with_suffix(".npy"), mmap_mode="r")
+    else:
+        # Only the matrix is wanted: names of variants would be kept beside it.
+        parts["genetic"] = read_plink(stem.with_suffix(".bed")).view("genotypes").source
+    return MultiView(parts), y
+
+
+def folds(y, cohort):
+    """Return outer folds; those of ADNI leave a tenth out, 956 training rows."""
+    from sklearn.model_selection import StratifiedKFold
+
+    splitter = StratifiedKFold(10 if cohort == "adni" else 5, shuffle=True, random_state=0)
+    return list(splitter.split(np.zeros(len(y)), y))
+
+
+def fit(cache, cohort, width, storage, sparsity, n_folds=1, n_jobs=None):
+    """Fit on training rows; return seconds, passes, peak memory, AUC and what was kept."""
+    from sklearn.metrics import roc_auc_score
+
+    from baldur import BaldurClassifier
+
+    warnings.simplefilter("ignore")
+    data, y = load(cache, cohort, width, storage)
+    before = peak_gb()
+    seconds, areas = [], []
+    for train, test in folds(y, cohort)[:n_folds]:
+        part = data[train]
+        started = time.perf_counter()
+        model = BaldurClassifier(sparsity=sparsity, random_state=0, n_jobs=n_jobs)
+        model.fit(part, y[train])
+        seconds.append(time.perf_counter() - started)
+        if n_folds == 1:
+            peak = peak_gb()
+        areas.append(roc_auc_score(y[test], model.predict_proba(data[test])[:, 1]))
+    if n_folds > 1:
+        peak = peak_gb()
+    passes = [r["passes"] for r in model.history_ if "passes" in r]
+    return {
+        "rows": len(train),
+        "seconds": seconds,
+        "passes": max(passes) if passes else None,
+        "peak": peak,
+        "before": before,
+        "auc": areas,
+        "kept": {v: int(mask.sum()) for v, mask in model.selected_features_.items()},
+    }
+
+
+def gram(rows, width):
+    """Return the seconds of one weighted Gram in NumPy, float32: the fastest of several.
+
+    With all BLAS threads and with one, three times each: on a busy machine threads that wait for
+    each other can be many times slower, and a slow unit would flatter every ratio.
+    """
+    from threadpoolctl import threadpool_limits
+
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((rows, width), dtype=np.float32)
+    s = rng.random(width, dtype=np.float32)
+    best = np.inf
+    for threads in (None, 1) * 3:
+        with threadpool_limits(limits=threads):
+            started = time.perf_counter()
+            (X * s) @ X.T
+            best = min(best, time.perf_counter() - started)
+    return best
+
+
+def peak_gb():
+    """Return the peak resident memory of this process in GB."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e9
+
+
+CHILDREN = {"biofind": make_biofind, "adni": make_adni, "fit": fit, "gram": gram}
+
+
+def child(what, **arguments):
+    """Run one of `CHILDREN` in a process of its own and return what it returns."""
+    command = [sys.executable, __file__, "--child", json.dumps([what, arguments])]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+# -- the parts --------------------------------------------------------------------------------
+
+
+def have(cache, width):
+    """Make the genotypes of this width once."""
+    if not (cache / f"biofind_{width}.fam").exists():
+        child("biofind", cache=str(cache), width=width)
+
+
+def verdict(value, bar, unit):
+    """Return the value, its bar, and whether it is met."""
+    return f"{value:.2f} {unit} (bar {bar:g}: {'met' if value <= bar else 'NOT MET'})"
+
+
+def tell(name, found, unit, bar):
+    """Print one fit."""
+    seconds = found["seconds"][0]
+    passes = "-" if found["passes"] is None else f"{found['passes']:.2f}"
+    print(
+        f"  {name}: {seconds:.2f} s = {verdict(seconds / unit, bar, 'Grams')}, peak "
+        f"{verdict(found['peak'], MEMORY_BAR_GB, 'GB')}, {passes} passes, AUC "
+        f"{found['auc'][0]:.3f}, kept {found['kept']}",
+        flush=True,
+    )
+
+
+def biofind(cache, part, sparsity):
+    """One fit at full width from each kind of storage."""
+    have(cache, FULL)
+    unit = child("gram", rows=172, width=FULL)
+    print(f"\n{part}: sparsity={sparsity!r}, 172 x {FULL:,}; one Gram {unit:.3f} s")
+    for storage in ("int8 array", ".bed", ".npy"):
+        found = child(
+            "fit",
+            cache=str(cache),
+            cohort="biofind",
+            width=FULL,
+            storage=storage,
+            sparsity=sparsity,
+        )
+        tell(storage, found, unit, BARS[part])
+
+
+def adni(cache):
+    """One fit of the ADNI shape."""
+    if not (cache / "adni.npz").exists():
+        child("adni", cache=str(cache))
+    unit = child("gram", rows=956, width=37_643)
+    print(f"\nadni-auto: sparsity='auto', 956 rows, 75,694 features; one Gram {unit:.3f} s")
+    found = child("fit", cache=str(cache), cohort="adni", width=0, storage="array", sparsity="auto")
+    tell(f"float arrays, {found['rows']} rows", found, unit, BARS["adni-auto"])
+
+
+def growth(cache):
+    """Time against width, from an int8 array, with the slope of the straight line."""
+    print("\ngrowth: 172 rows, int8 array")
+    for sparsity in (0.5, "auto"):
+        times = []
+        for width in WIDTHS:
+            have(cache, width)
+            found = child(
+                "fit", cache=str(cache), cohort="biofind", width=width, storage="int8 array",
+                sparsity=sparsity,
+            )  # fmt: skip
+            times.append(found["seconds"][0])
+            print(f"  {sparsity!r}, D = {width:>7,}: {times[-1]:6.2f} s, {found['peak']:.2f} GB")
+        whole = np.polyfit(np.log(WIDTHS), np.log(times), 1)[0]
+        last = np.log(times[-1] / times[-2]) / np.log(WIDTHS[-1] / WIDTHS[-2])
+        print(
+            f"  {sparsity!r}: slope {verdict(whole, SLOPE_BAR, '')}; over the last step "
+            f"{verdict(last, SLOPE_BAR, '')}",
+            flush=True,
+        )
+
+
+def disk(cache):
+    """Peak memory from files of 300,000 and 3,000,000 columns."""
+    print("\ndisk: sparsity=0.5, peak memory of the process")
+    for storage in (".npy", ".bed"):
+        for width in (300_000, 3_000_000):
+            have(cache, width)
+            found = child(
+                "fit", cache=str(cache), cohort="biofind", width=width, storage=storage,
+                sparsity=0.5,
+            )  # fmt: skip
+            print(
+                f"  {storage}, D = {width:>9,}: {found['peak']:.2f} GB ({found['before']:.2f} GB "
+                f"before the fit), {found['seconds'][0]:.1f} s, {found['passes']:.1f} passes",
+                flush=True,
+            )
+
+
+def outer(cache):
+    """Five outer folds of the default classifier at full width."""
+    have(cache, FULL)
+    started = time.perf_counter()
+    found = child(
+        "fit", cache=str(cache), cohort="biofind", width=FULL, storage="int8 array",
+        sparsity="auto", n_folds=5,
+    )  # fmt: skip
+    seconds = time.perf_counter() - started
+    print(
+        f"\nouter: five folds of BaldurClassifier() in {seconds:.0f} s, loading and predictions "
+        f"included; fits {' '.join(f'{s:.1f}' for s in found['seconds'])} s; AUC "
+        f"{np.mean(found['auc']):.3f} ({' '.join(f'{a:.3f}' for a in found['auc'])}); peak "
+        f"{found['peak']:.2f} GB",
+        flush=True,
+    )
+
+
+PARTS = {
+    "biofind-shape": lambda cache: biofind(cache, "biofind-shape", 0.5),
+    "biofind-auto": lambda cache: biofind(cache, "biofind-auto", "auto"),
+    "adni-auto": adni,
+    "growth": growth,
+    "disk": disk,
+    "outer": outer,
+}
+
+
+def main():
+    """Read the arguments and run the parts."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--part", nargs="+", choices=tuple(PARTS), default=tuple(PARTS))
+    parser.add_argument("--cache", type=Path, help="folder for the data")
+    parser.add_argument("--child", help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.child:
+        what, arguments = json.loads(given.child)
+        if "cache" in arguments:
+            arguments["cache"] = Path(arguments["cache"])
+        print(json.dumps(CHILDREN[what](**arguments)))
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        cache = given.cache or Path(folder)
+        cache.mkdir(parents=True, exist_ok=True)
+        for part in given.part:
+            PARTS[part](cache)
+
+
+if __name__ == "__main__":
+    main()
