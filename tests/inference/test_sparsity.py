@@ -70,7 +70,7 @@ class TestChoice:
 
     def test_nothing_where_both_ends_of_the_path_lose(self, doubled):
         edge = limit(NO_SIGNAL, doubled)
-        for sparser in (0.0, 5.0):
+        for sparser in (3.0, 9.0):
             assert self.choose(doubled, edge + 0.1, [sparser] * 4) is None
             assert self.choose(doubled, edge - 0.1, [sparser] * 4) is not None
         assert self.choose(doubled, edge + 0.1, [-3.0] * 4) is not None

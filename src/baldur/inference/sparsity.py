@@ -44,7 +44,7 @@ LITTLE, SPARSE, WHOLE, DENSE = 0, 2, 4, 5
 REDUNDANT = 0.05
 """Adjusted R^2 from which dropped features count as doubles of kept ones."""
 NO_SIGNAL = {True: 1.0, False: 0.5}
-"""Standard errors by which both ends of the path may lose to the base rate before nothing is kept."""
+"""Standard errors by which both ends of the path must lose to the base rate to keep nothing."""
 WEAK_SIGNAL = {True: -1.0, False: -0.5}
 """Standard errors by which one end must win for the evidence to count as more than weak."""
 WIDER_WINS = {True: 0.7, False: 3.0}
