@@ -15,7 +15,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from baldur.inference.fixed_prior import follow_sites, settle_sites, site_bound
+from baldur.inference.fixed_prior import follow_sites, following_length, settle_sites, site_bound
 from baldur.inference.starts import initial_sites
 from baldur.model.likelihood import Likelihood, Sites
 from baldur.model.structured.state import INTERCEPT_VAR, Side
@@ -284,7 +284,7 @@ def run_everything(
             out.extra = absent @ out.signal()
         value = site_bound(out, likelihood)
         power, used = features.strengths(out.sides, out.slab)
-        follow_sites(out, likelihood)
+        follow_sites(out, likelihood, following_length(iteration))
         new = power / (used + out.slab * scales / LARGE_VARIANCE + 1e-300)
         new = np.clip(new, 1e-12, 1e6)
         share = out.slab * scales / (out.slab * scales).sum(axis=1, keepdims=True)

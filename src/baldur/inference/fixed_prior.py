@@ -189,14 +189,23 @@ def site_bound(out: FixedPrior, likelihood: Likelihood) -> float:
     return likelihood.expected(*out.moments()) - sum(side.kl for side in out.sides)
 
 
-def follow_sites(out: FixedPrior, likelihood: Likelihood) -> None:
-    """Half a step of the sites; exact for Gaussian outputs, whose noise is learned first."""
+def following_length(iteration: int) -> float:
+    """Return how far sites follow: half the way at first, and less later.
+
+    The site of a row with an extreme feature can answer so strongly to its own moments that half
+    the way overshoots, and it would swing for ever.
+    """
+    return max(0.1, 0.5 * 0.98**iteration)
+
+
+def follow_sites(out: FixedPrior, likelihood: Likelihood, length: float = 0.5) -> None:
+    """Part of a step of the sites; exact for Gaussian outputs, whose noise is learned first."""
     mean, var = out.moments()
     if isinstance(likelihood, GaussianOutputs):
         likelihood.update_noise(mean, var)
         out.sites = likelihood.sites(mean, var)
         return
-    out.sites = mixed_sites(out.sites, likelihood.sites(mean, var), 0.5)
+    out.sites = mixed_sites(out.sites, likelihood.sites(mean, var), length)
 
 
 def mixed_sites(old: Sites, target: Sites, length: float) -> Sites:

@@ -13,6 +13,7 @@ from baldur.inference.fixed_prior import (
     Outputs,
     feature_statistics,
     follow_sites,
+    following_length,
     outside_quadratic,
     site_bound,
 )
@@ -123,7 +124,7 @@ def run_inclusion(
             part.extra = out.extra = absent @ view_signals(part, owner[inside], absent)
         cav = cavity(out.s, *_statistics(part, inside, X))
         value = site_bound(part, likelihood)
-        follow_sites(part, likelihood)
+        follow_sites(part, likelihood, following_length(iteration))
         out.sites = part.sites
         wide_slab = slab[:, owner]
         found = weight_in(cav, wide_slab)
