@@ -15,6 +15,7 @@ from baldur.inference.sparsity import (
     DENSE,
     LITTLE,
     NO_SIGNAL,
+    PLAIN,
     SPARSE,
     WEAK_SIGNAL,
     WHOLE,
@@ -101,7 +102,11 @@ class TestChoice:
         held_out = losses(-9.0, [edge + 9.0] * 4)
         for margin, kept in ((edge + 0.1, DENSE), (edge - 0.1, WHOLE), (-3.0, WHOLE)):
             held_out.path[DENSE] = held_out.path[WHOLE] - gap(margin, seed=2)
+            held_out.path[PLAIN] = held_out.path[DENSE] + 0.001
             assert choose_step(held_out, self.weight, doubled) == kept
+            held_out.path[PLAIN] = held_out.path[DENSE] - 0.001
+            better = PLAIN if kept == DENSE else kept
+            assert choose_step(held_out, self.weight, doubled) == better
 
     def test_equal_losses_keep_fewer(self, doubled):
         """At equal predictive score fewer features win."""
@@ -128,9 +133,9 @@ def test_cross_validation_is_literal(task):
         features = all_features(problem.views).within(rows)
         reference = make_reference(X, chosen, absent, found, features, likelihood)
         for step in range(N_STEPS):
-            if step == DENSE:
+            if step >= DENSE:
                 part = type(problem)(train, likelihood, problem.task)
-                mixture = widen(reference, part)
+                mixture = widen(reference, part, plain=step == PLAIN)
             else:
                 mixture = restrict(reference, reference.smallest(PATH[step]), likelihood)
             noise = noise_variance(likelihood)

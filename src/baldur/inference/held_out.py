@@ -44,10 +44,10 @@ Watcher = Callable[[dict[str, Any]], None]
 PATH = (0.6, 0.8, 0.91, 0.97, 1.0)
 """Shares of the variance of the reference's linear predictor at which the path is scored.
 
-After them comes one more step: every feature of the views that matter, with the posterior that
-has everything in.
+After them come two more steps with every feature of the views that matter: the posterior that has
+everything in joins the average, and it is alone.
 """
-N_STEPS = len(PATH) + 1
+N_STEPS = len(PATH) + 2
 LARGE_SAMPLE = 1000
 """From this many samples one held-out fold is enough to choose."""
 
@@ -175,12 +175,14 @@ def score_fold(
         # A set that is that of the step before predicts the same.
         if step == 0 or not np.array_equal(keep, masks[step - 1]):
             moments = restrict(reference, keep, likelihood).moments_of(X[:, keep], absent)
-        used = moments
+        used = [moments]
         if step == len(PATH):
             whole = reference.everything
             mean, var = features.predict(whole.sides, whole.slab, rows, held)
-            used = [*moments, (mean, var + absent @ whole.signal())]
-        losses.append(pointwise_loss(used, T[held], problem.task, noise_variance(likelihood)))
+            plain = [(mean, var + absent @ whole.signal())]
+            used = [moments + plain, plain]
+        noise = noise_variance(likelihood)
+        losses += [pointwise_loss(each, T[held], problem.task, noise) for each in used]
     return np.array(losses)
 
 

@@ -177,11 +177,11 @@ def restrict(reference: Reference, keep: NDArray[np.bool_], likelihood: Likeliho
     return Mixture(index, members)
 
 
-def widen(reference: Reference, problem: Problem) -> Mixture:
+def widen(reference: Reference, problem: Problem, *, plain: bool = False) -> Mixture:
     """Return the posterior on every feature of the views that matter.
 
     The two posteriors on the candidates, where other features have prior variance 0, and the one
-    with everything in.
+    with everything in; only the last if `plain`.
     """
     matter = reference.dense_views
     narrow = restrict(reference, matter[owners(reference.index)], problem.likelihood)
@@ -189,7 +189,7 @@ def widen(reference: Reference, problem: Problem) -> Mixture:
     index = [np.arange(D if use else 0) for D, use in zip(widths, matter, strict=True)]
     at = positions(index, narrow.index)
     members = []
-    for member in narrow.members:
+    for member in [] if plain else narrow.members:
         old = member.outputs
         if isinstance(old, Outputs):
             s = np.zeros((len(old.s), sum(len(columns) for columns in index)))

@@ -5,8 +5,8 @@
    share of features that are in is learned per view, so views need no settings of their own.
 2. *Path.* Features are ranked by their part in the reference. For a few shares of the variance of
    its linear predictor, the smallest set that carries the share is kept, the rest dropped, and
-   the posterior recomputed on what is kept. The last step keeps every feature of the views that
-   matter, and the posterior with everything in joins the average.
+   the posterior recomputed on what is kept. The last two steps keep every feature of the views
+   that matter: the posterior with everything in joins the average, and it is alone.
 3. *Choice*, on cross-validated log-loss. Nothing is kept if the path loses to the base rate,
    little if it hardly wins; otherwise the smallest set that is not clearly worse than a wider one.
 
@@ -39,7 +39,7 @@ from baldur.model.likelihood import Likelihood
 
 Array = NDArray[np.float64]
 
-LITTLE, SPARSE, WHOLE, DENSE = 0, 2, 4, 5
+LITTLE, SPARSE, WHOLE, DENSE, PLAIN = 0, 2, 4, 5, 6
 """Places on the path: kept on weak evidence, on good evidence, and of signal spread widely."""
 REDUNDANT = 0.05
 """Adjusted R^2 from which dropped features count as doubles of kept ones."""
@@ -92,9 +92,9 @@ def choose_step(held_out: HeldOut, weight: Array, doubled: bool) -> int | None:
     doubled : bool
         Whether the sparse set leaves out doubles of what it keeps.
     """
-    widest = WHOLE
-    if (weight * (held_out.path[DENSE] - held_out.path[WHOLE])).mean() < 0:
-        widest = DENSE
+    average = (weight * held_out.path).mean(axis=1)
+    dense = DENSE if average[DENSE] <= average[PLAIN] else PLAIN  # of as many features
+    widest = WHOLE if average[WHOLE] <= average[dense] else dense
     against_base = min(
         standard_errors(held_out.path[step], held_out.base, weight) for step in (LITTLE, widest)
     )
@@ -102,7 +102,7 @@ def choose_step(held_out: HeldOut, weight: Array, doubled: bool) -> int | None:
         return None
     if against_base > WEAK_SIGNAL[doubled]:
         return widest if doubled else LITTLE
-    steps = range(SPARSE, len(held_out.path))
+    steps = [*range(SPARSE, DENSE), dense]
     for step in steps:
         losses = held_out.path[step]
         margins = [standard_errors(losses, held_out.path[w], weight) for w in steps if w > step]
@@ -147,8 +147,8 @@ def settle_sparsity(
         step = choose_step(held_out, weight, doubled)
         if step is None:
             mixture = empty_mixture(problem)
-        elif step == DENSE:
-            mixture = widen(reference, problem)
+        elif step >= DENSE:
+            mixture = widen(reference, problem, plain=step == PLAIN)
         else:
             mixture = restrict(reference, reference.smallest(PATH[step]), problem.likelihood)
     path = describe_path(reference, problem, held_out, weight, step)
@@ -165,9 +165,9 @@ def describe_path(
     reference: Reference, problem: Problem, held_out: HeldOut, weight: Array, step: int | None
 ) -> list[dict[str, Any]]:
     """Return the path as records: nothing first, the widest posterior last."""
-    shares = (0.0, *PATH, 1.0)
+    shares = (0.0, *PATH, 1.0, 1.0)
     sizes = [0] + [int(reference.smallest(share).sum()) for share in PATH]
-    sizes.append(int(problem.widths[reference.dense_views].sum()))
+    sizes += [int(problem.widths[reference.dense_views].sum())] * 2
     losses = [held_out.base, *held_out.path]
     kept = 0 if step is None else step + 1
     return [
