@@ -28,8 +28,8 @@ CANDIDATES = 1500
 """Features that enter the reference: the best by marginal score."""
 TRIALS = 200
 """Features outside, those that go best with the residual, whose probability is computed."""
-RETURN = 0.05
-"""Probability of being in from which a feature comes back."""
+RETURN = 0.5
+"""Probability of being in from which a feature comes back: more likely in than out."""
 
 
 @dataclass
