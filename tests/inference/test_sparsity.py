@@ -5,6 +5,7 @@ import pytest
 from scipy.stats import norm
 
 from baldur.inference import screening
+from baldur.inference import sparsity as sparsity_module
 from baldur.inference.everything import all_features
 from baldur.inference.fitted import fit_auto
 from baldur.inference.held_out import N_STEPS, PATH, HeldOut, cross_validate, noise_variance
@@ -257,3 +258,18 @@ class TestScoring:
         mean, var = mixture_moments(self.moments)
         np.testing.assert_allclose(mean, draws.mean(axis=0), atol=0.01)
         np.testing.assert_allclose(var, draws.var(axis=0), rtol=0.02)
+
+
+@pytest.mark.parametrize(("enough", "n_folds"), [(1, 1), (16, 1), (17, 2), (33, 3), (1000, 3)])
+def test_folds_are_used_until_enough_rows_are_held_out(monkeypatch, enough, n_folds):
+    monkeypatch.setattr(sparsity_module, "ENOUGH_ROWS", enough)
+    used = []
+    monkeypatch.setattr(
+        sparsity_module,
+        "cross_validate",
+        lambda *given: used.append(len(given[2])) or cross_validate(*given),
+    )
+    problem, T, folds = make_problem()
+    assert [len(held) for _, held in folds] == [16, 16, 16]
+    settle_sparsity(problem, T, folds, max_iter=20)
+    assert used == [n_folds]

@@ -48,8 +48,8 @@ After them come two more steps with every feature of the views that matter: the 
 everything in joins the average, and it is alone.
 """
 N_STEPS = len(PATH) + 2
-LARGE_SAMPLE = 1000
-"""From this many samples one held-out fold is enough to choose."""
+ENOUGH_ROWS = 320
+"""So many held-out rows are enough to choose: larger samples need fewer folds."""
 
 
 @dataclass
@@ -58,7 +58,7 @@ class HeldOut:
 
     Attributes
     ----------
-    rows : (n,) rows that were held out: all, or one fold of a large sample
+    rows : (n,) rows that were held out: all, or some folds of a large sample
     base : (n,) loss of the base rate
     path : (N_STEPS, n) losses along the path
     """

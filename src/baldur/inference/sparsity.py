@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from baldur.inference.held_out import (
-    LARGE_SAMPLE,
+    ENOUGH_ROWS,
     PATH,
     Fold,
     HeldOut,
@@ -138,8 +138,8 @@ def settle_sparsity(
     -------
     Choice
     """
-    if problem.n_samples >= LARGE_SAMPLE:
-        folds = folds[:1]
+    sizes = np.cumsum([len(held) for _, held in folds])
+    folds = folds[: 1 + int(np.searchsorted(sizes, min(ENOUGH_ROWS, sizes[-1])))]
     held_out, reference = cross_validate(problem, T, folds, n_jobs, max_iter, watch)
     with one_blas_thread():
         weight = sample_weights(problem.likelihood)[held_out.rows]
