@@ -3,14 +3,8 @@
 import numpy as np
 import pytest
 
-from baldur.inference.everything import (
-    LARGE_VARIANCE,
-    Columns,
-    Grams,
-    all_features,
-    keep_views,
-    run_everything,
-)
+from baldur.inference.all_features import Columns, Grams, all_features
+from baldur.inference.everything import LARGE_VARIANCE, keep_views, run_everything
 from baldur.inference.fixed_prior import Outputs, posterior, solve
 from baldur.inference.mixture import absent_matrix, gather, owners
 from inference.problems import make_problem

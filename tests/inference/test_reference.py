@@ -7,7 +7,7 @@ import pytest
 from scipy.special import expit
 
 from baldur.inference import reference as reference_module
-from baldur.inference.everything import all_features
+from baldur.inference.all_features import all_features
 from baldur.inference.fixed_prior import solve
 from baldur.inference.mixture import absent_matrix, gather, owners, view_signals
 from baldur.inference.reference import (

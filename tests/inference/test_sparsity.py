@@ -6,7 +6,7 @@ from scipy.stats import norm
 
 from baldur.inference import screening
 from baldur.inference import sparsity as sparsity_module
-from baldur.inference.everything import all_features
+from baldur.inference.all_features import all_features
 from baldur.inference.fitted import fit_auto
 from baldur.inference.held_out import N_STEPS, PATH, HeldOut, cross_validate, noise_variance
 from baldur.inference.mixture import absent_matrix, gather

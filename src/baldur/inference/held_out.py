@@ -16,7 +16,7 @@ from joblib import Parallel, delayed
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from baldur.inference.everything import AllFeatures, all_features
+from baldur.inference.all_features import AllFeatures, all_features
 from baldur.inference.inclusion import Inclusion
 from baldur.inference.mixture import Index, absent_matrix, gather, owners
 from baldur.inference.reference import (

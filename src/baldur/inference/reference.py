@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from baldur.inference.everything import AllFeatures, Everything, keep_views, run_everything
+from baldur.inference.all_features import AllFeatures
+from baldur.inference.everything import Everything, keep_views, run_everything
 from baldur.inference.fixed_prior import Outputs, gram, posterior, solve
 from baldur.inference.inclusion import Inclusion, run_inclusion
 from baldur.inference.mixture import Index, Member, Mixture, gather, owners, view_signals
