@@ -1,7 +1,7 @@
 """All features of all views, whatever their number, as a posterior with all of them in needs them.
 
 Through the Gram matrix of each view, one pass for any number of columns, of which a subset of the
-rows is a slice; or, where all views together have fewer features than there are samples, as columns.
+rows is a slice; or as columns, where all views together have fewer features than samples.
 """
 
 from __future__ import annotations
