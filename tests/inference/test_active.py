@@ -30,7 +30,7 @@ from baldur.prepare import Preparation
 from model.structured.problems import make_data, random_state
 
 
-def recovery(case, seed, wide=2500, dtype="float64", n=200, **options):
+def recovery(case, seed, wide=2000, dtype="float64", n=200, **options):
     """Prepared views and likelihood of the recovery benchmark's cases a, b and c."""
     informative = {"a": {"narrow": 5}, "b": {"wide": 10}, "c": {"narrow": 3, "wide": 5}}[case]
     sim = make_multiview(
@@ -111,7 +111,7 @@ def test_following_some_of_several_classes():
     check_equal(both(*recovery("c", 0, wide=600, n=100, n_classes=3), 0.5, **TIGHT))
 
 
-@pytest.mark.parametrize("prune", [True, False])
+@pytest.mark.parametrize("prune", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_following_some_where_rows_lack_a_view(prune):
     """The variance of what is missing is set once, where the sweeps have come to by then."""
     views, likelihood = recovery("c", 1, wide=500, n=100, missing_views={"narrow": 0.3})
@@ -125,6 +125,7 @@ def test_following_some_for_real_outputs():
     check_equal(both(views, GaussianOutputs(Y, np.ones_like(Y)), 2.0, 300, **TIGHT))
 
 
+@pytest.mark.slow
 def test_learned_loadings_at_width(monkeypatch):
     views, likelihood = recovery("c", 0, wide=600, n=100, n_classes=3)
     options = {"shape": 0.5, "n_factors": 2, "max_iter": 200, "tol": 1e-6, "prune": True}
@@ -139,14 +140,14 @@ def test_learned_loadings_at_width(monkeypatch):
 
 
 def test_what_does_not_fit_is_pruned_over_the_whole(monkeypatch):
-    views, likelihood = recovery("c", 0, wide=800)
+    views, likelihood = recovery("c", 0, wide=500)
     monkeypatch.setattr(active_module, "KEPT_BYTES", -1)
     answers = both(views, likelihood, 0.5, 300, **TIGHT)
     check_equal(answers)
     assert answers[1][1].data.whole is None
 
 
-@pytest.mark.parametrize("case", ["a", "b", "c"])
+@pytest.mark.parametrize("case", [*(pytest.param(c, marks=pytest.mark.slow) for c in "ab"), "c"])
 def test_float32_keeps_what_float64_keeps(case):
     kept = []
     for dtype in ("float64", "float32"):
