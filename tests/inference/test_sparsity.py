@@ -13,6 +13,7 @@ from baldur.inference.mixture import absent_matrix, gather
 from baldur.inference.reference import fit_inclusions, make_reference, restrict, widen
 from baldur.inference.scoring import mixture_moments, pointwise_loss, probabilities
 from baldur.inference.sparsity import (
+    ALONE_WINS,
     DENSE,
     LITTLE,
     NO_SIGNAL,
@@ -70,12 +71,13 @@ class TestChoice:
         held_out = losses(whole_over_base, sparser_over_whole)
         return choose_step(held_out, self.weight, doubled)
 
-    def test_nothing_where_both_ends_of_the_path_lose(self, doubled):
+    def test_nothing_where_the_path_loses(self, doubled):
         edge = limit(NO_SIGNAL, doubled)
         for sparser in (3.0, 9.0):
             assert self.choose(doubled, edge + 0.1, [sparser] * 4) is None
             assert self.choose(doubled, edge - 0.1, [sparser] * 4) is not None
-        assert self.choose(doubled, edge + 0.1, [-3.0] * 4) is not None
+        narrow_wins = self.choose(doubled, edge + 0.1, [-3.0] * 4)
+        assert (narrow_wins is None) == doubled
 
     def test_weak_evidence_keeps_little_or_averages(self, doubled):
         edge = limit(WEAK_SIGNAL, doubled)
@@ -103,11 +105,15 @@ class TestChoice:
         held_out = losses(-9.0, [edge + 9.0] * 4)
         for margin, kept in ((edge + 0.1, DENSE), (edge - 0.1, WHOLE), (-3.0, WHOLE)):
             held_out.path[DENSE] = held_out.path[WHOLE] - gap(margin, seed=2)
-            held_out.path[PLAIN] = held_out.path[DENSE] + 0.001
+            held_out.path[PLAIN] = held_out.path[DENSE] - gap(ALONE_WINS - 0.1, seed=3)
             assert choose_step(held_out, self.weight, doubled) == kept
-            held_out.path[PLAIN] = held_out.path[DENSE] - 0.001
-            better = PLAIN if kept == DENSE else kept
-            assert choose_step(held_out, self.weight, doubled) == better
+
+    def test_the_posterior_with_everything_in_stands_alone_after_a_clear_win(self, doubled):
+        held_out = losses(-9.0, [9.0] * 4)
+        held_out.path[DENSE] = held_out.path[WHOLE] - gap(9.0, seed=2)
+        for margin, kept in ((ALONE_WINS + 0.1, PLAIN), (ALONE_WINS - 0.1, DENSE)):
+            held_out.path[PLAIN] = held_out.path[DENSE] - gap(margin, seed=3)
+            assert choose_step(held_out, self.weight, doubled) == kept
 
     def test_equal_losses_keep_fewer(self, doubled):
         """At equal predictive score fewer features win."""

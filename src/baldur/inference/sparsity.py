@@ -44,11 +44,14 @@ LITTLE, SPARSE, WHOLE, DENSE, PLAIN = 0, 2, 4, 5, 6
 REDUNDANT = 0.05
 """Adjusted R^2 from which dropped features count as doubles of kept ones."""
 NO_SIGNAL = {True: 1.0, False: 0.5}
-"""Standard errors by which both ends of the path must lose to the base rate to keep nothing."""
+"""Standard errors by which the path must lose to the base rate to keep nothing: its wide end, and
+where features are independent its narrow end too."""
 WEAK_SIGNAL = {True: -1.0, False: -0.5}
 """Standard errors by which one end must win for the evidence to count as more than weak."""
 WIDER_WINS = {True: 0.7, False: 3.0}
 """Standard errors by which a wider set must beat a sparser one to be kept instead."""
+ALONE_WINS = 2.0
+"""Standard errors by which the posterior with everything in must beat the average to be alone."""
 
 
 @dataclass
@@ -93,11 +96,11 @@ def choose_step(held_out: HeldOut, weight: Array, doubled: bool) -> int | None:
         Whether the sparse set leaves out doubles of what it keeps.
     """
     average = (weight * held_out.path).mean(axis=1)
-    dense = DENSE if average[DENSE] <= average[PLAIN] else PLAIN  # of as many features
+    alone = standard_errors(held_out.path[DENSE], held_out.path[PLAIN], weight) > ALONE_WINS
+    dense = PLAIN if alone else DENSE
     widest = WHOLE if average[WHOLE] <= average[dense] else dense
-    against_base = min(
-        standard_errors(held_out.path[step], held_out.base, weight) for step in (LITTLE, widest)
-    )
+    ends = [widest] if doubled else [LITTLE, widest]
+    against_base = min(standard_errors(held_out.path[e], held_out.base, weight) for e in ends)
     if against_base > NO_SIGNAL[doubled]:
         return None
     if against_base > WEAK_SIGNAL[doubled]:
