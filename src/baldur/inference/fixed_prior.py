@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,6 +40,8 @@ class Outputs:
     extra: Array
     bounds: list[float] = field(default_factory=list)
     intercept_var: float = INTERCEPT_VAR
+    _kernels: list[Array] = field(default_factory=list, repr=False)
+    _kernels_of: Array | None = field(default=None, repr=False)
 
     def moments(self) -> tuple[Array, Array]:
         """Return <eta> and Var eta on the training rows, each (N, C)."""
@@ -49,7 +51,18 @@ class Outputs:
 
     def refresh(self) -> None:
         """Recompute q(w) at the present sites."""
-        self.sides = posterior(self.X, self.s, self.sites)
+        if self.X.shape[1] < len(self.X):
+            self.sides = posterior(self.X, self.s, self.sites)
+            return
+        if self._kernels_of is not self.s:  # they do not depend on the sites
+            self._kernels = [gram(self.X, row) + INTERCEPT_VAR for row in self.s]
+            self._kernels_of = self.s
+        h, j = self.sites
+        self.sides = [sample_side(K, h[:, c], j[:, c]) for c, K in enumerate(self._kernels)]
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out what can be made again."""
+        return {**self.__dict__, "_kernels": [], "_kernels_of": None}
 
     def weights(self) -> tuple[Array, Array]:
         """Return means and variances of the weights, each (C, L)."""
