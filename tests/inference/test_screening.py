@@ -124,7 +124,8 @@ def test_fits_are_repeated_with_what_came_back(monkeypatch):
     monkeypatch.setattr(screening, "CANDIDATES", 40)
     problem, _ = hidden_problem()
     fits = [np.arange(problem.n_samples), np.arange(0, problem.n_samples, 2)]
-    columns, chosen, found = fit_all(problem, fits, None, 200)
+    likelihoods = [problem.likelihood.rows(rows) for rows in fits]
+    columns, chosen, found = fit_all(problem, fits, likelihoods, None, 200)
     assert 1 in chosen[0][0]
     for rows, index, runs in zip(fits, chosen, found, strict=True):
         X = columns.of(index, rows)

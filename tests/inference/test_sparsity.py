@@ -147,8 +147,7 @@ def test_cross_validation_is_literal(task):
                 mixture = restrict(reference, reference.smallest(PATH[step]), likelihood)
             noise = noise_variance(likelihood)
             loss = pointwise_loss(mixture.moments(new), T[held], task, noise)
-            close = 1e-3 if task == "regression" else 1e-5  # q(psi) is where it was left
-            np.testing.assert_allclose(held_out.path[step, held], loss, rtol=close, atol=1e-9)
+            np.testing.assert_allclose(held_out.path[step, held], loss, rtol=1e-6, atol=1e-9)
         fresh = problem.likelihood.rows(rows)
         if task == "binary":
             rate = T[rows].mean()

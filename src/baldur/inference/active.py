@@ -33,6 +33,7 @@ from baldur.inference.run import (
     record,
     set_missing_variance,
 )
+from baldur.inference.screening import best_features, merged
 from baldur.inference.starts import flat_state, marginal_scores, screened_gamma
 from baldur.inference.sweep import start_factors
 from baldur.model.ard import GammaPosterior
@@ -63,16 +64,9 @@ KEPT_BYTES = 1 << 27
 
 def followed(scores: Sequence[Array], count: int, per_view: int) -> Index:
     """Return the features to follow: the best overall, and the best of each view."""
-    flat = np.concatenate(scores)
-    best = np.zeros(flat.size, dtype=bool)
-    best[np.argsort(-flat, kind="stable")[:count]] = True
-    start, index = 0, []
-    for s in scores:
-        chosen = best[start : start + len(s)]
-        chosen[np.argsort(-s, kind="stable")[:per_view]] = True
-        index.append(np.flatnonzero(chosen))
-        start += len(s)
-    return index
+    overall = best_features(scores, count)
+    own = [np.argsort(-s, kind="stable")[:per_view] for s in scores]
+    return merged(overall, own)
 
 
 def chosen_columns(whole: Data, index: Index, *, feature_side: bool = False) -> Data:

@@ -21,7 +21,7 @@ from baldur.inference.mixture import Index, Loadings, Member, Mixture, gather
 from baldur.inference.prune import view_factor_signal
 from baldur.inference.run import Run, Watcher, iterate, run_structured
 from baldur.inference.screening import Problem
-from baldur.inference.sparsity import Choice, Fold, settle_sparsity
+from baldur.inference.sparsity import DENSE, Choice, Fold, settle_sparsity
 from baldur.inference.starts import flat_state
 from baldur.inference.wide_outputs import DENSE_BYTES, WideOutputs
 from baldur.model.likelihood import Likelihood
@@ -116,6 +116,7 @@ def fit_auto(
     first = choice.mixture.members[0].outputs
     side = "sample" if isinstance(first.sides[0], SampleSide) else "feature"
     runs = choice.reference.inclusions
+    dense, whole = choice.kept is not None and choice.kept >= DENSE, choice.reference.everything
     share = np.mean([run.pi for run in runs], axis=0)
     rho = np.mean([run.rho for run in runs], axis=0)
     edges = np.concatenate([[0], np.cumsum([len(i) for i in choice.reference.index])])
@@ -124,7 +125,7 @@ def fit_auto(
         full = np.zeros(D)
         full[choice.reference.index[m]] = rho[edges[m] : edges[m + 1]]
         inclusion.append(full)
-    histories = [run.history for run in runs] + [choice.reference.everything.history]
+    histories = [run.history for run in runs] + [whole.history]
     history = [
         {"event": f"posterior {number}", **record}
         for number, records in enumerate(histories, start=1)
@@ -137,7 +138,7 @@ def fit_auto(
         spaces=[side] * len(widths),
         sparsity=share,
         elbo=float(np.mean([member.bound for member in choice.mixture.members])),
-        converged=all(run.converged for run in runs),
+        converged=all(run.converged for run in runs) and (not dense or whole.converged),
         history=history,
         path=choice.path,
         inclusion=inclusion,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -51,14 +52,9 @@ class Outputs:
 
     def refresh(self) -> None:
         """Recompute q(w) at the present sites."""
-        if self.X.shape[1] < len(self.X):
-            self.sides = posterior(self.X, self.s, self.sites)
-            return
-        if self._kernels_of is not self.s:  # they do not depend on the sites
-            self._kernels = [gram(self.X, row) + INTERCEPT_VAR for row in self.s]
-            self._kernels_of = self.s
-        h, j = self.sites
-        self.sides = [sample_side(K, h[:, c], j[:, c]) for c, K in enumerate(self._kernels)]
+        if self._kernels_of is not self.s:  # kernels do not depend on the sites
+            self._kernels, self._kernels_of = kernels(self.X, self.s), self.s
+        self.sides = posterior(self.X, self.s, self.sites, self._kernels)
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out what can be made again."""
@@ -101,18 +97,23 @@ class Outputs:
         return mean, np.maximum(var, 1e-12)
 
 
-def posterior(X: Array, s: Array, sites: Sites) -> list[Side]:
-    """Return q(w_c) of every output: the feature side if it is smaller, else the sample side."""
-    N, L = X.shape
-    if L < N:
-        return [
-            feature_side(X, s[c], INTERCEPT_VAR, sites.h[:, c], sites.j[:, c])
-            for c in range(len(s))
-        ]
-    return [
-        sample_side(gram(X, s[c]) + INTERCEPT_VAR, sites.h[:, c], sites.j[:, c])
-        for c in range(len(s))
-    ]
+def kernels(X: Array, s: Array) -> list[Array]:
+    """Return the kernel of every output where the sample side is used, else nothing."""
+    if X.shape[1] < len(X):
+        return []
+    return [gram(X, row) + INTERCEPT_VAR for row in s]
+
+
+def posterior(X: Array, s: Array, sites: Sites, known: Sequence[Array] | None = None) -> list[Side]:
+    """Return q(w_c) of every output: the feature side if it is smaller, else the sample side.
+
+    `known` are the `kernels` of X and s, where they were made before.
+    """
+    made = kernels(X, s) if known is None else known
+    h, j = sites
+    if made:
+        return [sample_side(K, h[:, c], j[:, c]) for c, K in enumerate(made)]
+    return [feature_side(X, row, INTERCEPT_VAR, h[:, c], j[:, c]) for c, row in enumerate(s)]
 
 
 def gram(X: Array, s: Array) -> Array:

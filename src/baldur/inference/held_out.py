@@ -25,7 +25,7 @@ from baldur.inference.reference import (
     make_reference,
     restrict,
 )
-from baldur.inference.scoring import pointwise_loss
+from baldur.inference.scoring import Task, pointwise_loss
 from baldur.inference.screening import (
     Problem,
     candidates,
@@ -82,7 +82,7 @@ def one_blas_thread() -> threadpool_limits:
     return threadpool_limits(limits=1)
 
 
-class Columns:
+class Gathered:
     """Columns of the candidates of several fits, gathered once.
 
     Attributes
@@ -104,14 +104,15 @@ class Columns:
 def fit_all(
     problem: Problem,
     fits: Sequence[Rows],
+    likelihoods: Sequence[Likelihood],
     n_jobs: int | None,
     max_iter: int,
     watch: Watcher | None = None,
-) -> tuple[Columns, list[Index], list[list[Inclusion]]]:
+) -> tuple[Gathered, list[Index], list[list[Inclusion]]]:
     """Fit the in-or-out posteriors on each set of rows, and again where features came back."""
     absent = absent_matrix(problem.views)
     chosen = candidates(problem, fits)
-    columns = Columns(problem, chosen)
+    columns = Gathered(problem, chosen)
     found: list[list[Inclusion]] = [[] for _ in fits]
 
     def run(which: Sequence[int]) -> None:
@@ -121,7 +122,7 @@ def fit_all(
                 chosen[f],
                 absent[fits[f]],
                 problem.widths,
-                problem.likelihood.rows(fits[f]),
+                likelihoods[f],
                 max_iter,
             )
             for f in which
@@ -141,7 +142,7 @@ def fit_all(
         again = [f for f, index in enumerate(back) if any(len(part) for part in index)]
         if again:
             chosen = [merged(inside, new) for inside, new in zip(chosen, back, strict=True)]
-            columns = Columns(problem, chosen)
+            columns = Gathered(problem, chosen)
             run(again)
     return columns, chosen, found
 
@@ -151,7 +152,8 @@ def score_fold(
     X: Array,
     absent: Array,
     features: AllFeatures,
-    problem: Problem,
+    likelihood: Likelihood,
+    task: Task,
     T: Array,
     fold: Fold,
 ) -> Array:
@@ -162,12 +164,12 @@ def score_fold(
     reference : Reference, from the training rows of the fold
     X, absent : candidate columns and absent views of the held-out rows
     features : AllFeatures, on all rows
-    problem : Problem
+    likelihood : Likelihood, of the training rows
+    task : Task
     T : (N, C) array of outputs
     fold : training rows, held-out rows
     """
     rows, held = fold
-    likelihood = problem.likelihood.rows(rows)
     masks = [reference.smallest(share) for share in PATH]
     masks.append(reference.dense_views[owners(reference.index)])
     losses: list[Array] = []
@@ -183,7 +185,7 @@ def score_fold(
             plain = [(mean, var + absent @ whole.signal())]
             used = [moments + plain, plain]
         noise = noise_variance(likelihood)
-        losses += [pointwise_loss(each, T[held], problem.task, noise) for each in used]
+        losses += [pointwise_loss(each, T[held], task, noise) for each in used]
     return np.array(losses)
 
 
@@ -213,7 +215,9 @@ def cross_validate(
     N = problem.n_samples
     everyone = np.arange(N)
     fits = [*(rows for rows, _ in folds), everyone]
-    columns, chosen, found = fit_all(problem, fits, n_jobs, max_iter, watch)
+    # Each fit has its own, because Gaussian outputs learn their noise in it.
+    likelihoods = [problem.likelihood.rows(rows) for rows, _ in folds] + [problem.likelihood]
+    columns, chosen, found = fit_all(problem, fits, likelihoods, n_jobs, max_iter, watch)
     features, absent = all_features(problem.views), absent_matrix(problem.views)
 
     def refer(f: int) -> Reference:
@@ -224,14 +228,16 @@ def cross_validate(
             absent[rows],
             found[f],
             features if f == len(folds) else features.within(rows),
-            problem.likelihood.rows(rows) if f < len(folds) else problem.likelihood,
+            likelihoods[f],
             max_iter,
         )
 
     def score(f: int) -> Array:
         held = folds[f][1]
         X = columns.of(chosen[f], held)
-        return score_fold(refer(f), X, absent[held], features, problem, T, folds[f])
+        return score_fold(
+            refer(f), X, absent[held], features, likelihoods[f], problem.task, T, folds[f]
+        )
 
     with one_blas_thread():
         jobs = (delayed(score)(f) for f in range(len(folds)))
