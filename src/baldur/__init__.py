@@ -1,9 +1,72 @@
-"""Bayesian classification and regression from several data views."""
+"""Bayesian classification and regression from several data views.
 
-from baldur.classifier import BaldurClassifier
-from baldur.regressor import BaldurRegressor
-from baldur.views.container import MultiView
+The parts are imported when they are first asked for, so ``import baldur`` is enough to write
+``baldur.io.read_table`` and costs next to nothing by itself.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from baldur import (
+        baselines,
+        datasets,
+        evaluate,
+        exceptions,
+        io,
+        persist,
+        prepare,
+        study,
+        views,
+    )
+    from baldur.classifier import BaldurClassifier
+    from baldur.regressor import BaldurRegressor
+    from baldur.views.container import MultiView
 
 __version__ = "0.1.0.dev0"
 
-__all__ = ["BaldurClassifier", "BaldurRegressor", "MultiView", "__version__"]
+_PARTS = (
+    "baselines",
+    "datasets",
+    "evaluate",
+    "exceptions",
+    "io",
+    "persist",
+    "prepare",
+    "study",
+    "views",
+)
+_HOMES = {
+    "BaldurClassifier": "baldur.classifier",
+    "BaldurRegressor": "baldur.regressor",
+    "MultiView": "baldur.views.container",
+}
+
+__all__ = [
+    "BaldurClassifier",
+    "BaldurRegressor",
+    "MultiView",
+    "__version__",
+    "baselines",
+    "datasets",
+    "evaluate",
+    "exceptions",
+    "io",
+    "persist",
+    "prepare",
+    "study",
+    "views",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _PARTS:
+        return import_module(f"baldur.{name}")
+    if name in _HOMES:
+        # Kept, so that the next look-up is an ordinary one.
+        return globals().setdefault(name, getattr(import_module(_HOMES[name]), name))
+    raise AttributeError(f"module 'baldur' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

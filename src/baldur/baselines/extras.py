@@ -19,6 +19,6 @@ def import_extra(module: str, method: str) -> Any:
     except ImportError as error:
         raise MissingExtraError(
             f"{method} needs {module.split('.')[0]}, which is not installed. Install the extra: "
-            'pip install "baldur[torch]" (or torch==2.13.0 and gpytorch themselves). '
+            'pip install "baldur-multiview[torch]" (or torch and gpytorch themselves). '
             "All other baselines run without it."
         ) from error

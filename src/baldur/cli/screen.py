@@ -5,15 +5,16 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
-from baldur.evaluate import METRICS, NestedResult
-from baldur.evaluate import Progress as State
-from baldur.evaluate.table import table_cells
+if TYPE_CHECKING:
+    # The numerics take a second to import, which commands that need none should not pay.
+    from baldur.evaluate import NestedResult
+    from baldur.evaluate import Progress as State
 
 __all__ = ["Screen", "screen_table"]
 
@@ -105,6 +106,8 @@ class Screen:
 
     def paired(self, result: NestedResult) -> None:
         """Say how the best model compares with the others."""
+        from baldur.evaluate import METRICS
+
         pairs = result.compare()
         table = result.table()
         by = result.select_by
@@ -141,6 +144,8 @@ def _left(state: State) -> str:
 
 def screen_table(result: NestedResult, width: int | None = None) -> list[Any]:
     """Return the table in as many pieces side by side as the screen is wide, then the notes."""
+    from baldur.evaluate.table import table_cells
+
     heads, cells, _ = table_cells(result.table(), result.metrics, "markdown")
     sizes = [max(len(row[j].strip("*")) for row in [heads, *cells]) for j in range(len(heads))]
     pieces: list[list[int]] = [[0]]

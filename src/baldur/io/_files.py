@@ -141,7 +141,7 @@ def import_extra(module: str, extra: str, purpose: str) -> ModuleType:
     except ImportError as error:
         raise MissingExtraError(
             f"{purpose} needs {module.split('.')[0]}, which is not installed. Install the extra: "
-            f"pip install 'baldur[{extra}]'."
+            f"pip install 'baldur-multiview[{extra}]'."
         ) from error
 
 
