@@ -4,7 +4,9 @@ __all__ = [
     "BaldurError",
     "InputError",
     "MissingExtraError",
+    "OutputError",
     "StudyError",
+    "UnfinishedError",
     "NotConvergedWarning",
 ]
 
@@ -21,8 +23,29 @@ class MissingExtraError(BaldurError, ImportError):
     """An optional library is needed and not installed; the message names the extra."""
 
 
+class OutputError(BaldurError, OSError):
+    """A file or folder cannot be written: a full disk, a read-only place, a limit."""
+
+
 class StudyError(BaldurError):
     """A study cannot be run or continued as described."""
+
+
+class UnfinishedError(StudyError):
+    """The jobs asked for are done, and others of the study are not yet in the store.
+
+    Attributes
+    ----------
+    missing : int
+        How many, as far as is known by now.
+    failures : dict of str to str
+        Models that failed so far, and why.
+    """
+
+    def __init__(self, text: str, missing: int = 0, failures: dict[str, str] | None = None) -> None:
+        super().__init__(text)
+        self.missing = missing
+        self.failures = failures or {}
 
 
 class NotConvergedWarning(UserWarning):

@@ -22,7 +22,6 @@ import zipfile
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import joblib
 import numpy as np
@@ -30,6 +29,7 @@ import sklearn
 
 import baldur
 from baldur.exceptions import InputError
+from baldur.files import finish_replacing, make_folder, replace_files
 from baldur.views import MultiView
 
 __all__ = ["SCHEMA", "SavedModel", "load_model", "read_manifest", "save_model"]
@@ -38,6 +38,7 @@ SCHEMA = 1
 """Version of the folder's layout; raised when an older package could not read a newer folder."""
 
 _MANIFEST, _FEATURES, _MODEL = "manifest.json", "features.npz", "model.joblib"
+_FILES = (_MANIFEST, _FEATURES, _MODEL)
 
 
 @dataclass
@@ -105,7 +106,11 @@ def save_model(model: SavedModel, folder: str | Path, *, overwrite: bool = False
     """
     target = Path(folder)
     if target.exists():
-        if not (target / _MANIFEST).is_file() and any(target.iterdir() if target.is_dir() else [0]):
+        finish_replacing(target, _FILES)
+        # A save that was stopped in a new folder leaves hidden files only.
+        if not (target / _MANIFEST).is_file() and (
+            not target.is_dir() or any(not f.name.startswith(".") for f in target.iterdir())
+        ):
             raise InputError(f"{target} exists and is no model folder; choose another place.")
         if not overwrite and (target / _MANIFEST).is_file():
             raise InputError(f"{target} holds a model already; choose another place or overwrite.")
@@ -133,23 +138,17 @@ def save_model(model: SavedModel, folder: str | Path, *, overwrite: bool = False
         },
         "trust": "model.joblib is a pickle: load it only from people you trust",
     }
-    target.parent.mkdir(parents=True, exist_ok=True)
-    part = target.with_name(f".{target.name}.{uuid4().hex}.part")
+    contents = {
+        _FEATURES: features.getvalue(),
+        _MODEL: pickled.getvalue(),
+        _MANIFEST: (json.dumps(manifest, indent=1, default=_plain) + "\n").encode(),
+    }
+    new = not target.exists()
     try:
-        part.mkdir()
-        (part / _FEATURES).write_bytes(features.getvalue())
-        (part / _MODEL).write_bytes(pickled.getvalue())
-        text = json.dumps(manifest, indent=1, default=_plain)
-        (part / _MANIFEST).write_text(text + "\n", encoding="utf-8")
-        if target.exists():
-            old = target.with_name(f".{target.name}.{uuid4().hex}.old")
-            target.rename(old)
-            part.rename(target)
-            shutil.rmtree(old, ignore_errors=True)
-        else:
-            part.rename(target)
+        replace_files(make_folder(target), contents, _FILES)
     except BaseException:
-        shutil.rmtree(part, ignore_errors=True)
+        if new:
+            shutil.rmtree(target, ignore_errors=True)
         raise
     return target
 
@@ -174,6 +173,7 @@ def read_manifest(folder: str | Path) -> dict[str, Any]:
     -------
     dict
     """
+    finish_replacing(folder, _FILES)
     file = Path(folder) / _MANIFEST
     if not file.is_file():
         raise InputError(f"{folder} is no model folder: it has no {_MANIFEST}. Make one with fit.")

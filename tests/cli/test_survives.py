@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from baldur.evaluate import handle
+from baldur.evaluate.scratch import sweep_left_behind
 
 RESULTS = ["table.csv", "table.md", "table.tex", "predictions.csv", "selection.csv", "folds.csv",
            "comparisons.csv", "stability.csv", "weights.csv", "settings.csv"]  # fmt: skip
@@ -19,7 +19,7 @@ def contents(folder):
 
 
 def jobs_in(folder):
-    return {f.name: f.stat().st_mtime_ns for f in folder.glob("jobs/*/*.npz")}
+    return {f.name: f.stat().st_mtime_ns for f in folder.glob("jobs/*/*.job")}
 
 
 def kill_when(process, folder, count, seconds):
@@ -79,7 +79,7 @@ def test_workers_leave_when_their_study_is_killed(start, study, tmp_path, monkey
     left = list(tmp_path.glob("baldur-data-*"))
     assert len(left) == 1
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    handle._sweep_left_behind()
+    sweep_left_behind()
     assert not left[0].exists()
 
 

@@ -125,7 +125,7 @@ def test_finished_jobs_are_not_done_again(sim, result, tmp_path):
     )
     total = states[-1][2]
     assert states[-1] == (total, 0, total)
-    files = sorted(tmp_path.glob("*/*.npz"))
+    files = sorted(tmp_path.glob("*/*.job"))
     assert len(files) == total
     for file in files[::3]:
         file.unlink()

@@ -7,7 +7,7 @@ from sklearn.svm import SVC
 from baldur.datasets import make_multiview
 from baldur.evaluate import handle
 from baldur.evaluate.handle import DataHandle, fingerprint, open_handle
-from baldur.evaluate.store import JobStore, Outcome, job_key, write_atomically
+from baldur.evaluate.store import JobStore, Outcome, job_key
 from baldur.views import MultiView
 
 
@@ -26,31 +26,18 @@ def test_a_result_comes_back_as_it_was(tmp_path):
 def test_a_cut_file_counts_as_missing(tmp_path, share):
     store = JobStore(tmp_path)
     store.save("ab" * 32, Outcome({"score": 1.0}, {"label": np.arange(1000)}))
-    (file,) = tmp_path.glob("*/*.npz")
+    (file,) = tmp_path.glob("*/*.job")
     content = file.read_bytes()
     file.write_bytes(content[: int(share * len(content))])
     assert store.load("ab" * 32) is None
 
 
-def test_a_failed_write_leaves_the_old_file_and_no_parts(tmp_path, monkeypatch):
-    write_atomically(tmp_path / "a.csv", b"old")
-
-    def broken(*_):
-        raise OSError("disk full")
-
-    monkeypatch.setattr("baldur.evaluate.store.os.replace", broken)
-    with pytest.raises(OSError, match="disk full"):
-        write_atomically(tmp_path / "a.csv", b"new")
-    assert [f.name for f in tmp_path.iterdir()] == ["a.csv"]
-    assert (tmp_path / "a.csv").read_bytes() == b"old"
-
-
 def test_sweep_removes_leftovers_only(tmp_path):
     store = JobStore(tmp_path)
     store.save("ab" * 32, Outcome({"score": 1.0}))
-    (tmp_path / "ab" / ".x.npz.123.part").write_bytes(b"half")
+    (tmp_path / "ab" / ".123.part").write_bytes(b"half")
     store.sweep()
-    assert [f.suffix for f in (tmp_path / "ab").iterdir()] == [".npz"]
+    assert [f.suffix for f in (tmp_path / "ab").iterdir()] == [".job"]
 
 
 def test_keys_see_parameters_rows_and_order():

@@ -1,5 +1,6 @@
 """read_nifti and to_nifti: images to rows and back, exactly; grids, masks, atlases."""
 
+import os
 import sys
 import tempfile
 from pathlib import Path
@@ -163,6 +164,17 @@ def test_matrix_kept_in_a_file(tmp_path):
     nib.save(image(np.zeros((3, 4, 2), np.float32)), tmp_path / "s0.nii")
     changed = read_nifti(str(tmp_path / "*.nii"), cache_dir=tmp_path / "cache")
     assert not changed.view("images").read()[0].any()
+    # Another image of the same size and time is not taken for the old one; a copy is.
+    seen = (tmp_path / "s0.nii").stat()
+    nib.save(image(np.ones((3, 4, 2), np.float32)), tmp_path / "s0.nii")
+    os.utime(tmp_path / "s0.nii", ns=(seen.st_atime_ns, seen.st_mtime_ns))
+    assert (tmp_path / "s0.nii").stat().st_size == seen.st_size
+    changed = read_nifti(str(tmp_path / "*.nii"), cache_dir=tmp_path / "cache")
+    assert (changed.view("images").read()[0] == 1).all()
+    kept = len(list((tmp_path / "cache").iterdir()))
+    os.utime(tmp_path / "s0.nii")
+    read_nifti(str(tmp_path / "*.nii"), cache_dir=tmp_path / "cache")
+    assert len(list((tmp_path / "cache").iterdir())) == kept
     # A failure leaves nothing behind.
     nib.save(image(np.zeros((2, 2, 2), np.float32)), tmp_path / "s2.nii")
     before = sorted((tmp_path / "cache").iterdir())

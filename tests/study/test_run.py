@@ -34,7 +34,7 @@ NUMBERS = ["mean_weight", "sign_agreement", "p_control", "p_patient", "score"]
 def test_the_folder_holds_what_it_should(parts, tables, write):
     done = evaluate_study(load_study(write(parts, tables)))
     here = {f.name for f in done.folder.iterdir()}
-    assert here == FILES | {"jobs"}
+    assert here == FILES | {"jobs", ".lock"}
     predictions = read(done.folder, "predictions.csv")
     fixed = ["model", "repeat", "fold", "sample", "label", "predicted"]
     assert list(predictions.columns) == [*fixed, "p_control", "p_patient", "score"]

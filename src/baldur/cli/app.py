@@ -33,6 +33,9 @@ app = typer.Typer(
     "130 interrupted.",
 )
 
+# A scheduler that is gone does not answer the good-bye.
+_SECONDS_TO_PART = 5
+
 StudyFile = Annotated[Path, typer.Argument(help="Study file (TOML).", metavar="STUDY.TOML")]
 Jobs = Annotated[
     int, typer.Option("--jobs", "-j", help="Processes; -1 for all cores. Results do not change.")
@@ -68,8 +71,8 @@ def init(
     force: Annotated[bool, typer.Option("--force", help="Replace a file that is there.")] = False,
 ) -> None:
     """Write a commented study file to fill in."""
-    from baldur.evaluate.store import write_atomically
     from baldur.exceptions import InputError
+    from baldur.files import write_atomically
     from baldur.study import TEMPLATE
 
     if path.is_dir():
@@ -93,40 +96,77 @@ def evaluate(
     check: Annotated[
         bool, typer.Option("--check", help="Read everything, say what would be done, and stop.")
     ] = False,
+    shard: Annotated[
+        str | None,
+        typer.Option(help="Do one part of the work, such as 3/20, for an array of jobs."),
+    ] = None,
+    scheduler: Annotated[
+        str | None,
+        typer.Option(help="Run on a Dask cluster: address of its scheduler, tcp://HOST:PORT."),
+    ] = None,
     data: Data = None,
     quiet: Quiet = False,
 ) -> None:
     """Compare the models of a study by nested cross-validation.
 
     The same command continues after an interruption: finished jobs are kept in the output folder.
+    Several machines can share the work, see docs/cluster.md.
     """
-    from baldur.study import load_study
-
-    study = load_study(study_file, roots=data or [])
-    _evaluate(study, jobs, out, fresh, check, Screen(quiet))
-
-
-def _evaluate(
-    study: Any, jobs: int, out: Path | None, fresh: bool, check: bool, screen: Screen
-) -> None:
-    from baldur.study import evaluate_study, read_study
+    from baldur.exceptions import InputError
+    from baldur.study import load_study, read_study
 
     _check_jobs(jobs)
+    if scheduler is not None and (shard is not None or jobs != 1):
+        raise InputError("--scheduler takes neither --jobs nor --shard; the cluster has workers.")
+    if shard is not None and fresh:
+        raise InputError(
+            "--fresh with --shard would remove what other shards have done; remove the folder "
+            "'jobs' in the output folder first."
+        )
+    study = load_study(study_file, roots=data or [])
+    screen = Screen(quiet)
     if check:
         found = read_study(study)
         screen.data(study, found)
         screen.say("The study file and its data are in order.")
         return
+    with _cluster(scheduler) as client:
+        _evaluate(study, screen, n_jobs=jobs, output=out, fresh=fresh, shard=shard, client=client)
+
+
+@contextmanager
+def _cluster(address: str | None) -> Iterator[Any]:
+    """Give a client of a Dask cluster, or None."""
+    if address is None:
+        yield None
+        return
+    from baldur.evaluate.cluster import connect
+
+    client = connect(address)
+    try:
+        yield client
+    finally:
+        client.close(timeout=_SECONDS_TO_PART)
+
+
+def _evaluate(study: Any, screen: Screen, **keywords: Any) -> None:
+    from baldur.exceptions import UnfinishedError
+    from baldur.study import evaluate_study
+
     kept = "Finished jobs are kept; the same command continues."
-    with _stoppable(kept), screen.progress() as on_progress:
-        done = evaluate_study(
-            study,
-            n_jobs=jobs,
-            output=out,
-            fresh=fresh,
-            progress=on_progress,
-            on_data=lambda found: screen.data(study, found),
-        )
+    try:
+        with _stoppable(kept), screen.progress() as on_progress:
+            done = evaluate_study(
+                study,
+                progress=on_progress,
+                on_data=lambda found: screen.data(study, found),
+                **keywords,
+            )
+    except UnfinishedError as error:
+        screen.result(str(error))
+        for model, reason in error.failures.items():
+            screen.result(f"{model} failed: {reason}")
+        raise typer.Exit(1 if error.failures else 0) from None
     result = done.result
     for part in screen_table(result, screen.out.width if screen.out.is_terminal else None):
         screen.result(part)
@@ -150,6 +190,7 @@ def fit(
 ) -> None:
     """Train one model of a study on all rows and save it as a folder."""
     from baldur.exceptions import InputError
+    from baldur.files import check_writable, make_folder
     from baldur.persist import save_model
     from baldur.study import fit_study, load_study
 
@@ -158,6 +199,7 @@ def fit(
         raise InputError(f"{out} holds a model; choose another folder, or replace it with --force.")
     screen = Screen(quiet)
     study = load_study(study_file, roots=data or [])
+    check_writable(out if out.is_dir() else make_folder(out.parent))
     with _stoppable("Nothing was written."), screen.progress() as on_progress:
         saved, notes = fit_study(study, model, n_jobs=jobs, progress=on_progress)
     save_model(saved, out, overwrite=force)
@@ -185,8 +227,8 @@ def predict(
     may be missing for some or all samples. A model folder holds a pickle, which can run code:
     use only folders from people you trust.
     """
-    from baldur.evaluate.store import write_atomically
     from baldur.exceptions import InputError
+    from baldur.files import write_atomically
     from baldur.persist import load_model
     from baldur.study import load_study, predict_study
 
@@ -225,7 +267,8 @@ def demo(
     if not file.exists():
         file = write_demo(out)
     screen.say(f"Study: {file}")
-    _evaluate(load_study(file), jobs, None, False, False, screen)
+    _check_jobs(jobs)
+    _evaluate(load_study(file), screen, n_jobs=jobs)
     screen.say(f"Run it again, or change it and run:  baldur evaluate {file}")
 
 
@@ -263,11 +306,25 @@ def _check_jobs(jobs: int) -> None:
 def main() -> None:
     """Run the command and leave with the right exit code."""
     try:
-        app(prog_name="baldur")
+        try:
+            app(prog_name="baldur")
+        finally:
+            # Where the output goes to a full disk, it is better known here than at the very end.
+            sys.stdout.flush()
     except BaldurError as error:
         typer.echo(f"Error: {error}", err=True)
         sys.exit(2)
     except BrokenPipeError:
         # The reader of our output went away, as `head` does; that is no error of ours.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _drop_output()
         sys.exit(0)
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        _drop_output()
+        typer.echo(f"Error: {where}{error.strerror or error}; check the disk.", err=True)
+        sys.exit(2)
+
+
+def _drop_output() -> None:
+    """What is still to be printed has nowhere to go."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -12,22 +12,23 @@ import hashlib
 import mmap
 import os
 import pickle
-import shutil
 import sys
-import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
+from uuid import uuid4
 
 import joblib
 import numpy as np
 import pandas as pd
 from threadpoolctl import threadpool_limits
 
+from baldur.evaluate.scratch import ScratchFolder, sweep_left_behind
+from baldur.files import write_atomically, writing
 from baldur.views import MultiView
 from baldur.views.source import ArraySource, RowMapSource, Source, SparseSource, as_source
 
@@ -35,8 +36,6 @@ __all__ = ["DataHandle", "fingerprint", "one_thread"]
 
 MAP_BYTES = 1 << 26
 """Arrays from this size on are mapped from a file instead of sent."""
-
-_PREFIX = "baldur-data-"
 
 _loaded: dict[str, MultiView] = {}
 _watched = False
@@ -49,17 +48,19 @@ class DataHandle:
     """
 
     def __init__(self, mv: MultiView) -> None:
-        _sweep_left_behind()
-        self._folder = tempfile.TemporaryDirectory(
-            prefix=f"{_PREFIX}{os.getpid()}-", ignore_cleanup_errors=True
-        )
-        folder = Path(self._folder.name)
+        sweep_left_behind()
+        self._folder = ScratchFolder()
+        folder = self._folder.path
         self.path = str(folder / "data.pkl")
-        parts = {
-            name: _to_send(mv.view(name).source, folder / f"view{i}.npy")
-            for i, name in enumerate(mv.view_names)
-        }
-        self._payload = {
+        try:
+            parts = {
+                name: _to_send(mv.view(name).source, folder / f"view{i}.npy")
+                for i, name in enumerate(mv.view_names)
+            }
+        except BaseException:
+            self._folder.remove()
+            raise
+        self._payload: dict[str, Any] = {
             "views": parts,
             "rows": None if mv._rows is None else np.asarray(mv._rows),
             "sample_ids": mv.sample_ids,
@@ -77,32 +78,37 @@ class DataHandle:
 
     def __exit__(self, *details: object) -> None:
         _loaded.pop(self.path, None)
-        self._folder.cleanup()
+        self._folder.remove()
 
     def send(self) -> str:
         """Write what other processes need, and return the path to open."""
         if not self._sent:
-            with open(self.path, "wb") as file:
-                pickle.dump(self._payload, file, protocol=pickle.HIGHEST_PROTOCOL)
+            write_atomically(self.path, self.pickled())
             self._sent = True
         return self.path
 
+    def pickled(self, carry: Collection[str] = ()) -> bytes:
+        """Return what other processes need.
 
-def _sweep_left_behind() -> None:
-    """Remove the folders of processes of ours that were killed before they could."""
-    if os.name != "posix":
-        return
-    for folder in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
-        pid = folder.name.removeprefix(_PREFIX).split("-")[0]
-        try:
-            if not pid.isdigit() or folder.stat().st_uid != os.getuid():
-                continue
-            os.kill(int(pid), 0)
-        except ProcessLookupError:
-            shutil.rmtree(folder, ignore_errors=True)
-        except OSError:
-            # Alive and not ours, or gone meanwhile.
-            continue
+        Parameters
+        ----------
+        carry : collection of str
+            Files out of `files` that they cannot see, and whose content must come along.
+
+        Returns
+        -------
+        bytes
+        """
+        parts = {name: _carried(part, carry) for name, part in self._payload["views"].items()}
+        payload = {**self._payload, "views": parts}
+        return pickle.dumps(payload, protocol=pickle.HIGHEST_PROTOCOL)
+
+    @property
+    def files(self) -> list[str]:
+        """Files of large matrices, which other processes open by path."""
+        parts = list(self._payload["views"].values())
+        parts = [part.base if isinstance(part, _RowMapped) else part for part in parts]
+        return sorted({part.file for part in parts if isinstance(part, _Mapped)})
 
 
 def leave_with(parent: int) -> None:
@@ -142,6 +148,13 @@ class _Mapped:
 
 
 @dataclass(frozen=True)
+class _Carried:
+    """A matrix of a file that the receiver cannot see; it is given a file there."""
+
+    array: np.ndarray
+
+
+@dataclass(frozen=True)
 class _RowMapped:
     """A matrix whose rows are found through a map."""
 
@@ -161,10 +174,61 @@ def _to_send(source: Source, file: Path) -> Any:
     whole = isinstance(array, np.memmap) and array.mode == "r" and array.filename is not None
     # A slice of a map does not know where in the file it begins.
     if not (whole and isinstance(array.base, mmap.mmap) and array.flags.forc):
-        np.save(file, array)
-        array = np.load(file, mmap_mode="r")
+        array = _map_anew(array, file)
     order: Literal["C", "F"] = "C" if array.flags.c_contiguous else "F"
     return _Mapped(str(array.filename), array.dtype, array.shape, array.offset, order)
+
+
+def _map_anew(array: np.ndarray, file: Path) -> np.memmap:
+    with writing(file):
+        np.save(file, array)
+    return np.load(file, mmap_mode="r")
+
+
+def _carried(part: Any, files: Collection[str]) -> Any:
+    """Replace a matrix in one of the files by its content."""
+    if isinstance(part, _RowMapped):
+        return _RowMapped(_carried(part.base, files), part.row_map)
+    if isinstance(part, _Mapped) and part.file in files:
+        return _Carried(np.array(part.open(), order=part.order))
+    return part
+
+
+def _landed(part: Any, file: Path) -> Any:
+    """Undo `_carried` where it has arrived: large matrices are mapped from a file everywhere."""
+    if isinstance(part, _RowMapped):
+        return _RowMapped(_landed(part.base, file), part.row_map)
+    return _map_anew(part.array, file) if isinstance(part, _Carried) else part
+
+
+def receive(path: str, content: bytes, folder: str | Path) -> None:
+    """Take in what `DataHandle.pickled` gave; `open_handle` finds it under the path.
+
+    Parameters
+    ----------
+    path : str
+        Path of the handle.
+    content : bytes
+        From a source as trusted as the code itself: it is a pickle.
+    folder : str or Path
+        For files of matrices that came along.
+    """
+    payload = pickle.loads(content)
+    views = {
+        name: _landed(part, Path(folder) / f"baldur-{uuid4().hex}.npy")
+        for name, part in payload["views"].items()
+    }
+    _loaded[path] = _build({**payload, "views": views})
+
+
+def forget(path: str) -> None:
+    """Let go of data that was received."""
+    _loaded.pop(path, None)
+
+
+def has_data(path: str) -> bool:
+    """Whether `open_handle` would find the data."""
+    return path in _loaded or Path(path).is_file()
 
 
 def _opened(part: Any) -> Any:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import time
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import joblib
 import numpy as np
@@ -20,10 +21,12 @@ from baldur.evaluate.selection import read_selection
 from baldur.evaluate.steps import fit_with_groups
 from baldur.evaluate.store import JobStore, Outcome
 from baldur.exceptions import StudyError
+from baldur.files import writing
 
-__all__ = ["Job", "predict_rows", "run_jobs"]
+__all__ = ["Job", "LocalRunner", "Runner", "predict_rows", "run_job"]
 
 _LONGEST_REASON = 300
+_NO_FAULT_OF_THE_MODEL = (errno.ENOSPC, errno.EDQUOT)
 
 
 @dataclass(frozen=True)
@@ -112,8 +115,12 @@ def _fit_and_predict(job: Job, mv: Any) -> Outcome:
     return Outcome({"views": views}, arrays)
 
 
-def run_job(path: str, store: JobStore, job: Job) -> tuple[str, Outcome]:
-    """Do one job and keep its result; an error becomes a fact of the outcome and is not kept."""
+def run_job(path: str, store: JobStore, job: Job) -> Outcome:
+    """Do one job and keep its result; an error of the model becomes a fact of the outcome."""
+    kept = store.load(job.key)
+    if kept is not None and not kept.failed:
+        # Another process on the same folder was quicker.
+        return kept
     started = time.perf_counter()
     with warnings.catch_warnings(record=True) as caught, one_thread():
         warnings.simplefilter("always")
@@ -121,18 +128,20 @@ def run_job(path: str, store: JobStore, job: Job) -> tuple[str, Outcome]:
             work = _try_setting if job.kind == "setting" else _fit_and_predict
             outcome = work(job, open_handle(path))
         except Exception as error:  # any model may fail in its own way; the others go on
+            if isinstance(error, OSError) and error.errno in _NO_FAULT_OF_THE_MODEL:
+                with writing(f"A temporary file of {job.model}"):
+                    raise
             outcome = Outcome({"error": _reason(error)})
     outcome.facts["seconds"] = time.perf_counter() - started
     said = sorted({f"{w.category.__name__}: {_first_line(str(w.message))}" for w in caught})
     outcome.facts["warnings"] = said[:5]
-    if "error" not in outcome.facts:
-        store.save(job.key, outcome)
-    return job.key, outcome
+    store.save(job.key, outcome)
+    return outcome
 
 
 def _run_elsewhere(parent: int, path: str, store: JobStore, job: Job) -> tuple[str, Outcome]:
     leave_with(parent)
-    return run_job(path, store, job)
+    return job.key, run_job(path, store, job)
 
 
 def _reason(error: Exception) -> str:
@@ -146,31 +155,55 @@ def _first_line(text: str) -> str:
     return line if len(line) <= _LONGEST_REASON else line[: _LONGEST_REASON - 3] + "..."
 
 
-def run_jobs(
-    jobs: Iterable[Job],
-    handle: DataHandle,
-    store: JobStore,
-    n_jobs: int,
-    on_done: Callable[[Job, Outcome], None],
-) -> None:
-    """Do the jobs, one after another or in several processes, telling `on_done` of each."""
-    jobs = list(jobs)
-    if n_jobs == 1 or len(jobs) <= 1:
-        for job in jobs:
-            on_done(job, run_job(handle.path, store, job)[1])
-        return
-    by_key = {job.key: job for job in jobs}
-    path = handle.send()
-    # batch_size: a job is long enough, and a finished one must be on disk at once.
-    parallel = joblib.Parallel(
-        n_jobs=n_jobs, batch_size=1, max_nbytes=None, return_as="generator_unordered"
-    )
-    try:
-        calls = (joblib.delayed(_run_elsewhere)(os.getpid(), path, store, job) for job in jobs)
-        for key, outcome in parallel(calls):
-            on_done(by_key[key], outcome)
-    except TerminatedWorkerError as error:
-        raise StudyError(
-            "A worker process was ended by the system, most often because memory ran out. The "
-            "finished jobs are kept; run the same command with fewer jobs (--jobs 1)."
-        ) from error
+class Runner(Protocol):
+    """A way to get jobs done: processes of this machine, or a cluster."""
+
+    @property
+    def n_jobs(self) -> int:
+        """How many are done at a time."""
+        ...
+
+    def run(
+        self,
+        jobs: list[Job],
+        handle: DataHandle,
+        store: JobStore,
+        on_done: Callable[[Job, Outcome], None],
+    ) -> None:
+        """Do the jobs in any order, keep each result at once, and tell `on_done` of each."""
+        ...
+
+
+@dataclass(frozen=True)
+class LocalRunner:
+    """One job after another in this process, or several at a time in processes of their own."""
+
+    n_jobs: int = 1
+
+    def run(
+        self,
+        jobs: list[Job],
+        handle: DataHandle,
+        store: JobStore,
+        on_done: Callable[[Job, Outcome], None],
+    ) -> None:
+        """Do the jobs; see `Runner`."""
+        if self.n_jobs == 1 or len(jobs) <= 1:
+            for job in jobs:
+                on_done(job, run_job(handle.path, store, job))
+            return
+        by_key = {job.key: job for job in jobs}
+        path = handle.send()
+        # batch_size: a job is long enough, and a finished one must be on disk at once.
+        parallel = joblib.Parallel(
+            n_jobs=self.n_jobs, batch_size=1, max_nbytes=None, return_as="generator_unordered"
+        )
+        try:
+            calls = (joblib.delayed(_run_elsewhere)(os.getpid(), path, store, job) for job in jobs)
+            for key, outcome in parallel(calls):
+                on_done(by_key[key], outcome)
+        except TerminatedWorkerError as error:
+            raise StudyError(
+                "A worker process was ended by the system, most often because memory ran out. The "
+                "finished jobs are kept; run the same command with fewer jobs (--jobs 1)."
+            ) from error

@@ -12,11 +12,13 @@ import pandas as pd
 
 from baldur.evaluate.deconfound import CONFOUNDS, Deconfounded
 from baldur.evaluate.handle import DataHandle, one_thread
+from baldur.evaluate.jobs import LocalRunner, Runner
 from baldur.evaluate.metrics import default_metrics
 from baldur.evaluate.models import Model, make_models
 from baldur.evaluate.progress import Progress
 from baldur.evaluate.result import NestedResult
-from baldur.evaluate.rounds import Rounds, without_prefix
+from baldur.evaluate.rounds import Place, Rounds, without_prefix
+from baldur.evaluate.shard import Shard
 from baldur.evaluate.splits import Fold, Plan
 from baldur.evaluate.steps import WithSteps, fit_with_groups
 from baldur.evaluate.store import JobStore
@@ -48,7 +50,9 @@ def nested_cv(
     permutations: int = 0,
     random_state: int = 0,
     n_jobs: int = 1,
+    client: Any = None,
     store: str | Path | None = None,
+    shard: str | None = None,
     progress: Callable[[Progress], None] | None = None,
 ) -> NestedResult:
     """Compare models by nested cross-validation.
@@ -99,8 +103,14 @@ def nested_cv(
         Seed of folds and models. One seed gives one result, whatever `n_jobs`.
     n_jobs : int, default=1
         Processes; -1 for all cores.
+    client : distributed.Client, optional
+        A Dask cluster to run on, instead of processes of this machine. Results do not change.
     store : path, optional
-        Folder where finished jobs are kept. The same call takes them from there.
+        Folder where finished jobs are kept. The same call takes them from there. Any number of
+        processes may use one folder.
+    shard : str, optional
+        Such as "3/20": do the third of twenty parts. Needs `store`. Where other parts are not
+        done yet, `baldur.exceptions.UnfinishedError` says so.
     progress : callable, optional
         Called with a `Progress` after every job.
 
@@ -125,6 +135,12 @@ def nested_cv(
         steps=steps, metrics=metrics, select_by=select_by, random_state=random_state, n_jobs=n_jobs,
     )  # fmt: skip
     study.store, study.permutations, study.progress = JobStore(store), permutations, progress
+    if shard is not None:
+        if store is None:
+            raise InputError("shard needs store, the folder where the parts meet.")
+        study.shard = Shard.of(shard)
+    if client is not None:
+        study.runner = _cluster(client)
     fits, failures, notes = study.run()
     return NestedResult(
         models=[m.name for m in study.models],
@@ -187,10 +203,9 @@ def fit_all_rows(
     made = study.models[0]
     setting = made.settings()[0]
     if len(made.settings()) > 1:
-        inner = study.plan.inner_folds(study.y, everything)
-        study.state = Progress(total=len(made.settings()), n_jobs=study.n_jobs)
+        study.state = Progress(total=len(made.settings()), n_jobs=study.runner.n_jobs)
         with DataHandle(study.mv) as handle:
-            best = study.choose([(made, 0, study.y, everything, inner)], handle)
+            best = study.choose([Place(made, 0, study.y, everything)], handle)
         if study.failures:
             raise InputError(study.failures[made.name])
         setting = best[(made.name, 0, 0, 0)][1]
@@ -258,9 +273,16 @@ def _open(
             raise InputError(f"metric {name!r} is not one of this task's: {legal}.")
     study = Rounds(
         made, mv, codes, len(classes), plan, chosen, int(random_state),
-        int(joblib.effective_n_jobs(n_jobs)),
+        LocalRunner(int(joblib.effective_n_jobs(n_jobs))),
     )  # fmt: skip
     return study, classes, columns
+
+
+def _cluster(client: Any) -> Runner:
+    # Dask is imported where a client is used, and nowhere else.
+    from baldur.evaluate.cluster import ClusterRunner
+
+    return ClusterRunner(client)
 
 
 def encode_labels(

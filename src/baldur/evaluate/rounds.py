@@ -9,19 +9,21 @@ from zlib import crc32
 
 import numpy as np
 
-import baldur
+from baldur.evaluate.environment import environment
 from baldur.evaluate.handle import DataHandle, fingerprint
-from baldur.evaluate.jobs import Job, run_jobs
+from baldur.evaluate.jobs import Job, LocalRunner, Runner
 from baldur.evaluate.metrics import METRICS
 from baldur.evaluate.models import Model
 from baldur.evaluate.permutation import permute_labels
 from baldur.evaluate.progress import Progress
 from baldur.evaluate.result import Fit
+from baldur.evaluate.shard import Shard
 from baldur.evaluate.splits import Fold, Plan
 from baldur.evaluate.store import JobStore, Outcome, job_key
+from baldur.exceptions import UnfinishedError
 from baldur.views import MultiView
 
-__all__ = ["Rounds", "without_prefix"]
+__all__ = ["Place", "Rounds", "without_prefix"]
 
 
 def without_prefix(setting: Mapping[str, Any]) -> dict[str, Any]:
@@ -29,6 +31,37 @@ def without_prefix(setting: Mapping[str, Any]) -> dict[str, Any]:
     while any(k.startswith("estimator__") for k in setting):
         setting = {k.removeprefix("estimator__"): v for k, v in setting.items()}
     return dict(setting)
+
+
+PlaceKey = tuple[str, int, int, int]
+
+
+@dataclass(frozen=True)
+class Place:
+    """One model on one outer fold, with one order of the labels."""
+
+    model: Model
+    permutation: int
+    y: np.ndarray
+    fold: Fold
+
+    @property
+    def key(self) -> PlaceKey:
+        """Name of the model, permutation, repeat and fold."""
+        return (self.model.name, self.permutation, self.fold.repeat, self.fold.number)
+
+    @property
+    def searched(self) -> bool:
+        """Whether there are settings to choose from."""
+        return len(self.model.settings()) > 1
+
+
+class _NotInStoreError(Exception):
+    """Results are not in the store."""
+
+    def __init__(self, count: int) -> None:
+        super().__init__(count)
+        self.count = count
 
 
 @dataclass
@@ -42,9 +75,10 @@ class Rounds:
     plan: Plan
     metric: str
     seed: int
-    n_jobs: int
+    runner: Runner = field(default_factory=LocalRunner)
     store: JobStore = field(default_factory=lambda: JobStore(None))
     permutations: int = 0
+    shard: Shard | None = None
     progress: Callable[[Progress], None] | None = None
 
     def begin(self) -> None:
@@ -55,72 +89,97 @@ class Rounds:
         self.data = fingerprint(self.mv)
 
     def run(self) -> tuple[dict[str, list[Fit]], dict[str, str], dict[str, list[str]]]:
-        """Do what is not done, and gather everything."""
+        """Do what is not done, and gather everything.
+
+        With a shard only its part is done; everything is gathered if the others are done too.
+        """
         self.begin()
+        places = self._places()
+        with DataHandle(self.mv) as handle:
+            if self.shard is None:
+                return self._both_rounds(places, handle)
+            self._both_rounds(self.shard.part_of(places, self.models), handle)
+        own = self.failures
+        self.failures = {}
+        try:
+            return self._both_rounds(places, None)
+        except _NotInStoreError as missing:
+            raise UnfinishedError(
+                f"Shard {self.shard} is done; at least {missing.count} jobs of others are not. The "
+                "last shard to end writes the results; the same command without --shard does what "
+                "is left.",
+                missing.count,
+                own,
+            ) from None
+
+    def _places(self) -> list[Place]:
+        """Every model on every outer fold, with the labels as they are and permuted."""
         labels = [self.y]
         for b in range(1, self.permutations + 1):
             rng = np.random.default_rng([self.seed, 3, b])
             labels.append(permute_labels(self.y, self.plan.groups, rng))
-        splits = [(b, y, fold) for b, y in enumerate(labels) for fold in self.plan.outer_folds(y)]
-        searched = [m for m in self.models if len(m.settings()) > 1]
-        first = [
-            (m, b, y, fold, self.plan.inner_folds(y, fold))
-            for b, y, fold in splits
-            for m in searched
+        return [
+            Place(model, b, y, fold)
+            for b, y in enumerate(labels)
+            for fold in self.plan.outer_folds(y)
+            for model in self.models
         ]
-        total = sum(len(m.settings()) for m, *_ in first) + len(splits) * len(self.models)
-        self.state = Progress(total=total, n_jobs=self.n_jobs)
-        with DataHandle(self.mv) as handle:
-            best = self.choose(first, handle)
-            return self._fit(splits, best, handle), self.failures, self.notes
 
-    def choose(self, first: list[Any], handle: DataHandle) -> dict[tuple[str, int, int, int], Any]:
+    def _both_rounds(
+        self, places: list[Place], handle: DataHandle | None
+    ) -> tuple[dict[str, list[Fit]], dict[str, str], dict[str, list[str]]]:
+        """Choose and fit; without data, from what is in the store alone."""
+        total = sum(len(p.model.settings()) for p in places if p.searched) + len(places)
+        self.state = Progress(total=total, n_jobs=self.runner.n_jobs)
+        best = self.choose([p for p in places if p.searched], handle)
+        return self._fit(places, best, handle), self.failures, self.notes
+
+    def choose(self, places: list[Place], handle: DataHandle | None) -> dict[PlaceKey, Any]:
         """Round one: the best setting of each model and outer fold."""
-        jobs, places = [], []
-        for model, b, y, fold, inner in first:
-            for setting in model.settings():
-                jobs.append(self._job(model, setting, b, y, fold, inner, "setting"))
-                places.append(((model.name, b, fold.repeat, fold.number), setting))
+        jobs, tried = [], []
+        for place in places:
+            inner = self.plan.inner_folds(place.y, place.fold)
+            for setting in place.model.settings():
+                jobs.append(self._job(place, setting, inner, "setting"))
+                tried.append((place.key, setting))
         outcomes = self._do(jobs, handle)
         sign = 1.0 if METRICS[self.metric].greater_is_better else -1.0
-        best: dict[tuple[str, int, int, int], Any] = {}
-        errors: dict[tuple[str, int, int, int], str] = {}
-        for job, (place, setting) in zip(jobs, places, strict=True):
+        best: dict[PlaceKey, Any] = {}
+        errors: dict[PlaceKey, str] = {}
+        for job, (key, setting) in zip(jobs, tried, strict=True):
             facts = outcomes[job.key].facts
             if "error" in facts:
-                errors.setdefault(place, facts["error"])
+                errors.setdefault(key, facts["error"])
                 self._note(job.model, f"a setting failed and was passed over: {facts['error']}")
                 continue
             # The first of equals wins, so the order of the grid is the order of preference.
-            if place not in best or sign * facts["score"] > best[place][0]:
-                best[place] = (sign * facts["score"], setting)
-        for place, reason in errors.items():
-            if place not in best:
-                self.failures.setdefault(place[0], f"every setting failed: {reason}")
+            if key not in best or sign * facts["score"] > best[key][0]:
+                best[key] = (sign * facts["score"], setting)
+        for key, reason in errors.items():
+            if key not in best:
+                self.failures.setdefault(key[0], f"every setting failed: {reason}")
         return best
 
     def _fit(
-        self, splits: list[Any], best: dict[Any, Any], handle: DataHandle
+        self, places: list[Place], best: dict[PlaceKey, Any], handle: DataHandle | None
     ) -> dict[str, list[Fit]]:
         """Round two: fit on training rows, predict test rows."""
         jobs, settings = [], []
-        for b, y, fold in splits:
-            for model in self.models:
-                if model.name in self.failures:
-                    self.state.total -= 1
-                    continue
-                place = (model.name, b, fold.repeat, fold.number)
-                setting = best[place][1] if place in best else model.settings()[0]
-                rows = [(fold.train, fold.test)]
-                jobs.append(self._job(model, setting, b, y, fold, rows, "final"))
-                settings.append(setting)
+        for place in places:
+            if place.model.name in self.failures:
+                self.state.total -= 1
+                continue
+            setting = best[place.key][1] if place.key in best else place.model.settings()[0]
+            rows = [(place.fold.train, place.fold.test)]
+            jobs.append(self._job(place, setting, rows, "final"))
+            settings.append(setting)
         outcomes = self._do(jobs, handle)
         fits: dict[str, list[Fit]] = {m.name: [] for m in self.models}
         self.permuted_scores: dict[str, list[float]] = {m.name: [] for m in self.models}
         by_permutation: dict[tuple[str, int], list[float]] = {}
         for job, setting in zip(jobs, settings, strict=True):
             outcome = outcomes[job.key]
-            if "error" in outcome.facts:
+            if outcome.failed:
                 self.failures.setdefault(job.model, outcome.facts["error"])
                 continue
             made = Fit.from_outcome(job, without_prefix(setting), outcome)
@@ -141,13 +200,14 @@ class Rounds:
         return int(np.random.SeedSequence(entropy).generate_state(1)[0])
 
     def _job(
-        self, model: Model, setting: dict[str, Any], b: int, y: np.ndarray, fold: Fold,
+        self, place: Place, setting: dict[str, Any],
         splits: list[tuple[np.ndarray, np.ndarray]], kind: str,
     ) -> Job:  # fmt: skip
+        model, b, y, fold = place.model, place.permutation, place.y, place.fold
         seed = self.seed_of(model, b, fold)
         estimator = model.make(setting, seed)
         key = job_key(
-            version=baldur.__version__, kind=kind, data=self.data, estimator=estimator, seed=seed,
+            environment=environment(), kind=kind, data=self.data, estimator=estimator, seed=seed,
             splits=[[np.asarray(part) for part in pair] for pair in splits],
             labels=[y[np.concatenate(pair)] for pair in splits],
             n_classes=self.n_classes, metric=self.metric if kind == "setting" else "",
@@ -159,25 +219,30 @@ class Rounds:
             n_classes=self.n_classes, groups=self.plan.inner_groups,
         )  # fmt: skip
 
-    def _do(self, jobs: list[Job], handle: DataHandle) -> dict[str, Outcome]:
+    def _do(self, jobs: list[Job], handle: DataHandle | None) -> dict[str, Outcome]:
         outcomes: dict[str, Outcome] = {}
         waiting = []
         for job in jobs:
             kept = self.store.load(job.key)
-            if kept is None:
+            # What failed is tried again, except by one who only looks.
+            if kept is None or (kept.failed and handle is not None):
                 waiting.append(job)
             else:
                 outcomes[job.key] = kept
                 self.state.found(job, kept)
-        self.state.expect(waiting)
-        self._tell()
-
-        def on_done(job: Job, outcome: Outcome) -> None:
-            outcomes[job.key] = outcome
-            self.state.finished(job, outcome)
+        if handle is None:
+            if waiting:
+                raise _NotInStoreError(len(waiting))
+        else:
+            self.state.expect(waiting)
             self._tell()
 
-        run_jobs(waiting, handle, self.store, self.n_jobs, on_done)
+            def on_done(job: Job, outcome: Outcome) -> None:
+                outcomes[job.key] = outcome
+                self.state.finished(job, outcome)
+                self._tell()
+
+            self.runner.run(waiting, handle, self.store, on_done)
         for job in jobs:
             for text in outcomes[job.key].facts.get("warnings", []):
                 self._note(job.model, text)

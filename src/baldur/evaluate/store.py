@@ -1,8 +1,10 @@
 """Results of finished jobs: one file each, written whole or not at all, found by content.
 
 The name of a file is a hash of everything its result depends on: data, rows, labels, estimator,
-setting, seed and version of the package. The same job is therefore found again after a crash or
-after a change elsewhere in the study, and a changed one is not.
+setting, seed, code and libraries. The same job is therefore found again after a crash or after a
+change elsewhere in the study, and a changed one is not. Any number of processes may add to one
+folder. A file begins with a hash of its own name and content, so that a damaged one is as good as
+none.
 """
 
 from __future__ import annotations
@@ -10,16 +12,17 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-import os
-import zipfile
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import numpy as np
 
-__all__ = ["JobStore", "Outcome", "describe", "job_key", "write_atomically"]
+from baldur.files import PART, folder_lock, make_folder, write_atomically
+
+__all__ = ["JobStore", "Outcome", "describe", "job_key"]
+
+_DIGEST_BYTES = hashlib.sha256().digest_size
 
 
 @dataclass
@@ -29,27 +32,10 @@ class Outcome:
     facts: dict[str, Any] = field(default_factory=dict)
     arrays: dict[str, np.ndarray] = field(default_factory=dict)
 
-
-def write_atomically(path: Path, content: bytes) -> None:
-    """Write a file so that a reader sees the old content or the new, and never a part.
-
-    Parameters
-    ----------
-    path : Path
-        Where to; the folder must exist.
-    content : bytes
-        What to write.
-    """
-    part = path.with_name(f".{path.name}.{uuid4().hex}.part")
-    try:
-        with open(part, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(part, path)
-    except BaseException:
-        part.unlink(missing_ok=True)
-        raise
+    @property
+    def failed(self) -> bool:
+        """Whether the job ended in an error, which is then a fact."""
+        return "error" in self.facts
 
 
 class JobStore:
@@ -61,41 +47,62 @@ class JobStore:
     def _path(self, key: str) -> Path:
         if self.folder is None:
             raise TypeError("a store without a folder has no files")
-        return self.folder / key[:2] / f"{key}.npz"
+        return self.folder / key[:2] / f"{key}.job"
 
     def load(self, key: str) -> Outcome | None:
-        """Return a finished result, or None."""
-        if self.folder is None or not self._path(key).is_file():
+        """Return a finished result, or None where there is none or it is damaged."""
+        if self.folder is None:
             return None
         try:
-            with np.load(self._path(key), allow_pickle=False) as archive:
+            content = self._path(key).read_bytes()
+        except OSError:
+            # Not there; or the disk does not give it back, and the job is simply done again.
+            return None
+        body = content[_DIGEST_BYTES:]
+        if content[:_DIGEST_BYTES] != _digest(key, body):
+            return None
+        try:
+            with np.load(io.BytesIO(body), allow_pickle=False) as archive:
                 arrays = {name: archive[name] for name in archive.files}
-        except (OSError, ValueError, EOFError, zipfile.BadZipFile):
-            # A disk may lose what it acknowledged; the job is then simply done again.
+            facts = json.loads(bytes(arrays.pop("facts")).decode())
+        except Exception:  # only a file that something else wrote gets here
             return None
-        facts = arrays.pop("facts", None)
-        if facts is None:
-            return None
-        return Outcome(json.loads(bytes(facts).decode()), arrays)
+        return Outcome(facts, arrays)
 
     def save(self, key: str, outcome: Outcome) -> None:
         """Keep a result."""
         if self.folder is None:
             return
-        path = self._path(key)
-        path.parent.mkdir(parents=True, exist_ok=True)
         facts = np.frombuffer(json.dumps(outcome.facts, sort_keys=True).encode(), dtype=np.uint8)
         buffer = io.BytesIO()
         # mypy cannot tell the keyword arrays from savez's own options.
         contents: dict[str, Any] = {"facts": facts, **outcome.arrays}
         np.savez_compressed(buffer, **contents)
-        write_atomically(path, buffer.getvalue())
+        body = buffer.getvalue()
+        path = self._path(key)
+        make_folder(self.folder)
+        # Shared by all who write: who holds it alone knows that nobody is writing.
+        with folder_lock(self.folder, shared=True):
+            make_folder(path.parent)
+            write_atomically(path, _digest(key, body) + body)
 
     def sweep(self) -> None:
-        """Remove what an interrupted write left behind."""
-        if self.folder is not None:
-            for part in self.folder.glob("*/.*.part"):
-                part.unlink(missing_ok=True)
+        """Remove what an interrupted write left behind, unless somebody is writing now."""
+        if self.folder is not None and self.folder.is_dir():
+            with folder_lock(self.folder, wait=False) as alone:
+                for part in self.folder.glob(f"*/.*{PART}") if alone else ():
+                    part.unlink(missing_ok=True)
+
+    def clear(self) -> None:
+        """Forget every result."""
+        if self.folder is not None and self.folder.is_dir():
+            with folder_lock(self.folder):
+                for file in self.folder.glob("*/*.job"):
+                    file.unlink(missing_ok=True)
+
+
+def _digest(key: str, body: bytes) -> bytes:
+    return hashlib.sha256(key.encode() + body).digest()
 
 
 def describe(value: Any) -> Any:

@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 
 from baldur.exceptions import InputError
+from baldur.files import atomic_file, make_folder
 from baldur.io._files import MAX_BYTES, as_path, check_ids, check_size, find_file, import_extra
 from baldur.io._images import (
     SUFFIXES,
@@ -279,25 +280,20 @@ def _read_matrix(
         for row, image in zip(cells, images, strict=True):
             row[:] = reader.read(image)[inside]
         return cells
-    folder = as_path(cache_dir)
-    folder.mkdir(parents=True, exist_ok=True)
+    folder = make_folder(as_path(cache_dir))
     file = folder / f"images-{_fingerprint(images, reader, inside)}.npy"
     if not file.is_file():
-        part = file.with_name(f"{file.name}.{os.getpid()}.part")
-        try:
-            written = np.lib.format.open_memmap(part, "w+", np.float32, shape)
-            for at, image in enumerate(images):
-                written[at] = reader.read(image)[inside]
-            written.flush()
-            del written
-            os.replace(part, file)
-        finally:
-            part.unlink(missing_ok=True)
+        header = {"descr": "<f4", "fortran_order": False, "shape": shape}
+        # Written, not mapped: a map on a full disk ends the process without a word.
+        with atomic_file(file) as stream:
+            np.lib.format.write_array_header_1_0(stream, header)
+            for image in images:
+                stream.write(reader.read(image)[inside].astype("<f4", copy=False).tobytes())
     return np.load(file, mmap_mode="r", allow_pickle=False)
 
 
 def _fingerprint(images: list[Any], reader: ImageReader, inside: np.ndarray) -> str:
-    """Return a name that changes with any image file, the grid, the mask and the options."""
+    """Return a name that changes with any image, the grid, the mask and the options."""
     digest = hashlib.sha256()
     digest.update(np.packbits(inside).tobytes())
     digest.update(
@@ -307,8 +303,9 @@ def _fingerprint(images: list[Any], reader: ImageReader, inside: np.ndarray) -> 
     )
     for image in images:
         if isinstance(image, Path):
-            state = image.stat()
-            digest.update(repr((str(image.absolute()), state.st_size, state.st_mtime_ns)).encode())
+            # The content, as copying and unpacking keep or set times as they like.
+            with image.open("rb") as stream:
+                digest.update(hashlib.file_digest(stream, "sha256").digest())
         else:
             digest.update(np.ascontiguousarray(image.dataobj).tobytes())
             digest.update(np.asarray(image.affine).tobytes())

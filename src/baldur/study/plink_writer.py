@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from baldur.files import atomic_file, write_atomically
 from baldur.views.view import View
 
 __all__ = ["write_bed"]
@@ -29,7 +30,7 @@ def write_bed(path: Path, view: View, ids: np.ndarray) -> None:
         Of the samples.
     """
     d = view.shape[1]
-    with open(path, "wb") as file:
+    with atomic_file(path) as file:
         file.write(bytes([0x6C, 0x1B, 0x01]))
         for start in range(0, d, 4096):
             file.write(_packed(view.raw(slice(start, min(start + 4096, d)))).tobytes())
@@ -42,9 +43,13 @@ def write_bed(path: Path, view: View, ids: np.ndarray) -> None:
     bim = pd.DataFrame(
         {"c": chromosome, "id": view.feature_names, "cm": 0, "bp": position, "a1": "A", "a2": "G"}
     )
-    bim.to_csv(path.with_suffix(".bim"), sep="\t", header=False, index=False)
+    _write_table(path.with_suffix(".bim"), bim)
     fam = pd.DataFrame({"f": ids, "i": ids, "p": 0, "m": 0, "s": 0, "y": -9})
-    fam.to_csv(path.with_suffix(".fam"), sep="\t", header=False, index=False)
+    _write_table(path.with_suffix(".fam"), fam)
+
+
+def _write_table(path: Path, table: pd.DataFrame) -> None:
+    write_atomically(path, table.to_csv(sep="\t", header=False, index=False).encode())
 
 
 def _packed(cells: np.ndarray) -> np.ndarray:

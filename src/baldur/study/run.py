@@ -1,9 +1,8 @@
-"""evaluate_study: run a study and write its results, each file whole or not at all."""
+"""evaluate_study: run a study and write its results, all of them or none."""
 
 from __future__ import annotations
 
 import platform
-import shutil
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -16,8 +15,9 @@ import sklearn
 
 import baldur
 from baldur.evaluate import NestedResult, Progress, nested_cv
-from baldur.evaluate.store import write_atomically
-from baldur.exceptions import InputError, StudyError
+from baldur.evaluate.store import JobStore
+from baldur.exceptions import InputError, StudyError, UnfinishedError
+from baldur.files import make_folder, replace_files, writing
 from baldur.study.data import StudyData, read_study
 from baldur.study.load import Study
 from baldur.study.toml_writer import dump_toml
@@ -25,6 +25,15 @@ from baldur.study.toml_writer import dump_toml
 __all__ = ["EvaluatedStudy", "Log", "evaluate_study", "write_results"]
 
 JOBS = "jobs"
+
+RESULT_FILES = frozenset(
+    {
+        "calibration.csv", "comparisons.csv", "folds.csv", "permutation.csv", "predictions.csv",
+        "selection.csv", "settings.csv", "stability.csv", "study.toml", "table.csv", "table.md",
+        "table.tex", "table.txt", "views.csv", "weights.csv",
+    }
+)  # fmt: skip
+"""All names a set of results may have; a new set removes those it does not have."""
 
 
 @dataclass
@@ -44,7 +53,7 @@ class Log:
 
     def __call__(self, text: str) -> None:
         """Add one line."""
-        with open(self.file, "a", encoding="utf-8") as stream:
+        with writing(self.file), open(self.file, "a", encoding="utf-8") as stream:
             stream.write(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {text}\n")
 
 
@@ -54,6 +63,8 @@ def evaluate_study(
     n_jobs: int = 1,
     output: str | Path | None = None,
     fresh: bool = False,
+    shard: str | None = None,
+    client: Any = None,
     progress: Callable[[Progress], None] | None = None,
     on_data: Callable[[StudyData], None] | None = None,
 ) -> EvaluatedStudy:
@@ -71,6 +82,11 @@ def evaluate_study(
         Folder for the results, instead of the study's own.
     fresh : bool, default=False
         Do every job again.
+    shard : str, optional
+        Such as "3/20": do the third of twenty parts of the work. Whichever part ends last writes
+        the results; the others leave with `UnfinishedError`.
+    client : distributed.Client, optional
+        A Dask cluster to run on, instead of processes of this machine.
     progress : callable, optional
         Called with a `Progress` after every job.
     on_data : callable, optional
@@ -81,12 +97,7 @@ def evaluate_study(
     EvaluatedStudy
     """
     folder = study.output if output is None else Path(output).resolve()
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise study.problem(
-            "output", f"{folder} cannot be made ({error.strerror})", "choose another folder"
-        ) from None
+    make_folder(folder)
     found = read_study(study)
     if on_data is not None:
         on_data(found)
@@ -100,7 +111,7 @@ def evaluate_study(
     for note in found.notes:
         log(f"note: {note}")
     if fresh:
-        shutil.rmtree(folder / JOBS, ignore_errors=True)
+        JobStore(folder / JOBS).clear()
     reused = 0
 
     def watch(state: Progress) -> None:
@@ -116,6 +127,8 @@ def evaluate_study(
             found.data,
             found.y,
             store=folder / JOBS,
+            shard=shard,
+            client=client,
             n_jobs=n_jobs,
             progress=watch,
             **settings_of(study, found),
@@ -123,6 +136,9 @@ def evaluate_study(
     except InputError as error:
         log(f"stopped: {error}")
         raise study.problem("folds", *_split_advice(str(error))) from error
+    except UnfinishedError as error:
+        log(str(error))
+        raise
     except StudyError as error:
         log(f"stopped: {error}")
         raise
@@ -166,7 +182,7 @@ def settings_of(study: Study, found: StudyData) -> dict[str, Any]:
 
 
 def write_results(result: NestedResult, folder: Path, study: Study | None = None) -> None:
-    """Write every file of the output folder.
+    """Write every file of the output folder, in place of those of an earlier run.
 
     Parameters
     ----------
@@ -200,8 +216,7 @@ def write_results(result: NestedResult, folder: Path, study: Study | None = None
         where = study.folder.resolve()
         head = f"# As resolved. To run it from here: baldur evaluate study.toml --data {where}"
         contents["study.toml"] = f"{head}\n{dump_toml(study.as_toml())}".encode()
-    for name, content in contents.items():
-        write_atomically(folder / name, content)
+    replace_files(folder, contents, RESULT_FILES)
 
 
 def _csv(frame: pd.DataFrame) -> bytes:

@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 
 from baldur.datasets import make_adni_like, make_biofind_like, make_multiview
-from baldur.evaluate.store import write_atomically
 from baldur.exceptions import InputError
+from baldur.files import atomic_file, make_folder, write_atomically
 from baldur.study.plink_writer import write_bed
 from baldur.study.toml_writer import dump_toml
 from baldur.views import MultiView
@@ -69,10 +69,7 @@ def simulate_study(
         sim = make_multiview(random_state=seed)
         names = np.array(["control", "case"])[sim.target]
     positive = {"biofind": "PD", "adni": "LMCI", "multiview": "case"}[kind]
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"{folder} cannot be made ({error.strerror}).") from None
+    make_folder(folder)
     ids = _ids(sim.data)
     _write(folder / "samples.csv", pd.DataFrame({"sample": ids, "diagnosis": names}))
     views = {v: _write_view(folder, sim.data, v, ids) for v in sim.data.view_names}
@@ -106,7 +103,7 @@ def _write_view(folder: Path, data: MultiView, view: str, ids: np.ndarray) -> di
         write_bed(folder / f"{view}.bed", cells, ids)
         return {"file": f"{view}.bed", "kind": "plink"}
     if cells.shape[1] > WIDEST_CSV:
-        with open(folder / f"{view}.npz", "wb") as file:
+        with atomic_file(folder / f"{view}.npz") as file:
             np.savez(file, X=cells.raw(), features=cells.feature_names, samples=ids)
         return {"file": f"{view}.npz", "kind": "table"}
     frame = pd.DataFrame(cells.read(), columns=cells.feature_names)

@@ -1,0 +1,291 @@
+"""Writing that a crash, a full disk or a second process cannot spoil.
+
+======================  =========================================================================
+`write_atomically`      one file: the old content or the new one, never a part
+`atomic_file`           the same, for content that is written piece by piece
+`replace_files`         a set of files: the old set or the new one, never a mixture
+`folder_lock`           one process at a time in a folder; a lock ends with its holder
+======================  =========================================================================
+
+Whatever the system refuses becomes an `OutputError` of one line.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import stat
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import IO
+from uuid import uuid4
+
+from baldur.exceptions import OutputError
+
+try:
+    import fcntl
+except ImportError:  # Windows; `folder_lock` then says that it holds nothing
+    fcntl = None  # type: ignore[assignment]
+
+__all__ = [
+    "atomic_file",
+    "check_writable",
+    "finish_replacing",
+    "folder_lock",
+    "make_folder",
+    "replace_files",
+    "write_atomically",
+    "writing",
+]
+
+LOCK = ".lock"
+PART = ".part"
+"""Ending of a file that is being written."""
+
+# A new set of files: being written, complete, and moving to its place.
+_STAGE, _READY, _MOVING = ".stage", ".new", ".moving"
+
+_ADVICE = {
+    errno.ENOSPC: "free some space, then run the same again",
+    errno.EDQUOT: "free some space, then run the same again",
+    errno.EFBIG: "raise the limit on file sizes (ulimit -f), then run the same again",
+    errno.EROFS: "choose another place",
+    errno.EACCES: "allow writing there, or choose another place",
+    errno.EPERM: "allow writing there, or choose another place",
+}
+
+
+@contextmanager
+def writing(path: str | Path) -> Iterator[None]:
+    """Turn what the system refuses inside the block into an `OutputError` about `path`.
+
+    Parameters
+    ----------
+    path : str or Path
+        What is being written.
+
+    Yields
+    ------
+    None
+    """
+    try:
+        yield
+    except OutputError:
+        raise
+    except OSError as error:
+        # numpy reports a short write without a number; a full disk is why writes are short.
+        number = error.errno or errno.ENOSPC
+        why = error.strerror or os.strerror(number)
+        fix = _ADVICE.get(number, "check the place and the disk, then run the same again")
+        raise OutputError(f"{path} cannot be written ({why}); {fix}.") from error
+
+
+@contextmanager
+def atomic_file(path: str | Path) -> Iterator[IO[bytes]]:
+    """Open a file for writing that appears under its name when the block ends without error.
+
+    Parameters
+    ----------
+    path : str or Path
+        Where to; the folder must exist. A link there is replaced, not followed.
+
+    Yields
+    ------
+    binary file
+    """
+    path = Path(path)
+    part = path.with_name(f".{uuid4().hex}{PART}")
+    try:
+        with writing(path):
+            file = open(part, "xb")  # noqa: SIM115 closed below, on every way out
+        with file:
+            try:
+                yield file
+            except OSError as error:
+                # An error with a file name is about another file, which the caller reads.
+                if error.filename is not None:
+                    raise
+                with writing(path):
+                    raise
+            with writing(path):
+                file.flush()
+                os.fsync(file.fileno())
+        with writing(path):
+            os.replace(part, path)
+            _sync_folder(path.parent)
+    except BaseException:
+        with suppress(OSError):
+            part.unlink(missing_ok=True)
+        raise
+
+
+def write_atomically(path: str | Path, content: bytes) -> None:
+    """Write a file so that a reader sees the old content or the new, and never a part.
+
+    Parameters
+    ----------
+    path : str or Path
+        Where to; the folder must exist. A link there is replaced, not followed.
+    content : bytes
+        What to write.
+    """
+    with atomic_file(path) as file:
+        file.write(content)
+
+
+def make_folder(path: str | Path) -> Path:
+    """Make a folder and those above it; one that is there is fine.
+
+    Parameters
+    ----------
+    path : str or Path
+        The folder.
+
+    Returns
+    -------
+    Path
+    """
+    with writing(path):
+        Path(path).mkdir(parents=True, exist_ok=True)
+    return Path(path)
+
+
+def check_writable(folder: str | Path) -> None:
+    """Write and remove an empty file, to learn before long work whether its result can be kept.
+
+    Parameters
+    ----------
+    folder : str or Path
+        It must exist.
+    """
+    probe = Path(folder) / f".{uuid4().hex}{PART}"
+    with writing(folder):
+        open(probe, "xb").close()
+        probe.unlink()
+
+
+def replace_files(
+    folder: str | Path, contents: Mapping[str, bytes], known: Collection[str]
+) -> None:
+    """Replace a set of files as a whole; no file of an older set stays beside the new one.
+
+    The new set is written beside the old one first, so that a full disk changes nothing. From the
+    moment it is complete it counts: a process killed while moving it leaves a state that the next
+    call, or `finish_replacing`, brings to its end. Old and new files are never seen together.
+
+    Parameters
+    ----------
+    folder : str or Path
+        Where to; it must exist.
+    contents : dict of str to bytes
+        The new set, by plain file name.
+    known : collection of str
+        All names a set may have. Files under other names are left alone.
+    """
+    folder = Path(folder)
+    unknown = sorted(set(contents) - set(known))
+    if unknown:
+        raise ValueError(f"names outside of the known ones: {unknown}")
+    with folder_lock(folder) as alone, writing(folder):
+        _settle(folder, known)
+        if alone:
+            for left in folder.glob(f".*{_STAGE}"):
+                shutil.rmtree(left, ignore_errors=True)
+        stage = folder / f".{uuid4().hex}{_STAGE}"
+        try:
+            stage.mkdir()
+            for name, content in contents.items():
+                write_atomically(stage / name, content)
+            os.rename(stage, folder / _READY)
+        except BaseException:
+            shutil.rmtree(stage, ignore_errors=True)
+            raise
+        _sync_folder(folder)
+        _settle(folder, known)
+
+
+def finish_replacing(folder: str | Path, known: Collection[str]) -> None:
+    """Bring to its end what a killed `replace_files` began; call it before reading the set.
+
+    Parameters
+    ----------
+    folder : str or Path
+        As in `replace_files`.
+    known : collection of str
+        As in `replace_files`.
+    """
+    folder = Path(folder)
+    if (folder / _READY).is_dir() or (folder / _MOVING).is_dir():
+        with folder_lock(folder), writing(folder):
+            _settle(folder, known)
+
+
+def _settle(folder: Path, known: Collection[str]) -> None:
+    """Every step may be the last of a killed process, and is then done again or found done."""
+    ready, moving = folder / _READY, folder / _MOVING
+    if ready.is_dir() and not moving.is_dir():
+        for name in known:
+            (folder / name).unlink(missing_ok=True)
+        os.rename(ready, moving)
+    if moving.is_dir():
+        for name in known:
+            # Only what `replace_files` itself can have put there.
+            with suppress(FileNotFoundError):
+                if stat.S_ISREG(os.lstat(moving / name).st_mode):
+                    os.replace(moving / name, folder / name)
+        shutil.rmtree(moving)
+        _sync_folder(folder)
+
+
+@contextmanager
+def folder_lock(folder: str | Path, *, shared: bool = False, wait: bool = True) -> Iterator[bool]:
+    """Hold a lock on a folder; the system gives it back when the process ends, however it ends.
+
+    Parameters
+    ----------
+    folder : str or Path
+        It must exist; the lock is the empty file ``.lock`` in it.
+    shared : bool, default=False
+        Together with others that share it, or alone.
+    wait : bool, default=True
+        Wait for it, or go on without.
+
+    Yields
+    ------
+    bool
+        Whether it is held. False also where the file system knows no locks: then do nothing
+        that another process could be hurt by.
+    """
+    path = Path(folder) / LOCK
+    with writing(path):
+        flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
+        number = os.open(path, flags, 0o666)
+    try:
+        yield _lock(number, shared, wait)
+    finally:
+        os.close(number)
+
+
+def _lock(number: int, shared: bool, wait: bool) -> bool:
+    if fcntl is None:
+        return False
+    kind = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
+    try:
+        fcntl.flock(number, kind if wait else kind | fcntl.LOCK_NB)
+    except OSError:
+        # Held by another, or a file system without locks.
+        return False
+    return True
+
+
+def _sync_folder(folder: Path) -> None:
+    """Ask the disk to keep the new names; not every system can, and the files are whole anyway."""
+    if os.name == "posix":
+        with suppress(OSError):
+            number = os.open(folder, os.O_RDONLY)
+            try:
+                os.fsync(number)
+            finally:
+                os.close(number)
