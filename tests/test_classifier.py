@@ -12,6 +12,7 @@ from sklearn.metrics import roc_auc_score
 from baldur import BaldurClassifier, MultiView
 from baldur.datasets import make_multiview
 from baldur.exceptions import InputError, NotConvergedWarning
+from prepare.literal import linear
 
 DIMS = {"clinic": 6, "genes": 30}
 N = 100
@@ -58,12 +59,6 @@ def three():
 
 def stacked(data):
     return np.concatenate([data.view(name).read() for name in data.view_names], axis=1)
-
-
-def linear(model, data):
-    """X @ coef_ + intercept_, from the raw matrices."""
-    parts = [np.nan_to_num(data.view(v).read()) @ c.T for v, c in model.coef_.items()]
-    return sum(parts) + model.intercept_
 
 
 def changed(data, name, X):

@@ -8,6 +8,7 @@ from scipy.stats import norm
 from baldur import BaldurRegressor, MultiView
 from baldur.datasets import make_multiview
 from baldur.exceptions import InputError
+from prepare.literal import linear
 
 DIMS = {"clinic": 6, "genes": 40}
 N = 100
@@ -27,10 +28,6 @@ def model(sim):
 
 def changed(data, name, X):
     return MultiView({v: X if v == name else data.view(v).read() for v in data.view_names})
-
-
-def linear(model, data):
-    return sum(data.view(v).read() @ c.T for v, c in model.coef_.items()) + model.intercept_
 
 
 def test_finds_the_signal_and_explains_it(sim, model):

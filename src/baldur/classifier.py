@@ -14,13 +14,13 @@ from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import column_or_1d
 
-from baldur.estimator import INNER_FOLDS, BaldurBase, positive_weights
+from baldur.estimator import INNER_FOLDS, BaldurBase
 from baldur.exceptions import InputError
 from baldur.inference.scoring import Task, probabilities
 from baldur.inference.sparsity import Fold
 from baldur.model.likelihood import JaakkolaLogistic, QuadratureLogistic
 from baldur.views.opening import open_views
-from baldur.views.validate import validate_labels
+from baldur.views.validate import positive_weights, validate_labels
 
 __all__ = ["BaldurClassifier"]
 
@@ -39,6 +39,10 @@ class BaldurClassifier(ClassifierMixin, BaldurBase):
     views : dict of str to columns, optional
         Which columns of a 2-D `X` form which view (names, indices, a slice or a mask). None for a
         `MultiView`, or to treat all columns as one view.
+    scale : {"clipped", "standard", "rank"}, default="clipped"
+        How columns are scaled. "standard": mean 0, standard deviation 1. "clipped": the same, but
+        held within 3 standard deviations and standardised again, so that no extreme cell decides.
+        "rank": normal scores. Columns of two values and genotypes are standardised always.
     inference : {"structured", "mean-field"}, default="structured"
         Posterior family. "structured" keeps the weights of all views jointly Gaussian per factor.
         "mean-field" is the fully factorised posterior of the paper; it is faithful, and it
@@ -126,6 +130,7 @@ class BaldurClassifier(ClassifierMixin, BaldurBase):
         self,
         views: Any = None,
         *,
+        scale: str = "clipped",
         inference: str = "structured",
         n_factors: Any = "auto",
         sparsity: Any = "auto",
@@ -141,6 +146,7 @@ class BaldurClassifier(ClassifierMixin, BaldurBase):
         verbose: int = 0,
     ) -> None:
         self.views = views
+        self.scale = scale
         self.inference = inference
         self.n_factors = n_factors
         self.sparsity = sparsity
@@ -281,7 +287,7 @@ class BaldurClassifier(ClassifierMixin, BaldurBase):
         """Return the log odds of the predicted probabilities.
 
         Ranks samples exactly as `predict_proba` does. The linear predictor without its
-        uncertainty is ``X @ coef_ + intercept_``.
+        uncertainty is ``X @ coef_ + intercept_`` for cells within the clip.
 
         Parameters
         ----------

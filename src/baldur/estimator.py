@@ -23,7 +23,7 @@ from baldur.inference.scoring import Task, mixture_moments
 from baldur.inference.screening import Problem
 from baldur.inference.sparsity import Fold
 from baldur.model.likelihood import Likelihood
-from baldur.prepare import Preparation
+from baldur.prepare import SCALES, Preparation
 from baldur.progress import Reporter
 from baldur.views.container import MultiView
 from baldur.views.opening import open_views
@@ -32,6 +32,7 @@ from baldur.views.products import PreparedView
 Array = NDArray[np.float64]
 
 LEGAL = {
+    "scale": SCALES,
     "inference": ("structured", "mean-field"),
     "bound": ("quadrature", "jaakkola"),
 }
@@ -42,6 +43,7 @@ class BaldurBase(TransformerMixin, BaseEstimator):
     """Shared machinery; subclasses turn targets into outputs and predictions into targets."""
 
     views: Any
+    scale: str
     inference: str
     n_factors: Any
     sparsity: Any
@@ -62,7 +64,7 @@ class BaldurBase(TransformerMixin, BaseEstimator):
     ) -> None:
         """Fit on outputs T (N, C) and set every attribute the two estimators share."""
         started = time.perf_counter()
-        self.preparation_ = Preparation(all_missing="zero").fit(mv)
+        self.preparation_ = Preparation(self.scale, all_missing="zero").fit(mv)
         self.view_names_ = list(mv.view_names)
         views = self._prepare(mv)
         with Reporter(self.verbose, type(self).__name__) as reporter:
@@ -256,21 +258,3 @@ class BaldurBase(TransformerMixin, BaseEstimator):
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_posterior")
-
-
-def positive_weights(sample_weight: Any, n: int) -> Array:
-    """Return checked sample weights, ones by default."""
-    if sample_weight is None:
-        return np.ones(n)
-    weight = np.asarray(sample_weight, dtype=float)
-    if weight.ndim == 0:
-        weight = np.full(n, float(weight))
-    if weight.shape != (n,):
-        raise InputError(
-            f"sample_weight must have {n} entries, one per sample, but its shape is {weight.shape}."
-        )
-    if not np.isfinite(weight).all() or (weight < 0).any():
-        raise InputError("sample_weight must be finite and not negative.")
-    if not weight.any():
-        raise InputError("sample_weight is zero for every sample; some must count.")
-    return weight

@@ -11,12 +11,13 @@ from sklearn.base import RegressorMixin
 from sklearn.model_selection import GroupKFold, KFold
 from sklearn.utils import check_random_state
 
-from baldur.estimator import INNER_FOLDS, BaldurBase, positive_weights
+from baldur.estimator import INNER_FOLDS, BaldurBase
 from baldur.exceptions import InputError
 from baldur.inference.scoring import mixture_moments
 from baldur.inference.sparsity import Fold
 from baldur.model.likelihood import GaussianOutputs
 from baldur.views.opening import open_views
+from baldur.views.validate import positive_weights
 
 __all__ = ["BaldurRegressor"]
 
@@ -33,6 +34,8 @@ class BaldurRegressor(RegressorMixin, BaldurBase):
     ----------
     views : dict of str to columns, optional
         Which columns of a 2-D `X` form which view. None for a `MultiView` or one view.
+    scale : {"clipped", "standard", "rank"}, default="clipped"
+        How columns are scaled; see `BaldurClassifier`.
     inference : {"structured", "mean-field"}, default="structured"
         Posterior family; see `BaldurClassifier`.
     n_factors : "auto" or int, default="auto"
@@ -90,6 +93,7 @@ class BaldurRegressor(RegressorMixin, BaldurBase):
         self,
         views: Any = None,
         *,
+        scale: str = "clipped",
         inference: str = "structured",
         n_factors: Any = "auto",
         sparsity: Any = "auto",
@@ -103,6 +107,7 @@ class BaldurRegressor(RegressorMixin, BaldurBase):
         verbose: int = 0,
     ) -> None:
         self.views = views
+        self.scale = scale
         self.inference = inference
         self.n_factors = n_factors
         self.sparsity = sparsity

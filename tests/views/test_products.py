@@ -8,22 +8,10 @@ from baldur.exceptions import InputError
 from baldur.prepare import Preparation
 from baldur.views import blocks, standardised
 from baldur.views import mapped as mapped_module
+from prepare.literal import literal
 from views.backends import BACKENDS, Lazy, make
 
 N, D = 23, 700
-
-
-def literal(cells, train, present=None):
-    """Standardise with training statistics, the slow way."""
-    cells = cells.copy()
-    if present is not None:
-        cells[~present] = np.nan
-    mean = np.nanmean(cells[train], axis=0)
-    scale = np.nanstd(cells[train], axis=0)
-    constant = np.nanmax(cells[train], axis=0) == np.nanmin(cells[train], axis=0)
-    standard = (cells - mean) / np.where(constant, 1, scale)
-    standard[:, constant] = 0
-    return np.where(np.isnan(standard), 0, standard)
 
 
 def check_products(view, X, rng, rtol):
@@ -66,9 +54,12 @@ def check_products(view, X, rng, rtol):
         )
 
 
-@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize(
+    ("scale", "dtype"),
+    [("standard", "float64"), ("clipped", "float64"), ("clipped", "float32"), ("rank", "float64")],
+)
 @pytest.mark.parametrize("kind", BACKENDS)
-def test_products_equal_dense_formulas(kind, dtype, tmp_path, monkeypatch):
+def test_products_equal_dense_formulas(kind, scale, dtype, tmp_path, monkeypatch):
     # Small tiles and blocks, so that several of each are crossed, the last one partly filled.
     monkeypatch.setattr(blocks, "TILE_BYTES", 1)
     rng = np.random.default_rng(5)
@@ -76,8 +67,9 @@ def test_products_equal_dense_formulas(kind, dtype, tmp_path, monkeypatch):
     present = np.arange(N) % 7 != 3
     train = np.flatnonzero(np.arange(N) % 3 > 0)
     mv = MultiView({"v": matrix}, present={"v": present})
-    prepared = Preparation(dtype=dtype, max_bytes=20_000).fit(mv[train]).transform(mv)["v"]
-    X = literal(cells, train, present)
+    learned = Preparation(scale, dtype=dtype, max_bytes=20_000).fit(mv[train])
+    prepared = learned.transform(mv)["v"]
+    X = literal(cells, train, present, scale)
     assert prepared.shape == X.shape
     assert prepared.dtype == dtype
     np.testing.assert_array_equal(prepared.absent, ~present)

@@ -104,12 +104,13 @@ class BaselineClassifier(ClassifierMixin, BaseEstimator):
     """Base of the baselines: subclasses supply ``_fit`` and ``_scores`` and/or ``_proba``.
 
     ``fit`` accepts a `MultiView`, or one matrix with ``views`` naming the columns of each view.
-    Views are standardised on the training rows, missing cells and absent views stand at the
-    training mean, and ``block_scale`` divides each view by the square root of its width.
+    Views are scaled on the training rows as ``scale`` says, missing cells and absent views stand at
+    the training mean, and ``block_scale`` divides each view by the square root of its width.
     """
 
     _min_classes = 2
     views: Any
+    scale: str
 
     # -- to be supplied ------------------------------------------------------------------------
     def _fit(self, blocks: list[Block], codes: NDArray[np.intp]) -> None:
@@ -135,7 +136,7 @@ class BaselineClassifier(ClassifierMixin, BaseEstimator):
                 f"{len(self.classes_)} class ({self.classes_[0]!r}). Give rows of another class."
             )
         # A column may lose all its values in a fold: it then counts as constant.
-        self.preparation_ = Preparation(all_missing="zero").fit(mv)
+        self.preparation_ = Preparation(self.scale, all_missing="zero").fit(mv)
         self.view_names_ = list(mv.view_names)
         blocks = self._blocks(mv)
         self._fit(blocks, codes)

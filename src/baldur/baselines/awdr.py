@@ -135,6 +135,8 @@ class AWDRClassifier(BaselineClassifier):
         Divide each standardised view by the square root of its width; False is the authors' way.
     max_iter, tol : int, float
         Rounds at most, and the squared change at which to stop.
+    scale : {"clipped", "standard", "rank"}
+        How columns are scaled before the method sees them, as in `BaldurClassifier`.
     views : dict or None
         Columns of each view when ``X`` is one matrix.
     random_state : None
@@ -161,6 +163,7 @@ class AWDRClassifier(BaselineClassifier):
         block_scale: bool = True,
         max_iter: int = 200,
         tol: float = 5e-3,
+        scale: str = "clipped",
         views: Any = None,
         random_state: Any = None,
     ) -> None:
@@ -172,6 +175,7 @@ class AWDRClassifier(BaselineClassifier):
         self.block_scale = block_scale
         self.max_iter = max_iter
         self.tol = tol
+        self.scale = scale
         self.views = views
         self.random_state = random_state
 

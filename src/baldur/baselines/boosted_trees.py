@@ -28,6 +28,8 @@ class BoostedTreesClassifier(BaselineClassifier):
     max_bins : int or "auto"
         "auto": 255, or 32 above 8,192 columns. Histograms rule the memory: 172 rows and 841,732
         columns need about 10 GB, and a fit that has less is refused with the figure.
+    scale : {"clipped", "standard", "rank"}
+        How columns are scaled before the method sees them, as in `BaldurClassifier`.
     views : dict or None
         Columns of each view when ``X`` is one matrix.
     random_state : int, RandomState or None
@@ -43,6 +45,7 @@ class BoostedTreesClassifier(BaselineClassifier):
         max_features: float = 0.3,
         *,
         max_bins: int | str = "auto",
+        scale: str = "clipped",
         views: Any = None,
         random_state: Any = None,
     ) -> None:
@@ -53,6 +56,7 @@ class BoostedTreesClassifier(BaselineClassifier):
         self.l2_regularization = l2_regularization
         self.max_features = max_features
         self.max_bins = max_bins
+        self.scale = scale
         self.views = views
         self.random_state = random_state
 

@@ -183,6 +183,8 @@ class CPMNetsClassifier(BaselineClassifier):
     block_scale : bool
         Divide each standardised view by the square root of its width; otherwise the widest view
         rules the latent vectors.
+    scale : {"clipped", "standard", "rank"}
+        How columns are scaled before the method sees them, as in `BaldurClassifier`.
     views : dict or None
         Columns of each view when ``X`` is one matrix.
     random_state : int, RandomState or None
@@ -212,6 +214,7 @@ class CPMNetsClassifier(BaselineClassifier):
         ridge: float = 1e-3,
         n_test_epochs: int = 50,
         block_scale: bool = True,
+        scale: str = "clipped",
         views: Any = None,
         random_state: Any = None,
     ) -> None:
@@ -228,6 +231,7 @@ class CPMNetsClassifier(BaselineClassifier):
         self.ridge = ridge
         self.n_test_epochs = n_test_epochs
         self.block_scale = block_scale
+        self.scale = scale
         self.views = views
         self.random_state = random_state
 

@@ -20,6 +20,8 @@ class PriorClassifier(BaselineClassifier):
     ----------
     strategy : {"prior", "most_frequent", "stratified", "uniform"}
         As in `sklearn.dummy.DummyClassifier`.
+    scale : {"clipped", "standard", "rank"}
+        How columns are scaled before the method sees them, as in `BaldurClassifier`.
     views : dict or None
         Columns of each view when ``X`` is one matrix.
     random_state : int, RandomState or None
@@ -29,9 +31,15 @@ class PriorClassifier(BaselineClassifier):
     _min_classes = 1
 
     def __init__(
-        self, strategy: str = "prior", *, views: Any = None, random_state: Any = None
+        self,
+        strategy: str = "prior",
+        *,
+        scale: str = "clipped",
+        views: Any = None,
+        random_state: Any = None,
     ) -> None:
         self.strategy = strategy
+        self.scale = scale
         self.views = views
         self.random_state = random_state
 

@@ -100,6 +100,8 @@ class ElasticNetLogisticClassifier(BaselineClassifier):
         Iterations at most, and the accuracy relative to the l1 penalty at which to stop.
     block_scale : bool
         Off by default: scaling would change the penalty of each view.
+    scale : {"clipped", "standard", "rank"}
+        How columns are scaled before the method sees them, as in `BaldurClassifier`.
     views : dict or None
         Columns of each view when ``X`` is one matrix.
     random_state : None
@@ -120,6 +122,7 @@ class ElasticNetLogisticClassifier(BaselineClassifier):
         max_iter: int = 10000,
         tol: float = 1e-3,
         block_scale: bool = False,
+        scale: str = "clipped",
         views: Any = None,
         random_state: Any = None,
     ) -> None:
@@ -128,6 +131,7 @@ class ElasticNetLogisticClassifier(BaselineClassifier):
         self.max_iter = max_iter
         self.tol = tol
         self.block_scale = block_scale
+        self.scale = scale
         self.views = views
         self.random_state = random_state
 

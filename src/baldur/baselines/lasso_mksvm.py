@@ -152,6 +152,8 @@ class LassoMkSVMClassifier(BaselineClassifier):
         Folds of "grid".
     block_scale : bool
         Off: kernels are divided by their mean diagonal instead.
+    scale : {"clipped", "standard", "rank"}
+        How columns are scaled before the method sees them, as in `BaldurClassifier`.
     views : dict or None
         Columns of each view when ``X`` is one matrix.
     random_state : int, RandomState or None
@@ -177,6 +179,7 @@ class LassoMkSVMClassifier(BaselineClassifier):
         grid_step: float = 0.2,
         cv: int = 5,
         block_scale: bool = False,
+        scale: str = "clipped",
         views: Any = None,
         random_state: Any = None,
     ) -> None:
@@ -187,6 +190,7 @@ class LassoMkSVMClassifier(BaselineClassifier):
         self.grid_step = grid_step
         self.cv = cv
         self.block_scale = block_scale
+        self.scale = scale
         self.views = views
         self.random_state = random_state
 

@@ -45,6 +45,8 @@ class L1SVMClassifier(BaselineClassifier):
         Of liblinear.
     block_scale : bool
         Off by default: scaling would change the penalty of each view.
+    scale : {"clipped", "standard", "rank"}
+        How columns are scaled before the method sees them, as in `BaldurClassifier`.
     views : dict or None
         Columns of each view when ``X`` is one matrix.
     random_state : int, RandomState or None
@@ -66,6 +68,7 @@ class L1SVMClassifier(BaselineClassifier):
         max_iter: int = 5000,
         tol: float = 1e-4,
         block_scale: bool = False,
+        scale: str = "clipped",
         views: Any = None,
         random_state: Any = None,
     ) -> None:
@@ -75,6 +78,7 @@ class L1SVMClassifier(BaselineClassifier):
         self.max_iter = max_iter
         self.tol = tol
         self.block_scale = block_scale
+        self.scale = scale
         self.views = views
         self.random_state = random_state
 

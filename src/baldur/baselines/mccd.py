@@ -166,6 +166,8 @@ class MCCDClassifier(BaselineClassifier):
         Divide each standardised view by the square root of its width.
     max_iter, tol : int, float
         Rounds at most, and the relative change of the objective at which to stop.
+    scale : {"clipped", "standard", "rank"}
+        How columns are scaled before the method sees them, as in `BaldurClassifier`.
     views : dict or None
         Columns of each view when ``X`` is one matrix.
     random_state : None
@@ -192,6 +194,7 @@ class MCCDClassifier(BaselineClassifier):
         block_scale: bool = True,
         max_iter: int = 50,
         tol: float = 1e-6,
+        scale: str = "clipped",
         views: Any = None,
         random_state: Any = None,
     ) -> None:
@@ -204,6 +207,7 @@ class MCCDClassifier(BaselineClassifier):
         self.block_scale = block_scale
         self.max_iter = max_iter
         self.tol = tol
+        self.scale = scale
         self.views = views
         self.random_state = random_state
 

@@ -101,6 +101,8 @@ class MVPLSClassifier(BaselineClassifier):
     block_scale : bool
         Divide each standardised view by the square root of its width. False gives ordinary PLS on
         the standardised concatenation, the behaviour of other multiblock packages.
+    scale : {"clipped", "standard", "rank"}
+        How columns are scaled before the method sees them, as in `BaldurClassifier`.
     views : dict or None
         Columns of each view when ``X`` is one matrix.
     random_state : None
@@ -123,11 +125,13 @@ class MVPLSClassifier(BaselineClassifier):
         n_components: int | None = None,
         *,
         block_scale: bool = True,
+        scale: str = "clipped",
         views: Any = None,
         random_state: Any = None,
     ) -> None:
         self.n_components = n_components
         self.block_scale = block_scale
+        self.scale = scale
         self.views = views
         self.random_state = random_state
 

@@ -187,6 +187,8 @@ class PBMVBoostClassifier(BaselineClassifier):
         "author" reproduces the authors' Jacobian of the simplex constraint.
     fixed_tree_seed : bool
         Give every tree the same seed, as the authors do.
+    scale : {"clipped", "standard", "rank"}
+        How columns are scaled before the method sees them, as in `BaldurClassifier`.
     views : dict or None
         Columns of each view when ``X`` is one matrix.
     random_state : int, RandomState or None
@@ -211,6 +213,7 @@ class PBMVBoostClassifier(BaselineClassifier):
         normalize_voters: bool = False,
         constraint_jacobian: str = "ones",
         fixed_tree_seed: bool = False,
+        scale: str = "clipped",
         views: Any = None,
         random_state: Any = None,
     ) -> None:
@@ -220,6 +223,7 @@ class PBMVBoostClassifier(BaselineClassifier):
         self.normalize_voters = normalize_voters
         self.constraint_jacobian = constraint_jacobian
         self.fixed_tree_seed = fixed_tree_seed
+        self.scale = scale
         self.views = views
         self.random_state = random_state
 

@@ -26,6 +26,8 @@ class ForestClassifier(BaselineClassifier):
         What counts as selected: importance above 0 (used in a split), or above the mean importance.
     n_jobs : int or None
         Workers; the result does not depend on it.
+    scale : {"clipped", "standard", "rank"}
+        How columns are scaled before the method sees them, as in `BaldurClassifier`.
     views : dict or None
         Columns of each view when ``X`` is one matrix.
     random_state : int, RandomState or None
@@ -47,6 +49,7 @@ class ForestClassifier(BaselineClassifier):
         min_weight_fraction_leaf: float = 0.0,
         selection: str = "used",
         n_jobs: int | None = None,
+        scale: str = "clipped",
         views: Any = None,
         random_state: Any = None,
     ) -> None:
@@ -58,6 +61,7 @@ class ForestClassifier(BaselineClassifier):
         self.min_weight_fraction_leaf = min_weight_fraction_leaf
         self.selection = selection
         self.n_jobs = n_jobs
+        self.scale = scale
         self.views = views
         self.random_state = random_state
 

@@ -61,6 +61,8 @@ class RidgeLogisticClassifier(BaselineClassifier):
         Inverse penalty. With block scaling each view has total variance 1, whatever its width.
     block_scale : bool
         Divide each standardised view by the square root of its width.
+    scale : {"clipped", "standard", "rank"}
+        How columns are scaled before the method sees them, as in `BaldurClassifier`.
     views : dict or None
         Columns of each view when ``X`` is one matrix.
     random_state : None
@@ -76,11 +78,13 @@ class RidgeLogisticClassifier(BaselineClassifier):
         C: float = 10.0,
         *,
         block_scale: bool = True,
+        scale: str = "clipped",
         views: Any = None,
         random_state: Any = None,
     ) -> None:
         self.C = C
         self.block_scale = block_scale
+        self.scale = scale
         self.views = views
         self.random_state = random_state
 

@@ -57,6 +57,8 @@ class SGPARDClassifier(BaselineClassifier):
         Divide inputs by the square root of their total variance.
     block_scale : bool
         Give every view the same share of the starting distance.
+    scale : {"clipped", "standard", "rank"}
+        How columns are scaled before the method sees them, as in `BaldurClassifier`.
     views : dict or None
         Columns of each view when ``X`` is one matrix.
     random_state : int, RandomState or None
@@ -82,6 +84,7 @@ class SGPARDClassifier(BaselineClassifier):
         precision: str = "auto",
         scale_inputs: bool = True,
         block_scale: bool = True,
+        scale: str = "clipped",
         views: Any = None,
         random_state: Any = None,
     ) -> None:
@@ -93,6 +96,7 @@ class SGPARDClassifier(BaselineClassifier):
         self.precision = precision
         self.scale_inputs = scale_inputs
         self.block_scale = block_scale
+        self.scale = scale
         self.views = views
         self.random_state = random_state
 

@@ -84,6 +84,8 @@ class StackingClassifier(BaselineClassifier):
         Folds, at most the size of the smallest class.
     block_scale : bool
         Divide each standardised view by the square root of its width.
+    scale : {"clipped", "standard", "rank"}
+        How columns are scaled before the method sees them, as in `BaldurClassifier`.
     views : dict or None
         Columns of each view when ``X`` is one matrix.
     random_state : int, RandomState or None
@@ -103,6 +105,7 @@ class StackingClassifier(BaselineClassifier):
         *,
         cv: int = 5,
         block_scale: bool = True,
+        scale: str = "clipped",
         views: Any = None,
         random_state: Any = None,
     ) -> None:
@@ -110,6 +113,7 @@ class StackingClassifier(BaselineClassifier):
         self.penalty = penalty
         self.cv = cv
         self.block_scale = block_scale
+        self.scale = scale
         self.views = views
         self.random_state = random_state
 

@@ -24,7 +24,7 @@ def takes_views(estimator: Any) -> bool:
 class SideBySide(Wrapped):
     """Fit an ordinary estimator on all views put side by side.
 
-    Columns are standardised on the training rows, and missing cells stand at the training mean.
+    Columns are scaled on the training rows, and missing cells stand at the training mean.
 
     Parameters
     ----------
@@ -32,6 +32,8 @@ class SideBySide(Wrapped):
         Cloned before it is fitted.
     views : dict of str to columns, optional
         Columns of each view when ``X`` is one matrix.
+    scale : {"clipped", "standard", "rank"}, default="clipped"
+        How columns are scaled, as in `BaldurClassifier`.
 
     Attributes
     ----------
@@ -52,14 +54,15 @@ class SideBySide(Wrapped):
     (60,)
     """
 
-    def __init__(self, estimator: Any, views: Any = None) -> None:
+    def __init__(self, estimator: Any, views: Any = None, scale: str = "clipped") -> None:
         self.estimator = estimator
         self.views = views
+        self.scale = scale
 
     def fit(self, X: Any, y: Any) -> SideBySide:
         """Learn from `X` (a `MultiView` or a matrix) and `y`."""
         mv = as_multiview(X, self.views, estimator_name="SideBySide")
-        self.preparation_ = Preparation(all_missing="zero").fit(mv)
+        self.preparation_ = Preparation(self.scale, all_missing="zero").fit(mv)
         self.view_names_ = list(mv.view_names)
         self.estimator_ = clone(self.estimator).fit(self._matrix(mv), y)
         if hasattr(self.estimator_, "classes_"):

@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from baldur.evaluate.steps import fit_with_groups
 from baldur.evaluate.wrapped import Wrapped
 from baldur.exceptions import InputError
-from baldur.prepare import Preparation
+from baldur.prepare import SCALES, Preparation
 from baldur.views import MultiView
 from baldur.views.products import PreparedView
 
@@ -45,6 +45,9 @@ class _Residuals:
 
 class Deconfounded(Wrapped):
     """Fit an estimator on what covariates leave unexplained in every view.
+
+    Columns are scaled as the estimator's `scale` says before covariates are taken out; what is
+    left is only standardised, so that columns of two values and genotypes are never clipped.
 
     Parameters
     ----------
@@ -76,8 +79,14 @@ class Deconfounded(Wrapped):
             self.covariate_mean_ = np.where(known, covariates, 0.0).sum(axis=0) / count
         self.view_names_ = [v for v in X.view_names if v != self.view]
         views = X.select(self.view_names_)
-        self.preparation_ = Preparation(all_missing="zero").fit(views, self._fill(covariates))
-        self.estimator_ = fit_with_groups(clone(self.estimator), self._residuals(X), y, groups)
+        inner = clone(self.estimator)
+        scale = inner.get_params(deep=False).get("scale")
+        if scale in SCALES:
+            inner.set_params(scale="standard")
+        self.preparation_ = Preparation(
+            scale if scale in SCALES else "clipped", all_missing="zero"
+        ).fit(views, self._fill(covariates))
+        self.estimator_ = fit_with_groups(inner, self._residuals(X), y, groups)
         return self
 
     def _covariates(self, X: Any) -> np.ndarray:

@@ -14,6 +14,7 @@ from sklearn.model_selection import ParameterGrid
 from baldur.baselines import BASELINES, Entry
 from baldur.evaluate.adapters import SideBySide, takes_views
 from baldur.exceptions import InputError
+from baldur.prepare import SCALES
 
 __all__ = ["Model", "known_models", "make_model", "make_models"]
 
@@ -79,6 +80,7 @@ def make_model(
     grid: Mapping[str, list[Any]] | None = None,
     settings: Mapping[str, Any] | None = None,
     classification: bool = True,
+    scale: str | None = None,
 ) -> Model:
     """Build one model from its name, or from an estimator under a name of one's own.
 
@@ -94,6 +96,8 @@ def make_model(
         Parameters to set once.
     classification : bool, default=True
         Which of the two tasks it is for.
+    scale : {"clipped", "standard", "rank"}, optional
+        How columns are scaled, unless the grid or the settings say; default as the estimator has.
 
     Returns
     -------
@@ -133,7 +137,11 @@ def make_model(
     for key, values in wanted.items():
         if not values:
             raise InputError(f"Model {name!r}: the grid of {_bare(key)!r} is empty; list values.")
-    return Model(name, clone(estimator).set_params(**fixed), wanted)
+    made = clone(estimator).set_params(**fixed)
+    searched = {*wanted, *fixed}
+    if scale is not None and made.get_params(deep=False).get("scale") in SCALES:
+        made.set_params(**{} if "scale" in searched else {"scale": scale})
+    return Model(name, made, wanted)
 
 
 def _name(key: str, wrapped: bool) -> str:

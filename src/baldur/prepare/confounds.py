@@ -33,12 +33,15 @@ class ConfoundDesign:
     scale: np.ndarray
 
     @classmethod
-    def fit(cls, confounds: Any, n_samples: int) -> ConfoundDesign:
+    def fit(
+        cls, confounds: Any, n_samples: int, weight: np.ndarray | None = None
+    ) -> ConfoundDesign:
         """Learn centre and scale of the covariates."""
         cells = _as_matrix(confounds, n_samples)
-        scale = cells.std(axis=0)
+        mean = np.average(cells, axis=0, weights=weight)
+        scale = np.sqrt(np.average((cells - mean) ** 2, axis=0, weights=weight))
         scale[scale <= 1e-12 * np.maximum(1, np.abs(cells).max(axis=0, initial=0))] = 1.0
-        return cls(cells.mean(axis=0), scale)
+        return cls(mean, scale)
 
     def design(self, confounds: Any, n_samples: int) -> np.ndarray:
         """Return [1, standardised covariates] of shape (n_samples, q)."""
@@ -82,7 +85,9 @@ def _as_matrix(confounds: Any, n_samples: int) -> np.ndarray:
     return cells
 
 
-def learn_confounds(cells: Standardised, design: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def learn_confounds(
+    cells: Standardised, design: np.ndarray, weight: np.ndarray | None = None
+) -> tuple[np.ndarray, np.ndarray]:
     """Return B (q x D) and the spread of each column after it is subtracted, in two passes.
 
     Parameters
@@ -90,6 +95,8 @@ def learn_confounds(cells: Standardised, design: np.ndarray) -> tuple[np.ndarray
     cells : Standardised
         Training rows, standardised and without confounds.
     design : ndarray of shape (n_samples, q)
+    weight : ndarray of shape (n_samples,), optional
+        How much each row counts.
 
     Returns
     -------
@@ -97,10 +104,10 @@ def learn_confounds(cells: Standardised, design: np.ndarray) -> tuple[np.ndarray
     spread : ndarray of shape (n_features,)
         Standard deviation of the residuals; 0 where the covariates explain the column.
     """
-    here = ~cells.absent
     n, d = cells.shape
-    solve = np.zeros((design.shape[1], n))
-    solve[:, here] = np.linalg.pinv(design[here])
+    mass = np.where(cells.absent, 0.0, 1.0 if weight is None else weight)
+    root = np.sqrt(mass)
+    solve = np.linalg.pinv(root[:, None] * design) * root
     coef, spread = np.empty((design.shape[1], d)), np.empty(d)
     exact = replace(cells, dtype=np.dtype(np.float64))
     width = tile_width(n, 8, cells.source.dtype.itemsize, cells.max_bytes)
@@ -108,6 +115,6 @@ def learn_confounds(cells: Standardised, design: np.ndarray) -> tuple[np.ndarray
         coef[:, cols] = solve @ tile
     left = replace(exact, design=design, confound_coef=coef)
     for cols, tile in left.tiles(width):
-        spread[cols] = np.sqrt((tile**2).sum(axis=0) / here.sum())
+        spread[cols] = np.sqrt(mass @ tile**2 / mass.sum())
     spread[spread < _EXPLAINED] = 0
     return coef, spread

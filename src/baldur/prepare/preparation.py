@@ -10,25 +10,30 @@ import numpy as np
 from baldur.exceptions import InputError
 from baldur.prepare.confounds import ConfoundDesign, learn_confounds
 from baldur.prepare.impute import check_missing
-from baldur.prepare.scale import column_statistics
+from baldur.prepare.scale import SCALES, column_statistics
 from baldur.views.blocks import DEFAULT_BLOCK_BYTES
 from baldur.views.container import MultiView
 from baldur.views.products import PreparedView, prepare_view
+from baldur.views.scores import NormalScores
 from baldur.views.standardised import Standardised, working_dtype
-from baldur.views.validate import some
+from baldur.views.validate import positive_weights, some
 from baldur.views.view import View
 
 __all__ = ["Preparation"]
 
 
 class Preparation:
-    """Centre, scale, impute and deconfound each view with training statistics.
+    """Scale, impute and deconfound each view with training statistics.
 
     Parameters
     ----------
-    scale : bool, default=True
-        Divide by the standard deviation. Constant columns are not divided; they contribute 0
-        in training and in prediction, and are listed in `constant_features_`.
+    scale : {"clipped", "standard", "rank"}, default="clipped"
+        What a column becomes. "standard": mean 0 and standard deviation 1. "clipped": the same,
+        then held within 3 standard deviations, then standardised again, so that a few extreme
+        cells do not decide its scale. "rank": normal scores, by the place of a cell among the
+        training values; it keeps up to 256 of them per column. Columns of two values and of
+        genotype codes (0, 1, 2) are standardised whatever the choice. Constant columns contribute
+        0 in training and in prediction, and are listed in `constant_features_`.
     impute : {"mean", "error"}, default="mean"
         A missing cell takes the training mean, or is refused.
     all_missing : {"error", "zero"}, default="error"
@@ -42,7 +47,13 @@ class Preparation:
     Attributes
     ----------
     mean_, scale_ : dict of str to ndarray of shape (n_features,)
-        Subtracted from and divided into the cells of each view; the scale is 1 where constant.
+        Subtracted from and divided into the (clipped) cells of each view; the scale is 1 where
+        constant. For a ranked column: the value whose score is 0, and 1 over the slope there.
+    lower_, upper_ : dict of str to ndarray of shape (n_features,)
+        Limits, in input units, that cells are held within; infinite where they are not. Beyond
+        them a cell counts as the limit. For a ranked column: its training minimum and maximum.
+    minimum_, maximum_ : dict of str to ndarray of shape (n_features,)
+        Of the training rows, before any clip.
     constant_ : dict of str to bool array
         Columns without information: constant, empty, or explained by the confounders.
     constant_features_ : dict of str to array of str
@@ -56,7 +67,7 @@ class Preparation:
 
     def __init__(
         self,
-        scale: bool = True,
+        scale: str = "clipped",
         impute: str = "mean",
         *,
         all_missing: str = "error",
@@ -69,7 +80,9 @@ class Preparation:
         self.dtype = dtype
         self.max_bytes = max_bytes
 
-    def fit(self, mv: MultiView, confounds: Any = None) -> Preparation:
+    def fit(
+        self, mv: MultiView, confounds: Any = None, *, sample_weight: Any = None
+    ) -> Preparation:
         """Learn the statistics of every view from the rows of `mv`.
 
         Parameters
@@ -78,6 +91,8 @@ class Preparation:
             Training rows, and only those.
         confounds : array-like of shape (n_samples,) or (n_samples, q), optional
             Numeric covariates to regress out of every view.
+        sample_weight : array-like of shape (n_samples,), optional
+            How much each row counts: weight 2 is the row twice, weight 0 leaves it out.
 
         Returns
         -------
@@ -85,49 +100,66 @@ class Preparation:
             Itself.
         """
         self._check_options()
-        self.n_samples_ = len(mv)
         self.n_features_ = mv.n_features
         self.mean_: dict[str, np.ndarray] = {}
         self.scale_: dict[str, np.ndarray] = {}
+        self.lower_: dict[str, np.ndarray] = {}
+        self.upper_: dict[str, np.ndarray] = {}
+        self.minimum_: dict[str, np.ndarray] = {}
+        self.maximum_: dict[str, np.ndarray] = {}
         self.constant_: dict[str, np.ndarray] = {}
         self.constant_features_: dict[str, np.ndarray] = {}
         self.confound_coef_: dict[str, np.ndarray] = {}
+        # Of each view: normal scores, if any column is ranked, and the spread that confounders
+        # leave, if there are any.
+        self._scores: dict[str, NormalScores | None] = {}
+        self._spread: dict[str, np.ndarray] = {}
         self._names = {
             name: mv.view(name).feature_names if mv.view(name).names_given else None
             for name in mv.view_names
         }
         self.confound_design_: ConfoundDesign | None = None
+        weight = None if sample_weight is None else positive_weights(sample_weight, len(mv))
         design = None
         if confounds is not None:
-            self.confound_design_ = ConfoundDesign.fit(confounds, len(mv))
+            self.confound_design_ = ConfoundDesign.fit(confounds, len(mv), weight)
             design = self.confound_design_.design(confounds, len(mv))
+        if weight is not None and not weight.all():
+            used = np.flatnonzero(weight)
+            mv, weight = mv[used], weight[used]
+            design = None if design is None else design[used]
+        if weight is not None and (weight == weight[0]).all():
+            weight = None
+        self.n_samples_ = len(mv)
         for name in mv.view_names:
-            self._fit_view(mv.view(name), design)
+            self._fit_view(mv.view(name), design, weight)
         return self
 
-    def _fit_view(self, view: View, design: np.ndarray | None) -> None:
+    def _fit_view(self, view: View, design: np.ndarray | None, weight: np.ndarray | None) -> None:
         name = view.name
-        found = column_statistics(view, self.max_bytes)
+        found = column_statistics(view, self.max_bytes, scale=self.scale, weight=weight)
         check_missing(view, found, self.impute, self.all_missing)
         constant = found.constant
-        scale = np.sqrt(found.variance) if self.scale else np.ones(view.shape[1])
+        scale = np.sqrt(found.variance)
         scale[constant] = 1.0
         self.mean_[name], self.scale_[name], self.constant_[name] = found.mean, scale, constant
+        self.minimum_[name], self.maximum_[name] = found.minimum, found.maximum
+        self.lower_[name], self.upper_[name] = found.limits()
+        self._scores[name] = found.scores
         if design is not None:
-            coef, spread = learn_confounds(self._standardised(view, None), design)
+            coef, spread = learn_confounds(self._standardised(view, None), design, weight)
             explained = spread == 0
             spread[explained] = 1.0
-            if not self.scale:
-                spread[:] = 1.0
             self.constant_[name] = constant | explained
             coef[:, self.constant_[name]] = 0
             self.scale_[name] = np.where(self.constant_[name], 1.0, scale * spread)
             self.confound_coef_[name] = coef / spread
+            self._spread[name] = spread
         at = np.flatnonzero(self.constant_[name])
         self.constant_features_[name] = view.names_of(at)
 
     def transform(self, mv: MultiView, confounds: Any = None) -> dict[str, PreparedView]:
-        """Return every view of `mv`, standardised with the training statistics.
+        """Return every view of `mv`, prepared with the training statistics.
 
         Parameters
         ----------
@@ -159,21 +191,36 @@ class Preparation:
         }
 
     def fit_transform(self, mv: MultiView, confounds: Any = None) -> dict[str, PreparedView]:
-        """Learn from `mv` and return it standardised."""
+        """Learn from `mv` and return it prepared."""
         return self.fit(mv, confounds).transform(mv, confounds)
 
     def _standardised(self, view: View, design: np.ndarray | None) -> Standardised:
         name = view.name
+        mean, dead = self.mean_[name], self.constant_[name]
+        factor = np.where(dead, 0.0, 1.0 / self.scale_[name])
         made = Standardised(
             name=name,
             source=view.source,
             rows=view.rows,
-            mean=self.mean_[name],
-            factor=np.where(self.constant_[name], 0.0, 1.0 / self.scale_[name]),
+            mean=mean,
+            factor=factor,
             absent=~view.present,
             dtype=working_dtype(*view.shape, self.dtype),
             max_bytes=self.max_bytes,
         )
+        scores = self._scores[name]
+        if scores is not None:
+            spread = self._spread.get(name, np.ones(len(mean)))
+            made = replace(made, scores=scores, score_factor=np.where(dead, 0.0, 1.0 / spread))
+        elif np.isfinite(self.upper_[name]).any():
+            with np.errstate(invalid="ignore"):  # an infinite limit of a column without weight
+                lower, upper = (
+                    (self.lower_[name] - mean) * factor,
+                    (self.upper_[name] - mean) * factor,
+                )
+            made = replace(
+                made, lower=np.where(dead, -np.inf, lower), upper=np.where(dead, np.inf, upper)
+            )
         if design is None:
             return made
         return replace(made, design=design, confound_coef=self.confound_coef_[name])
@@ -181,14 +228,19 @@ class Preparation:
     # -- back to the units of the input ----------------------------------------------------
 
     def coef_in_input_units(self, name: str, coef: Any) -> np.ndarray:
-        """Return weights per unit of the input from weights on the standardised view.
+        """Return weights per unit of the input from weights on the prepared view.
+
+        For a clipped column the weight holds within the clip; beyond it a cell counts as the
+        limit (`lower_`, `upper_`). A ranked column has no weight per unit that holds throughout:
+        what is returned is the weight times the slope of its scores at the median, and the weight
+        per standard deviation is the one to read.
 
         Parameters
         ----------
         name : str
             View.
         coef : array of shape (n_features,) or (..., n_features)
-            Weights on the standardised columns.
+            Weights on the prepared columns.
 
         Returns
         -------
@@ -198,6 +250,28 @@ class Preparation:
         coef = self._check_coef(name, coef)
         return np.where(self.constant_[name], 0.0, coef / self.scale_[name])
 
+    def coef_per_deviation(self, name: str, coef: Any) -> np.ndarray:
+        """Return weights per standard deviation of the training rows from those per input unit.
+
+        The inverse of `coef_in_input_units`. Prepared columns have standard deviation 1 over the
+        training rows (as they are after the clip, the ranks and what confounders explain), so
+        these are the weights on the prepared columns, comparable between features.
+
+        Parameters
+        ----------
+        name : str
+            View.
+        coef : array of shape (n_features,) or (..., n_features)
+            Weights in input units.
+
+        Returns
+        -------
+        ndarray of the same shape
+            coef * scale, and 0 for columns without information.
+        """
+        coef = self._check_coef(name, coef)
+        return np.where(self.constant_[name], 0.0, coef * self.scale_[name])
+
     def intercept_shift(self, name: str, coef: Any) -> np.ndarray:
         """Return what to add to the intercept when the weights are in input units.
 
@@ -206,7 +280,7 @@ class Preparation:
         name : str
             View.
         coef : array of shape (..., n_features)
-            Weights on the standardised columns.
+            Weights on the prepared columns.
 
         Returns
         -------
@@ -247,7 +321,7 @@ class Preparation:
 
     def _check_options(self) -> None:
         legal = {
-            "scale": (True, False),
+            "scale": SCALES,
             "impute": ("mean", "error"),
             "all_missing": ("error", "zero"),
             "dtype": ("auto", "float32", "float64"),

@@ -32,7 +32,7 @@ class Study:
     ----------
     file : Path
         The study file; relative paths are relative to its folder.
-    top, samples, outcome, covariates, folds, report : dict
+    top, samples, outcome, covariates, preparation, folds, report : dict
         The sections.
     views : dict of str to dict
         Name to what the reader of its kind wants to know.
@@ -48,6 +48,7 @@ class Study:
     samples: dict[str, Any]
     outcome: dict[str, Any]
     covariates: dict[str, Any]
+    preparation: dict[str, Any]
     views: dict[str, dict[str, Any]]
     folds: dict[str, Any]
     report: dict[str, Any]
@@ -83,6 +84,7 @@ class Study:
             "samples": samples,
             "outcome": self.outcome,
             "covariates": self.covariates,
+            "preparation": self.preparation,
             "folds": self.folds,
             "report": self.report,
             "views": {name: self._absolute(spec) for name, spec in self.views.items()},
@@ -148,6 +150,7 @@ def load_study(
         samples=samples,
         outcome=outcome,
         covariates=check_keys(name, "covariates", raw.get("covariates", {})),
+        preparation=check_keys(name, "preparation", raw.get("preparation", {})),
         views=_views(name, raw["views"]),
         folds=check_keys(name, "folds", raw.get("folds", {})),
         report=check_keys(name, "report", raw.get("report", {})),
@@ -155,7 +158,9 @@ def load_study(
     )
     _check_together(study, predicting)
     if not predicting:
-        study.models, study.model_entries = read_models(name, raw["models"], study.classification)
+        study.models, study.model_entries = read_models(
+            name, raw["models"], study.classification, study.preparation["scale"]
+        )
     return study
 
 

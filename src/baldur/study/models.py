@@ -18,7 +18,7 @@ _EXAMPLE = 'add for example models = ["BALDUR", "LSVM-l1"]'
 
 
 def read_models(
-    name: str, given: Any, classification: bool
+    name: str, given: Any, classification: bool, scale: str | None = None
 ) -> tuple[list[Model], list[dict[str, Any]]]:
     """Check the models of a study file and build them.
 
@@ -30,6 +30,8 @@ def read_models(
         What the file has under `models`: names, or sections.
     classification : bool
         Which of the two tasks they are for.
+    scale : str, optional
+        How they all scale columns.
 
     Returns
     -------
@@ -57,13 +59,18 @@ def read_models(
             raise problem(
                 name, f"{where}.name", f"{checked['name']!r} comes twice", "give another name"
             )
-        made.append(_model(name, where, checked, tables, classification))
+        made.append(_model(name, where, checked, tables, classification, scale))
         entries.append({k: v for k, v in {**checked, **tables}.items() if v is not None})
     return made, entries
 
 
 def _model(
-    name: str, where: str, entry: dict[str, Any], tables: dict[str, Any], classification: bool
+    name: str,
+    where: str,
+    entry: dict[str, Any],
+    tables: dict[str, Any],
+    classification: bool,
+    scale: str | None,
 ) -> Model:
     for key, table in tables.items():
         if not isinstance(table, dict):
@@ -94,6 +101,7 @@ def _model(
             grid=None if grid is None else {k: [_none(v) for v in vs] for k, vs in grid.items()},
             settings={k: _none(v) for k, v in tables.get("settings", {}).items()},
             classification=classification,
+            scale=scale,
         )
     except MissingExtraError:
         raise

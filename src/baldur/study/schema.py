@@ -10,6 +10,7 @@ from typing import Any
 from baldur.evaluate.metrics import METRICS
 from baldur.evaluate.splits import SCHEMES
 from baldur.exceptions import StudyError
+from baldur.prepare import SCALES
 
 __all__ = ["Key", "SCHEMA", "check_keys", "problem", "schema_text"]
 
@@ -74,6 +75,9 @@ SCHEMA: dict[str, dict[str, Key]] = {
         "include": Key("texts", "columns that become a view of their own", ()),
         "categorical": Key("texts", "those of them that are categories written as numbers", ()),
     },
+    "preparation": {
+        "scale": Key("choice", "how every model scales columns", "clipped", choices=SCALES),
+    },
     "folds": {
         "scheme": Key("choice", "outer folds; default by the columns given", None, choices=SCHEMES),
         "outer": Key("whole", "number of outer folds", 5, least=2),
@@ -93,7 +97,9 @@ SCHEMA: dict[str, dict[str, Key]] = {
 }  # fmt: skip
 """Section ("" for the top of the file) to key to `Key`; "model" is an entry of [[models]]."""
 
-SECTIONS = ("samples", "outcome", "covariates", "views", "models", "folds", "report")
+SECTIONS = (
+    "samples", "outcome", "covariates", "preparation", "views", "models", "folds", "report"
+)  # fmt: skip
 
 
 def problem(file: str, key: str, what: str, fix: str) -> StudyError:

@@ -29,6 +29,9 @@ column = "diagnosis"
 # include = ["sex"]           # become a view called "covariates"
 # categorical = []            # those that are categories although written as numbers
 
+# [preparation]
+# scale = "clipped"           # or "standard", "rank": how every model scales columns
+
 # One section per view. kind: "table" (.csv .tsv .parquet .xlsx .npz), "plink" (.bed), "nifti",
 # "mudata" (.h5mu); without it the ending of the file decides. Other keys are options of the
 # reader, for example id_column = "sample" or columns = ["a", "b"] for a table.

@@ -13,6 +13,7 @@ import numpy as np
 
 from baldur.exceptions import InputError
 from baldur.views.blocks import DEFAULT_BLOCK_BYTES, raw_tiles
+from baldur.views.scores import NormalScores
 from baldur.views.source import MISSING_INT8, ArraySource, Source
 
 __all__ = ["Kept", "Standardised", "working_dtype"]
@@ -34,6 +35,11 @@ class Standardised:
         Rows of the source, in order.
     mean, factor : ndarray of shape (n_features,)
         X = (x - mean) * factor; factor is 1 / scale, and 0 for columns that carry nothing.
+    lower, upper : ndarray of shape (n_features,), or None
+        X is held between them (infinite: not held) before confounders are subtracted.
+    scores : NormalScores or None
+        Columns that become normal scores times `score_factor` instead.
+    score_factor : ndarray of shape (n_features,), or None
     absent : bool array of shape (n_samples,)
     design, confound_coef : ndarray of shape (n_samples, q) and (q, n_features), or None
         `design @ confound_coef` is subtracted.
@@ -50,6 +56,10 @@ class Standardised:
     factor: np.ndarray
     absent: np.ndarray
     dtype: np.dtype
+    lower: np.ndarray | None = None
+    upper: np.ndarray | None = None
+    scores: NormalScores | None = None
+    score_factor: np.ndarray | None = None
     design: np.ndarray | None = None
     confound_coef: np.ndarray | None = None
     max_bytes: int = DEFAULT_BLOCK_BYTES
@@ -67,15 +77,20 @@ class Standardised:
     ) -> Iterator[tuple[slice, np.ndarray]]:
         """Yield (columns, standardised cells, times weights); a tile is valid until the next."""
         mean, factor, coef = self.mean, self.factor, self.confound_coef
+        limits = None
+        if self.lower is not None and self.upper is not None:
+            limits = np.stack([self.lower, self.upper]).astype(self.dtype)
         if columns is not None:
             mean, factor = mean[columns], factor[columns]
             coef = None if coef is None else coef[:, columns]
+            limits = None if limits is None else limits[:, columns]
+        plain = limits is None and self.scores is None and coef is None
         # int8 cells and their means are small numbers: float32 holds them to 1e-7.
         narrow = self.source.dtype == np.int8 and self.dtype == np.float32
         if narrow:
             mean, factor = mean.astype(np.float32), factor.astype(np.float32)
-        # Without confounders the weights may join the factor, which saves a pass over the tile.
-        if weights is not None and self.source.dtype == np.int8 and coef is None:
+        # Where nothing else is done, the weights may join the factor: one pass less over the tile.
+        if weights is not None and self.source.dtype == np.int8 and plain:
             factor = factor * weights.astype(factor.dtype)
             weights = None
         design = None if self.design is None else self.design.astype(self.dtype)
@@ -91,29 +106,47 @@ class Standardised:
             else:
                 np.subtract(raw, mean[cols], out=tile, dtype=np.float64, casting="unsafe")
             tile *= factor[cols]
+            # Looked for before the clip, which would hide infinities.
+            missing = self._missing(raw, tile, None if limits is None else limits[1, cols])
+            if limits is not None:
+                np.maximum(tile, limits[0, cols], out=tile)
+                np.minimum(tile, limits[1, cols], out=tile)
+            if self.scores is not None:
+                self._fill_scores(raw, cols if columns is None else columns[cols], tile)
             if design is not None and coef is not None:
                 tile -= design @ coef[:, cols].astype(self.dtype)
-            self._clear_missing(raw, tile)
+            if missing is not None:
+                np.copyto(tile, 0, where=missing)
             if lacking.size:
                 tile[lacking] = 0
             if weights is not None:
                 tile *= weights[cols].astype(self.dtype)
             yield cols, tile
 
-    def _clear_missing(self, raw: np.ndarray, tile: np.ndarray) -> None:
+    def _fill_scores(self, raw: np.ndarray, columns: slice | np.ndarray, tile: np.ndarray) -> None:
+        if self.scores is None or self.score_factor is None:
+            return
+        self.scores.fill(raw, columns, self.score_factor[columns], tile)
+
+    def _missing(
+        self, raw: np.ndarray, tile: np.ndarray, upper: np.ndarray | None
+    ) -> np.ndarray | None:
+        """Return which cells of a tile are missing, None for none of them."""
         if raw.dtype == np.int8:
-            if raw.size and raw.min() <= MISSING_INT8:
-                np.copyto(tile, 0, where=raw == MISSING_INT8)
-        elif raw.dtype.kind == "f":
-            odd = ~np.isfinite(tile)
-            if odd.any():
-                if np.isinf(raw[~self.absent]).any():
-                    raise InputError(
-                        f"View {self.name!r}: expected finite cells or NaN for missing ones, but "
-                        "it contains infinities. Replace them by NaN, or transform the columns "
-                        "that produced them (a logarithm of 0, a division by 0)."
-                    )
-                np.copyto(tile, 0, where=odd)
+            return raw == MISSING_INT8 if raw.size and raw.min() <= MISSING_INT8 else None
+        if raw.dtype.kind != "f":
+            return None
+        odd = ~np.isfinite(tile)
+        if not odd.any():
+            return None
+        if np.isinf(raw[~self.absent]).any():
+            raise InputError(
+                f"View {self.name!r}: expected finite cells or NaN for missing ones, but "
+                "it contains infinities. Replace them by NaN, or transform the columns "
+                "that produced them (a logarithm of 0, a division by 0)."
+            )
+        # A finite cell beyond the working precision is held by the clip like any other.
+        return odd if upper is None else odd & (np.isnan(tile) | np.isinf(upper))
 
 
 def _like_layout(raw: np.ndarray, dtype: np.dtype) -> np.ndarray:

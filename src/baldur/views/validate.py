@@ -19,6 +19,7 @@ __all__ = [
     "check_sample_ids",
     "check_view_names",
     "check_width",
+    "positive_weights",
     "some",
     "validate_labels",
 ]
@@ -239,3 +240,21 @@ def validate_labels(
             "them out; numbers with many different values belong to a regressor."
         )
     return labels
+
+
+def positive_weights(sample_weight: Any, n: int) -> np.ndarray:
+    """Return checked sample weights, ones by default."""
+    if sample_weight is None:
+        return np.ones(n)
+    weight = np.asarray(sample_weight, dtype=float)
+    if weight.ndim == 0:
+        weight = np.full(n, float(weight))
+    if weight.shape != (n,):
+        raise InputError(
+            f"sample_weight must have {n} entries, one per sample, but its shape is {weight.shape}."
+        )
+    if not np.isfinite(weight).all() or (weight < 0).any():
+        raise InputError("sample_weight must be finite and not negative.")
+    if not weight.any():
+        raise InputError("sample_weight is zero for every sample; some must count.")
+    return weight
