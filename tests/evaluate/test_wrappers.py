@@ -25,7 +25,7 @@ def sim():
 def test_side_by_side_is_scaling_and_the_estimator(sim):
     X = np.hstack([sim.data.view(v).read() for v in "ab"])
     expected = make_pipeline(StandardScaler(), LogisticRegression()).fit(X, sim.target)
-    found = SideBySide(LogisticRegression()).fit(sim.data, sim.target)
+    found = SideBySide(LogisticRegression(), scale="standard").fit(sim.data, sim.target)
     np.testing.assert_allclose(found.predict_proba(sim.data), expected.predict_proba(X), atol=1e-6)
     assert {v: c.shape for v, c in found.coef_.items()} == {"a": (1, 4), "b": (1, 6)}
     assert found.selected_features_["a"].all()
@@ -125,3 +125,26 @@ def test_models_may_be_written_in_several_ways():
 def test_wrong_models_are_explained(call, said):
     with pytest.raises(InputError, match=said):
         call()
+
+
+def test_one_scale_for_every_model():
+    for name in ("BALDUR", "LSVM-l1", "RF"):
+        assert make_model(name).estimator.scale == "clipped"
+        assert make_model(name, scale="rank").estimator.scale == "rank"
+        own = make_model(name, scale="rank", settings={"scale": "standard"})
+        assert own.estimator.scale == "standard"
+    assert make_model("mine", estimator=LogisticRegression(), scale="rank").estimator.scale == "rank"
+
+
+def test_genotypes_and_two_values_are_not_clipped_behind_covariates():
+    rng = np.random.default_rng(2)
+    x = np.column_stack([np.arange(60) == 7, rng.normal(size=60)]).astype(float)
+    x[5, 1] = 50.0
+    C = rng.normal(size=(60, 1))
+    mv = with_covariates({"a": x}, C)
+    model = Deconfounded(SideBySide(LogisticRegression())).fit(mv, np.arange(60) % 2)
+    seen = model.estimator_._matrix(model._residuals(mv))
+    assert np.abs(seen[:, 0]).max() > 6
+    assert model.preparation_.upper_["a"][1] < 50
+    plain = Deconfounded(SideBySide(LogisticRegression(), scale="standard"))
+    assert np.isinf(plain.fit(mv, np.arange(60) % 2).preparation_.upper_["a"]).all()

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from baldur.evaluate import nested_cv, recompute_table
+from baldur.exceptions import StudyError
 from baldur.study import evaluate_study, load_study, read_study, schema_text
 from baldur.study.toml_writer import dump_toml
 from baldur.views import MultiView
@@ -188,3 +189,18 @@ def test_the_schema_can_be_read():
     text = schema_text()
     assert "[samples]" in text
     assert "leave-one-site-out" in text
+
+
+def test_one_scale_for_all_models(parts, tables, write, tmp_path):
+    tables["blood"].iloc[::7, 1] *= 100
+    figures = {}
+    for scale in ("clipped", "standard", "rank"):
+        study = load_study(write({**parts, "preparation": {"scale": scale}}, tables, tmp_path))
+        assert {m.estimator.scale for m in study.models} == {scale}
+        done = evaluate_study(study, output=tmp_path / scale)
+        figures[scale] = (done.folder / "predictions.csv").read_bytes()
+        again = tomllib.loads((done.folder / "study.toml").read_text())
+        assert again["preparation"] == {"scale": scale}
+    assert len(set(figures.values())) == 3
+    with pytest.raises(StudyError, match=r"preparation\.scale: 'robust' is not known"):
+        load_study(write({**parts, "preparation": {"scale": "robust"}}, tables, tmp_path))
