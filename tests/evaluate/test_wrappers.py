@@ -133,7 +133,8 @@ def test_one_scale_for_every_model():
         assert make_model(name, scale="rank").estimator.scale == "rank"
         own = make_model(name, scale="rank", settings={"scale": "standard"})
         assert own.estimator.scale == "standard"
-    assert make_model("mine", estimator=LogisticRegression(), scale="rank").estimator.scale == "rank"
+    mine = make_model("mine", estimator=LogisticRegression(), scale="rank")
+    assert mine.estimator.scale == "rank"
 
 
 def test_genotypes_and_two_values_are_not_clipped_behind_covariates():
