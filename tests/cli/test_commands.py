@@ -1,6 +1,7 @@
 """The commands, in this process: what they write, say and return."""
 
 import json
+from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -72,7 +73,23 @@ def test_check_reads_without_running(call, study):
     code, _, err = call("evaluate", study, "--check")
     assert code == 0
     assert "in order" in err
+    assert "215 samples: 119 PD (positive), 96 control" in err
+    assert "jobs" in err
     assert not (study.parent / "results" / "jobs").exists()
+
+
+def test_check_warns_and_strict_refuses(call, tmp_path):
+    wrong = Path(__file__).parents[1] / "study" / "wrong_data" / "duplicated_rows" / "study.toml"
+    code, _, err = call("evaluate", wrong, "--check")
+    assert code == 0
+    assert [line for line in err.splitlines() if line.startswith("Warning: ")] == [
+        "Warning: " + (wrong.parent / "expected.txt").read_text().strip()
+    ]
+    code, _, err = call("evaluate", wrong, "--check", "--strict")
+    assert code == 2
+    assert "Error: study.toml: views.blood: samples 'p03/p20'" in err
+    code, _, err = call("evaluate", wrong, "--strict", "--out", tmp_path / "out")
+    assert code == 2
 
 
 def test_wrong_input_leaves_with_two_and_one_line(call, study, tmp_path):

@@ -96,6 +96,9 @@ def evaluate(
     check: Annotated[
         bool, typer.Option("--check", help="Read everything, say what would be done, and stop.")
     ] = False,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Stop where something looks wrong in the data.")
+    ] = False,
     shard: Annotated[
         str | None,
         typer.Option(help="Do one part of the work, such as 3/20, for an array of jobs."),
@@ -113,7 +116,6 @@ def evaluate(
     Several machines can share the work, see docs/cluster.md.
     """
     from baldur.exceptions import InputError
-    from baldur.study import load_study, read_study
 
     _check_jobs(jobs)
     if scheduler is not None and (shard is not None or jobs != 1):
@@ -123,15 +125,33 @@ def evaluate(
             "--fresh with --shard would remove what other shards have done; remove the folder "
             "'jobs' in the output folder first."
         )
-    study = load_study(study_file, roots=data or [])
     screen = Screen(quiet)
+    with screen.busy(f"Reading {study_file}"):
+        from baldur.study import load_study
+
+        study = load_study(study_file, roots=data or [])
     if check:
-        found = read_study(study)
-        screen.data(study, found)
-        screen.say("The study file and its data are in order.")
+        _check(study, jobs, strict, screen)
         return
     with _cluster(scheduler) as client:
-        _evaluate(study, screen, n_jobs=jobs, output=out, fresh=fresh, shard=shard, client=client)
+        _evaluate(
+            study, screen, n_jobs=jobs, output=out, fresh=fresh, strict=strict, shard=shard,
+            client=client,
+        )  # fmt: skip
+
+
+def _check(study: Any, jobs: int, strict: bool, screen: Screen) -> None:
+    from baldur.study import check_study
+
+    with screen.busy("Looking at the data, and fitting each model once on some of it"):
+        check = check_study(study, n_jobs=jobs)
+    screen.check(check)
+    if strict:
+        check.refuse_findings(study)
+    if check.findings:
+        screen.say(f"The study can run; look at the {len(check.findings)} warnings first.")
+    else:
+        screen.say("The study file and its data are in order.")
 
 
 @contextmanager
@@ -159,7 +179,7 @@ def _evaluate(study: Any, screen: Screen, **keywords: Any) -> None:
             done = evaluate_study(
                 study,
                 progress=on_progress,
-                on_data=lambda found: screen.data(study, found),
+                on_check=None if screen.quiet else screen.check,
                 **keywords,
             )
     except UnfinishedError as error:

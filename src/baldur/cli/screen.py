@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     # The numerics take a second to import, which commands that need none should not pay.
     from baldur.evaluate import NestedResult
     from baldur.evaluate import Progress as State
+    from baldur.study import StudyCheck
 
 __all__ = ["Screen", "screen_table"]
 
@@ -32,7 +33,8 @@ class Screen:
     def say(self, text: str) -> None:
         """Show a line unless quiet."""
         if not self.quiet:
-            self.notice.print(text, markup=False)
+            # Whole lines, so that they can be searched and copied.
+            self.notice.print(text, markup=False, soft_wrap=True)
 
     def result(self, what: Any) -> None:
         """Show a result."""
@@ -44,21 +46,22 @@ class Screen:
         for note in notes:
             self.say(f"Note: {note}.")
 
-    def data(self, study: Any, found: Any) -> None:
-        """Show what was read."""
-        self.say(repr(found.data))
-        self.notes(found.notes)
-        given = (
-            (found.split, "fixed"),
-            (found.sites, "leave-one-site-out"),
-            (found.groups, "grouped"),
-        )
-        default = next((name for values, name in given if values is not None), "stratified")
-        scheme = study.folds["scheme"] or default
-        self.say(
-            f"{len(study.models)} models, {scheme}, outer {study.folds['outer']} x "
-            f"{study.folds['repeats']}, inner {study.folds['inner']}"
-        )
+    def check(self, check: StudyCheck) -> None:
+        """Show what a study is going to do, and what looks wrong."""
+        for line in check.lines():
+            self.say(line)
+        self.notes(check.data.notes)
+        for finding in check.findings:
+            self.say(f"Warning: {finding}")
+
+    @contextmanager
+    def busy(self, what: str) -> Iterator[None]:
+        """Show at once, on a terminal, that something is going on."""
+        if self.quiet or not self.notice.is_terminal:
+            yield
+            return
+        with self.notice.status(what):
+            yield
 
     @contextmanager
     def progress(self) -> Iterator[Callable[[State], None] | None]:

@@ -129,7 +129,7 @@ def nested_cv(
     >>> result.table()["model"].tolist()
     ['Dummy', 'Ridge logistic']
     """
-    study, classes, columns = _open(
+    study, classes, columns = open_comparison(
         models, X, y, views=views, task=task, positive=positive, scheme=scheme, outer=outer,
         inner=inner, repeats=repeats, groups=groups, sites=sites, split=split, confounds=confounds,
         steps=steps, metrics=metrics, select_by=select_by, random_state=random_state, n_jobs=n_jobs,
@@ -195,7 +195,7 @@ def fit_all_rows(
     data : MultiView
         What it was fitted on: `X`, and the covariates as a view if there are any.
     """
-    study, classes, _ = _open([model], X, y, n_jobs=n_jobs, **keywords)
+    study, classes, _ = open_comparison([model], X, y, n_jobs=n_jobs, **keywords)
     study.progress = progress
     study.begin()
     rows = np.arange(len(study.y))
@@ -215,7 +215,7 @@ def fit_all_rows(
     return fitted, without_prefix(setting), classes, study.mv
 
 
-def _open(
+def open_comparison(
     models: Any,
     X: Any,
     y: Any,

@@ -5,6 +5,7 @@
   title         what the study is called (default '')
 """
 
+from baldur.study.check import StudyCheck, check_study
 from baldur.study.data import StudyData, read_study
 from baldur.study.fitting import fit_study, predict_study
 from baldur.study.load import Study, load_study
@@ -17,7 +18,9 @@ __all__ = [
     "TEMPLATE",
     "EvaluatedStudy",
     "Study",
+    "StudyCheck",
     "StudyData",
+    "check_study",
     "evaluate_study",
     "fit_study",
     "load_study",

@@ -11,6 +11,7 @@ import pandas as pd
 
 from baldur.exceptions import BaldurError, InputError, MissingExtraError
 from baldur.io import CategoryEncoder, align, read_view, simplify_id, view_steps
+from baldur.study.checks.labels import variants
 from baldur.study.covariates import CovariateCoding
 from baldur.study.load import COVARIATES, Study
 from baldur.study.schema import nearest
@@ -41,6 +42,8 @@ class StudyData:
         To be fitted on training rows before any model.
     notes : list of str
         What a reader of the results should know about the samples.
+    lacking : dict of str to list of str
+        View to the samples with an outcome that its file does not have.
     """
 
     data: MultiView
@@ -53,6 +56,7 @@ class StudyData:
     codings: dict[str, CovariateCoding] = field(default_factory=dict)
     steps: list[Any] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    lacking: dict[str, list[str]] = field(default_factory=dict)
 
 
 def read_samples(study: Study) -> pd.DataFrame:
@@ -206,6 +210,12 @@ def read_study(study: Study) -> StudyData:
     _check_outcome(study, table[column])
     found = _gather(study, data, table, notes)
     found.steps = _steps(study, parts)
+    where = report.where[report.where["labels"]]
+    found.lacking = {
+        view: where.index[~where[view]].astype(str).tolist()
+        for view in where.columns
+        if view != "labels"
+    }
     return found
 
 
@@ -248,6 +258,15 @@ def _check_outcome(study: Study, cells: pd.Series) -> None:
         raise study.problem(
             "outcome.column", f"{cells.name!r} has one class only, {classes[0]!r}",
             "two or more are needed; name another column or check the samples",
+        )  # fmt: skip
+    alone = [c for c in classes if (cells == c).sum() == 1]
+    twins = variants("outcome.column", str(cells.name), classes) if alone else []
+    if twins:
+        raise study.problem(*twins[0])
+    if alone and len(classes) <= len(cells) / 4:
+        raise study.problem(
+            "outcome.column", f"class {alone[0]!r} of {cells.name!r} has one sample only",
+            "leave it out (an empty cell does), correct it, or merge classes",
         )  # fmt: skip
     if len(classes) > 20 and len(classes) > len(cells) / 4:
         raise study.problem(

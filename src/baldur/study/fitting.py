@@ -18,8 +18,8 @@ from baldur.persist import SavedModel
 from baldur.study.covariates import CovariateCoding
 from baldur.study.data import add_view, read_samples, read_study, read_views
 from baldur.study.load import COVARIATES, Study
-from baldur.study.run import settings_of
 from baldur.study.schema import nearest
+from baldur.study.settings import settings_of
 from baldur.views import MultiView
 from baldur.views.source import ColumnSource
 

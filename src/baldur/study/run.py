@@ -18,8 +18,9 @@ from baldur.evaluate import NestedResult, Progress, nested_cv
 from baldur.evaluate.store import JobStore
 from baldur.exceptions import InputError, StudyError, UnfinishedError
 from baldur.files import make_folder, replace_files, writing
-from baldur.study.data import StudyData, read_study
+from baldur.study.check import StudyCheck, check_study, folds_problem
 from baldur.study.load import Study
+from baldur.study.settings import settings_of
 from baldur.study.toml_writer import dump_toml
 
 __all__ = ["EvaluatedStudy", "Log", "evaluate_study", "write_results"]
@@ -66,7 +67,8 @@ def evaluate_study(
     shard: str | None = None,
     client: Any = None,
     progress: Callable[[Progress], None] | None = None,
-    on_data: Callable[[StudyData], None] | None = None,
+    strict: bool = False,
+    on_check: Callable[[StudyCheck], None] | None = None,
 ) -> EvaluatedStudy:
     """Run the nested cross-validation a study describes and write the results.
 
@@ -89,8 +91,10 @@ def evaluate_study(
         A Dask cluster to run on, instead of processes of this machine.
     progress : callable, optional
         Called with a `Progress` after every job.
-    on_data : callable, optional
-        Called with the `StudyData` once the files are read.
+    strict : bool, default=False
+        Refuse data that look wrong, instead of noting it in the log.
+    on_check : callable, optional
+        Called with the `StudyCheck` before anything is fitted.
 
     Returns
     -------
@@ -98,9 +102,13 @@ def evaluate_study(
     """
     folder = study.output if output is None else Path(output).resolve()
     make_folder(folder)
-    found = read_study(study)
-    if on_data is not None:
-        on_data(found)
+    # The time of the jobs is worth a trial only if somebody is told, and not for a part of them.
+    check = check_study(study, n_jobs=n_jobs, trial=on_check is not None and shard is None)
+    found = check.data
+    if on_check is not None:
+        on_check(check)
+    if strict:
+        check.refuse_findings(study)
     log = Log(folder / "log.txt")
     log(f"study {study.file.resolve()} with {n_jobs} process(es)")
     log(
@@ -110,6 +118,8 @@ def evaluate_study(
     log(f"{found.data.shape[0]} samples, {found.data.n_features} features")
     for note in found.notes:
         log(f"note: {note}")
+    for finding in check.findings:
+        log(f"warning: {finding}")
     if fresh:
         JobStore(folder / JOBS).clear()
     reused = 0
@@ -135,7 +145,7 @@ def evaluate_study(
         )
     except InputError as error:
         log(f"stopped: {error}")
-        raise study.problem("folds", *_split_advice(str(error))) from error
+        raise folds_problem(study, error) from error
     except UnfinishedError as error:
         log(str(error))
         raise
@@ -152,33 +162,6 @@ def evaluate_study(
     write_results(result, folder, study)
     log(f"finished in {time.monotonic() - started:.1f} s; {reused} jobs were done before")
     return EvaluatedStudy(result, folder, found.notes)
-
-
-def _split_advice(text: str) -> tuple[str, str]:
-    """Part a message into what is wrong and what to do."""
-    what, _, fix = text.rstrip(".").rpartition("; ")
-    return (what, fix) if what else (fix, "change the folds or the samples")
-
-
-def settings_of(study: Study, found: StudyData) -> dict[str, Any]:
-    """Return what the study and its data say to `nested_cv`."""
-    return {
-        "task": study.outcome["task"],
-        "positive": found.positive,
-        "scheme": study.folds["scheme"],
-        "outer": study.folds["outer"],
-        "inner": study.folds["inner"],
-        "repeats": study.folds["repeats"],
-        "groups": found.groups,
-        "sites": found.sites,
-        "split": found.split,
-        "confounds": found.confounds,
-        "steps": found.steps,
-        "metrics": study.report["metrics"],
-        "select_by": study.folds["select_by"],
-        "permutations": study.report["permutations"],
-        "random_state": study.top["seed"],
-    }
 
 
 def write_results(result: NestedResult, folder: Path, study: Study | None = None) -> None:

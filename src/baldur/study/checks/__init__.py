@@ -1,0 +1,10 @@
+"""What looks wrong in the data of a study, each finding with what to do.
+
+=============  ================================================================================
+`cells`        sentinel values and dates among the numbers, comma decimals among the categories
+`labels`       labels written in two ways, ids that lost digits
+`copies`       columns that repeat the outcome
+`repeats`      samples with the same values on both sides of a split
+`sites`        columns that give the site away, and a site that gives the outcome away
+=============  ================================================================================
+"""

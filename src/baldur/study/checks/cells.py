@@ -1,0 +1,179 @@
+"""Numbers that are no measurements: codes for missing, dates, and decimals read as categories."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+
+from baldur.study.checks.finding import Finding, names, option_of
+
+__all__ = ["comma_decimals", "dated", "dates", "number_like", "sentinel_cells", "sentinels"]
+
+SENTINELS = (-9.0, -99.0, -999.0, 999.0)
+"""Numbers that stand for "missing" in PLINK, SPSS and many questionnaires."""
+
+_COMMA = re.compile(r"[+-]?\d{1,3}(?:[. ]?\d{3})*,\d+(?:[eE][+-]?\d+)?")
+_DATE_NAME = re.compile(r"(?:^|[^a-z])(?:date|datum|dob|birth|visit_?day|timestamp)", re.IGNORECASE)
+# Days since 1900, as spreadsheets count: 1955 to 2064.
+_SERIAL = (20_000.0, 60_000.0)
+# One stray number among dates is a typing mistake, not another kind of column.
+_MOST = 0.9
+
+
+def number_like(levels: Sequence[str]) -> bool:
+    """Whether most levels are numbers with a decimal comma.
+
+    Parameters
+    ----------
+    levels : sequence of str
+        Different values of a column of text.
+
+    Returns
+    -------
+    bool
+    """
+    hits = sum(_COMMA.fullmatch(level.strip()) is not None for level in levels)
+    return hits >= 3 and hits >= 0.8 * len(levels)
+
+
+def comma_decimals(key: str, column: str, levels: Sequence[str]) -> list[Finding]:
+    """Report a category whose levels look like numbers.
+
+    Parameters
+    ----------
+    key : str
+        View or section.
+    column : str
+        The category.
+    levels : sequence of str
+        Its levels.
+
+    Returns
+    -------
+    list of Finding
+    """
+    if not number_like(levels):
+        return []
+    return [
+        Finding(
+            key,
+            f"column {column!r} was read as a category of {len(levels)} levels that look like "
+            f"numbers ({names(levels, 2)})",
+            f"write {option_of(key, 'decimal = ' + chr(34) + ',' + chr(34))}",
+        )
+    ]
+
+
+def sentinel_cells(cells: np.ndarray) -> dict[float, int]:
+    """Return which sentinels a column holds far away from its other values, and how often.
+
+    A sentinel is suspicious below values that are never negative, or where it lies further from
+    all other values than these lie from each other.
+
+    Parameters
+    ----------
+    cells : array of shape (n_samples,)
+        One column, NaN where missing.
+
+    Returns
+    -------
+    dict of float to int
+    """
+    known = cells[np.isfinite(cells)]
+    special = np.isin(known, SENTINELS)
+    rest = known[~special]
+    if not special.any() or len(rest) < 2:
+        return {}
+    low, high = float(rest.min()), float(rest.max())
+    spread = max(high - low, 1.0)
+    found = {}
+    for value in SENTINELS:
+        count = int(np.sum(known == value))
+        apart = value > high + spread if value > 0 else value < low - spread or low >= 0
+        if count and apart:
+            found[value] = count
+    return found
+
+
+def sentinels(key: str, found: dict[str, dict[float, int]]) -> list[Finding]:
+    """Report the columns of a view that hold sentinels.
+
+    Parameters
+    ----------
+    key : str
+        View or section.
+    found : dict of str to dict
+        Column to what `sentinel_cells` returned.
+
+    Returns
+    -------
+    list of Finding
+    """
+    made = []
+    for value in SENTINELS:
+        columns = [name for name, values in found.items() if value in values]
+        if not columns:
+            continue
+        count = sum(found[name][value] for name in columns)
+        made.append(
+            Finding(
+                key,
+                f"{value:.0f} occurs {count} times in {names(columns)}, away from the other values",
+                f"write {option_of(key, f'missing = [{chr(34)}{value:.0f}{chr(34)}, ...]')} if it "
+                "stands for a missing value",
+            )
+        )
+    return made
+
+
+def dated(cells: np.ndarray, name: str) -> bool:
+    """Whether the numbers of a column are dates: 20240131, or a spreadsheet's day count.
+
+    Day counts are told from other numbers only where the name of the column speaks of a date.
+
+    Parameters
+    ----------
+    cells : array of shape (n_samples,)
+        One column, NaN where missing.
+    name : str
+        Its name.
+
+    Returns
+    -------
+    bool
+    """
+    known = cells[np.isfinite(cells)]
+    if len(known) < 3 or (known != np.floor(known)).any():
+        return False
+    if np.mean((known >= 19000101) & (known <= 21001231)) >= _MOST:
+        text = pd.Series(known.astype(np.int64).astype(str))
+        parsed = pd.to_datetime(text, format="%Y%m%d", errors="coerce")
+        return bool(parsed.notna().mean() >= _MOST)
+    inside = np.mean((known >= _SERIAL[0]) & (known <= _SERIAL[1])) >= _MOST
+    seconds = np.mean((known >= 1e8) & (known <= 5e9)) >= _MOST
+    return bool((inside or seconds) and _DATE_NAME.search(name))
+
+
+def dates(key: str, columns: Sequence[str]) -> list[Finding]:
+    """Report the columns of a view that are dates.
+
+    Parameters
+    ----------
+    key : str
+        View or section.
+    columns : sequence of str
+        Their names.
+
+    Returns
+    -------
+    list of Finding
+    """
+    if not columns:
+        return []
+    fix = f"write {option_of(key, f'exclude = [{columns[0]!r}]')}, or turn it into an age or a time"
+    if key.startswith("covariates"):
+        fix = "turn it into an age or a time, or leave the covariate out"
+    return [Finding(key, f"{names(columns)}: dates read as numbers", fix)]

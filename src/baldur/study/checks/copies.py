@@ -1,0 +1,152 @@
+"""Columns that repeat the outcome: they tell the classes apart almost without error."""
+
+from __future__ import annotations
+
+from itertools import combinations
+from math import comb
+
+import numpy as np
+
+from baldur.study.checks.finding import Finding, names
+
+__all__ = ["copies", "copying_classes", "copying_numbers"]
+
+LIMIT = 0.99
+"""AUC of a single column (or its correlation with a number) above which it is suspicious."""
+
+# Where chance alone would produce one such column in more than one of a hundred views, none of
+# them means anything: few rows, many columns.
+_BY_CHANCE = 0.01
+
+
+def copying_classes(block: np.ndarray, codes: np.ndarray, n_columns: int) -> np.ndarray:
+    """Say which columns tell the classes apart with an AUC above `LIMIT`.
+
+    With more than two classes the mean over pairs of classes counts, so that a column has to
+    order all of them; a column of 0 and 1 may also stand for one class alone.
+
+    Parameters
+    ----------
+    block : array of shape (n_samples, b)
+        Columns, NaN where missing.
+    codes : array of shape (n_samples,)
+        Class codes.
+    n_columns : int
+        Columns of the whole view, for the chance that one of them separates by luck.
+
+    Returns
+    -------
+    array of bool, shape (b,)
+    """
+    classes = np.unique(codes)
+    parts = {c: block[codes == c] for c in classes}
+    pairs = [
+        (a, b) for a, b in combinations(classes, 2) if not _lucky(parts[a], parts[b], n_columns)
+    ]
+    found = np.zeros(block.shape[1], dtype=bool)
+    if len(pairs) == len(classes) * (len(classes) - 1) // 2:
+        total = np.zeros(block.shape[1])
+        for a, b in pairs:
+            # No single pair may be far below the limit, or the mean cannot reach it.
+            total += _separation(parts[a], parts[b], floor=1 - len(pairs) * (1 - LIMIT))
+        found = total > LIMIT * len(pairs)
+    if len(classes) > 2:
+        for c in classes:
+            rest = block[codes != c]
+            if not _lucky(parts[c], rest, n_columns):
+                found |= _is_indicator(parts[c], rest)
+    return found
+
+
+def _lucky(a: np.ndarray, b: np.ndarray, n_columns: int) -> bool:
+    return 2 * n_columns / comb(len(a) + len(b), len(a)) > _BY_CHANCE
+
+
+def _is_indicator(inside: np.ndarray, outside: np.ndarray) -> np.ndarray:
+    """Whether a column has one value in a class and another one everywhere else."""
+    with np.errstate(invalid="ignore"):
+        one = (inside == inside[0]).all(axis=0) & (outside == outside[0]).all(axis=0)
+    return one & (inside[0] != outside[0])
+
+
+def _separation(a: np.ndarray, b: np.ndarray, floor: float) -> np.ndarray:
+    """AUC of each column between two groups of rows, at least 0.5; 0 where it is below `floor`.
+
+    Half the rows of ``a`` lie at or below their median, and a tie counts half, so an AUC of 1 - e
+    lets at most a share of 4 e of ``b`` lie at or above it. Only columns that pass are ranked.
+    """
+    values = np.zeros(a.shape[1])
+    a_sorted = np.sort(a, axis=0)
+    known = np.isfinite(a).sum(axis=0)
+    usable = np.flatnonzero((known > 0) & np.isfinite(b).any(axis=0))
+    middle = a_sorted[np.maximum(known - 1, 0) // 2, np.arange(a.shape[1])]
+    upper = a_sorted[np.minimum(known // 2, len(a) - 1), np.arange(a.shape[1])]
+    with np.errstate(invalid="ignore"):
+        n_b = np.maximum(np.isfinite(b).sum(axis=0), 1)
+        above = (b >= upper).sum(axis=0) / n_b
+        below = (b <= middle).sum(axis=0) / n_b
+    slack = 4 * (1 - floor) + 1e-12
+    for j in usable[(np.minimum(above, below) <= slack)[usable]]:
+        x, z = a[:, j][np.isfinite(a[:, j])], np.sort(b[:, j][np.isfinite(b[:, j])])
+        wins = np.searchsorted(z, x, "left") + np.searchsorted(z, x, "right")
+        auc = float(wins.mean() / (2 * len(z)))
+        values[j] = max(auc, 1 - auc)
+    return values
+
+
+def copying_numbers(block: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Say which columns correlate with a numeric outcome above `LIMIT`, either way.
+
+    Parameters
+    ----------
+    block : array of shape (n_samples, b)
+        Columns, NaN where missing.
+    y : array of shape (n_samples,)
+        The outcome.
+
+    Returns
+    -------
+    array of bool, shape (b,)
+    """
+    known = np.isfinite(block)
+    count = known.sum(axis=0)
+    x = np.where(known, block, 0.0).astype(np.float64)
+    target = np.where(known, y[:, None], 0.0)
+    some = np.maximum(count, 1)
+    x = np.where(known, x - x.sum(axis=0) / some, 0.0)
+    target = np.where(known, target - target.sum(axis=0) / some, 0.0)
+    scale = np.sqrt((x**2).sum(axis=0) * (target**2).sum(axis=0))
+    r = np.abs((x * target).sum(axis=0)) / np.where(scale > 0, scale, 1.0)
+    # Two or three points lie on a line by chance.
+    return (count >= 10) & (scale > 0) & (r > LIMIT)
+
+
+def copies(key: str, outcome: str, columns: list[str]) -> list[Finding]:
+    """Report the columns of a view that repeat the outcome.
+
+    Parameters
+    ----------
+    key : str
+        View or section.
+    outcome : str
+        Column of the outcome.
+    columns : list of str
+        What repeats it.
+
+    Returns
+    -------
+    list of Finding
+    """
+    if not columns:
+        return []
+    fix = f"leave such columns out (exclude = [{columns[0]!r}] in [{key}])"
+    if key.startswith("covariates"):
+        fix = "leave such covariates out"
+    return [
+        Finding(
+            key,
+            f"{names(columns)} {'alone tells' if len(columns) == 1 else 'each alone tell'} "
+            f"{outcome!r} almost without error (above {LIMIT})",
+            f"{fix} if they were derived from the outcome or measured after it",
+        )
+    ]

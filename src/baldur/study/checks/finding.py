@@ -1,0 +1,42 @@
+"""Finding: one thing that looks wrong, in one line."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+__all__ = ["Finding", "names", "option_of"]
+
+
+class Finding(NamedTuple):
+    """One thing that looks wrong.
+
+    Attributes
+    ----------
+    key : str
+        Where in the study file.
+    what : str
+        What was seen.
+    fix : str
+        What to do.
+    """
+
+    key: str
+    what: str
+    fix: str
+
+    def __str__(self) -> str:
+        return f"{self.key}: {self.what}; {self.fix}."
+
+
+def names(items: Sequence[Any], limit: int = 3) -> str:
+    """List the first few items, and say how many more there are."""
+    shown = ", ".join(repr(str(item)) for item in items[:limit])
+    more = len(items) - limit
+    return f"{shown} and {more} more" if more > 0 else shown
+
+
+def option_of(key: str, option: str) -> str:
+    """Say where in the study file an option of a reader belongs."""
+    section = "samples" if key.startswith(("covariates", "outcome", "samples")) else key
+    return f"{option} in [{section}]"

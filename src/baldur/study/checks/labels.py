@@ -1,0 +1,77 @@
+"""Labels that differ in writing only, and ids that lost digits on their way through a float."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+import numpy as np
+
+from baldur.study.checks.finding import Finding
+
+__all__ = ["lost_ids", "variants"]
+
+_POWER = re.compile(r"[+-]?\d+(?:[.,]\d+)?[eE][+-]?\d+")
+_POINT_ZERO = re.compile(r"\d+\.0+")
+# Above this many digits most whole numbers are not floats.
+_EXACT_DIGITS = 17
+
+
+def variants(key: str, column: str, labels: Iterable[str]) -> list[Finding]:
+    """Report labels that are the same apart from blanks and case.
+
+    Parameters
+    ----------
+    key : str
+        Where in the study file.
+    column : str
+        The column they stand in.
+    labels : iterable of str
+        Its different values.
+
+    Returns
+    -------
+    list of Finding
+    """
+    written: dict[str, list[str]] = {}
+    for label in map(str, labels):
+        written.setdefault("".join(label.split()).casefold(), []).append(label)
+    twins = [sorted(forms) for forms in written.values() if len(forms) > 1]
+    return [
+        Finding(
+            key,
+            f"{column!r} has {' and '.join(map(repr, forms))}, which differ by blanks or case only",
+            "write them in one way if they mean the same",
+        )
+        for forms in twins
+    ]
+
+
+def lost_ids(key: str, ids: np.ndarray) -> list[Finding]:
+    """Report ids that were numbers with a decimal point or an exponent on their way.
+
+    Parameters
+    ----------
+    key : str
+        Where in the study file.
+    ids : array of str or int
+        The sample ids.
+
+    Returns
+    -------
+    list of Finding
+    """
+    text = [str(one) for one in ids]
+    fix = "save the column of ids as text in the program that wrote the file"
+    power = [one for one in text if _POWER.fullmatch(one)]
+    if power:
+        return [Finding(key, f"{len(power)} ids such as {power[0]!r} are rounded numbers", fix)]
+    point = [one for one in text if _POINT_ZERO.fullmatch(one)]
+    if point and len(point) == len(text):
+        return [Finding(key, f"all ids are whole numbers with a point, such as {point[0]!r}", fix)]
+    long = [one for one in text if one.isdigit() and len(one) >= _EXACT_DIGITS]
+    # One of many such numbers may be a float by chance; all of several are not.
+    if len(long) >= 3 and all(int(float(one)) == int(one) for one in long):
+        what = f"{len(long)} long ids such as {long[0]!r} lost their last digits"
+        return [Finding(key, what, fix)]
+    return []

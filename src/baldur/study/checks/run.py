@@ -1,0 +1,162 @@
+"""find_problems: every check, in one pass over the cells of each view."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from baldur.study.checks.cells import (
+    SENTINELS,
+    comma_decimals,
+    dated,
+    dates,
+    sentinel_cells,
+    sentinels,
+)
+from baldur.study.checks.copies import copies, copying_classes, copying_numbers
+from baldur.study.checks.finding import Finding
+from baldur.study.checks.labels import lost_ids, variants
+from baldur.study.checks.repeats import RowHashes, repeats
+from baldur.study.checks.sites import constant_columns, constant_in_site, site_predicts
+from baldur.study.data import StudyData
+from baldur.study.load import COVARIATES, Study
+from baldur.views import View
+
+__all__ = ["find_problems"]
+
+# Dates are large numbers: smaller columns need no closer look.
+_LEAST_DATE = 20_000.0
+
+
+def find_problems(
+    study: Study, found: StudyData, folds: Sequence[Any], scheme: str
+) -> list[Finding]:
+    """Look for data that would embarrass an author.
+
+    Parameters
+    ----------
+    study : Study
+        The study.
+    found : StudyData
+        Its data.
+    folds : list of Fold
+        Its outer folds.
+    scheme : str
+        How they were made.
+
+    Returns
+    -------
+    list of Finding
+        In the order of the study file: samples, outcome, covariates, views.
+    """
+    made = lost_ids("samples.id", found.data.sample_ids)
+    made += _about_samples(study, found, scheme)
+    made += _about_covariates(found)
+    equal = {}
+    for name in found.data.view_names:
+        view = found.data.view(name)
+        key = "covariates.include" if name == COVARIATES else f"views.{name}"
+        made += _categories(key, view)
+        lines, equal[key] = _look_at(key, view, study, found)
+        made += lines
+    if found.confounds is not None:
+        made += _numbers("covariates.regress_out", found.confounds,
+                         found.codings["regress_out"].names)  # fmt: skip
+    return made + repeats(equal, found.data.sample_ids, folds)
+
+
+def _about_samples(study: Study, found: StudyData, scheme: str) -> list[Finding]:
+    made = []
+    outcome = study.outcome["column"]
+    if study.classification:
+        labels = np.unique(found.y).tolist()
+        made += variants("outcome.column", outcome, labels)
+        codes = [label for label in labels if label in {f"{s:.0f}" for s in SENTINELS}]
+        made += [
+            Finding(
+                "outcome.column",
+                f"{label!r} is a class of {int(np.sum(found.y == label))} samples",
+                f'write missing = ["{label}", ...] in [samples] if it stands for a missing value',
+            )
+            for label in codes
+        ]
+    else:
+        made += _numbers("outcome.column", found.y[:, None], [outcome])
+    if found.sites is not None:
+        made += variants("samples.site", study.samples["site"], np.unique(found.sites).tolist())
+        made += site_predicts(found.sites, found.y, outcome, study.classification, scheme)
+    return made
+
+
+def _about_covariates(found: StudyData) -> list[Finding]:
+    made = []
+    for key, coding in found.codings.items():
+        for column, levels in coding.levels.items():
+            if levels is not None:
+                where = f"covariates.{key}"
+                made += variants(where, column, levels) + comma_decimals(where, column, levels)
+    return made
+
+
+def _categories(key: str, view: View) -> list[Finding]:
+    info = view.feature_info
+    if info is None or "level" not in info or "column" not in info:
+        return []
+    made = []
+    coded = info[info["level"].notna()]
+    for column, levels in coded.groupby("column", sort=False)["level"]:
+        made += variants(key, str(column), levels) + comma_decimals(
+            key, str(column), levels.tolist()
+        )
+    return made
+
+
+def _numbers(key: str, cells: np.ndarray, names: Sequence[str]) -> list[Finding]:
+    """Sentinels and dates among a few columns of numbers."""
+    held = {n: s for j, n in enumerate(names) if (s := sentinel_cells(cells[:, j]))}
+    late = [n for j, n in enumerate(names) if dated(cells[:, j], n)]
+    return sentinels(key, held) + dates(key, late)
+
+
+def _look_at(
+    key: str, view: View, study: Study, found: StudyData
+) -> tuple[list[Finding], list[tuple[int, int]]]:
+    """Read a view once, block by block, for everything that concerns single columns or rows."""
+    width = view.shape[1]
+    hashes = RowHashes(view.present)
+    held: dict[str, dict[float, int]] = {}
+    late: list[str] = []
+    same: list[str] = []
+    fixed: dict[str, str] = {}
+    codes = np.unique(found.y, return_inverse=True)[1] if study.classification else None
+    # Codes of genotypes are neither dates nor sentinels.
+    numbers = view.dtype != np.int8
+    for cols, block in view.iter_blocks():
+        hashes.add(block)
+        if numbers:
+            for j in np.flatnonzero(np.isin(block, SENTINELS).any(axis=0)).tolist():
+                if hit := sentinel_cells(block[:, j]):
+                    held[_name(view, cols, j)] = hit
+            with np.errstate(invalid="ignore"):
+                large = (block >= _LEAST_DATE).any(axis=0)
+            for j in np.flatnonzero(large).tolist():
+                name = _name(view, cols, j)
+                late += [name] if dated(block[:, j].astype(np.float64), name) else []
+        copying = (
+            copying_numbers(block, found.y)
+            if codes is None
+            else copying_classes(block, codes, width)
+        )
+        same += [_name(view, cols, j) for j in np.flatnonzero(copying).tolist()]
+        if found.sites is not None:
+            for j, site in constant_columns(block, found.sites, width):
+                fixed.setdefault(_name(view, cols, j), site)
+    made = sentinels(key, held) + dates(key, late)
+    made += copies(key, study.outcome["column"], same) + constant_in_site(key, fixed)
+    return made, hashes.pairs()
+
+
+def _name(view: View, cols: slice, j: int) -> str:
+    return str(view.names_of(np.array([cols.start + j]))[0])

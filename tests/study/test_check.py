@@ -1,0 +1,227 @@
+"""What is said before anything is fitted: the plan, what is refused, and what looks wrong."""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.metrics import roc_auc_score
+
+from baldur.baselines import RidgeLogisticClassifier
+from baldur.datasets import make_multiview
+from baldur.evaluate import nested_cv
+from baldur.evaluate.preview import preview
+from baldur.exceptions import InputError, StudyError
+from baldur.study import check_study, evaluate_study, load_study
+from baldur.study.checks.cells import dated, number_like, sentinel_cells
+from baldur.study.checks.copies import LIMIT, copying_classes, copying_numbers
+from baldur.study.checks.repeats import RowHashes
+from baldur.study.checks.sites import constant_columns
+
+WRONG = Path(__file__).parent / "wrong_data"
+CASES = sorted(folder.name for folder in WRONG.iterdir())
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_each_wrong_file_gives_its_one_line(case):
+    check = check_study(load_study(WRONG / case / "study.toml"), trial=False)
+    expected = (WRONG / case / "expected.txt").read_text().splitlines()
+    assert [str(finding) for finding in check.findings] == expected
+    assert len(expected) == (case != "nothing_wrong")
+    for line in expected:
+        key, _, rest = line.partition(": ")
+        assert key.split(".")[0] in ("samples", "outcome", "covariates", "views")
+        assert "; " in rest
+        assert line.endswith(".")
+
+
+def test_every_kind_of_wrong_data_has_a_file():
+    for kind in ("comma", "label", "outcome", "near_copy", "sentinel", "dates", "ids", "duplicated",
+                 "constant_in_site", "site_predicts"):  # fmt: skip
+        assert any(kind in case for case in CASES), kind
+
+
+def test_strict_turns_the_first_warning_into_an_error(tmp_path):
+    study = load_study(WRONG / "sentinel_minus_9" / "study.toml")
+    with pytest.raises(StudyError, match="-9 occurs 3 times") as caught:
+        evaluate_study(study, output=tmp_path / "strict", strict=True)
+    assert "\n" not in str(caught.value)
+    assert not (tmp_path / "strict" / "table.csv").exists()
+    evaluate_study(study, output=tmp_path / "loose")
+    assert "warning: views.blood: -9 occurs" in (tmp_path / "loose" / "log.txt").read_text()
+
+
+def test_the_plan_names_samples_views_folds_jobs_and_time(parts, tables, write):
+    tables["brain"] = tables["brain"].iloc[3:]
+    parts["align"] = "union"
+    study = load_study(write(parts, tables))
+    check = check_study(study, n_jobs=2)
+    text = "\n".join(check.lines())
+    counts = tables["samples"]["diagnosis"].value_counts()
+    assert (
+        f"60 samples: {counts['control']} control, {counts['patient']} patient (positive)" in text
+    )
+    assert "blood: 4 features" in text
+    assert "brain: 12 features; 3 samples lack it ('p00', 'p01', 'p02')" in text
+    assert "Folds: stratified, 3 outer (40 training and 20 test rows), 3 inner" in text
+    # Two models with two settings each: 3 outer folds of 2 settings on 3 inner folds, and one fit.
+    assert "2 models, 18 jobs, 42 fits; about" in text
+    assert "with 2 processes" in text
+    assert set(check.plan.seconds) == {"Ridge logistic", "LSVM-l1"}
+    intersect = dict(parts, align="intersection")
+    lines = check_study(load_study(write(intersect, tables)), trial=False).lines()
+    assert "  brain: 12 features; not in its file and left out: 3 samples" in "\n".join(lines)
+
+
+def test_jobs_are_counted_as_they_are_run():
+    sim = make_multiview(40, {"a": 4, "b": 3}, random_state=1)
+    models = {"Ridge logistic": {"C": [0.1, 1.0, 10.0]}, "Dummy": None}
+    keywords = {"outer": 3, "inner": 2, "repeats": 2, "permutations": 1}
+    seen = []
+    nested_cv(models, sim.data, sim.target, progress=lambda s: seen.append(s.total), **keywords)
+    plan = preview(models, sim.data, sim.target, **keywords)
+    assert sum(plan.jobs.values()) == seen[-1]
+    assert len(plan.folds) == 6
+
+
+def test_wide_views_are_tried_on_some_columns(monkeypatch):
+    sim = make_multiview(40, {"a": 5, "b": 900}, random_state=1)
+    widths = []
+    fit = RidgeLogisticClassifier.fit
+
+    def watched(self, X, y):
+        widths.append(X.shape[1])
+        return fit(self, X, y)
+
+    monkeypatch.setattr(RidgeLogisticClassifier, "fit", watched)
+    plan = preview({"Ridge logistic": {}}, sim.data, sim.target, outer=2, inner=2, trial=True)
+    assert plan.seconds["Ridge logistic"] > 0
+    assert max(widths) < 310
+
+
+def test_a_setting_that_cannot_be_fitted_is_found_before_the_run(parts, tables, write):
+    parts["models"] = [{"name": "RF", "grid": {"max_features": ["squirt", 0.1]}}]
+    check = check_study(load_study(write(parts, tables)))
+    assert [f.key for f in check.findings] == ["models.RF"]
+    assert "squirt" in str(check.findings[0])
+
+
+@pytest.mark.parametrize(
+    ("labels", "said"),
+    [
+        (["patient"] * 2 + ["control"] * 58, "ask for fewer outer folds"),
+        (["patient"] * 30 + ["control"] * 29 + ["other"], "'other' of 'diagnosis' has one sample"),
+        (["patient"] * 30 + ["control"] * 29 + ["Patient"], "'Patient' and 'patient'"),
+        (["patient"] * 30 + ["control"] * 28 + ["Patient"] * 2, "'Patient' and 'patient'"),
+    ],
+)
+def test_check_refuses_what_evaluate_would(labels, said, parts, tables, write):
+    tables["samples"]["diagnosis"] = labels
+    parts["outcome"].pop("positive")
+    study = load_study(write(parts, tables))
+    with pytest.raises(StudyError, match=r"study\.toml: ") as checked:
+        check_study(study, trial=False)
+    assert said in str(checked.value)
+    with pytest.raises(StudyError) as run:
+        evaluate_study(study)
+    assert str(run.value) == str(checked.value)
+
+
+# -- laws of the single checks ---------------------------------------------------------------
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.integers(0, 10_000), st.floats(0.0, 0.4), st.booleans())
+def test_columns_that_separate_are_those_of_a_large_auc(seed, gaps, rounded):
+    rng = np.random.default_rng(seed)
+    codes = rng.permutation(np.repeat([0, 1], [14, 11]))
+    block = rng.normal(size=(25, 12)) + np.linspace(-6, 6, 12) * codes[:, None]
+    if rounded:
+        block = block.round()
+    block[rng.random(block.shape) < gaps] = np.nan
+    slow = []
+    for column in block.T:
+        known = np.isfinite(column)
+        both = known.any() and len(np.unique(codes[known])) == 2
+        auc = roc_auc_score(codes[known], column[known]) if both else 0.5
+        slow.append(max(auc, 1 - auc) > LIMIT)
+    assert copying_classes(block, codes, 12).tolist() == slow
+
+
+def test_few_rows_separate_by_chance_and_are_not_reported():
+    codes = np.repeat([0, 1], 3)
+    assert not copying_classes(codes[:, None].astype(float), codes, 10_000).any()
+    codes = np.repeat([0, 1], 20)
+    assert copying_classes(codes[:, None].astype(float), codes, 10_000).all()
+
+
+def test_several_classes_need_a_column_that_tells_them_all_or_stands_for_one():
+    rng = np.random.default_rng(0)
+    codes = np.repeat([0, 1, 2], 20)
+    block = np.column_stack(
+        [codes * 2.0, codes == 1, np.where(codes == 2, 5.0, 0.0) + rng.normal(size=60),
+         rng.normal(size=60)]
+    )  # fmt: skip
+    assert copying_classes(block, codes, 4).tolist() == [True, True, False, False]
+
+
+def test_numbers_are_compared_by_correlation():
+    rng = np.random.default_rng(0)
+    y = rng.normal(size=50)
+    block = np.column_stack([-3 * y + 1, y + rng.normal(size=50), y**3])
+    block[:5, 0] = np.nan
+    assert copying_numbers(block, y).tolist() == [True, False, False]
+
+
+def test_sentinels_among_values_of_their_size_are_left_alone():
+    assert sentinel_cells(np.array([-9.0, -8.0, -7.5, -9.0, 3.0])) == {}
+    assert sentinel_cells(np.array([990.0, 999.0, 1010.0])) == {}
+    assert sentinel_cells(np.array([1.0, 2.0, -9.0, -99.0, np.nan])) == {-9.0: 1, -99.0: 1}
+    assert sentinel_cells(np.array([-1.2, 0.4, 0.9, 999.0])) == {999.0: 1}
+
+
+def test_dates_and_comma_numbers_by_their_form():
+    days = pd.date_range("1999-12-20", periods=30).strftime("%Y%m%d").astype(float).to_numpy()
+    assert dated(days, "x")
+    assert not dated(days + 60, "x")
+    assert not dated(np.arange(43_000.0, 43_030.0), "platelets")
+    assert dated(np.arange(43_000.0, 43_030.0), "date_of_birth")
+    assert number_like(["1,5", "2,25", "-3,0"])
+    assert not number_like(["a,b", "1,5", "2,5"])
+    assert not number_like(["1,5", "2,5"])
+
+
+def test_equal_rows_count_only_where_chance_does_not_make_them():
+    rng = np.random.default_rng(0)
+    everybody = np.ones(30, dtype=bool)
+    wide = rng.normal(size=(30, 50))
+    wide[7] = wide[21]
+    hashes = RowHashes(everybody)
+    hashes.add(wide[:, :20])
+    hashes.add(wide[:, 20:])
+    assert hashes.pairs() == [(7, 21)]
+    narrow = RowHashes(everybody)
+    narrow.add(rng.integers(0, 2, size=(30, 4)).astype(float))
+    assert narrow.pairs() == []
+    absent = everybody.copy()
+    absent[21] = False
+    without = RowHashes(absent)
+    without.add(wide)
+    assert without.pairs() == []
+
+
+def test_rare_values_are_constant_at_a_site_by_chance():
+    rng = np.random.default_rng(0)
+    sites = np.repeat(["a", "b", "c"], 20)
+    block = np.column_stack([rng.normal(size=60), np.zeros(60), rng.normal(size=60)])
+    block[3, 1] = 1.0
+    block[sites == "b", 2] = 4.0
+    assert constant_columns(block, sites, 3) == [(2, "b")]
+
+
+def test_refused_before_counting():
+    sim = make_multiview(20, {"a": 3}, random_state=0)
+    with pytest.raises(InputError, match="rows of each class"):
+        preview(["Dummy"], sim.data, sim.target, outer=15)
