@@ -429,7 +429,6 @@ def test_bad_labels(train, y, message):
 @pytest.mark.parametrize(
     ("parameter", "value"),
     [
-        ("inference", "magic"),
         ("bound", "tight"),
         ("sparsity", -1.0),
         ("sparsity", "some"),
@@ -438,7 +437,6 @@ def test_bad_labels(train, y, message):
         ("n_factors", 1.5),
         ("max_iter", 0),
         ("tol", 0.0),
-        ("space", "sideways"),
     ],
 )
 def test_bad_parameters(train, parameter, value):
@@ -533,36 +531,3 @@ def test_other_matrices_give_the_same_answer(train, shaped, test, kind):
     model = BaldurClassifier(sparsity=0.5).fit(other, y)
     for name in DIMS:
         assert_allclose(model.coef_[name], shaped.coef_[name], rtol=1e-3, atol=1e-4)
-
-
-# -- mean field ----------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        {},
-        {"space": "primal"},
-        {"space": "dual"},
-        {"space": ("primal", "dual"), "relevance_vectors": 30},
-        {"space": "dual", "relevance_vectors": np.arange(0, N, 2)},
-        {"bound": "jaakkola", "n_factors": 1, "sparsity": 0.5},
-    ],
-)
-@pytest.mark.filterwarnings("ignore::baldur.exceptions.NotConvergedWarning")
-def test_mean_field_options(train, test, options):
-    model = BaldurClassifier(inference="mean-field", max_iter=15, **options).fit(*train)
-    p = model.predict_proba(test[0])
-    assert_allclose(p.sum(axis=1), 1.0)
-    assert model.space_["genes"] in ("primal", "dual")
-    given = options.get("space", "auto")
-    if given != "auto":
-        wanted = [given, given] if isinstance(given, str) else list(given)
-        assert list(model.space_.values()) == wanted
-    for name, width in DIMS.items():
-        assert model.coef_[name].shape == (1, width)
-    assert sum(model.view_relevance_.values()) == pytest.approx(1.0)
-    gap = linear(model, test[0]) - model.transform(test[0]) @ model.loadings_.T
-    assert_allclose(gap, np.tile(gap[0], (200, 1)), atol=1e-8)
-    if "dual" not in str(given):  # the dual has no maximum in wide views, and may collapse
-        assert roc_auc_score(test[1], p[:, 1]) > 0.8

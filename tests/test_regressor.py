@@ -174,17 +174,6 @@ def test_groups_stay_together(sim):
         BaldurRegressor().fit(sim.data[:N], sim.target[:N], groups=np.zeros(N))
 
 
-@pytest.mark.filterwarnings("ignore::baldur.exceptions.NotConvergedWarning")
-@pytest.mark.parametrize("space", ["auto", "dual"])
-def test_mean_field(sim, space):
-    model = BaldurRegressor(inference="mean-field", space=space, max_iter=15)
-    model.fit(sim.data[:N], sim.target[:N])
-    _, std = model.predict(sim.data[N:], return_std=True)
-    assert (std > 0).all()
-    if space == "auto":
-        assert model.score(sim.data[N:], sim.target[N:]) > 0.7
-
-
 @pytest.mark.parametrize(
     ("y", "message"),
     [

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         views,
     )
     from baldur.classifier import BaldurClassifier
+    from baldur.mean_field import MeanFieldClassifier, MeanFieldRegressor
     from baldur.regressor import BaldurRegressor
     from baldur.views.container import MultiView
 
@@ -39,12 +40,16 @@ _PARTS = (
 _HOMES = {
     "BaldurClassifier": "baldur.classifier",
     "BaldurRegressor": "baldur.regressor",
+    "MeanFieldClassifier": "baldur.mean_field",
+    "MeanFieldRegressor": "baldur.mean_field",
     "MultiView": "baldur.views.container",
 }
 
 __all__ = [
     "BaldurClassifier",
     "BaldurRegressor",
+    "MeanFieldClassifier",
+    "MeanFieldRegressor",
     "MultiView",
     "__version__",
     "baselines",

@@ -1,28 +1,22 @@
-"""What BaldurClassifier and BaldurRegressor share: opening data, fitting, fitted attributes."""
+"""What all estimators share: opening data, fitted attributes, predicting from a posterior."""
 
 from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Sequence
+from abc import abstractmethod
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from baldur.exceptions import InputError, NotConvergedWarning
-from baldur.inference.fitted import Fitted, fit_auto, fit_shape
-from baldur.inference.fitted_mean_field import fit_mean_field
-from baldur.inference.fixed_rank import fit_auto_with_factors
+from baldur.inference.fitted import Fitted
 from baldur.inference.scoring import Task, mixture_moments
-from baldur.inference.screening import Problem
-from baldur.inference.sparsity import Fold
-from baldur.model.likelihood import Likelihood
 from baldur.prepare import SCALES, Preparation
 from baldur.progress import Reporter
 from baldur.views.container import MultiView
@@ -31,12 +25,30 @@ from baldur.views.products import PreparedView
 
 Array = NDArray[np.float64]
 
-LEGAL = {
-    "scale": SCALES,
-    "inference": ("structured", "mean-field"),
-    "bound": ("quadrature", "jaakkola"),
-}
-INNER_FOLDS = 5
+
+class Training(NamedTuple):
+    """The samples that count in a fit.
+
+    Attributes
+    ----------
+    mv : MultiView
+    T : (N, C) array
+        Outputs: 0 and 1 for labels, standardised numbers for continuous outcomes.
+    weight : (N,) array
+        How much each sample counts.
+    task : Task
+    labels : (N,) or (N, C) array
+        What inner folds are stratified by.
+    groups : array-like of shape (N,), or None
+        Samples that stay together in inner folds.
+    """
+
+    mv: MultiView
+    T: Array
+    weight: Array
+    task: Task
+    labels: NDArray[Any]
+    groups: Any
 
 
 class BaldurBase(TransformerMixin, BaseEstimator):
@@ -44,31 +56,22 @@ class BaldurBase(TransformerMixin, BaseEstimator):
 
     views: Any
     scale: str
-    inference: str
     n_factors: Any
-    sparsity: Any
-    bound: str
-    prune: bool
     max_iter: int
     tol: float
-    space: Any
-    relevance_vectors: Any
-    random_state: Any
-    n_jobs: int | None
     verbose: int
 
     # -- fitting ---------------------------------------------------------------------------
 
-    def _fit_outputs(
-        self, mv: MultiView, likelihood: Likelihood, T: Array, task: Task, folds: Sequence[Fold]
-    ) -> None:
-        """Fit on outputs T (N, C) and set every attribute the two estimators share."""
+    def _fit_outputs(self, training: Training) -> None:
+        """Fit and set every attribute the estimators share."""
         started = time.perf_counter()
+        mv = training.mv
         self.preparation_ = Preparation(self.scale, all_missing="zero").fit(mv)
         self.view_names_ = list(mv.view_names)
         views = self._prepare(mv)
         with Reporter(self.verbose, type(self).__name__) as reporter:
-            fitted = self._run(views, likelihood, T, task, folds, reporter)
+            fitted = self._run(views, training, reporter)
         self._posterior = fitted
         self._publish(mv, fitted)
         self.fit_seconds_ = time.perf_counter() - started
@@ -80,71 +83,14 @@ class BaldurBase(TransformerMixin, BaseEstimator):
                 stacklevel=3,
             )
 
-    def _run(
-        self,
-        views: list[PreparedView],
-        likelihood: Likelihood,
-        T: Array,
-        task: Task,
-        folds: Sequence[Fold],
-        reporter: Reporter,
-    ) -> Fitted:
-        rank = None if self.n_factors == "auto" else int(self.n_factors)
-        if self.inference == "mean-field":
-            return fit_mean_field(
-                views,
-                T,
-                task="regression" if task == "regression" else "classification",
-                n_factors=rank or max(1, T.shape[1]),
-                a_gamma=1e-6 if self.sparsity == "auto" else float(self.sparsity),
-                spaces=self.space,
-                relevance=self.relevance_vectors,
-                max_iter=self.max_iter,
-                prune=self.prune,
-                sample_weight=likelihood.weight.mean(axis=1),
-                rng=check_random_state(self.random_state),
-                bound_kind=self.bound,
-                callback=reporter.watch,
-            )
-        if self.sparsity != "auto":
-            return fit_shape(
-                views,
-                likelihood,
-                shape=float(self.sparsity),
-                n_factors=rank,
-                max_iter=self.max_iter,
-                tol=self.tol,
-                prune=self.prune,
-                watch=reporter.watch,
-            )
-        problem = Problem(views, likelihood, task)
-        fitted, choice = fit_auto(
-            problem,
-            T,
-            folds,
-            n_jobs=self.n_jobs,
-            max_iter=self.max_iter,
-            watch=reporter.watch,
-        )
-        if rank is None or rank >= T.shape[1]:
-            return fitted
-        return fit_auto_with_factors(
-            problem, choice, fitted, rank, max_iter=self.max_iter, tol=self.tol
-        )
+    @abstractmethod
+    def _run(self, views: list[PreparedView], training: Training, reporter: Reporter) -> Fitted:
+        """Fit the posterior of the weights."""
 
     def _check_parameters(self) -> None:
         """Refuse parameters outside their legal values, before anything is computed."""
-        for name, values in LEGAL.items():
-            if getattr(self, name) not in values:
-                raise InputError(
-                    f"{name} must be one of {values}, but got {getattr(self, name)!r}."
-                )
-        shape = self.sparsity
-        if shape != "auto" and not (isinstance(shape, Real) and float(shape) >= 1e-6):
-            raise InputError(
-                'sparsity must be "auto" or the shape of a Gamma prior from 1e-6 (few features) to '
-                f"float('inf') (none dropped), but got {shape!r}."
-            )
+        if self.scale not in SCALES:
+            raise InputError(f"scale must be one of {SCALES}, but got {self.scale!r}.")
         rank = self.n_factors
         if rank != "auto" and not (isinstance(rank, Integral) and int(rank) >= 1):
             raise InputError(f'n_factors must be "auto" or a positive integer, but got {rank!r}.')
@@ -152,12 +98,6 @@ class BaldurBase(TransformerMixin, BaseEstimator):
             raise InputError(f"max_iter must be a positive integer, but got {self.max_iter!r}.")
         if not (isinstance(self.tol, Real) and float(self.tol) > 0):
             raise InputError(f"tol must be a positive number, but got {self.tol!r}.")
-        spaces = [self.space] if isinstance(self.space, str) else list(self.space)
-        wrong = [s for s in spaces if s not in ("auto", "primal", "dual")]
-        if wrong:
-            raise InputError(
-                f'space must be "auto", "primal" or "dual", or one of them per view, got {wrong}.'
-            )
 
     def _publish(self, mv: MultiView, fitted: Fitted) -> None:
         """Set the fitted attributes, weights in the units of the input."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
@@ -12,17 +11,20 @@ from sklearn.base import clone
 from sklearn.model_selection import ParameterGrid
 
 from baldur.baselines import BASELINES, Entry
+from baldur.classifier import BaldurClassifier
 from baldur.evaluate.adapters import SideBySide, takes_views
 from baldur.exceptions import InputError
+from baldur.mean_field import MeanFieldClassifier, MeanFieldRegressor
 from baldur.prepare import SCALES
+from baldur.regressor import BaldurRegressor
 
 __all__ = ["Model", "known_models", "make_model", "make_models"]
 
-BALDUR = "BALDUR"
-_CLASSES = {
-    True: ("baldur.classifier", "BaldurClassifier"),
-    False: ("baldur.regressor", "BaldurRegressor"),
+OURS = {
+    "BALDUR": (BaldurClassifier, BaldurRegressor),
+    "BALDUR (mean-field)": (MeanFieldClassifier, MeanFieldRegressor),
 }
+"""Rows of ours: the classifier and the regressor."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +72,7 @@ def known_models(classification: bool = True) -> list[str]:
     -------
     list of str
     """
-    return [BALDUR, *(BASELINES if classification else ())]
+    return [*OURS, *(BASELINES if classification else ())]
 
 
 def make_model(
@@ -87,7 +89,8 @@ def make_model(
     Parameters
     ----------
     name : str
-        "BALDUR", a row of `baldur.baselines.BASELINES`, or any name with an `estimator`.
+        "BALDUR", "BALDUR (mean-field)" for the paper's own posterior, a row of
+        `baldur.baselines.BASELINES`, or any name with an `estimator`.
     estimator : estimator, optional
         One that does not accept a `MultiView` is put behind `SideBySide`.
     grid : dict of str to list, optional
@@ -105,9 +108,9 @@ def make_model(
     """
     default: Mapping[str, list[Any]] = {}
     if estimator is None:
-        if name == BALDUR:
-            module, cls = _CLASSES[classification]
-            estimator = getattr(importlib.import_module(module), cls)()
+        if name in OURS:
+            classifier, regressor = OURS[name]
+            estimator = classifier() if classification else regressor()
         elif classification and name in BASELINES:
             entry = BASELINES[name]
             estimator, default = entry.make(), entry.grid

@@ -3,20 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from baldur.inference.fitted import Fitted, Moments, Views
-from baldur.model.meanfield import latent_moments, predict_meanfield, run_meanfield
+from baldur.model.meanfield import (
+    latent_moments,
+    noise_variance,
+    predict_meanfield,
+    predictor_moments,
+    run_meanfield,
+)
 
 Array = NDArray[np.float64]
 
 
-def fit_mean_field(views: Views, T: Array, **options: Any) -> Fitted:
-    """Fit the paper's mean-field posterior; `options` go to `run_meanfield`."""
-    result = run_meanfield(list(views), T, **options)
+class MeanFieldFitted(NamedTuple):
+    """A fitted posterior, and the noise variance of each output, (C,)."""
+
+    fitted: Fitted
+    noise_variance: Array
+
+
+def fit_mean_field(views: Views, T: Array, *, task: str, **options: Any) -> MeanFieldFitted:
+    """Fit the paper's mean-field posterior; `options` go to `run_meanfield`.
+
+    A label comes from a latent output with its noise, so moments in classification include the
+    noise. In regression the output itself is observed, and its noise is apart.
+    """
+    result = run_meanfield(list(views), T, task=task, **options)
     V = np.asarray(result.V)
     signal = np.stack(
         [
@@ -26,9 +43,9 @@ def fit_mean_field(views: Views, T: Array, **options: Any) -> Fitted:
             for view, W in zip(views, result.W, strict=True)
         ]
     )
-    return Fitted(
+    fitted = Fitted(
         latent=_Latent(result),
-        moments=_Predict(result),
+        moments=_Predict(result, predict_meanfield if task != "regression" else predictor_moments),
         selected=[np.asarray(mask) for mask in result.features],
         coef=[V @ W for W in result.W],
         coef_std=[_spread(V, np.asarray(result.V_cov), W, std) for W, std in _pairs(result)],
@@ -41,16 +58,18 @@ def fit_mean_field(views: Views, T: Array, **options: Any) -> Fitted:
         converged=bool(result.converged),
         history=list(result.history),
     )
+    return MeanFieldFitted(fitted, noise_variance(result))
 
 
 class _Predict:
     """<eta> and Var eta of new rows."""
 
-    def __init__(self, result: Any) -> None:
+    def __init__(self, result: Any, rule: Any) -> None:
         self.result = result
+        self.rule = rule
 
     def __call__(self, views: Views) -> Moments:
-        return [predict_meanfield(self.result, list(views))]
+        return [self.rule(self.result, list(views))]
 
 
 class _Latent:

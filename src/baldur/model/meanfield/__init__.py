@@ -24,7 +24,20 @@ the first three cases: the wide view's weights go to zero whatever the data say.
 never dropped, for its functional gains from every one of them.
 """
 
-from baldur.model.meanfield.result import MeanFieldResult, latent_moments, predict_meanfield
+from baldur.model.meanfield.result import (
+    MeanFieldResult,
+    latent_moments,
+    noise_variance,
+    predict_meanfield,
+    predictor_moments,
+)
 from baldur.model.meanfield.run import run_meanfield
 
-__all__ = ["MeanFieldResult", "latent_moments", "predict_meanfield", "run_meanfield"]
+__all__ = [
+    "MeanFieldResult",
+    "latent_moments",
+    "noise_variance",
+    "predict_meanfield",
+    "predictor_moments",
+    "run_meanfield",
+]

@@ -19,7 +19,7 @@ def prepare_data(
     T: Any,
     task: str,
     a_gamma: float = 1e-6,
-    spaces: str | Sequence[str] = "auto",
+    spaces: str | Sequence[str] = "primal",
     relevance: Any = None,
     sample_weight: Any = None,
     rng: Any = None,
@@ -77,12 +77,11 @@ def _order(views: list[ViewProducts], T: Array, weight: Array) -> list[int]:
 
 def _resolve_spaces(spaces: str | Sequence[str], M: int) -> list[str]:
     asked = [spaces] * M if isinstance(spaces, str) else list(spaces)
-    if len(asked) != M or not set(asked) <= {"auto", "primal", "dual"}:
+    if len(asked) != M or not set(asked) <= {"primal", "dual"}:
         raise InputError(
-            f"spaces must be 'auto', 'primal' or 'dual', once or for each of {M} views, "
-            f"got {spaces!r}"
+            f"spaces must be 'primal' or 'dual', once or for each of {M} views, got {spaces!r}"
         )
-    return ["dual" if space == "dual" else "primal" for space in asked]
+    return asked
 
 
 def _resolve_relevance(relevance: Any, M: int, N: int, rng: np.random.Generator) -> list[Index]:

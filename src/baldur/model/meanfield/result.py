@@ -183,15 +183,14 @@ def _quadratic(view: Any, scale: Array, index: Index) -> Array:
     return out
 
 
-def predict_meanfield(result: MeanFieldResult, X_views: Sequence[Any]) -> tuple[Array, Array]:
-    """Mean and variance of y (the logit, or the output in regression) for new rows, (n, C).
+def predictor_moments(result: MeanFieldResult, X_views: Sequence[Any]) -> tuple[Array, Array]:
+    """Mean and variance of the linear predictor of new rows, (n, C), free of their own noise.
 
-    <y_c> = z V_c^T + b_c, with z = sum_m x W^T, and
+    <eta_c> = z V_c^T + b_c, with z = sum_m x W^T, and
 
-        Var y_c = 1/psi + Var b + v_c (I/tau + S_x) v_c^T + tr(Sigma_V (z^T z + I/tau + S_x)),
+        Var eta_c = Var b + v_c S_x v_c^T + tr(Sigma_V (z^T z + S_x)),
 
-    S_x = diag(sum_m x^T Sigma_wk x). Departure from the paper: it prints the mean without V and
-    the variance as 1/psi + Sigma_V/tau, which leaves out the spread of W and most of that of V.
+    S_x = diag(sum_m x^T Sigma_wk x). What a row adds of its own is `noise_variance`.
 
     Parameters
     ----------
@@ -204,8 +203,38 @@ def predict_meanfield(result: MeanFieldResult, X_views: Sequence[Any]) -> tuple[
     mean, var : (n, C) arrays
     """
     Z, spread = latent_moments(result, X_views)
-    local = spread + np.where(result.factors, 1.0 / result.tau, 0.0)
     mean = Z @ result.V.T + result.b
-    loading = np.einsum("nk,kl,nl->n", Z, result.V_cov, Z) + local @ np.diag(result.V_cov)
-    var = 1.0 / result.psi + result.b_var + local @ (result.V**2).T + loading[:, None]
+    loading = np.einsum("nk,kl,nl->n", Z, result.V_cov, Z) + spread @ np.diag(result.V_cov)
+    var = result.b_var + spread @ (result.V**2).T + loading[:, None]
     return mean, var
+
+
+def noise_variance(result: MeanFieldResult) -> Array:
+    """Variance that a row has of its own in each output, (C,).
+
+    1/psi + (v_c v_c^T + tr Sigma_V)/tau: the noise of y and, through the loadings, that of z. Only
+    the sum is seen in the data; how it is divided between psi and tau is up to the priors.
+    """
+    through = (result.V**2 + np.diag(result.V_cov)) @ result.factors
+    return np.asarray(1.0 / result.psi + through / result.tau)
+
+
+def predict_meanfield(result: MeanFieldResult, X_views: Sequence[Any]) -> tuple[Array, Array]:
+    """Mean and variance of y (the logit, or the output in regression) for new rows, (n, C).
+
+    The moments of the linear predictor with the noise of y and z added. Departure from the paper:
+    it prints the mean without V and the variance as 1/psi + Sigma_V/tau, which leaves out the
+    spread of W and most of that of V.
+
+    Parameters
+    ----------
+    result : MeanFieldResult
+    X_views : list of (n, D_m) arrays or PreparedView-like objects
+        Standardised as the training rows were.
+
+    Returns
+    -------
+    mean, var : (n, C) arrays
+    """
+    mean, var = predictor_moments(result, X_views)
+    return mean, var + noise_variance(result)

@@ -57,7 +57,7 @@ def run_meanfield(
     task: str,
     n_factors: int,
     a_gamma: float = 1e-6,
-    spaces: str | Sequence[str] = "auto",
+    spaces: str | Sequence[str] = "primal",
     relevance: Any = None,
     starts: Sequence[str] = DEFAULT_STARTS,
     max_iter: int = 300,
@@ -82,9 +82,9 @@ def run_meanfield(
         K at the start; pruning may lower it.
     a_gamma : float
         Shape of gamma ~ Gamma(a, a); ``inf`` keeps gamma at one.
-    spaces : {"auto", "primal", "dual"} or one of them per view
-        "auto" is the exact posterior, on the sample side when D > N; the paper's "dual" is used
-        only when asked for, and collapses for D > N.
+    spaces : {"primal", "dual"} or one of them per view
+        "primal" is the exact posterior, computed on the sample side when D > N; the paper's "dual"
+        collapses for D > N.
     relevance : None, int, index array, or a list of these per view
         Relevance vectors of dual views: all rows, that many at random, or the given rows.
     starts : sequence of str
@@ -169,11 +169,10 @@ def _climb(
                 dropped["features"] = counts
         value = _value(trace, data, n_factors)
         calm = calm + 1 if not warm and value - last < tol * data.n else 0
-        if calm >= CALM:
-            if prune:
-                _prune_at_rest(trace, data, dropped)
-                value = _value(trace, data, n_factors)
-            calm = 0 if dropped else calm
+        if calm >= CALM and prune:
+            _prune_at_rest(trace, data, dropped)
+            value = _value(trace, data, n_factors)
+        calm = 0 if dropped else calm
         last = value
         record = {
             "start": start,

@@ -1,0 +1,154 @@
+"""What classifiers share: labels to outputs going in, moments to probabilities coming out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import ClassifierMixin
+from sklearn.utils.class_weight import compute_class_weight
+from sklearn.utils.multiclass import check_classification_targets, type_of_target
+from sklearn.utils.validation import column_or_1d
+
+from baldur.estimator import BaldurBase, Training
+from baldur.exceptions import InputError
+from baldur.inference.scoring import Task, probabilities
+from baldur.views.opening import open_views
+from baldur.views.validate import positive_weights, validate_labels
+
+Array = NDArray[np.float64]
+
+BOUNDS = ("quadrature", "jaakkola")
+
+
+class ClassificationBase(ClassifierMixin, BaldurBase):
+    """Binary, multi-class and multi-label targets as 0/1 outputs; subclasses fit the posterior."""
+
+    bound: str
+    class_weight: Any
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if self.bound not in BOUNDS:
+            raise InputError(f"bound must be one of {BOUNDS}, but got {self.bound!r}.")
+
+    def _open_training(self, X: Any, y: Any, sample_weight: Any, groups: Any = None) -> Training:
+        """Return the samples that count and their outputs; set `classes_`."""
+        mv = open_views(self, X, reset=True)
+        weight = positive_weights(sample_weight, len(mv))
+        used = np.flatnonzero(weight)
+        labels = self._check_labels(y, len(mv))
+        if len(used) < len(mv):
+            mv, weight = mv[used], weight[used]
+            labels = self._check_labels(labels[used], len(used))
+            groups = None if groups is None else np.asarray(groups)[used]
+        T, self._task = self._outputs(labels)
+        return Training(mv, T, weight * self._class_weights(labels), self._task, labels, groups)
+
+    def _check_labels(self, y: Any, n: int) -> NDArray[Any]:
+        given = None if y is None else np.asarray(y)
+        if given is not None and given.ndim == 2 and given.shape[1] > 1:
+            labels = given
+            if len(labels) != n:
+                raise InputError(f"y: expected {n} rows of labels, but got {len(labels)}.")
+            if type_of_target(labels) != "multilabel-indicator":
+                raise InputError(
+                    "y: a 2-D target must be a 0/1 matrix, one column per label, but got "
+                    f"{type_of_target(labels)}. Give one column of class labels instead."
+                )
+            return labels
+        if given is not None and given.ndim == 2:
+            given = column_or_1d(given, warn=True)
+        labels = validate_labels(given, n)
+        check_classification_targets(labels)
+        return labels
+
+    def _outputs(self, labels: NDArray[Any]) -> tuple[Array, Task]:
+        """Return T (N, C) of 0 and 1, and the task; set `classes_`."""
+        if labels.ndim == 2:
+            self.classes_ = np.arange(labels.shape[1])
+            flat = np.flatnonzero((labels == labels[0]).all(axis=0))
+            if flat.size:
+                raise InputError(
+                    f"y: every label needs both values, but column {flat[0]} is constant. Leave it "
+                    "out."
+                )
+            return labels.astype(float), "multilabel"
+        self.classes_, codes = np.unique(labels, return_inverse=True)
+        if len(self.classes_) < 2:
+            raise InputError(
+                "y: expected at least two classes among the samples that count, but got one class."
+            )
+        if len(self.classes_) == 2:
+            return codes[:, None].astype(float), "binary"
+        return np.eye(len(self.classes_))[codes], "multiclass"
+
+    def _class_weights(self, labels: NDArray[Any]) -> Array:
+        if self.class_weight is None or labels.ndim == 2:
+            return np.ones(len(labels))
+        by_class = compute_class_weight(self.class_weight, classes=self.classes_, y=labels)
+        return np.asarray(by_class)[np.searchsorted(self.classes_, labels)]
+
+    def _output_probability(self, X: Any) -> Array:
+        views = self._open_new(X)
+        return probabilities(self._posterior.moments(views), self._task)
+
+    def predict_proba(self, X: Any) -> Array:
+        """Return class probabilities, uncertainty of the weights integrated out.
+
+        Parameters
+        ----------
+        X : MultiView, or array or DataFrame of shape (n_samples, n_features)
+            Samples with the views of ``fit``; whole views may be missing.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            For multi-label targets, P(label) for each label.
+        """
+        p = self._output_probability(X)
+        return np.column_stack([1.0 - p[:, 0], p[:, 0]]) if self._task == "binary" else p
+
+    def decision_function(self, X: Any) -> Array:
+        """Return the log odds of the predicted probabilities.
+
+        Ranks samples exactly as `predict_proba` does. The linear predictor without its
+        uncertainty is ``X @ coef_ + intercept_`` for cells within the clip.
+
+        Parameters
+        ----------
+        X : MultiView, or array or DataFrame of shape (n_samples, n_features)
+            Samples with the views of ``fit``.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,), or (n_samples, n_classes) for more than two classes
+        """
+        p = np.clip(self._output_probability(X), 1e-15, 1.0 - 1e-15)
+        odds = np.log(p) - np.log1p(-p)
+        return odds[:, 0] if self._task == "binary" else odds
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Return the most probable label of each sample.
+
+        Parameters
+        ----------
+        X : MultiView, or array or DataFrame of shape (n_samples, n_features)
+            Samples with the views of ``fit``.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,), or (n_samples, n_labels) for multi-label targets
+        """
+        p = self._output_probability(X)
+        if self._task == "multilabel":
+            return (p > 0.5).astype(int)
+        codes = (p[:, 0] > 0.5).astype(int) if self._task == "binary" else p.argmax(axis=1)
+        return np.asarray(self.classes_[codes])
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_label = True
+        tags.target_tags.multi_output = False
+        return tags

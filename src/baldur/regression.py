@@ -1,0 +1,93 @@
+"""What regressors share: outcomes to standardised outputs going in, and back coming out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import RegressorMixin
+
+from baldur.estimator import BaldurBase, Training
+from baldur.exceptions import InputError
+from baldur.inference.scoring import mixture_moments
+from baldur.views.opening import open_views
+from baldur.views.validate import positive_weights
+
+Array = NDArray[np.float64]
+
+
+class RegressionBase(RegressorMixin, BaldurBase):
+    """One or several continuous targets; subclasses fit the posterior and set `noise_std_`."""
+
+    noise_std_: Array
+
+    def _open_training(self, X: Any, y: Any, sample_weight: Any, groups: Any = None) -> Training:
+        """Return the samples that count and their outputs, each with mean 0 and s.d. 1."""
+        mv = open_views(self, X, reset=True)
+        weight = positive_weights(sample_weight, len(mv))
+        Y = self._check_targets(y, len(mv))
+        used = np.flatnonzero(weight)
+        if len(used) < len(mv):
+            mv, weight, Y = mv[used], weight[used], Y[used]
+            groups = None if groups is None else np.asarray(groups)[used]
+        self._center = np.average(Y, axis=0, weights=weight)
+        spread = np.sqrt(np.average((Y - self._center) ** 2, axis=0, weights=weight))
+        self._spread = np.where(spread > 0, spread, 1.0)
+        T = (Y - self._center) / self._spread
+        return Training(mv, T, weight, "regression", T, groups)
+
+    def _check_targets(self, y: Any, n: int) -> Array:
+        if y is None:
+            raise InputError("BaldurRegressor requires y to be passed, but the target y is None.")
+        try:
+            Y = np.asarray(y, dtype=float)
+        except (TypeError, ValueError):
+            raise InputError(
+                "y: expected numbers, but got values that cannot be read as such. Use "
+                "BaldurClassifier for class labels."
+            ) from None
+        self._one_output = Y.ndim == 1
+        Y = Y[:, None] if Y.ndim == 1 else Y
+        if Y.ndim != 2 or len(Y) != n:
+            raise InputError(
+                f"y: expected {n} outcomes, one row per sample, but got shape {np.shape(y)}."
+            )
+        if not np.isfinite(Y).all():
+            raise InputError("y: outcomes must be finite, but Input contains NaN or infinity.")
+        return Y
+
+    def _output_scale(self) -> Array:
+        return np.asarray(self._spread)[:, None]
+
+    def _output_intercept(self, intercept: Array) -> Array:
+        return intercept + self._center
+
+    def predict(self, X: Any, return_std: bool = False) -> Any:
+        """Return the predictive mean of each sample.
+
+        Parameters
+        ----------
+        X : MultiView, or array or DataFrame of shape (n_samples, n_features)
+            Samples with the views of ``fit``; whole views may be missing.
+        return_std : bool, default=False
+            Also return the standard deviation of a new observation, noise included.
+
+        Returns
+        -------
+        mean : ndarray of shape (n_samples,) or (n_samples, n_outputs)
+        std : ndarray of the same shape
+            Only with ``return_std=True``.
+        """
+        views = self._open_new(X)
+        mean, var = mixture_moments(self._posterior.moments(views))
+        mean = mean * self._spread + self._center
+        std = np.sqrt(var * self._spread**2 + self.noise_std_**2)
+        if self._one_output:
+            mean, std = mean[:, 0], std[:, 0]
+        return (mean, std) if return_std else mean
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        return tags
