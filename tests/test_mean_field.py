@@ -41,7 +41,7 @@ def sims(labels, numbers):
 
 
 def fit(sim, estimator, **options):
-    quick = {"max_iter": 12}
+    quick = {"max_iter": 12, "scale": "standard"}
     if estimator is MeanFieldClassifier:
         quick["bound"] = "jaakkola"
     return estimator(**{**quick, **options}).fit(sim.data[:N], sim.target[:N])
