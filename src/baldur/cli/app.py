@@ -18,6 +18,7 @@ import typer
 import baldur
 from baldur.cli.screen import Screen, screen_table
 from baldur.exceptions import BaldurError
+from baldur.guard.escape import printable
 
 __all__ = ["app", "main"]
 
@@ -249,6 +250,7 @@ def predict(
     """
     from baldur.exceptions import InputError
     from baldur.files import write_atomically
+    from baldur.guard.spreadsheet import csv_text
     from baldur.persist import load_model
     from baldur.study import load_study, predict_study
 
@@ -258,9 +260,9 @@ def predict(
     study = load_study(study_file, predicting=True, roots=data or [])
     frame, notes = predict_study(load_model(model), study, missing=missing)
     screen.notes(notes)
-    content = frame.to_csv(index=False, lineterminator="\n")
+    content = csv_text(frame)
     if str(out) == "-":
-        typer.echo(content, nl=False)
+        typer.echo(printable(content), nl=False)
         return
     if not out.parent.is_dir():
         raise InputError(f"{out.parent} is no folder; make it first.")
@@ -332,7 +334,11 @@ def main() -> None:
             # Where the output goes to a full disk, it is better known here than at the very end.
             sys.stdout.flush()
     except BaldurError as error:
-        typer.echo(f"Error: {error}", err=True)
+        typer.echo(printable(f"Error: {error}"), err=True)
+        sys.exit(2)
+    except MemoryError:
+        advice = "use fewer processes (--jobs), fewer columns, or a larger machine"
+        typer.echo(f"Error: there is not enough memory; {advice}.", err=True)
         sys.exit(2)
     except BrokenPipeError:
         # The reader of our output went away, as `head` does; that is no error of ours.

@@ -8,8 +8,11 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.text import Text
+
+from baldur.guard.escape import one_line, printable
 
 if TYPE_CHECKING:
     # The numerics take a second to import, which commands that need none should not pay.
@@ -23,7 +26,10 @@ _SECONDS_BETWEEN_LINES = 30.0
 
 
 class Screen:
-    """Progress and notes go to the error stream, results to the output stream."""
+    """Progress and notes go to the error stream, results to the output stream.
+
+    Nothing that came from a file reaches the terminal as a control sequence.
+    """
 
     def __init__(self, quiet: bool = False) -> None:
         self.quiet = quiet
@@ -34,12 +40,13 @@ class Screen:
         """Show a line unless quiet."""
         if not self.quiet:
             # Whole lines, so that they can be searched and copied.
-            self.notice.print(text, markup=False, soft_wrap=True)
+            self.notice.print(printable(text), markup=False, soft_wrap=True)
 
     def result(self, what: Any) -> None:
         """Show a result."""
         # Paths and rows of the table must stay whole, so that they can be copied.
-        self.out.print(what, markup=False, soft_wrap=True)
+        shown = printable(what) if isinstance(what, str) else what
+        self.out.print(shown, markup=False, soft_wrap=True)
 
     def notes(self, notes: list[str]) -> None:
         """Show what a reader should know."""
@@ -89,7 +96,7 @@ class Screen:
                     task,
                     completed=state.done,
                     total=state.total,
-                    description=state.current,
+                    description=escape(one_line(state.current)),
                     left=_left(state),
                 )
 
@@ -149,7 +156,7 @@ def screen_table(result: NestedResult, width: int | None = None) -> list[Any]:
     """Return the table in as many pieces side by side as the screen is wide, then the notes."""
     from baldur.evaluate.table import table_cells
 
-    heads, cells, _ = table_cells(result.table(), result.metrics, "markdown")
+    heads, cells, _ = table_cells(result.table(), result.metrics, "screen")
     sizes = [max(len(row[j].strip("*")) for row in [heads, *cells]) for j in range(len(heads))]
     pieces: list[list[int]] = [[0]]
     used = sizes[0]
@@ -174,7 +181,7 @@ def _line(row: list[str], sizes: list[int]) -> Text:
     """One row; a figure between two pairs of stars is the best of its column."""
     line = Text(no_wrap=True)
     for j, (cell, size) in enumerate(zip(row, sizes, strict=True)):
-        best = cell.startswith("**")
+        best = j > 0 and cell.startswith("**")
         plain = cell[2:-2] if best else cell
         padded = plain.ljust(size) if j == 0 else "  " + plain.rjust(size)
         line.append(padded, style="bold" if best else "")

@@ -10,6 +10,7 @@ import pandas as pd
 from baldur.evaluate.features import percent_selected
 from baldur.evaluate.metrics import METRICS, Predicted, score
 from baldur.exceptions import InputError
+from baldur.guard.escape import latex, markdown, one_line
 
 __all__ = ["build_table", "fold_scores", "format_table", "recompute_table"]
 
@@ -18,7 +19,8 @@ _FEATURES_HEADING = "% Features selected"
 # A row is marked when it is at chance because nearly all rows get one class.
 _CHANCE_MARGIN = 0.02
 _ONE_CLASS = 0.9
-_LATEX = str.maketrans({c: f"\\{c}" for c in "&%$#_{}"})
+# Names and reasons come from files of others; see `baldur.guard`.
+_ESCAPE = {"latex": latex, "markdown": markdown, "text": one_line, "screen": one_line}
 
 
 def fold_scores(
@@ -179,7 +181,8 @@ def format_table(table: pd.DataFrame, metrics: Sequence[str], form: str = "text"
     if form not in ("text", "markdown", "latex"):
         raise InputError(f"form must be 'text', 'markdown' or 'latex', but got {form!r}.")
     heads, cells, reasons = table_cells(table, metrics, form)
-    notes = _footnotes(table, reasons)
+    # In LaTeX the notes are comments, which end with the line and need no more.
+    notes = [(one_line if form == "latex" else _ESCAPE[form])(n) for n in _notes(table, reasons)]
     if form == "text":
         return _as_text(heads, cells, notes)
     if form == "markdown":
@@ -192,17 +195,23 @@ def format_table(table: pd.DataFrame, metrics: Sequence[str], form: str = "text"
 def table_cells(
     table: pd.DataFrame, metrics: Sequence[str], form: str
 ) -> tuple[list[str], list[list[str]], dict[str, str]]:
-    """Return headings, rows of text, and the reasons of rows without figures."""
+    """Return headings, rows of text, and the reasons of rows without figures.
+
+    Text is escaped for `form`; "screen" is plain text in which the best figures stand between two
+    pairs of stars.
+    """
     columns = [*metrics, FEATURES]
     heads = ["", *(METRICS[m].heading for m in metrics), _FEATURES_HEADING]
-    if form == "latex":
-        heads = [h.translate(_LATEX) for h in heads]
+    escape = _ESCAPE[form]
+    heads = [escape(head) for head in heads]
     best = {c: _best(table, c) for c in columns}
     rows, reasons = [], {}
     star = "recall" if "recall" in metrics else columns[0]
     for record in table.to_dict("records"):
         name = str(record["model"])
-        label = name.translate(_LATEX).replace("-l1", r"-$\ell$1") if form == "latex" else name
+        label = escape(name)
+        if form == "latex":
+            label = label.replace("-l1", r"-$\ell$1")
         if record["failure"]:
             reasons[name] = str(record["failure"])
             rows.append([label, "failed", *[""] * (len(columns) - 1)])
@@ -214,10 +223,16 @@ def table_cells(
             if column == star and at_chance:
                 text += "$^{*}$" if form == "latex" else "*"
             if name in best[column] and text != "-":
-                text = {"latex": rf"\textbf{{{text}}}", "markdown": f"**{text}**"}.get(form, text)
+                text = _bold(text, form)
             row.append(text)
         rows.append(row)
     return heads, rows, reasons
+
+
+def _bold(text: str, form: str) -> str:
+    if form == "latex":
+        return rf"\textbf{{{text}}}"
+    return text if form == "text" else f"**{text}**"
 
 
 def _best(table: pd.DataFrame, column: str) -> set[str]:
@@ -255,7 +270,7 @@ def _short(value: float) -> str:
     return f"{value:.2f}" if value >= 0.01 else f"{value:.1e}"
 
 
-def _footnotes(table: pd.DataFrame, reasons: Mapping[str, str]) -> list[str]:
+def _notes(table: pd.DataFrame, reasons: Mapping[str, str]) -> list[str]:
     notes = []
     if table["note"].str.startswith("chance level").any():
         notes.append("(*) chance level: nearly all samples are given one class.")

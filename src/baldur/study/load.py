@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import tomllib
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,6 +13,7 @@ from baldur.evaluate.models import Model
 from baldur.evaluate.splits import SCHEMES
 from baldur.exceptions import StudyError
 from baldur.study.models import read_models
+from baldur.study.parse import parse_study
 from baldur.study.schema import SCHEMA, SECTIONS, check_keys, nearest, problem
 
 __all__ = ["Study", "load_study"]
@@ -63,7 +64,7 @@ class Study:
 
     @property
     def output(self) -> Path:
-        """Folder for the results."""
+        """Where the file wants the results; `study.output.results_folder` says whether it may."""
         return (self.folder / self.top["output"]).resolve()
 
     @property
@@ -76,11 +77,12 @@ class Study:
         return problem(self.file.name, key, what, fix)
 
     def as_toml(self) -> dict[str, Any]:
-        """Return everything as resolved, with absolute paths, ready to be written."""
-        top = {**self.top, "output": str(self.output)}
+        """Return everything as resolved, with absolute paths to data, ready to be written."""
         samples = {**self.samples, "file": str((self.folder / self.samples["file"]).resolve())}
         found: dict[str, Any] = {
-            **top,
+            # Relative, so that the copy in the folder of results does not point to itself.
+            **self.top,
+            "output": os.path.relpath(self.output, self.folder.resolve()),
             "samples": samples,
             "outcome": self.outcome,
             "covariates": self.covariates,
@@ -129,7 +131,7 @@ def load_study(
     """
     file = Path(path)
     name = file.name
-    raw = _parse(file)
+    raw = parse_study(file)
     for key in raw:
         if key not in SECTIONS and key not in SCHEMA[""]:
             raise problem(name, key, "unknown key", nearest(key, [*SECTIONS, *SCHEMA[""]]))
@@ -162,27 +164,6 @@ def load_study(
             name, raw["models"], study.classification, study.preparation["scale"]
         )
     return study
-
-
-def _parse(file: Path) -> dict[str, Any]:
-    try:
-        content = file.read_bytes()
-    except FileNotFoundError:
-        raise StudyError(
-            f"{file}: there is no such study file; write one with 'baldur init {file}'."
-        ) from None
-    except OSError as error:
-        raise StudyError(
-            f"{file}: cannot be read ({error.strerror}); give a study file."
-        ) from error
-    try:
-        return tomllib.loads(content.decode("utf-8-sig"))
-    except UnicodeDecodeError:
-        raise StudyError(f"{file.name}: is not UTF-8 text; save it as UTF-8.") from None
-    except tomllib.TOMLDecodeError as error:
-        raise StudyError(
-            f"{file.name}: not valid TOML: {error}; correct that line (text needs quotes)."
-        ) from None
 
 
 def _how(section: str) -> str:

@@ -17,13 +17,16 @@ import baldur
 from baldur.evaluate import NestedResult, Progress, nested_cv
 from baldur.evaluate.store import JobStore
 from baldur.exceptions import InputError, StudyError, UnfinishedError
-from baldur.files import make_folder, replace_files, writing
+from baldur.files import replace_files
+from baldur.guard.escape import one_line
+from baldur.guard.spreadsheet import csv_text
 from baldur.study.check import StudyCheck, check_study, folds_problem
 from baldur.study.load import Study
+from baldur.study.output import Log, results_folder
 from baldur.study.settings import settings_of
 from baldur.study.toml_writer import dump_toml
 
-__all__ = ["EvaluatedStudy", "Log", "evaluate_study", "write_results"]
+__all__ = ["EvaluatedStudy", "evaluate_study", "write_results"]
 
 JOBS = "jobs"
 
@@ -44,18 +47,6 @@ class EvaluatedStudy:
     result: NestedResult
     folder: Path
     notes: list[str] = field(default_factory=list)
-
-
-class Log:
-    """Lines with the time, added to ``log.txt``."""
-
-    def __init__(self, file: Path) -> None:
-        self.file = file
-
-    def __call__(self, text: str) -> None:
-        """Add one line."""
-        with writing(self.file), open(self.file, "a", encoding="utf-8") as stream:
-            stream.write(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {text}\n")
 
 
 def evaluate_study(
@@ -81,7 +72,7 @@ def evaluate_study(
     n_jobs : int, default=1
         Processes.
     output : str or Path, optional
-        Folder for the results, instead of the study's own.
+        Folder for the results, instead of the study's own, which has to lie below its folder.
     fresh : bool, default=False
         Do every job again.
     shard : str, optional
@@ -100,8 +91,7 @@ def evaluate_study(
     -------
     EvaluatedStudy
     """
-    folder = study.output if output is None else Path(output).resolve()
-    make_folder(folder)
+    folder = results_folder(study, output)
     # The time of the jobs is worth a trial only if somebody is told, and not for a part of them.
     check = check_study(study, n_jobs=n_jobs, trial=on_check is not None and shard is None)
     found = check.data
@@ -191,16 +181,14 @@ def write_results(result: NestedResult, folder: Path, study: Study | None = None
     }
     if any(result.permuted.values()):
         frames["permutation.csv"] = result.permutation_test()
-    contents = {name: _csv(frame) for name, frame in frames.items()}
+    contents = {name: csv_text(frame).encode() for name, frame in frames.items()}
     contents["table.md"] = result.format("markdown").encode()
     contents["table.tex"] = result.format("latex").encode()
     contents["table.txt"] = result.format("text").encode()
     if study is not None:
         where = study.folder.resolve()
-        head = f"# As resolved. To run it from here: baldur evaluate study.toml --data {where}"
+        head = one_line(
+            f"# As resolved. To run it from here: baldur evaluate study.toml --data {where}"
+        )
         contents["study.toml"] = f"{head}\n{dump_toml(study.as_toml())}".encode()
     replace_files(folder, contents, RESULT_FILES)
-
-
-def _csv(frame: pd.DataFrame) -> bytes:
-    return frame.to_csv(index=False, lineterminator="\n").encode()

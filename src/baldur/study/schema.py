@@ -10,6 +10,7 @@ from typing import Any
 from baldur.evaluate.metrics import METRICS
 from baldur.evaluate.splits import SCHEMES
 from baldur.exceptions import StudyError
+from baldur.guard.escape import one_line
 from baldur.prepare import SCALES
 
 __all__ = ["Key", "SCHEMA", "check_keys", "problem", "schema_text"]
@@ -120,7 +121,7 @@ def problem(file: str, key: str, what: str, fix: str) -> StudyError:
     -------
     StudyError
     """
-    line = " ".join(f"{file}: {key}: {what}; {fix}".split())
+    line = one_line(f"{file}: {key}: {what}; {fix}")
     return StudyError(line if line.endswith((".", "?")) else line + ".")
 
 

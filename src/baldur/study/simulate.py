@@ -11,6 +11,7 @@ import pandas as pd
 from baldur.datasets import make_adni_like, make_biofind_like, make_multiview
 from baldur.exceptions import InputError
 from baldur.files import atomic_file, make_folder, write_atomically
+from baldur.guard.spreadsheet import csv_text
 from baldur.study.plink_writer import write_bed
 from baldur.study.toml_writer import dump_toml
 from baldur.views import MultiView
@@ -94,7 +95,7 @@ def _ids(data: MultiView) -> np.ndarray:
 
 
 def _write(path: Path, frame: pd.DataFrame) -> None:
-    write_atomically(path, frame.to_csv(index=False, lineterminator="\n").encode())
+    write_atomically(path, csv_text(frame).encode())
 
 
 def _write_view(folder: Path, data: MultiView, view: str, ids: np.ndarray) -> dict[str, Any]:

@@ -1,0 +1,181 @@
+"""How much memory and time the reading of one file may take.
+
+Every reader keeps to one budget, whatever the file claims or unpacks to:
+
+- memory: `MAX_BYTES` (4 GB) above what Python and its libraries take, or what the caller gives as
+  ``max_bytes``. Where a header tells how much will be needed, the file is refused before anything
+  is allocated; where it does not, a limited process looks at the file first (`limited`).
+- time: `SECONDS` (20) plus one for every 5 MB stored on disk, so that a small file is never worked
+  on for more than half a minute, and a large one is given the time its size deserves.
+
+What a reader leaves on disk to be read in pieces (``.npy``, PLINK, backed MuData) does not count.
+"""
+
+from __future__ import annotations
+
+import functools
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any, ParamSpec, TypeVar
+
+import numpy as np
+
+from baldur.exceptions import InputError
+
+__all__ = [
+    "BLOCK_BYTES",
+    "Deadline",
+    "LAZY_BYTES",
+    "MAX_BYTES",
+    "NAME_LENGTH",
+    "SECONDS",
+    "check_size",
+    "no_bare_memory_error",
+    "seconds_for",
+    "text_array",
+]
+
+MAX_BYTES = 4 << 30
+"""Memory for reading one file unless told otherwise: 4 GB, which a laptop with 8 GB has."""
+
+LAZY_BYTES = 1 << 26
+"""Matrices above this size stay on disk where the format can be read in pieces: 64 MB."""
+
+BLOCK_BYTES = 1 << 26
+"""Read from disk at a time, where a file is read in pieces: 64 MB, far below the budget."""
+
+SECONDS = 20.0
+"""Time for reading any file: real tables of a few megabytes take one or two seconds."""
+
+_BYTES_PER_SECOND = 5e6
+# Text tables are parsed at 10 to 50 MB a second; a machine under load has half of that.
+
+NAME_LENGTH = 20_000
+"""Longest sample id or feature name: long insertions make names of some thousand letters, and
+arrays of text are as wide as their longest entry."""
+
+# Text is copied a few times on its way (checked, stripped, compared).
+_TEXT_COPIES = 4
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def seconds_for(path: Path) -> float:
+    """Return the time the reading of a file may take.
+
+    Parameters
+    ----------
+    path : Path
+
+    Returns
+    -------
+    float
+    """
+    return SECONDS + path.stat().st_size / _BYTES_PER_SECOND
+
+
+class Deadline:
+    """The time at which a reader gives a file up; to be asked for in every loop over its content.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.seconds = seconds_for(path)
+        self._end = time.monotonic() + self.seconds
+
+    def check(self) -> None:
+        """Raise when the time is over."""
+        if time.monotonic() > self._end:
+            raise InputError(
+                f"{self.path}: it is not read within {self.seconds:.0f} seconds, which is ample "
+                "for a file of its size. It unpacks to far more than it stores, or is made to be "
+                "slow; save the data as .npy or Parquet, or ask for fewer columns."
+            )
+
+
+def check_size(path: Path | str, n_bytes: float, max_bytes: int, advice: str) -> None:
+    """Refuse what would take more memory than allowed, before taking it.
+
+    Parameters
+    ----------
+    path : Path or str
+        The file, for the message.
+    n_bytes : float
+        Memory it would take.
+    max_bytes : int
+        Memory it may take.
+    advice : str
+        What to do about it.
+    """
+    if n_bytes > max_bytes:
+        raise InputError(
+            f"{path}: reading it would take {n_bytes / 2**30:.3g} GB of memory, above the limit "
+            f"max_bytes of {max_bytes / 2**30:.3g} GB. {advice}"
+        )
+
+
+def text_array(values: Iterable[Any], origin: str, max_bytes: int = MAX_BYTES) -> np.ndarray:
+    """Return names as an array of text, which is as wide as its longest entry everywhere.
+
+    Parameters
+    ----------
+    values : iterable
+        Names, turned into text.
+    origin : str
+        File, for the message.
+    max_bytes : int, default=4 GB
+        Memory they may take.
+
+    Returns
+    -------
+    ndarray of str
+    """
+    listed = [str(value) for value in values]
+    longest = max(map(len, listed), default=0)
+    if longest > NAME_LENGTH:
+        raise InputError(
+            f"{origin}: expected names of at most {NAME_LENGTH:,} characters, but one has "
+            f"{longest:,}. Rename it."
+        )
+    # Four bytes for each character.
+    check_size(
+        origin,
+        len(listed) * longest * 4 * _TEXT_COPIES,
+        max_bytes,
+        f"One of its {len(listed):,} names has {longest:,} characters; shorten it.",
+    )
+    return np.asarray(listed, dtype=str)
+
+
+def no_bare_memory_error(reader: Callable[P, R]) -> Callable[P, R]:
+    """Make a reader say which file was too large, where the system ran out of memory.
+
+    Parameters
+    ----------
+    reader : callable
+        A function whose first argument is the file.
+
+    Returns
+    -------
+    callable
+    """
+
+    @functools.wraps(reader)
+    def guarded(*args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            return reader(*args, **kwargs)
+        except MemoryError as error:
+            raise InputError(
+                f"{str(args[0])[:200] if args else 'The file'}: there is not enough memory to read "
+                "it. Close other programs, ask for fewer columns, or save the data in a form that "
+                "is read in pieces (.npy, Parquet)."
+            ) from error
+
+    return guarded

@@ -1,0 +1,113 @@
+"""Paths below a folder, and files opened without following links.
+
+A study that came as an archive may hold symbolic links where the package expects files or folders
+of its own. Whatever is written goes to a place that was resolved first, and what is opened there is
+opened as a plain file or not at all.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from collections.abc import Sequence
+from pathlib import Path
+from typing import IO
+
+from baldur.exceptions import InputError
+
+__all__ = ["find_link", "is_below", "open_to_append", "resolve"]
+
+
+def resolve(path: Path) -> Path:
+    """Return a path with every symbolic link followed; it need not exist.
+
+    Parameters
+    ----------
+    path : Path
+
+    Returns
+    -------
+    Path
+    """
+    try:
+        return path.resolve()
+    except (OSError, RuntimeError, ValueError) as error:
+        raise InputError(f"{path}: the path cannot be followed ({error}).") from error
+
+
+def is_below(path: Path, roots: Sequence[Path], *, strictly: bool = False) -> bool:
+    """Return whether a path lies below one of the folders once all links are followed.
+
+    Parameters
+    ----------
+    path : Path
+    roots : sequence of Path
+    strictly : bool, default=False
+        The folder itself does not count.
+
+    Returns
+    -------
+    bool
+    """
+    found = resolve(path)
+    tops = [resolve(root) for root in roots]
+    return any(top in found.parents or (found == top and not strictly) for top in tops)
+
+
+def find_link(folder: Path) -> Path | None:
+    """Return the first symbolic link anywhere below a folder, or None.
+
+    Parameters
+    ----------
+    folder : Path
+        A folder the package writes to; it makes no links there.
+
+    Returns
+    -------
+    Path or None
+    """
+    for here, folders, files in os.walk(folder, followlinks=False):
+        for name in (*folders, *files):
+            path = Path(here, name)
+            if path.is_symlink():
+                return path
+    return None
+
+
+def open_to_append(path: Path) -> IO[str]:
+    """Open a text file to add lines to it, as a plain file of one name or not at all.
+
+    A symbolic link, a second name of another file (a hard link) or a pipe in its place is refused:
+    the lines would go somewhere else, or never arrive.
+
+    Parameters
+    ----------
+    path : Path
+
+    Returns
+    -------
+    text file
+    """
+    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT
+    for name in ("O_NOFOLLOW", "O_NONBLOCK", "O_CLOEXEC"):
+        flags |= getattr(os, name, 0)
+    try:
+        number = os.open(path, flags, 0o666)
+    except OSError as error:
+        # A link, a pipe nobody reads, a folder; anything else is a matter of the disk.
+        if error.errno in (errno.ELOOP, errno.ENXIO, errno.EISDIR):
+            raise _not_plain(path) from error
+        raise
+    state = os.fstat(number)
+    if not stat.S_ISREG(state.st_mode) or state.st_nlink > 1:
+        os.close(number)
+        raise _not_plain(path)
+    return os.fdopen(number, "a", encoding="utf-8")
+
+
+def _not_plain(path: Path) -> InputError:
+    return InputError(
+        f"{path}: expected a plain file to add lines to, but it is a link or no file at all. "
+        "Remove it, or choose another folder for the results."
+    )
