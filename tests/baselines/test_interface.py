@@ -219,7 +219,7 @@ def test_illegal_parameters_are_named(row, bad, small):
 @pytest.mark.parametrize("row", ["SGP+ARD", "CPM-Nets"])
 def test_missing_extra_says_what_to_install(row, small, monkeypatch):
     monkeypatch.setitem(sys.modules, "torch", None)
-    with pytest.raises(MissingExtraError, match=r"baldur\[torch\]"):
+    with pytest.raises(MissingExtraError, match=r"baldur-multiview\[torch\]"):
         BASELINES[row].make().fit(*small)
 
 

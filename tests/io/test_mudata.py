@@ -269,5 +269,5 @@ def raise_timeout():
 def test_the_extra_is_named(tmp_path, monkeypatch):
     modality(np.eye(3), "abc").write_h5ad(tmp_path / "x.h5ad")
     monkeypatch.setitem(sys.modules, "h5py", None)
-    with pytest.raises(MissingExtraError, match=r"pip install 'baldur\[mudata\]'"):
+    with pytest.raises(MissingExtraError, match=r"pip install 'baldur-multiview\[mudata\]'"):
         read_mudata(tmp_path / "x.h5ad")

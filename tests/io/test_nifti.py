@@ -271,5 +271,5 @@ def test_two_hundred_images_on_the_mni_mask(tmp_path, mni_study):
 
 def test_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "nibabel", None)
-    with pytest.raises(MissingExtraError, match=r"pip install 'baldur\[imaging\]'"):
+    with pytest.raises(MissingExtraError, match=r"pip install 'baldur-multiview\[imaging\]'"):
         read_nifti("*.nii")

@@ -316,5 +316,5 @@ def test_the_extra_is_named(tmp_path, monkeypatch, ending):
     path = write(tmp_path, np.zeros((2, 3), np.int8))
     for module in ("bed_reader", "pgenlib"):
         monkeypatch.setitem(sys.modules, module, None)
-    with pytest.raises(MissingExtraError, match=r"pip install 'baldur\[genetics\]'"):
+    with pytest.raises(MissingExtraError, match=r"pip install 'baldur-multiview\[genetics\]'"):
         read_plink(path)

@@ -284,5 +284,5 @@ def test_the_extra_is_named(tmp_path, monkeypatch, ending, library):
     path = write(pd.DataFrame({"a": [1.0]}, index=["x"]), tmp_path / f"t{ending}")
     for module in (library, "pyarrow.parquet", "pyarrow.types"):
         monkeypatch.setitem(__import__("sys").modules, module, None)
-    with pytest.raises(MissingExtraError, match=r"pip install 'baldur\[tables\]'"):
+    with pytest.raises(MissingExtraError, match=r"pip install 'baldur-multiview\[tables\]'"):
         read_table(path)

@@ -2,6 +2,7 @@
 
 ===================  ============================================================================
 `read_table`         CSV, TSV, Parquet, Excel, ``.npy`` and ``.npz``
+`read_text_table`    the same files (not arrays) with every cell as text, for tables about samples
 `read_plink`         PLINK 1 and 2 genotypes, read from disk by blocks of variants
 `read_fam`           sex and phenotype of the people of a PLINK file
 `read_nifti`         NIfTI images to voxels or region means; `to_nifti` takes weights back
@@ -27,6 +28,7 @@ from baldur.io.nifti import read_nifti
 from baldur.io.plink import read_fam, read_plink
 from baldur.io.study import read_view, view_steps
 from baldur.io.tables import MISSING_MARKERS, read_table
+from baldur.io.text import read_text_table
 from baldur.io.variants import VariantFilter
 from baldur.io.voxels import VoxelMask
 from baldur.io.weights import to_nifti
@@ -45,6 +47,7 @@ __all__ = [
     "read_obs",
     "read_plink",
     "read_table",
+    "read_text_table",
     "read_view",
     "simplify_id",
     "to_nifti",

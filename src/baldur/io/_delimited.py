@@ -32,8 +32,12 @@ def read_delimited(
     missing: list[str],
     id_column: str | int | None,
     max_bytes: int,
+    as_text: bool = False,
 ) -> pd.DataFrame:
-    """Return the table; the column of ids is text exactly as written, leading zeros included."""
+    """Return the table; the column of ids is text exactly as written, leading zeros included.
+
+    With `as_text` every cell is.
+    """
     text = _decode(_bytes(path, max_bytes), path, encoding)
     if separator is None:
         separator = SEPARATORS[suffix_of(path).removesuffix(".gz")]
@@ -50,6 +54,8 @@ def read_delimited(
             decimal=decimal,
             low_memory=False,
             float_precision=None if decimal != "." else "round_trip",
+            dtype=str if as_text else None,
+            na_filter=not as_text,
         )
     frame.columns = pd.Index(header)
     if raw_ids is not None:

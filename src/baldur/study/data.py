@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from baldur.exceptions import BaldurError, InputError, MissingExtraError
-from baldur.io import CategoryEncoder, align, read_view, simplify_id, view_steps
+from baldur.io import (
+    CategoryEncoder,
+    align,
+    read_text_table,
+    read_view,
+    simplify_id,
+    view_steps,
+)
 from baldur.study.checks.labels import variants
 from baldur.study.covariates import CovariateCoding
 from baldur.study.load import COVARIATES, Study
@@ -19,7 +25,8 @@ from baldur.views import MultiView
 
 __all__ = ["StudyData", "read_samples", "read_study", "read_views"]
 
-_MISSING = ("", "NA", "N/A", "n/a", "NaN", "nan", "NULL", "null", "None", "#N/A", ".")
+SAMPLES_OPTIONS = ("separator", "decimal", "encoding", "sheet", "missing")
+"""Keys of [samples] that are options of the reader."""
 
 
 @dataclass
@@ -71,32 +78,23 @@ def read_samples(study: Study) -> pd.DataFrame:
     DataFrame of str
     """
     path = study.folder / study.samples["file"]
-    separators = {".csv": ",", ".tsv": "\t", ".tab": "\t", ".txt": "\t"}
-    kind = Path(path.name.removesuffix(".gz")).suffix.lower()
-    if kind not in separators:
-        raise study.problem(
-            "samples.file", f"{path.name} is neither .csv nor .tsv", "save the table as one of them"
-        )
     allowed = [root.resolve() for root in (study.folder, *study.roots)]
     if not any(root in path.resolve().parents for root in allowed):
         raise study.problem(
             "samples.file", f"{path} lies outside the folder of the study",
             "move it there, or name its folder with --data",
         )  # fmt: skip
-    if not path.is_file():
-        raise study.problem("samples.file", f"there is no file {path}", "correct the path")
+    options = {k: study.samples[k] for k in SAMPLES_OPTIONS if study.samples[k] is not None}
     try:
-        table = pd.read_csv(
-            path, sep=separators[kind], dtype=str, keep_default_na=False, encoding="utf-8-sig"
-        )
-    except (OSError, ValueError, EOFError) as error:
+        table = read_text_table(path, **options)
+    except MissingExtraError as error:
         raise study.problem(
-            "samples.file", f"{path} cannot be read ({error})", "correct or replace the file"
-        ) from None
-    table.columns = [str(c).strip() for c in table.columns]
-    if len(table) == 0:
-        raise study.problem("samples.file", f"{path.name} has no rows", "give the right table")
-    table = table.apply(lambda c: c.str.strip().where(~c.str.strip().isin(_MISSING), ""))
+            "samples.file", str(error).rstrip("."), "or save the table as CSV"
+        ) from error
+    except BaldurError as error:
+        raise study.problem(
+            "samples.file", str(error).rstrip("."), "correct or replace the file"
+        ) from error
     _check_column(study, "samples.id", study.samples["id"], table)
     ids = table[study.samples["id"]]
     if (ids == "").any():
@@ -274,7 +272,7 @@ def _check_outcome(study: Study, cells: pd.Series) -> None:
             'use task = "regression" or name another column',
         )  # fmt: skip
     positive = study.outcome["positive"]
-    if positive is not None and positive not in classes:
+    if positive is not None and find_label(positive, classes) is None:
         raise study.problem(
             "outcome.positive", f"{cells.name!r} has no class {positive!r}",
             f"it has {', '.join(classes[:10])}",
@@ -284,6 +282,32 @@ def _check_outcome(study: Study, cells: pd.Series) -> None:
             "outcome.positive", f"{cells.name!r} has {len(classes)} classes, not two",
             "leave positive out",
         )  # fmt: skip
+
+
+def find_label(given: Any, classes: list[str]) -> str | None:
+    """Return the class that text, a number or a truth value stands for, or None.
+
+    Parameters
+    ----------
+    given : str, int, float or bool
+        As the study file has it: ``positive = true`` means the class "true", "True" or "TRUE",
+        and 1 also the class "1.0".
+    classes : list of str
+        The classes as they are written in the table.
+
+    Returns
+    -------
+    str or None
+    """
+    if isinstance(given, str):
+        return given if given in classes else None
+    if isinstance(given, bool):
+        found = [c for c in classes if c.casefold() == str(given).casefold()]
+        # Truth values are often written as 1 and 0.
+        return found[0] if found else find_label(int(given), classes)
+    numbers = pd.to_numeric(pd.Series(classes, dtype=object), errors="coerce").to_numpy()
+    found = [c for c, number in zip(classes, numbers, strict=True) if number == given]
+    return found[0] if found else None
 
 
 def _check_overlap(study: Study, name: str, part: MultiView, ids: pd.Index) -> None:
@@ -306,7 +330,8 @@ def _gather(study: Study, data: MultiView, table: pd.DataFrame, notes: list[str]
     found = StudyData(data=data, y=np.zeros(0), notes=notes)
     cells = table[study.outcome["column"]]
     found.y = cells.to_numpy(dtype=str) if study.classification else pd.to_numeric(cells).to_numpy()
-    found.positive = study.outcome["positive"]
+    if study.outcome["positive"] is not None and study.classification:
+        found.positive = find_label(study.outcome["positive"], np.unique(found.y).tolist())
     for key, target in (("group", "groups"), ("site", "sites"), ("split", "split")):
         column = study.samples[key]
         if column is None:

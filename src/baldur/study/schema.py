@@ -24,7 +24,8 @@ class Key:
 
     Attributes
     ----------
-    kind : {"text", "texts", "whole", "choice", "flag"}
+    kind : {"text", "texts", "whole", "choice", "label", "mark"}
+        "label" is text, a number or true/false; "mark" is text that may be blank.
     meaning : str
     default : object
         `Key.required` where there is none.
@@ -59,17 +60,22 @@ SCHEMA: dict[str, dict[str, Key]] = {
         ),
     },
     "samples": {
-        "file": Key("text", "table with one row per sample (.csv or .tsv)"),
+        "file": Key("text", "table with one row per sample (.csv, .tsv, .xlsx or .parquet)"),
         "id": Key("text", "column with the sample ids"),
         "group": Key("text", "column of families or repeated visits, never split", None),
         "site": Key("text", "column of sites, for scheme 'leave-one-site-out'", None),
         "split": Key("text", "column of 'train' and 'test', for scheme 'fixed'", None),
+        "separator": Key("mark", "between the fields; default by the file's ending", None),
+        "decimal": Key("text", "decimal mark", None),
+        "encoding": Key("text", "encoding of the text; default utf-8", None),
+        "sheet": Key("label", "sheet of a workbook; default the first", None),
+        "missing": Key("texts", "cells that mean 'missing'; replaces the default list", None),
     },
     "outcome": {
         "column": Key("text", "column of the samples table to predict"),
         "task": Key("choice", "what kind of outcome", "classification",
                     choices=("classification", "regression")),
-        "positive": Key("text", "positive class; default the last in sorted order", None),
+        "positive": Key("label", "positive class; default the last in sorted order", None),
     },
     "covariates": {
         "regress_out": Key("texts", "columns whose effect is taken out of every view", ()),
@@ -195,8 +201,11 @@ def _value(file: str, name: str, value: Any, spec: Key) -> Any:
         if len(set(value)) != len(value):
             raise problem(file, name, "names something twice", "list each once")
         return list(value)
-    if name == "outcome.positive" and isinstance(value, (int, float)) and value is not True:
-        return str(value)
+    # A class may be written as a number or a truth value, a sheet be counted.
+    if spec.kind == "label" and isinstance(value, (bool, int, float)):
+        return value
+    if spec.kind == "mark" and isinstance(value, str) and value:
+        return value
     if not isinstance(value, str) or not value.strip():
         raise problem(file, name, f"must be text, not {_kind(value)}", f"it is the {spec.meaning}")
     if spec.kind == "choice" and value not in spec.choices:

@@ -14,6 +14,7 @@ output = "results"            # folder for table, predictions, selection and log
 
 [samples]
 file = "samples.csv"          # one row per sample: id, outcome, covariates, groups
+# separator = ";"             # also decimal = ",", encoding = "cp1252", sheet, missing = ["-9"]
 id = "sample"                 # column with the ids that the views use too
 # group = "family"            # rows of a group are never split between training and test
 # site = "site"               # for scheme = "leave-one-site-out"

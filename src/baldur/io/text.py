@@ -1,0 +1,121 @@
+"""read_text_table: any table with every cell as text, for tables about samples."""
+
+from __future__ import annotations
+
+import datetime as dt
+import os
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from baldur.exceptions import InputError
+from baldur.io._delimited import SEPARATORS, read_delimited
+from baldur.io._excel import read_excel
+from baldur.io._files import MAX_BYTES, find_file, suffix_of
+from baldur.io._parquet import read_parquet
+from baldur.io.tables import MISSING_MARKERS
+
+__all__ = ["read_text_table"]
+
+_SUFFIXES = (*SEPARATORS, *(f"{suffix}.gz" for suffix in SEPARATORS), ".parquet", ".xlsx")
+
+
+def read_text_table(
+    file: str | os.PathLike[str],
+    *,
+    missing: Sequence[str] = MISSING_MARKERS,
+    separator: str | None = None,
+    decimal: str = ".",
+    encoding: str = "utf-8",
+    sheet: str | int = 0,
+    max_bytes: int = MAX_BYTES,
+) -> pd.DataFrame:
+    r"""Read a table without deciding what its columns are.
+
+    Ids keep their zeros and categories their writing. Blanks around a cell do not count. Numbers
+    are written with a point, whole ones without; dates as year-month-day; truth values as "True"
+    and "False".
+
+    Parameters
+    ----------
+    file : str or path-like
+        ``.csv``, ``.tsv``, ``.tab`` or ``.txt`` (tab-separated), all of these also compressed
+        with ``.gz``, ``.parquet`` or ``.xlsx``.
+    missing : sequence of str
+        Cells that mean "missing"; replaces the default list `MISSING_MARKERS`. Empty cells
+        always do.
+    separator : str, optional
+        Between the fields of a text table; by default a comma for ``.csv`` and a tabulator for
+        the others.
+    decimal : str, default="."
+        Decimal mark of a text table.
+    encoding : str, default="utf-8"
+        Encoding of a text table.
+    sheet : str or int, default=0
+        Sheet of a workbook.
+    max_bytes : int, default=4 GB
+        Largest table held in memory.
+
+    Returns
+    -------
+    DataFrame of str
+        Missing cells are empty.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from baldur.io import read_text_table
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> file = pathlib.Path(folder.name) / "samples.csv"
+    >>> _ = file.write_text("id;age;sex\n007;61,5;f\n008;NA;m\n")
+    >>> read_text_table(file, separator=";", decimal=",").to_numpy().tolist()
+    [['007', '61.5', 'f'], ['008', '', 'm']]
+    >>> folder.cleanup()
+    """
+    path = find_file(file, "a table", _SUFFIXES)
+    if not isinstance(decimal, str) or len(decimal) != 1:
+        raise InputError(f"{path}: decimal must be one character, but got {decimal!r}.")
+    if suffix_of(path) == ".parquet":
+        frame, _, lazy = read_parquet(path, 0, None, [], max_bytes)
+        if lazy is not None:
+            cells = lazy.read(None, np.arange(lazy.shape[1]))
+            frame = frame.join(pd.DataFrame(cells, columns=pd.Index(lazy.columns)))
+        text = frame.map(_written)
+    elif suffix_of(path) == ".xlsx":
+        text = read_excel(path, sheet).map(_written)
+    else:
+        text = read_delimited(
+            path,
+            separator=separator,
+            decimal=decimal,
+            encoding=encoding,
+            missing=[],
+            id_column=None,
+            max_bytes=max_bytes,
+            as_text=True,
+        )
+        if decimal != ".":
+            text = text.replace(_with_mark(decimal), r"\1.\2", regex=True)
+    text.columns = pd.Index([str(name).strip() for name in text.columns])
+    stripped = text.apply(lambda column: column.str.strip())
+    return stripped.where(~stripped.isin(list(missing)), "")
+
+
+def _with_mark(decimal: str) -> re.Pattern[str]:
+    mark = re.escape(decimal)
+    return re.compile(rf"^(\s*[+-]?\d+){mark}(\d+(?:[eE][+-]?\d+)?\s*)$")
+
+
+def _written(value: Any) -> str:
+    """One cell as a reader would write it."""
+    if value is None or (not isinstance(value, str) and pd.isna(value)):
+        return ""
+    if isinstance(value, (float, np.floating)) and float(value).is_integer():
+        # Missing cells turn whole numbers into floats.
+        return str(int(value))
+    if isinstance(value, dt.datetime) and value.time() == dt.time():
+        return value.date().isoformat()
+    return str(value)
