@@ -3,8 +3,10 @@
 import numpy as np
 import pytest
 import sklearn.metrics as reference
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from baldur.evaluate.metrics import METRICS, Predicted, default_metrics, score
+from baldur.evaluate.metrics import METRICS, Predicted, default_metrics, score, scores
 from baldur.exceptions import InputError
 
 
@@ -92,3 +94,34 @@ def test_a_wrong_metric_is_named(binary):
     with pytest.raises(InputError, match="r2"):
         score("r2", binary)
     assert set(default_metrics(True)) | set(default_metrics(False)) == set(METRICS)
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(0, 10_000), st.sampled_from([0, 2, 3]), st.booleans())
+def test_weights_are_repeated_rows(seed, n_classes, ties):
+    rng = np.random.default_rng(seed)
+    weights = rng.integers(0, 4, (3, 40)).astype(float)
+    weights[:, :3] = 1
+    if n_classes == 0:
+        p = Predicted(rng.normal(5, 1, 40), rng.normal(5, 1, 40), n_classes=0)
+    else:
+        truth = np.r_[np.arange(n_classes), rng.integers(0, n_classes, 40 - n_classes)]
+        proba = rng.dirichlet(np.ones(n_classes), 40)
+        proba = (proba.round(1) + 0.01) / (1 + 0.01 * n_classes) if ties else proba
+        proba /= proba.sum(axis=1, keepdims=True)
+        p = Predicted(truth, proba.argmax(axis=1), proba, n_classes=n_classes)
+    for name in default_metrics(n_classes > 0):
+        for w, found in zip(weights, scores(name, p, weights), strict=True):
+            again = score(name, p.take(np.repeat(np.arange(40), w.astype(int))))
+            assert found == pytest.approx(again, abs=1e-12), name
+
+
+@given(st.lists(st.tuples(st.floats(-50, 50), st.booleans()), min_size=2, max_size=30))
+def test_the_auc_does_not_change_under_rising_maps(rows):
+    values = np.array([r[0] for r in rows]).round(3)
+    truth = np.array([r[1] for r in rows], dtype=int)
+    before = score("auc", Predicted(truth, truth, margin=values))
+    for rising in (lambda v: 3 * v - 7, lambda v: v**3, np.arctan):
+        after = score("auc", Predicted(truth, truth, margin=rising(values)))
+        np.testing.assert_equal(after, before)
+    np.testing.assert_allclose(score("auc", Predicted(truth, truth, margin=-values)), 1 - before)

@@ -6,6 +6,22 @@
 """
 
 from baldur.evaluate.adapters import SideBySide
+from baldur.evaluate.clinical import (
+    Evaluation,
+    brier_parts,
+    calibration_curves,
+    calibration_line,
+    calibration_measures,
+    decision_curves,
+    evaluate_predictions,
+    integrated_calibration_index,
+    metric_differences,
+    metric_intervals,
+    net_benefit,
+    shift_prevalence,
+    subgroup_measures,
+    threshold_measures,
+)
 from baldur.evaluate.compare import compare_pairs, corrected_t_test, holm
 from baldur.evaluate.deconfound import Deconfounded
 from baldur.evaluate.features import Stability
@@ -22,6 +38,7 @@ from baldur.evaluate.table import build_table, recompute_table
 __all__ = [
     "METRICS",
     "Deconfounded",
+    "Evaluation",
     "Model",
     "NestedResult",
     "Plan",
@@ -30,14 +47,27 @@ __all__ = [
     "Stability",
     "StabilityIndex",
     "WithSteps",
+    "brier_parts",
     "build_table",
+    "calibration_curves",
+    "calibration_line",
+    "calibration_measures",
     "compare_pairs",
     "corrected_t_test",
+    "decision_curves",
+    "evaluate_predictions",
     "holm",
+    "integrated_calibration_index",
     "known_models",
     "make_model",
     "make_models",
+    "metric_differences",
+    "metric_intervals",
     "nested_cv",
+    "net_benefit",
     "nogueira",
     "recompute_table",
+    "shift_prevalence",
+    "subgroup_measures",
+    "threshold_measures",
 ]

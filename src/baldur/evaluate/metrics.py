@@ -1,24 +1,24 @@
-"""Scores of one fold's predictions, from labels, probabilities or margins.
+"""Scores of held-out predictions, from labels, probabilities or margins.
+
+Every score is computed for rows that count several times: `weights` has one line per resample and
+one column per row, and the scores of all resamples come at once. A fold's own score is the line of
+ones.
 
 With two classes precision, recall and F1 are those of the positive class; with more they are
-averaged over classes. A score that the predictions do not allow is NaN: an AUC where the fold has
+averaged over classes. A score that the predictions do not allow is NaN: an AUC where the rows have
 one class, a log-loss of a model without probabilities.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import numpy as np
-from sklearn.metrics import (
-    precision_recall_fscore_support,
-    roc_auc_score,
-)
 
 from baldur.exceptions import InputError
 
-__all__ = ["METRICS", "Metric", "Predicted", "calibration_bins", "default_metrics", "score"]
+__all__ = ["METRICS", "Metric", "Predicted", "default_metrics", "score", "scores", "weighted_auc"]
 
 PROBABILITY_FLOOR = 1e-15
 N_BINS = 10
@@ -46,151 +46,211 @@ class Predicted:
     margin: np.ndarray | None = None
     n_classes: int = 2
 
+    def take(self, rows: np.ndarray) -> Predicted:
+        """Return some of the rows."""
+        return Predicted(
+            self.truth[rows],
+            self.label[rows],
+            None if self.proba is None else self.proba[rows],
+            None if self.margin is None else self.margin[rows],
+            self.n_classes,
+        )
+
 
 @dataclass(frozen=True)
 class Metric:
-    """A score: its column heading, its task, whether more is better, and how to compute it."""
+    """A score: its column heading, its task, whether more is better, and how to compute it.
+
+    `compute` takes the predictions and weights of shape (resamples, n), and returns one score per
+    resample. `bounded` scores lie between 0 and 1.
+    """
 
     heading: str
-    compute: Callable[[Predicted], float]
+    compute: Callable[[Predicted, np.ndarray], np.ndarray]
     classification: bool = True
     greater_is_better: bool = True
+    bounded: bool = True
 
 
-def accuracy(p: Predicted) -> float:
+def _ratio(above: np.ndarray, below: np.ndarray, empty: float = np.nan) -> np.ndarray:
+    """Divide; `empty` where there is nothing to divide by."""
+    return np.divide(above, below, out=np.full(np.shape(above), empty), where=below > 0)
+
+
+def _mean(weights: np.ndarray, values: np.ndarray) -> np.ndarray:
+    return _ratio(weights @ values.astype(float), weights.sum(axis=1))
+
+
+def _mean_where(values: Iterable[np.ndarray], present: Iterable[np.ndarray]) -> np.ndarray:
+    """Mean over the classes that a resample has."""
+    have = np.array(list(present), dtype=float)
+    total = np.where(have > 0, np.array(list(values)), 0.0).sum(axis=0)
+    return _ratio(total, have.sum(axis=0))
+
+
+def accuracy(p: Predicted, weights: np.ndarray) -> np.ndarray:
     """Share of rows labelled right."""
-    return float(np.mean(p.truth == p.label))
+    return _mean(weights, p.truth == p.label)
 
 
-def balanced_accuracy(p: Predicted) -> float:
+def balanced_accuracy(p: Predicted, weights: np.ndarray) -> np.ndarray:
     """Mean over the classes present of the share labelled right."""
-    return float(np.mean([np.mean(p.label[p.truth == c] == c) for c in np.unique(p.truth)]))
+    rows = [p.truth == c for c in np.unique(p.truth)]
+    counts = [weights @ r.astype(float) for r in rows]
+    right = [weights @ (r & (p.label == p.truth)).astype(float) for r in rows]
+    shares = [_ratio(a, b) for a, b in zip(right, counts, strict=True)]
+    return _mean_where(shares, [c > 0 for c in counts])
 
 
-def _prf(p: Predicted, which: int) -> float:
-    if p.n_classes == 2:
-        found = precision_recall_fscore_support(
-            p.truth, p.label, labels=[1], average=None, zero_division=0.0
-        )
-        return float(found[which][0])
-    found = precision_recall_fscore_support(
-        p.truth, p.label, labels=np.unique(p.truth), average="macro", zero_division=0.0
-    )
-    return float(found[which])
+def _by_class(p: Predicted, weights: np.ndarray, which: str) -> np.ndarray:
+    """Precision, recall or F1 of the positive class, or the mean over classes present."""
+    classes = [1] if p.n_classes == 2 else np.unique(p.truth).tolist()
+    found, present = [], []
+    for c in classes:
+        said, true = p.label == c, p.truth == c
+        hits = weights @ (said & true).astype(float)
+        n_said, n_true = weights @ said.astype(float), weights @ true.astype(float)
+        below = {"precision": n_said, "recall": n_true, "f1": (n_said + n_true) / 2}[which]
+        # Nothing called positive, or nothing positive, scores zero, as scikit-learn can be told.
+        found.append(_ratio(hits, below, empty=0.0))
+        present.append(n_true > 0)
+    return found[0] if p.n_classes == 2 else _mean_where(found, present)
 
 
-def precision(p: Predicted) -> float:
+def precision(p: Predicted, weights: np.ndarray) -> np.ndarray:
     """Share of the rows called positive that are."""
-    return _prf(p, 0)
+    return _by_class(p, weights, "precision")
 
 
-def recall(p: Predicted) -> float:
+def recall(p: Predicted, weights: np.ndarray) -> np.ndarray:
     """Share of the positive rows that are called so."""
-    return _prf(p, 1)
+    return _by_class(p, weights, "recall")
 
 
-def f1(p: Predicted) -> float:
+def f1(p: Predicted, weights: np.ndarray) -> np.ndarray:
     """Harmonic mean of precision and recall."""
-    return _prf(p, 2)
+    return _by_class(p, weights, "f1")
 
 
-def auc(p: Predicted) -> float:
-    """Area under the ROC curve; with more than two classes the mean of one against the rest."""
-    scores = p.proba if p.proba is not None else p.margin
-    if scores is None or not np.isfinite(scores).all():
-        return float("nan")
+def weighted_auc(values: np.ndarray, positive: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Area under the ROC curve of every resample; ties count half.
+
+    Parameters
+    ----------
+    values : array of shape (n,)
+        Larger means more likely positive.
+    positive : bool array of shape (n,)
+        Truth.
+    weights : array of shape (resamples, n)
+        How often each row counts.
+
+    Returns
+    -------
+    array of shape (resamples,)
+        NaN where a resample has one class.
+    """
+    order = np.argsort(values, kind="stable")
+    ordered = values[order]
+    starts = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]])
+    sorted_weights = weights[:, order]
+    is_positive = positive[order]
+    ups = np.add.reduceat(sorted_weights * is_positive, starts, axis=1)
+    downs = np.add.reduceat(sorted_weights * ~is_positive, starts, axis=1)
+    n_up, n_down = ups.sum(axis=1), downs.sum(axis=1)
+    won = np.einsum("bk,bk->b", ups, np.cumsum(downs, axis=1) - downs / 2)
+    return _ratio(won, n_up * n_down)
+
+
+def auc(p: Predicted, weights: np.ndarray) -> np.ndarray:
+    """Area under the ROC curve; with more than two classes the mean of one against the rest.
+
+    A margin is used before a probability: a model has both only where the probability was made of
+    the margin, and equal margins should stay equal.
+    """
+    values = p.margin if p.margin is not None else p.proba
+    if values is None or not np.isfinite(values).all():
+        return np.full(len(weights), np.nan)
     if p.n_classes == 2:
-        column = scores if scores.ndim == 1 else scores[:, 1]
-        if len(np.unique(p.truth)) < 2:
-            return float("nan")
-        return float(roc_auc_score(p.truth == 1, column))
-    present = [c for c in np.unique(p.truth) if (p.truth != c).any()]
-    if not present:
-        return float("nan")
-    return float(np.mean([roc_auc_score(p.truth == c, scores[:, c]) for c in present]))
+        column = values if values.ndim == 1 else values[:, 1]
+        return weighted_auc(column, p.truth == 1, weights)
+    found = [weighted_auc(values[:, c], p.truth == c, weights) for c in np.unique(p.truth)]
+    return _mean_where(found, [np.isfinite(f) for f in found])
 
 
-def log_loss(p: Predicted) -> float:
+def _has_proba(p: Predicted) -> bool:
+    return p.proba is not None and bool(np.isfinite(p.proba).all())
+
+
+def log_loss(p: Predicted, weights: np.ndarray) -> np.ndarray:
     """Mean of -ln of the probability given to the true class."""
-    if p.proba is None or not np.isfinite(p.proba).all():
-        return float("nan")
+    if p.proba is None or not _has_proba(p):
+        return np.full(len(weights), np.nan)
     given = p.proba[np.arange(len(p.truth)), p.truth]
-    return float(-np.mean(np.log(np.clip(given, PROBABILITY_FLOOR, 1.0))))
+    return _mean(weights, -np.log(np.clip(given, PROBABILITY_FLOOR, 1.0)))
 
 
-def brier(p: Predicted) -> float:
+def brier(p: Predicted, weights: np.ndarray) -> np.ndarray:
     """Half the mean squared distance of the probabilities from 0 and 1.
 
     For two classes this is the mean of (p - y)^2.
     """
-    if p.proba is None or not np.isfinite(p.proba).all():
-        return float("nan")
+    if p.proba is None or not _has_proba(p):
+        return np.full(len(weights), np.nan)
     hit = np.zeros_like(p.proba)
     hit[np.arange(len(p.truth)), p.truth] = 1.0
-    return float(0.5 * np.mean(np.sum((p.proba - hit) ** 2, axis=1)))
+    return _mean(weights, 0.5 * np.sum((p.proba - hit) ** 2, axis=1))
 
 
-def calibration_bins(
-    proba: np.ndarray, truth: np.ndarray, n_bins: int = N_BINS
-) -> list[tuple[float, float, int]]:
-    """Mean probability, share of hits and number of rows in equally wide bins that have rows.
+def calibration(p: Predicted, weights: np.ndarray) -> np.ndarray:
+    """Expected calibration error: distance of said from observed, averaged over ten bins.
 
-    Parameters
-    ----------
-    proba : array of shape (n, C)
-        Probabilities. Two classes are judged by that of the positive class, more by that of the
-        class predicted.
-    truth : array of shape (n,)
-        Class codes.
-    n_bins : int, default=10
-        Bins between 0 and 1.
-
-    Returns
-    -------
-    list of (float, float, int)
+    Two classes are judged by the probability of the positive class, more by that of the class
+    predicted.
     """
-    if proba.shape[1] == 2:
-        said, hit = proba[:, 1], truth == 1
+    if p.proba is None or not _has_proba(p):
+        return np.full(len(weights), np.nan)
+    if p.proba.shape[1] == 2:
+        said, hit = p.proba[:, 1], p.truth == 1
     else:
-        said, hit = proba.max(axis=1), truth == proba.argmax(axis=1)
-    bins = np.minimum((said * n_bins).astype(int), n_bins - 1)
-    return [
-        (float(said[bins == b].mean()), float(hit[bins == b].mean()), int((bins == b).sum()))
-        for b in np.unique(bins)
-    ]
+        said, hit = p.proba.max(axis=1), p.truth == p.proba.argmax(axis=1)
+    bins = np.minimum((said * N_BINS).astype(int), N_BINS - 1)
+    gaps = (said - hit)[:, None] * (bins[:, None] == np.unique(bins))
+    return _ratio(np.abs(weights @ gaps).sum(axis=1), weights.sum(axis=1))
 
 
-def calibration(p: Predicted) -> float:
-    """Expected calibration error: distance of said from observed, averaged over ten bins."""
-    if p.proba is None or not np.isfinite(p.proba).all():
-        return float("nan")
-    bins = calibration_bins(p.proba, p.truth)
-    return float(sum(k * abs(said - seen) for said, seen, k in bins) / len(p.truth))
-
-
-def r2(p: Predicted) -> float:
+def r2(p: Predicted, weights: np.ndarray) -> np.ndarray:
     """Share of the variance explained, 1 - residual over total sum of squares."""
-    total = np.sum((p.truth - p.truth.mean()) ** 2)
-    if total == 0:
-        return float("nan")
-    return float(1.0 - np.sum((p.truth - p.label) ** 2) / total)
+    total = _covariance(weights, p.truth, p.truth)
+    return 1.0 - _ratio(_mean(weights, (p.truth - p.label) ** 2), total)
 
 
-def rmse(p: Predicted) -> float:
+def rmse(p: Predicted, weights: np.ndarray) -> np.ndarray:
     """Root of the mean squared error."""
-    return float(np.sqrt(np.mean((p.truth - p.label) ** 2)))
+    return np.sqrt(_mean(weights, (p.truth - p.label) ** 2))
 
 
-def mae(p: Predicted) -> float:
+def mae(p: Predicted, weights: np.ndarray) -> np.ndarray:
     """Mean absolute error."""
-    return float(np.mean(np.abs(p.truth - p.label)))
+    return _mean(weights, np.abs(p.truth - p.label))
 
 
-def correlation(p: Predicted) -> float:
+def correlation(p: Predicted, weights: np.ndarray) -> np.ndarray:
     """Pearson's correlation of truth and prediction."""
-    if np.ptp(p.truth) == 0 or np.ptp(p.label) == 0:
-        return float("nan")
-    return float(np.corrcoef(p.truth, p.label)[0, 1])
+    if np.ptp(p.label) == 0:
+        return np.full(len(weights), np.nan)
+    both = _covariance(weights, p.truth, p.label)
+    alone = [_covariance(weights, v, v) for v in (p.truth, p.label)]
+    return _ratio(both, np.sqrt(alone[0] * alone[1]))
+
+
+def _covariance(weights: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Weighted covariance; exactly zero where all values that count are equal."""
+    # Centred first, so that a large mean does not swallow the spread.
+    a, b = a - a.mean(), b - b.mean()
+    found = _mean(weights, a * b) - _mean(weights, a) * _mean(weights, b)
+    scale = np.sqrt(_mean(weights, a * a) * _mean(weights, b * b))
+    # What is left by rounding alone is no spread.
+    return np.where(np.abs(found) <= 1e-14 * scale, 0.0, found)
 
 
 METRICS: dict[str, Metric] = {
@@ -200,19 +260,44 @@ METRICS: dict[str, Metric] = {
     "recall": Metric("Recall", recall),
     "f1": Metric("F1", f1),
     "auc": Metric("AUC", auc),
-    "log_loss": Metric("Log-loss", log_loss, greater_is_better=False),
+    "log_loss": Metric("Log-loss", log_loss, greater_is_better=False, bounded=False),
     "brier": Metric("Brier", brier, greater_is_better=False),
     "calibration": Metric("Calibration error", calibration, greater_is_better=False),
-    "r2": Metric("R2", r2, classification=False),
-    "rmse": Metric("RMSE", rmse, classification=False, greater_is_better=False),
-    "mae": Metric("MAE", mae, classification=False, greater_is_better=False),
-    "correlation": Metric("Correlation", correlation, classification=False),
+    "r2": Metric("R2", r2, classification=False, bounded=False),
+    "rmse": Metric("RMSE", rmse, classification=False, greater_is_better=False, bounded=False),
+    "mae": Metric("MAE", mae, classification=False, greater_is_better=False, bounded=False),
+    "correlation": Metric("Correlation", correlation, classification=False, bounded=False),
 }
 
 
 def default_metrics(classification: bool) -> list[str]:
     """Return the names of all metrics of a task, in the order of the table."""
     return [name for name, m in METRICS.items() if m.classification == classification]
+
+
+def scores(name: str, predicted: Predicted, weights: np.ndarray) -> np.ndarray:
+    """Compute one metric by its name for every resample.
+
+    Parameters
+    ----------
+    name : str
+        A key of `METRICS`.
+    predicted : Predicted
+        Truth and predictions of the rows.
+    weights : array of shape (resamples, n)
+        How often each row counts.
+
+    Returns
+    -------
+    array of shape (resamples,)
+        NaN where the predictions do not allow the metric.
+    """
+    metric = METRICS.get(name)
+    fits = metric is not None and metric.classification == (predicted.n_classes > 0)
+    if metric is None or not fits:
+        legal = default_metrics(predicted.n_classes > 0)
+        raise InputError(f"metric {name!r} is not one of this task's: {legal}.")
+    return metric.compute(predicted, weights)
 
 
 def score(name: str, predicted: Predicted) -> float:
@@ -230,9 +315,4 @@ def score(name: str, predicted: Predicted) -> float:
     float
         NaN where the predictions do not allow the metric.
     """
-    metric = METRICS.get(name)
-    fits = metric is not None and metric.classification == (predicted.n_classes > 0)
-    if metric is None or not fits:
-        legal = default_metrics(predicted.n_classes > 0)
-        raise InputError(f"metric {name!r} is not one of this task's: {legal}.")
-    return metric.compute(predicted)
+    return float(scores(name, predicted, np.ones((1, len(predicted.truth))))[0])

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from baldur.evaluate.clinical.bootstrap import Bootstrap
+from baldur.evaluate.clinical.calibration import measures_of
+from baldur.evaluate.clinical.held_out import HeldOut, open_predictions
 from baldur.evaluate.compare import compare_pairs, holm
 from baldur.evaluate.features import (
     Stability,
@@ -17,7 +21,7 @@ from baldur.evaluate.features import (
     weights_frame,
 )
 from baldur.evaluate.jobs import Job
-from baldur.evaluate.metrics import METRICS, Predicted, calibration_bins, score
+from baldur.evaluate.metrics import METRICS, Predicted, score
 from baldur.evaluate.permutation import permutation_p_value
 from baldur.evaluate.splits import Fold
 from baldur.evaluate.store import Outcome
@@ -150,6 +154,10 @@ class NestedResult:
             return pd.DataFrame(columns=[*fixed, *(f"p_{name}" for name in names)])
         return pd.concat(parts, ignore_index=True)
 
+    @cached_property
+    def _held_out(self) -> tuple[dict[str, HeldOut], Bootstrap]:
+        return open_predictions(self.predictions, [str(c) for c in self.classes])
+
     # -- tables ----------------------------------------------------------------------------
 
     def scores(self) -> pd.DataFrame:
@@ -235,15 +243,8 @@ class NestedResult:
         return frame
 
     def calibration(self) -> pd.DataFrame:
-        """Reliability of the probabilities in ten bins, over all test rows of each model."""
-        rows = []
-        for model, fits in self.finished().items():
-            if not self.classes or any(f.proba is None for f in fits):
-                continue
-            proba = np.concatenate([f.proba for f in fits if f.proba is not None])
-            truth = np.concatenate([self.truth[f.test] for f in fits])
-            rows += [(model, *b) for b in calibration_bins(proba, truth)]
-        return pd.DataFrame(rows, columns=["model", "mean_probability", "observed", "rows"])
+        """Intercept, slope, integrated index and Brier score in parts, with intervals."""
+        return measures_of(*self._held_out)
 
     # -- features --------------------------------------------------------------------------
 

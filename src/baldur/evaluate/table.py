@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pandas as pd
 
+from baldur.evaluate.clinical.held_out import classes_of, predicted_of
 from baldur.evaluate.features import percent_selected
-from baldur.evaluate.metrics import METRICS, Predicted, score
+from baldur.evaluate.metrics import METRICS, score
 from baldur.exceptions import InputError
 from baldur.guard.escape import latex, markdown, one_line
 
@@ -45,29 +46,9 @@ def fold_scores(
     rows = []
     keys = ["model", "repeat", "fold"]
     for where, part in predictions.groupby(keys, sort=False):
-        predicted = _predicted(part, classes)
+        predicted = predicted_of(part, classes)
         rows.append((*where, *(score(m, predicted) for m in metrics)))
     return pd.DataFrame(rows, columns=[*keys, *metrics])
-
-
-def _predicted(part: pd.DataFrame, classes: Sequence[str]) -> Predicted:
-    if not classes:
-        truth, label = (part[c].to_numpy(dtype=float) for c in ("label", "predicted"))
-        return Predicted(truth, label, n_classes=0)
-    codes = {c: i for i, c in enumerate(classes)}
-    truth, label = (
-        part[c].astype(str).map(codes).to_numpy(dtype=np.intp) for c in ("label", "predicted")
-    )
-    given = part[[f"p_{c}" for c in classes]].to_numpy(dtype=float)
-    proba: np.ndarray | None = None if np.isnan(given).all() else given
-    margin: np.ndarray | None = None
-    if proba is None:
-        many = [f"score_{c}" for c in classes]
-        if "score" in part and part["score"].notna().all():
-            margin = part["score"].to_numpy(dtype=float)
-        elif all(c in part for c in many):
-            margin = part[many].to_numpy(dtype=float)
-    return Predicted(truth, label, proba, margin, len(classes))
 
 
 def build_table(
@@ -153,7 +134,7 @@ def recompute_table(predictions: pd.DataFrame, selection: pd.DataFrame) -> pd.Da
     DataFrame
         As `build_table`, with every metric of the task.
     """
-    classes = [c.removeprefix("p_") for c in predictions.columns if c.startswith("p_")]
+    classes = classes_of(predictions)
     metrics = [m for m, d in METRICS.items() if d.classification == bool(classes)]
     return build_table(predictions, selection, metrics, classes)
 

@@ -1,0 +1,43 @@
+"""Figures a clinical reader asks for, from held-out predictions alone.
+
+Numbers only: every function on a predictions table returns a tidy DataFrame, for a file or a
+figure. What is resampled is people, never fits; ``docs/evaluation.md`` says what that means.
+"""
+
+from baldur.evaluate.clinical.bootstrap import Bootstrap, Draws
+from baldur.evaluate.clinical.calibration import (
+    BrierParts,
+    brier_parts,
+    calibration_curves,
+    calibration_line,
+    calibration_measures,
+    integrated_calibration_index,
+)
+from baldur.evaluate.clinical.decision import decision_curves, net_benefit, shift_prevalence
+from baldur.evaluate.clinical.evaluation import Evaluation, evaluate_predictions
+from baldur.evaluate.clinical.held_out import HeldOut, read_held_out
+from baldur.evaluate.clinical.intervals import metric_differences, metric_intervals
+from baldur.evaluate.clinical.subgroups import subgroup_measures
+from baldur.evaluate.clinical.thresholds import threshold_measures
+
+__all__ = [
+    "Bootstrap",
+    "BrierParts",
+    "Draws",
+    "Evaluation",
+    "HeldOut",
+    "brier_parts",
+    "calibration_curves",
+    "calibration_line",
+    "calibration_measures",
+    "decision_curves",
+    "evaluate_predictions",
+    "integrated_calibration_index",
+    "metric_differences",
+    "metric_intervals",
+    "net_benefit",
+    "read_held_out",
+    "shift_prevalence",
+    "subgroup_measures",
+    "threshold_measures",
+]

@@ -1,0 +1,54 @@
+"""Intervals cover the truth as often as they say, over many studies of a fixed model."""
+
+import numpy as np
+import pytest
+from scipy.special import expit
+
+from baldur.evaluate.clinical import Bootstrap, calibration_line, net_benefit
+from baldur.evaluate.metrics import weighted_auc
+from evaluate.clinical.cohorts import cohort
+
+STUDIES = 500
+THRESHOLD = 0.3
+# mean and spread of the true log odds: middling and good discrimination, and a rare outcome.
+SETTINGS = {"middling": (-0.5, 1.2), "good": (-1.0, 2.5), "rare": (-2.0, 1.2)}
+SLOPE, SHIFT = 1.3, 0.3
+
+
+def truth(mean, spread):
+    """The model's true AUC, slope and net benefit, by sums over a fine grid of log odds."""
+    z = np.linspace(-8, 8, 20_001)
+    density = np.exp(-(z**2) / 2)
+    density /= density.sum()
+    odds = mean + spread * z
+    cases, controls = density * expit(odds), density * expit(-odds)
+    auc = np.sum(cases * (np.cumsum(controls) - controls / 2)) / (cases.sum() * controls.sum())
+    treated = expit(SLOPE * odds + SHIFT) >= THRESHOLD
+    benefit = cases[treated].sum() - controls[treated].sum() * THRESHOLD / (1 - THRESHOLD)
+    return {"auc": auc, "slope": 1 / SLOPE, "net benefit": benefit}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("n", [150, 300])
+@pytest.mark.parametrize("name", SETTINGS)
+def test_intervals_cover_the_truth(name, n):
+    true = truth(*SETTINGS[name])
+    hits = dict.fromkeys(true, 0)
+    for seed in range(STUDIES):
+        mean, spread = SETTINGS[name]
+        events, p = cohort(n, seed, mean, spread, SLOPE, SHIFT)
+        boot = Bootstrap(np.arange(n), resamples=1000, random_state=seed)
+        at = np.array([THRESHOLD])
+        intervals = {
+            "auc": boot.run(lambda w, p=p, e=events: weighted_auc(p, e, w)).interval("logit"),
+            "slope": boot.run(lambda w, p=p, e=events: calibration_line(p, e, w)[1]).interval(),
+            "net benefit": boot.run(
+                lambda w, p=p, e=events, at=at: net_benefit(p, e, at, weights=w)[:, 0]
+            ).interval(),
+        }
+        for measure, (low, high) in intervals.items():
+            hits[measure] += bool(low <= true[measure] <= high)
+    shares = {measure: count / STUDIES for measure, count in hits.items()}
+    print(name, n, shares)
+    for measure, share in shares.items():
+        assert 0.92 <= share <= 0.97, (measure, share)
