@@ -24,6 +24,7 @@ from baldur.evaluate.clinical import (
 )
 from baldur.evaluate.compare import compare_pairs, corrected_t_test, holm
 from baldur.evaluate.deconfound import Deconfounded
+from baldur.evaluate.design import Design
 from baldur.evaluate.features import Stability
 from baldur.evaluate.metrics import METRICS
 from baldur.evaluate.models import Model, known_models, make_model, make_models
@@ -39,6 +40,7 @@ __all__ = [
     "METRICS",
     "Deconfounded",
     "Evaluation",
+    "Design",
     "Model",
     "NestedResult",
     "Plan",

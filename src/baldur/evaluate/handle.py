@@ -62,12 +62,12 @@ class DataHandle:
             raise
         self._payload: dict[str, Any] = {
             "views": parts,
-            "rows": None if mv._rows is None else np.asarray(mv._rows),
+            "rows": mv.rows,
             "sample_ids": mv.sample_ids,
             "names": {v: mv.view(v).feature_names for v in mv.view_names if mv.view(v).names_given},
             "info": mv.feature_info,
             "present": {
-                v: mv._tables[v].present for v in mv.view_names if mv._tables[v].present is not None
+                v: mv.table(v).present for v in mv.view_names if mv.table(v).present is not None
             },
         }
         self._sent = False

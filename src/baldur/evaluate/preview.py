@@ -9,14 +9,14 @@ from typing import Any
 
 import numpy as np
 
+from baldur.evaluate.design import Design
 from baldur.evaluate.handle import one_thread
 from baldur.evaluate.jobs import predict_rows
-from baldur.evaluate.nested import open_comparison
 from baldur.evaluate.rounds import Rounds
 from baldur.evaluate.splits import Fold
 from baldur.evaluate.steps import fit_with_groups
-from baldur.io._rebuild import select_columns
 from baldur.views import MultiView
+from baldur.views.rebuild import select_columns
 
 __all__ = ["Preview", "preview"]
 
@@ -60,9 +60,7 @@ class Preview:
         return sum(self.fits[m] * s for m, s in self.seconds.items()) / max(n_jobs, 1)
 
 
-def preview(
-    models: Any, X: Any, y: Any, *, trial: bool = False, permutations: int = 0, **keywords: Any
-) -> Preview:
+def preview(models: Any, X: Any, y: Any, *, trial: bool = False, **design: Any) -> Preview:
     """Check a comparison as `nested_cv` would, and count its jobs; nothing is fitted in earnest.
 
     Parameters
@@ -71,9 +69,7 @@ def preview(
         As in `nested_cv`.
     trial : bool, default=False
         Fit the first setting of every model once, on some of the columns, to estimate the time.
-    permutations : int, default=0
-        As in `nested_cv`.
-    **keywords
+    **design
         As in `nested_cv`.
 
     Returns
@@ -85,10 +81,11 @@ def preview(
     InputError
         Where `nested_cv` would refuse the data, the models or the folds.
     """
-    study, _, _ = open_comparison(models, X, y, **keywords)
+    plan = Design(**design)
+    study = Rounds.of(plan.open(models, X, y))
     folds = study.plan.outer_folds(study.y)
     inner = [study.plan.inner_folds(study.y, fold) for fold in folds]
-    runs = permutations + 1
+    runs = plan.permutations + 1
     jobs, fits = {}, {}
     for model in study.models:
         settings = len(model.settings())

@@ -7,8 +7,10 @@ from dataclasses import dataclass, field
 from typing import Any
 from zlib import crc32
 
+import joblib
 import numpy as np
 
+from baldur.evaluate.design import Opened
 from baldur.evaluate.environment import environment
 from baldur.evaluate.handle import DataHandle, fingerprint
 from baldur.evaluate.jobs import Job, LocalRunner, Runner
@@ -80,6 +82,14 @@ class Rounds:
     permutations: int = 0
     shard: Shard | None = None
     progress: Callable[[Progress], None] | None = None
+
+    @classmethod
+    def of(cls, opened: Opened, n_jobs: int = 1) -> Rounds:
+        """Return the rounds of a comparison, with processes of this machine."""
+        return cls(
+            opened.models, opened.mv, opened.y, len(opened.classes), opened.plan, opened.metric,
+            opened.plan.seed, LocalRunner(int(joblib.effective_n_jobs(n_jobs))),
+        )  # fmt: skip
 
     def begin(self) -> None:
         """Look at the data once, and forget what went wrong before."""

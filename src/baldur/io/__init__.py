@@ -22,16 +22,14 @@ Nothing stored in a file is executed, and nothing is fetched from a network.
 
 from baldur.io._ids import simplify_id
 from baldur.io.align import Aligned, AlignReport, align
-from baldur.io.encode import CategoryEncoder
 from baldur.io.mudata import read_mudata, read_obs
 from baldur.io.nifti import read_nifti
 from baldur.io.plink import read_fam, read_plink
 from baldur.io.study import read_view, view_steps
 from baldur.io.tables import MISSING_MARKERS, read_table
 from baldur.io.text import read_text_table
-from baldur.io.variants import VariantFilter
-from baldur.io.voxels import VoxelMask
 from baldur.io.weights import to_nifti
+from baldur.prepare import CategoryEncoder, VariantFilter, VoxelMask
 
 __all__ = [
     "AlignReport",

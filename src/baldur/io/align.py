@@ -11,7 +11,6 @@ import pandas as pd
 
 from baldur.exceptions import InputError
 from baldur.io._ids import near_misses, simplify_id
-from baldur.io._rebuild import row_numbers
 from baldur.views.container import MultiView
 from baldur.views.source import RowMapSource, Source
 from baldur.views.validate import some
@@ -296,7 +295,7 @@ def _join(
 def _rows_of(view: View, at: np.ndarray) -> Source:
     """Return the view's source with its rows in the new order; -1 where a person is not in it."""
     source = view.source
-    rows = row_numbers(view)
+    rows = np.arange(view.source.shape[0]) if view.rows is None else view.rows
     row_map = np.where(at >= 0, rows[at], -1)
     if isinstance(source, RowMapSource):
         row_map = np.where(row_map >= 0, source.row_map[row_map], -1)

@@ -14,9 +14,9 @@ from baldur.exceptions import InputError
 from baldur.io._files import MAX_BYTES, as_path, check_ids, check_size, find_file
 from baldur.io._genotypes import BedMatrix, PgenMatrix
 from baldur.io._plink_tables import people_of, read_people, read_variants
-from baldur.io._rebuild import select_columns
-from baldur.io.variants import VariantFilter
+from baldur.prepare import VariantFilter
 from baldur.views.container import MultiView
+from baldur.views.rebuild import select_columns
 from baldur.views.validate import some
 
 __all__ = ["read_fam", "read_plink"]

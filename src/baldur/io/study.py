@@ -11,13 +11,11 @@ from typing import Any
 
 from baldur.exceptions import InputError
 from baldur.io._files import as_path, suffix_of
-from baldur.io.encode import CategoryEncoder
 from baldur.io.mudata import read_mudata
 from baldur.io.nifti import read_nifti
 from baldur.io.plink import read_plink
 from baldur.io.tables import read_table
-from baldur.io.variants import VariantFilter
-from baldur.io.voxels import VoxelMask
+from baldur.prepare import CategoryEncoder, VariantFilter, VoxelMask
 from baldur.views.container import MultiView
 
 __all__ = ["KINDS", "read_view", "view_steps"]

@@ -17,8 +17,8 @@ from baldur.io._delimited import SEPARATORS, id_position, read_delimited
 from baldur.io._excel import read_excel
 from baldur.io._files import MAX_BYTES, check_ids, find_file, suffix_of
 from baldur.io._parquet import read_parquet
-from baldur.io._rebuild import select_columns
 from baldur.views.container import MultiView
+from baldur.views.rebuild import select_columns
 from baldur.views.validate import some
 
 __all__ = ["MISSING_MARKERS", "read_ids", "read_table"]

@@ -174,6 +174,30 @@ class MultiView:
             raise InputError(f"There is no view {name!r}; the views are {self.view_names}.")
         return View(name, self._tables[name], self._rows)
 
+    @property
+    def rows(self) -> np.ndarray | None:
+        """Rows of the stored matrices that the samples are; None means all, in order."""
+        return self._rows
+
+    def table(self, name: str) -> Table:
+        """Return one view as stored, with all the rows it was built with."""
+        return self._tables[self.view(name).name]
+
+    def replace_tables(self, tables: Mapping[str, Table]) -> MultiView:
+        """Return a container with other tables for some views, or with more views.
+
+        Parameters
+        ----------
+        tables : dict of str to Table
+            Each with as many rows as the stored tables have.
+
+        Returns
+        -------
+        MultiView
+            Of the same samples; see `baldur.views.rebuild` for what is made with it.
+        """
+        return self._with({**self._tables, **tables}, self._rows, self.sample_ids)
+
     # -- cutting ---------------------------------------------------------------------------
 
     def __getitem__(self, key: Any) -> MultiView:

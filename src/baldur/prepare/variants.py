@@ -10,9 +10,10 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from baldur.exceptions import InputError
-from baldur.io._rebuild import check_multiview, chosen_views, select_columns
+from baldur.prepare.learned import check_multiview, chosen_views
 from baldur.prepare.scale import column_statistics
 from baldur.views.container import MultiView
+from baldur.views.rebuild import select_columns
 from baldur.views.validate import some
 
 __all__ = ["VariantFilter"]
@@ -45,7 +46,7 @@ class VariantFilter(TransformerMixin, BaseEstimator):
     --------
     >>> import numpy as np, pandas as pd
     >>> from baldur import MultiView
-    >>> from baldur.io import VariantFilter
+    >>> from baldur.prepare import VariantFilter
     >>> G = np.array([[0, 1, 2], [0, 1, -127], [0, 2, -127], [0, 0, 1]], dtype=np.int8)
     >>> info = pd.DataFrame({"chromosome": [1, 1, 2]})
     >>> X = MultiView({"snps": G}, feature_info={"snps": info})

@@ -11,16 +11,9 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from baldur.exceptions import InputError
-from baldur.io._rebuild import (
-    check_multiview,
-    chosen_views,
-    replace_tables,
-    row_numbers,
-    select_columns,
-    with_source,
-)
+from baldur.prepare.learned import check_multiview, chosen_views
 from baldur.views.container import MultiView
-from baldur.views.source import ArraySource, RowMapSource
+from baldur.views.rebuild import select_columns, set_view
 from baldur.views.validate import some
 from baldur.views.view import View
 
@@ -57,7 +50,7 @@ class CategoryEncoder(TransformerMixin, BaseEstimator):
     --------
     >>> import numpy as np, pandas as pd
     >>> from baldur import MultiView
-    >>> from baldur.io import CategoryEncoder
+    >>> from baldur.prepare import CategoryEncoder
     >>> info = pd.DataFrame({"column": ["site", "site"], "level": ["Oslo", "Rome"]})
     >>> X = MultiView(
     ...     {"clinic": np.array([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]])},
@@ -124,7 +117,7 @@ class CategoryEncoder(TransformerMixin, BaseEstimator):
         """Return `X` with the columns learned in `fit`, in their order."""
         check_is_fitted(self, "features_")
         X = check_multiview(X, "CategoryEncoder")
-        columns, tables = {}, {}
+        columns, filled = {}, {}
         for name, wanted in self.features_.items():
             if name not in X.view_names:
                 raise InputError(
@@ -137,9 +130,11 @@ class CategoryEncoder(TransformerMixin, BaseEstimator):
             if (found >= 0).all():
                 columns[name] = found
             else:
-                source = self._filled(view, found)
-                tables[name] = with_source(X, name, source, wanted, self._info[name])
-        return replace_tables(select_columns(X, columns), tables)
+                filled[name] = self._filled(view, found)
+        X = select_columns(X, columns)
+        for name, cells in filled.items():
+            X = set_view(X, name, cells, self.features_[name], self._info[name])
+        return X
 
     def _check(self, view: View, found: np.ndarray) -> None:
         """Refuse columns of numbers that came or went, and new levels if asked to."""
@@ -182,7 +177,7 @@ class CategoryEncoder(TransformerMixin, BaseEstimator):
                         "use unknown='ignore'."
                     )
 
-    def _filled(self, view: View, found: np.ndarray) -> RowMapSource:
+    def _filled(self, view: View, found: np.ndarray) -> np.ndarray:
         """Return the columns in memory, with zeros for levels this file does not have."""
         info = self._info[view.name]
         cells = np.zeros((view.shape[0], len(found)))
@@ -197,10 +192,7 @@ class CategoryEncoder(TransformerMixin, BaseEstimator):
             # A category no row of this file knows came in as one column of missing cells.
             here = rows if len(rows) else np.flatnonzero(view.feature_names == str(column))
             cells[np.isnan(view.read(here)).all(axis=1), at] = np.nan
-        # The table keeps counting rows as the old source does.
-        row_map = np.full(view.source.shape[0], -1)
-        row_map[row_numbers(view)] = np.arange(view.shape[0])
-        return RowMapSource(ArraySource(cells), row_map)
+        return cells
 
 
 def _coded(view: View) -> np.ndarray | None:

@@ -10,8 +10,9 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from baldur.exceptions import InputError
-from baldur.io._rebuild import check_multiview, chosen_views, select_columns
+from baldur.prepare.learned import check_multiview, chosen_views
 from baldur.views.container import MultiView
+from baldur.views.rebuild import select_columns
 from baldur.views.validate import some
 
 __all__ = ["VoxelMask"]
