@@ -6,9 +6,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
+import pandas as pd
 import pytest
 
-from baldur.study import simulate_study
+from baldur.datasets import make_multiview
+from baldur.study import evaluate_study, load_study, simulate_study
+from baldur.study.toml_writer import dump_toml
+from cli.places import disk, results  # noqa: F401 disk is a fixture
 
 SOURCE = Path(__file__).resolve().parents[2] / "src"
 # A shell starts its background jobs with Ctrl-C ignored, and so would every process below them.
@@ -74,3 +79,26 @@ def study(tmp_path):
     return simulate_study(
         "biofind", tmp_path / "study", scale=0.0005, models=MODELS, folds={"outer": 4, "inner": 3}
     )
+
+
+@pytest.fixture(scope="module")
+def quick(tmp_path_factory):
+    """A study of a dozen jobs that take no time, and the results of one undisturbed run."""
+    folder = tmp_path_factory.mktemp("quick")
+    sim = make_multiview(40, {"blood": 3, "brain": 6}, random_state=0)
+    ids = [f"p{i:02d}" for i in range(40)]
+    samples = {"sample": ids, "diagnosis": np.array(["control", "patient"])[sim.target]}
+    pd.DataFrame(samples).to_csv(folder / "samples.csv", index=False)
+    for view in sim.data.view_names:
+        frame = pd.DataFrame(sim.data.view(view).read(), index=pd.Index(ids, name="sample"))
+        frame.add_prefix("x").to_csv(folder / f"{view}.csv")
+    file = folder / "study.toml"
+    file.write_text(dump_toml({
+        "samples": {"file": "samples.csv", "id": "sample"},
+        "outcome": {"column": "diagnosis", "positive": "patient"},
+        "views": {view: {"file": f"{view}.csv"} for view in sim.data.view_names},
+        "folds": {"outer": 2, "inner": 2},
+        "models": [{"name": "Ridge logistic", "grid": {"C": [0.1, 1.0]}},
+                   {"name": "MV-PLS", "grid": {"n_components": [1, 2]}}],
+    }))  # fmt: skip
+    return file, results(evaluate_study(load_study(file), output=folder / "whole").folder)

@@ -6,6 +6,7 @@ interrupted from the keyboard.
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 from collections.abc import Iterator
@@ -164,10 +165,13 @@ def _cluster(address: str | None) -> Iterator[Any]:
     from baldur.evaluate.cluster import connect
 
     client = connect(address)
+    # Dask logs the whole stack of a lost connection; the one line of ours says what to do.
+    logging.disable(logging.ERROR)
     try:
         yield client
     finally:
         client.close(timeout=_SECONDS_TO_PART)
+        logging.disable(logging.NOTSET)
 
 
 def _evaluate(study: Any, screen: Screen, **keywords: Any) -> None:

@@ -111,7 +111,8 @@ class ClusterRunner:
             def submit(job: Job) -> Any:
                 return self.client.submit(_on_worker, path, environment(), job, pure=False)
 
-            done = distributed.as_completed([submit(job) for job in islice(waiting, ahead)])
+            first = [submit(job) for job in islice(waiting, ahead)]
+            done = distributed.as_completed(first, loop=self.client.loop)
             try:
                 for future in done:
                     key, outcome = future.result()

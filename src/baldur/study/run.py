@@ -15,6 +15,7 @@ import sklearn
 
 import baldur
 from baldur.evaluate import NestedResult, Progress, nested_cv
+from baldur.evaluate.shard import Shard
 from baldur.evaluate.store import JobStore
 from baldur.exceptions import InputError, StudyError, UnfinishedError
 from baldur.files import replace_files
@@ -91,6 +92,8 @@ def evaluate_study(
     -------
     EvaluatedStudy
     """
+    if shard is not None:
+        Shard.of(shard)
     folder = results_folder(study, output)
     # The time of the jobs is worth a trial only if somebody is told, and not for a part of them.
     check = check_study(study, n_jobs=n_jobs, trial=on_check is not None and shard is None)

@@ -1,0 +1,72 @@
+"""Small and read-only file systems, and what lies in an output folder."""
+
+import contextlib
+import os
+import shutil
+import subprocess
+
+import pytest
+
+from baldur.study.run import RESULT_FILES
+
+
+def results(folder):
+    """Every file of a set of results."""
+    return {n: (folder / n).read_bytes() for n in sorted(RESULT_FILES) if (folder / n).exists()}
+
+
+def jobs_in(folder):
+    """Finished jobs, and when each was written."""
+    return {f.name: f.stat().st_mtime_ns for f in folder.glob("jobs/*/*.job")}
+
+
+def hidden(folder):
+    """What unfinished work left behind."""
+    return [f for f in folder.glob("**/.*") if f.name != ".lock"]
+
+
+class Disk:
+    """A file system in memory, of a size that can change."""
+
+    def __init__(self, path, size):
+        self.path = path
+        path.mkdir()
+        self._mount("-t", "tmpfs", "-o", f"size={size}", "tmpfs")
+
+    def _mount(self, *options):
+        command = ["mount", *options, str(self.path)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode:
+            pytest.skip(f"mounting is not permitted here: {done.stderr.strip()}")
+
+    def resize(self, size):
+        self._mount("-o", f"remount,rw,size={size}")
+
+    def read_only(self):
+        self._mount("-o", "remount,ro")
+
+    def fill(self, leave=0):
+        """Fill it up to a number of bytes."""
+        free = shutil.disk_usage(self.path).free - leave
+        with open(self.path / "filler", "wb") as file:
+            file.write(bytes(max(0, free)))
+
+    def close(self):
+        with contextlib.suppress(OSError):
+            subprocess.run(["umount", "-l", str(self.path)], capture_output=True, check=False)
+
+
+@pytest.fixture
+def disk(tmp_path):
+    """Make small disks; they are gone afterwards."""
+    if shutil.which("mount") is None or os.name != "posix":
+        pytest.skip("there is no mount command here")
+    made = []
+
+    def make(size, name="disk"):
+        made.append(Disk(tmp_path / name, size))
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.close()
