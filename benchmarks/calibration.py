@@ -2,19 +2,17 @@
 
 Usage::
 
-    python benchmarks/calibration.py [--cases a b c] [--seeds 10] [--n-jobs 1]
+    python benchmarks/calibration.py [--part a b c] [--seeds 10] [--jobs 2]
 
 The cases of ``recovery.py`` with 10,000 test rows. ECE is the expected calibration error over ten
-bins of equal width, a mean over seeds; below it stands the ECE of the true probabilities, which
+bins of equal width, a mean over seeds; beside it stands the ECE of the true probabilities, which
 is what sampling alone leaves. Coverage is the share of weights whose 90 % interval, ``coef_`` +-
 1.645 ``coef_std_``, holds the true effect per unit of the input: over the true features (those
 that were dropped count as missed) and over all features kept, pooled over seeds.
 """
 
-import argparse
-
 import numpy as np
-from joblib import Parallel, delayed
+from common import Bars, fit_default, header, parse, row, run, store
 from recovery import N_TRAIN, simulate
 from scipy.special import expit
 
@@ -22,6 +20,9 @@ from baldur import BaldurClassifier
 
 N_TEST = 10_000
 HALF = 1.645
+ECE_BAR = 0.05
+COVERED = (0.85, 0.95)
+WITH_COVERAGE = ("a", "c")
 
 
 def calibration_error(p, y, n_bins=10):
@@ -35,7 +36,7 @@ def one_run(case, seed):
     """Return ECE of BALDUR and of the truth, and hits and counts of the intervals."""
     sim = simulate(case, seed, N_TEST)
     data, y = sim.data, sim.target
-    model = BaldurClassifier().fit(data[:N_TRAIN], y[:N_TRAIN])
+    model, _ = fit_default(BaldurClassifier, data[:N_TRAIN], y[:N_TRAIN])
     p = model.predict_proba(data[N_TRAIN:])[:, 1]
     counts = np.zeros(4)
     for name, mask in model.selected_features_.items():
@@ -49,23 +50,21 @@ def one_run(case, seed):
 
 def main():
     """Read the arguments and print the table."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--cases", nargs="+", choices=("a", "b", "c"), default=("a", "b", "c"))
-    parser.add_argument("--seeds", type=int, default=10)
-    parser.add_argument("--n-jobs", type=int, default=1, help="seeds at the same time")
-    given = parser.parse_args()
-    head = ("case", "ECE", "of the truth", "bar 0.05 met", "coverage, true", "coverage, kept")
-    print("| " + " | ".join((*head, "bar 0.85-0.95 met")) + " |\n|" + " --- |" * 7)
-    for case in given.cases:
-        runs = Parallel(given.n_jobs)(delayed(one_run)(case, s) for s in range(given.seeds))
-        ece, best = np.mean(runs, axis=0)[:2]
-        hits = np.sum(runs, axis=0)[2:]
+    given = parse(__doc__, ("a", "b", "c"), 10)
+    tasks = [(case, seed) for case in given.part for seed in range(given.seeds)]
+    found = np.reshape(run(one_run, tasks, given.jobs), (len(given.part), given.seeds, -1))
+    store(given, {case: found[i].tolist() for i, case in enumerate(given.part)})
+    bars = Bars()
+    header("case", "ECE", "of the truth", "coverage, true", "coverage, kept")
+    for i, case in enumerate(given.part):
+        ece, best = found[i].mean(axis=0)[:2]
+        hits = found[i].sum(axis=0)[2:]
         true, kept = hits[0] / hits[1], hits[2] / max(hits[3], 1)
-        cells = [f"{ece:.4f}", f"{best:.4f}", "yes" if ece <= 0.05 else "NO"]
-        cells += [f"{true:.3f} of {hits[1]:.0f}", f"{kept:.3f} of {hits[3]:.0f}"]
-        both = 0.85 <= true <= 0.95 and 0.85 <= kept <= 0.95
-        cells += [("yes" if both else "NO") if case == "a" else "no bar"]
-        print(f"| {case} | " + " | ".join(cells) + " |", flush=True)
+        row(case, ece, best, f"{true:.3f} of {hits[1]:.0f}", f"{kept:.3f} of {hits[3]:.0f}")
+        bars.most(f"{case}: ECE", ece, ECE_BAR)
+        if case in WITH_COVERAGE:
+            bars.within(f"{case}: coverage of kept weights", kept, *COVERED)
+    bars.show()
 
 
 if __name__ == "__main__":
