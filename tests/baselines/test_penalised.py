@@ -15,6 +15,7 @@ from baldur.baselines import (
 )
 from baldur.baselines.elastic_net import elastic_net_objective, fit_elastic_net
 from baldur.exceptions import InputError, NotConvergedWarning
+from prepare.literal import literal
 
 
 @pytest.fixture
@@ -26,7 +27,7 @@ def wide():
 
 
 def standardise(X):
-    return (X - X.mean(axis=0)) / X.std(axis=0)
+    return literal(X, np.arange(len(X)), scale="clipped")
 
 
 @pytest.fixture

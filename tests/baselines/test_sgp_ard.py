@@ -7,6 +7,7 @@ from baldur.baselines import SGPARDClassifier
 from baldur.baselines.sgp_ard import memory_needed
 from baldur.baselines.sgp_bound import fit_sgp
 from baldur.exceptions import InputError
+from prepare.literal import literal
 
 gpytorch = pytest.importorskip("gpytorch")
 torch = pytest.importorskip("torch")
@@ -62,7 +63,7 @@ def test_predictions_follow_the_model_equations(common, ard):
     model = SGPARDClassifier(15, ard, max_iter=20, random_state=0).fit(mv, y)
     fit = model.models_[0]
     blocks = [
-        ((x := mv.view(v).read()) - x.mean(axis=0)) / x.std(axis=0) / np.sqrt(x.shape[1])
+        literal(mv.view(v).read(), np.arange(60), scale="clipped") / np.sqrt(mv.n_features[v])
         for v in mv.view_names
     ]
     X = np.hstack(blocks) / np.sqrt(model.unit_)

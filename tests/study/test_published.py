@@ -27,6 +27,8 @@ def study(shared_data, tmp_path):
             {
                 "samples": {"file": "samples.csv", "id": "sample", "split": "split"},
                 "outcome": {"column": "class", "positive": "Impaired"},
+                # As published: predictors were centred and scaled, not clipped.
+                "preparation": {"scale": "standard"},
                 "views": {v: {"file": f"{v}.csv"} for v in cohort.data.view_names},
                 "models": [
                     {
