@@ -6,8 +6,7 @@ import pytest
 
 from baldur import MultiView
 from baldur.exceptions import InputError
-from baldur.views import validate_labels
-from baldur.views.columns import as_multiview
+from baldur.views import as_multiview, validate_labels
 from views.backends import Lazy
 
 ONE = np.ones((4, 2))

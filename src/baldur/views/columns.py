@@ -1,4 +1,4 @@
-"""The one door of the estimators: a MultiView, or a 2-D matrix and `views=`, to MultiView."""
+"""The columns of one 2-D matrix, cut into the matrices of named views."""
 
 from __future__ import annotations
 
@@ -10,55 +10,10 @@ import pandas as pd
 from scipy import sparse
 
 from baldur.exceptions import InputError
-from baldur.views.container import MultiView
 from baldur.views.source import ColumnSource, LazyMatrix, as_source
 from baldur.views.validate import some
 
-__all__ = ["as_multiview", "split_columns"]
-
-
-def as_multiview(
-    X: Any, views: Mapping[str, Any] | None = None, *, estimator_name: str = "This estimator"
-) -> MultiView:
-    """Return `X` as a MultiView.
-
-    Parameters
-    ----------
-    X : MultiView, or array, sparse matrix or DataFrame of shape (n_samples, n_columns)
-        The two accepted forms.
-    views : dict of str to columns, optional
-        Which columns of a 2-D `X` form which view: names, indices, a slice or a boolean mask.
-        None: one view called "X". Must be None when `X` is a MultiView.
-    estimator_name : str
-        Who is asking, for messages.
-
-    Returns
-    -------
-    MultiView
-    """
-    if isinstance(X, MultiView):
-        if views is not None:
-            raise InputError(
-                f"{estimator_name}: views= describes the columns of a 2-D X, but X is a MultiView "
-                f"that already has the views {X.view_names}. Leave views=None, or use "
-                "X.select([...]) to choose among them."
-            )
-        return X
-    if isinstance(X, (list, tuple, Mapping)):
-        converter = "MultiView.from_dict(X)"
-        if not isinstance(X, Mapping):
-            converter = "MultiView.from_dict({'name': matrix, ...}), or np.asarray(X) for one view"
-        raise InputError(
-            f"{estimator_name} expects a MultiView, or a 2-D array or DataFrame, but got a "
-            f"{type(X).__name__}. Convert it with {converter}."
-        )
-    if getattr(X, "ndim", None) == 1:
-        raise InputError(
-            f"{estimator_name} expects a 2-D array (samples by features), but got a 1-D array of "
-            f"length {len(X)}. Reshape your data: X.reshape(-1, 1) for one feature, "
-            "X.reshape(1, -1) for one sample."
-        )
-    return MultiView.from_columns(X, views)
+__all__ = ["split_columns"]
 
 
 def split_columns(X: Any, views: Mapping[str, Any] | None) -> dict[str, Any]:

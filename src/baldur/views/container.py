@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from baldur.exceptions import InputError
+from baldur.views.columns import split_columns
 from baldur.views.indexing import as_rows
 from baldur.views.source import RowMapSource, as_source
 from baldur.views.validate import (
@@ -268,8 +269,6 @@ class MultiView:
         -------
         MultiView
         """
-        from baldur.views.columns import split_columns
-
         matrices = split_columns(X, views)
         if isinstance(X, pd.DataFrame) and "sample_ids" not in keywords:
             default = isinstance(X.index, pd.RangeIndex) and X.index.equals(pd.RangeIndex(len(X)))

@@ -1,4 +1,4 @@
-"""How an estimator opens what it is given: scikit-learn's checks, then a MultiView."""
+"""The one door of the estimators: a MultiView, or a 2-D matrix and `views=`, to MultiView."""
 
 from __future__ import annotations
 
@@ -9,10 +9,54 @@ import numpy as np
 from scipy.sparse import issparse
 from sklearn.utils.validation import validate_data
 
-from baldur.views.columns import as_multiview
+from baldur.exceptions import InputError
 from baldur.views.container import MultiView
 
-__all__ = ["open_views"]
+__all__ = ["as_multiview", "open_views"]
+
+
+def as_multiview(
+    X: Any, views: Mapping[str, Any] | None = None, *, estimator_name: str = "This estimator"
+) -> MultiView:
+    """Return `X` as a MultiView.
+
+    Parameters
+    ----------
+    X : MultiView, or array, sparse matrix or DataFrame of shape (n_samples, n_columns)
+        The two accepted forms.
+    views : dict of str to columns, optional
+        Which columns of a 2-D `X` form which view: names, indices, a slice or a boolean mask.
+        None: one view called "X". Must be None when `X` is a MultiView.
+    estimator_name : str
+        Who is asking, for messages.
+
+    Returns
+    -------
+    MultiView
+    """
+    if isinstance(X, MultiView):
+        if views is not None:
+            raise InputError(
+                f"{estimator_name}: views= describes the columns of a 2-D X, but X is a MultiView "
+                f"that already has the views {X.view_names}. Leave views=None, or use "
+                "X.select([...]) to choose among them."
+            )
+        return X
+    if isinstance(X, (list, tuple, Mapping)):
+        converter = "MultiView.from_dict(X)"
+        if not isinstance(X, Mapping):
+            converter = "MultiView.from_dict({'name': matrix, ...}), or np.asarray(X) for one view"
+        raise InputError(
+            f"{estimator_name} expects a MultiView, or a 2-D array or DataFrame, but got a "
+            f"{type(X).__name__}. Convert it with {converter}."
+        )
+    if getattr(X, "ndim", None) == 1:
+        raise InputError(
+            f"{estimator_name} expects a 2-D array (samples by features), but got a 1-D array of "
+            f"length {len(X)}. Reshape your data: X.reshape(-1, 1) for one feature, "
+            "X.reshape(1, -1) for one sample."
+        )
+    return MultiView.from_columns(X, views)
 
 
 def open_views(estimator: Any, X: Any, *, reset: bool) -> MultiView:
