@@ -145,7 +145,7 @@ def test_stopped_at_any_step_a_set_is_never_mixed_and_nothing_is_lost(tmp_path, 
             replace_files(folder, {"a": b"third"}, KNOWN)
             assert visible(folder) == {"a": b"third"}
             assert {f.name for f in folder.iterdir()} == {"a", ".lock"}
-    assert stopped > 15
+    assert stopped >= 12
 
 
 def test_an_unfinished_set_from_elsewhere_moves_plain_known_files_only(tmp_path):

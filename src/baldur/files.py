@@ -83,13 +83,16 @@ def writing(path: str | Path) -> Iterator[None]:
 
 
 @contextmanager
-def atomic_file(path: str | Path) -> Iterator[IO[bytes]]:
+def atomic_file(path: str | Path, *, sync: bool = True) -> Iterator[IO[bytes]]:
     """Open a file for writing that appears under its name when the block ends without error.
 
     Parameters
     ----------
     path : str or Path
         Where to; the folder must exist. A link there is replaced, not followed.
+    sync : bool, default=True
+        Wait until the disk has it, so that it also outlives a power cut. Without, a process may
+        be killed at any time, but a power cut can leave a damaged file.
 
     Yields
     ------
@@ -111,17 +114,19 @@ def atomic_file(path: str | Path) -> Iterator[IO[bytes]]:
                     raise
             with writing(path):
                 file.flush()
-                os.fsync(file.fileno())
+                if sync:
+                    os.fsync(file.fileno())
         with writing(path):
             os.replace(part, path)
-            _sync_folder(path.parent)
+            if sync:
+                _sync_folder(path.parent)
     except BaseException:
         with suppress(OSError):
             part.unlink(missing_ok=True)
         raise
 
 
-def write_atomically(path: str | Path, content: bytes) -> None:
+def write_atomically(path: str | Path, content: bytes, *, sync: bool = True) -> None:
     """Write a file so that a reader sees the old content or the new, and never a part.
 
     Parameters
@@ -130,8 +135,10 @@ def write_atomically(path: str | Path, content: bytes) -> None:
         Where to; the folder must exist. A link there is replaced, not followed.
     content : bytes
         What to write.
+    sync : bool, default=True
+        As in `atomic_file`.
     """
-    with atomic_file(path) as file:
+    with atomic_file(path, sync=sync) as file:
         file.write(content)
 
 
@@ -197,7 +204,11 @@ def replace_files(
         try:
             stage.mkdir()
             for name, content in contents.items():
-                write_atomically(stage / name, content)
+                with open(stage / name, "xb") as file:
+                    file.write(content)
+                    file.flush()
+                    os.fsync(file.fileno())
+            _sync_folder(stage)
             os.rename(stage, folder / _READY)
         except BaseException:
             shutil.rmtree(stage, ignore_errors=True)
