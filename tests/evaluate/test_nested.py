@@ -36,7 +36,7 @@ def frames(result):
     """Everything that is written, as bytes."""
     parts = [
         result.table(), result.predictions, result.selection, result.settings, result.compare(),
-        result.stability().index, result.weights(), result.calibration(),
+        result.stability().index, result.weights(), *result.evaluation().frames().values(),
     ]  # fmt: skip
     return [p.to_csv(index=False) for p in parts] + [result.format("latex")]
 
@@ -236,7 +236,7 @@ def test_the_positive_class_is_last_and_weights_point_to_it(sim):
     one, other = (
         nested_cv({"LSVM-l1": {}}, sim.data, names, positive=p, outer=3) for p in ("sick", "well")
     )
-    assert list(one.predictions.columns[-3:]) == ["p_well", "p_sick", "score"]
+    assert list(one.predictions.columns[-4:]) == ["p_well", "p_sick", "probability", "score"]
     w1, w2 = one.weights(), other.weights()
     merged = w1.merge(w2, on=["fold", "view", "feature"])
     assert len(merged) > 3
@@ -285,7 +285,7 @@ def test_permutation_test_tells_signal_from_none():
 
 
 def test_rows_at_chance_are_marked_and_the_best_is_bold(result):
-    text = result.format("latex")
+    text = result.format("latex", "folds")
     assert "1.00 $\\pm$ 0.00$^{*}$" in text or "0.00 $\\pm$ 0.00$^{*}$" in text
     assert "\\textbf{" in text
     assert "chance level" in result.format("markdown")

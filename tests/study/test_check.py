@@ -66,8 +66,9 @@ def test_the_plan_names_samples_views_folds_jobs_and_time(parts, tables, write):
     assert "blood: 4 features" in text
     assert "brain: 12 features; 3 samples lack it ('p00', 'p01', 'p02')" in text
     assert "Folds: stratified, 3 outer (40 training and 20 test rows), 3 inner" in text
-    # Two models with two settings each: 3 outer folds of 2 settings on 3 inner folds, and one fit.
-    assert "2 models, 18 jobs, 42 fits; about" in text
+    # Two models with two settings each: 3 outer folds of 2 settings on 3 inner folds, and one fit;
+    # three more for the probabilities of the one with margins alone.
+    assert "2 models, 18 jobs, 51 fits; about" in text
     assert "with 2 processes" in text
     assert set(check.plan.seconds) == {"Ridge logistic", "LSVM-l1"}
     intersect = dict(parts, align="intersection")

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from baldur.evaluate import nested_cv, recompute_table
+from baldur.evaluate import evaluate_predictions, nested_cv, recompute_table
 from baldur.exceptions import StudyError
 from baldur.study import evaluate_study, load_study, read_study, schema_text
 from baldur.study.toml_writer import dump_toml
@@ -17,7 +17,9 @@ from baldur.views import MultiView
 FILES = {
     "table.csv", "table.md", "table.tex", "table.txt", "predictions.csv", "selection.csv",
     "folds.csv", "comparisons.csv", "stability.csv", "views.csv", "weights.csv", "settings.csv",
-    "calibration.csv", "study.toml", "log.txt",
+    "study.toml", "log.txt", "table_folds.md", "table_folds.tex", "intervals.csv",
+    "differences.csv", "calibration.csv", "calibration_curve.csv", "decision.csv",
+    "thresholds.csv",
 }  # fmt: skip
 
 
@@ -38,7 +40,9 @@ def test_the_folder_holds_what_it_should(parts, tables, write):
     assert here == FILES | {"jobs", ".lock"}
     predictions = read(done.folder, "predictions.csv")
     fixed = ["model", "repeat", "fold", "sample", "label", "predicted"]
-    assert list(predictions.columns) == [*fixed, "p_control", "p_patient", "score"]
+    assert list(predictions.columns) == [
+        *fixed, "p_control", "p_patient", "probability", "score",
+    ]  # fmt: skip
     selection = read(done.folder, "selection.csv")
     assert {"model", "view", "feature", "frequency", "mean_weight", "sign_agreement"} <= set(
         selection
@@ -204,3 +208,52 @@ def test_one_scale_for_all_models(parts, tables, write, tmp_path):
     assert len(set(figures.values())) == 3
     with pytest.raises(StudyError, match=r"preparation\.scale: 'robust' is not known"):
         load_study(write({**parts, "preparation": {"scale": "robust"}}, tables, tmp_path))
+
+
+def test_subgroups_thresholds_and_prevalence_are_reported(parts, tables, write):
+    parts["samples"]["group"] = "family"
+    parts["report"] = {"subgroups": ["sex", "age"], "thresholds": [0.3, 0.6], "prevalence": 0.1}
+    done = evaluate_study(load_study(write(parts, tables)))
+    predictions = read(done.folder, "predictions.csv")
+    family = tables["samples"].set_index("sample")["family"]
+    assert predictions["group"].tolist() == family[predictions["sample"]].tolist()
+    groups = pd.read_csv(done.folder / "subgroups.csv")
+    assert set(groups["subgroup"]) == {"sex", "age"}
+    assert set(groups.query("subgroup == 'sex'")["level"]) == set(tables["samples"]["sex"])
+    tests = pd.read_csv(done.folder / "thresholds.csv")
+    assert set(tests["threshold"]) == {0.3, 0.6}
+    decision = pd.read_csv(done.folder / "decision.csv").set_index(["model", "threshold"])
+    # Treating all at the threshold of the prevalence neither gains nor loses.
+    assert decision.loc[("treat all", 0.1), "net_benefit"] == pytest.approx(0)
+    intervals = pd.read_csv(done.folder / "intervals.csv")
+    assert (intervals["units"] == family.nunique()).all()
+    pd.testing.assert_frame_equal(
+        evaluate_predictions(
+            predictions, thresholds=[0.3, 0.6], prevalence=0.1, metrics=done.result.metrics
+        ).decision,
+        done.result.evaluation(prevalence=0.1).decision,
+    )
+
+
+@pytest.mark.parametrize(
+    ("report", "said"),
+    [
+        ({"subgroups": ["height"]}, "report.subgroups"),
+        ({"prevalence": 5}, "between 0 and 1"),
+        ({"thresholds": 0.5}, "list of numbers"),
+        ({"thresholds": [0.5, 2]}, "between 0 and 1"),
+    ],
+)
+def test_wrong_report_settings_are_one_line(parts, tables, write, report, said):
+    parts["report"] = report
+    with pytest.raises(StudyError, match=said):
+        read_study(load_study(write(parts, tables)))
+
+
+def test_the_table_shows_intervals_and_the_other_form_folds(parts, tables, write):
+    done = evaluate_study(load_study(write(parts, tables)))
+    table = done.result.table().iloc[0]
+    cell = f"{table['auc_pooled']:.2f} [{table['auc_low']:.2f}, {table['auc_high']:.2f}]"
+    assert cell in (done.folder / "table.txt").read_text()
+    cell = f"{table['auc']:.2f} ± {table['auc_sd']:.2f}"
+    assert cell in (done.folder / "table_folds.md").read_text()

@@ -7,7 +7,7 @@ import os
 import time
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import joblib
@@ -17,6 +17,7 @@ from sklearn.base import clone
 
 from baldur.evaluate.handle import DataHandle, leave_with, one_thread, open_handle
 from baldur.evaluate.metrics import METRICS, Predicted, score
+from baldur.evaluate.platt import Platt
 from baldur.evaluate.selection import read_selection
 from baldur.evaluate.steps import fit_with_groups
 from baldur.evaluate.store import JobStore, Outcome
@@ -51,6 +52,9 @@ class Job:
     groups : array of shape (n_samples,), or None
         Told to estimators that make inner folds of their own.
     n_classes : int
+    inner : list of (train, test) index arrays
+        For "final", of a model with margins alone: folds of the training rows, to make
+        probabilities of them; empty for none.
     """
 
     key: str
@@ -65,6 +69,7 @@ class Job:
     metric: str
     n_classes: int
     groups: np.ndarray | None = None
+    inner: list[tuple[np.ndarray, np.ndarray]] = field(default_factory=list)
 
     def fit(self, mv: Any, rows: np.ndarray) -> Any:
         """Fit a new estimator on some rows."""
@@ -108,11 +113,30 @@ def _fit_and_predict(job: Job, mv: Any) -> Outcome:
     for name in ("label", "proba", "margin"):
         if name in arrays and not np.isfinite(arrays[name]).all():
             raise StudyError(f"the model predicts NaN or infinite values ({name})")
+    facts: dict[str, Any] = {}
+    if job.inner and "proba" not in arrays and "margin" in arrays:
+        curve = _learn_platt(job, mv)
+        if curve is not None:
+            arrays["proba"] = curve.proba(arrays["margin"])
+            facts["platt"] = True
     views = []
     for i, (view, (index, weight)) in enumerate(read_selection(fitted, mv[train]).items()):
         views.append(view)
         arrays[f"index{i}"], arrays[f"weight{i}"] = index, weight
-    return Outcome({"views": views}, arrays)
+    return Outcome({**facts, "views": views}, arrays)
+
+
+def _learn_platt(job: Job, mv: Any) -> Platt | None:
+    """Learn probabilities on held-out margins of the training rows; None where a fit fails."""
+    margins, truths = [], []
+    try:
+        for train, test in job.inner:
+            margins.append(np.asarray(job.fit(mv, train).decision_function(mv[test]), dtype=float))
+            truths.append(job.y[test] == 1)
+    except Exception as error:  # the model itself was fitted; it lacks probabilities only
+        warnings.warn(f"No probabilities: an inner fit failed ({_reason(error)})", stacklevel=2)
+        return None
+    return Platt.learn(np.concatenate(margins), np.concatenate(truths))
 
 
 def run_job(path: str, store: JobStore, job: Job) -> Outcome:

@@ -108,6 +108,8 @@ def nested_cv(
         metrics=opened.columns,
         select_by=study.metric,
         permuted=study.permuted_scores,
+        groups=study.plan.groups,
+        sites=study.plan.sites,
     )
 
 

@@ -12,6 +12,7 @@ import numpy as np
 from baldur.evaluate.design import Design
 from baldur.evaluate.handle import one_thread
 from baldur.evaluate.jobs import predict_rows
+from baldur.evaluate.platt import needs_platt
 from baldur.evaluate.rounds import Rounds
 from baldur.evaluate.splits import Fold
 from baldur.evaluate.steps import fit_with_groups
@@ -92,6 +93,8 @@ def preview(models: Any, X: Any, y: Any, *, trial: bool = False, **design: Any) 
         tried = settings if settings > 1 else 0
         jobs[model.name] = runs * len(folds) * (tried + 1)
         fits[model.name] = runs * sum(tried * len(parts) + 1 for parts in inner)
+        if needs_platt(model.estimator, study.n_classes):
+            fits[model.name] += sum(len(parts) for parts in inner)
     found = Preview(study.plan.scheme, folds, len(inner[0]), jobs, fits)
     if trial:
         _try_models(study, folds[0], inner[0][0], found)

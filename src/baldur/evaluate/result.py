@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from baldur.evaluate.clinical.bootstrap import Bootstrap
-from baldur.evaluate.clinical.calibration import measures_of
-from baldur.evaluate.clinical.held_out import HeldOut, open_predictions
+from baldur.evaluate.clinical.evaluation import Evaluation, evaluate_predictions
+from baldur.evaluate.clinical.held_out import PLATT
 from baldur.evaluate.compare import compare_pairs, holm
 from baldur.evaluate.features import (
     Stability,
@@ -20,6 +19,7 @@ from baldur.evaluate.features import (
     stability_of,
     weights_frame,
 )
+from baldur.evaluate.handle import one_thread
 from baldur.evaluate.jobs import Job
 from baldur.evaluate.metrics import METRICS, Predicted, score
 from baldur.evaluate.permutation import permutation_p_value
@@ -33,7 +33,10 @@ __all__ = ["Fit", "NestedResult"]
 
 @dataclass
 class Fit:
-    """One model on one outer fold: its setting, predictions and selected features."""
+    """One model on one outer fold: its setting, predictions and selected features.
+
+    With `scaled` its probabilities were made of the margins, inside the training rows.
+    """
 
     repeat: int
     fold: int
@@ -43,6 +46,7 @@ class Fit:
     label: np.ndarray
     proba: np.ndarray | None = None
     margin: np.ndarray | None = None
+    scaled: bool = False
     selected: dict[str, tuple[np.ndarray, np.ndarray]] = field(default_factory=dict)
 
     @classmethod
@@ -58,6 +62,7 @@ class Fit:
             label=arrays["label"],
             proba=arrays.get("proba"),
             margin=arrays.get("margin"),
+            scaled=bool(outcome.facts.get("platt", False)),
             selected={
                 view: (arrays[f"index{i}"], arrays[f"weight{i}"])
                 for i, view in enumerate(outcome.facts["views"])
@@ -81,8 +86,9 @@ class NestedResult:
     classes : list
         Classes, the positive one last; empty in regression.
     predictions : DataFrame
-        model, repeat, fold, sample, label, predicted; in classification one column p_<class> per
-        class, and margins (score, or score_<class>) where a model has no probabilities.
+        model, repeat, fold, sample, group and site where given, label, predicted; in classification
+        one column p_<class> per class, and margins (score, or score_<class>) where a model has no
+        probabilities of its own: "platt" in the column probability says they were made of those.
     selection : DataFrame
         model, view, feature, n_features, frequency, mean_weight, sign_agreement, folds. The row
         of a view with feature "*" stands for all its features.
@@ -105,6 +111,8 @@ class NestedResult:
     metrics: list[str]
     select_by: str
     permuted: dict[str, list[float]] = field(default_factory=dict)
+    groups: np.ndarray | None = None
+    sites: np.ndarray | None = None
 
     def __post_init__(self) -> None:
         self.predictions = self._predictions()
@@ -127,7 +135,9 @@ class NestedResult:
     def _predictions(self) -> pd.DataFrame:
         parts = []
         names = [str(c) for c in self.classes]
-        for model, fits in self.finished().items():
+        finished = self.finished()
+        scaled = any(f.scaled for fits in finished.values() for f in fits)
+        for model, fits in finished.items():
             for f in fits:
                 columns: dict[str, Any] = {
                     "model": model,
@@ -135,6 +145,9 @@ class NestedResult:
                     "fold": f.fold + 1,
                     "sample": self.mv.sample_ids[f.test].astype(str),
                 }
+                for name, values in (("group", self.groups), ("site", self.sites)):
+                    if values is not None:
+                        columns[name] = values[f.test]
                 truth = self.truth[f.test]
                 if not names:
                     columns.update(label=truth, predicted=f.label)
@@ -144,6 +157,8 @@ class NestedResult:
                 columns["predicted"] = np.array(names)[f.label.astype(int)]
                 for c, name in enumerate(names):
                     columns[f"p_{name}"] = np.nan if f.proba is None else f.proba[:, c]
+                if scaled:
+                    columns["probability"] = PLATT if f.scaled else "model"
                 if f.margin is not None and f.margin.ndim == 1:
                     columns["score"] = f.margin
                 elif f.margin is not None:
@@ -153,10 +168,6 @@ class NestedResult:
             fixed = ["model", "repeat", "fold", "sample", "label", "predicted"]
             return pd.DataFrame(columns=[*fixed, *(f"p_{name}" for name in names)])
         return pd.concat(parts, ignore_index=True)
-
-    @cached_property
-    def _held_out(self) -> tuple[dict[str, HeldOut], Bootstrap]:
-        return open_predictions(self.predictions, [str(c) for c in self.classes])
 
     # -- tables ----------------------------------------------------------------------------
 
@@ -169,11 +180,17 @@ class NestedResult:
         return frame.drop(columns="position")
 
     def table(self) -> pd.DataFrame:
-        """Mean and s.d. over outer folds of every metric, one row per model.
+        """Every metric of every model: over folds, and pooled with its 95 % interval.
 
-        The columns are the metrics and features_percent, each followed by its s.d. (with n - 1),
-        then folds, note and failure. Every number follows from `predictions` and `selection`.
+        For each metric the mean over outer folds, its s.d. (with n - 1), the estimate on pooled
+        held-out predictions (<metric>_pooled) and the ends of its interval (<metric>_low and
+        <metric>_high); then features_percent, folds, note and failure. Every number follows from
+        `predictions` and `selection`.
         """
+        return self._table.copy()
+
+    @cached_property
+    def _table(self) -> pd.DataFrame:
         return build_table(
             self.predictions,
             self.selection,
@@ -183,19 +200,21 @@ class NestedResult:
             failures=self.failures,
         )
 
-    def format(self, form: str = "text") -> str:
+    def format(self, form: str = "text", figures: str = "intervals") -> str:
         """Return the table as it is printed.
 
         Parameters
         ----------
         form : {"text", "markdown", "latex"}, default="text"
             For the terminal, a README, or a paper.
+        figures : {"intervals", "folds"}, default="intervals"
+            Estimates on pooled predictions with their 95 % intervals, or mean and s.d. over folds.
 
         Returns
         -------
         str
         """
-        return format_table(self.table(), self.metrics, form)
+        return format_table(self.table(), self.metrics, form, figures)
 
     def compare(self, metrics: list[str] | None = None) -> pd.DataFrame:
         """Compare every pair of models by the corrected resampled t-test, Holm-adjusted.
@@ -242,9 +261,24 @@ class NestedResult:
         frame["p_holm"] = holm(frame["p"].to_numpy(dtype=float))
         return frame
 
-    def calibration(self) -> pd.DataFrame:
-        """Intercept, slope, integrated index and Brier score in parts, with intervals."""
-        return measures_of(*self._held_out)
+    def evaluation(self, **keywords: Any) -> Evaluation:
+        """Intervals, calibration, usefulness and subgroups on the held-out predictions.
+
+        Parameters
+        ----------
+        **keywords
+            As in `evaluate_predictions`: thresholds, prevalence, subgroups and more.
+
+        Returns
+        -------
+        Evaluation
+        """
+        with one_thread():
+            return evaluate_predictions(
+                self.predictions,
+                classes=[str(c) for c in self.classes],
+                **{"metrics": self.metrics, **keywords},
+            )
 
     # -- features --------------------------------------------------------------------------
 

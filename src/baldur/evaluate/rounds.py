@@ -17,12 +17,13 @@ from baldur.evaluate.jobs import Job, LocalRunner, Runner
 from baldur.evaluate.metrics import METRICS
 from baldur.evaluate.models import Model
 from baldur.evaluate.permutation import permute_labels
+from baldur.evaluate.platt import needs_platt
 from baldur.evaluate.progress import Progress
 from baldur.evaluate.result import Fit
 from baldur.evaluate.shard import Shard
 from baldur.evaluate.splits import Fold, Plan
 from baldur.evaluate.store import JobStore, Outcome, job_key
-from baldur.exceptions import UnfinishedError
+from baldur.exceptions import InputError, UnfinishedError
 from baldur.views import MultiView
 
 __all__ = ["Place", "Rounds", "without_prefix"]
@@ -216,18 +217,30 @@ class Rounds:
         model, b, y, fold = place.model, place.permutation, place.y, place.fold
         seed = self.seed_of(model, b, fold)
         estimator = model.make(setting, seed)
+        inner = self._platt_folds(place, estimator) if kind == "final" else []
+        more = {"inner": [[np.asarray(part) for part in pair] for pair in inner]} if inner else {}
         key = job_key(
             environment=environment(), kind=kind, data=self.data, estimator=estimator, seed=seed,
             splits=[[np.asarray(part) for part in pair] for pair in splits],
             labels=[y[np.concatenate(pair)] for pair in splits],
             n_classes=self.n_classes, metric=self.metric if kind == "setting" else "",
-            groups=self.plan.inner_groups,
+            groups=self.plan.inner_groups, **more,
         )  # fmt: skip
         return Job(
             key=key, kind=kind, model=model.name, repeat=fold.repeat, fold=fold.number,
             permutation=b, estimator=estimator, y=y, splits=splits, metric=self.metric,
-            n_classes=self.n_classes, groups=self.plan.inner_groups,
+            n_classes=self.n_classes, groups=self.plan.inner_groups, inner=inner,
         )  # fmt: skip
+
+    def _platt_folds(self, place: Place, estimator: Any) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Folds of the training rows that make probabilities of margins, where there are none."""
+        if not needs_platt(estimator, self.n_classes) or place.permutation:
+            return []
+        try:
+            return self.plan.inner_folds(place.y, place.fold)
+        except InputError:
+            # Too few rows for inner folds, which this model may not have asked for.
+            return []
 
     def _do(self, jobs: list[Job], handle: DataHandle | None) -> dict[str, Outcome]:
         outcomes: dict[str, Outcome] = {}

@@ -7,8 +7,10 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pandas as pd
 
-from baldur.evaluate.clinical.held_out import classes_of, predicted_of
+from baldur.evaluate.clinical.held_out import PLATT, classes_of, open_predictions, predicted_of
+from baldur.evaluate.clinical.intervals import intervals_of
 from baldur.evaluate.features import percent_selected
+from baldur.evaluate.handle import one_thread
 from baldur.evaluate.metrics import METRICS, score
 from baldur.exceptions import InputError
 from baldur.guard.escape import latex, markdown, one_line
@@ -16,6 +18,11 @@ from baldur.guard.escape import latex, markdown, one_line
 __all__ = ["build_table", "fold_scores", "format_table", "recompute_table"]
 
 FEATURES = "features_percent"
+FIGURES = ("intervals", "folds")
+"""What a cell of the printed table holds: estimate [low, high], or mean and s.d. over folds."""
+
+PLATT_NOTE = "probabilities by Platt scaling of margins, inside the training rows"
+_NOTHING = dict.fromkeys(("pooled", "low", "high"), float("nan"))
 _FEATURES_HEADING = "% Features selected"
 # A row is marked when it is at chance because nearly all rows get one class.
 _CHANCE_MARGIN = 0.02
@@ -77,10 +84,12 @@ def build_table(
     Returns
     -------
     DataFrame
-        model; mean and s.d. over folds of each metric and of features_percent; folds, note and
-        failure.
+        model; for each metric the mean over folds, its s.d. (<metric>_sd), and on the pooled
+        held-out predictions the estimate (<metric>_pooled) with its 95 % interval (<metric>_low,
+        <metric>_high); mean and s.d. over folds of features_percent; folds, note and failure.
     """
     failures = failures or {}
+    pooled = _pooled(predictions, metrics, classes)
     scores = fold_scores(predictions, metrics, classes)
     percent = percent_selected(selection)
     names = list(models) if models is not None else list(dict.fromkeys(predictions["model"]))
@@ -95,15 +104,42 @@ def build_table(
             if 0 < known < len(values):
                 heading = METRICS[metric].heading
                 notes.append(f"{heading} over {known} of {len(values)} folds")
+            for column, value in pooled.get((name, metric), _NOTHING).items():
+                row[f"{metric}_{column}"] = value
         features = percent.loc[percent["model"] == name, FEATURES].to_numpy(dtype=float)
         row[FEATURES], row[f"{FEATURES}_sd"], _ = _mean_sd(features)
         row["folds"] = len(mine)
+        if _is_scaled(predictions, name):
+            notes.append(PLATT_NOTE)
         if len(mine) and classes and _at_chance(predictions, name, classes):
             notes.insert(0, "chance level")
         row["note"] = "; ".join(notes)
         row["failure"] = failures.get(name, "")
         rows.append(row)
     return pd.DataFrame(rows)
+
+
+def _pooled(
+    predictions: pd.DataFrame, metrics: Sequence[str], classes: Sequence[str]
+) -> dict[tuple[str, str], dict[str, float]]:
+    """Return estimate and interval of every model and metric on pooled predictions."""
+    if not len(predictions):
+        return {}
+    with one_thread():
+        held, boot = open_predictions(predictions, classes)
+        found = intervals_of(held, boot, metrics, by_site=False)
+    return {
+        (row["model"], row["metric"]): {
+            "pooled": row["estimate"], "low": row["low"], "high": row["high"]
+        }
+        for row in found.to_dict("records")
+    }  # fmt: skip
+
+
+def _is_scaled(predictions: pd.DataFrame, model: str) -> bool:
+    if "probability" not in predictions:
+        return False
+    return bool((predictions.loc[predictions["model"] == model, "probability"] == PLATT).any())
 
 
 def _mean_sd(values: np.ndarray) -> tuple[float, float, int]:
@@ -142,7 +178,9 @@ def recompute_table(predictions: pd.DataFrame, selection: pd.DataFrame) -> pd.Da
 # -- as printed ------------------------------------------------------------------------------
 
 
-def format_table(table: pd.DataFrame, metrics: Sequence[str], form: str = "text") -> str:
+def format_table(
+    table: pd.DataFrame, metrics: Sequence[str], form: str = "text", figures: str = "intervals"
+) -> str:
     """Write the table for reading.
 
     Parameters
@@ -154,6 +192,8 @@ def format_table(table: pd.DataFrame, metrics: Sequence[str], form: str = "text"
     form : {"text", "markdown", "latex"}
         For the terminal, a README, or a paper. The best of each column is bold, rows at chance
         level excepted, which have a star at their recall (or first figure).
+    figures : {"intervals", "folds"}
+        Estimates on pooled predictions with their 95 % intervals, or mean and s.d. over folds.
 
     Returns
     -------
@@ -161,7 +201,9 @@ def format_table(table: pd.DataFrame, metrics: Sequence[str], form: str = "text"
     """
     if form not in ("text", "markdown", "latex"):
         raise InputError(f"form must be 'text', 'markdown' or 'latex', but got {form!r}.")
-    heads, cells, reasons = table_cells(table, metrics, form)
+    if figures not in FIGURES:
+        raise InputError(f"figures must be one of {FIGURES}, but got {figures!r}.")
+    heads, cells, reasons = table_cells(table, metrics, form, figures)
     # In LaTeX the notes are comments, which end with the line and need no more.
     notes = [(one_line if form == "latex" else _ESCAPE[form])(n) for n in _notes(table, reasons)]
     if form == "text":
@@ -174,7 +216,7 @@ def format_table(table: pd.DataFrame, metrics: Sequence[str], form: str = "text"
 
 
 def table_cells(
-    table: pd.DataFrame, metrics: Sequence[str], form: str
+    table: pd.DataFrame, metrics: Sequence[str], form: str, figures: str = "intervals"
 ) -> tuple[list[str], list[list[str]], dict[str, str]]:
     """Return headings, rows of text, and the reasons of rows without figures.
 
@@ -185,7 +227,7 @@ def table_cells(
     heads = ["", *(METRICS[m].heading for m in metrics), _FEATURES_HEADING]
     escape = _ESCAPE[form]
     heads = [escape(head) for head in heads]
-    best = {c: _best(table, c) for c in columns}
+    best = {c: _best(table, c, figures) for c in columns}
     rows, reasons = [], {}
     star = "recall" if "recall" in metrics else columns[0]
     for record in table.to_dict("records"):
@@ -199,7 +241,11 @@ def table_cells(
             continue
         row = [label]
         for column in columns:
-            text = _mean_pm_sd(float(record[column]), float(record[f"{column}_sd"]), column, form)
+            if column == FEATURES or figures == "folds":
+                mean, sd = float(record[column]), float(record[f"{column}_sd"])
+                text = _mean_pm_sd(mean, sd, column, form)
+            else:
+                text = _with_interval(*(float(record[f"{column}_{e}"]) for e in _NOTHING))
             at_chance = str(record["note"]).startswith("chance level")
             if column == star and at_chance:
                 text += "$^{*}$" if form == "latex" else "*"
@@ -216,10 +262,11 @@ def _bold(text: str, form: str) -> str:
     return text if form == "text" else f"**{text}**"
 
 
-def _best(table: pd.DataFrame, column: str) -> set[str]:
+def _best(table: pd.DataFrame, column: str, figures: str) -> set[str]:
     """Rows whose printed figure is the best of a column; none where all are equal."""
     fit = (table["failure"] == "") & ~table["note"].str.startswith("chance level")
-    values = table.loc[fit, column].round(2 if column != FEATURES else 12).dropna()
+    shown = column if column == FEATURES or figures == "folds" else f"{column}_pooled"
+    values = table.loc[fit, shown].round(2 if column != FEATURES else 12).dropna()
     if column == FEATURES:
         values = values[values > 0]
     if values.nunique() < 2:
@@ -242,6 +289,14 @@ def _mean_pm_sd(mean: float, sd: float, column: str, form: str) -> str:
     if np.isnan(sd):
         return f"{mean:.2f}"
     return f"{mean:.2f} {sign} {sd:.2f}"
+
+
+def _with_interval(estimate: float, low: float, high: float) -> str:
+    if np.isnan(estimate):
+        return "-"
+    if np.isnan(low) or np.isnan(high):
+        return f"{estimate:.2f}"
+    return f"{estimate:.2f} [{low:.2f}, {high:.2f}]"
 
 
 def _short(value: float) -> str:

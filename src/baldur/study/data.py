@@ -51,6 +51,8 @@ class StudyData:
         What a reader of the results should know about the samples.
     lacking : dict of str to list of str
         View to the samples with an outcome that its file does not have.
+    subgroups : DataFrame of str, or None
+        Columns to report by, one row per sample with its id as index.
     """
 
     data: MultiView
@@ -64,6 +66,7 @@ class StudyData:
     steps: list[Any] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     lacking: dict[str, list[str]] = field(default_factory=dict)
+    subgroups: pd.DataFrame | None = None
 
 
 def read_samples(study: Study) -> pd.DataFrame:
@@ -173,6 +176,8 @@ def read_study(study: Study) -> StudyData:
     for key in ("regress_out", "include", "categorical"):
         for name in study.covariates[key]:
             _check_column(study, f"covariates.{key}", name, table)
+    for name in study.report["subgroups"]:
+        _check_column(study, "report.subgroups", name, table)
     notes = []
     known = table[column] != ""
     if not known.any():
@@ -328,6 +333,8 @@ def _check_overlap(study: Study, name: str, part: MultiView, ids: pd.Index) -> N
 
 def _gather(study: Study, data: MultiView, table: pd.DataFrame, notes: list[str]) -> StudyData:
     found = StudyData(data=data, y=np.zeros(0), notes=notes)
+    if study.report["subgroups"]:
+        found.subgroups = table[study.report["subgroups"]].set_axis(data.sample_ids.astype(str))
     cells = table[study.outcome["column"]]
     found.y = cells.to_numpy(dtype=str) if study.classification else pd.to_numeric(cells).to_numpy()
     if study.outcome["positive"] is not None and study.classification:

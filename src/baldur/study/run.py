@@ -33,9 +33,11 @@ JOBS = "jobs"
 
 RESULT_FILES = frozenset(
     {
-        "calibration.csv", "comparisons.csv", "folds.csv", "permutation.csv", "predictions.csv",
-        "selection.csv", "settings.csv", "stability.csv", "study.toml", "table.csv", "table.md",
-        "table.tex", "table.txt", "views.csv", "weights.csv",
+        "calibration.csv", "calibration_curve.csv", "comparisons.csv", "decision.csv",
+        "differences.csv", "folds.csv", "intervals.csv", "left_out.csv", "permutation.csv",
+        "predictions.csv", "selection.csv", "settings.csv", "stability.csv", "study.toml",
+        "subgroups.csv", "table.csv", "table.md", "table.tex", "table.txt", "table_folds.md",
+        "table_folds.tex", "thresholds.csv", "views.csv", "weights.csv",
     }
 )  # fmt: skip
 """All names a set of results may have; a new set removes those it does not have."""
@@ -152,12 +154,17 @@ def evaluate_study(
         log(f"{model} failed: {reason}")
     for model, fits in result.fits.items():
         log(f"{model}: {sum(f.seconds for f in fits):.1f} s in {len(fits)} outer fits")
-    write_results(result, folder, study)
+    write_results(result, folder, study, found.subgroups)
     log(f"finished in {time.monotonic() - started:.1f} s; {reused} jobs were done before")
     return EvaluatedStudy(result, folder, found.notes)
 
 
-def write_results(result: NestedResult, folder: Path, study: Study | None = None) -> None:
+def write_results(
+    result: NestedResult,
+    folder: Path,
+    study: Study | None = None,
+    subgroups: pd.DataFrame | None = None,
+) -> None:
     """Write every file of the output folder, in place of those of an earlier run.
 
     Parameters
@@ -167,7 +174,9 @@ def write_results(result: NestedResult, folder: Path, study: Study | None = None
     folder : Path
         Where to; it must exist.
     study : Study, optional
-        Written as ``study.toml``, as resolved.
+        Written as ``study.toml``, as resolved; says thresholds and prevalence.
+    subgroups : DataFrame, optional
+        One row per sample, ids as index, one column per way of parting the people.
     """
     stability = result.stability()
     frames: dict[str, pd.DataFrame] = {
@@ -180,14 +189,18 @@ def write_results(result: NestedResult, folder: Path, study: Study | None = None
         "views.csv": stability.views,
         "weights.csv": result.weights(),
         "settings.csv": result.settings,
-        "calibration.csv": result.calibration(),
     }
+    if len(result.predictions):
+        wanted = {} if study is None else _wanted(study)
+        frames.update(result.evaluation(subgroups=subgroups, **wanted).frames())
     if any(result.permuted.values()):
         frames["permutation.csv"] = result.permutation_test()
     contents = {name: csv_text(frame).encode() for name, frame in frames.items()}
     contents["table.md"] = result.format("markdown").encode()
     contents["table.tex"] = result.format("latex").encode()
     contents["table.txt"] = result.format("text").encode()
+    contents["table_folds.md"] = result.format("markdown", "folds").encode()
+    contents["table_folds.tex"] = result.format("latex", "folds").encode()
     if study is not None:
         where = study.folder.resolve()
         head = one_line(
@@ -195,3 +208,9 @@ def write_results(result: NestedResult, folder: Path, study: Study | None = None
         )
         contents["study.toml"] = f"{head}\n{dump_toml(study.as_toml())}".encode()
     replace_files(folder, contents, RESULT_FILES)
+
+
+def _wanted(study: Study) -> dict[str, Any]:
+    """What the study says about figures beyond the table."""
+    asked = {key: study.report[key] for key in ("prevalence", "thresholds")}
+    return {key: value for key, value in asked.items() if value is not None}

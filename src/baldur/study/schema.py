@@ -24,8 +24,9 @@ class Key:
 
     Attributes
     ----------
-    kind : {"text", "texts", "whole", "choice", "label", "mark"}
-        "label" is text, a number or true/false; "mark" is text that may be blank.
+    kind : {"text", "texts", "whole", "choice", "label", "mark", "share", "shares"}
+        "label" is text, a number or true/false; "mark" is text that may be blank; a "share" lies
+        between 0 and 1.
     meaning : str
     default : object
         `Key.required` where there is none.
@@ -96,6 +97,10 @@ SCHEMA: dict[str, dict[str, Key]] = {
     "report": {
         "metrics": Key("texts", "columns of the table; default all", None, choices=tuple(METRICS)),
         "permutations": Key("whole", "runs with permuted labels, for a permutation test", 0),
+        "subgroups": Key("texts", "columns of the samples table to report by", ()),
+        "thresholds": Key("shares", "probabilities a test is judged at; default 0.5", None),
+        "prevalence": Key("share", "share of cases in the target population; default the study's",
+                          None),
     },
     "model": {
         "name": Key("text", "a known model, or a name of your own with an estimator"),
@@ -191,6 +196,17 @@ def _value(file: str, name: str, value: Any, spec: Key) -> Any:
                 f"it is the {spec.meaning}",
             )  # fmt: skip
         return value
+    if spec.kind == "share":
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < 1:
+            raise problem(file, name, f"must be a number between 0 and 1, not {value!r}",
+                          f"it is the {spec.meaning}")  # fmt: skip
+        return float(value)
+    if spec.kind == "shares":
+        if not isinstance(value, list) or not value:
+            raise problem(file, name, f"must be a list of numbers, not {_kind(value)}",
+                          "write for example [0.2, 0.5]")  # fmt: skip
+        one = Key("share", spec.meaning)
+        return sorted({_value(file, name, v, one) for v in value})
     if spec.kind == "texts":
         if not isinstance(value, list) or not all(isinstance(v, str) for v in value):
             raise problem(file, name, f"must be a list of names, not {_kind(value)}",

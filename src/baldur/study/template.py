@@ -53,6 +53,9 @@ inner = 5
 # metrics = ["accuracy", "balanced_accuracy", "precision", "recall", "f1", "auc", "log_loss",
 #            "brier", "calibration"]
 # permutations = 0            # runs with permuted labels, for a permutation test
+# subgroups = ["sex", "site"] # columns of the samples table to report by
+# thresholds = [0.1, 0.5]     # probabilities from which a person tests positive
+# prevalence = 0.05           # of cases where the test will be used; default that of the samples
 
 # Models to compare. A name is enough; grid lists the settings to try, settings fixes some.
 [[models]]

@@ -45,6 +45,9 @@ class Smoother:
         with np.errstate(divide="ignore", invalid="ignore"):
             scaled = np.where(radius > 0, distance / radius, np.where(distance > 0, 1.0, 0.0))
         self.kernel = (1 - np.minimum(scaled, 1.0) ** 3) ** 3
+        # Between two predictions that all people share, everyone near lies at the very edge.
+        empty = self.kernel.sum(axis=1) == 0
+        self.kernel[empty] = distance[empty] <= radius[empty]
         self._first = self.kernel * self.offsets
         self._second = self._first * self.offsets
 
