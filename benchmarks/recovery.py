@@ -144,9 +144,9 @@ def main():
     given = parse(__doc__, (*CASES, "null"), 10, null_seeds)
     cases = [case for case in given.part if case != "null"]
     tasks = [(case, seed) for case in cases for seed in range(given.seeds)]
-    shape = (len(cases), given.seeds, -1)
-    runs = np.reshape(run(baldur, tasks, given.jobs), shape)
-    theirs = np.reshape(run(competitors, tasks, given.jobs, given.cache), shape).mean(axis=1)
+    shape = (len(cases), given.seeds)
+    runs = np.reshape(run(baldur, tasks, given.jobs), (*shape, 5))
+    theirs = np.reshape(run(competitors, tasks, given.jobs, given.cache), (*shape, 3)).mean(axis=1)
     bars = Bars()
     if cases:
         head = ("case", "BALDUR", "l1", "oracle", "true", "found", "false", "l1 kept")

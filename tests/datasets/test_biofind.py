@@ -91,6 +91,20 @@ def test_frequencies_hardy_weinberg_and_linkage():
     assert np.diff(markers["block"]).max() == 1
 
 
+def test_without_linkage_markers_are_independent(cohort):
+    G, markers = draw_genotypes(1500, 4000, 0.0, np.random.default_rng(0), linkage=False)
+    assert (markers["block"] == np.arange(4000)).all()
+    Z = (G - G.mean(axis=0)) / G.std(axis=0)
+    r = np.mean(Z[:, 1:] * Z[:, :-1], axis=0)
+    assert abs(r.mean()) < 0.002
+    assert r.std() == pytest.approx(1 / np.sqrt(1500), rel=0.1)
+    other = make_biofind_like(scale=0.02, linkage=False, random_state=0)
+    assert (other.target == cohort.target).all()
+    for view in ("sleep", "demographical"):
+        assert (other.data.view(view).read() == cohort.data.view(view).read()).all()
+    assert (other.data.view("genetic").raw() != cohort.data.view("genetic").raw()).any()
+
+
 def test_markers_are_ordered_along_the_genome(cohort):
     markers = cohort.data.feature_info["genetic"]
     assert len(markers) == cohort.data.n_features["genetic"]

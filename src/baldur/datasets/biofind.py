@@ -27,7 +27,11 @@ DEMOGRAPHICAL = (
 
 
 def make_biofind_like(
-    scale: float = 1.0, *, missing_calls: float = 0.002, random_state: RandomState = None
+    scale: float = 1.0,
+    *,
+    linkage: bool = True,
+    missing_calls: float = 0.002,
+    random_state: RandomState = None,
 ) -> Bunch:
     """Simulate a cohort shaped as BioFIND: Parkinson's disease against controls.
 
@@ -39,6 +43,9 @@ def make_biofind_like(
     ----------
     scale : float, default=1.0
         Share of the genotypes to draw, above 0 and at most 1. The other views keep their width.
+    linkage : bool, default=True
+        Draw genotypes in linkage blocks. Without, all markers are independent: many more chances
+        for one of them to look like the disease.
     missing_calls : float, default=0.002
         Share of genotypes that were not called (code -127).
     random_state : int, Generator, RandomState, SeedSequence or None
@@ -72,7 +79,7 @@ def make_biofind_like(
     target = np.repeat(np.array([1, 0], dtype=np.int64), [N_PATIENTS, N_CONTROLS])
     order.shuffle(target)
     items, truth_sleep = _draw_sleep(target, sleep)
-    genotypes, markers = draw_genotypes(n, width, missing_calls, genetic)
+    genotypes, markers = draw_genotypes(n, width, missing_calls, genetic, linkage=linkage)
     views: dict[str, NDArray[np.generic]] = {
         "neuropsychological": _draw_scores(n, narrow),
         "sleep": items,

@@ -24,7 +24,7 @@ _CHROMOSOMES = (
 
 
 def draw_genotypes(
-    n: int, width: int, missing: float, seeds: np.random.Generator
+    n: int, width: int, missing: float, seeds: np.random.Generator, *, linkage: bool = True
 ) -> tuple[NDArray[np.int8], pd.DataFrame]:
     """Draw minor-allele counts of `n` people at `width` markers.
 
@@ -42,6 +42,8 @@ def draw_genotypes(
         Share of genotypes that were not called (code -127).
     seeds : numpy.random.Generator
         Source of the streams.
+    linkage : bool, default=True
+        If False every marker is a block of its own, so that markers are independent.
 
     Returns
     -------
@@ -64,7 +66,7 @@ def draw_genotypes(
         keep = cols.stop - cols.start
         forced = np.zeros(step, dtype=bool)
         forced[:keep] = starts[cols]
-        counts, p, new_block = _draw_chunk(n, forced, rng)
+        counts, p, new_block = _draw_chunk(n, forced, _MEAN_BLOCK if linkage else 1, rng)
         maf[cols] = p[:keep]
         starts[cols] = new_block[:keep]
         out[:, cols] = counts[:keep].T
@@ -83,7 +85,7 @@ def draw_genotypes(
 
 
 def _draw_chunk(
-    n: int, forced: NDArray[np.bool_], rng: np.random.Generator
+    n: int, forced: NDArray[np.bool_], mean_block: int, rng: np.random.Generator
 ) -> tuple[NDArray[np.int8], NDArray[np.float32], NDArray[np.bool_]]:
     """Draw one chunk, markers by people, with its frequencies and the starts of blocks.
 
@@ -92,7 +94,7 @@ def _draw_chunk(
     shape = (_FRAME, _FRAMES_PER_CHUNK)
     # Common markers: frequencies from 0.02 to 0.5, the rarer ones more numerous.
     maf = 0.02 + 0.48 * rng.beta(0.9, 1.5, shape)
-    new_block = rng.random(shape) < 1.0 / _MEAN_BLOCK
+    new_block = rng.random(shape) < 1.0 / mean_block
     new_block[0] = True
     new_block |= forced.reshape(_FRAMES_PER_CHUNK, _FRAME).T
     rho = np.where(new_block, 0.0, rng.uniform(0.6, 0.98, shape)).astype(np.float32)
