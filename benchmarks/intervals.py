@@ -1,4 +1,4 @@
-"""Credible sets: do the stand-ins of a kept feature hold the one that truly has the effect?
+"""Credible sets: how often the stand-ins of a kept feature hold the one that has the effect.
 
 Usage::
 
