@@ -21,13 +21,10 @@ from baldur.files import (
     replace_files,
     write_atomically,
 )
+from faults import StoppedError, stopped_after
 
 SOURCE = Path(files.__file__).parents[1]
 KNOWN = {"a", "b", "c"}
-
-
-class Stopped(BaseException):
-    """What stops a process at one step."""
 
 
 def visible(folder):
@@ -107,33 +104,20 @@ def test_a_new_set_leaves_nothing_of_the_old_one_and_others_alone(tmp_path):
 @pytest.mark.parametrize("again", ["read", "write"])
 def test_stopped_at_any_step_a_set_is_never_mixed_and_nothing_is_lost(tmp_path, monkeypatch, again):
     """Let every single call to the system be the last one, in turn."""
-    steps = ("rename", "replace", "unlink", "mkdir", "fsync", "rmdir")
-    real = {name: getattr(os, name) for name in steps}
     old, new = {"a": b"old", "b": b"old"}, {"b": b"new", "c": b"new"}
     stopped = 0
     for last in range(1000):
         folder = tmp_path / str(last)
         folder.mkdir()
         replace_files(folder, old, KNOWN)
-        left = last
-
-        def call(name, *arguments, **keywords):
-            nonlocal left
-            left -= 1
-            if left < 0:
-                raise Stopped
-            return real[name](*arguments, **keywords)
-
-        with monkeypatch.context() as patch:
-            for name in steps:
-                patch.setattr(os, name, lambda *a, _n=name, **k: call(_n, *a, **k))
-            try:
+        try:
+            with stopped_after(monkeypatch, last):
                 replace_files(folder, new, KNOWN)
-            except Stopped:
-                stopped += 1
-            else:
-                assert visible(folder) == new
-                break
+        except StoppedError:
+            stopped += 1
+        else:
+            assert visible(folder) == new
+            break
         # Never a mixture ...
         found = visible(folder)
         assert found.items() <= old.items() or found.items() <= new.items()

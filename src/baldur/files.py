@@ -35,6 +35,7 @@ __all__ = [
     "finish_replacing",
     "folder_lock",
     "make_folder",
+    "refused",
     "replace_files",
     "write_atomically",
     "writing",
@@ -75,11 +76,28 @@ def writing(path: str | Path) -> Iterator[None]:
     except OutputError:
         raise
     except OSError as error:
-        # numpy reports a short write without a number; a full disk is why writes are short.
-        number = error.errno or errno.ENOSPC
-        why = error.strerror or os.strerror(number)
-        fix = _ADVICE.get(number, "check the place and the disk, then run the same again")
-        raise OutputError(f"{path} cannot be written ({why}); {fix}.") from error
+        raise refused(path, error) from error
+
+
+def refused(what: str | Path, error: OSError) -> OutputError:
+    """Say in one line what could not be written, why, and what to do.
+
+    Parameters
+    ----------
+    what : str or Path
+        The file or folder.
+    error : OSError
+        Of the system.
+
+    Returns
+    -------
+    OutputError
+    """
+    # numpy reports a short write without a number; a full disk is why writes are short.
+    number = error.errno or errno.ENOSPC
+    why = error.strerror or os.strerror(number)
+    fix = _ADVICE.get(number, "check the place and the disk, then run the same again")
+    return OutputError(f"{what} cannot be written ({why}); {fix}.")
 
 
 @contextmanager
@@ -100,27 +118,28 @@ def atomic_file(path: str | Path, *, sync: bool = True) -> Iterator[IO[bytes]]:
     """
     path = Path(path)
     part = path.with_name(f".{uuid4().hex}{PART}")
+    with writing(path):
+        file = open(part, "xb")  # noqa: SIM115 closed below, on every way out
     try:
+        try:
+            yield file
+        except OSError as error:
+            # An error with a file name is about another file, which the caller reads.
+            if isinstance(error, OutputError) or error.filename is not None:
+                raise
+            raise refused(path, error) from error
         with writing(path):
-            file = open(part, "xb")  # noqa: SIM115 closed below, on every way out
-        with file:
-            try:
-                yield file
-            except OSError as error:
-                # An error with a file name is about another file, which the caller reads.
-                if error.filename is not None:
-                    raise
-                with writing(path):
-                    raise
-            with writing(path):
-                file.flush()
-                if sync:
-                    os.fsync(file.fileno())
-        with writing(path):
+            file.flush()
+            if sync:
+                os.fsync(file.fileno())
+            file.close()
             os.replace(part, path)
             if sync:
                 _sync_folder(path.parent)
     except BaseException:
+        # A full disk refuses what is left in the buffer once more.
+        with suppress(OSError):
+            file.close()
         with suppress(OSError):
             part.unlink(missing_ok=True)
         raise

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from baldur.cli import main
 from baldur.datasets import make_multiview
 from baldur.study import evaluate_study, load_study, simulate_study
 from baldur.study.toml_writer import dump_toml
@@ -46,7 +47,8 @@ def run():
     def run_command(*arguments, **keywords):
         return subprocess.run(
             command(*arguments),
-            env=environment(), capture_output=True, text=True, timeout=300, check=False, **keywords,
+            env=environment(), text=True, timeout=300, check=False,
+            **{"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **keywords},
         )  # fmt: skip
 
     return run_command
@@ -102,3 +104,17 @@ def quick(tmp_path_factory):
                    {"name": "MV-PLS", "grid": {"n_components": [1, 2]}}],
     }))  # fmt: skip
     return file, results(evaluate_study(load_study(file), output=folder / "whole").folder)
+
+
+@pytest.fixture
+def call(monkeypatch, capsys):
+    """Call `main` as the shell does; returns exit code, output and errors."""
+
+    def call_main(*arguments):
+        monkeypatch.setattr("sys.argv", ["baldur", *map(str, arguments)])
+        with pytest.raises(SystemExit) as left:
+            main()
+        said = capsys.readouterr()
+        return left.value.code or 0, said.out, said.err
+
+    return call_main

@@ -4,28 +4,13 @@ import json
 from pathlib import Path
 
 import pandas as pd
-import pytest
 from typer.testing import CliRunner
 
-from baldur.cli import app, main
+from baldur.cli import app
 from baldur.study import load_study
 from baldur.study.toml_writer import dump_toml
 
 COMMANDS = ["init", "evaluate", "fit", "predict", "demo", "simulate"]
-
-
-@pytest.fixture
-def call(monkeypatch, capsys):
-    """Call `main` as the shell does; returns exit code, output and errors."""
-
-    def call_main(*arguments):
-        monkeypatch.setattr("sys.argv", ["baldur", *map(str, arguments)])
-        with pytest.raises(SystemExit) as left:
-            main()
-        said = capsys.readouterr()
-        return left.value.code or 0, said.out, said.err
-
-    return call_main
 
 
 def test_help_names_every_command_and_option():

@@ -10,7 +10,7 @@ import logging
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -349,12 +349,14 @@ def main() -> None:
         _drop_output()
         sys.exit(0)
     except OSError as error:
-        where = f"{error.filename}: " if error.filename else ""
+        from baldur.files import refused
+
         _drop_output()
-        typer.echo(f"Error: {where}{error.strerror or error}; check the disk.", err=True)
+        typer.echo(f"Error: {refused(error.filename or 'The output', error)}", err=True)
         sys.exit(2)
 
 
 def _drop_output() -> None:
     """What is still to be printed has nowhere to go."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    with suppress(OSError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,0 +1,230 @@
+"""Full disks, read-only places and kills: nothing lost, nothing half written, one clear line."""
+
+import resource
+import shutil
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from baldur.evaluate.scratch import ScratchFolder
+from baldur.exceptions import OutputError
+from baldur.persist import load_model, save_model
+from baldur.study import evaluate_study, fit_study, load_study
+from cli.places import hidden, jobs_in, results
+from faults import StoppedError, stopped_after
+
+
+def one_line(code, err, *words):
+    assert code == 2, err
+    lines = [line for line in err.strip().splitlines() if line.startswith("Error: ")]
+    assert len(lines) == 1, err
+    assert "Traceback" not in err
+    for word in words:
+        assert word in lines[0]
+
+
+@pytest.fixture(scope="module")
+def model(quick):
+    """A fitted model of the quick study."""
+    return fit_study(load_study(quick[0]), "Ridge logistic")[0]
+
+
+# -- evaluate ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kilobytes", [24, 100])
+def test_evaluate_on_a_full_disk_keeps_its_jobs_and_continues(call, quick, disk, kilobytes):
+    study, whole = quick
+    small = disk(f"{kilobytes}k")
+    out = small.path / "out"
+    code, _, err = call("evaluate", study, "--out", out, "--quiet")
+    one_line(code, err, str(out), "No space left on device", "free some space")
+    assert hidden(out) == []
+    assert results(out) == {}
+    before = jobs_in(out)
+    assert len(before) == (12 if kilobytes == 100 else len(before))
+    small.resize("8m")
+    assert call("evaluate", study, "--out", out, "--quiet")[0] == 0
+    assert results(out) == whole
+    assert before.items() <= jobs_in(out).items()
+
+
+@pytest.mark.slow
+def test_ten_full_disks(run, quick, disk):
+    study, whole = quick
+    rng = np.random.default_rng(0)
+    stopped = 0
+    for i in range(10):
+        small = disk(f"{rng.integers(8, 110)}k", f"disk{i}")
+        out = small.path / "out"
+        done = run("evaluate", study, "--out", out, "--quiet", "--jobs", 1 + i % 2)
+        one_line(done.returncode, done.stderr, "No space left on device")
+        stopped += 1
+        # A worker may be in the middle of a write when the first one gives up.
+        assert hidden(out) == [] or i % 2
+        assert results(out) == {}
+        before = jobs_in(out)
+        small.resize("8m")
+        done = run("evaluate", study, "--out", out, "--quiet", "--jobs", 1 + i % 2)
+        assert done.returncode == 0, done.stderr
+        assert results(out) == whole
+        assert before.items() <= jobs_in(out).items()
+        assert hidden(out) == []
+    print(f"{stopped} full disks: no job lost, same bytes")
+    assert stopped == 10
+
+
+def test_older_results_stay_where_newer_ones_find_no_place(call, quick, disk):
+    study, whole = quick
+    small = disk("8m")
+    out = small.path / "out"
+    shutil.copytree(study.parent / "whole", out)
+    other = study.with_name("other.toml")
+    other.write_text("seed = 1\n" + study.read_text())
+    code, _, err = call("evaluate", other, "--out", small.path / "free", "--quiet")
+    assert code == 0, err
+    shutil.copytree(small.path / "free" / "jobs", out / "jobs", dirs_exist_ok=True)
+    small.fill(leave=16384)
+    code, _, err = call("evaluate", other, "--out", out, "--quiet")
+    one_line(code, err, "No space left on device")
+    assert results(out) == whole
+    assert hidden(out) == []
+
+
+def test_a_read_only_place_is_named_and_left_as_it_is(call, quick, model, disk):
+    study, whole = quick
+    place = disk("8m")
+    out = place.path / "out"
+    shutil.copytree(study.parent / "whole", out)
+    save_model(model, place.path / "model")
+    (place.path / "p.csv").write_text("old")
+    place.read_only()
+    for arguments in (
+        ("evaluate", study, "--out", out, "--quiet"),
+        ("evaluate", study, "--out", place.path / "new", "--quiet"),
+        ("fit", study, "--out", place.path / "model", "--force"),
+        ("fit", study, "--out", place.path / "new"),
+        ("predict", place.path / "model", study, "--out", place.path / "p.csv", "--quiet"),
+        ("init", place.path / "study.toml"),
+        ("simulate", "multiview", "--out", place.path / "sim"),
+    ):
+        code, _, err = call(*arguments)
+        one_line(code, err, str(place.path), "Read-only file system")
+    with pytest.raises(OutputError, match="Read-only"):
+        save_model(model, place.path / "model", overwrite=True)
+    assert results(out) == whole
+    assert load_model(place.path / "model").details == model.details
+    assert (place.path / "p.csv").read_text() == "old"
+
+
+def test_stopped_anywhere_in_writing_results_the_next_run_finishes(quick, tmp_path, monkeypatch):
+    """Jobs are there; one step of writing the results after another is the last one."""
+    study, whole = quick
+    loaded = load_study(study)
+    for last in range(0, 200, 17):
+        out = tmp_path / str(last)
+        shutil.copytree(study.parent / "whole" / "jobs", out / "jobs")
+        try:
+            with stopped_after(monkeypatch, last):
+                evaluate_study(loaded, output=out)
+        except StoppedError:
+            found = results(out)
+            assert found.items() <= whole.items()
+            evaluate_study(loaded, output=out)
+            assert results(out) == whole
+            assert hidden(out) == []
+        else:
+            break
+    assert 2 * 17 < last < 187
+
+
+# -- fit, save and predict -----------------------------------------------------------------------
+
+
+def test_fit_on_a_full_disk_leaves_the_old_model_or_none(call, quick, model, disk):
+    study, _ = quick
+    small = disk("1m")
+    kept = save_model(model, small.path / "model")
+    before = {f.name: f.read_bytes() for f in kept.iterdir()}
+    small.fill()
+    for arguments in (("--out", kept, "--force"), ("--out", small.path / "new")):
+        code, _, err = call("fit", study, "--model", "MV-PLS", *arguments)
+        one_line(code, err, "No space left on device")
+    assert {f.name: f.read_bytes() for f in kept.iterdir()} == before
+    assert not (small.path / "new").exists()
+
+
+def test_a_save_stopped_at_any_step_leaves_the_old_model_or_the_new(model, tmp_path, monkeypatch):
+    other = type(model)(model.estimator, model.features, model.n_features, details={"is": "new"})
+    for last in range(100):
+        folder = tmp_path / f"old{last}"
+        save_model(model, folder)
+        try:
+            with stopped_after(monkeypatch, last):
+                save_model(other, folder, overwrite=True)
+        except StoppedError:
+            assert load_model(folder).details in (model.details, other.details)
+            save_model(other, folder, overwrite=True)
+        else:
+            break
+        assert load_model(folder).details == other.details
+        assert [f.name for f in hidden(folder)] == []
+        # In a new place: the whole model or nothing that stands in the way of the next one.
+        new = tmp_path / f"new{last}"
+        try:
+            with stopped_after(monkeypatch, last):
+                save_model(model, new)
+        except StoppedError:
+            save_model(model, new, overwrite=True)
+        assert load_model(new).details == model.details
+    assert 10 < last < 99
+
+
+def test_predict_on_a_full_disk_leaves_the_old_file(call, quick, model, disk, tmp_path):
+    study, _ = quick
+    save_model(model, tmp_path / "model")
+    small = disk("64k")
+    out = small.path / "p.csv"
+    assert call("predict", tmp_path / "model", study, "--out", out, "--quiet")[0] == 0
+    before = out.read_bytes()
+    assert len(pd.read_csv(out)) == 40
+    small.fill()
+    code, _, err = call("predict", tmp_path / "model", study, "--out", out, "--quiet")
+    one_line(code, err, str(out), "No space left on device")
+    assert out.read_bytes() == before
+    assert sorted(f.name for f in small.path.iterdir()) == ["filler", "p.csv"]
+
+
+# -- other limits --------------------------------------------------------------------------------
+
+
+def test_a_full_temporary_folder_is_named(call, quick, disk, monkeypatch, tmp_path):
+    small = disk("16k")
+    monkeypatch.setattr("tempfile.tempdir", str(small.path))
+    small.fill(leave=4096)
+    code, _, err = call("evaluate", quick[0], "--out", tmp_path / "out", "--quiet", "--jobs", 2)
+    one_line(code, err, str(small.path), "No space left on device")
+    small.read_only()
+    with pytest.raises(OutputError, match="Read-only"):
+        ScratchFolder()
+
+
+def test_a_limit_on_file_sizes_is_named(run, quick, tmp_path):
+    def limit():
+        resource.setrlimit(resource.RLIMIT_FSIZE, (600, 600))
+
+    out = tmp_path / "out"
+    done = run("evaluate", quick[0], "--out", out, "--quiet", preexec_fn=limit)
+    one_line(done.returncode, done.stderr, "File too large", "ulimit -f")
+    assert hidden(out) == []
+    done = run("evaluate", quick[0], "--out", out, "--quiet")
+    assert done.returncode == 0, done.stderr
+    assert results(out) == quick[1]
+
+
+def test_output_to_a_full_disk_is_one_line(run, quick, model, tmp_path):
+    save_model(model, tmp_path / "model")
+    with open("/dev/full", "wb") as full:
+        done = run("predict", tmp_path / "model", quick[0], "--out", "-", "--quiet", stdout=full)
+    one_line(done.returncode, done.stderr, "No space left on device")
