@@ -1,16 +1,20 @@
 """The commands, in this process: what they write, say and return."""
 
 import json
+import resource
+import subprocess
+import sys
 from pathlib import Path
 
 import pandas as pd
 from typer.testing import CliRunner
 
 from baldur.cli import app
+from baldur.rows import REGRESSION, ROWS
 from baldur.study import load_study
 from baldur.study.toml_writer import dump_toml
 
-COMMANDS = ["init", "evaluate", "fit", "predict", "demo", "simulate"]
+COMMANDS = ["init", "evaluate", "fit", "predict", "demo", "models", "simulate"]
 
 
 def test_help_names_every_command_and_option():
@@ -28,6 +32,38 @@ def test_version(call):
     code, out, _ = call("--version")
     assert code == 0
     assert out.startswith("baldur ")
+
+
+def test_models_lists_every_row_with_what_it_is(call):
+    code, out, _ = call("models")
+    assert code == 0
+    for name, about in ROWS.items():
+        line = next(one for one in out.splitlines() if one.startswith(f"{name}  "))
+        assert about.split()[0] in line
+        assert ("yes" in line) == (name in REGRESSION)
+
+
+def test_commands_start_within_a_second(run):
+    """Only what a command needs is imported; the clock of a busy machine is no judge of that."""
+    code = (
+        "import sys; from baldur.cli import app; from typer.testing import CliRunner; "
+        "r = CliRunner(); "
+        "assert all(r.invoke(app, a).exit_code == 0 for a in "
+        "(['--help'], ['--version'], ['models'], ['evaluate', '--help'], ['fit', '--help'])); "
+        "print(sorted({'numpy', 'pandas', 'scipy', 'sklearn'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+    best = min(_seconds(run, "models") for _ in range(3))
+    assert best < 1.0
+
+
+def _seconds(run, *arguments):
+    """Processor time of a command."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    assert run(*arguments).returncode == 0
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
 
 
 def test_init_writes_a_file_that_loads(call, tmp_path):

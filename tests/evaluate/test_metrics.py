@@ -87,7 +87,7 @@ def test_an_auc_of_one_class_is_nan_and_constant_predictions_have_no_warning():
     one = Predicted(np.ones(5, int), np.ones(5, int), np.tile([0.3, 0.7], (5, 1)))
     assert np.isnan(score("auc", one))
     constant = Predicted(np.array([0, 1, 0]), np.zeros(3, int))
-    assert score("precision", constant) == 0.0
+    assert np.isnan(score("precision", constant))
 
 
 def test_a_wrong_metric_is_named(binary):

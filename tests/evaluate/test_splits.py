@@ -108,7 +108,7 @@ def test_impossible_plans_are_refused(options, said):
         (
             Plan(scheme="leave-one-site-out", sites=np.repeat(["a", "b", "c"], 10)),
             np.repeat([0, 0, 1], 10),
-            "no training rows of one class",
+            "training rows of one class only",
         ),
     ],
 )

@@ -104,7 +104,7 @@ def test_models_may_be_written_in_several_ways():
             "entry": BASELINES["Dummy"],
         }
     )
-    assert [len(m.settings()) for m in made] == [14, 2, 1, 2, 1]
+    assert [len(m.settings()) for m in made] == [12, 2, 1, 2, 1]
     assert isinstance(made[2].estimator, SideBySide)
     assert made[3].make({"estimator__C": 0.1}, 3).estimator.C == 0.1
     assert made[1].make({"n_estimators": 5}, 3).random_state == 3
@@ -119,7 +119,7 @@ def test_models_may_be_written_in_several_ways():
         (lambda: make_models(["RF", "RF"]), "different names"),
         (lambda: make_models({"x": 3}), "expected an estimator"),
         (lambda: make_models(7), "must be names"),
-        (lambda: make_model("RF", classification=False), "no model 'RF' for this task"),
+        (lambda: make_model("LSVM-l1", classification=False), "no model 'LSVM-l1' for this task"),
     ],
 )
 def test_wrong_models_are_explained(call, said):

@@ -4,22 +4,23 @@
 >>> BASELINES["MV-PLS"].make(random_state=0)
 MVPLSClassifier(random_state=0)
 
-``BASELINES[row].grid`` is the search space for the inner loop of a nested cross-validation. All
-classifiers accept a `MultiView`, or one matrix with ``views=``; SGP+ARD and CPM-Nets need the
-``torch`` extra when they are fitted.
+``BASELINES[row].grid`` is the search space for the inner loop of a nested cross-validation, sized
+for a first run; ``full_grid`` is that of a paper. All rows accept a `MultiView`, or one matrix with
+``views=``; SGP+ARD and CPM-Nets need the ``torch`` extra when they are fitted. RF, Boosted trees,
+MV-PLS and Dummy also predict numbers (``make(classification=False)``).
 """
 
 from baldur.baselines.awdr import AWDRClassifier
-from baldur.baselines.boosted_trees import BoostedTreesClassifier
+from baldur.baselines.boosted_trees import BoostedTreesClassifier, BoostedTreesRegressor
 from baldur.baselines.cpm_nets import CPMNetsClassifier
-from baldur.baselines.dummy import PriorClassifier
+from baldur.baselines.dummy import MeanRegressor, PriorClassifier
 from baldur.baselines.elastic_net import ElasticNetLogisticClassifier
 from baldur.baselines.lasso_mksvm import LassoMkSVMClassifier
 from baldur.baselines.lsvm_l1 import L1SVMClassifier
 from baldur.baselines.mccd import MCCDClassifier
-from baldur.baselines.mv_pls import MVPLSClassifier
+from baldur.baselines.mv_pls import MVPLSClassifier, MVPLSRegressor
 from baldur.baselines.pb_mvboost import PBMVBoostClassifier
-from baldur.baselines.random_forest import ForestClassifier
+from baldur.baselines.random_forest import ForestClassifier, ForestRegressor
 from baldur.baselines.registry import BASELINES, Entry
 from baldur.baselines.ridge_logistic import RidgeLogisticClassifier
 from baldur.baselines.sgp_ard import SGPARDClassifier
@@ -29,14 +30,18 @@ __all__ = [
     "BASELINES",
     "AWDRClassifier",
     "BoostedTreesClassifier",
+    "BoostedTreesRegressor",
     "CPMNetsClassifier",
     "ElasticNetLogisticClassifier",
     "Entry",
     "ForestClassifier",
+    "ForestRegressor",
     "L1SVMClassifier",
     "LassoMkSVMClassifier",
     "MCCDClassifier",
     "MVPLSClassifier",
+    "MVPLSRegressor",
+    "MeanRegressor",
     "PBMVBoostClassifier",
     "PriorClassifier",
     "RidgeLogisticClassifier",

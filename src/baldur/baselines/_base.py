@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils import check_consistent_length
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.utils import check_array, check_consistent_length
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d
@@ -100,63 +100,16 @@ def _has_proba(estimator: Any) -> bool:
     return type(estimator)._proba is not BaselineClassifier._proba
 
 
-class BaselineClassifier(ClassifierMixin, BaseEstimator):
-    """Base of the baselines: subclasses supply ``_fit`` and ``_scores`` and/or ``_proba``.
+class BaselineEstimator(BaseEstimator):
+    """What classifiers and regressors share: opening the data and cutting arrays into views.
 
     ``fit`` accepts a `MultiView`, or one matrix with ``views`` naming the columns of each view.
     Views are scaled on the training rows as ``scale`` says, missing cells and absent views stand at
     the training mean, and ``block_scale`` divides each view by the square root of its width.
     """
 
-    _min_classes = 2
     views: Any
     scale: str
-
-    # -- to be supplied ------------------------------------------------------------------------
-    def _fit(self, blocks: list[Block], codes: NDArray[np.intp]) -> None:
-        """Learn from standardised blocks and labels coded 0..C-1."""
-        raise TypeError(f"{type(self).__name__} does not define _fit")
-
-    def _scores(self, blocks: list[Block]) -> Array:
-        """Class scores (n, C); the largest wins."""
-        return self._proba(blocks)
-
-    def _proba(self, blocks: list[Block]) -> Array:
-        """Class probabilities (n, C), where the method has them."""
-        raise TypeError(f"{type(self).__name__} has no probabilities")
-
-    # -- scikit-learn --------------------------------------------------------------------------
-    def fit(self, X: Any, y: Any) -> BaselineClassifier:
-        """Learn from ``X`` (a `MultiView` or a matrix) and labels ``y``."""
-        mv, y = self._open_training(X, y)
-        self.classes_, codes = np.unique(y, return_inverse=True)
-        if len(self.classes_) < self._min_classes:
-            raise InputError(
-                f"{type(self).__name__} needs at least {self._min_classes} classes in y, got "
-                f"{len(self.classes_)} class ({self.classes_[0]!r}). Give rows of another class."
-            )
-        # A column may lose all its values in a fold: it then counts as constant.
-        self.preparation_ = Preparation(self.scale, all_missing="zero").fit(mv)
-        self.view_names_ = list(mv.view_names)
-        blocks = self._blocks(mv)
-        self._fit(blocks, codes)
-        return self
-
-    def decision_function(self, X: Any) -> Array:
-        """Score of the second class (n,) when there are two classes, else one column per class."""
-        scores = self._scores(self._open_new(X))
-        return scores[:, 1] - scores[:, 0] if len(self.classes_) == 2 else scores
-
-    def predict(self, X: Any) -> NDArray[Any]:
-        """Labels, as they were given to `fit`."""
-        scores = self.decision_function(X)
-        codes = (scores > 0).astype(np.intp) if scores.ndim == 1 else np.argmax(scores, axis=1)
-        return np.asarray(self.classes_[codes])
-
-    @available_if(_has_proba)
-    def predict_proba(self, X: Any) -> Array:
-        """Class probabilities (n, C)."""
-        return self._proba(self._open_new(X))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -167,7 +120,6 @@ class BaselineClassifier(ClassifierMixin, BaseEstimator):
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "selected_features_")
 
-    # -- shared steps --------------------------------------------------------------------------
     def _open_training(self, X: Any, y: Any) -> tuple[MultiView, NDArray[Any]]:
         if y is None:
             raise InputError(
@@ -175,9 +127,15 @@ class BaselineClassifier(ClassifierMixin, BaseEstimator):
             )
         mv = open_views(self, X, reset=True)
         y = column_or_1d(y, warn=True)
-        check_classification_targets(y)
         check_consistent_length(mv, y)
         return mv, y
+
+    def _prepare(self, mv: MultiView) -> list[Block]:
+        """Learn the scaling from training rows, and return them as blocks."""
+        # A column may lose all its values in a fold: it then counts as constant.
+        self.preparation_ = Preparation(self.scale, all_missing="zero").fit(mv)
+        self.view_names_ = list(mv.view_names)
+        return self._blocks(mv)
 
     def _open_new(self, X: Any) -> list[Block]:
         check_is_fitted(self)
@@ -198,3 +156,77 @@ class BaselineClassifier(ClassifierMixin, BaseEstimator):
         """An array over all columns (last axis) as one array per view."""
         cuts = np.cumsum([b.width for b in blocks])[:-1]
         return {b.name: part for b, part in zip(blocks, np.split(values, cuts, -1), strict=True)}
+
+
+class BaselineClassifier(ClassifierMixin, BaselineEstimator):
+    """Base of the classifiers: subclasses supply ``_fit`` and ``_scores`` and/or ``_proba``."""
+
+    _min_classes = 2
+
+    # -- to be supplied ------------------------------------------------------------------------
+    def _fit(self, blocks: list[Block], codes: NDArray[np.intp]) -> None:
+        """Learn from standardised blocks and labels coded 0..C-1."""
+        raise TypeError(f"{type(self).__name__} does not define _fit")
+
+    def _scores(self, blocks: list[Block]) -> Array:
+        """Class scores (n, C); the largest wins."""
+        return self._proba(blocks)
+
+    def _proba(self, blocks: list[Block]) -> Array:
+        """Class probabilities (n, C), where the method has them."""
+        raise TypeError(f"{type(self).__name__} has no probabilities")
+
+    # -- scikit-learn --------------------------------------------------------------------------
+    def fit(self, X: Any, y: Any) -> BaselineClassifier:
+        """Learn from ``X`` (a `MultiView` or a matrix) and labels ``y``."""
+        mv, y = self._open_training(X, y)
+        check_classification_targets(y)
+        self.classes_, codes = np.unique(y, return_inverse=True)
+        if len(self.classes_) < self._min_classes:
+            raise InputError(
+                f"{type(self).__name__} needs at least {self._min_classes} classes in y, got "
+                f"{len(self.classes_)} class ({self.classes_[0]!r}). Give rows of another class."
+            )
+        self._fit(self._prepare(mv), codes)
+        return self
+
+    def decision_function(self, X: Any) -> Array:
+        """Score of the second class (n,) when there are two classes, else one column per class."""
+        scores = self._scores(self._open_new(X))
+        return scores[:, 1] - scores[:, 0] if len(self.classes_) == 2 else scores
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Labels, as they were given to `fit`."""
+        scores = self.decision_function(X)
+        codes = (scores > 0).astype(np.intp) if scores.ndim == 1 else np.argmax(scores, axis=1)
+        return np.asarray(self.classes_[codes])
+
+    @available_if(_has_proba)
+    def predict_proba(self, X: Any) -> Array:
+        """Class probabilities (n, C)."""
+        return self._proba(self._open_new(X))
+
+
+class BaselineRegressor(RegressorMixin, BaselineEstimator):
+    """Base of the regressors: subclasses supply ``_fit`` and ``_predict``."""
+
+    def _fit(self, blocks: list[Block], y: Array) -> None:
+        """Learn from standardised blocks and numbers."""
+        raise TypeError(f"{type(self).__name__} does not define _fit")
+
+    def _predict(self, blocks: list[Block]) -> Array:
+        """One number per row (n,)."""
+        raise TypeError(f"{type(self).__name__} does not define _predict")
+
+    def fit(self, X: Any, y: Any) -> BaselineRegressor:
+        """Learn from ``X`` (a `MultiView` or a matrix) and numbers ``y``."""
+        mv, y = self._open_training(X, y)
+        numbers = check_array(
+            y, ensure_2d=False, dtype=np.float64, input_name="y", ensure_min_samples=2
+        )
+        self._fit(self._prepare(mv), numbers)
+        return self
+
+    def predict(self, X: Any) -> Array:
+        """Numbers (n,)."""
+        return np.asarray(self._predict(self._open_new(X)))

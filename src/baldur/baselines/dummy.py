@@ -1,4 +1,4 @@
-"""Dummy: the class frequencies of the training rows, whatever the features."""
+"""Dummy: the class frequencies, or the mean, of the training rows, whatever the features."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.dummy import DummyClassifier
 
-from baldur.baselines._base import BaselineClassifier, Block
+from baldur.baselines._base import BaselineClassifier, BaselineRegressor, Block
 
 Array = NDArray[np.float64]
 
@@ -55,3 +55,40 @@ class PriorClassifier(BaselineClassifier):
 
     def _proba(self, blocks: list[Block]) -> Array:
         return np.asarray(self.dummy_.predict_proba(np.zeros((blocks[0].view.shape[0], 1))))
+
+
+class MeanRegressor(BaselineRegressor):
+    """Predicts the mean of the training rows.
+
+    Parameters
+    ----------
+    scale : {"clipped", "standard", "rank"}
+        Not used; every row has it.
+    views : dict or None
+        Columns of each view when ``X`` is one matrix.
+    random_state : None
+        Unused: the method draws nothing.
+
+    Attributes
+    ----------
+    mean_ : float
+    """
+
+    def __init__(
+        self, *, scale: str = "clipped", views: Any = None, random_state: Any = None
+    ) -> None:
+        self.scale = scale
+        self.views = views
+        self.random_state = random_state
+
+    def _fit(self, blocks: list[Block], y: Array) -> None:
+        self.mean_ = float(y.mean())
+        self.selected_features_ = {b.name: np.zeros(b.width, dtype=bool) for b in blocks}
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.regressor_tags.poor_score = True
+        return tags
+
+    def _predict(self, blocks: list[Block]) -> Array:
+        return np.full(blocks[0].view.shape[0], self.mean_)

@@ -13,7 +13,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from baldur.baselines._base import BaselineClassifier, Block, check_positive, two_columns
+from baldur.baselines._base import (
+    BaselineClassifier,
+    BaselineRegressor,
+    Block,
+    check_positive,
+    two_columns,
+)
 
 Array = NDArray[np.float64]
 
@@ -140,17 +146,7 @@ class MVPLSClassifier(BaselineClassifier):
         wanted = max(2, C - 1) if self.n_components is None else self.n_components
         check_positive("n_components", wanted)
         Y: Array = np.eye(C)[codes] if C > 2 else np.where(codes[:, None] == 1, 1.0, -1.0)
-        K = [b.gram() for b in blocks]
-        dual = fit_pls(K, Y, min(int(wanted), len(codes) - 1))
-        self.n_components_ = dual.scores.shape[1]
-        self.coef_ = {b.name: b.project(dual.coef_dual) for b in blocks}
-        self.intercept_ = dual.mean  # targets are centred: without it the boundary would shift
-        self.view_shares_ = dual.shares
-        weights = {b.name: b.project(dual.duals) for b in blocks}
-        self.vip_ = _vip(weights, dual)
-        norm = np.sqrt(np.maximum(dual.shares, np.finfo(np.float64).tiny))
-        self.x_weights_ = {b.name: weights[b.name] / norm[:, v] for v, b in enumerate(blocks)}
-        self.selected_features_ = self._all_features(blocks)
+        _keep_pls(self, blocks, Y, int(wanted))
 
     def _scores(self, blocks: list[Block]) -> Array:
         out = np.asarray(sum(b.apply(self.coef_[b.name]) for b in blocks) + self.intercept_)
@@ -163,6 +159,70 @@ class MVPLSClassifier(BaselineClassifier):
             out = out + 0.5
         out = np.clip(out, 1e-6, 1.0 - 1e-6)
         return np.asarray(out / out.sum(axis=1, keepdims=True))
+
+
+class MVPLSRegressor(BaselineRegressor):
+    """Multiblock PLS regression.
+
+    Parameters
+    ----------
+    n_components : int
+        Components, at most n - 1.
+    block_scale : bool
+        Divide each standardised view by the square root of its width.
+    scale : {"clipped", "standard", "rank"}
+        How columns are scaled before the method sees them, as in `BaldurRegressor`.
+    views : dict or None
+        Columns of each view when ``X`` is one matrix.
+    random_state : None
+        Unused: the method draws nothing.
+
+    Attributes
+    ----------
+    coef_ : dict of ndarray (D_v, 1)
+        Regression coefficients B on the standardised columns.
+    x_weights_, view_shares_, vip_
+        As in `MVPLSClassifier`.
+    """
+
+    def __init__(
+        self,
+        n_components: int = 2,
+        *,
+        block_scale: bool = True,
+        scale: str = "clipped",
+        views: Any = None,
+        random_state: Any = None,
+    ) -> None:
+        self.n_components = n_components
+        self.block_scale = block_scale
+        self.scale = scale
+        self.views = views
+        self.random_state = random_state
+
+    def _fit(self, blocks: list[Block], y: Array) -> None:
+        check_positive("n_components", self.n_components)
+        _keep_pls(self, blocks, y[:, None], int(self.n_components))
+
+    def _predict(self, blocks: list[Block]) -> Array:
+        out = np.asarray(sum(b.apply(self.coef_[b.name]) for b in blocks) + self.intercept_)
+        return out[:, 0]
+
+
+def _keep_pls(
+    fitted: MVPLSClassifier | MVPLSRegressor, blocks: list[Block], Y: Array, wanted: int
+) -> None:
+    """Fit and set the learned attributes."""
+    dual = fit_pls([b.gram() for b in blocks], Y, min(wanted, len(Y) - 1))
+    fitted.n_components_ = dual.scores.shape[1]
+    fitted.coef_ = {b.name: b.project(dual.coef_dual) for b in blocks}
+    fitted.intercept_ = dual.mean  # targets are centred: without it the boundary would shift
+    fitted.view_shares_ = dual.shares
+    weights = {b.name: b.project(dual.duals) for b in blocks}
+    fitted.vip_ = _vip(weights, dual)
+    norm = np.sqrt(np.maximum(dual.shares, np.finfo(np.float64).tiny))
+    fitted.x_weights_ = {b.name: weights[b.name] / norm[:, v] for v, b in enumerate(blocks)}
+    fitted.selected_features_ = fitted._all_features(blocks)
 
 
 def _vip(weights: dict[str, Array], dual: PLSDual) -> dict[str, Array]:

@@ -7,21 +7,22 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
-from baldur.baselines._base import BaselineClassifier
+from baldur.baselines._base import BaselineClassifier, BaselineRegressor
 from baldur.baselines.awdr import AWDRClassifier
-from baldur.baselines.boosted_trees import BoostedTreesClassifier
+from baldur.baselines.boosted_trees import BoostedTreesClassifier, BoostedTreesRegressor
 from baldur.baselines.cpm_nets import CPMNetsClassifier
-from baldur.baselines.dummy import PriorClassifier
+from baldur.baselines.dummy import MeanRegressor, PriorClassifier
 from baldur.baselines.elastic_net import ElasticNetLogisticClassifier
 from baldur.baselines.lasso_mksvm import LassoMkSVMClassifier
 from baldur.baselines.lsvm_l1 import L1SVMClassifier
 from baldur.baselines.mccd import MCCDClassifier
-from baldur.baselines.mv_pls import MVPLSClassifier
+from baldur.baselines.mv_pls import MVPLSClassifier, MVPLSRegressor
 from baldur.baselines.pb_mvboost import PBMVBoostClassifier
-from baldur.baselines.random_forest import ForestClassifier
+from baldur.baselines.random_forest import ForestClassifier, ForestRegressor
 from baldur.baselines.ridge_logistic import RidgeLogisticClassifier
 from baldur.baselines.sgp_ard import SGPARDClassifier
 from baldur.baselines.stacking import StackingClassifier
+from baldur.exceptions import InputError
 
 DECADES = (1e-3, 1e-2, 1e-1, 1.0, 1e1, 1e2, 1e3)
 
@@ -30,28 +31,41 @@ DECADES = (1e-3, 1e-2, 1e-1, 1.0, 1e1, 1e2, 1e3)
 class Entry:
     """One row: how to make its estimator, what to search, whether the paper's tables have it.
 
-    The paper leaves the AUC of several of its rows blank; ``auc_in_paper`` is False where an AUC is
-    our addition.
+    ``grid`` is sized for a first run (at most twelve settings), ``full_grid`` is the search of a
+    paper; where it is empty the two are the same. The paper leaves the AUC of several of its rows
+    blank; ``auc_in_paper`` is False where an AUC is our addition. ``regressor`` is the same method
+    for a numeric outcome, where there is one; it takes the same grid.
     """
 
     classifier: type[BaselineClassifier]
     settings: Mapping[str, Any] = field(default_factory=dict)
     grid: Mapping[str, list[Any]] = field(default_factory=dict)
+    full_grid: Mapping[str, list[Any]] = field(default_factory=dict)
+    regressor: type[BaselineRegressor] | None = None
     in_paper: bool = True
     auc_in_paper: bool = False
     extra: str | None = None
 
-    def make(self, random_state: Any = None) -> BaselineClassifier:
+    def make(self, random_state: Any = None, *, classification: bool = True) -> Any:
         """A new, unfitted estimator."""
-        return self.classifier(**self.settings, random_state=random_state)
+        if classification:
+            return self.classifier(**self.settings, random_state=random_state)
+        if self.regressor is None:
+            raise InputError(
+                f"{self.classifier.__name__} has no counterpart for a numeric outcome."
+            )
+        # Regressors have no settings to fix; those that exist are defaults of the class.
+        made: Any = self.regressor
+        return made(random_state=random_state)
+
+    def settings_to_try(self, full: bool = False) -> Mapping[str, list[Any]]:
+        """The grid of a first run, or the full one."""
+        return self.full_grid or self.grid if full else self.grid
 
 
-def _components() -> list[Any]:
-    return [10, 25, 50, 100, "n-1", 0.95]
-
-
-_MCCD_GRID: dict[str, list[Any]] = {"g1": list(DECADES), "g2": [0.0, *DECADES]}
-_AWDR_GRID: dict[str, list[Any]] = {"g": list(DECADES), "n_neighbors": list(range(1, 18, 2))}
+_COMPONENTS: list[Any] = [10, 25, 50, 100, "n-1", 0.95]
+_MCCD_FULL: dict[str, list[Any]] = {"g1": list(DECADES), "g2": [0.0, *DECADES]}
+_AWDR_FULL: dict[str, list[Any]] = {"g": list(DECADES), "n_neighbors": list(range(1, 18, 2))}
 
 BASELINES: Mapping[str, Entry] = MappingProxyType(
     {
@@ -59,13 +73,24 @@ BASELINES: Mapping[str, Entry] = MappingProxyType(
             L1SVMClassifier,
             auc_in_paper=True,
             grid={
+                "c_ratio": [1.5, 3.0, 10.0, 30.0, 100.0, 300.0],
+                "class_weight": [None, "balanced"],
+            },
+            full_grid={
                 "c_ratio": [1.5, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0],
                 "class_weight": [None, "balanced"],
             },
         ),
         "RF": Entry(
             ForestClassifier,
+            regressor=ForestRegressor,
+            # Trees beyond 300 and depths in between hardly ever matter; these do.
             grid={
+                "max_features": ["sqrt", 0.1],
+                "max_depth": [None, 5],
+                "min_samples_leaf": [1, 3, 5],
+            },
+            full_grid={
                 "n_estimators": [100, 300, 500],
                 "max_features": ["sqrt", "log2", 0.01, 0.1],
                 "max_depth": [None, 5, 10],
@@ -81,33 +106,53 @@ BASELINES: Mapping[str, Entry] = MappingProxyType(
         "PCA-MCCD": Entry(
             MCCDClassifier,
             {"reduction": "pca"},
-            {**_MCCD_GRID, "n_components": _components()},
+            {"g1": [1e-2, 1.0, 1e2], "g2": [0.0, 1.0], "n_components": [10, 0.95]},
+            {**_MCCD_FULL, "n_components": _COMPONENTS},
         ),
-        "K-MCCD": Entry(MCCDClassifier, {"reduction": "linear_kernel"}, _MCCD_GRID),
+        "K-MCCD": Entry(
+            MCCDClassifier,
+            {"reduction": "linear_kernel"},
+            {"g1": [1e-2, 1e-1, 1.0, 1e2], "g2": [0.0, 1e-1, 1e1]},
+            _MCCD_FULL,
+        ),
         "PCA-AWDR": Entry(
             AWDRClassifier,
             {"reduction": "pca"},
-            {**_AWDR_GRID, "n_components": _components()},
+            {"g": [1e-2, 1.0, 1e2], "n_neighbors": [3, 9], "n_components": [10, 0.95]},
+            {**_AWDR_FULL, "n_components": _COMPONENTS},
         ),
-        "K-AWDR": Entry(AWDRClassifier, {"reduction": "linear_kernel"}, _AWDR_GRID),
+        "K-AWDR": Entry(
+            AWDRClassifier,
+            {"reduction": "linear_kernel"},
+            {"g": [1e-2, 1e-1, 1.0, 1e2], "n_neighbors": [3, 9, 15]},
+            _AWDR_FULL,
+        ),
         "CPM-Nets": Entry(
             CPMNetsClassifier,
-            grid={"n_latent": [16, 32, 64, 128, 256], "lam": [0.1, 1.0, 10.0]},
+            grid={"n_latent": [32, 128], "lam": [0.1, 1.0, 10.0]},
+            full_grid={"n_latent": [16, 32, 64, 128, 256], "lam": [0.1, 1.0, 10.0]},
             extra="torch",
         ),
         "PB-MVBoost": Entry(
             PBMVBoostClassifier,
-            grid={"n_rounds": [10, 50, 100, 200], "max_depth": [1, 2, 3]},
+            grid={"n_rounds": [10, 50, 100], "max_depth": [1, 2, 3]},
+            full_grid={"n_rounds": [10, 50, 100, 200], "max_depth": [1, 2, 3]},
         ),
         "MV-PLS": Entry(
             MVPLSClassifier,
+            regressor=MVPLSRegressor,
             auc_in_paper=True,
-            grid={"n_components": [1, 2, 3, 5, 8, 10, 15, 20], "block_scale": [True, False]},
+            grid={"n_components": [1, 2, 3, 5, 8, 15], "block_scale": [True, False]},
+            full_grid={
+                "n_components": [1, 2, 3, 5, 8, 10, 15, 20],
+                "block_scale": [True, False],
+            },
         ),
         "Lasso-MkSVM": Entry(
             LassoMkSVMClassifier,
             auc_in_paper=True,
-            grid={
+            grid={"fraction": [0.1, 0.2, 0.4, 0.8], "C": [0.1, 1.0, 10.0]},
+            full_grid={
                 "fraction": [0.05, 0.1, 0.2, 0.4, 0.6, 0.8],
                 "C": [0.1, 1.0, 10.0, 100.0],
                 "p": [1.0, 1.5, 2.0],
@@ -115,12 +160,14 @@ BASELINES: Mapping[str, Entry] = MappingProxyType(
         ),
         "Ridge logistic": Entry(
             RidgeLogisticClassifier,
-            grid={"C": list(DECADES), "block_scale": [True, False]},
+            grid={"C": list(DECADES[:-1]), "block_scale": [True, False]},
+            full_grid={"C": list(DECADES), "block_scale": [True, False]},
             in_paper=False,
         ),
         "Elastic-net logistic": Entry(
             ElasticNetLogisticClassifier,
-            grid={
+            grid={"fraction": [0.05, 0.1, 0.2, 0.4], "l1_ratio": [0.1, 0.5, 1.0]},
+            full_grid={
                 "fraction": [0.02, 0.05, 0.1, 0.2, 0.4, 0.7],
                 "l1_ratio": [0.1, 0.5, 0.9, 1.0],
             },
@@ -128,13 +175,14 @@ BASELINES: Mapping[str, Entry] = MappingProxyType(
         ),
         "Boosted trees": Entry(
             BoostedTreesClassifier,
+            regressor=BoostedTreesRegressor,
             grid={"learning_rate": [0.03, 0.1, 0.3], "max_iter": [50, 100, 200]},
             in_paper=False,
         ),
         "Stacking": Entry(
             StackingClassifier, grid={"penalty": [0.0, 0.003, 0.01, 0.03, 0.1]}, in_paper=False
         ),
-        "Dummy": Entry(PriorClassifier, in_paper=False),
+        "Dummy": Entry(PriorClassifier, regressor=MeanRegressor, in_paper=False),
     }
 )
 """Row name as printed in the tables to its entry."""

@@ -299,6 +299,21 @@ def demo(
 
 
 @app.command()
+def models() -> None:
+    """List the models that a study can name, and what they are."""
+    from rich.table import Table
+
+    from baldur.rows import REGRESSION, ROWS
+
+    table = Table(box=None, pad_edge=False)
+    for heading in ("Model", "Numbers too", "What it is"):
+        table.add_column(heading, no_wrap=heading != "What it is")
+    for name, about in ROWS.items():
+        table.add_row(name, "yes" if name in REGRESSION else "", about)
+    Screen().out.print(table)
+
+
+@app.command()
 def simulate(
     kind: Annotated[str, typer.Argument(help="biofind, adni or multiview.")],
     out: Annotated[Path, typer.Option("--out", help="Folder to write.")],

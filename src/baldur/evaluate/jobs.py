@@ -78,32 +78,60 @@ class Job:
 
 
 def predict_rows(estimator: Any, X: Any, n_classes: int) -> dict[str, np.ndarray]:
-    """Return labels and, where the estimator has them, probabilities or else margins."""
+    """Return labels and, where the estimator has them, probabilities or else margins.
+
+    A class that no training row had gets the probability 0, and the smallest margin.
+    """
     found = {"label": np.asarray(estimator.predict(X))}
     if n_classes == 0:
         found["label"] = found["label"].astype(float).reshape(-1)
         return found
+    seen = np.asarray(getattr(estimator, "classes_", np.arange(n_classes)))
     if hasattr(estimator, "predict_proba"):
-        found["proba"] = np.asarray(estimator.predict_proba(X), dtype=float)
+        proba = np.asarray(estimator.predict_proba(X), dtype=float)
+        found["proba"] = _over_all(proba, seen, n_classes, np.zeros(len(proba)))
     elif hasattr(estimator, "decision_function"):
-        found["margin"] = np.asarray(estimator.decision_function(X), dtype=float)
+        margin = np.asarray(estimator.decision_function(X), dtype=float)
+        if margin.ndim == 1 and n_classes > 2:
+            margin = np.column_stack([-margin / 2, margin / 2])
+        lowest = margin.min(axis=1) - 1.0 if margin.ndim == 2 else margin
+        found["margin"] = _over_all(margin, seen, n_classes, lowest)
     return found
 
 
+def _over_all(
+    values: np.ndarray, seen: np.ndarray, n_classes: int, absent: np.ndarray
+) -> np.ndarray:
+    """Put the columns of the classes seen in training among those of all classes."""
+    if values.ndim == 1 or len(seen) == n_classes:
+        return values
+    full = np.repeat(absent[:, None], n_classes, axis=1)
+    full[:, seen.astype(np.intp)] = values
+    return full
+
+
 def _try_setting(job: Job, mv: Any) -> Outcome:
-    values = []
+    values, ties = [], []
+    # What settings of equal score are told apart by.
+    second = "log_loss" if job.n_classes else "rmse"
     for train, test in job.splits:
+        if job.n_classes and len(np.unique(job.y[train])) < 2:
+            # Sites left out inside may leave one class only, from which nothing can be learned.
+            continue
         fitted = job.fit(mv, train)
         found = predict_rows(fitted, mv[test], job.n_classes)
         predicted = Predicted(truth=job.y[test], n_classes=job.n_classes, **found)
         values.append(score(job.metric, predicted))
+        ties.append(score(second, predicted))
     known = [v for v in values if np.isfinite(v)]
     if not known:
         raise StudyError(
             f"{METRICS[job.metric].heading} cannot be computed from this model's predictions on "
             "the inner folds; select by another metric"
         )
-    return Outcome({"score": float(np.mean(known)), "folds": len(known)})
+    told = [t for t in ties if np.isfinite(t)]
+    tie = float(np.mean(told)) if told else None
+    return Outcome({"score": float(np.mean(known)), "folds": len(known), "tie": tie})
 
 
 def _fit_and_predict(job: Job, mv: Any) -> Outcome:

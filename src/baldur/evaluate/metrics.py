@@ -6,7 +6,7 @@ ones.
 
 With two classes precision, recall and F1 are those of the positive class; with more they are
 averaged over classes. A score that the predictions do not allow is NaN: an AUC where the rows have
-one class, a log-loss of a model without probabilities.
+one class, a log-loss of a model without probabilities, a precision where no row is called positive.
 """
 
 from __future__ import annotations
@@ -72,9 +72,9 @@ class Metric:
     bounded: bool = True
 
 
-def _ratio(above: np.ndarray, below: np.ndarray, empty: float = np.nan) -> np.ndarray:
-    """Divide; `empty` where there is nothing to divide by."""
-    return np.divide(above, below, out=np.full(np.shape(above), empty), where=below > 0)
+def _ratio(above: np.ndarray, below: np.ndarray) -> np.ndarray:
+    """Divide; NaN where there is nothing to divide by."""
+    return np.divide(above, below, out=np.full(np.shape(above), np.nan), where=below > 0)
 
 
 def _mean(weights: np.ndarray, values: np.ndarray) -> np.ndarray:
@@ -103,7 +103,11 @@ def balanced_accuracy(p: Predicted, weights: np.ndarray) -> np.ndarray:
 
 
 def _by_class(p: Predicted, weights: np.ndarray, which: str) -> np.ndarray:
-    """Precision, recall or F1 of the positive class, or the mean over classes present."""
+    """Precision, recall or F1 of the positive class, or the mean over classes present.
+
+    NaN where it would be zero divided by zero: nothing is positive, or nothing is called so. Such a
+    class is left out of the mean over classes.
+    """
     classes = [1] if p.n_classes == 2 else np.unique(p.truth).tolist()
     found, present = [], []
     for c in classes:
@@ -111,19 +115,18 @@ def _by_class(p: Predicted, weights: np.ndarray, which: str) -> np.ndarray:
         hits = weights @ (said & true).astype(float)
         n_said, n_true = weights @ said.astype(float), weights @ true.astype(float)
         below = {"precision": n_said, "recall": n_true, "f1": (n_said + n_true) / 2}[which]
-        # Nothing called positive, or nothing positive, scores zero, as scikit-learn can be told.
-        found.append(_ratio(hits, below, empty=0.0))
-        present.append(n_true > 0)
+        found.append(_ratio(hits, below))
+        present.append((n_true > 0) & (below > 0))
     return found[0] if p.n_classes == 2 else _mean_where(found, present)
 
 
 def precision(p: Predicted, weights: np.ndarray) -> np.ndarray:
-    """Share of the rows called positive that are."""
+    """Share of the rows called positive that are; undefined where none is called so."""
     return _by_class(p, weights, "precision")
 
 
 def recall(p: Predicted, weights: np.ndarray) -> np.ndarray:
-    """Share of the positive rows that are called so."""
+    """Share of the positive rows that are called so; undefined where there are none."""
     return _by_class(p, weights, "recall")
 
 

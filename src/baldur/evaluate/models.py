@@ -26,6 +26,9 @@ OURS = {
 }
 """Rows of ours: the classifier and the regressor."""
 
+FULL = "full"
+"""What to write for the whole grid of a row."""
+
 
 @dataclass(frozen=True)
 class Model:
@@ -72,14 +75,15 @@ def known_models(classification: bool = True) -> list[str]:
     -------
     list of str
     """
-    return [*OURS, *(BASELINES if classification else ())]
+    baselines = [n for n, e in BASELINES.items() if classification or e.regressor is not None]
+    return [*OURS, *baselines]
 
 
 def make_model(
     name: str,
     *,
     estimator: Any = None,
-    grid: Mapping[str, list[Any]] | None = None,
+    grid: Mapping[str, list[Any]] | str | None = None,
     settings: Mapping[str, Any] | None = None,
     classification: bool = True,
     scale: str | None = None,
@@ -93,8 +97,9 @@ def make_model(
         `baldur.baselines.BASELINES`, or any name with an `estimator`.
     estimator : estimator, optional
         One that does not accept a `MultiView` is put behind `SideBySide`.
-    grid : dict of str to list, optional
-        Replaces the grid the name comes with; {} searches nothing.
+    grid : dict of str to list, or "full", optional
+        Replaces the grid the name comes with, which is sized for a first run; {} searches
+        nothing, "full" is the search of a paper.
     settings : dict, optional
         Parameters to set once.
     classification : bool, default=True
@@ -111,9 +116,10 @@ def make_model(
         if name in OURS:
             classifier, regressor = OURS[name]
             estimator = classifier() if classification else regressor()
-        elif classification and name in BASELINES:
+        elif name in known_models(classification):
             entry = BASELINES[name]
-            estimator, default = entry.make(), entry.grid
+            estimator = entry.make(classification=classification)
+            default = entry.settings_to_try(full=grid == FULL)
         else:
             near = get_close_matches(name, known_models(classification), 1)
             hint = f"did you mean {near[0]!r}?" if near else "give an estimator for it."
@@ -123,7 +129,9 @@ def make_model(
             )
     elif not takes_views(estimator):
         estimator = SideBySide(estimator)
-    wanted = default if grid is None else grid
+    if isinstance(grid, str) and grid != FULL:
+        raise InputError(f"Model {name!r}: grid must be a dictionary or 'full', but got {grid!r}.")
+    wanted = default if grid is None or isinstance(grid, str) else grid
     fixed = dict(settings or {})
     wrapped = isinstance(estimator, SideBySide)
     wanted = {_name(k, wrapped): list(v) for k, v in wanted.items()}
@@ -192,7 +200,7 @@ def make_models(models: Any, classification: bool = True) -> list[Model]:
 def _from_pair(name: str, given: Any, classification: bool) -> Model:
     if isinstance(given, Model):
         return Model(name, given.estimator, given.grid)
-    if given is None or isinstance(given, Mapping):
+    if given is None or isinstance(given, (Mapping, str)):
         return make_model(name, grid=given, classification=classification)
     if isinstance(given, Entry):
         return make_model(name, estimator=given.make(), grid=given.grid)

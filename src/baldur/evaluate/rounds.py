@@ -36,6 +36,15 @@ def without_prefix(setting: Mapping[str, Any]) -> dict[str, Any]:
     return dict(setting)
 
 
+# Scores that differ by rounding are ties: sums over rows in another order differ by about this.
+_TIE_DIGITS = 10
+
+
+def _rank(score: float, tie: float | None) -> tuple[float, float]:
+    """Order settings by score, and equal ones by the smaller log-loss (or error)."""
+    return round(score, _TIE_DIGITS), -float("inf") if tie is None else -tie
+
+
 PlaceKey = tuple[str, int, int, int]
 
 
@@ -142,8 +151,19 @@ class Rounds:
         """Choose and fit; without data, from what is in the store alone."""
         total = sum(len(p.model.settings()) for p in places if p.searched) + len(places)
         self.state = Progress(total=total, n_jobs=self.runner.n_jobs)
-        best = self.choose([p for p in places if p.searched], handle)
-        return self._fit(places, best, handle), self.failures, self.notes
+        self.fits: dict[str, list[Fit]] = {m.name: [] for m in self.models}
+        self.permuted_scores: dict[str, list[float]] = {m.name: [] for m in self.models}
+        for part in self._in_turn(places):
+            searched = [p for p in part if p.searched]
+            self._fit(part, self.choose(searched, handle) if searched else {}, handle)
+        return self.fits, self.failures, self.notes
+
+    def _in_turn(self, places: list[Place]) -> list[list[Place]]:
+        """Model after model, as listed; all at once where there are more workers than folds."""
+        by_model = [[p for p in places if p.model.name == m.name] for m in self.models]
+        if any(len(part) < self.runner.n_jobs for part in by_model):
+            return [[p for part in by_model for p in part]]
+        return by_model
 
     def choose(self, places: list[Place], handle: DataHandle | None) -> dict[PlaceKey, Any]:
         """Round one: the best setting of each model and outer fold."""
@@ -163,9 +183,10 @@ class Rounds:
                 errors.setdefault(key, facts["error"])
                 self._note(job.model, f"a setting failed and was passed over: {facts['error']}")
                 continue
+            rank = _rank(sign * facts["score"], facts.get("tie"))
             # The first of equals wins, so the order of the grid is the order of preference.
-            if key not in best or sign * facts["score"] > best[key][0]:
-                best[key] = (sign * facts["score"], setting)
+            if key not in best or rank > best[key][0]:
+                best[key] = (rank, setting)
         for key, reason in errors.items():
             if key not in best:
                 self.failures.setdefault(key[0], f"every setting failed: {reason}")
@@ -173,7 +194,7 @@ class Rounds:
 
     def _fit(
         self, places: list[Place], best: dict[PlaceKey, Any], handle: DataHandle | None
-    ) -> dict[str, list[Fit]]:
+    ) -> None:
         """Round two: fit on training rows, predict test rows."""
         jobs, settings = [], []
         for place in places:
@@ -185,8 +206,6 @@ class Rounds:
             jobs.append(self._job(place, setting, rows, "final"))
             settings.append(setting)
         outcomes = self._do(jobs, handle)
-        fits: dict[str, list[Fit]] = {m.name: [] for m in self.models}
-        self.permuted_scores: dict[str, list[float]] = {m.name: [] for m in self.models}
         by_permutation: dict[tuple[str, int], list[float]] = {}
         for job, setting in zip(jobs, settings, strict=True):
             outcome = outcomes[job.key]
@@ -195,7 +214,7 @@ class Rounds:
                 continue
             made = Fit.from_outcome(job, without_prefix(setting), outcome)
             if job.permutation == 0:
-                fits[job.model].append(made)
+                self.fits[job.model].append(made)
             else:
                 at = (job.model, job.permutation)
                 by_permutation.setdefault(at, []).append(
@@ -203,7 +222,6 @@ class Rounds:
                 )
         for (name, _), values in sorted(by_permutation.items()):
             self.permuted_scores[name].append(float(np.nanmean(values)))
-        return fits
 
     def seed_of(self, model: Model, b: int, fold: Fold) -> int:
         """Return the seed of one model on one outer fold."""

@@ -214,10 +214,11 @@ class Plan:
             return list(splitter.split(rows, y, groups))
 
     def _check_training(self, y: np.ndarray, fold: Fold) -> None:
-        if self.classification and len(np.unique(y[fold.train])) < len(np.unique(y)):
+        """Refuse a fold whose training rows have one class; one that lacks some is allowed."""
+        if self.classification and len(np.unique(y[fold.train])) < 2:
             raise InputError(
-                f"Outer fold {fold.number + 1} has no training rows of one class, because all of "
-                "its rows lie in the groups or sites left out; ask for more outer folds or merge "
+                f"Outer fold {fold.number + 1} has training rows of one class only, because all "
+                "others lie in the groups or sites left out; ask for more outer folds or merge "
                 "groups."
             )
 

@@ -91,6 +91,8 @@ def check_study(study: Study, *, n_jobs: int = 1, trial: bool = True) -> StudyCh
                 raise study.problem(*twin) from error
         raise folds_problem(study, error) from error
     findings = find_problems(study, found, plan.folds, plan.scheme)
+    if study.classification:
+        findings += _absent_classes(found.y, plan)
     findings += [
         Finding(f"models.{model}", f"a trial fit failed: {reason.rstrip('.')}", "correct the model")
         for model, reason in plan.failures.items()
@@ -101,6 +103,23 @@ def check_study(study: Study, *, n_jobs: int = 1, trial: bool = True) -> StudyCh
 def folds_problem(study: Study, error: InputError) -> StudyError:
     """Return what the comparison refuses as an error about the study file."""
     return study.problem("folds", *split_advice(str(error)))
+
+
+def _absent_classes(y: np.ndarray, plan: Preview) -> list[Finding]:
+    """Report folds that have to predict a class which none of their training rows has."""
+    lacking: dict[str, int] = {}
+    for fold in plan.folds:
+        for label in np.setdiff1d(y[fold.test], y[fold.train]).tolist():
+            lacking[label] = lacking.get(label, 0) + 1
+    return [
+        Finding(
+            "folds",
+            f"{count} of {len(plan.folds)} folds have no training row of class {label!r}, which "
+            "then gets probability 0",
+            "merge classes, sites or groups if that is not what you want to know",
+        )
+        for label, count in lacking.items()
+    ]
 
 
 def _samples(found: StudyData) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 
 from sklearn.base import BaseEstimator
 
-from baldur.evaluate.models import Model, known_models, make_model
+from baldur.evaluate.models import FULL, Model, known_models, make_model
 from baldur.exceptions import BaldurError, MissingExtraError
 from baldur.study.schema import SCHEMA, check_keys, nearest, problem
 
@@ -73,12 +73,12 @@ def _model(
     scale: str | None,
 ) -> Model:
     for key, table in tables.items():
-        if not isinstance(table, dict):
+        if not isinstance(table, dict) and (key, table) != ("grid", FULL):
             raise problem(
                 name, f"{where}.{key}", "must be a table", f"write {key} = {{ C = [0.1, 1.0] }}"
             )
     grid = tables.get("grid")
-    if grid is not None:
+    if isinstance(grid, dict):
         for key, values in grid.items():
             if not isinstance(values, list) or not values:
                 raise problem(
@@ -98,7 +98,9 @@ def _model(
         return make_model(
             entry["name"],
             estimator=estimator,
-            grid=None if grid is None else {k: [_none(v) for v in vs] for k, vs in grid.items()},
+            grid={k: [_none(v) for v in vs] for k, vs in grid.items()}
+            if isinstance(grid, dict)
+            else grid,
             settings={k: _none(v) for k, v in tables.get("settings", {}).items()},
             classification=classification,
             scale=scale,
