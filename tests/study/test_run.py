@@ -19,7 +19,7 @@ FILES = {
     "folds.csv", "comparisons.csv", "stability.csv", "views.csv", "weights.csv", "settings.csv",
     "study.toml", "log.txt", "table_folds.md", "table_folds.tex", "intervals.csv",
     "differences.csv", "calibration.csv", "calibration_curve.csv", "decision.csv",
-    "thresholds.csv",
+    "thresholds.csv", "sample_size.csv",
 }  # fmt: skip
 
 
@@ -257,3 +257,33 @@ def test_the_table_shows_intervals_and_the_other_form_folds(parts, tables, write
     assert cell in (done.folder / "table.txt").read_text()
     cell = f"{table['auc']:.2f} ± {table['auc_sd']:.2f}"
     assert cell in (done.folder / "table_folds.md").read_text()
+
+
+def test_a_learning_curve_reuses_finished_jobs(parts, tables, write):
+    file = write(parts, tables)
+    first = evaluate_study(load_study(file))
+    jobs = first.folder / "jobs"
+    before = {f.name for f in jobs.iterdir()}
+    parts["report"] = {"learning_curve": [0.5, 0.7]}
+    seen = []
+    done = evaluate_study(load_study(write(parts, tables)), progress=lambda s: seen.append(s.total))
+    curve = pd.read_csv(done.folder / "learning_curve.csv")
+    measured = curve.query("kind == 'measured'")
+    sizes = measured.groupby("model")["people"].apply(list).iloc[0]
+    assert sizes == [20, 28, 40]
+    full = measured[measured["people"] == 40].set_index("model")["estimate"]
+    table = done.result.table().set_index("model")["auc_pooled"]
+    pd.testing.assert_series_equal(full, table[full.index], check_names=False)
+    assert set(curve.query("kind == 'gain'")["people"]) == {90, 140, 240}
+    assert before < {f.name for f in jobs.iterdir()}
+    again = evaluate_study(load_study(write(parts, tables)))
+    assert (again.folder / "log.txt").read_text().splitlines()[-1].count("jobs were done before")
+    assert pd.read_csv(again.folder / "learning_curve.csv").equals(curve)
+
+
+def test_too_few_people_for_a_learning_curve_is_a_note(parts, tables, write):
+    parts["report"] = {"learning_curve": [0.01, 0.5]}
+    done = evaluate_study(load_study(write(parts, tables)))
+    assert any("no learning curve" in note for note in done.notes)
+    assert not (done.folder / "learning_curve.csv").exists()
+    assert (done.folder / "table.csv").exists()

@@ -15,8 +15,11 @@ from baldur.evaluate.clinical import (
     decision_curves,
     evaluate_predictions,
     integrated_calibration_index,
+    learning_curves,
     metric_differences,
     metric_intervals,
+    minimum_people,
+    minimum_people_regression,
     net_benefit,
     shift_prevalence,
     subgroup_measures,
@@ -26,6 +29,7 @@ from baldur.evaluate.compare import compare_pairs, corrected_t_test, holm
 from baldur.evaluate.deconfound import Deconfounded
 from baldur.evaluate.design import Design
 from baldur.evaluate.features import Stability
+from baldur.evaluate.learning import learning_curve, people_needed
 from baldur.evaluate.metrics import METRICS
 from baldur.evaluate.models import Model, known_models, make_model, make_models
 from baldur.evaluate.nested import nested_cv
@@ -61,13 +65,18 @@ __all__ = [
     "holm",
     "integrated_calibration_index",
     "known_models",
+    "learning_curve",
+    "learning_curves",
     "make_model",
     "make_models",
     "metric_differences",
     "metric_intervals",
+    "minimum_people",
+    "minimum_people_regression",
     "nested_cv",
     "net_benefit",
     "nogueira",
+    "people_needed",
     "recompute_table",
     "shift_prevalence",
     "subgroup_measures",

@@ -87,6 +87,8 @@ class Design:
         Repeat everything with permuted labels this often, for a permutation test.
     random_state : int, default=0
         Seed of folds and models. One seed gives one result, whatever `n_jobs`.
+    train_share : float, default=1.0
+        Share of each outer fold's training rows to use, for a learning curve.
     """
 
     views: Mapping[str, Any] | None = None
@@ -105,6 +107,7 @@ class Design:
     select_by: str | None = None
     permutations: int = 0
     random_state: int = 0
+    train_share: float = 1.0
 
     def open(self, models: Any, X: Any, y: Any) -> Opened:
         """Check everything against the data.
@@ -153,6 +156,7 @@ class Design:
             repeats=self.repeats,
             classification=self.task == "classification",
             seed=int(self.random_state),
+            train_share=float(self.train_share),
             **given,
         )
 

@@ -68,7 +68,7 @@ def nested_cv(
     **design
         How models are compared, as in `Design`: `views`, `task`, `positive`, `scheme`, `outer`,
         `inner`, `repeats`, `groups`, `sites`, `split`, `confounds`, `steps`, `metrics`,
-        `select_by`, `permutations` and `random_state`.
+        `select_by`, `permutations`, `random_state` and `train_share`.
 
     Returns
     -------

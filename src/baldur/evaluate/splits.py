@@ -8,7 +8,7 @@ are named, so that settings are chosen for the question asked: how the model doe
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -55,6 +55,9 @@ class Plan:
         Group and site of each row; "train" or "test" for a fixed split.
     seed : int
         Of the shuffling.
+    train_share : float, default=1.0
+        Share of each outer fold's training rows to use, for a learning curve. Smaller parts lie
+        within larger ones.
     """
 
     scheme: str = "stratified"
@@ -66,8 +69,13 @@ class Plan:
     sites: np.ndarray | None = None
     split: np.ndarray | None = None
     seed: int = 0
+    train_share: float = 1.0
 
     def __post_init__(self) -> None:
+        if not 0 < self.train_share <= 1:
+            raise InputError(
+                f"train_share must lie above 0 and up to 1, but got {self.train_share!r}."
+            )
         if self.scheme not in SCHEMES:
             raise InputError(f"scheme must be one of {SCHEMES}, but got {self.scheme!r}.")
         for name, least in (("outer", 2), ("inner", 2), ("repeats", 1)):
@@ -116,9 +124,27 @@ class Plan:
                 seed = _seed(self.seed, 1, repeat)
                 parts = self._k_fold(y, self.groups, self.outer, seed, "outer")
                 folds += [Fold(repeat, i, *part) for i, part in enumerate(parts)]
+        if self.train_share < 1:
+            folds = [replace(fold, train=self._fewer(y, fold)) for fold in folds]
         for fold in folds:
             self._check_training(y, fold)
         return folds
+
+    def _fewer(self, y: np.ndarray, fold: Fold) -> np.ndarray:
+        """Part of the training rows: whole groups, the classes in the shares they have."""
+        rows = fold.train
+        units = rows if self.groups is None else self.groups[rows]
+        names, first, unit = np.unique(units, return_index=True, return_inverse=True)
+        # A group counts as its first row's class.
+        kind = y[rows][first] if self.classification else np.zeros(len(names), dtype=int)
+        order = np.random.default_rng([self.seed, 5, fold.repeat, fold.number]).permutation(
+            len(names)
+        )
+        kept = np.zeros(len(names), dtype=bool)
+        for c in np.unique(kind):
+            mine = order[kind[order] == c]
+            kept[mine[: int(np.ceil(self.train_share * len(mine)))]] = True
+        return rows[kept[unit]]
 
     def inner_folds(self, y: np.ndarray, fold: Fold) -> list[tuple[np.ndarray, np.ndarray]]:
         """Return the inner splits of one outer fold's training rows, as rows of the study.

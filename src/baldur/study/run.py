@@ -14,7 +14,7 @@ import pandas as pd
 import sklearn
 
 import baldur
-from baldur.evaluate import NestedResult, Progress, nested_cv
+from baldur.evaluate import NestedResult, Progress, learning_curve, nested_cv, people_needed
 from baldur.evaluate.shard import Shard
 from baldur.evaluate.store import JobStore
 from baldur.exceptions import InputError, StudyError, UnfinishedError
@@ -34,10 +34,11 @@ JOBS = "jobs"
 RESULT_FILES = frozenset(
     {
         "calibration.csv", "calibration_curve.csv", "comparisons.csv", "decision.csv",
-        "differences.csv", "folds.csv", "intervals.csv", "left_out.csv", "permutation.csv",
-        "predictions.csv", "selection.csv", "settings.csv", "stability.csv", "study.toml",
-        "subgroups.csv", "table.csv", "table.md", "table.tex", "table.txt", "table_folds.md",
-        "table_folds.tex", "thresholds.csv", "views.csv", "weights.csv",
+        "differences.csv", "folds.csv", "intervals.csv", "learning_curve.csv", "left_out.csv",
+        "permutation.csv", "predictions.csv", "sample_size.csv", "selection.csv", "settings.csv",
+        "stability.csv", "study.toml", "subgroups.csv", "table.csv", "table.md", "table.tex",
+        "table.txt", "table_folds.md", "table_folds.tex", "thresholds.csv", "views.csv",
+        "weights.csv",
     }
 )  # fmt: skip
 """All names a set of results may have; a new set removes those it does not have."""
@@ -126,17 +127,10 @@ def evaluate_study(
             progress(state)
 
     started = time.monotonic()
+    how = {"client": client, "n_jobs": n_jobs, "progress": watch, **settings_of(study, found)}
     try:
         result = nested_cv(
-            study.models,
-            found.data,
-            found.y,
-            store=folder / JOBS,
-            shard=shard,
-            client=client,
-            n_jobs=n_jobs,
-            progress=watch,
-            **settings_of(study, found),
+            study.models, found.data, found.y, store=folder / JOBS, shard=shard, **how
         )
     except InputError as error:
         log(f"stopped: {error}")
@@ -154,7 +148,18 @@ def evaluate_study(
         log(f"{model} failed: {reason}")
     for model, fits in result.fits.items():
         log(f"{model}: {sum(f.seconds for f in fits):.1f} s in {len(fits)} outer fits")
-    write_results(result, folder, study, found.subgroups)
+    learned = None
+    if study.report["learning_curve"]:
+        # Whoever has the whole result does this part alone, in the same store.
+        try:
+            learned = learning_curve(
+                study.models, found.data, found.y, store=folder / JOBS, full=result,
+                shares=study.report["learning_curve"], **how,
+            )  # fmt: skip
+        except InputError as error:
+            found.notes.append(f"There is no learning curve: {str(error).rstrip('.')}")
+            log(f"note: {found.notes[-1]}")
+    write_results(result, folder, study, found.subgroups, learned)
     log(f"finished in {time.monotonic() - started:.1f} s; {reused} jobs were done before")
     return EvaluatedStudy(result, folder, found.notes)
 
@@ -164,6 +169,7 @@ def write_results(
     folder: Path,
     study: Study | None = None,
     subgroups: pd.DataFrame | None = None,
+    learned: pd.DataFrame | None = None,
 ) -> None:
     """Write every file of the output folder, in place of those of an earlier run.
 
@@ -177,6 +183,8 @@ def write_results(
         Written as ``study.toml``, as resolved; says thresholds and prevalence.
     subgroups : DataFrame, optional
         One row per sample, ids as index, one column per way of parting the people.
+    learned : DataFrame, optional
+        The learning curve.
     """
     stability = result.stability()
     frames: dict[str, pd.DataFrame] = {
@@ -193,6 +201,9 @@ def write_results(
     if len(result.predictions):
         wanted = {} if study is None else _wanted(study)
         frames.update(result.evaluation(subgroups=subgroups, **wanted).frames())
+        frames["sample_size.csv"] = people_needed(result)
+    if learned is not None:
+        frames["learning_curve.csv"] = learned
     if any(result.permuted.values()):
         frames["permutation.csv"] = result.permutation_test()
     contents = {name: csv_text(frame).encode() for name, frame in frames.items()}

@@ -101,6 +101,7 @@ SCHEMA: dict[str, dict[str, Key]] = {
         "thresholds": Key("shares", "probabilities a test is judged at; default 0.5", None),
         "prevalence": Key("share", "share of cases in the target population; default the study's",
                           None),
+        "learning_curve": Key("shares", "shares of the training people to train on as well", None),
     },
     "model": {
         "name": Key("text", "a known model, or a name of your own with an estimator"),

@@ -55,6 +55,7 @@ inner = 5
 # permutations = 0            # runs with permuted labels, for a permutation test
 # subgroups = ["sex", "site"] # columns of the samples table to report by
 # thresholds = [0.1, 0.5]     # probabilities from which a person tests positive
+# learning_curve = [0.4, 0.6, 0.8]  # train on these shares as well: would more people help?
 # prevalence = 0.05           # of cases where the test will be used; default that of the samples
 
 # Models to compare. A name is enough; grid lists the settings to try, settings fixes some.

@@ -17,6 +17,8 @@ from baldur.evaluate.clinical.decision import decision_curves, net_benefit, shif
 from baldur.evaluate.clinical.evaluation import Evaluation, evaluate_predictions
 from baldur.evaluate.clinical.held_out import HeldOut, read_held_out
 from baldur.evaluate.clinical.intervals import metric_differences, metric_intervals
+from baldur.evaluate.clinical.learning import learning_curves
+from baldur.evaluate.clinical.riley import minimum_people, minimum_people_regression, r2_of_auc
 from baldur.evaluate.clinical.subgroups import subgroup_measures
 from baldur.evaluate.clinical.thresholds import threshold_measures
 
@@ -33,9 +35,13 @@ __all__ = [
     "decision_curves",
     "evaluate_predictions",
     "integrated_calibration_index",
+    "learning_curves",
     "metric_differences",
     "metric_intervals",
+    "minimum_people",
+    "minimum_people_regression",
     "net_benefit",
+    "r2_of_auc",
     "read_held_out",
     "shift_prevalence",
     "subgroup_measures",
