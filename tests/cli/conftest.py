@@ -83,10 +83,8 @@ def study(tmp_path):
     )
 
 
-@pytest.fixture(scope="module")
-def quick(tmp_path_factory):
-    """A study of a dozen jobs that take no time, and the results of one undisturbed run."""
-    folder = tmp_path_factory.mktemp("quick")
+def small_study(folder, models, folds):
+    """Write a study of 40 people; returns its file and the results of one undisturbed run."""
     sim = make_multiview(40, {"blood": 3, "brain": 6}, random_state=0)
     ids = [f"p{i:02d}" for i in range(40)]
     samples = {"sample": ids, "diagnosis": np.array(["control", "patient"])[sim.target]}
@@ -99,11 +97,28 @@ def quick(tmp_path_factory):
         "samples": {"file": "samples.csv", "id": "sample"},
         "outcome": {"column": "diagnosis", "positive": "patient"},
         "views": {view: {"file": f"{view}.csv"} for view in sim.data.view_names},
-        "folds": {"outer": 2, "inner": 2},
-        "models": [{"name": "Ridge logistic", "grid": {"C": [0.1, 1.0]}},
-                   {"name": "MV-PLS", "grid": {"n_components": [1, 2]}}],
+        "folds": folds,
+        "models": models,
     }))  # fmt: skip
     return file, results(evaluate_study(load_study(file), output=folder / "whole").folder)
+
+
+@pytest.fixture(scope="module")
+def quick(tmp_path_factory):
+    """A study of a dozen jobs that take no time, and its results."""
+    models = [{"name": "Ridge logistic", "grid": {"C": [0.1, 1.0]}},
+              {"name": "MV-PLS", "grid": {"n_components": [1, 2]}}]  # fmt: skip
+    return small_study(tmp_path_factory.mktemp("quick"), models, {"outer": 2, "inner": 2})
+
+
+@pytest.fixture(scope="module")
+def steady(tmp_path_factory):
+    """A study of 24 jobs, half of which take a moment, and its results."""
+    forest = {"n_estimators": 100}
+    models = [{"name": "Ridge logistic", "grid": {"C": [0.1, 1.0]}},
+              {"name": "RF", "settings": forest, "grid": {"max_features": ["sqrt", 0.5]}},
+              ]  # fmt: skip
+    return small_study(tmp_path_factory.mktemp("steady"), models, {"outer": 4, "inner": 3})
 
 
 @pytest.fixture

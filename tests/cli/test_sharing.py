@@ -33,12 +33,6 @@ def pair(start, study, out, jobs):
         assert "% Features selected" in said
 
 
-@pytest.fixture
-def whole(study, tmp_path):
-    """Results of one undisturbed run."""
-    return results(evaluate_study(load_study(study), output=tmp_path / "whole").folder)
-
-
 def test_a_pair_of_processes_on_one_folder(start, quick, tmp_path):
     study, whole = quick
     out = tmp_path / "out"
@@ -48,7 +42,8 @@ def test_a_pair_of_processes_on_one_folder(start, quick, tmp_path):
 
 
 @pytest.mark.slow
-def test_twenty_pairs_of_processes_on_one_folder(start, study, whole, tmp_path):
+def test_twenty_pairs_of_processes_on_one_folder(start, quick, tmp_path):
+    study, whole = quick
     for i in range(20):
         out = tmp_path / f"out{i}"
         pair(start, study, out, 1 + i % 2)
@@ -117,7 +112,8 @@ def test_wrong_shards_are_refused(quick, tmp_path):
 
 
 @pytest.mark.slow
-def test_four_shards_two_of_them_killed(run, start, study, whole, tmp_path):
+def test_four_shards_two_of_them_killed(run, start, steady, tmp_path):
+    study, whole = steady
     for seed in range(3):
         rng = np.random.default_rng(seed)
         out = tmp_path / f"out{seed}"

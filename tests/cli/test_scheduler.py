@@ -1,0 +1,91 @@
+"""`--scheduler` on real processes over loopback: same bytes, lost workers, a lost scheduler."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from cli.conftest import environment
+from cli.places import hidden, jobs_in, results
+
+distributed = pytest.importorskip("distributed")
+
+pytestmark = pytest.mark.slow
+
+
+def wait_for_jobs(process, folder, count):
+    end = time.monotonic() + 200
+    while len(jobs_in(folder)) < count and process.poll() is None and time.monotonic() < end:
+        time.sleep(0.005)
+    assert process.poll() is None
+
+
+def test_a_local_cluster_whose_workers_are_killed(start, steady, tmp_path):
+    study, whole = steady
+    out = tmp_path / "out"
+    with (
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, host="127.0.0.1", dashboard_address=None
+        ) as cluster,
+        distributed.Client(cluster, set_as_default=False) as client,
+    ):
+        for i in range(3):
+            process = start(
+                "evaluate", study, "--scheduler", cluster.scheduler_address, "--out", out, "--fresh"
+            )
+            for count in (2, 12)[:i]:
+                wait_for_jobs(process, out, count)
+                os.kill(next(iter(client.run(os.getpid).values())), signal.SIGKILL)
+            said, err = process.communicate(timeout=300)
+            assert process.returncode == 0, err
+            assert "Traceback" not in err
+            assert results(out) == whole
+            assert hidden(out) == []
+            assert "% Features selected" in said
+    print("LocalCluster with 2 processes: same bytes with 0, 1 and 2 workers killed")
+
+
+def test_the_scheduler_gone_is_one_line_and_the_study_continues(run, start, steady, tmp_path):
+    study, whole = steady
+    out = tmp_path / "out"
+    out.mkdir()
+    here = ["--host", "127.0.0.1", "--no-dashboard"]
+    scheduler = subprocess.Popen(
+        [sys.executable, "-m", "distributed.cli.dask_scheduler", "--port", "0", *here],
+        stderr=subprocess.PIPE, text=True, env=environment(),
+    )  # fmt: skip
+    found = (re.search(r"Scheduler at: +(tcp://\S+)", line) for line in scheduler.stderr)
+    address = next(hit[1] for hit in found if hit)
+    worker = subprocess.Popen(
+        [sys.executable, "-m", "distributed.cli.dask_worker", address, "--no-nanny",
+         "--nthreads", "1", *here],
+        stderr=subprocess.DEVNULL, env=environment(),
+    )  # fmt: skip
+    try:
+        process = start("evaluate", study, "--scheduler", address, "--out", out, "--quiet")
+        wait_for_jobs(process, out, 4)
+        scheduler.kill()
+        _, err = process.communicate(timeout=120)
+    finally:
+        for one in (worker, scheduler):
+            one.kill()
+            one.wait()
+        scheduler.stderr.close()
+    assert process.returncode == 2
+    assert err.startswith(f"Error: The Dask scheduler at {address} is gone")
+    assert len(err.strip().splitlines()) == 1
+    before = jobs_in(out)
+    assert len(before) >= 4
+    done = run("evaluate", study, "--scheduler", address, "--out", out, "--quiet")
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"Error: No Dask scheduler answers at {address}")
+    assert len(done.stderr.strip().splitlines()) == 1
+    # On one machine, from where the cluster stopped.
+    done = run("evaluate", study, "--out", out, "--quiet")
+    assert done.returncode == 0, done.stderr
+    assert results(out) == whole
+    assert before.items() <= jobs_in(out).items()
