@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from baldur.evaluate.table import format_table
+from baldur.evaluate.printed import format_table
 from baldur.exceptions import InputError
 from baldur.guard.escape import (
     check_names,
@@ -105,6 +105,7 @@ def test_tables_escape_models_and_reasons(form):
         {
             "model": [EVIL, "LSVM-l1"],
             "auc": [0.5, 0.7], "auc_sd": [0.1, 0.1],
+            "auc_pooled": [0.5, 0.7], "auc_low": [0.4, 0.6], "auc_high": [0.6, 0.8],
             "features_percent": [1.0, 2.0], "features_percent_sd": [0.0, 0.0],
             "folds": [3, 3], "note": ["", ""], "failure": ["", EVIL],
         }

@@ -62,14 +62,13 @@ class Metric:
     """A score: its column heading, its task, whether more is better, and how to compute it.
 
     `compute` takes the predictions and weights of shape (resamples, n), and returns one score per
-    resample. `bounded` scores lie between 0 and 1.
+    resample.
     """
 
     heading: str
     compute: Callable[[Predicted, np.ndarray], np.ndarray]
     classification: bool = True
     greater_is_better: bool = True
-    bounded: bool = True
 
 
 def _ratio(above: np.ndarray, below: np.ndarray) -> np.ndarray:
@@ -263,13 +262,13 @@ METRICS: dict[str, Metric] = {
     "recall": Metric("Recall", recall),
     "f1": Metric("F1", f1),
     "auc": Metric("AUC", auc),
-    "log_loss": Metric("Log-loss", log_loss, greater_is_better=False, bounded=False),
+    "log_loss": Metric("Log-loss", log_loss, greater_is_better=False),
     "brier": Metric("Brier", brier, greater_is_better=False),
     "calibration": Metric("Calibration error", calibration, greater_is_better=False),
-    "r2": Metric("R2", r2, classification=False, bounded=False),
-    "rmse": Metric("RMSE", rmse, classification=False, greater_is_better=False, bounded=False),
-    "mae": Metric("MAE", mae, classification=False, greater_is_better=False, bounded=False),
-    "correlation": Metric("Correlation", correlation, classification=False, bounded=False),
+    "r2": Metric("R2", r2, classification=False),
+    "rmse": Metric("RMSE", rmse, classification=False, greater_is_better=False),
+    "mae": Metric("MAE", mae, classification=False, greater_is_better=False),
+    "correlation": Metric("Correlation", correlation, classification=False),
 }
 
 

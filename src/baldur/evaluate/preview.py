@@ -61,7 +61,9 @@ class Preview:
         return sum(self.fits[m] * s for m, s in self.seconds.items()) / max(n_jobs, 1)
 
 
-def preview(models: Any, X: Any, y: Any, *, trial: bool = False, **design: Any) -> Preview:
+def preview(
+    models: Any, X: Any, y: Any, *, trial: bool = False, parts: int = 0, **design: Any
+) -> Preview:
     """Check a comparison as `nested_cv` would, and count its jobs; nothing is fitted in earnest.
 
     Parameters
@@ -70,6 +72,8 @@ def preview(models: Any, X: Any, y: Any, *, trial: bool = False, **design: Any) 
         As in `nested_cv`.
     trial : bool, default=False
         Fit the first setting of every model once, on some of the columns, to estimate the time.
+    parts : int, default=0
+        How often the comparison is repeated on parts of the training rows, for a learning curve.
     **design
         As in `nested_cv`.
 
@@ -86,15 +90,15 @@ def preview(models: Any, X: Any, y: Any, *, trial: bool = False, **design: Any) 
     study = Rounds.of(plan.open(models, X, y))
     folds = study.plan.outer_folds(study.y)
     inner = [study.plan.inner_folds(study.y, fold) for fold in folds]
-    runs = plan.permutations + 1
+    runs = plan.permutations + 1 + parts
     jobs, fits = {}, {}
     for model in study.models:
         settings = len(model.settings())
         tried = settings if settings > 1 else 0
         jobs[model.name] = runs * len(folds) * (tried + 1)
-        fits[model.name] = runs * sum(tried * len(parts) + 1 for parts in inner)
+        fits[model.name] = runs * sum(tried * len(pairs) + 1 for pairs in inner)
         if needs_platt(model.estimator, study.n_classes):
-            fits[model.name] += sum(len(parts) for parts in inner)
+            fits[model.name] += (1 + parts) * sum(len(pairs) for pairs in inner)
     found = Preview(study.plan.scheme, folds, len(inner[0]), jobs, fits)
     if trial:
         _try_models(study, folds[0], inner[0][0], found)

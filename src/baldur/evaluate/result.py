@@ -23,9 +23,10 @@ from baldur.evaluate.handle import one_thread
 from baldur.evaluate.jobs import Job
 from baldur.evaluate.metrics import METRICS, Predicted, score
 from baldur.evaluate.permutation import permutation_p_value
+from baldur.evaluate.printed import format_table
 from baldur.evaluate.splits import Fold
 from baldur.evaluate.store import Outcome
-from baldur.evaluate.table import build_table, fold_scores, format_table
+from baldur.evaluate.table import build_table, fold_scores
 from baldur.views import MultiView
 
 __all__ = ["Fit", "NestedResult"]

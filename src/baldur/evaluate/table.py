@@ -1,4 +1,4 @@
-"""The table: figures from predictions and selections alone, in the shape papers print."""
+"""The table: figures from predictions and selections alone."""
 
 from __future__ import annotations
 
@@ -12,23 +12,18 @@ from baldur.evaluate.clinical.intervals import intervals_of
 from baldur.evaluate.features import percent_selected
 from baldur.evaluate.handle import one_thread
 from baldur.evaluate.metrics import METRICS, score
-from baldur.exceptions import InputError
-from baldur.guard.escape import latex, markdown, one_line
 
-__all__ = ["build_table", "fold_scores", "format_table", "recompute_table"]
+__all__ = ["build_table", "fold_scores", "recompute_table"]
 
 FEATURES = "features_percent"
-FIGURES = ("intervals", "folds")
-"""What a cell of the printed table holds: estimate [low, high], or mean and s.d. over folds."""
-
 PLATT_NOTE = "probabilities by Platt scaling of margins, inside the training rows"
-_NOTHING = dict.fromkeys(("pooled", "low", "high"), float("nan"))
-_FEATURES_HEADING = "% Features selected"
+POOLED = ("pooled", "low", "high")
+"""Endings of the columns of a metric's estimate on pooled predictions and of its interval."""
+
 # A row is marked when it is at chance because nearly all rows get one class.
 _CHANCE_MARGIN = 0.02
 _ONE_CLASS = 0.9
-# Names and reasons come from files of others; see `baldur.guard`.
-_ESCAPE = {"latex": latex, "markdown": markdown, "text": one_line, "screen": one_line}
+_NOTHING = (float("nan"),) * 3
 
 
 def fold_scores(
@@ -104,8 +99,8 @@ def build_table(
             if 0 < known < len(values):
                 heading = METRICS[metric].heading
                 notes.append(f"{heading} over {known} of {len(values)} folds")
-            for column, value in pooled.get((name, metric), _NOTHING).items():
-                row[f"{metric}_{column}"] = value
+            for ending, value in zip(POOLED, pooled.get((name, metric), _NOTHING), strict=True):
+                row[f"{metric}_{ending}"] = value
         features = percent.loc[percent["model"] == name, FEATURES].to_numpy(dtype=float)
         row[FEATURES], row[f"{FEATURES}_sd"], _ = _mean_sd(features)
         row["folds"] = len(mine)
@@ -121,7 +116,7 @@ def build_table(
 
 def _pooled(
     predictions: pd.DataFrame, metrics: Sequence[str], classes: Sequence[str]
-) -> dict[tuple[str, str], dict[str, float]]:
+) -> dict[tuple[str, str], tuple[float, float, float]]:
     """Return estimate and interval of every model and metric on pooled predictions."""
     if not len(predictions):
         return {}
@@ -129,11 +124,11 @@ def _pooled(
         held, boot = open_predictions(predictions, classes)
         found = intervals_of(held, boot, metrics, by_site=False)
     return {
-        (row["model"], row["metric"]): {
-            "pooled": row["estimate"], "low": row["low"], "high": row["high"]
-        }
-        for row in found.to_dict("records")
-    }  # fmt: skip
+        (model, metric): (estimate, low, high)
+        for model, metric, estimate, low, high in found[
+            ["model", "metric", "estimate", "low", "high"]
+        ].itertuples(index=False)
+    }
 
 
 def _is_scaled(predictions: pd.DataFrame, model: str) -> bool:
@@ -173,168 +168,3 @@ def recompute_table(predictions: pd.DataFrame, selection: pd.DataFrame) -> pd.Da
     classes = classes_of(predictions)
     metrics = [m for m, d in METRICS.items() if d.classification == bool(classes)]
     return build_table(predictions, selection, metrics, classes)
-
-
-# -- as printed ------------------------------------------------------------------------------
-
-
-def format_table(
-    table: pd.DataFrame, metrics: Sequence[str], form: str = "text", figures: str = "intervals"
-) -> str:
-    """Write the table for reading.
-
-    Parameters
-    ----------
-    table : DataFrame
-        As `build_table` makes it.
-    metrics : list of str
-        Its metrics.
-    form : {"text", "markdown", "latex"}
-        For the terminal, a README, or a paper. The best of each column is bold, rows at chance
-        level excepted, which have a star at their recall (or first figure).
-    figures : {"intervals", "folds"}
-        Estimates on pooled predictions with their 95 % intervals, or mean and s.d. over folds.
-
-    Returns
-    -------
-    str
-    """
-    if form not in ("text", "markdown", "latex"):
-        raise InputError(f"form must be 'text', 'markdown' or 'latex', but got {form!r}.")
-    if figures not in FIGURES:
-        raise InputError(f"figures must be one of {FIGURES}, but got {figures!r}.")
-    heads, cells, reasons = table_cells(table, metrics, form, figures)
-    # In LaTeX the notes are comments, which end with the line and need no more.
-    notes = [(one_line if form == "latex" else _ESCAPE[form])(n) for n in _notes(table, reasons)]
-    if form == "text":
-        return _as_text(heads, cells, notes)
-    if form == "markdown":
-        lines = ["| " + " | ".join(heads) + " |", "|" + "---|" * len(heads)]
-        lines += ["| " + " | ".join(row) + " |" for row in cells]
-        return "\n".join([*lines, "", *(f"{n}  " for n in notes)]).rstrip() + "\n"
-    return _as_latex(heads, cells, notes)
-
-
-def table_cells(
-    table: pd.DataFrame, metrics: Sequence[str], form: str, figures: str = "intervals"
-) -> tuple[list[str], list[list[str]], dict[str, str]]:
-    """Return headings, rows of text, and the reasons of rows without figures.
-
-    Text is escaped for `form`; "screen" is plain text in which the best figures stand between two
-    pairs of stars.
-    """
-    columns = [*metrics, FEATURES]
-    heads = ["", *(METRICS[m].heading for m in metrics), _FEATURES_HEADING]
-    escape = _ESCAPE[form]
-    heads = [escape(head) for head in heads]
-    best = {c: _best(table, c, figures) for c in columns}
-    rows, reasons = [], {}
-    star = "recall" if "recall" in metrics else columns[0]
-    for record in table.to_dict("records"):
-        name = str(record["model"])
-        label = escape(name)
-        if form == "latex":
-            label = label.replace("-l1", r"-$\ell$1")
-        if record["failure"]:
-            reasons[name] = str(record["failure"])
-            rows.append([label, "failed", *[""] * (len(columns) - 1)])
-            continue
-        row = [label]
-        for column in columns:
-            if column == FEATURES or figures == "folds":
-                mean, sd = float(record[column]), float(record[f"{column}_sd"])
-                text = _mean_pm_sd(mean, sd, column, form)
-            else:
-                text = _with_interval(*(float(record[f"{column}_{e}"]) for e in _NOTHING))
-            at_chance = str(record["note"]).startswith("chance level")
-            if column == star and at_chance:
-                text += "$^{*}$" if form == "latex" else "*"
-            if name in best[column] and text != "-":
-                text = _bold(text, form)
-            row.append(text)
-        rows.append(row)
-    return heads, rows, reasons
-
-
-def _bold(text: str, form: str) -> str:
-    if form == "latex":
-        return rf"\textbf{{{text}}}"
-    return text if form == "text" else f"**{text}**"
-
-
-def _best(table: pd.DataFrame, column: str, figures: str) -> set[str]:
-    """Rows whose printed figure is the best of a column; none where all are equal."""
-    fit = (table["failure"] == "") & ~table["note"].str.startswith("chance level")
-    shown = column if column == FEATURES or figures == "folds" else f"{column}_pooled"
-    values = table.loc[fit, shown].round(2 if column != FEATURES else 12).dropna()
-    if column == FEATURES:
-        values = values[values > 0]
-    if values.nunique() < 2:
-        return set()
-    up = column != FEATURES and METRICS[column].greater_is_better
-    top = values.max() if up else values.min()
-    return set(table.loc[values.index[values == top], "model"])
-
-
-def _mean_pm_sd(mean: float, sd: float, column: str, form: str) -> str:
-    if np.isnan(mean):
-        return "-"
-    sign = r"$\pm$" if form == "latex" else "±"
-    unit = ""
-    if column == FEATURES:
-        unit = r" \%" if form == "latex" else " %"
-        if np.isnan(sd) or (sd == 0 and mean in (0, 100)):
-            return f"{_short(mean)}{unit}"
-        return f"{_short(mean)} {sign} {_short(sd)}{unit}"
-    if np.isnan(sd):
-        return f"{mean:.2f}"
-    return f"{mean:.2f} {sign} {sd:.2f}"
-
-
-def _with_interval(estimate: float, low: float, high: float) -> str:
-    if np.isnan(estimate):
-        return "-"
-    if np.isnan(low) or np.isnan(high):
-        return f"{estimate:.2f}"
-    return f"{estimate:.2f} [{low:.2f}, {high:.2f}]"
-
-
-def _short(value: float) -> str:
-    """Two decimals, or two figures where those would be zeros."""
-    if value == 100 or value == 0:
-        return f"{value:.0f}"
-    return f"{value:.2f}" if value >= 0.01 else f"{value:.1e}"
-
-
-def _notes(table: pd.DataFrame, reasons: Mapping[str, str]) -> list[str]:
-    notes = []
-    if table["note"].str.startswith("chance level").any():
-        notes.append("(*) chance level: nearly all samples are given one class.")
-    for record in table.to_dict("records"):
-        rest = str(record["note"]).removeprefix("chance level").strip("; ")
-        if rest:
-            notes.append(f"{record['model']}: {rest}.")
-    return notes + [f"{name} failed: {reason}" for name, reason in reasons.items()]
-
-
-def _as_text(heads: list[str], cells: list[list[str]], notes: list[str]) -> str:
-    wide = [max(len(row[j]) for row in [heads, *cells]) for j in range(len(heads))]
-
-    def line(row: list[str]) -> str:
-        first = f"{row[0]:<{wide[0]}}"
-        return "  ".join([first, *(f"{c:>{w}}" for c, w in zip(row[1:], wide[1:], strict=True))])
-
-    lines = [line(heads).rstrip(), "-" * (sum(wide) + 2 * (len(wide) - 1))]
-    lines += [line(row).rstrip() for row in cells]
-    return "\n".join([*lines, *notes]) + "\n"
-
-
-def _as_latex(heads: list[str], cells: list[list[str]], notes: list[str]) -> str:
-    lines = [
-        r"\begin{tabular}{l " + "c " * (len(heads) - 2) + "|c}",
-        r"\hline",
-        " & ".join(heads) + r" \\ \hline",
-    ]
-    lines += [" & ".join(row) + r" \\" for row in cells]
-    lines += [r"\hline", r"\end{tabular}", *(f"% {n}" for n in notes)]
-    return "\n".join(lines) + "\n"

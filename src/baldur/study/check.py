@@ -83,7 +83,11 @@ def check_study(study: Study, *, n_jobs: int = 1, trial: bool = True) -> StudyCh
     found = read_study(study)
     n_jobs = int(joblib.effective_n_jobs(n_jobs))
     try:
-        plan = preview(study.models, found.data, found.y, trial=trial, **settings_of(study, found))
+        parts = len(study.report["learning_curve"] or [])
+        plan = preview(
+            study.models, found.data, found.y, trial=trial, parts=parts,
+            **settings_of(study, found),
+        )  # fmt: skip
     except InputError as error:
         if study.classification:
             # Two ways of writing one class may be why there are too few of it.

@@ -7,7 +7,7 @@ from scipy.special import expit, logit
 from scipy.stats import norm
 
 from baldur.evaluate import METRICS, metric_differences, metric_intervals
-from baldur.evaluate.clinical import Bootstrap, Draws
+from baldur.evaluate.clinical import Bootstrap, Draws, bootstrap
 from baldur.evaluate.clinical.bootstrap import wilson
 from baldur.exceptions import InputError
 from evaluate.clinical.cohorts import cohort, table
@@ -60,6 +60,16 @@ def test_groups_are_drawn_whole():
     for block in Bootstrap(units, resamples=100).blocks():
         assert (block.reshape(len(block), 10, 3) == block[:, ::3, None]).all()
         assert (block.sum(axis=1) == 30).all()
+
+
+def test_blocks_are_the_same_however_many_resamples_fit_in_one(monkeypatch):
+    whole = np.concatenate(list(Bootstrap(np.arange(20), resamples=300).blocks()))
+    monkeypatch.setattr(bootstrap, "_BLOCK_CELLS", 20 * 7)
+    monkeypatch.setattr(bootstrap, "_KEEP_CELLS", 0)
+    again = Bootstrap(np.arange(20), resamples=300)
+    for _ in range(2):
+        np.testing.assert_array_equal(np.concatenate(list(again.blocks())), whole)
+    assert len(list(again.blocks())) == 43
 
 
 def test_copied_people_in_groups_change_nothing():
@@ -119,7 +129,7 @@ def test_a_few_wild_resamples_do_not_open_the_interval_and_many_do():
     wild[:5] = np.inf
     found = Draws(np.array(1.0), wild, 100, 0.95).interval()
     np.testing.assert_allclose(found, tame, atol=0.02)
-    wild[:100] = np.inf
+    wild[:300] = np.inf
     assert np.isinf(Draws(np.array(1.0), wild, 100, 0.95).interval()).all()
     wild[:] = np.nan
     assert np.isnan(Draws(np.array(1.0), wild, 100, 0.95).interval()).all()

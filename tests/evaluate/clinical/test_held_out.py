@@ -63,6 +63,7 @@ def test_a_table_that_is_none_is_refused():
         (pd.concat([good, good.assign(label="case")]), "different labels"),
         (good[["label", "sample"]], "predicted"),
         (good.assign(label="other"), "no column"),
+        (good.assign(p_case=good["p_case"].where(good.index > 3)), "no probabilities for 4 of 20"),
     ):
         with pytest.raises(InputError, match=match):
             read_held_out(bad)

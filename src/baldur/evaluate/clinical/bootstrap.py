@@ -28,8 +28,8 @@ __all__ = ["Bootstrap", "Draws", "wilson"]
 
 # Cells of one block of weights: 8 MB, so that a few arrays of that size are no burden.
 _BLOCK_CELLS = 1 << 20
-# Weights up to this size (64 MB) are kept for the next statistic, larger ones drawn again.
-_KEEP_CELLS = 1 << 23
+# Counts up to this number (256 MB) are kept for the next statistic, more are drawn again.
+_KEEP_CELLS = 1 << 27
 # Fewer usable resamples than this share leave the interval open to which ones were usable.
 _LEAST_USABLE = 0.9
 
@@ -92,7 +92,7 @@ class Draws:
 
     def error(self) -> np.ndarray:
         """Return the standard error; infinite where resamples run off, NaN where too few count."""
-        return _spread(self.resampled, self.units, self.level)
+        return _spread(self.resampled, self.units)
 
     def interval(
         self, scale: str = "identity", count: float | np.ndarray | None = None
@@ -117,7 +117,7 @@ class Draws:
         forward, backward = self._scale(scale)
         with np.errstate(all="ignore"):
             centre = forward(self.estimate)
-            error = _spread(forward(self.resampled), self.units, self.level)
+            error = _spread(forward(self.resampled), self.units)
             half = student.ppf(0.5 + self.level / 2, max(self.units - 1, 1)) * error
             low, high = backward(centre - half), backward(centre + half)
         if scale == "log_distance":
@@ -156,23 +156,26 @@ class Draws:
         return np.where(at, far[0], low), np.where(at, far[1], high)
 
 
-def _spread(resampled: np.ndarray, units: int, level: float) -> np.ndarray:
-    """Standard error out of the central quantiles, which a few wild resamples do not move."""
-    tail = (1 - level) / 2
+def _spread(resampled: np.ndarray, units: int) -> np.ndarray:
+    """Standard error out of the middle two thirds, which skew and wild resamples do not move.
+
+    Between the quantiles of a normal distribution at one s.d. on each side lie two.
+    """
     usable = ~np.isnan(resampled)
-    filled = np.where(usable, resampled, np.nan)
     enough = usable.mean(axis=0) >= _LEAST_USABLE
     if not np.any(enough):
         return np.full(resampled.shape[1:], np.nan)
+    low, high = norm.cdf([-1.0, 1.0])
     if usable.all():
-        # Method "lower" and "higher" never mix a number with infinity.
-        low = np.quantile(filled, tail, axis=0, method="lower")
-        high = np.quantile(filled, 1 - tail, axis=0, method="higher")
+        # Methods "lower" and "higher" never mix a number with infinity.
+        ends = [
+            np.quantile(resampled, low, axis=0, method="lower"),
+            np.quantile(resampled, high, axis=0, method="higher"),
+        ]
     else:
-        low = _quantile_of_known(filled, tail)
-        high = _quantile_of_known(filled, 1 - tail)
+        ends = [_quantile_of_known(resampled, q) for q in (low, high)]
     with np.errstate(invalid="ignore"):
-        width = (high - low) / (2 * norm.ppf(0.5 + level / 2))
+        width = (ends[1] - ends[0]) / 2
     # The spread of resamples of m units is that of a sample of m - 1.
     return np.where(enough, width * np.sqrt(units / max(units - 1, 1)), np.nan)
 
@@ -224,21 +227,32 @@ class Bootstrap:
 
     def blocks(self) -> Iterator[np.ndarray]:
         """Yield weights of shape (some resamples, n_people), in the order they are drawn."""
+        at_once = max(1, _BLOCK_CELLS // max(1, len(self.units)))
+        alone = self.n_units == len(self.units) and bool(
+            np.array_equal(self.units, np.arange(self.n_units))
+        )
+        for counts in self._counts(at_once):
+            weights = counts.astype(float)
+            yield weights if alone else weights[:, self.units]
+
+    def _counts(self, at_once: int) -> Iterator[np.ndarray]:
+        """How often each unit is drawn, some resamples at a time."""
         if self._kept is not None:
             yield from self._kept
             return
         rng = np.random.default_rng(self.random_state)
-        at_once = max(1, _BLOCK_CELLS // max(1, len(self.units)))
         alike = np.full(self.n_units, 1.0 / max(self.n_units, 1))
+        keep = self.resamples * self.n_units <= _KEEP_CELLS
+        # A unit is drawn as often as there are units at most.
+        small = np.uint16 if self.n_units < 1 << 16 else np.uint32
         kept = []
         for start in range(0, self.resamples, at_once):
-            k = min(at_once, self.resamples - start)
-            drawn = rng.multinomial(self.n_units, alike, size=k).astype(float)
-            block = drawn[:, self.units]
-            if self.resamples * len(self.units) <= _KEEP_CELLS:
-                kept.append(block)
-            yield block
-        self._kept = kept or None
+            size = min(at_once, self.resamples - start)
+            counts = rng.multinomial(self.n_units, alike, size=size).astype(small)
+            if keep:
+                kept.append(counts)
+            yield counts
+        self._kept = kept if keep else None
 
     def run(self, statistic: Callable[[np.ndarray], np.ndarray], units: int | None = None) -> Draws:
         """Compute a statistic on the sample and on every resample.

@@ -159,14 +159,8 @@ def calibration_measures(
     ----------
     predictions : DataFrame
         As ``predictions.csv``; see `read_held_out` for the columns.
-    classes : list of str, optional
-        Classes with the positive one last; default by the columns.
-    resamples : int, default=2000
-        How often people (or groups) are drawn.
-    level : float, default=0.95
-        Coverage of intervals.
-    random_state : int, default=0
-        The same number gives the same intervals.
+    classes, resamples, level, random_state
+        As in `metric_intervals`.
 
     Returns
     -------

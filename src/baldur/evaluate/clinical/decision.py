@@ -157,14 +157,8 @@ def decision_curves(
         population already.
     thresholds : array of float
         Default 0.01 to 0.99.
-    classes : list of str, optional
-        Classes with the positive one last; default by the columns.
-    resamples : int, default=2000
-        How often people (or groups) are drawn.
-    level : float, default=0.95
-        Coverage of intervals.
-    random_state : int, default=0
-        The same number gives the same intervals.
+    classes, resamples, level, random_state
+        As in `metric_intervals`.
 
     Returns
     -------
@@ -204,13 +198,12 @@ def decisions_of(
 ) -> pd.DataFrame:
     """As `decision_curves`, on arranged predictions and given resamples."""
     check_prevalence(prevalence)
-    parts = []
-    treat_all: Draws | None = None
+    parts: list[pd.DataFrame] = []
     for model, one in held.items():
         if usable(one):
             continue
-        if treat_all is None:
-            treat_all = one.draw(boot, _of_all(thresholds, prevalence))
+        treat_all = one.draw(boot, _of_all(thresholds, prevalence))
+        if not parts:
             parts.append(_frame(TREAT_ALL, thresholds, treat_all, None))
             parts.append(_frame(TREAT_NONE, thresholds, treat_all.map(np.zeros_like), None))
 

@@ -97,20 +97,17 @@ class HeldOut:
         -------
         Draws
         """
+        # People in the order of the table need not be looked up.
+        straight = [np.array_equal(rows, np.arange(len(self.people))) for rows, _ in self.repeats]
 
         def mean(weights: np.ndarray) -> np.ndarray:
             parts = [
-                function(p, weights if len(rows) == weights.shape[1] and _in_order(rows) else
-                         weights[:, rows])
-                for rows, p in self.repeats
-            ]  # fmt: skip
+                function(p, weights if plain else weights[:, rows])
+                for (rows, p), plain in zip(self.repeats, straight, strict=True)
+            ]
             return parts[0] if len(parts) == 1 else np.mean(parts, axis=0)
 
         return boot.run(mean, self.n_units)
-
-
-def _in_order(rows: np.ndarray) -> bool:
-    return bool(np.array_equal(rows, np.arange(len(rows))))
 
 
 def classes_of(predictions: pd.DataFrame) -> list[str]:
@@ -222,6 +219,14 @@ def _complete(table: pd.DataFrame, names: list[str]) -> tuple[pd.DataFrame, list
     known = given[~np.isnan(given).any(axis=1)]
     if len(known) and (known.min() < 0 or known.max() > 1):
         raise InputError("Probabilities must lie between 0 and 1; margins belong in 'score'.")
+    partly = np.isnan(given).any(axis=1)
+    for model in table["model"].unique():
+        mine = partly[(table["model"] == model).to_numpy()]
+        if mine.any() and not mine.all():
+            raise InputError(
+                f"Model {str(model)!r} has no probabilities for {int(mine.sum())} of {len(mine)} "
+                "rows of the predictions; fill them in, or leave these rows out."
+            )
     if "predicted" not in table:
         best = np.nan_to_num(given, nan=-1.0).argmax(axis=1)
         if np.isnan(given).all():

@@ -103,14 +103,8 @@ def learning_curves(
         A key of `METRICS`.
     more : list of int
         Numbers of further people to give the gain of.
-    classes : list of str, optional
-        Classes with the positive one last; default by the columns.
-    resamples : int, default=2000
-        How often people (or groups) are drawn.
-    level : float, default=0.95
-        Coverage of intervals.
-    random_state : int, default=0
-        The same number gives the same band.
+    classes, resamples, level, random_state
+        As in `metric_intervals`.
 
     Returns
     -------

@@ -51,14 +51,8 @@ def subgroup_measures(
     least : int, default=10
         Cases, and controls, that a subgroup must have (people, in regression). A smaller one is
         listed with its size and without figures.
-    classes : list of str, optional
-        Classes with the positive one last; default by the columns.
-    resamples : int, default=2000
-        How often people (or groups) are drawn.
-    level : float, default=0.95
-        Coverage of intervals.
-    random_state : int, default=0
-        The same number gives the same intervals.
+    classes, resamples, level, random_state
+        As in `metric_intervals`.
 
     Returns
     -------

@@ -56,14 +56,8 @@ def threshold_measures(
         Share of cases in the population the test is meant for; default that of the predictions.
     shift : bool, default=True
         With `prevalence`: shift the probabilities to it as well.
-    classes : list of str, optional
-        Classes with the positive one last; default by the columns.
-    resamples : int, default=2000
-        How often people (or groups) are drawn.
-    level : float, default=0.95
-        Coverage of intervals.
-    random_state : int, default=0
-        The same number gives the same intervals.
+    classes, resamples, level, random_state
+        As in `metric_intervals`.
 
     Returns
     -------
