@@ -15,7 +15,7 @@ from baldur.estimator import BaldurBase, Training
 from baldur.exceptions import InputError
 from baldur.inference.scoring import Task, probabilities
 from baldur.views.opening import open_views
-from baldur.views.validate import positive_weights, validate_labels
+from baldur.views.validate import match_labels, positive_weights, validate_labels
 
 Array = NDArray[np.float64]
 
@@ -36,6 +36,7 @@ class ClassificationBase(ClassifierMixin, BaldurBase):
     def _open_training(self, X: Any, y: Any, sample_weight: Any, groups: Any = None) -> Training:
         """Return the samples that count and their outputs; set `classes_`."""
         mv = open_views(self, X, reset=True)
+        y = match_labels(y, mv.sample_ids, X)
         weight = positive_weights(sample_weight, len(mv))
         used = np.flatnonzero(weight)
         labels = self._check_labels(y, len(mv))

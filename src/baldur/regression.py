@@ -12,7 +12,7 @@ from baldur.estimator import BaldurBase, Training
 from baldur.exceptions import InputError
 from baldur.inference.scoring import mixture_moments
 from baldur.views.opening import open_views
-from baldur.views.validate import positive_weights
+from baldur.views.validate import match_labels, positive_weights
 
 Array = NDArray[np.float64]
 
@@ -25,6 +25,7 @@ class RegressionBase(RegressorMixin, BaldurBase):
     def _open_training(self, X: Any, y: Any, sample_weight: Any, groups: Any = None) -> Training:
         """Return the samples that count and their outputs, each with mean 0 and s.d. 1."""
         mv = open_views(self, X, reset=True)
+        y = match_labels(y, mv.sample_ids, X)
         weight = positive_weights(sample_weight, len(mv))
         Y = self._check_targets(y, len(mv))
         used = np.flatnonzero(weight)

@@ -19,6 +19,7 @@ from baldur.prepare import Preparation
 from baldur.views import MultiView
 from baldur.views.opening import open_views
 from baldur.views.products import PreparedView
+from baldur.views.validate import match_labels
 
 Array = NDArray[np.float64]
 
@@ -126,6 +127,7 @@ class BaselineEstimator(BaseEstimator):
                 f"{type(self).__name__} requires y to be passed, but the target y is None"
             )
         mv = open_views(self, X, reset=True)
+        y = match_labels(y, mv.sample_ids, X)
         y = column_or_1d(y, warn=True)
         check_consistent_length(mv, y)
         return mv, y

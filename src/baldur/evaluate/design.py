@@ -17,6 +17,7 @@ from baldur.evaluate.steps import WithSteps
 from baldur.exceptions import InputError
 from baldur.views import MultiView, as_multiview
 from baldur.views.rebuild import set_view
+from baldur.views.validate import match_labels
 
 __all__ = ["Design", "Opened", "encode_labels", "with_confounds"]
 
@@ -131,6 +132,7 @@ class Design:
         classification = self.task == "classification"
         made = make_models(models, classification)
         mv = as_multiview(X, self.views, estimator_name="nested_cv")
+        y = match_labels(y, mv.sample_ids, X)
         codes, classes = encode_labels(y, len(mv), classification, self.positive)
         if self.confounds is not None:
             mv = with_confounds(mv, self.confounds)

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import json
+import os
 import time
+from collections.abc import Collection
 from pathlib import Path
+from typing import Any
 
 from baldur.exceptions import InputError
-from baldur.files import make_folder, writing
+from baldur.files import make_folder, write_atomically, writing
 from baldur.guard.confine import find_link, is_below, open_to_append, resolve
 from baldur.guard.escape import has_control, one_line
 from baldur.study.load import Study
 
-__all__ = ["Log", "results_folder"]
+__all__ = ["Log", "claim_folder", "results_folder"]
+
+MARK = ".study.json"
+"""File that says whose results a folder holds."""
 
 # What a folder of results has, besides its files; a folder with other things only is somebody's.
-_OURS = ("log.txt", "jobs", ".lock")
+_OURS = ("log.txt", "jobs", ".lock", MARK)
 
 
 class Log:
@@ -77,6 +84,50 @@ def results_folder(study: Study, output: str | Path | None = None) -> Path:
     make_folder(folder)
     _check_contents(study, folder)
     return folder
+
+
+def claim_folder(study: Study, folder: Path, known: Collection[str], *, fresh: bool) -> None:
+    """Mark a folder as that of a study, or refuse one with the results of another.
+
+    The mark names the study file relative to the folder, so both may be moved together.
+
+    Parameters
+    ----------
+    study : Study
+    folder : Path
+        As `results_folder` returns it.
+    known : collection of str
+        Names that results may have.
+    fresh : bool
+        Whether whatever is there may be replaced.
+    """
+    mark = folder / MARK
+    file = study.file.resolve()
+    mine = {"study": os.path.relpath(file, folder), "path": str(file)}
+    theirs = _read_mark(mark)
+    if not fresh:
+        if theirs is not None and not any(theirs.get(k) == v for k, v in mine.items()):
+            raise study.problem(
+                "output",
+                f"{folder} holds the results of another study ({str(theirs.get('path'))!a})",
+                "choose another folder, or replace them with --fresh",
+            )
+        taken = sorted(name for name in known if (folder / name).exists())
+        if theirs is None and taken:
+            raise study.problem(
+                "output",
+                f"{folder} holds {taken[0]!r}, which this study has not written",
+                "choose another folder, or replace it with --fresh",
+            )
+    write_atomically(mark, (json.dumps(mine, indent=1) + "\n").encode())
+
+
+def _read_mark(mark: Path) -> dict[str, Any] | None:
+    try:
+        found = json.loads(mark.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    return found if isinstance(found, dict) else None
 
 
 def _check_contents(study: Study, folder: Path) -> None:

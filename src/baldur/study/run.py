@@ -22,8 +22,9 @@ from baldur.files import replace_files
 from baldur.guard.escape import one_line
 from baldur.guard.spreadsheet import csv_text
 from baldur.study.check import StudyCheck, check_study, folds_problem
+from baldur.study.index import INDEX, index_text
 from baldur.study.load import Study
-from baldur.study.output import Log, results_folder
+from baldur.study.output import Log, claim_folder, results_folder
 from baldur.study.settings import settings_of
 from baldur.study.toml_writer import dump_toml
 
@@ -33,6 +34,7 @@ JOBS = "jobs"
 
 RESULT_FILES = frozenset(
     {
+        INDEX,
         "calibration.csv", "calibration_curve.csv", "comparisons.csv", "decision.csv",
         "differences.csv", "folds.csv", "intervals.csv", "learning_curve.csv", "left_out.csv",
         "permutation.csv", "predictions.csv", "sample_size.csv", "selection.csv", "settings.csv",
@@ -105,6 +107,7 @@ def evaluate_study(
         on_check(check)
     if strict:
         check.refuse_findings(study)
+    claim_folder(study, folder, RESULT_FILES, fresh=fresh)
     log = Log(folder / "log.txt")
     log(f"study {study.file.resolve()} with {n_jobs} process(es)")
     log(
@@ -218,6 +221,8 @@ def write_results(
             f"# As resolved. To run it from here: baldur evaluate study.toml --data {where}"
         )
         contents["study.toml"] = f"{head}\n{dump_toml(study.as_toml())}".encode()
+    title = "" if study is None else study.top["title"]
+    contents[INDEX] = index_text(title, {*contents, "log.txt", JOBS}).encode()
     replace_files(folder, contents, RESULT_FILES)
 
 

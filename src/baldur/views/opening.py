@@ -6,11 +6,13 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from scipy.sparse import issparse
 from sklearn.utils.validation import validate_data
 
 from baldur.exceptions import InputError
 from baldur.views.container import MultiView
+from baldur.views.validate import check_columns
 
 __all__ = ["as_multiview", "open_views"]
 
@@ -85,6 +87,8 @@ def open_views(estimator: Any, X: Any, *, reset: bool) -> MultiView:
             if hasattr(estimator, "feature_names_in_"):
                 del estimator.feature_names_in_
         return mv
+    if isinstance(X, pd.DataFrame):
+        check_columns(X, name)
     checked = validate_data(
         estimator,
         X,

@@ -15,6 +15,7 @@ from scipy import sparse
 
 from baldur.exceptions import InputError
 from baldur.views.mapped import is_mapped, read_mapped, reads_by_file
+from baldur.views.validate import check_columns
 
 __all__ = [
     "ArraySource",
@@ -241,18 +242,7 @@ def _from_sequence(matrix: Any, view: str) -> np.ndarray:
 
 
 def _frame_to_array(frame: pd.DataFrame, view: str) -> np.ndarray:
-    wrong = [
-        f"{column!r} ({dtype})"
-        for column, dtype in zip(frame.columns, frame.dtypes, strict=True)
-        if not (pd.api.types.is_numeric_dtype(dtype) or pd.api.types.is_bool_dtype(dtype))
-        or pd.api.types.is_complex_dtype(dtype)
-    ]
-    if wrong:
-        raise InputError(
-            f"View {view!r}: expected numeric columns, but {len(wrong)} of {frame.shape[1]} are "
-            f"not: {', '.join(wrong[:5])}{', ...' if len(wrong) > 5 else ''}. Encode categories "
-            "as numbers (for example with pandas.get_dummies) or leave these columns out."
-        )
+    check_columns(frame, f"View {view!r}")
     if any(pd.api.types.is_extension_array_dtype(dtype) for dtype in frame.dtypes):
         return frame.to_numpy(dtype=np.float64, na_value=np.nan)
     return frame.to_numpy()

@@ -8,10 +8,12 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from pandas.api import types
 
 from baldur.exceptions import InputError
 
 __all__ = [
+    "check_columns",
     "check_feature_info",
     "check_feature_names",
     "check_present",
@@ -19,6 +21,7 @@ __all__ = [
     "check_sample_ids",
     "check_view_names",
     "check_width",
+    "match_labels",
     "positive_weights",
     "some",
     "validate_labels",
@@ -70,6 +73,39 @@ def check_width(view: str, shape: tuple[int, int]) -> None:
         raise InputError(
             f"View {view!r}: found 0 feature(s) (shape={shape}) while a minimum of 1 is required. "
             "Leave the view out, or check the selection that emptied it."
+        )
+
+
+def check_columns(frame: pd.DataFrame, who: str) -> None:
+    """Refuse columns that are no numbers, all of them in one error."""
+    kinds: dict[str, list[Any]] = {"dates": [], "text": [], "complex numbers": []}
+    for column, dtype in zip(frame.columns, frame.dtypes, strict=True):
+        if types.is_complex_dtype(dtype):
+            kinds["complex numbers"].append(column)
+        elif types.is_numeric_dtype(dtype) or types.is_bool_dtype(dtype):
+            continue
+        elif (
+            types.is_datetime64_any_dtype(dtype)
+            or types.is_timedelta64_dtype(dtype)
+            or isinstance(dtype, pd.PeriodDtype)
+        ):
+            kinds["dates"].append(column)
+        else:
+            kinds["text"].append(column)
+    wrong = {kind: columns for kind, columns in kinds.items() if columns}
+    if wrong:
+        advice = {
+            "dates": "Turn dates into numbers such as an age.",
+            "text": "Encode text as numbers (pandas.to_numeric, pandas.get_dummies), or read the "
+            "file with baldur.io.read_table, which does.",
+            "complex numbers": "Split complex numbers into two columns.",
+        }
+        listed = "; ".join(f"{kind} in {some(columns)}" for kind, columns in wrong.items())
+        count = sum(map(len, wrong.values()))
+        raise InputError(
+            f"{who}: expected numeric columns, but {count} of {frame.shape[1]} are not: {listed}. "
+            + " ".join(advice[kind] for kind in wrong)
+            + " Or leave these columns out."
         )
 
 
@@ -171,6 +207,48 @@ def check_present(view: str, given: Any, n: int) -> np.ndarray | None:
             f"{mask.dtype} and shape {mask.shape}."
         )
     return mask
+
+
+def match_labels(y: Any, sample_ids: np.ndarray, X: Any) -> Any:
+    """Return labels in the order of the samples, where both have names.
+
+    A Series whose index holds the same names in another order is reordered; one with other names
+    is refused, as its values would silently go to the wrong samples. Labels without names (arrays,
+    a Series that only counts its rows) and data without names are taken row by row.
+
+    Parameters
+    ----------
+    y : Series, DataFrame or array-like
+        One label (or row of labels) per sample.
+    sample_ids : ndarray of shape (n_samples,)
+        Names of the samples, or their numbers.
+    X : object
+        The data as given; arrays and lists have no names.
+
+    Returns
+    -------
+    Series, DataFrame or array-like
+    """
+    named = isinstance(X, pd.DataFrame) or hasattr(X, "sample_ids")
+    if not isinstance(y, (pd.Series, pd.DataFrame)) or not named or len(y) != len(sample_ids):
+        return y
+    ids = pd.Index(sample_ids)
+    counted = y.index.equals(pd.RangeIndex(len(y)))
+    index = y.index if ids.dtype.kind in "iu" else y.index.astype(str)
+    if index.equals(ids):
+        return y
+    same = not index.has_duplicates and ids.isin(index).all()
+    if same and not counted:
+        return y.iloc[index.get_indexer(ids)]
+    in_order = ids.dtype.kind in "iu" and ids.equals(pd.RangeIndex(len(ids)))
+    if (counted and not same) or in_order:
+        return y
+    at = int(np.flatnonzero(np.asarray(index != ids))[0])
+    raise InputError(
+        f"y: its index and the samples of X must have the same names, but at row {at} y has "
+        f"{index[at]!r} and X has {ids[at]!r}. Give y.loc[...] in the order of X, or y.to_numpy() "
+        "if the rows match already."
+    )
 
 
 def validate_labels(
