@@ -19,6 +19,7 @@ ORDER = (
     "files",
     "guard",
     "progress",
+    "rows",
     "views",
     "prepare",
     "io",
@@ -100,12 +101,9 @@ def test_every_part_has_its_place():
 
 
 def test_no_import_goes_upwards():
-    place = {part: i for i, part in enumerate(ORDER)}
-    wrong = [
-        str(i)
-        for i in BETWEEN
-        if part_of(i.target) and place[part_of(i.source)] < place[part_of(i.target)]
-    ]
+    # A part without a place, which the test above reports, counts as the highest.
+    place = defaultdict(lambda: len(ORDER), {"": -1}, **{part: i for i, part in enumerate(ORDER)})
+    wrong = [str(i) for i in BETWEEN if place[part_of(i.source)] < place[part_of(i.target)]]
     assert not wrong, "\n".join(wrong)
 
 

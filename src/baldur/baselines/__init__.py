@@ -2,7 +2,7 @@
 
 >>> from baldur.baselines import BASELINES
 >>> BASELINES["MV-PLS"].make(random_state=0)
-MVPLSClassifier(random_state=0)
+MVPLSClassifier()
 
 ``BASELINES[row].grid`` is the search space for the inner loop of a nested cross-validation, sized
 for a first run; ``full_grid`` is that of a paper. All rows accept a `MultiView`, or one matrix with

@@ -139,8 +139,6 @@ class AWDRClassifier(BaselineClassifier):
         How columns are scaled before the method sees them, as in `BaldurClassifier`.
     views : dict or None
         Columns of each view when ``X`` is one matrix.
-    random_state : None
-        Unused: the method draws nothing.
 
     Attributes
     ----------
@@ -165,7 +163,6 @@ class AWDRClassifier(BaselineClassifier):
         tol: float = 5e-3,
         scale: str = "clipped",
         views: Any = None,
-        random_state: Any = None,
     ) -> None:
         self.reduction = reduction
         self.n_components = n_components
@@ -177,7 +174,6 @@ class AWDRClassifier(BaselineClassifier):
         self.tol = tol
         self.scale = scale
         self.views = views
-        self.random_state = random_state
 
     def _fit(self, blocks: list[Block], codes: NDArray[np.intp]) -> None:
         check_choice("decision", self.decision, ("knn", "argmax"))

@@ -20,8 +20,6 @@ class PriorClassifier(BaselineClassifier):
     ----------
     strategy : {"prior", "most_frequent", "stratified", "uniform"}
         As in `sklearn.dummy.DummyClassifier`.
-    scale : {"clipped", "standard", "rank"}
-        How columns are scaled before the method sees them, as in `BaldurClassifier`.
     views : dict or None
         Columns of each view when ``X`` is one matrix.
     random_state : int, RandomState or None
@@ -29,17 +27,17 @@ class PriorClassifier(BaselineClassifier):
     """
 
     _min_classes = 1
+    # Columns are looked at by nobody.
+    scale = "standard"
 
     def __init__(
         self,
         strategy: str = "prior",
         *,
-        scale: str = "clipped",
         views: Any = None,
         random_state: Any = None,
     ) -> None:
         self.strategy = strategy
-        self.scale = scale
         self.views = views
         self.random_state = random_state
 
@@ -62,24 +60,19 @@ class MeanRegressor(BaselineRegressor):
 
     Parameters
     ----------
-    scale : {"clipped", "standard", "rank"}
-        Not used; every row has it.
     views : dict or None
         Columns of each view when ``X`` is one matrix.
-    random_state : None
-        Unused: the method draws nothing.
 
     Attributes
     ----------
     mean_ : float
     """
 
-    def __init__(
-        self, *, scale: str = "clipped", views: Any = None, random_state: Any = None
-    ) -> None:
-        self.scale = scale
+    # Columns are looked at by nobody.
+    scale = "standard"
+
+    def __init__(self, *, views: Any = None) -> None:
         self.views = views
-        self.random_state = random_state
 
     def _fit(self, blocks: list[Block], y: Array) -> None:
         self.mean_ = float(y.mean())

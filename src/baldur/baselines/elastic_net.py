@@ -104,8 +104,6 @@ class ElasticNetLogisticClassifier(BaselineClassifier):
         How columns are scaled before the method sees them, as in `BaldurClassifier`.
     views : dict or None
         Columns of each view when ``X`` is one matrix.
-    random_state : None
-        Unused: the method draws nothing.
 
     Attributes
     ----------
@@ -124,7 +122,6 @@ class ElasticNetLogisticClassifier(BaselineClassifier):
         block_scale: bool = False,
         scale: str = "clipped",
         views: Any = None,
-        random_state: Any = None,
     ) -> None:
         self.fraction = fraction
         self.l1_ratio = l1_ratio
@@ -133,7 +130,6 @@ class ElasticNetLogisticClassifier(BaselineClassifier):
         self.block_scale = block_scale
         self.scale = scale
         self.views = views
-        self.random_state = random_state
 
     def _fit(self, blocks: list[Block], codes: NDArray[np.intp]) -> None:
         check_positive("fraction", self.fraction)

@@ -170,8 +170,6 @@ class MCCDClassifier(BaselineClassifier):
         How columns are scaled before the method sees them, as in `BaldurClassifier`.
     views : dict or None
         Columns of each view when ``X`` is one matrix.
-    random_state : None
-        Unused: the method draws nothing. Present so that every baseline is made alike.
 
     Attributes
     ----------
@@ -196,7 +194,6 @@ class MCCDClassifier(BaselineClassifier):
         tol: float = 1e-6,
         scale: str = "clipped",
         views: Any = None,
-        random_state: Any = None,
     ) -> None:
         self.reduction = reduction
         self.n_components = n_components
@@ -209,7 +206,6 @@ class MCCDClassifier(BaselineClassifier):
         self.tol = tol
         self.scale = scale
         self.views = views
-        self.random_state = random_state
 
     def _fit(self, blocks: list[Block], codes: NDArray[np.intp]) -> None:
         check_choice("stopping", self.stopping, ("absolute", "signed"))

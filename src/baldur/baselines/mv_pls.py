@@ -111,8 +111,6 @@ class MVPLSClassifier(BaselineClassifier):
         How columns are scaled before the method sees them, as in `BaldurClassifier`.
     views : dict or None
         Columns of each view when ``X`` is one matrix.
-    random_state : None
-        Unused: the method draws nothing.
 
     Attributes
     ----------
@@ -133,13 +131,11 @@ class MVPLSClassifier(BaselineClassifier):
         block_scale: bool = True,
         scale: str = "clipped",
         views: Any = None,
-        random_state: Any = None,
     ) -> None:
         self.n_components = n_components
         self.block_scale = block_scale
         self.scale = scale
         self.views = views
-        self.random_state = random_state
 
     def _fit(self, blocks: list[Block], codes: NDArray[np.intp]) -> None:
         C = len(self.classes_)
@@ -174,8 +170,6 @@ class MVPLSRegressor(BaselineRegressor):
         How columns are scaled before the method sees them, as in `BaldurRegressor`.
     views : dict or None
         Columns of each view when ``X`` is one matrix.
-    random_state : None
-        Unused: the method draws nothing.
 
     Attributes
     ----------
@@ -192,13 +186,11 @@ class MVPLSRegressor(BaselineRegressor):
         block_scale: bool = True,
         scale: str = "clipped",
         views: Any = None,
-        random_state: Any = None,
     ) -> None:
         self.n_components = n_components
         self.block_scale = block_scale
         self.scale = scale
         self.views = views
-        self.random_state = random_state
 
     def _fit(self, blocks: list[Block], y: Array) -> None:
         check_positive("n_components", self.n_components)

@@ -47,16 +47,18 @@ class Entry:
     extra: str | None = None
 
     def make(self, random_state: Any = None, *, classification: bool = True) -> Any:
-        """A new, unfitted estimator."""
-        if classification:
-            return self.classifier(**self.settings, random_state=random_state)
+        """A new, unfitted estimator; the seed is for those that draw something."""
+        # Regressors have no settings to fix; those that exist are defaults of the class.
+        made: Any = self.classifier(**self.settings) if classification else self._regressor()
+        seeded = "random_state" in made.get_params()
+        return made.set_params(random_state=random_state) if seeded else made
+
+    def _regressor(self) -> BaselineRegressor:
         if self.regressor is None:
             raise InputError(
                 f"{self.classifier.__name__} has no counterpart for a numeric outcome."
             )
-        # Regressors have no settings to fix; those that exist are defaults of the class.
-        made: Any = self.regressor
-        return made(random_state=random_state)
+        return self.regressor()
 
     def settings_to_try(self, full: bool = False) -> Mapping[str, list[Any]]:
         """The grid of a first run, or the full one."""

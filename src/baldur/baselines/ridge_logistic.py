@@ -65,8 +65,6 @@ class RidgeLogisticClassifier(BaselineClassifier):
         How columns are scaled before the method sees them, as in `BaldurClassifier`.
     views : dict or None
         Columns of each view when ``X`` is one matrix.
-    random_state : None
-        Unused: the method draws nothing.
 
     Attributes
     ----------
@@ -80,13 +78,11 @@ class RidgeLogisticClassifier(BaselineClassifier):
         block_scale: bool = True,
         scale: str = "clipped",
         views: Any = None,
-        random_state: Any = None,
     ) -> None:
         self.C = C
         self.block_scale = block_scale
         self.scale = scale
         self.views = views
-        self.random_state = random_state
 
     def _fit(self, blocks: list[Block], codes: NDArray[np.intp]) -> None:
         check_positive("C", self.C)
