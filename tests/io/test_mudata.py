@@ -132,7 +132,7 @@ def test_obs(tmp_path):
 
 @pytest.mark.parametrize("storage", sorted(STORAGE))
 def test_blocks_are_pieced_together(tmp_path, monkeypatch, storage):
-    monkeypatch.setattr("baldur.io._h5._BLOCK", 200)
+    monkeypatch.setattr("baldur.io._h5.BLOCK_BYTES", 200)
     cells = np.random.default_rng(0).poisson(0.5, (30, 40)).astype(np.float32)
     modality(cells, [f"s{i}" for i in range(30)], storage).write_h5ad(tmp_path / "b.h5ad")
     X = read_mudata(tmp_path / "b.h5ad", backed=True, trusted=True)
@@ -149,7 +149,7 @@ def test_blocks_are_pieced_together(tmp_path, monkeypatch, storage):
 def test_too_large_for_memory_is_left_in_the_file(tmp_path):
     modality(np.eye(50), [f"s{i}" for i in range(50)]).write_h5ad(tmp_path / "d.h5ad")
     with pytest.raises(InputError, match="backed=True"):
-        read_mudata(tmp_path / "d.h5ad", backed=False, trusted=True, max_bytes=10_000)
+        read_mudata(tmp_path / "d.h5ad", backed=False, trusted=True, max_bytes=19_000)
 
 
 def edit(path, change):
@@ -227,8 +227,8 @@ def sparse_other_shape(file):
         (soft_link, "link to somewhere else"),
         (external_storage, "another file"),
         (virtual_data, "another file"),
-        (huge_index, "above the limit max_bytes"),
-        (huge_matrix, "expected numbers of shape"),
+        (huge_index, "never written"),
+        (huge_matrix, "never written"),
         (text_matrix, "expected numbers of shape"),
         (no_matrix, "has no 'X'"),
         (sparse_wild_indices, "indices are too large"),
@@ -256,7 +256,7 @@ def test_sizes_that_lie_do_not_hold_up_the_first_pass(tmp_path):
 )
 def test_a_crash_of_the_library_is_an_error(tmp_path, monkeypatch, end, message):
     modality(np.eye(3), "abc").write_h5ad(tmp_path / "x.h5ad")
-    monkeypatch.setattr("baldur.io._h5.subprocess.run", end)
+    monkeypatch.setattr("baldur.guard.limited.subprocess.run", end)
     for reader in (read_mudata, read_obs):
         with pytest.raises(InputError, match=message):
             reader(tmp_path / "x.h5ad")

@@ -28,8 +28,10 @@ __all__ = [
     "Deadline",
     "LAZY_BYTES",
     "MAX_BYTES",
+    "MAX_RATIO",
     "NAME_LENGTH",
     "SECONDS",
+    "check_ratio",
     "check_size",
     "no_bare_memory_error",
     "seconds_for",
@@ -54,6 +56,10 @@ _BYTES_PER_SECOND = 5e6
 NAME_LENGTH = 20_000
 """Longest sample id or feature name: long insertions make names of some thousand letters, and
 arrays of text are as wide as their longest entry."""
+
+MAX_RATIO = 4000
+"""Largest ratio of cells to bytes stored, above 64 MB: the best compression of measurements gives a
+hundred, that of zeros a thousand."""
 
 # Text is copied a few times on its way (checked, stripped, compared).
 _TEXT_COPIES = 4
@@ -118,6 +124,27 @@ def check_size(path: Path | str, n_bytes: float, max_bytes: int, advice: str) ->
         raise InputError(
             f"{path}: reading it would take {n_bytes / 2**30:.3g} GB of memory, above the limit "
             f"max_bytes of {max_bytes / 2**30:.3g} GB. {advice}"
+        )
+
+
+def check_ratio(path: Path | str, what: str, claimed: float, stored: float) -> None:
+    """Refuse cells that a file claims and does not store.
+
+    Parameters
+    ----------
+    path : Path or str
+        The file, for the message.
+    what : str
+        Which part of it.
+    claimed : float
+        Bytes of its cells.
+    stored : float
+        Bytes they take in the file.
+    """
+    if claimed > LAZY_BYTES and claimed > MAX_RATIO * stored:
+        raise InputError(
+            f"{path}: {what} claims {claimed / 2**20:,.0f} MB of cells, but stores "
+            f"{stored / 2**20:.3g} MB. They were never written, or are made to fill the memory."
         )
 
 

@@ -24,29 +24,29 @@ TOO_LARGE = 3
 """Exit code of a script that would have needed more memory."""
 
 
-def first_look(script: Path, path: Path, max_bytes: int, what: str, *options: str) -> None:
+def first_look(script: Path, path: Path, max_bytes: int, what: str, told: str = "") -> None:
     """Run a script on a file, within the budget; refuse the file unless it comes to its end.
 
     Parameters
     ----------
     script : Path
-        Called with the file, the number of bytes it may take, and `options`. It stands alone, so
-        that starting it is quick, and leaves with `TOO_LARGE` when the memory does not suffice.
+        Called with the file and the number of bytes it may take. It imports little, so that
+        starting it is quick, and leaves with `TOO_LARGE` when the memory does not suffice.
     path : Path
         The file.
     max_bytes : int
         Memory for reading it.
     what : str
         What the file should be ("an HDF5 file").
-    *options : str
-        Further arguments of the script.
+    told : str, optional
+        What the script finds on its standard input.
     """
     seconds = seconds_for(path)
     try:
         done = subprocess.run(
-            [sys.executable, "-P", str(script), str(path), str(max_bytes), *options],
+            [sys.executable, "-P", str(script), str(path), str(max_bytes)],
             env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
-            stdin=subprocess.DEVNULL,
+            input=told.encode(),
             capture_output=True,
             timeout=seconds,
             check=False,

@@ -17,7 +17,8 @@
 
 Every reader returns a `MultiView` with sample ids and feature names. What has to be learned from
 training rows is a step of its own, to be put in front of an estimator in a scikit-learn pipeline.
-Nothing stored in a file is executed, and nothing is fetched from a network.
+Nothing stored in a file is executed, and nothing is fetched from a network. Reading keeps to the
+budget of memory and time in `baldur.guard.budget`, whatever a file claims or unpacks to.
 """
 
 from baldur.io._ids import simplify_id

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import struct
 import zipfile
 from dataclasses import dataclass
@@ -12,13 +13,19 @@ import numpy as np
 from numpy.lib import format as npy
 
 from baldur.exceptions import InputError
-from baldur.io._files import LAZY_BYTES, check_size, parsing
+from baldur.guard.budget import LAZY_BYTES, NAME_LENGTH, check_size
+from baldur.io._files import feature_names, parsing
 from baldur.views.validate import some
 
 __all__ = ["read_npy", "read_npz"]
 
 _SHORT_HEADER = 30  # bytes of a zip entry's header before its name
+# Members looked at: a data set has a handful.
 _MAX_MEMBERS = 1000
+# Longest header, all of which is read at once: numpy's own are 128 bytes.
+_MAX_HEADER = 10_000
+# Names go through text, lists and checks: this many times their size on the way.
+_NAME_COPIES = 8
 _ADVICE = (
     "Give a larger max_bytes=, or save it with numpy.save or numpy.savez (not compressed), which "
     "is read piece by piece."
@@ -77,14 +84,22 @@ def read_npz(
         matrix = _matrix_name(path, heads, array)
         _check_matrix(heads[matrix], path, f"the array {matrix!r}")
         X = _read_member(archive, path, entries[matrix], heads[matrix], max_bytes)
-        names = [
-            _text(archive, path, entries[key], heads[key], max_bytes) if key else None
-            for key in (
-                _first(heads, ("features", "feature_names")),
-                _first(heads, ("samples", "sample_ids", "ids")),
-            )
-        ]
-    return X, names[0], names[1]
+        found: list[np.ndarray | None] = []
+        for what, n, keys in (
+            ("column", X.shape[1], ("features", "feature_names")),
+            ("row", X.shape[0], ("samples", "sample_ids", "ids")),
+        ):
+            key = _first(heads, keys)
+            if key is None:
+                found.append(None)
+                continue
+            if heads[key].shape != (n,):
+                raise InputError(
+                    f"{path}: the matrix has {n} {what}s, but there are {heads[key].shape[0]} "
+                    f"names of {what}s in {key!r}."
+                )
+            found.append(_text(archive, path, entries[key], heads[key], max_bytes))
+    return X, found[0], found[1]
 
 
 def _first(heads: dict[str, _Header], keys: tuple[str, ...]) -> str | None:
@@ -112,7 +127,13 @@ def _read_header(stream: IO[bytes], path: Path, what: str) -> _Header:
     read = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}.get(version)
     if read is None:
         raise InputError(f"{path}: {what} is in version {version} of the format, not 1.0 or 2.0.")
-    shape, fortran, dtype = read(stream)
+    # The length of the header comes first, and may claim 4 GB.
+    size = stream.read(2 if version == (1, 0) else 4)
+    length = int.from_bytes(size, "little")
+    if length > _MAX_HEADER:
+        raise InputError(f"{path}: {what} claims a header of {length:,} bytes. It is damaged.")
+    header = stream.read(length)
+    shape, fortran, dtype = read(io.BytesIO(size + header))
     if dtype.hasobject:
         raise InputError(
             f"{path}: {what} holds pickled objects, which could run code when opened, and is not "
@@ -120,7 +141,7 @@ def _read_header(stream: IO[bytes], path: Path, what: str) -> _Header:
         )
     if any(side < 0 for side in shape):
         raise InputError(f"{path}: {what} claims the impossible shape {shape}.")
-    return _Header(shape, fortran, dtype, stream.tell())
+    return _Header(shape, fortran, dtype, npy.MAGIC_LEN + len(size) + length)
 
 
 def _check_matrix(head: _Header, path: Path, what: str) -> None:
@@ -154,9 +175,21 @@ def _read_member(
 def _text(
     archive: zipfile.ZipFile, path: Path, entry: zipfile.ZipInfo, head: _Header, max_bytes: int
 ) -> np.ndarray:
-    check_size(path, head.n_bytes, max_bytes, _ADVICE)
+    if head.dtype.kind not in "iuUS":
+        raise InputError(f"{path}: expected names as text, but their dtype is {head.dtype}.")
+    width = head.dtype.itemsize // (4 if head.dtype.kind == "U" else 1)
+    if head.dtype.kind in "US" and width > NAME_LENGTH:
+        raise InputError(
+            f"{path}: expected names of at most {NAME_LENGTH:,} characters, but their dtype is "
+            f"{head.dtype}."
+        )
+    # As text each character takes four bytes.
+    n_bytes = head.n_bytes * (4 if head.dtype.kind == "S" else 1)
+    check_size(path, n_bytes * _NAME_COPIES, max_bytes, "Shorten the longest of its names.")
     with archive.open(entry) as stream:
         found = npy.read_array(stream, allow_pickle=False)
     if found.dtype.kind in "iu":
         return found
-    return np.char.decode(found, "utf-8") if found.dtype.kind == "S" else found.astype(str)
+    return feature_names(
+        (np.char.decode(found, "utf-8") if found.dtype.kind == "S" else found).tolist(), path
+    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,13 +13,19 @@ import pandas as pd
 from pandas.api import types
 
 from baldur.exceptions import InputError
+from baldur.guard.budget import MAX_BYTES, Deadline, check_size
+from baldur.io._files import feature_names
 from baldur.views.validate import some
 
 __all__ = ["Encoded", "encode_frame", "mark_missing"]
 
-_DATE = r"^\s*(?:\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.]\d{2,4})(?:[T ].*)?\s*$"
-_TRUE = {"true", "True", "TRUE"}
-_FALSE = {"false", "False", "FALSE"}
+_DATE = re.compile(
+    r"\s*(?:\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.]\d{2,4})(?:[T ]|\s*$)"
+)
+# A date stands at the beginning; a long text is not searched.
+_DATE_LENGTH = 40
+_TRUE = {"true", "True", "TRUE", True}
+_FALSE = {"false", "False", "FALSE", False}
 
 
 @dataclass(frozen=True)
@@ -33,20 +40,24 @@ class Encoded:
 def mark_missing(frame: pd.DataFrame, missing: Sequence[str]) -> pd.DataFrame:
     """Replace markers by missing cells, in text and in numbers alike."""
     numbers = [float(m) for m in missing if _is_number(m)]
-    made = frame.copy(deep=False)
-    for name, dtype in frame.dtypes.items():
+    changed: dict[int, pd.Series] = {}
+    for at, dtype in enumerate(frame.dtypes):
         if types.is_bool_dtype(dtype) or types.is_datetime64_any_dtype(dtype):
             continue
-        column = frame[name]
+        if types.is_numeric_dtype(dtype) and not numbers:
+            continue
+        column = frame.iloc[:, at]
         if types.is_numeric_dtype(dtype):
-            if not numbers:
-                continue
             hits = column.isin(numbers)
         else:
             hits = column.astype(object).isin([*missing, *numbers])
         if hits.any():
-            made[name] = column.where(~hits)
-    return made
+            changed[at] = column.where(~hits)
+    if not changed:
+        return frame
+    # Put together once: replacing one column of a wide table after the other takes ever longer.
+    columns = [changed[at] if at in changed else frame.iloc[:, at] for at in range(frame.shape[1])]
+    return pd.concat(columns, axis=1)
 
 
 def _is_number(text: str) -> bool:
@@ -57,7 +68,13 @@ def _is_number(text: str) -> bool:
 
 
 def encode_frame(
-    frame: pd.DataFrame, *, origin: str, categorical: Sequence[str], max_levels: int
+    frame: pd.DataFrame,
+    *,
+    origin: str,
+    categorical: Sequence[str],
+    max_levels: int,
+    deadline: Deadline | None = None,
+    max_bytes: int = MAX_BYTES,
 ) -> Encoded:
     """Turn a table into one matrix of numbers, columns in their order.
 
@@ -71,20 +88,31 @@ def encode_frame(
         Columns that are categories although their cells are numbers.
     max_levels : int
         A column of text with more levels is refused.
+    deadline : Deadline, optional
+        When to give up.
+    max_bytes : int, default=4 GB
+        Memory the numbers may take.
     """
     plain = np.array([_is_plain(dtype) for dtype in frame.dtypes], dtype=bool)
     plain &= ~frame.columns.isin(list(categorical))
     if plain.all():
-        return Encoded(_numbers(frame), np.asarray(frame.columns, dtype=str), None)
+        return Encoded(_numbers(frame), feature_names(frame.columns, origin), None)
     # Only columns of text, dates and categories are looked at one by one.
     columns = [str(name) for name in frame.columns]
+    forced = set(categorical)
     pieces: dict[int, tuple[np.ndarray, list[str] | None]] = {}
-    for at in np.flatnonzero(~plain).tolist():
-        name = columns[at]
-        pieces[at] = _encode(frame[name], name, origin, name in categorical, max_levels)
     widths = np.ones(frame.shape[1], dtype=int)
-    for at, (cells, _) in pieces.items():
-        widths[at] = cells.shape[1]
+    total = frame.shape[1]
+    for at in np.flatnonzero(~plain).tolist():
+        if deadline is not None:
+            deadline.check()
+        name = columns[at]
+        pieces[at] = _encode(frame.iloc[:, at], name, origin, name in forced, max_levels)
+        widths[at] = pieces[at][0].shape[1]
+        total += widths[at] - 1
+        # Each level is a column of its own: in pieces, and again in the matrix.
+        advice = "Leave out columns with many levels with exclude=[...]."
+        check_size(origin, 2.0 * total * len(frame) * 8, max_bytes, advice)
     starts = np.concatenate([[0], np.cumsum(widths)[:-1]])
     matrix = np.empty((len(frame), int(widths.sum())))
     matrix[:, starts[plain]] = _numbers(frame.loc[:, plain])
@@ -97,7 +125,7 @@ def encode_frame(
         if levels is not None:
             level[span] = levels
             names[span] = [f"{columns[at]}={one}" for one in levels]
-    text = np.asarray(names, dtype=str)
+    text = feature_names(names, origin, max_bytes)
     if len(set(names)) != len(names):
         twice = pd.Index(text)[pd.Index(text).duplicated()].unique().tolist()
         raise InputError(
@@ -121,27 +149,57 @@ def _numbers(frame: pd.DataFrame) -> np.ndarray:
     return frame.to_numpy(dtype=np.float64, na_value=np.nan)
 
 
+@dataclass(frozen=True)
+class _Cells:
+    """The known cells of a column: `values` that occur, and for each row which of them (or -1).
+
+    Texts are listed once each, so that every question is asked of a few values and not of millions
+    of cells. Other objects stand for themselves: 1, 1.0 and True would otherwise be taken for one.
+    """
+
+    values: np.ndarray
+    codes: np.ndarray
+
+    @classmethod
+    def of(cls, column: pd.Series) -> _Cells:
+        objects = column.astype(object)
+        if types.infer_dtype(objects, skipna=True) == "string":
+            codes, values = pd.factorize(objects)
+            return cls(np.asarray(values, dtype=object), codes)
+        known = objects.notna().to_numpy()
+        codes = np.where(known, np.cumsum(known) - 1, -1)
+        return cls(objects.to_numpy(dtype=object)[known], codes)
+
+    def count(self, hits: np.ndarray) -> int:
+        """Return how many cells have one of the values marked in `hits`."""
+        times = np.bincount(self.codes[self.codes >= 0], minlength=len(self.values))
+        return int(times[hits].sum())
+
+    def spread(self, numbers: np.ndarray) -> np.ndarray:
+        """Return a number for every row from one for every value; NaN where a cell is missing."""
+        return np.append(numbers, np.nan)[self.codes]
+
+
 def _encode(
     column: pd.Series, name: str, origin: str, forced: bool, max_levels: int
 ) -> tuple[np.ndarray, list[str] | None]:
     """Return the cells of one column, and its levels if it is a category."""
-    if not forced:
-        _refuse_dates(column, name, origin)
     if types.is_complex_dtype(column.dtype):
         raise InputError(
             f"{origin}: column {name!r} holds complex numbers; split it into real and imaginary "
             "columns."
         )
-    values = column.astype(object)
-    known = values.notna().to_numpy()
+    cells = _Cells.of(column)
+    if not forced:
+        _refuse_dates(column, cells, name, origin)
     if not forced and not isinstance(column.dtype, pd.CategoricalDtype):
-        cells = _booleans(values, known)
-        if cells is None:
-            cells = _numbers_in_text(values, known, name, origin)
-        if cells is not None:
-            return cells[:, None], None
-    text = np.array([_level(v) if k else "" for v, k in zip(values, known, strict=True)], object)
-    levels = sorted(set(text[known]))
+        numbers = _booleans(cells)
+        if numbers is None:
+            numbers = _numbers_in_text(cells, name, origin)
+        if numbers is not None:
+            return cells.spread(numbers)[:, None], None
+    texts = np.array([_level(value) for value in cells.values], dtype=object)
+    levels = sorted(set(texts))
     if len(levels) > max_levels:
         raise InputError(
             f"{origin}: column {name!r} is text with {len(levels)} different values "
@@ -150,10 +208,11 @@ def _encode(
         )
     if not levels:
         return np.full((len(column), 1), np.nan), None
-    codes = pd.Categorical(text, categories=levels).codes
-    cells = (codes[:, None] == np.arange(len(levels))).astype(np.float64)
-    cells[~known] = np.nan
-    return cells, levels
+    place = {level: at for at, level in enumerate(levels)}
+    at = cells.spread(np.array([place[text] for text in texts], dtype=np.float64))
+    coded = (at[:, None] == np.arange(len(levels))).astype(np.float64)
+    coded[np.isnan(at)] = np.nan
+    return coded, levels
 
 
 def _level(value: Any) -> str:
@@ -163,7 +222,7 @@ def _level(value: Any) -> str:
     return str(value).strip()
 
 
-def _refuse_dates(column: pd.Series, name: str, origin: str) -> None:
+def _refuse_dates(column: pd.Series, cells: _Cells, name: str, origin: str) -> None:
     dtype = column.dtype
     dated = (
         types.is_datetime64_any_dtype(dtype)
@@ -171,12 +230,14 @@ def _refuse_dates(column: pd.Series, name: str, origin: str) -> None:
         or isinstance(dtype, pd.PeriodDtype)
     )
     if not dated:
-        cells = column.astype(object).dropna()
         kinds = (dt.date, dt.time, dt.timedelta)
-        stamps = sum(isinstance(cell, kinds) for cell in cells)
-        if not stamps and len(cells):
-            stamps = int(cells.astype(str).str.match(_DATE).sum())
-        dated = stamps > 0.5 * len(cells)
+        stamps = np.array([isinstance(value, kinds) for value in cells.values], dtype=bool)
+        if not stamps.any():
+            stamps = np.array(
+                [_DATE.match(str(value)[:_DATE_LENGTH]) is not None for value in cells.values],
+                dtype=bool,
+            )
+        dated = cells.count(stamps) > 0.5 * (cells.codes >= 0).sum()
     if dated:
         raise InputError(
             f"{origin}: column {name!r} holds dates, which have no unit a model could use. Turn "
@@ -185,30 +246,25 @@ def _refuse_dates(column: pd.Series, name: str, origin: str) -> None:
         )
 
 
-def _booleans(values: pd.Series, known: np.ndarray) -> np.ndarray | None:
-    seen = values[known]
+def _booleans(cells: _Cells) -> np.ndarray | None:
     # 1 == True, so numbers have to be told apart by type.
-    boolean = seen.map(lambda value: isinstance(value, (bool, np.bool_, str))).astype(bool)
-    truth = seen.isin({*_TRUE, True}) & boolean
-    untruth = seen.isin({*_FALSE, False}) & boolean
-    if not known.any() or not (truth | untruth).all():
+    true = [isinstance(v, (bool, np.bool_, str)) and v in _TRUE for v in cells.values]
+    false = [isinstance(v, (bool, np.bool_, str)) and v in _FALSE for v in cells.values]
+    if not true or not np.logical_or(true, false).all():
         return None
-    cells = np.full(len(values), np.nan)
-    cells[known] = truth.to_numpy(dtype=np.float64)
-    return cells
+    return np.array(true, dtype=np.float64)
 
 
-def _numbers_in_text(
-    values: pd.Series, known: np.ndarray, name: str, origin: str
-) -> np.ndarray | None:
+def _numbers_in_text(cells: _Cells, name: str, origin: str) -> np.ndarray | None:
     """Return numbers kept as text; refuse a column that mixes both."""
-    numbers = pd.to_numeric(values, errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
-    wrong = known & np.isnan(numbers)
+    made = pd.to_numeric(pd.Series(cells.values, dtype=object), errors="coerce")
+    numbers: np.ndarray = made.to_numpy(dtype=np.float64, na_value=np.nan)
+    wrong = np.isnan(numbers)
     if not wrong.any():
         return numbers
-    n_wrong, n_known = int(wrong.sum()), int(known.sum())
+    n_wrong, n_known = cells.count(wrong), int((cells.codes >= 0).sum())
     if n_wrong < 0.5 * n_known:
-        odd = sorted({str(v) for v in values[wrong]})
+        odd = sorted({str(value) for value in cells.values[wrong]})
         raise InputError(
             f"{origin}: column {name!r} holds numbers except for {n_wrong} of {n_known} cells "
             f"({some(odd)}). Add these to missing=[...] if they stand for missing values, correct "

@@ -6,6 +6,7 @@ import importlib
 import os
 import stat
 import warnings
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,25 +17,20 @@ import numpy as np
 import pandas as pd
 
 from baldur.exceptions import BaldurError, InputError, MissingExtraError
+from baldur.guard.budget import MAX_BYTES, text_array
+from baldur.guard.escape import check_names, has_control, one_line
 from baldur.views.validate import some
 
 __all__ = [
-    "LAZY_BYTES",
-    "MAX_BYTES",
     "as_path",
     "check_ids",
-    "check_size",
+    "check_unique",
+    "feature_names",
     "find_file",
     "import_extra",
     "parsing",
     "suffix_of",
 ]
-
-MAX_BYTES = 4 << 30
-"""What a loader may hold in memory unless told otherwise: 4 GB."""
-
-LAZY_BYTES = 1 << 26
-"""Matrices above this size stay on disk where the format can be read in pieces: 64 MB."""
 
 _DOUBLE = (".nii.gz", ".csv.gz", ".tsv.gz", ".tab.gz", ".txt.gz")
 
@@ -55,8 +51,8 @@ def as_path(file: Any) -> Path:
     text = os.fspath(file)
     if isinstance(text, bytes):
         text = os.fsdecode(text)
-    if "\0" in text or not text.strip():
-        raise InputError(f"Expected the path of a file, but got {text!r}.")
+    if has_control(text) or not text.strip():
+        raise InputError(f"Expected the path of a file, but got {text!a}.")
     if "://" in text:
         raise InputError(
             f"{text}: files are read from disk, and nothing is fetched from an address. Download "
@@ -101,13 +97,21 @@ def _why(path: Path, error: Exception) -> str:
     return str(error)
 
 
-def check_size(path: Path, n_bytes: int, max_bytes: int, advice: str) -> None:
-    """Refuse what would take more memory than allowed, before taking it."""
-    if n_bytes > max_bytes:
+def check_unique(path: Path | str, names: Sequence[str]) -> None:
+    """Refuse column names that occur twice."""
+    twice = [name for name, times in Counter(names).items() if times > 1]
+    if twice:
         raise InputError(
-            f"{path}: reading it would take {n_bytes / 2**30:.3g} GB of memory, above the limit "
-            f"max_bytes of {max_bytes / 2**30:.3g} GB. {advice}"
+            f"{path}: column names must be unique, but {some(sorted(twice))} "
+            f"{'occurs' if len(twice) == 1 else 'occur'} more than once. Rename these columns."
         )
+
+
+def feature_names(names: Any, origin: Path | str, max_bytes: int = MAX_BYTES) -> np.ndarray:
+    """Return names of features as an array of text, without control characters."""
+    listed = [str(name) for name in names]
+    check_names(listed, "feature name", str(origin))
+    return text_array(listed, str(origin), max_bytes)
 
 
 @contextmanager
@@ -124,7 +128,8 @@ def parsing(path: Path | str, what: str) -> Iterator[None]:
         ) from error
     # Parsers written in other languages raise outside Exception as well (a panic in Rust).
     except BaseException as error:
-        reason = " ".join(str(error).split())[:300] or type(error).__name__
+        # What a parser says may quote the file.
+        reason = one_line(str(error)[:1000])[:300] or type(error).__name__
         raise InputError(
             f"{path}: cannot be read as {what}: {reason}. The file is damaged, cut short, or of "
             "another kind than its name says; write or copy it again."
@@ -145,14 +150,21 @@ def import_extra(module: str, extra: str, purpose: str) -> ModuleType:
         ) from error
 
 
-def check_ids(ids: Any, n: int, origin: str) -> np.ndarray:
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+
+
+def check_ids(ids: Any, n: int, origin: str, max_bytes: int = MAX_BYTES) -> np.ndarray:
     """Return sample ids as text (whole numbers stay numbers), or explain what is wrong."""
-    array = np.asarray(ids)
+    # Not an array of text yet, which would be as wide as its longest entry.
+    array = ids if isinstance(ids, np.ndarray) else np.asarray(ids, dtype=object)
     if array.shape != (n,):
         raise InputError(
             f"{origin}: expected {n} sample ids, one per row, but got "
             f"{len(array) if array.ndim else 'one value'}."
         )
+    if array.dtype == object and all(_is_whole(one) for one in ids):
+        array = np.asarray(ids)
     if array.dtype.kind in "iu":
         text = array
     else:
@@ -162,7 +174,8 @@ def check_ids(ids: Any, n: int, origin: str) -> np.ndarray:
                 f"{origin}: every row needs a sample id, but {len(lacking)} of {n} have none "
                 f"(first at row {lacking[0] + 1}). Fill them in, or name another column."
             )
-        text = np.asarray([str(v).strip() for v in ids])
+        text = text_array([str(v).strip() for v in ids], origin, max_bytes)
+        check_names(text.tolist(), "sample id", origin)
     index = pd.Index(text)
     if index.has_duplicates:
         twice = index[index.duplicated()].unique().tolist()

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,12 +10,20 @@ import numpy as np
 from scipy import sparse
 
 from baldur.exceptions import InputError
+from baldur.guard.budget import BLOCK_BYTES, check_ratio
+from baldur.guard.limited import first_look
 from baldur.io._files import import_extra, parsing
 
-__all__ = ["DenseMatrix", "SparseMatrix", "check_inside", "open_file", "probe"]
+__all__ = [
+    "DenseMatrix",
+    "SparseMatrix",
+    "check_inside",
+    "has_member",
+    "member",
+    "open_file",
+    "probe",
+]
 
-_BLOCK = 1 << 26
-_DEPTH = 8
 _MEMBERS = 200_000
 _SIGNATURE = b"\x89HDF\r\n\x1a\n"
 
@@ -38,60 +43,64 @@ def open_file(path: Path) -> Any:
         return h5py.File(path, "r", locking=False)
 
 
-def probe(path: Path) -> None:
-    """Let another process read the file first, since a damaged one can crash the HDF5 library."""
+def probe(path: Path, max_bytes: int) -> None:
+    """Let another process read the file first, since a damaged one can crash the HDF5 library.
+
+    It also counts texts, whose length no header tells.
+    """
     open_file(path).close()
-    seconds = 30 + path.stat().st_size / 2e7
-    script = Path(__file__).with_name("_h5_probe.py")
-    try:
-        done = subprocess.run(
-            [sys.executable, "-P", str(script), str(path)],
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=seconds,
-            check=False,
-        )
-    except subprocess.TimeoutExpired as error:
+    first_look(Path(__file__).with_name("_h5_look.py"), path, max_bytes, "an HDF5 file")
+
+
+def has_member(group: Any, key: str) -> bool:
+    """Return whether a group has a direct member of that name, without following links."""
+    h5py = import_extra("h5py", "mudata", "Reading MuData and AnnData files")
+    if not isinstance(group, h5py.Group) or not key or "/" in key or key == ".":
+        return False
+    return group.get(key, getlink=True) is not None
+
+
+def member(path: Path, group: Any, key: str) -> Any:
+    """Return a direct member of a group, which has to be in this very file."""
+    h5py = import_extra("h5py", "mudata", "Reading MuData and AnnData files")
+    if not has_member(group, key):
         raise InputError(
-            f"{path}: the HDF5 library did not finish reading it in {seconds:.0f} seconds. The "
-            "file is damaged; write or copy it again."
-        ) from error
-    if done.returncode < 0:
-        raise InputError(
-            f"{path}: the HDF5 library crashed on it (signal {-done.returncode}). The file is "
-            "damaged; write or copy it again."
+            f"{path}: expected a MuData or AnnData file, but {group.name} has no {key[:80]!a}."
         )
+    if not isinstance(group.get(key, getlink=True), h5py.HardLink):
+        raise InputError(
+            f"{path}: {group.name}/{key} is a link to somewhere else, which is not followed. Write "
+            "the object again with write_h5mu or write_h5ad."
+        )
+    return group[key]
 
 
-def check_inside(path: Path, node: Any, max_bytes: int, depth: int = 0) -> None:
-    """Refuse links, external storage and absurd sizes anywhere below a group or data set.
+def check_inside(path: Path, node: Any, seen: set[tuple[int, int]] | None = None) -> None:
+    """Refuse links, external storage and cells never written, anywhere below a group or data set.
 
-    AnnData writes none of these; a file that has them could make us read other files.
+    AnnData writes none of these; a file that has them could make us read other files, or fill the
+    memory.
     """
     h5py = import_extra("h5py", "mudata", "Reading MuData and AnnData files")
+    # Hard links can make circles; each object is looked at once.
+    seen = set() if seen is None else seen
+    info = h5py.h5o.get_info(node.id)
+    if (info.fileno, info.addr) in seen:
+        return
+    seen.add((info.fileno, info.addr))
+    if len(seen) > _MEMBERS:
+        raise InputError(f"{path}: {node.name} has more members than AnnData writes.")
     if isinstance(node, h5py.Dataset):
         if node.external or node.is_virtual:
             raise InputError(
                 f"{path}: {node.name} keeps its cells in another file, which is not opened. Write "
                 "the object again with write_h5mu or write_h5ad."
             )
-        if node.size is not None and node.size * node.dtype.itemsize > max_bytes:
-            raise InputError(
-                f"{path}: {node.name} claims {node.size * node.dtype.itemsize / 2**30:.3g} GB, "
-                f"above the limit max_bytes of {max_bytes / 2**30:.3g} GB."
-            )
+        claimed = float(node.size or 0) * node.dtype.itemsize
+        check_ratio(path, node.name, claimed, node.id.get_storage_size())
         return
-    if depth > _DEPTH or len(node) > _MEMBERS:
-        raise InputError(f"{path}: {node.name} is nested deeper or wider than AnnData writes.")
     for key in node:
-        link = node.get(key, getlink=True)
-        if not isinstance(link, h5py.HardLink):
-            raise InputError(
-                f"{path}: {node.name}/{key} is a link to somewhere else, which is not followed. "
-                "Write the object again with write_h5mu or write_h5ad."
-            )
-        check_inside(path, node[key], max_bytes, depth + 1)
+        check_inside(path, member(path, node, key), seen)
 
 
 class _H5Matrix:
@@ -115,7 +124,7 @@ class DenseMatrix(_H5Matrix):
         if not out.size:
             return out
         first, last = int(wanted.min()), int(wanted.max()) + 1
-        step = max(1, _BLOCK // ((last - first) * self.dtype.itemsize))
+        step = max(1, BLOCK_BYTES // ((last - first) * self.dtype.itemsize))
         with parsing(self.path, "an HDF5 file"), open_file(self.path) as file:
             cells = file[self.node]
             for start in range(0, self.shape[0], step):
@@ -137,9 +146,10 @@ class SparseMatrix(_H5Matrix):
         lines, self._cells = shape if by_row else shape[::-1]
         with parsing(path, "an HDF5 file"), open_file(path) as file:
             group = file[node]
-            self.indptr = np.asarray(group["indptr"][:]).astype(np.int64)
             stored = int(group["data"].shape[0])
-            fits = len(self.indptr) == lines + 1 and group["indices"].shape == (stored,)
+            fits = group["indptr"].shape == (lines + 1,) and group["indices"].shape == (stored,)
+            # Read only when it is as long as the rows, whose names are known to fit.
+            self.indptr = np.asarray(group["indptr"][:] if fits else [0]).astype(np.int64)
         if not fits or self.indptr[0] != 0 or self.indptr[-1] != stored:
             raise InputError(f"{path}: {node} is not a sparse matrix of shape {shape}.")
         if (np.diff(self.indptr) < 0).any():
@@ -175,7 +185,7 @@ class SparseMatrix(_H5Matrix):
 
     def _pieces(self, first: int, last: int) -> Iterator[tuple[int, Any]]:
         """Yield (first line, lines as CSR), a bounded number of stored cells at a time."""
-        room = max(1, _BLOCK // (8 + self.dtype.itemsize))
+        room = max(1, BLOCK_BYTES // (8 + self.dtype.itemsize))
         with parsing(self.path, "an HDF5 file"), open_file(self.path) as file:
             group = file[self.node]
             while first < last:

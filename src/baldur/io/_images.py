@@ -11,12 +11,15 @@ from typing import Any
 import numpy as np
 
 from baldur.exceptions import InputError
-from baldur.io._files import check_size, find_file, import_extra, parsing
+from baldur.guard.budget import MAX_BYTES, check_size
+from baldur.io._files import find_file, import_extra, parsing
 
 __all__ = [
     "Grid",
     "ImageReader",
     "SUFFIXES",
+    "check_grid",
+    "check_millimetres",
     "describe",
     "grid_of",
     "on_grid",
@@ -26,7 +29,13 @@ __all__ = [
 
 SUFFIXES = (".nii", ".nii.gz")
 _PURPOSE = "Reading NIfTI images"
-_MAX_IMAGE = 2 << 30
+# A voxel as stored, scaled in double precision, and as it is kept.
+_PER_VOXEL = 8 + 8 + 4
+# A voxel of the grid that is worked on: its place, its name and what is said about it, twice.
+_PER_GRID_VOXEL = 400
+_ADVICE = "Resample the image to larger voxels first."
+# Of a grid to resample to: a hundredth of a millimetre over the head of a man.
+_LONGEST_SIDE = 30_000
 # Far more than any header extension that belongs to a volume.
 _MAX_HEADER = 1 << 24
 
@@ -114,7 +123,7 @@ def _class_of(nib: Any, path: Path) -> Any:
     offset = float(header["vox_offset"])
     if not 0 <= offset <= _MAX_HEADER:
         raise InputError(f"{path}: its header claims to be {offset:g} bytes long.")
-    check_size(path, cells * max(4, dtype.itemsize), _MAX_IMAGE, "Resample the image first.")
+    check_size(path, cells * (_PER_VOXEL + dtype.itemsize), MAX_BYTES, _ADVICE)
     if not packed and path.stat().st_size < offset + cells * dtype.itemsize:
         raise InputError(
             f"{path}: expected {int(offset + cells * dtype.itemsize):,} bytes by its header, but "
@@ -135,17 +144,36 @@ def cells_of(image: Any, dtype: Any = np.float32) -> np.ndarray:
     return cells
 
 
+def check_millimetres(name: str, value: Any) -> None:
+    """Refuse what is no positive length."""
+    number = isinstance(value, (int, float, np.integer, np.floating))
+    if not number or isinstance(value, bool) or not 0 < value < np.inf:
+        raise InputError(f"{name} must be a positive number of millimetres, but got {value!r}.")
+
+
+def check_grid(grid: Grid, max_bytes: int) -> None:
+    """Refuse a grid that takes too much memory, before any of it is taken."""
+    i, j, k = grid.shape
+    check_size(
+        f"An image of {grid}", float(i) * j * k * _PER_GRID_VOXEL, max_bytes,
+        "Give a larger voxel_size=, or resample the images first.",
+    )  # fmt: skip
+
+
 def resampled_grid(grid: Grid, voxel_size: float) -> Grid:
     """Return a grid with cubic voxels over the same box, along the axes of millimetre space."""
-    if not voxel_size > 0:
-        raise InputError(
-            f"voxel_size must be a positive number of millimetres, not {voxel_size!r}."
-        )
+    check_millimetres("voxel_size", voxel_size)
     corners = np.array([[i, j, k, 1] for i in (0, 1) for j in (0, 1) for k in (0, 1)], dtype=float)
     corners[:, :3] *= np.asarray(grid.shape) - 1
     places = corners @ grid.affine[:3].T
     low, high = places.min(axis=0), places.max(axis=0)
-    shape = np.floor((high - low) / voxel_size + 1e-6).astype(int) + 1
+    sides = np.floor((high - low) / voxel_size + 1e-6) + 1
+    if not np.isfinite(sides).all() or sides.max() > _LONGEST_SIDE:
+        raise InputError(
+            f"voxel_size={voxel_size!r} makes a grid with {sides.max():.3g} voxels on a side, more "
+            f"than {_LONGEST_SIDE:,}. Give larger voxels."
+        )
+    shape = sides.astype(int)
     affine = np.diag([voxel_size] * 3 + [1.0])
     affine[:3, 3] = low
     return Grid((int(shape[0]), int(shape[1]), int(shape[2])), affine)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -9,13 +10,25 @@ import numpy as np
 import pandas as pd
 
 from baldur.exceptions import InputError
+from baldur.guard.budget import LAZY_BYTES, Deadline, check_ratio, check_size
+from baldur.guard.limited import first_look
 from baldur.io._delimited import id_position
-from baldur.io._files import LAZY_BYTES, check_size, import_extra, parsing
+from baldur.io._files import check_unique, import_extra, parsing
+from baldur.io._parquet_look import text_columns
 from baldur.views.validate import some
 
 __all__ = ["ParquetMatrix", "read_parquet"]
 
 _ADVICE = "Give a larger max_bytes=, or name fewer columns=[...]."
+_LOOK = Path(__file__).with_name("_parquet_look.py")
+# The sample id of each row: text, its copies, and its place in an index.
+_PER_ROW = 200
+# Columns unpacked, and what is made of them.
+_PER_BYTE = 2
+# A file this many times smaller than the budget cannot exceed it, whatever its footer says: the
+# best ratio of the codecs below (zstd repeats 128 KB by four bytes). Others are always looked at.
+_BEST_RATIO = 1 << 15
+_KNOWN_CODECS = {"UNCOMPRESSED", "SNAPPY", "GZIP", "ZSTD", "LZ4"}
 
 
 class ParquetMatrix:
@@ -47,6 +60,7 @@ def read_parquet(
     columns: list[str] | None,
     exclude: list[str],
     max_bytes: int,
+    deadline: Deadline,
 ) -> tuple[pd.DataFrame, str | None, ParquetMatrix | None]:
     """Return the table, the name of its column of ids, and a lazy matrix.
 
@@ -56,37 +70,90 @@ def read_parquet(
     parquet = import_extra("pyarrow.parquet", "tables", "Reading Parquet")
     types = import_extra("pyarrow.types", "tables", "Reading Parquet")
     with parsing(path, "Parquet"), parquet.ParquetFile(path) as file:
-        schema = file.schema_arrow
+        schema, footer = file.schema_arrow, file.metadata
         names = list(schema.names)
-        if len(set(names)) != len(names):
-            twice = sorted({n for n in names if names.count(n) > 1})
-            raise InputError(f"{path}: column names must be unique, but {some(twice)} repeat.")
-        nested = [f.name for f in schema if types.is_nested(f.type) and f.name not in exclude]
-        if nested:
-            raise InputError(
-                f"{path}: expected plain columns, but {some(nested)} hold lists or structures. "
-                "Leave them out with exclude=[...]."
-            )
+        check_unique(path, names)
         index = _pandas_index(schema, names)
         ids = _id_name(path, id_column, index, names)
         # The index of pandas is no feature, whichever column holds the ids.
-        kept = [n for n in names if n not in (*exclude, ids, index)]
-        kept = [n for n in kept if columns is None or n in columns]
-        n_rows = int(file.metadata.num_rows)
+        left_out = {*exclude, ids, index}
+        asked = None if columns is None else set(columns)
+        kept = [n for n in names if n not in left_out and (asked is None or n in asked)]
+        nested = [n for n in kept if not _is_plain(types, schema.field(n).type)]
+        if nested:
+            raise InputError(
+                f"{path}: expected plain columns, but {some(nested)} hold lists, structures or "
+                "other objects. Leave them out with exclude=[...]."
+            )
+        n_rows = int(footer.num_rows)
         floats = [n for n in kept if types.is_floating(schema.field(n).type)]
         n_bytes = n_rows * len(kept) * 8
+        lazy = None
+        read = [n for n in names if n == ids or n in set(kept)]
         if floats == kept and kept and n_bytes > LAZY_BYTES:
+            check_ratio(path, "its footer", n_bytes, path.stat().st_size)
             single = all(schema.field(n).type.bit_width <= 32 for n in kept)
-            dtype = np.float32 if single else np.float64
-            lazy = ParquetMatrix(path, kept, n_rows, dtype)
-            if ids is None:
-                return pd.DataFrame(index=range(n_rows)), None, lazy
-            table = file.read(columns=[ids], use_threads=False)
-            return table.to_pandas(ignore_metadata=True), ids, lazy
-        check_size(path, n_bytes, max_bytes, _ADVICE)
-        wanted = [n for n in names if n == ids or n in set(kept)]
-        table = file.read(columns=wanted, use_threads=False)
-        return table.to_pandas(ignore_metadata=True), ids, None
+            lazy = ParquetMatrix(path, kept, n_rows, np.float32 if single else np.float64)
+            read = [] if ids is None else [ids]
+        widths = sum(_width(types, schema.field(n).type) for n in read)
+        check_size(path, n_rows * (_PER_ROW + widths), max_bytes, _ADVICE)
+        check_size(path, _PER_BYTE * _unpacked(footer, set(read)), max_bytes, _ADVICE)
+        codecs = {footer.row_group(0).column(j).compression for j in range(footer.num_columns)
+                  } if footer.num_row_groups else set()  # fmt: skip
+    if not read:
+        return pd.DataFrame(index=range(n_rows)), None, lazy
+    if path.stat().st_size * _BEST_RATIO > max_bytes or codecs - _KNOWN_CODECS:
+        first_look(_LOOK, path, max_bytes, "Parquet", json.dumps(read))
+    return _read(path, read, deadline), ids, lazy
+
+
+def _is_plain(types: Any, kind: Any) -> bool:
+    if types.is_dictionary(kind):
+        return _is_plain(types, kind.value_type)
+    tests = (
+        types.is_integer, types.is_floating, types.is_boolean, types.is_decimal, types.is_temporal,
+        types.is_string, types.is_large_string, types.is_binary, types.is_large_binary,
+        types.is_fixed_size_binary, types.is_null,
+    )  # fmt: skip
+    return any(test(kind) for test in tests)
+
+
+def _width(types: Any, kind: Any) -> int:
+    """Return what a cell takes: as it is read, in the table of pandas, and in the matrix."""
+    if types.is_decimal(kind) or types.is_date(kind) or types.is_time(kind):
+        return 120  # an object each
+    return 24 + (int(kind.byte_width) if types.is_fixed_size_binary(kind) else 8)
+
+
+def _unpacked(footer: Any, wanted: set[str]) -> int:
+    """Return how large the columns are once unpacked, by the footer."""
+    total = 0
+    for group in range(footer.num_row_groups):
+        row_group = footer.row_group(group)
+        for j in range(footer.num_columns):
+            column = row_group.column(j)
+            if column.path_in_schema in wanted:
+                total += int(column.total_uncompressed_size)
+    return total
+
+
+def _read(path: Path, names: list[str], deadline: Deadline) -> pd.DataFrame:
+    """Return some columns; a text that occurs in many rows is held once."""
+    parquet = import_extra("pyarrow.parquet", "tables", "Reading Parquet")
+    with parsing(path, "Parquet"):
+        with parquet.ParquetFile(path) as file:
+            texts = set(text_columns(file.schema_arrow)).intersection(names)
+        with parquet.ParquetFile(path, read_dictionary=sorted(texts)) as file:
+            table = file.read(columns=names, use_threads=False)
+        frame = table.to_pandas(ignore_metadata=True)
+        if not texts:
+            return frame
+        columns = {}
+        for at, name in enumerate(frame.columns):
+            deadline.check()
+            column = frame.iloc[:, at]
+            columns[at] = column.astype(object) if name in texts else column
+        return pd.DataFrame(columns).set_axis(frame.columns, axis=1)
 
 
 def _id_name(

@@ -10,7 +10,9 @@ import numpy as np
 import pandas as pd
 
 from baldur.exceptions import InputError
-from baldur.io._files import MAX_BYTES, check_size, parsing
+from baldur.guard.budget import MAX_BYTES, Deadline, check_size, text_array
+from baldur.guard.escape import check_names
+from baldur.io._files import parsing
 
 __all__ = ["people_of", "read_people", "read_variants"]
 
@@ -20,6 +22,12 @@ _PVAR = {"#CHROM": "chromosome", "POS": "position", "ID": "variant", "REF": "ref
 _PSAM = {"#FID": "family", "#IID": "sample", "IID": "sample", "PAT": "father", "MAT": "mother"}
 # Variants parsed at once: the text of a few hundred thousand lines is all that is held.
 _LINES = 200_000
+# What the text of people becomes: six objects for each, from lines of 20 bytes or more.
+_PER_BYTE = 25
+# Longest line: two alleles of some hundred thousand letters.
+_LONGEST_LINE = 1 << 20
+# In a line: a .psam file may have a column for each of many phenotypes.
+_MOST_FIELDS = 10_000
 
 
 def people_of(table: pd.DataFrame) -> pd.DataFrame:
@@ -37,13 +45,15 @@ def people_of(table: pd.DataFrame) -> pd.DataFrame:
 
 def read_people(path: Path) -> pd.DataFrame:
     """Return one row per person: family, sample, father, mother, sex and phenotype, as text."""
-    check_size(path, path.stat().st_size, MAX_BYTES, "It is hardly a list of people.")
+    size = _PER_BYTE * path.stat().st_size
+    check_size(path, size, MAX_BYTES, "It is hardly a list of people.")
     psam = path.suffix.lower() == ".psam"
     with parsing(path, "a list of people"):
         lead = 0
         header = None
         if psam:
             lead, header = _header(path, ("#FID", "#IID"))
+        _check_lines(path, lead)
         frame = pd.read_csv(
             path,
             sep=r"\s+",
@@ -76,9 +86,11 @@ def read_people(path: Path) -> pd.DataFrame:
     return frame[_FAM]
 
 
-def read_variants(path: Path) -> tuple[np.ndarray, pd.DataFrame]:
+def read_variants(path: Path, max_bytes: int = MAX_BYTES) -> tuple[np.ndarray, pd.DataFrame]:
     """Return names and a table of chromosome, position and alleles, held in few bytes each."""
-    check_size(path, path.stat().st_size, 4 * MAX_BYTES, "It is hardly a list of variants.")
+    # Held in a few bytes each: about as much as the file.
+    check_size(path, path.stat().st_size, max_bytes, "It is hardly a list of variants.")
+    deadline = Deadline(path)
     pvar = path.suffix.lower() == ".pvar"
     names: list[np.ndarray] = []
     parts: list[pd.DataFrame] = []
@@ -86,13 +98,36 @@ def read_variants(path: Path) -> tuple[np.ndarray, pd.DataFrame]:
         lead, header = _header(path, ("#CHROM",)) if pvar else (0, None)
         if pvar and header is None:
             header = ["#CHROM", "ID", "CM", "POS", "ALT", "REF"]
+        _check_lines(path, lead)
         for chunk in _chunks(path, lead):
+            deadline.check()
             table = _named(path, chunk, header)
-            names.append(_names(table))
+            names.append(_names(table, path, max_bytes))
             parts.append(_compact(table))
+            # Put together, all names are as wide as the longest.
+            width = max(part.dtype.itemsize for part in names)
+            n_bytes = 2 * width * sum(map(len, names))
+            check_size(path, n_bytes, max_bytes, "Shorten the longest name of a variant.")
     if not parts:
         raise InputError(f"{path}: expected a list of variants, but found none.")
     return np.concatenate(names), _concat(parts)
+
+
+def _check_lines(path: Path, lead: int) -> None:
+    """Refuse what is no list of short lines with a few fields, before it is parsed as one."""
+    with path.open("rb") as stream:
+        while piece := stream.read(_LONGEST_LINE):
+            if b"\0" in piece:
+                raise InputError(f"{path}: expected text, but it holds zero bytes.")
+            if len(piece) == _LONGEST_LINE and b"\n" not in piece:
+                raise InputError(
+                    f"{path}: expected lines of fields, but one has more than a million characters."
+                )
+        stream.seek(0)
+        for _ in range(lead + 1):
+            line = stream.readline()
+    if len(line.split()) > _MOST_FIELDS:
+        raise InputError(f"{path}: expected a few fields in a line, not {len(line.split()):,}.")
 
 
 def _header(path: Path, first: tuple[str, ...]) -> tuple[int, list[str] | None]:
@@ -145,25 +180,17 @@ def _named(path: Path, chunk: pd.DataFrame, header: list[str] | None) -> pd.Data
     return table[["chromosome", "variant", "position", "allele_1", "allele_2"]]
 
 
-def _names(table: pd.DataFrame) -> np.ndarray:
+def _names(table: pd.DataFrame, path: Path, max_bytes: int) -> np.ndarray:
     """Return ids; variants without one (a dot) are named after their place and alleles."""
-    names = table["variant"].to_numpy().astype(str)
+    names = table["variant"].to_numpy(dtype=object, copy=True)
     dots = np.flatnonzero(names == ".")
     if dots.size:
         place = table.iloc[dots]
-        made = (
-            place["chromosome"]
-            + ":"
-            + place["position"]
-            + ":"
-            + place["allele_1"]
-            + ":"
-            + place["allele_2"]
-        ).to_numpy()
-        merged = names.astype(object)
-        merged[dots] = made
-        names = merged.astype(str)
-    return names
+        parts = (place[key] for key in ("chromosome", "position", "allele_1", "allele_2"))
+        names[dots] = [":".join(four) for four in zip(*parts, strict=True)]
+    listed = names.tolist()
+    check_names(listed, "name of a variant", str(path))
+    return text_array(listed, str(path), max_bytes)
 
 
 def _compact(table: pd.DataFrame) -> pd.DataFrame:

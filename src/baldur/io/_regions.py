@@ -12,7 +12,7 @@ import pandas as pd
 
 from baldur.exceptions import InputError
 from baldur.io._delimited import read_delimited
-from baldur.io._files import MAX_BYTES, find_file
+from baldur.io._files import feature_names, find_file
 from baldur.io._images import Grid
 
 __all__ = ["Regions", "region_names"]
@@ -35,15 +35,7 @@ def region_names(given: Any) -> dict[int, str]:
             f"{type(given).__name__}."
         )
     path = find_file(given, "a table of region names", (".csv", ".tsv", ".txt"))
-    table = read_delimited(
-        path,
-        separator=None,
-        decimal=".",
-        encoding="utf-8",
-        missing=[],
-        id_column=None,
-        max_bytes=MAX_BYTES,
-    )
+    table = read_delimited(path)
     if "index" not in table or "name" not in table:
         raise InputError(
             f"{path}: expected the columns index and name, but found {list(table.columns)}."
@@ -102,7 +94,7 @@ class Regions:
         info.attrs.update(
             shape=list(grid.shape), affine=grid.affine.tolist(), kind="regions", atlas=source
         )
-        return cls(voxels, number, info, np.asarray(text, dtype=str))
+        return cls(voxels, number, info, feature_names(text, source or "atlas_labels"))
 
     def means(self, cells: np.ndarray) -> np.ndarray:
         """Return the mean over each region of one image, leaving missing voxels out."""

@@ -11,8 +11,19 @@ import numpy as np
 import pandas as pd
 
 from baldur.exceptions import InputError
-from baldur.io._files import LAZY_BYTES, MAX_BYTES, check_ids, find_file, import_extra, parsing
-from baldur.io._h5 import DenseMatrix, SparseMatrix, check_inside, open_file, probe
+from baldur.guard.budget import LAZY_BYTES, MAX_BYTES, no_bare_memory_error
+from baldur.guard.escape import check_names
+from baldur.io._files import check_ids, feature_names, find_file, import_extra, parsing
+from baldur.io._h5 import (
+    DenseMatrix,
+    SparseMatrix,
+    check_inside,
+    has_member,
+    member,
+    open_file,
+    probe,
+)
+from baldur.io._h5_tables import read_frame, read_index
 from baldur.views.container import MultiView
 from baldur.views.source import RowMapSource, as_source
 from baldur.views.validate import some
@@ -23,6 +34,7 @@ _SUFFIXES = (".h5mu", ".h5ad")
 _WHAT = "a MuData or AnnData file"
 
 
+@no_bare_memory_error
 def read_mudata(
     file: str | os.PathLike[str],
     *,
@@ -53,7 +65,7 @@ def read_mudata(
         Skip the first pass over the file. That pass is made by another process, because a damaged
         file can crash the HDF5 library and with it the session.
     max_bytes : int, default=4 GB
-        Largest matrix held in memory.
+        Memory that reading may take; matrices left in the file do not count.
 
     Returns
     -------
@@ -91,10 +103,10 @@ def read_mudata(
     """
     path = find_file(file, _WHAT, _SUFFIXES)
     if not trusted:
-        probe(path)
+        probe(path, max_bytes)
     with parsing(path, _WHAT), open_file(path) as h5:
         groups = _modalities(path, h5, modalities)
-        if "mod" in h5:
+        if has_member(h5, "mod"):
             ids = _index(path, h5, "obs", max_bytes)
         else:
             ids = _index(path, groups[""], "obs", max_bytes)
@@ -102,11 +114,14 @@ def read_mudata(
         wanted = _layers(path, layers, list(groups))
         matrices: dict[str, Any] = {}
         features, info, present = {}, {}, {}
+        left = max_bytes // 2
         for key, group in groups.items():
             view = names[key]
-            obs = _index(path, group, "obs", max_bytes)
-            var = _frame(path, group, "var", max_bytes)
-            features[view] = np.asarray([str(one) for one in var.index])
+            obs = _index(path, group, "obs", left)
+            var = _frame(path, group, "var", left)
+            features[view] = feature_names(var.index, f"{path}, var", left)
+            # The tables of all modalities share half of the budget; the rest is for a matrix.
+            left -= int(obs.nbytes + features[view].nbytes + var.memory_usage(deep=True).sum())
             if var.shape[1]:
                 info[view] = var.reset_index(drop=True)
             shape = (len(obs), len(var))
@@ -124,6 +139,7 @@ def read_mudata(
     )
 
 
+@no_bare_memory_error
 def read_obs(
     file: str | os.PathLike[str], *, trusted: bool = False, max_bytes: int = MAX_BYTES
 ) -> pd.DataFrame:
@@ -136,7 +152,7 @@ def read_obs(
     trusted : bool, default=False
         Skip the first pass over the file, as in `read_mudata`.
     max_bytes : int, default=4 GB
-        Largest column held in memory.
+        Memory that reading may take.
 
     Returns
     -------
@@ -158,41 +174,28 @@ def read_obs(
     """
     path = find_file(file, _WHAT, _SUFFIXES)
     if not trusted:
-        probe(path)
+        probe(path, max_bytes)
     with parsing(path, _WHAT), open_file(path) as h5:
         return _frame(path, h5, "obs", max_bytes)
 
 
 def _modalities(path: Path, h5: Any, wanted: Any) -> dict[str, Any]:
-    if "mod" not in h5:
+    if not has_member(h5, "mod"):
         if wanted is not None:
             raise InputError(f"{path}: an AnnData file has no modalities; leave modalities= out.")
         return {"": h5}
-    check_links(path, h5, "mod")
-    mods = h5["mod"]
+    mods = member(path, h5, "mod")
     if int(h5.attrs.get("axis", 0)) != 0:
         raise InputError(f"{path}: its modalities share variables, not observations (axis=1).")
-    order = h5["mod"].attrs.get("mod-order", None)
-    found = list(mods) if order is None else [str(one) for one in order if one in mods]
+    order = mods.attrs.get("mod-order", None)
+    found = list(mods) if order is None else [str(one) for one in order]
+    found = [one for one in found if has_member(mods, one)]
+    check_names(found, "modality", str(path))
     listed = found if wanted is None else [wanted] if isinstance(wanted, str) else list(wanted)
     unknown = [one for one in listed if one not in found]
     if unknown or not listed:
         raise InputError(f"{path}: there is no modality {some(unknown)}; it has {some(found)}.")
-    for one in listed:
-        check_links(path, mods, one)
-    return {one: mods[one] for one in listed}
-
-
-def check_links(path: Path, group: Any, key: str) -> Any:
-    """Return a member of a group after making sure that it is in this very file."""
-    h5py = import_extra("h5py", "mudata", "Reading MuData and AnnData files")
-    if key not in group:
-        raise InputError(f"{path}: expected {_WHAT}, but {group.name} has no {key!r}.")
-    if not isinstance(group.get(key, getlink=True), h5py.HardLink):
-        raise InputError(
-            f"{path}: {group.name}/{key} is a link to somewhere else, which is not followed."
-        )
-    return group[key]
+    return {one: member(path, mods, one) for one in listed}
 
 
 def _view_names(path: Path, keys: list[str], name: str | None) -> dict[str, str]:
@@ -214,31 +217,13 @@ def _layers(path: Path, layers: Any, keys: list[str]) -> dict[str, str | None]:
 
 def _index(path: Path, group: Any, key: str, max_bytes: int) -> np.ndarray:
     """Return the names in the index of a table, without its other columns."""
-    table = check_links(path, group, key)
-    check_inside(path, table, max_bytes)
-    column = table.attrs.get("_index", "_index")
-    raw = table[column]
-    return check_ids(
-        [one.decode() if isinstance(one, bytes) else str(one) for one in _element(raw)],
-        raw.shape[0],
-        f"{path}, index of {table.name}",
-    )
+    table = member(path, group, key)
+    names = read_index(path, table, max_bytes)
+    return check_ids(names.tolist(), len(names), f"{path}, index of {table.name}", max_bytes)
 
 
 def _frame(path: Path, group: Any, key: str, max_bytes: int) -> pd.DataFrame:
-    table = check_links(path, group, key)
-    check_inside(path, table, max_bytes)
-    frame = _element(table)
-    if not isinstance(frame, pd.DataFrame):
-        raise InputError(f"{path}: {table.name} is not a table.")
-    return frame
-
-
-def _element(node: Any) -> Any:
-    """Read a table or an array with the reader of anndata, which moved in its version 0.11."""
-    anndata = import_extra("anndata", "mudata", "Reading AnnData tables")
-    place = "anndata.io" if hasattr(anndata, "io") else "anndata.experimental"
-    return import_extra(place, "mudata", "Reading AnnData tables").read_elem(node)
+    return read_frame(path, member(path, group, key), max_bytes)
 
 
 def _matrix(
@@ -251,16 +236,16 @@ def _matrix(
 ) -> Any:
     h5py = import_extra("h5py", "mudata", "Reading MuData and AnnData files")
     if layer is None:
-        node = check_links(path, group, "X")
+        node = member(path, group, "X")
     else:
-        stored = check_links(path, group, "layers")
-        if layer not in stored:
+        stored = member(path, group, "layers")
+        if not has_member(stored, layer):
             raise InputError(
                 f"{path}: {group.name} has no layer {layer!r}; it has {some(list(stored))}."
             )
-        node = check_links(path, stored, layer)
+        node = member(path, stored, layer)
     # A matrix may be larger than memory, since it can stay in the file.
-    check_inside(path, node, 1 << 50)
+    check_inside(path, node)
     if isinstance(node, h5py.Dataset):
         if node.shape != shape or node.dtype.kind not in "biuf":
             raise InputError(
@@ -286,7 +271,8 @@ def _matrix(
             f"of shape {claimed}."
         )
     found = SparseMatrix(path, node.name, shape, kind, encoding == "csr_matrix")
-    n_bytes = found.stored * (8 + kind.itemsize)
+    # In pieces, and put together.
+    n_bytes = 2 * found.stored * (8 + kind.itemsize)
     keep = n_bytes <= max_bytes if backed is None else not backed
     if keep and n_bytes > max_bytes:
         raise _too_large(path, node.name, n_bytes, max_bytes)

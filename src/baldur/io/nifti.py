@@ -15,11 +15,14 @@ import pandas as pd
 
 from baldur.exceptions import InputError
 from baldur.files import atomic_file, make_folder
-from baldur.io._files import MAX_BYTES, as_path, check_ids, check_size, find_file, import_extra
+from baldur.guard.budget import MAX_BYTES, check_size, no_bare_memory_error
+from baldur.io._files import as_path, check_ids, find_file, import_extra
 from baldur.io._images import (
     SUFFIXES,
     Grid,
     ImageReader,
+    check_grid,
+    check_millimetres,
     describe,
     grid_of,
     on_grid,
@@ -33,9 +36,11 @@ from baldur.views.container import MultiView
 __all__ = ["read_nifti"]
 
 _RESAMPLE = (None, "continuous", "linear", "nearest")
+_MAX_STARS = 3
 _SUBJECT = re.compile(r"(sub-[A-Za-z0-9]+)")
 
 
+@no_bare_memory_error
 def read_nifti(
     images: str | os.PathLike[str] | Sequence[Any],
     *,
@@ -84,7 +89,7 @@ def read_nifti(
         Folder in which the matrix is kept as a file and read from there, in this and later calls.
         Without it the matrix is held in memory.
     max_bytes : int, default=4 GB
-        Largest matrix held in memory.
+        Memory that the grid and the matrix may take, each.
 
     Returns
     -------
@@ -127,10 +132,8 @@ def read_nifti(
     import_extra("nibabel", "imaging", "Reading NIfTI images")
     if resample not in _RESAMPLE:
         raise InputError(f"resample must be one of {_RESAMPLE}, but got {resample!r}.")
-    if smoothing_fwhm is not None and not smoothing_fwhm > 0:
-        raise InputError(
-            f"smoothing_fwhm must be positive millimetres, but got {smoothing_fwhm!r}."
-        )
+    if smoothing_fwhm is not None:
+        check_millimetres("smoothing_fwhm", smoothing_fwhm)
     listed = _list_images(images)
     ids = read_ids(sample_ids, len(listed), "read_nifti")
     if ids is None:
@@ -140,6 +143,12 @@ def read_nifti(
         if resample is None:
             raise InputError("voxel_size= needs resample=, for example resample='continuous'.")
         grid = resampled_grid(grid, voxel_size)
+    check_grid(grid, max_bytes)
+    if smoothing_fwhm is not None and smoothing_fwhm > _widest(grid):
+        raise InputError(
+            f"smoothing_fwhm={smoothing_fwhm!r} is wider than the images, which span "
+            f"{_widest(grid):.0f} mm. Give millimetres, 4 to 12 as a rule."
+        )
     reader = ImageReader(grid, resample, smoothing_fwhm)
     inside = _mask_on(mask, grid)
     if atlas is not None:
@@ -164,6 +173,11 @@ def read_nifti(
         feature_names={name: _voxel_names(info)},
         feature_info={name: info},
     )
+
+
+def _widest(grid: Grid) -> float:
+    """Return the longest side of a grid in millimetres."""
+    return float((np.sqrt((grid.affine[:3, :3] ** 2).sum(axis=0)) * grid.shape).max())
 
 
 def describe_source(image: Any) -> str | None:
@@ -205,6 +219,9 @@ def _ids_of(images: list[Any], id_pattern: str | None) -> np.ndarray | None:
     if id_pattern is not None:
         if not isinstance(id_pattern, str) or id_pattern.count("{id}") != 1:
             raise InputError(f"id_pattern must contain {{id}} once, but got {id_pattern!r}.")
+        # Each star is tried at every place for every place of those before it.
+        if id_pattern.count("*") > _MAX_STARS or len(id_pattern) > 255:
+            raise InputError(f"id_pattern must have at most {_MAX_STARS} stars: {id_pattern!r}.")
         text = re.escape(id_pattern).replace(r"\{id\}", "(.+?)").replace(r"\*", ".*?")
         found = [re.fullmatch(text, one.name) for one in images]
         odd = [one.name for one, hit in zip(images, found, strict=True) if hit is None]

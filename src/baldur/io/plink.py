@@ -11,7 +11,8 @@ import numpy as np
 import pandas as pd
 
 from baldur.exceptions import InputError
-from baldur.io._files import MAX_BYTES, as_path, check_ids, check_size, find_file
+from baldur.guard.budget import MAX_BYTES, check_size, no_bare_memory_error
+from baldur.io._files import as_path, check_ids, find_file
 from baldur.io._genotypes import BedMatrix, PgenMatrix
 from baldur.io._plink_tables import people_of, read_people, read_variants
 from baldur.prepare import VariantFilter
@@ -19,9 +20,10 @@ from baldur.views.container import MultiView
 from baldur.views.rebuild import select_columns
 from baldur.views.validate import some
 
-__all__ = ["read_fam", "read_plink"]
+__all__ = ["plink_files", "read_fam", "read_plink"]
 
 
+@no_bare_memory_error
 def read_plink(
     file: str | os.PathLike[str],
     *,
@@ -105,9 +107,9 @@ def read_plink(
            [ 2., nan,  1.]], dtype=float32)
     >>> folder.cleanup()
     """
-    path, people_file, variant_file = _three_files(file)
+    path, people_file, variant_file = plink_files(file)
     people = read_people(people_file)
-    names, info = read_variants(variant_file)
+    names, info = read_variants(variant_file, max_bytes)
     sample_ids = _ids(people, ids, people_file)
     matrix: BedMatrix | PgenMatrix
     if path.suffix.lower() == ".pgen":
@@ -139,6 +141,7 @@ def read_plink(
     )
 
 
+@no_bare_memory_error
 def read_fam(file: str | os.PathLike[str], *, ids: str = "sample") -> pd.DataFrame:
     """Read sex and phenotype of the people of a PLINK file.
 
@@ -180,7 +183,18 @@ def read_fam(file: str | os.PathLike[str], *, ids: str = "sample") -> pd.DataFra
     return table.drop(columns="sample").set_index(index)
 
 
-def _three_files(file: Any) -> tuple[Path, Path, Path]:
+def plink_files(file: Any) -> tuple[Path, Path, Path]:
+    """Return the files of genotypes, people and variants that belong together.
+
+    Parameters
+    ----------
+    file : str or path-like
+        As in `read_plink`.
+
+    Returns
+    -------
+    tuple of Path
+    """
     path = as_path(file)
     if path.suffix.lower() not in (".bed", ".pgen"):
         # PLINK's own way: the name without an ending, which may contain dots.

@@ -11,11 +11,12 @@ import numpy as np
 import pandas as pd
 
 from baldur.exceptions import InputError
+from baldur.guard.budget import MAX_BYTES, Deadline, no_bare_memory_error
 from baldur.io._arrays import read_npy, read_npz
 from baldur.io._columns import encode_frame, mark_missing
 from baldur.io._delimited import SEPARATORS, id_position, read_delimited
 from baldur.io._excel import read_excel
-from baldur.io._files import MAX_BYTES, check_ids, find_file, suffix_of
+from baldur.io._files import check_ids, feature_names, find_file, suffix_of
 from baldur.io._parquet import read_parquet
 from baldur.views.container import MultiView
 from baldur.views.rebuild import select_columns
@@ -30,6 +31,7 @@ _TEXT = (*SEPARATORS, *(f"{suffix}.gz" for suffix in SEPARATORS))
 _SUFFIXES = (*_TEXT, ".parquet", ".xlsx", ".npz", ".npy")
 
 
+@no_bare_memory_error
 def read_table(
     file: str | os.PathLike[str],
     *,
@@ -95,7 +97,8 @@ def read_table(
         Which array of an ``.npz`` is the matrix; by default ``X``, or the only 2-D one. Feature
         names are taken from ``features``.
     max_bytes : int, default=4 GB
-        Largest table held in memory.
+        Memory that reading may take. A text table takes about 40 bytes for each number and 130
+        for each cell of text; larger ones are read as ``.npy`` or Parquet.
 
     Returns
     -------
@@ -107,8 +110,8 @@ def read_table(
     Raises
     ------
     InputError
-        Where the file is missing, damaged, of another kind or too large; nothing stored in a file
-        is ever executed.
+        Where the file is missing, damaged, of another kind, too large, or not read within 20
+        seconds and one more for every 5 MB; nothing stored in a file is ever executed.
     MissingExtraError
         For Parquet and Excel without the extra ``tables``.
 
@@ -129,6 +132,7 @@ def read_table(
     >>> folder.cleanup()
     """
     path = find_file(file, "a table", _SUFFIXES)
+    deadline = Deadline(path)
     view = path.name[: -len(suffix_of(path))] if name is None else name
     options = {"columns": columns, "exclude": exclude, "categorical": categorical}
     wanted = {key: _names(value, key) for key, value in options.items()}
@@ -139,10 +143,10 @@ def read_table(
     ids_in: str | int | None = None if sample_ids is not None else id_column
     if suffix_of(path) == ".parquet":
         frame, ids_in, lazy = read_parquet(
-            path, ids_in, wanted["columns"], wanted["exclude"] or [], max_bytes
+            path, ids_in, wanted["columns"], wanted["exclude"] or [], max_bytes, deadline
         )
     elif suffix_of(path) == ".xlsx":
-        frame = read_excel(path, sheet)
+        frame = read_excel(path, sheet, max_bytes, deadline)
     else:
         frame = read_delimited(
             path,
@@ -152,17 +156,24 @@ def read_table(
             missing=markers,
             id_column=ids_in,
             max_bytes=max_bytes,
+            deadline=deadline,
         )
-    ids, frame = _split_ids(path, frame, ids_in)
+    ids, frame = _split_ids(path, frame, ids_in, max_bytes)
     if sample_ids is not None:
-        ids = read_ids(sample_ids, len(frame), str(path))
+        ids = read_ids(sample_ids, len(frame), str(path), max_bytes)
     if lazy is not None:
-        return MultiView({view: lazy}, sample_ids=ids, feature_names={view: lazy.columns})
+        names = feature_names(lazy.columns, path, max_bytes)
+        return MultiView({view: lazy}, sample_ids=ids, feature_names={view: names})
     frame = _choose(path, frame, wanted)
     if suffix_of(path) in (".parquet", ".xlsx"):
         frame = mark_missing(frame, markers)
     made = encode_frame(
-        frame, origin=str(path), categorical=wanted["categorical"] or [], max_levels=max_levels
+        frame,
+        origin=str(path),
+        categorical=wanted["categorical"] or [],
+        max_levels=max_levels,
+        deadline=deadline,
+        max_bytes=max_bytes,
     )
     return MultiView(
         {view: made.matrix},
@@ -173,24 +184,20 @@ def read_table(
 
 
 def read_ids(
-    sample_ids: Sequence[Any] | str | os.PathLike[str] | None, n: int, origin: str
+    sample_ids: Sequence[Any] | str | os.PathLike[str] | None,
+    n: int,
+    origin: str,
+    max_bytes: int = MAX_BYTES,
 ) -> np.ndarray | None:
     """Return ids given as a sequence, or as a table that lists them in its first column."""
     if sample_ids is None:
         return None
     if not isinstance(sample_ids, (str, os.PathLike)):
-        return check_ids(list(sample_ids), n, f"{origin}: sample_ids")
+        return check_ids(list(sample_ids), n, f"{origin}: sample_ids", max_bytes)
     path = find_file(sample_ids, "a text table of sample ids", _TEXT)
-    frame = read_delimited(
-        path,
-        separator=None,
-        decimal=".",
-        encoding="utf-8",
-        missing=[],
-        id_column=0,
-        max_bytes=MAX_BYTES,
-    )
-    return check_ids(frame.iloc[:, 0].tolist(), n, f"{path}, column {frame.columns[0]!r}")
+    frame = read_delimited(path, max_bytes=max_bytes, as_text=True)
+    where = f"{path}, column {frame.columns[0]!r}"
+    return check_ids(frame.iloc[:, 0].tolist(), n, where, max_bytes)
 
 
 def _names(value: Any, option: str) -> list[str] | None:
@@ -202,7 +209,7 @@ def _names(value: Any, option: str) -> list[str] | None:
 
 
 def _split_ids(
-    path: Path, frame: pd.DataFrame, id_column: Any
+    path: Path, frame: pd.DataFrame, id_column: Any, max_bytes: int
 ) -> tuple[np.ndarray | None, pd.DataFrame]:
     """Take the ids out of the table."""
     if id_column is None:
@@ -215,7 +222,8 @@ def _split_ids(
             f"None, but got {id_column!r}; the columns are {some(names)}."
         )
     given = [_id(value) for value in frame.iloc[:, at]]
-    ids = check_ids(given, len(frame), f"{path}, column {names[at]!r} taken as sample ids")
+    where = f"{path}, column {names[at]!r} taken as sample ids"
+    ids = check_ids(given, len(frame), where, max_bytes)
     return ids, frame.drop(columns=frame.columns[at])
 
 
@@ -259,19 +267,14 @@ def _from_arrays(
         X, features, samples = read_npy(path, max_bytes), None, None
     else:
         X, features, samples = read_npz(path, array, max_bytes)
-    if features is not None and len(features) != X.shape[1]:
-        raise InputError(
-            f"{path}: the matrix has {X.shape[1]} columns, but there are {len(features)} feature "
-            "names."
-        )
     if wanted["categorical"]:
         raise InputError(
             f"{path}: categorical= is for tables with named columns of categories; save such a "
             "table as CSV, Excel or Parquet."
         )
-    ids = read_ids(sample_ids, len(X), str(path))
+    ids = read_ids(sample_ids, len(X), str(path), max_bytes)
     if ids is None and samples is not None:
-        ids = check_ids(samples.tolist(), len(X), f"{path}, array of sample ids")
+        ids = check_ids(samples.tolist(), len(X), f"{path}, array of sample ids", max_bytes)
     names = None if features is None else {view: features}
     made = MultiView({view: X}, sample_ids=ids, feature_names=names)
     if wanted["columns"] is None and not wanted["exclude"]:

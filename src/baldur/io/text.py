@@ -12,17 +12,20 @@ import numpy as np
 import pandas as pd
 
 from baldur.exceptions import InputError
+from baldur.guard.budget import MAX_BYTES, Deadline, check_size, no_bare_memory_error
 from baldur.io._delimited import SEPARATORS, read_delimited
 from baldur.io._excel import read_excel
-from baldur.io._files import MAX_BYTES, find_file, suffix_of
+from baldur.io._files import find_file, suffix_of
 from baldur.io._parquet import read_parquet
 from baldur.io.tables import MISSING_MARKERS
 
 __all__ = ["read_text_table"]
 
+_PER_CELL = 130
 _SUFFIXES = (*SEPARATORS, *(f"{suffix}.gz" for suffix in SEPARATORS), ".parquet", ".xlsx")
 
 
+@no_bare_memory_error
 def read_text_table(
     file: str | os.PathLike[str],
     *,
@@ -57,7 +60,7 @@ def read_text_table(
     sheet : str or int, default=0
         Sheet of a workbook.
     max_bytes : int, default=4 GB
-        Largest table held in memory.
+        Memory that reading may take, 130 bytes for each cell.
 
     Returns
     -------
@@ -78,35 +81,51 @@ def read_text_table(
     path = find_file(file, "a table", _SUFFIXES)
     if not isinstance(decimal, str) or len(decimal) != 1:
         raise InputError(f"{path}: decimal must be one character, but got {decimal!r}.")
+    deadline = Deadline(path)
     if suffix_of(path) == ".parquet":
-        frame, _, lazy = read_parquet(path, 0, None, [], max_bytes)
+        frame, _, lazy = read_parquet(path, 0, None, [], max_bytes, deadline)
         if lazy is not None:
+            n_bytes = 2.0 * _PER_CELL * lazy.shape[0] * lazy.shape[1]
+            check_size(path, n_bytes, max_bytes, "It is hardly a table about samples.")
             cells = lazy.read(None, np.arange(lazy.shape[1]))
             frame = frame.join(pd.DataFrame(cells, columns=pd.Index(lazy.columns)))
         text = frame.map(_written)
     elif suffix_of(path) == ".xlsx":
-        text = read_excel(path, sheet).map(_written)
+        text = read_excel(path, sheet, max_bytes, deadline).map(_written)
     else:
         text = read_delimited(
             path,
             separator=separator,
             decimal=decimal,
             encoding=encoding,
-            missing=[],
-            id_column=None,
             max_bytes=max_bytes,
+            deadline=deadline,
             as_text=True,
         )
-        if decimal != ".":
-            text = text.replace(_with_mark(decimal), r"\1.\2", regex=True)
-    text.columns = pd.Index([str(name).strip() for name in text.columns])
-    stripped = text.apply(lambda column: column.str.strip())
-    return stripped.where(~stripped.isin(list(missing)), "")
+    marks = str(decimal) if suffix_of(path) not in (".parquet", ".xlsx") else "."
+    known = _Cleaned(marks, missing)
+    cells = [[known[cell] for cell in row] for row in text.to_numpy(dtype=object)]
+    names = [str(name).strip() for name in text.columns]
+    return pd.DataFrame(np.array(cells, dtype=object).reshape(text.shape), columns=pd.Index(names))
 
 
-def _with_mark(decimal: str) -> re.Pattern[str]:
-    mark = re.escape(decimal)
-    return re.compile(rf"^(\s*[+-]?\d+){mark}(\d+(?:[eE][+-]?\d+)?\s*)$")
+class _Cleaned(dict[str, str]):
+    """A cell as written to the cell as it counts; each different one is looked at once."""
+
+    def __init__(self, decimal: str, missing: Sequence[str]) -> None:
+        super().__init__()
+        self.missing = set(missing)
+        mark = re.escape(decimal)
+        self.number = re.compile(rf"([+-]?\d+){mark}(\d+(?:[eE][+-]?\d+)?)")
+
+    def __missing__(self, cell: str) -> str:
+        text = cell.strip()
+        if text in self.missing:
+            text = ""
+        elif hit := self.number.fullmatch(text):
+            text = f"{hit[1]}.{hit[2]}"
+        self[cell] = text
+        return text
 
 
 def _written(value: Any) -> str:

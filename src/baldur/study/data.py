@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from baldur.exceptions import BaldurError, InputError, MissingExtraError
+from baldur.guard.escape import check_names
 from baldur.io import (
     CategoryEncoder,
     align,
@@ -90,6 +91,7 @@ def read_samples(study: Study) -> pd.DataFrame:
     options = {k: study.samples[k] for k in SAMPLES_OPTIONS if study.samples[k] is not None}
     try:
         table = read_text_table(path, **options)
+        check_names(table.columns, "column name", path.name)
     except MissingExtraError as error:
         raise study.problem(
             "samples.file", str(error).rstrip("."), "or save the table as CSV"
@@ -100,6 +102,13 @@ def read_samples(study: Study) -> pd.DataFrame:
         ) from error
     _check_column(study, "samples.id", study.samples["id"], table)
     ids = table[study.samples["id"]]
+    for key, column in (("samples.id", ids.name), ("outcome.column", study.outcome["column"])):
+        if column in table.columns:
+            _check_cells(study, key, table[column])
+    for key, columns in study.covariates.items():
+        for column in columns if isinstance(columns, list) else ():
+            if column in table.columns:
+                _check_cells(study, f"covariates.{key}", table[column])
     if (ids == "").any():
         at = int(np.flatnonzero((ids == "").to_numpy())[0])
         raise study.problem(
@@ -112,6 +121,14 @@ def read_samples(study: Study) -> pd.DataFrame:
             "make ids unique; repeated visits need an id each and samples.group",
         )  # fmt: skip
     return table.set_index(pd.Index(ids, name=None))
+
+
+def _check_cells(study: Study, key: str, cells: pd.Series) -> None:
+    """Refuse ids, classes and levels with control characters: they become names in results."""
+    try:
+        check_names(cells.unique().tolist(), "name", f"column {cells.name!r}")
+    except InputError as error:
+        raise study.problem(key, str(error).rstrip("."), "correct the table") from None
 
 
 def _check_column(study: Study, key: str, column: str, table: pd.DataFrame) -> None:
