@@ -10,7 +10,9 @@ The limit on memory is that of POSIX systems; Windows has the limit on time alon
 from __future__ import annotations
 
 import contextlib
+import math
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -19,6 +21,9 @@ from baldur.exceptions import InputError
 from baldur.guard.budget import seconds_for
 
 __all__ = ["first_look"]
+
+_PATIENCE = 10
+# The limit is one of the processor's time; a busy machine makes it longer by the clock.
 
 TOO_LARGE = 3
 """Exit code of a script that would have needed more memory."""
@@ -30,7 +35,7 @@ def first_look(script: Path, path: Path, max_bytes: int, what: str, told: str = 
     Parameters
     ----------
     script : Path
-        Called with the file and the number of bytes it may take. It imports little, so that
+        Called with the file, and the bytes and seconds it may take. It imports little, so that
         starting it is quick, and leaves with `TOO_LARGE` when the memory does not suffice.
     path : Path
         The file.
@@ -42,20 +47,23 @@ def first_look(script: Path, path: Path, max_bytes: int, what: str, told: str = 
         What the script finds on its standard input.
     """
     seconds = seconds_for(path)
+    slow = InputError(
+        f"{path}: its library did not finish reading it as {what} in {seconds:.0f} seconds. The "
+        "file is damaged, or made to be slow; write or copy it again."
+    )
     try:
         done = subprocess.run(
-            [sys.executable, "-P", str(script), str(path), str(max_bytes)],
+            [sys.executable, "-P", str(script), str(path), str(max_bytes), str(math.ceil(seconds))],
             env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
             input=told.encode(),
             capture_output=True,
-            timeout=seconds,
+            timeout=_PATIENCE * seconds,
             check=False,
         )
     except subprocess.TimeoutExpired as error:
-        raise InputError(
-            f"{path}: its library did not finish reading it as {what} in {seconds:.0f} seconds. "
-            "The file is damaged, or made to be slow; write or copy it again."
-        ) from error
+        raise slow from error
+    if done.returncode == -getattr(signal, "SIGXCPU", 0):
+        raise slow
     if done.returncode == TOO_LARGE:
         raise InputError(
             f"{path}: reading it as {what} takes more memory than the limit max_bytes of "
@@ -69,18 +77,21 @@ def first_look(script: Path, path: Path, max_bytes: int, what: str, told: str = 
         )
 
 
-def limit_memory(n_bytes: int) -> None:
+def limit_process(n_bytes: int, seconds: int) -> None:
     """Let this process take at most so many bytes more than it has now; for the scripts.
 
     Parameters
     ----------
     n_bytes : int
+    seconds : int
+        Time of the processor.
     """
     # Windows has no such limit, and some systems refuse to set it.
     with contextlib.suppress(ImportError, ValueError, OSError):
         import resource
 
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 5))
         with open("/proc/self/statm", encoding="ascii") as numbers:
             now = int(numbers.read().split()[0]) * os.sysconf("SC_PAGE_SIZE")
         resource.setrlimit(resource.RLIMIT_AS, (now + n_bytes, now + n_bytes))

@@ -2,8 +2,8 @@
 
 The HDF5 library follows pointers in a file without checking all of them; a flipped byte can end
 the process, and a text may stand for any number of cells. Run as a script:
-``python _h5_look.py file max_bytes``. Exceptions are no concern here, since the caller meets them
-again and turns them into errors. Only a process that dies, hangs or needs too much memory is.
+``python _h5_look.py file max_bytes seconds``. Exceptions are no concern here, since the caller
+meets them again and turns them into errors. Only a process that dies, hangs or needs too much is.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from baldur.guard.budget import BLOCK_BYTES, MAX_RATIO
-from baldur.guard.limited import TOO_LARGE, limit_memory
+from baldur.guard.limited import TOO_LARGE, limit_process
 
 __all__ = ["main"]
 
@@ -80,11 +80,11 @@ class _Look:
                     raise MemoryError
 
 
-def main(file: str, max_bytes: str) -> int:
+def main(file: str, max_bytes: str, seconds: str) -> int:
     """Read all of a file; return the exit code."""
     import h5py
 
-    limit_memory(int(max_bytes))
+    limit_process(int(max_bytes), int(seconds))
     try:
         with _quietly(), h5py.File(file, "r", locking=False) as opened:
             # Texts are held as bytes, as text and in an array.

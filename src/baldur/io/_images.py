@@ -31,8 +31,10 @@ SUFFIXES = (".nii", ".nii.gz")
 _PURPOSE = "Reading NIfTI images"
 # A voxel as stored, scaled in double precision, and as it is kept.
 _PER_VOXEL = 8 + 8 + 4
-# A voxel of the grid that is worked on: its place, its name and what is said about it, twice.
-_PER_GRID_VOXEL = 400
+# A voxel of the grid that is worked on: image, mask, labels and its place.
+_PER_GRID_VOXEL = 80
+# A voxel that becomes a feature: its place, its name and what is said about it, and copies of them.
+_PER_FEATURE = 400
 _ADVICE = "Resample the image to larger voxels first."
 # Of a grid to resample to: a hundredth of a millimetre over the head of a man.
 _LONGEST_SIDE = 30_000
@@ -151,13 +153,15 @@ def check_millimetres(name: str, value: Any) -> None:
         raise InputError(f"{name} must be a positive number of millimetres, but got {value!r}.")
 
 
-def check_grid(grid: Grid, max_bytes: int) -> None:
-    """Refuse a grid that takes too much memory, before any of it is taken."""
+def check_grid(grid: Grid, max_bytes: int, features: int = 0) -> None:
+    """Refuse a grid and features of it that take too much memory, before any of it is taken."""
     i, j, k = grid.shape
     check_size(
-        f"An image of {grid}", float(i) * j * k * _PER_GRID_VOXEL, max_bytes,
-        "Give a larger voxel_size=, or resample the images first.",
-    )  # fmt: skip
+        f"An image of {grid}",
+        float(i) * j * k * _PER_GRID_VOXEL + features * _PER_FEATURE,
+        max_bytes,
+        "Give a larger voxel_size=, a mask, or resample the images first.",
+    )
 
 
 def resampled_grid(grid: Grid, voxel_size: float) -> Grid:

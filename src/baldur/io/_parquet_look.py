@@ -1,8 +1,8 @@
 """Read a Parquet file column by column in a process of its own, within a limit of memory.
 
-Run as a script: ``python _parquet_look.py file max_bytes``, with the columns to read as a JSON list
-on standard input. Pages unpack to more than the footer of
-a file says, if it lies. Exceptions are no concern here, since the caller meets them again.
+Run as a script: ``python _parquet_look.py file max_bytes seconds``, with the columns to read as a
+JSON list on standard input. Pages unpack to more than the footer of a file says, if it lies.
+Exceptions are no concern here, since the caller meets them again.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ import json
 import sys
 from typing import Any
 
-from baldur.guard.limited import TOO_LARGE, limit_memory
+from baldur.guard.limited import TOO_LARGE, limit_process
 
 __all__ = ["main", "text_columns"]
 
 
-def main(file: str, max_bytes: str) -> int:
+def main(file: str, max_bytes: str, seconds: str) -> int:
     """Read some columns of a file; return the exit code."""
     import pyarrow as pa
     from pyarrow import parquet
@@ -25,7 +25,7 @@ def main(file: str, max_bytes: str) -> int:
     columns = json.load(sys.stdin)
     # Half: the caller holds the columns and the table made of them.
     room = int(max_bytes) // 2
-    limit_memory(int(max_bytes))
+    limit_process(int(max_bytes), int(seconds))
     held = 0
     try:
         with contextlib.suppress(pa.lib.ArrowInvalid, OSError, ValueError, NotImplementedError):

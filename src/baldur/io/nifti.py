@@ -165,6 +165,7 @@ def read_nifti(
         )
     if atlas_labels is not None:
         raise InputError("atlas_labels= names the regions of atlas=, which is not given.")
+    check_grid(grid, max_bytes, int(inside.sum()))
     info = _voxel_info(inside, grid)
     matrix = _read_matrix(listed, reader, inside, cache_dir, max_bytes)
     return MultiView(

@@ -9,11 +9,14 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from baldur.exceptions import InputError
+from baldur.exceptions import BaldurError, InputError
+from baldur.guard.budget import MAX_BYTES
+from baldur.guard.confine import is_below
+from baldur.guard.escape import one_line
 from baldur.io._files import as_path, suffix_of
 from baldur.io.mudata import read_mudata
 from baldur.io.nifti import read_nifti
-from baldur.io.plink import read_plink
+from baldur.io.plink import plink_files, read_plink
 from baldur.io.tables import read_table
 from baldur.prepare import CategoryEncoder, VariantFilter, VoxelMask
 from baldur.views.container import MultiView
@@ -45,8 +48,9 @@ _LEARNED: dict[str, tuple[str, ...]] = {
     "nifti": ("threshold", "coverage"),
     "mudata": (),
 }
-# Those a study cannot give: they would look at people outside the training rows.
-_NOT_IN_STUDY = ("filter_ids",)
+# Those a study cannot give: they would look at people outside the training rows, or lift the
+# limits that protect whoever runs a study of somebody else.
+_NOT_IN_STUDY = ("filter_ids", "max_bytes", "trusted")
 
 
 def read_view(
@@ -54,6 +58,7 @@ def read_view(
     base_dir: str | os.PathLike[str],
     *,
     roots: Sequence[str | os.PathLike[str]] = (),
+    max_bytes: int = MAX_BYTES,
 ) -> MultiView:
     """Read the view one section of a study file describes.
 
@@ -73,6 +78,8 @@ def read_view(
         Folder of the study file.
     roots : sequence of str or path-like
         Further folders that files may lie in, named by whoever runs the study.
+    max_bytes : int, default=4 GB
+        Memory that reading one file may take; a study file cannot say so itself.
 
     Returns
     -------
@@ -114,7 +121,20 @@ def read_view(
         found = [_inside(file, Path(base_dir), allowed)]
     else:
         found = _inside(file, Path(base_dir), allowed)
-    return KINDS[kind](found, **options)
+    if kind == "plink":
+        # Three files are read, and each may be a link of its own.
+        for part in plink_files(found):
+            _inside(part.absolute(), Path(base_dir), allowed)
+    try:
+        return KINDS[kind](found, max_bytes=max_bytes, **options)
+    except (TypeError, ValueError, OverflowError) as error:
+        if isinstance(error, BaldurError):
+            raise
+        # An option of a kind that its reader never meets, since Python checks no types.
+        raise InputError(
+            f"{as_path(found[0] if isinstance(found, list) else found).name}: the options of this "
+            f"view cannot be used ({one_line(str(error))[:200]}). Check their types."
+        ) from error
 
 
 def view_steps(spec: Mapping[str, Any]) -> list[Any]:
@@ -185,11 +205,7 @@ def _checked(spec: Any) -> tuple[str, dict[str, Any]]:
 def _inside(file: Any, base: Path, allowed: list[Path]) -> Path:
     """Return the path of a file of the study, or refuse one that leads out of its folders."""
     path = as_path(file)
-    try:
-        resolved = (base / path).resolve()
-    except (OSError, RuntimeError) as error:
-        raise InputError(f"{path}: the path cannot be followed ({error}).") from error
-    if not any(resolved == root or root in resolved.parents for root in allowed):
+    if not is_below(base / path, allowed):
         raise InputError(
             f"{path}: files of a study have to lie in its folder {allowed[0]}, symbolic links "
             "followed. Move the file there, or name its folder among the data folders (roots) when "

@@ -104,9 +104,9 @@ def read_text_table(
         )
     marks = str(decimal) if suffix_of(path) not in (".parquet", ".xlsx") else "."
     known = _Cleaned(marks, missing)
-    cells = [[known[cell] for cell in row] for row in text.to_numpy(dtype=object)]
+    rows = [[known[cell] for cell in row] for row in text.to_numpy(dtype=object)]
     names = [str(name).strip() for name in text.columns]
-    return pd.DataFrame(np.array(cells, dtype=object).reshape(text.shape), columns=pd.Index(names))
+    return pd.DataFrame(np.array(rows, dtype=object).reshape(text.shape), columns=pd.Index(names))
 
 
 class _Cleaned(dict[str, str]):

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from baldur.exceptions import BaldurError, InputError, MissingExtraError
+from baldur.guard.confine import is_below
 from baldur.guard.escape import check_names
 from baldur.io import (
     CategoryEncoder,
@@ -82,8 +83,7 @@ def read_samples(study: Study) -> pd.DataFrame:
     DataFrame of str
     """
     path = study.folder / study.samples["file"]
-    allowed = [root.resolve() for root in (study.folder, *study.roots)]
-    if not any(root in path.resolve().parents for root in allowed):
+    if not is_below(path, [study.folder, *study.roots], strictly=True):
         raise study.problem(
             "samples.file", f"{path} lies outside the folder of the study",
             "move it there, or name its folder with --data",
