@@ -4,6 +4,7 @@ import contextlib
 import os
 import shutil
 import subprocess
+import time
 
 import pytest
 
@@ -23,6 +24,14 @@ def jobs_in(folder):
 def hidden(folder):
     """What unfinished work left behind."""
     return [f for f in folder.glob("**/.*") if f.name != ".lock"]
+
+
+def wait_for_jobs(process, folder, count):
+    """Wait until that many jobs are done; the process must still be running then."""
+    end = time.monotonic() + 200
+    while len(jobs_in(folder)) < count and process.poll() is None and time.monotonic() < end:
+        time.sleep(0.005)
+    assert process.poll() is None
 
 
 class Disk:

@@ -5,23 +5,15 @@ import re
 import signal
 import subprocess
 import sys
-import time
 
 import pytest
 
 from cli.conftest import environment
-from cli.places import hidden, jobs_in, results
+from cli.places import hidden, jobs_in, results, wait_for_jobs
 
 distributed = pytest.importorskip("distributed")
 
 pytestmark = pytest.mark.slow
-
-
-def wait_for_jobs(process, folder, count):
-    end = time.monotonic() + 200
-    while len(jobs_in(folder)) < count and process.poll() is None and time.monotonic() < end:
-        time.sleep(0.005)
-    assert process.poll() is None
 
 
 def test_a_local_cluster_whose_workers_are_killed(start, steady, tmp_path):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import CancelledError
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
@@ -22,7 +23,6 @@ from baldur.exceptions import InputError, MissingExtraError, StudyError
 
 try:
     import distributed
-    from distributed.client import FutureCancelledError
 except ImportError as error:
     raise MissingExtraError(
         "Running on a cluster needs Dask, which is not installed. Install the extra: "
@@ -147,7 +147,7 @@ class ClusterRunner:
                 "One job ended several workers, most often because memory ran out. Give the "
                 f"workers more memory. {_RESUME}"
             ) from error
-        except (FutureCancelledError, distributed.comm.CommClosedError, TimeoutError) as error:
+        except (CancelledError, distributed.comm.CommClosedError, TimeoutError) as error:
             raise StudyError(
                 f"The Dask scheduler at {self.address} is gone, or gave up the jobs. {_RESUME}"
             ) from error
