@@ -98,9 +98,12 @@ def people_needed(result: NestedResult) -> pd.DataFrame:
     rows = []
     for record in table[table["failure"] == ""].to_dict("records"):
         selected = float(record["features_percent"]) / 100 * width
-        for name, count in (("all", width), ("selected", selected)):
+        sizes = {"all": float(width)}
+        if np.isfinite(selected) and selected < width:
+            sizes["selected"] = selected
+        for name, count in sizes.items():
             start = {"model": record["model"], "candidates": name}
-            if not np.isfinite(count) or count < 1:
+            if count < 1:
                 rows.append({**start, "note": "the model selects no features"})
                 continue
             found = {**start, "parameters": int(np.ceil(count))}
@@ -114,7 +117,7 @@ def people_needed(result: NestedResult) -> pd.DataFrame:
                 for c, n, what in criteria.itertuples(index=False)
             ]
     columns = ["model", "candidates", "parameters", "criterion", "people", "meaning", "note"]
-    return pd.DataFrame(rows, columns=columns)
+    return pd.DataFrame(rows, columns=columns).astype({"parameters": "Int64", "people": "Int64"})
 
 
 def _criteria(result: NestedResult, record: dict[Any, Any], parameters: int) -> pd.DataFrame:

@@ -135,6 +135,15 @@ def test_a_few_wild_resamples_do_not_open_the_interval_and_many_do():
     assert np.isnan(Draws(np.array(1.0), wild, 100, 0.95).interval()).all()
 
 
+def test_no_error_at_all_has_an_interval_too():
+    truth = np.arange(30.0)
+    exact = pd.DataFrame({"label": truth, "predicted": truth})
+    found = metric_intervals(exact).set_index("metric")[["estimate", "low", "high"]]
+    assert found.loc["rmse"].tolist() == [0, 0, 0]
+    assert found.loc["mae"].tolist() == [0, 0, 0]
+    assert found.loc["r2"].tolist() == [1, 1, 1]
+
+
 def test_wrong_settings_are_named():
     events, p = cohort(30)
     with pytest.raises(InputError, match="resamples"):

@@ -54,3 +54,33 @@ def test_intervals_cover_the_truth(name, n):
     print(name, n, shares)
     for measure, share in shares.items():
         assert 0.92 <= share <= 0.97, (measure, share)
+
+
+@pytest.mark.slow
+def test_families_are_covered_when_drawn_whole_and_not_when_torn():
+    """Sixty families of four share part of their risk: people drawn alone look too certain."""
+    families, size, studies = 60, 4, STUDIES
+
+    def study(rng, n):
+        shared = np.repeat(rng.normal(0, 1.5, n), size)
+        odds = -0.5 + shared + 0.5 * rng.normal(size=n * size)
+        return rng.uniform(size=n * size) < expit(odds), odds
+
+    events, odds = study(np.random.default_rng(0), 200_000)
+    true = weighted_auc(odds, events, np.ones((1, len(events)))).item()
+    hits = {"families": 0, "people": 0}
+    for seed in range(1, studies + 1):
+        events, odds = study(np.random.default_rng(seed), families)
+        for name, units in (
+            ("families", np.repeat(np.arange(families), size)),
+            ("people", np.arange(families * size)),
+        ):
+            boot = Bootstrap(units, resamples=1000, random_state=seed)
+            low, high = boot.run(lambda w, e=events, o=odds: weighted_auc(o, e, w)).interval(
+                "logit"
+            )
+            hits[name] += bool(low <= true <= high)
+    shares = {name: count / studies for name, count in hits.items()}
+    print(shares)
+    assert 0.92 <= shares["families"] <= 0.97
+    assert shares["people"] < shares["families"]

@@ -124,13 +124,19 @@ def test_chosen_thresholds_keep_their_promise(wanted):
         assert got["estimate"] <= wanted + 1 / min(events.sum(), (~events).sum()) + 1e-12
 
 
-def test_empty_cells_have_finite_intervals_and_wrong_settings_are_named():
+def test_empty_cells_have_intervals_and_wrong_settings_are_named():
     events = np.arange(40) < 15
     found = threshold_measures(table(events, np.where(events, 0.9, 0.1))).set_index("measure")
     assert np.isinf(found.loc["lr_positive", "estimate"])
-    assert 1 < found.loc["lr_positive", "low"] < found.loc["lr_positive", "high"] < np.inf
-    assert found.loc["ppv", "estimate"] == 1
-    assert found.loc["ppv", "low"] < 1
+    assert 1 < found.loc["lr_positive", "low"] < 100
+    assert found.loc["lr_negative", "estimate"] == 0 < found.loc["lr_negative", "high"] < 1
+    for value in ("ppv", "npv"):
+        assert found.loc[value, "low"] < found.loc[value, "estimate"] == found.loc[value, "high"]
+    nobody = threshold_measures(table(events, np.full(40, 0.2))).set_index("measure")
+    assert nobody.loc["ppv", ["estimate", "low", "high"]].isna().all()
+    assert nobody.loc["lr_negative", "low"] < 1 < nobody.loc["lr_negative", "high"]
+    assert np.isinf(nobody.loc["number_needed_to_test", "estimate"])
+    assert 1 < nobody.loc["number_needed_to_test", "low"] < np.inf
     with pytest.raises(InputError, match="threshold"):
         threshold_measures(table(events, np.full(40, 0.5)), [1.5])
     with pytest.raises(InputError, match="prevalence"):

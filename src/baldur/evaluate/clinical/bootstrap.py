@@ -124,6 +124,8 @@ class Draws:
             low, high = high, low
         if scale == "logit":
             low, high = self._at_the_border(low, high, count)
+        if scale in ("log", "log_distance"):
+            low, high = self._at_the_best(low, high, 0.0 if scale == "log" else 1.0)
         unknown = ~np.isfinite(self.estimate)
         return np.where(unknown, np.nan, low), np.where(unknown, np.nan, high)
 
@@ -154,6 +156,17 @@ class Draws:
         cases = np.minimum(np.asarray(count, dtype=float), self.units)
         far = wilson(np.clip(self.estimate, 0.0, 1.0), cases, self.level)
         return np.where(at, far[0], low), np.where(at, far[1], high)
+
+    def _at_the_best(
+        self, low: np.ndarray, high: np.ndarray, best: float
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Where there is no error at all, its logarithm says nothing: plain quantiles instead."""
+        at = self.estimate == best
+        if not np.any(at):
+            return low, high
+        tail = (1 - self.level) / 2
+        ends = [_quantile_of_known(self.resampled, q) for q in (tail, 1 - tail)]
+        return np.where(at, ends[0], low), np.where(at, ends[1], high)
 
 
 def _spread(resampled: np.ndarray, units: int) -> np.ndarray:

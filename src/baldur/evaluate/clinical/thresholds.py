@@ -196,17 +196,15 @@ class _Test:
                 estimate = float(np.divide(case_rate, control_rate))
             centre, variance = self._log_ratio(case_rate, control_rate)
             half = self._z * np.sqrt(variance)
-            rows.append(
-                (ratio, estimate, float(np.exp(centre - half)), float(np.exp(centre + half)))
-            )
+            rows.append(_holding(ratio, estimate, np.exp(centre - half), np.exp(centre + half)))
             # Predictive values are the odds of a case moved by the likelihood ratio.
             half = self._z * np.sqrt(variance + share_variance)
-            ends = expit(odds + centre - half), expit(odds + centre + half)
+            low, high = expit(odds + centre - half), expit(odds + centre + half)
             with np.errstate(divide="ignore"):
                 middle = float(expit(odds + np.log(estimate)))
             if value == "npv":
-                middle, ends = 1 - middle, (1 - ends[1], 1 - ends[0])
-            rows.append((value, middle, float(ends[0]), float(ends[1])))
+                middle, low, high = 1 - middle, 1 - high, 1 - low
+            rows.append(_holding(value, middle, low, high))
         rows.append(self._tests_per_case(share, share_variance))
         # Per case found: one over the predictive value, so that its ends change places.
         _, ppv, low, high = next(r for r in rows if r[0] == "ppv")
@@ -224,7 +222,7 @@ class _Test:
         """
         n, m = self.n_case, self.n_control
         hits, alarms = case_rate * n, control_rate * m
-        if hits <= 0 or alarms <= 0:
+        if min(hits, alarms, n - hits, m - alarms) <= 0:
             hits, alarms, n, m = hits + 0.5, alarms + 0.5, n + 1, m + 1
         variance = 1 / hits - 1 / n + 1 / alarms - 1 / m
         return float(np.log(hits / n) - np.log(alarms / m)), max(variance, 0.0)
@@ -234,7 +232,8 @@ class _Test:
     ) -> tuple[str, float, float, float]:
         name = "number_needed_to_test"
         if self.sensitivity <= 0:
-            return name, float("inf"), float("nan"), float("inf")
+            most = self._wilson(0.0, self.n_case)[1]
+            return name, float("inf"), 1 / (most * share), float("inf")
         per = self.sensitivity * share
         variance = (1 - self.sensitivity) / (self.sensitivity * self.n_case)
         variance += (1 - share) ** 2 * share_variance
@@ -242,5 +241,14 @@ class _Test:
         return name, 1 / per, max(1.0, 1 / (per * factor)), factor / per
 
 
+def _holding(
+    name: str, estimate: float, low: float, high: float
+) -> tuple[str, float, float, float]:
+    """Return a row; empty cells may have put an estimate of 0, 1 or infinity past its interval."""
+    if np.isnan(estimate):
+        return name, estimate, estimate, estimate
+    return name, estimate, min(float(low), estimate), max(float(high), estimate)
+
+
 def _inverse(value: float) -> float:
-    return 1 / value if value > 0 else float("inf")
+    return float(np.divide(1.0, value)) if value != 0 else float("inf")
