@@ -27,7 +27,7 @@ def cohort(sites, seed=0):
 
 def test_levels_of_training_rows_only(tmp_path):
     X = write(tmp_path, cohort(["A", "B", "A", "C", None]))
-    encoder = CategoryEncoder().fit(X[[0, 1, 2]])
+    encoder = CategoryEncoder(drop=None).fit(X[[0, 1, 2]])
     assert encoder.levels_ == {"t": {"site": ["A", "B"]}}
     made = encoder.transform(X)
     assert made.feature_names["t"].tolist() == ["age", "site=A", "site=B"]
@@ -50,7 +50,7 @@ def test_dropping_unseen_levels_changes_no_product(sites, train):
     info = pd.DataFrame({"column": ["age", *["site"] * len(levels)], "level": [None, *levels]})
     X = MultiView({"t": cells}, feature_info={"t": info})
     rows = np.arange(train)
-    encoder = CategoryEncoder().fit(X[rows])
+    encoder = CategoryEncoder(drop=None).fit(X[rows])
     kept = encoder.transform(X)
     plain = Preparation().fit(X[rows]).transform(X)["t"]
     fewer = Preparation().fit(kept[rows]).transform(kept)["t"]
@@ -60,7 +60,7 @@ def test_dropping_unseen_levels_changes_no_product(sites, train):
 def test_new_files_are_matched_by_name(tmp_path):
     old = write(tmp_path, cohort(["A", "B", "C", "B"]))
     new = write(tmp_path, cohort(["C", "Z", None]), "new.csv")
-    encoder = CategoryEncoder().fit(old)
+    encoder = CategoryEncoder(drop=None).fit(old)
     new = MultiView(
         {"t": new.view("new").read()},
         feature_names={"t": new.feature_names["new"]},
@@ -71,6 +71,11 @@ def test_new_files_are_matched_by_name(tmp_path):
     nan = np.nan
     np.testing.assert_array_equal(
         made.view("t").read()[:, 1:], [[nan, nan, nan], [0, 0, 0], [0, 0, 1]]
+    )
+    # Without a column of the reference, zeros would mean it: the unknown level is missing.
+    np.testing.assert_array_equal(
+        CategoryEncoder().fit(old).transform(new[[2, 1, 0]]).view("t").read()[:, 1:],
+        [[nan, nan], [nan, nan], [0, 1]],
     )
     with pytest.raises(InputError, match="'site=Z' did not occur in the training rows"):
         CategoryEncoder(unknown="error").fit(old).transform(new)
@@ -94,6 +99,34 @@ def test_mirror_images_are_dropped_when_asked(tmp_path):
     assert encoder.levels_ == {"t": {"site": ["A", "B"]}}
 
 
+def test_two_levels_are_one_column_and_more_one_each_but_the_reference(tmp_path):
+    frame = cohort(["B", "A", "C", "A", "D", "B"]).assign(sex=["f", "m", "m", "f", "m", "f"])
+    X = write(tmp_path, frame)
+    encoder = CategoryEncoder()
+    made = encoder.fit_transform(X[:5])
+    assert made.feature_names["t"].tolist() == ["age", "site=B", "site=C", "site=D", "sex=m"]
+    assert encoder.reference_ == {"t": {"site": "A", "sex": "f"}}
+    # With an intercept the columns span what one column per level spans, and no more.
+    rows = pd.get_dummies(frame[["site", "sex"]].iloc[:5]).to_numpy(float)
+    full = np.column_stack([np.ones(5), frame["age"].iloc[:5], rows])
+    fewer = np.column_stack([np.ones(5), made.view("t").read()])
+    assert np.linalg.matrix_rank(np.hstack([full, fewer])) == np.linalg.matrix_rank(fewer)
+    one = CategoryEncoder().fit(X[[0, 5]])
+    assert one.features_["t"].tolist() == ["age", "site=B", "sex=f"]
+    assert one.reference_ == {"t": {}}
+
+
+def test_columns_of_a_category_are_one_group(tmp_path):
+    frame = cohort(["B", "A", "C", "A"]).assign(sex=["f", "m", "m", "f"], bmi=[1.0, 2, 3, 4])
+    made = CategoryEncoder().fit_transform(write(tmp_path, frame))
+    assert made.feature_names["t"].tolist() == ["age", "site=B", "site=C", "sex=m", "bmi"]
+    assert made.feature_groups["t"].tolist() == [0, 1, 1, 2, 3]
+    assert made[1:].view("t").feature_groups.tolist() == [0, 1, 1, 2, 3]
+    numbers = MultiView({"a": np.eye(3)})
+    assert numbers.feature_groups == {}
+    assert numbers.view("a").feature_groups is None
+
+
 def test_works_in_a_pipeline_and_after_align(tmp_path):
     sites = list("ABCABCABCABC")
     X = write(tmp_path, cohort(sites))
@@ -109,6 +142,6 @@ def test_what_is_refused():
     with pytest.raises(InputError, match="expects a MultiView"):
         CategoryEncoder().fit(np.eye(2))
     with pytest.raises(InputError, match="drop must be"):
-        CategoryEncoder(drop="first").fit(MultiView({"a": np.eye(2)}))
+        CategoryEncoder(drop="last").fit(MultiView({"a": np.eye(2)}))
     with pytest.raises(InputError, match="no view 'z'"):
         CategoryEncoder(views="z").fit(MultiView({"a": np.eye(2)}))

@@ -163,3 +163,32 @@ def test_a_failed_save_leaves_the_old_model(fitted, tmp_path, monkeypatch):
     with pytest.raises(Exception, match="pickle"):
         save_model(broken, tmp_path / "model", overwrite=True)
     assert (tmp_path / "model" / "manifest.json").read_bytes() == before
+
+
+def test_a_level_that_the_model_does_not_know_is_missing(parts, tables, write, tmp_path):
+    """Neither zeros (which would mean the reference level) nor an error."""
+    tables["blood"]["smoker"] = np.repeat(["never", "now", "past"], 20)
+    parts["covariates"] = {"include": ["sex"], "regress_out": ["site"]}
+    parts["models"] = [{"name": "Ridge logistic", "grid": {}}]
+    saved, _ = fit_study(load_study(write(parts, tables)))
+    new = {name: frame.copy() for name, frame in tables.items()}
+    samples = new["samples"].astype({"sex": object, "site": object})
+    samples.loc[0, "sex"], samples.loc[1, "sex"] = "x", ""
+    samples.loc[2, "site"], samples.loc[3, "site"] = "bonn", ""
+    new["samples"] = samples
+    new["blood"] = new["blood"].astype({"smoker": object})
+    new["blood"].loc[4, "smoker"], new["blood"].loc[5, "smoker"] = "sometimes", ""
+    got, notes = predict_study(
+        saved, load_study(write(parts, new, tmp_path / "new"), predicting=True)
+    )
+    missing = {name: frame.copy() for name, frame in new.items()}
+    missing["samples"].loc[0, "sex"], missing["samples"].loc[2, "site"] = "", ""
+    missing["blood"].loc[4, "smoker"] = ""
+    expected, _ = predict_study(
+        saved, load_study(write(parts, missing, tmp_path / "missing"), predicting=True)
+    )
+    pd.testing.assert_frame_equal(got, expected)
+    assert any("columns the model does not know" in note for note in notes)
+    plain, _ = predict_study(saved, load_study(write(parts, tables, tmp_path / "same")))
+    assert (got["p_patient"].iloc[6:] == plain["p_patient"].iloc[6:]).all()
+    assert (got["p_patient"].iloc[:6] != plain["p_patient"].iloc[:6]).all()

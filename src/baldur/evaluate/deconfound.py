@@ -113,6 +113,7 @@ class Deconfounded(Wrapped):
             matrices,
             sample_ids=X.sample_ids,
             feature_names={v: views.view(v).feature_names for v in named},
+            feature_info=views.feature_info,
             present={name: ~part.absent for name, part in prepared.items()},
         )
 

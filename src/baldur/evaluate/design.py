@@ -75,7 +75,7 @@ class Design:
         Groups never lie on both sides of a split, outer or inner. `sites` are left out one by one.
     split : array-like of "train" and "test", optional
         One fixed outer split.
-    confounds : array-like of shape (n_samples, q), optional
+    confounds : array-like of shape (n_samples, q), or MultiView of one view, optional
         Covariates regressed out of every view, learned on training rows.
     steps : list of transformers, optional
         From `MultiView` to `MultiView`, fitted on training rows before every model, such as those
@@ -203,7 +203,16 @@ def encode_labels(
 
 
 def with_confounds(mv: MultiView, confounds: Any) -> MultiView:
-    """Return the container with the covariates as one more view."""
+    """Return the container with the covariates as one more view.
+
+    Covariates with categories come as a `MultiView` of one view, as a `CategoryEncoder` among the
+    steps wants them.
+    """
+    names = info = None
+    if isinstance(confounds, MultiView):
+        (name,) = confounds.view_names
+        view = confounds.view(name)
+        names, info, confounds = view.feature_names, view.feature_info, view.read()
     cells = np.asarray(confounds, dtype=float)
     cells = cells[:, None] if cells.ndim == 1 else cells
     if cells.ndim != 2 or len(cells) != len(mv):
@@ -212,7 +221,7 @@ def with_confounds(mv: MultiView, confounds: Any) -> MultiView:
         )
     if mv.rows is not None and len(np.unique(mv.rows)) != len(mv.rows):
         raise InputError("confounds need samples that occur once; X repeats rows.")
-    return set_view(mv, CONFOUNDS, cells)
+    return set_view(mv, CONFOUNDS, cells, names, info)
 
 
 def _column(values: Any, n: int, what: str) -> np.ndarray | None:

@@ -28,7 +28,7 @@ from baldur.io.nifti import read_nifti
 from baldur.io.plink import read_fam, read_plink
 from baldur.io.study import read_view, view_steps
 from baldur.io.tables import MISSING_MARKERS, read_table
-from baldur.io.text import read_text_table
+from baldur.io.text import encode_text, read_text_table
 from baldur.io.weights import to_nifti
 from baldur.prepare import CategoryEncoder, VariantFilter, VoxelMask
 
@@ -40,6 +40,7 @@ __all__ = [
     "VariantFilter",
     "VoxelMask",
     "align",
+    "encode_text",
     "read_fam",
     "read_mudata",
     "read_nifti",

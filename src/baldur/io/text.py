@@ -1,4 +1,4 @@
-"""read_text_table: any table with every cell as text, for tables about samples."""
+"""Tables about samples: every cell as text first, then some columns as numbers."""
 
 from __future__ import annotations
 
@@ -13,13 +13,14 @@ import pandas as pd
 
 from baldur.exceptions import InputError
 from baldur.guard.budget import MAX_BYTES, Deadline, check_size, no_bare_memory_error
+from baldur.io._columns import Encoded, encode_frame
 from baldur.io._delimited import SEPARATORS, read_delimited
 from baldur.io._excel import read_excel
 from baldur.io._files import find_file, suffix_of
 from baldur.io._parquet import read_parquet
 from baldur.io.tables import MISSING_MARKERS
 
-__all__ = ["read_text_table"]
+__all__ = ["encode_text", "read_text_table"]
 
 _PER_CELL = 130
 _SUFFIXES = (*SEPARATORS, *(f"{suffix}.gz" for suffix in SEPARATORS), ".parquet", ".xlsx")
@@ -107,6 +108,44 @@ def read_text_table(
     rows = [[known[cell] for cell in row] for row in text.to_numpy(dtype=object)]
     names = [str(name).strip() for name in text.columns]
     return pd.DataFrame(np.array(rows, dtype=object).reshape(text.shape), columns=pd.Index(names))
+
+
+def encode_text(
+    frame: pd.DataFrame, *, categorical: Sequence[str], origin: str, max_levels: int = 50
+) -> Encoded:
+    """Turn columns of text into numbers, as `read_table` does.
+
+    Parameters
+    ----------
+    frame : DataFrame of str
+        Cells, missing ones empty.
+    categorical : sequence of str
+        Columns that are categories; all others have to be numbers.
+    origin : str
+        File, for messages.
+    max_levels : int, default=50
+        A category with more levels is refused.
+
+    Returns
+    -------
+    Encoded
+        Matrix, names, and from which column and level each came.
+    """
+    made = {}
+    for name in frame.columns:
+        cells = frame[name].astype(object).where(frame[name] != "", None)
+        if name not in categorical:
+            numbers = pd.to_numeric(cells, errors="coerce").astype(float)
+            wrong = numbers.isna() & cells.notna()
+            if wrong.any():
+                raise InputError(
+                    f"{origin}: column {name!r} has {cells[wrong].iloc[0]!r} for a number."
+                )
+            cells = numbers
+        made[name] = cells
+    return encode_frame(
+        pd.DataFrame(made), origin=origin, categorical=list(categorical), max_levels=max_levels
+    )
 
 
 class _Cleaned(dict[str, str]):

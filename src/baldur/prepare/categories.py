@@ -21,21 +21,26 @@ __all__ = ["CategoryEncoder"]
 
 
 class CategoryEncoder(TransformerMixin, BaseEstimator):
-    """Keep the levels that occur in the training rows.
+    """Code categories for linear models, with the levels that occur in the training rows.
 
     `read_table` writes one column per level found in the file. This step, fitted on training
-    rows, drops the columns of levels that no training row has: a row with such a level is then 0
-    in all remaining columns of its category. New files are matched by name, so a level they lack
-    becomes a column of zeros and a level they add is left out. Views without categories pass
-    unchanged.
+    rows, drops the columns of levels that no training row has, and that of the reference level,
+    the first in alphabetical order: a category of two levels is one column, one of more levels one
+    column for each but the reference. A row whose level did not occur in training is missing in
+    all of them. New files are matched by name, so a level they lack becomes a column of zeros.
+    Views without categories pass unchanged.
+
+    Columns of one category belong together: `MultiView.feature_groups` of what is returned has
+    one number for all of them.
 
     Parameters
     ----------
     views : str or sequence of str, optional
         Views to work on; all by default.
-    drop : {None, "if_binary"}, default=None
-        "if_binary" leaves the first level out of categories with two levels in the training
-        rows, as its column is the mirror image of the other.
+    drop : {"first", "if_binary", None}, default="first"
+        Leave the reference level out of every category, of those with two levels in the training
+        rows only, or of none. In a category that keeps it, a level that did not occur in training
+        is 0 in all columns.
     unknown : {"ignore", "error"}, default="ignore"
         What to do with rows whose level did not occur in training.
 
@@ -43,6 +48,8 @@ class CategoryEncoder(TransformerMixin, BaseEstimator):
     ----------
     levels_ : dict of str to dict of str to list of str
         For each view and category, the levels seen in training.
+    reference_ : dict of str to dict of str to str
+        For each view, the categories whose reference level has no column, and that level.
     features_ : dict of str to array of str
         For each view with categories, the names of the columns that remain.
 
@@ -51,24 +58,24 @@ class CategoryEncoder(TransformerMixin, BaseEstimator):
     >>> import numpy as np, pandas as pd
     >>> from baldur import MultiView
     >>> from baldur.prepare import CategoryEncoder
-    >>> info = pd.DataFrame({"column": ["site", "site"], "level": ["Oslo", "Rome"]})
+    >>> info = pd.DataFrame({"column": ["site"] * 3, "level": ["Lima", "Oslo", "Rome"]})
     >>> X = MultiView(
-    ...     {"clinic": np.array([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]])},
-    ...     feature_names={"clinic": ["site=Oslo", "site=Rome"]},
+    ...     {"clinic": np.array([[1.0, 0, 0], [0, 1, 0], [0, 0, 1]])},
+    ...     feature_names={"clinic": ["site=Lima", "site=Oslo", "site=Rome"]},
     ...     feature_info={"clinic": info},
     ... )
     >>> encoder = CategoryEncoder().fit(X[[0, 1]])
-    >>> encoder.levels_
-    {'clinic': {'site': ['Oslo']}}
+    >>> encoder.levels_, encoder.reference_
+    ({'clinic': {'site': ['Lima', 'Oslo']}}, {'clinic': {'site': 'Lima'}})
     >>> encoder.transform(X).view("clinic").read().ravel()
-    array([1., 1., 0.])
+    array([ 0.,  1., nan])
     """
 
     def __init__(
         self,
         views: str | Sequence[str] | None = None,
         *,
-        drop: str | None = None,
+        drop: str | None = "first",
         unknown: str = "ignore",
     ) -> None:
         self.views = views
@@ -77,15 +84,18 @@ class CategoryEncoder(TransformerMixin, BaseEstimator):
 
     def fit(self, X: MultiView, y: Any = None) -> CategoryEncoder:
         """Learn the levels from the rows of `X`; `y` is not used."""
-        if self.drop not in (None, "if_binary") or self.unknown not in ("ignore", "error"):
+        legal = self.drop in ("first", "if_binary", None) and self.unknown in ("ignore", "error")
+        if not legal:
             raise InputError(
-                "CategoryEncoder: drop must be None or 'if_binary' and unknown 'ignore' or "
-                f"'error', but got {self.drop!r} and {self.unknown!r}."
+                "CategoryEncoder: drop must be 'first', 'if_binary' or None and unknown 'ignore' "
+                f"or 'error', but got {self.drop!r} and {self.unknown!r}."
             )
         X = check_multiview(X, "CategoryEncoder")
         self.levels_: dict[str, dict[str, list[str]]] = {}
+        self.reference_: dict[str, dict[str, str]] = {}
         self.features_: dict[str, np.ndarray] = {}
         self._info: dict[str, pd.DataFrame] = {}
+        self._seen: dict[str, set[str]] = {}
         for name in chosen_views(X, self.views, "CategoryEncoder"):
             view = X.view(name)
             coded = _coded(view)
@@ -99,17 +109,22 @@ class CategoryEncoder(TransformerMixin, BaseEstimator):
                 str(column): info["level"].to_numpy()[rows[kept[rows]]].tolist()
                 for column, rows in _groups(info["column"].to_numpy(), at)
             }
-            if self.drop == "if_binary":
-                for _, rows in _groups(info["column"].to_numpy(), at):
-                    seen = rows[kept[rows]]
-                    if len(seen) == 2:
-                        kept[seen[0]] = False
+            self.reference_[name] = {}
+            for column, rows in _groups(info["column"].to_numpy(), at):
+                seen = rows[kept[rows]]
+                # A category of one level has no other to be told from.
+                if (len(seen) == 2 and self.drop is not None) or (
+                    len(seen) > 2 and self.drop == "first"
+                ):
+                    kept[seen[0]] = False
+                    self.reference_[name][str(column)] = str(info["level"].iloc[seen[0]])
             if not kept.any():
                 raise InputError(
                     f"View {name!r}: every category is missing in all {len(X)} training rows, and "
                     "the view has no other column. Leave the view out."
                 )
             self.features_[name] = view.feature_names[kept]
+            self._seen[name] = set(view.feature_names.tolist())
             self._info[name] = info.iloc[np.flatnonzero(kept)].reset_index(drop=True)
         return self
 
@@ -127,10 +142,15 @@ class CategoryEncoder(TransformerMixin, BaseEstimator):
             view = X.view(name)
             found = pd.Index(view.feature_names).get_indexer(pd.Index(wanted))
             self._check(view, found)
-            if (found >= 0).all():
+            strange = self._strange_rows(view)
+            if (found >= 0).all() and not strange:
                 columns[name] = found
-            else:
-                filled[name] = self._filled(view, found)
+                continue
+            cells = self._filled(view, found)
+            for column, rows in strange.items():
+                # All zeros would say that they have the reference level.
+                cells[np.ix_(rows, self._info[name]["column"].to_numpy() == column)] = np.nan
+            filled[name] = cells
         X = select_columns(X, columns)
         for name, cells in filled.items():
             X = set_view(X, name, cells, self.features_[name], self._info[name])
@@ -150,9 +170,7 @@ class CategoryEncoder(TransformerMixin, BaseEstimator):
         coded = _coded(view)
         coded = np.zeros(view.shape[1], dtype=bool) if coded is None else coded
         names = view.feature_names
-        extra = [
-            n for n in names[~coded].tolist() if n not in set(self.features_[view.name].tolist())
-        ]
+        extra = [n for n in names[~coded].tolist() if n not in self._seen[view.name]]
         if gone or extra:
             raise InputError(
                 f"View {view.name!r}: expected the columns seen in fit, but "
@@ -176,6 +194,22 @@ class CategoryEncoder(TransformerMixin, BaseEstimator):
                         "training rows. Add such rows to the training set, merge rare levels, or "
                         "use unknown='ignore'."
                     )
+
+    def _strange_rows(self, view: View) -> dict[str, np.ndarray]:
+        """Return the rows whose level did not occur in training, by category."""
+        info, coded = view.feature_info, _coded(view)
+        if info is None or coded is None:
+            return {}
+        found = {}
+        for column, rows in _groups(info["column"].to_numpy(), np.flatnonzero(coded)):
+            if str(column) not in self.reference_[view.name]:
+                continue
+            known = self.levels_[view.name][str(column)]
+            new = rows[~np.isin(info["level"].to_numpy()[rows].astype(str), known)]
+            hit = np.flatnonzero(np.nan_to_num(view.read(new)).any(axis=1)) if len(new) else new
+            if len(hit):
+                found[str(column)] = hit
+        return found
 
     def _filled(self, view: View, found: np.ndarray) -> np.ndarray:
         """Return the columns in memory, with zeros for levels this file does not have."""

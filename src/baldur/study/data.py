@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from baldur.evaluate.deconfound import CONFOUNDS
 from baldur.exceptions import BaldurError, InputError, MissingExtraError
 from baldur.guard.confine import is_below
 from baldur.guard.escape import check_names
@@ -43,8 +44,8 @@ class StudyData:
         Labels as text, or numbers.
     positive : str or None
     groups, sites, split : ndarray of str, or None
-    confounds : ndarray or None
-        Covariates to regress out.
+    confounds : MultiView or None
+        Covariates to regress out, as one view.
     codings : dict of str to CovariateCoding
         Under "include" and "regress_out".
     steps : list of transformers
@@ -63,7 +64,7 @@ class StudyData:
     groups: np.ndarray | None = None
     sites: np.ndarray | None = None
     split: np.ndarray | None = None
-    confounds: np.ndarray | None = None
+    confounds: MultiView | None = None
     codings: dict[str, CovariateCoding] = field(default_factory=dict)
     steps: list[Any] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
@@ -229,7 +230,7 @@ def read_study(study: Study) -> StudyData:
     data, table = data[order], table.iloc[kept.to_numpy().astype(int)[order]]
     _check_outcome(study, table[column])
     found = _gather(study, data, table, notes)
-    found.steps = _steps(study, parts)
+    found.steps += _steps(study, parts)
     where = report.where[report.where["labels"]]
     found.lacking = {
         view: where.index[~where[view]].astype(str).tolist()
@@ -379,23 +380,25 @@ def _gather(study: Study, data: MultiView, table: pd.DataFrame, notes: list[str]
         if not names:
             continue
         forced = [c for c in study.covariates["categorical"] if c in names]
+        view = COVARIATES if key == "include" else CONFOUNDS
         try:
-            coding = CovariateCoding.learn(table[names], forced, key == "regress_out")
-            numbers = coding.numbers(table[names])
+            coding = CovariateCoding.learn(table[names], forced)
+            extra = coding.view(table[names], view, study.samples["file"])
         except InputError as error:
             raise study.problem(
                 f"covariates.{key}", str(error).rstrip("."), "correct the column or leave it out"
             ) from None
         found.codings[key] = coding
         if key == "include":
-            found.data = add_view(data, COVARIATES, numbers, coding.names)
+            found.data = add_view(data, extra)
         else:
-            found.confounds = numbers
+            found.confounds = extra
+        if _has_levels(extra):
+            found.steps.append(CategoryEncoder(view))
     return found
 
 
-def add_view(data: MultiView, name: str, numbers: np.ndarray, names: list[str]) -> MultiView:
+def add_view(data: MultiView, extra: MultiView) -> MultiView:
     """Return the container with one more view over the same samples."""
-    extra = MultiView({name: numbers}, sample_ids=data.sample_ids, feature_names={name: names})
     joined: Any = align([data, extra], how="union").data
     return joined

@@ -20,7 +20,7 @@ from baldur.study.data import add_view, read_samples, read_study, read_views
 from baldur.study.load import COVARIATES, Study
 from baldur.study.schema import nearest
 from baldur.study.settings import settings_of
-from baldur.views import MultiView
+from baldur.views import MultiView, View
 from baldur.views.source import ColumnSource
 
 __all__ = ["fit_study", "predict_study"]
@@ -65,7 +65,7 @@ def fit_study(
         raise study.problem(
             "models", f"{model.name}: {str(error).rstrip('.')}", "change the model or its settings"
         ) from error
-    info = {v: f for v, f in found.data.feature_info.items() if "level" in f and "column" in f}
+    info = {v: f for v, f in data.feature_info.items() if "level" in f and "column" in f}
     details = {
         "model": model.name,
         "setting": setting,
@@ -79,7 +79,7 @@ def fit_study(
             view: {
                 str(n): str(c)
                 for n, c, level in zip(
-                    found.data.view(view).feature_names, f["column"], f["level"], strict=True
+                    data.view(view).feature_names, f["column"], f["level"], strict=True
                 )
                 if isinstance(level, str)
             }
@@ -140,7 +140,7 @@ def predict_study(
     order = np.argsort(kept.to_numpy(), kind="stable")
     data, table = data[order], table.iloc[kept.to_numpy().astype(int)[order]]
     data = _with_absent(model, data, [v for v in wanted if v not in data.view_names], notes)
-    data = _with_covariates(model, study, data, table)
+    data = _with_covariates(model, study, data, table, notes)
     data = data.select(list(model.n_features))
     found = predict_rows(model.estimator, data, len(model.classes))
     return _frame(model, data, found), notes
@@ -184,7 +184,8 @@ def _fitting(
         )
     if len(lacking):
         notes.append(f"view {view!r}: {len(lacking)} missing columns take their training means")
-    if (found >= 0).all():
+    unclear = _unclear(have, names, levels)
+    if (found >= 0).all() and not unclear:
         source: Any = have.source if len(extra) == 0 and (found == np.arange(width)).all() else None
         if source is None:
             source = ColumnSource(have.source, found)
@@ -193,10 +194,34 @@ def _fitting(
         source = np.full((have.shape[0], width), np.nan)
         source[:, found >= 0] = have.read(found[found >= 0])
         source[:, zero] = 0.0
+        for rows, columns in unclear:
+            source[np.ix_(rows, columns)] = np.nan
         present = {view: have.present}
     return MultiView(
         {view: source}, sample_ids=part.sample_ids, feature_names={view: names}, present=present
     )
+
+
+def _unclear(
+    have: View, names: np.ndarray, levels: dict[str, str]
+) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Rows and columns of categories whose level is missing, or none that the model knows."""
+    info = have.feature_info
+    owner = np.array([levels.get(str(n), "") for n in names], dtype=object)
+    made = []
+    for column in dict.fromkeys(c for c in owner if c):
+        of_it = have.feature_names == column
+        if info is not None and "column" in info:
+            of_it = of_it | (info["column"].to_numpy() == column)
+        at = np.flatnonzero(of_it)
+        if not len(at):
+            continue
+        cells = have.read(at)
+        new = ~np.isin(have.feature_names[at], names)
+        rows = np.isnan(cells).all(axis=1) | np.nan_to_num(cells[:, new]).any(axis=1)
+        if rows.any() and (new.any() or len(at) < (owner == column).sum()):
+            made.append((np.flatnonzero(rows), np.flatnonzero(owner == column)))
+    return made
 
 
 def _with_absent(
@@ -217,23 +242,23 @@ def _with_absent(
 
 
 def _with_covariates(
-    model: SavedModel, study: Study, data: MultiView, table: pd.DataFrame
+    model: SavedModel, study: Study, data: MultiView, table: pd.DataFrame, notes: list[str]
 ) -> MultiView:
     for key, view in (("include", COVARIATES), ("regress_out", CONFOUNDS)):
         if key not in model.details.get("codings", {}):
             continue
         coding = CovariateCoding.from_json(model.details["codings"][key])
-        lacking = [c for c in coding.levels if c not in table.columns]
+        lacking = [c for c in coding.categories if c not in table.columns]
         if lacking:
             raise study.problem(
                 "samples.file", f"has no column {lacking[0]!r}, a covariate of the model",
                 "add it; single cells may be empty",
             )  # fmt: skip
         try:
-            numbers = coding.numbers(table[list(coding.levels)])
+            part = coding.view(table, view, study.samples["file"])
         except BaldurError as error:
             raise study.problem("samples.file", str(error), "correct the cell") from None
-        data = add_view(data, view, numbers, coding.names)
+        data = add_view(data, _fitting(model, study, part, view, "error", notes))
     return data
 
 

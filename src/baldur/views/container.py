@@ -147,6 +147,12 @@ class MultiView:
         return _PerView(self, "feature_names")
 
     @property
+    def feature_groups(self) -> dict[str, np.ndarray]:
+        """For views with categories, a number per feature that columns of a category share."""
+        found = {name: self.view(name).feature_groups for name in self.view_names}
+        return {name: groups for name, groups in found.items() if groups is not None}
+
+    @property
     def feature_info(self) -> dict[str, pd.DataFrame]:
         """Tables about the features, for the views that have one."""
         return {name: t.info for name, t in self._tables.items() if t.info is not None}

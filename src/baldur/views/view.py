@@ -81,6 +81,24 @@ class View:
         return self._table.info
 
     @property
+    def feature_groups(self) -> np.ndarray | None:
+        """One number per feature, shared by the columns of one category; None without categories.
+
+        What is kept or dropped as a whole: the columns ``site=Oslo`` and ``site=Rome`` of one
+        category, and every other feature by itself. Numbers rise from 0 in the order of the
+        features.
+        """
+        info = self._table.info
+        if info is None or "column" not in info or "level" not in info:
+            return None
+        coded = info["level"].notna().to_numpy()
+        if not coded.any():
+            return None
+        own = np.arange(self.shape[1]).astype(str).astype(object)
+        key = np.where(coded, "=" + info["column"].astype(str).to_numpy(dtype=object), own)
+        return np.asarray(pd.factorize(key)[0], dtype=np.intp)
+
+    @property
     def declared_present(self) -> np.ndarray | None:
         """Presence as given by the user (bool per sample), before looking at any cell."""
         if self._table.present is None or self._rows is None:

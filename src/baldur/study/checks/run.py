@@ -53,7 +53,6 @@ def find_problems(
     """
     made = lost_ids("samples.id", found.data.sample_ids)
     made += _about_samples(study, found, scheme)
-    made += _about_covariates(found)
     equal = {}
     for name in found.data.view_names:
         view = found.data.view(name)
@@ -62,8 +61,10 @@ def find_problems(
         lines, equal[key] = _look_at(key, view, study, found)
         made += lines
     if found.confounds is not None:
-        made += _numbers("covariates.regress_out", found.confounds,
-                         found.codings["regress_out"].names)  # fmt: skip
+        (name,) = found.confounds.view_names
+        view = found.confounds.view(name)
+        made += _categories("covariates.regress_out", view)
+        made += _numbers("covariates.regress_out", view.read(), view.feature_names.tolist())
     return made + repeats(equal, found.data.sample_ids, folds)
 
 
@@ -87,16 +88,6 @@ def _about_samples(study: Study, found: StudyData, scheme: str) -> list[Finding]
     if found.sites is not None:
         made += variants("samples.site", study.samples["site"], np.unique(found.sites).tolist())
         made += site_predicts(found.sites, found.y, outcome, study.classification, scheme)
-    return made
-
-
-def _about_covariates(found: StudyData) -> list[Finding]:
-    made = []
-    for key, coding in found.codings.items():
-        for column, levels in coding.levels.items():
-            if levels is not None:
-                where = f"covariates.{key}"
-                made += variants(where, column, levels) + comma_decimals(where, column, levels)
     return made
 
 
