@@ -1,0 +1,114 @@
+"""The pooled member against exact posteriors of the same model: widths and probabilities.
+
+The model: t ~ Bernoulli(sigmoid(b + X w)), w ~ N(0, s I), b ~ N(0, 100), and the s.d. that s gives
+X w half-normal with scale 5. The sampler itself is compared with a grid (one and two weights) and,
+under a Gaussian likelihood, with a closed form at any width.
+"""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from scipy.special import expit
+
+from inference import exact_sampler as exact
+
+SCALE = 5.0
+CASES = {"D1": (30, 1), "D2": (30, 2), "D10": (40, 10), "D40": (30, 40), "D200": (60, 200)}
+
+
+def problem(case, n_new=200):
+    """Return standardised training rows, labels, and new rows."""
+    N, D = CASES[case]
+    rng = np.random.default_rng(D)
+    X = rng.standard_normal((N + n_new, D))
+    X = (X - X[:N].mean(axis=0)) / X[:N].std(axis=0)
+    w = np.zeros(D)
+    w[:5] = rng.choice([-1.0, 1.0], min(D, 5))
+    eta = X @ w
+    t = (rng.random(len(X)) < expit(2.0 * eta / eta.std())).astype(float)
+    return X[:N], t[:N], X[N:]
+
+
+def pooled_member(X, t, X_new):
+    """Return mean and s.d. of the weights (D,) and P(t = 1) of new rows, as fitted."""
+    members = pytest.importorskip("baldur.inference.members")
+    from baldur.inference.features import Columns
+    from baldur.inference.predictive import mixture_moments, probabilities
+
+    from baldur.model.likelihood import QuadratureLogistic
+
+    features = Columns(X, np.zeros(X.shape[1], dtype=np.intp), 1)
+    likelihood = QuadratureLogistic(t[:, None], np.ones((len(t), 1)))
+    member = members.fit_by_view(features, np.zeros((len(t), 1)), likelihood, pooled=True)
+    weights = [q.features.weights(q.sides, q.s) for q in member.points]
+    mean, var = mixture_moments([(w.T, v.T) for w, v in weights], member.weights)
+    moments = [q.features.predict(q.sides, q.s, X_new) for q in member.points]
+    return mean[:, 0], np.sqrt(var[:, 0]), probabilities(moments, member.weights, "binary")[:, 0]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", ["D1", "D2"])
+def test_sampler_equals_the_grid(case):
+    X, t, X_new = problem(case, n_new=10)
+    prior = exact.half_normal_predictor(X, SCALE)
+    grid = exact.by_grid(X, t, prior, X_new, n_w=31, n_b=51)
+    finer = exact.by_grid(X, t, prior, X_new)
+    assert_allclose(grid.mean, finer.mean, atol=2e-3)
+    assert_allclose(grid.p_new, finer.p_new, atol=2e-3)
+    draws = exact.sample(X, exact.bernoulli(t), prior, X_new)
+    error = draws.error(draws.w.mean(axis=1))
+    assert error.max() < 0.02
+    assert_allclose(draws.weights().mean(axis=0), finer.mean, atol=4.5 * error.max())
+    assert_allclose(draws.weights().std(axis=0), finer.sd, rtol=0.05)
+    assert_allclose(draws.probabilities(), finer.p_new, atol=0.006)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", ["D10", "D40", "D200"])
+def test_sampler_equals_the_closed_form_of_gaussian_outputs(case):
+    X, t, X_new = problem(case)
+    prior = exact.half_normal_predictor(X, SCALE)
+    y = 3.0 * t + 0.5 * np.random.default_rng(0).standard_normal(len(t))
+    wanted = exact.by_formula(X, y, 0.7, prior)
+    draws = exact.sample(X, exact.gaussian(y, 0.7), prior, X_new)
+    error = draws.error(draws.w.mean(axis=1))
+    gap = np.abs(draws.weights().mean(axis=0) - wanted.mean) / error
+    assert np.sqrt(np.mean(gap**2)) < 1.5
+    assert gap.max() < 5.0
+    assert_allclose(draws.weights().std(axis=0), wanted.sd, rtol=0.06)
+
+
+@pytest.mark.slow
+def test_without_data_the_sampler_draws_the_prior():
+    X = np.zeros((4, 3))
+    shown = np.random.default_rng(0).standard_normal((50, 3))
+    silent = exact.Likelihood(lambda eta: np.zeros(len(eta)), np.zeros_like, 0.0)
+    draws = exact.sample(X, silent, exact.half_normal_predictor(shown, SCALE), shown, draws=1500)
+    size = (shown**2).sum(axis=1).mean()
+    v = size * np.exp(draws.log_s)
+    # The s.d. of the predictor is half-normal: its square is SCALE^2 times a chi-square of one.
+    assert v.mean() == pytest.approx(SCALE**2, rel=0.05)
+    assert np.mean(np.sqrt(v)) == pytest.approx(SCALE * np.sqrt(2 / np.pi), rel=0.03)
+    assert draws.b.std() == pytest.approx(10.0, rel=0.03)
+    assert draws.weights().std(axis=0) == pytest.approx(
+        SCALE / np.sqrt(size) * np.ones(3), rel=0.08
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", CASES)
+def test_pooled_member_has_the_widths_and_probabilities_of_the_exact_posterior(case):
+    X, t, X_new = problem(case)
+    _, sd, p = pooled_member(X, t, X_new)
+    draws = exact.sample(X, exact.bernoulli(t), exact.half_normal_predictor(X, SCALE), X_new)
+    low, high = np.quantile(draws.weights(), [0.05, 0.95], axis=0)
+    ratio = 2 * 1.645 * sd / (high - low)
+    gap = np.abs(p - draws.probabilities())
+    print(
+        f"\n{case}: widths {ratio.min():.2f} to {ratio.max():.2f} of exact, mean "
+        f"{ratio.mean():.2f}; probabilities off by {gap.mean():.4f} on average and "
+        f"{gap.max():.4f} at most"
+    )
+    assert 0.75 < ratio.mean() < 1.33
+    assert ((ratio > 0.75) & (ratio < 1.33)).all()
+    assert gap.max() < 0.03
