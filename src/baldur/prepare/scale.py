@@ -11,10 +11,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from baldur.exceptions import InputError
+from baldur.prepare.moments import as_floats, find_discrete, tile_statistics
 from baldur.prepare.ranks import check_knot_memory, normal_scores, slope_at_median
 from baldur.views.blocks import DEFAULT_BLOCK_BYTES, raw_tiles, tile_width
 from baldur.views.scores import NormalScores
-from baldur.views.source import MISSING_INT8
 from baldur.views.validate import some
 from baldur.views.view import View
 
@@ -25,9 +25,6 @@ SCALES = ("clipped", "standard", "rank")
 
 CLIP = 3.0
 """Standard deviations at which a column is clipped: 99.7 % of a normal column is left alone."""
-
-# Sums of this many squared int8 cells stay below 2^24, where float32 holds whole numbers exactly.
-_EXACT_ROWS = 1000
 
 
 @dataclass(frozen=True)
@@ -90,17 +87,6 @@ class ColumnStatistics:
         return self.scores.position < 0
 
 
-@dataclass
-class _Tile:
-    """Statistics of the columns of one tile, as in `ColumnStatistics`."""
-
-    count: np.ndarray
-    mean: np.ndarray
-    variance: np.ndarray
-    low: np.ndarray
-    high: np.ndarray
-
-
 def column_statistics(
     view: View,
     max_bytes: int = DEFAULT_BLOCK_BYTES,
@@ -137,15 +123,15 @@ def column_statistics(
     discrete = np.ones(d, dtype=bool)
     limits: np.ndarray | None = None
     ranked: list[tuple[np.ndarray, np.ndarray]] = []
-    width = tile_width(n, 8, view.dtype.itemsize, max_bytes)
+    # Centred cells and their squares are in cache together.
+    width = tile_width(n, 16, view.dtype.itemsize, max_bytes)
     for cols, raw in raw_tiles(view.source, rows, width, max_bytes):
         if n == 0:
             break
-        exact = raw.dtype == np.int8 and weight is None
-        tile = _of_int8(raw) if exact else _of_numbers(_as_floats(raw), weight)
+        tile = tile_statistics(raw, weight)
         if not np.isfinite(tile.mean).all() or not np.isfinite(tile.variance).all():
             _refuse_infinities(view, cols, raw)
-        discrete[cols] = _discrete(raw, tile)
+        discrete[cols] = find_discrete(raw, tile)
         at = np.flatnonzero(~discrete[cols])
         if at.size and scale == "clipped":
             if limits is None:
@@ -153,10 +139,10 @@ def column_statistics(
             spread = CLIP * np.sqrt(tile.variance[at])
             limits[0, cols.start + at] = tile.mean[at] - spread
             limits[1, cols.start + at] = tile.mean[at] + spread
-            _clip(raw, tile, at, limits[:, cols.start + at], weight)
+            tile.clip(raw, at, spread, weight)
         elif at.size and scale == "rank":
             check_knot_memory(view.name, n, int((~discrete[: cols.stop]).sum()))
-            knots, scores = normal_scores(_as_floats(raw[:, at]), weight)
+            knots, scores = normal_scores(as_floats(raw[:, at]), weight)
             tile.mean[at], slope = slope_at_median(knots, scores)
             tile.variance[at] = 1.0 / slope**2
             ranked.append((knots, scores))
@@ -183,128 +169,6 @@ def _joined(discrete: np.ndarray, ranked: list[tuple[np.ndarray, np.ndarray]]) -
         np.concatenate([knots for knots, _ in ranked], axis=1),
         np.concatenate([scores for _, scores in ranked], axis=1),
     )
-
-
-def _as_floats(raw: np.ndarray) -> np.ndarray:
-    """Return a float64 copy with NaN for missing cells."""
-    cells = raw.astype(np.float64)
-    if raw.dtype == np.int8 and raw.size and raw.min() <= MISSING_INT8:
-        cells[raw == MISSING_INT8] = np.nan
-    return cells
-
-
-def _of_int8(raw: np.ndarray) -> _Tile:
-    """Use exact sums of small integers, for which the textbook variance is safe."""
-    n, k = raw.shape
-    count, total, squares = np.full(k, n), np.zeros(k), np.zeros(k)
-    low, high = np.full(k, 127, dtype=np.int8), np.full(k, -128, dtype=np.int8)
-    for start in range(0, n, _EXACT_ROWS):
-        part = raw[start : start + _EXACT_ROWS]
-        cells = part.astype(np.float32)
-        least = part.min(axis=0)
-        if least.min() <= MISSING_INT8:
-            gaps = part == MISSING_INT8
-            np.copyto(cells, 0, where=gaps)
-            count -= gaps.sum(axis=0)
-            least = part.min(axis=0, initial=127, where=~gaps)
-            most = part.max(axis=0, initial=-128, where=~gaps)
-        else:
-            most = part.max(axis=0)
-        np.minimum(low, least, out=low)
-        np.maximum(high, most, out=high)
-        ones = np.ones(len(part), dtype=np.float32)
-        total += ones @ cells
-        squares += ones @ (cells * cells)
-    safe = np.maximum(count, 1)
-    mean = total / safe
-    # n sum(x^2) - (sum x)^2 is a difference of whole numbers, so a constant column gives 0.
-    variance = (squares * safe - total * total) / safe.astype(np.float64) ** 2
-    empty = count == 0
-    low[empty] = high[empty] = 0
-    return _Tile(count, mean, variance, low, high)
-
-
-def _of_numbers(cells: np.ndarray, weight: np.ndarray | None) -> _Tile:
-    """Learn from floats with NaN for missing; `cells` is used up."""
-    low, high = np.fmin.reduce(cells, axis=0), np.fmax.reduce(cells, axis=0)
-    gaps = _emptied(cells)
-    count = np.full(cells.shape[1], len(cells))
-    if gaps is not None:
-        count -= gaps.sum(axis=0)
-    mean, variance = _moments(cells, gaps, weight)
-    return _Tile(count, mean, variance, low, high)
-
-
-def _emptied(cells: np.ndarray) -> np.ndarray | None:
-    """Set missing cells to 0 and return where they were; None for nowhere."""
-    gaps = np.isnan(cells)
-    if not gaps.any():
-        return None
-    np.copyto(cells, 0, where=gaps)
-    return gaps
-
-
-def _moments(
-    cells: np.ndarray, gaps: np.ndarray | None, weight: np.ndarray | None
-) -> tuple[np.ndarray, np.ndarray]:
-    """Two passes over a tile that is in cache: mean first, then centred squares, in place."""
-    if weight is None:
-        mass = np.full(cells.shape[1], float(len(cells)))
-        if gaps is not None:
-            mass -= gaps.sum(axis=0)
-    else:
-        mass = np.full(cells.shape[1], weight.sum()) if gaps is None else weight @ ~gaps
-    mass[mass == 0] = 1.0
-    # Infinite cells are reported by the caller; they need no second message from NumPy.
-    with np.errstate(invalid="ignore", over="ignore"):
-        mean = (cells.sum(axis=0) if weight is None else weight @ cells) / mass
-        cells -= mean
-        if gaps is not None:
-            np.copyto(cells, 0, where=gaps)
-        cells *= cells
-        variance = (cells.sum(axis=0) if weight is None else weight @ cells) / mass
-    return mean, variance
-
-
-def _discrete(raw: np.ndarray, tile: _Tile) -> np.ndarray:
-    """Find columns of one or two values, or of genotype codes only.
-
-    The mean of (x - min)(max - x) is (mean - min)(max - mean) - variance. It is 0 for one or two
-    values and positive otherwise, so nearly all columns are settled without looking at a cell.
-    """
-    low, high = tile.low.astype(np.float64), tile.high.astype(np.float64)
-    empty = tile.count == 0
-    product = (tile.mean - low) * (high - tile.mean)
-    # What rounding of the mean can do to the product.
-    error = len(raw) * np.finfo(np.float64).eps * np.maximum(np.abs(low), np.abs(high))
-    maybe_two = np.abs(product - tile.variance) <= (1e-6 * product + (high - low + error) * error)
-    maybe_codes = (low >= 0) & (high <= 2) & (low % 1 == 0) & (high % 1 == 0)
-    found = empty.copy()
-    at = np.flatnonzero((maybe_two | maybe_codes) & ~empty)
-    if raw.dtype == np.int8:
-        found[maybe_codes] = True
-        at = at[~found[at]]
-    if at.size:
-        cells = _as_floats(raw[:, at])
-        gaps = np.isnan(cells)
-        two = ((cells == low[at]) | (cells == high[at]) | gaps).all(axis=0)
-        codes = ((cells == 0) | (cells == 1) | (cells == 2) | gaps).all(axis=0)
-        found[at] = two | codes
-    return found
-
-
-def _clip(
-    raw: np.ndarray, tile: _Tile, at: np.ndarray, limits: np.ndarray, weight: np.ndarray | None
-) -> None:
-    """Replace mean and variance of the columns `at` by those after the clip."""
-    beyond = (tile.low[at] < limits[0]) | (tile.high[at] > limits[1])
-    at, limits = at[beyond], limits[:, beyond]
-    if not at.size:
-        return
-    cells = _as_floats(raw if at.size == raw.shape[1] else raw[:, at])
-    np.minimum(np.maximum(cells, limits[0], out=cells), limits[1], out=cells)
-    gaps = _emptied(cells)
-    tile.mean[at], tile.variance[at] = _moments(cells, gaps, weight)
 
 
 def _refuse_infinities(view: View, cols: slice, raw: np.ndarray) -> None:
