@@ -29,6 +29,7 @@ from baldur.evaluate.compare import compare_pairs, corrected_t_test, holm
 from baldur.evaluate.deconfound import Deconfounded
 from baldur.evaluate.design import Design
 from baldur.evaluate.features import Stability
+from baldur.evaluate.harmonise import Harmonise
 from baldur.evaluate.learning import learning_curve, people_needed
 from baldur.evaluate.metrics import METRICS
 from baldur.evaluate.models import Model, known_models, make_model, make_models
@@ -45,6 +46,7 @@ __all__ = [
     "Deconfounded",
     "Evaluation",
     "Design",
+    "Harmonise",
     "Model",
     "NestedResult",
     "Plan",

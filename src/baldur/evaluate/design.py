@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from baldur.evaluate.deconfound import CONFOUNDS, Deconfounded
+from baldur.evaluate.harmonise import Harmonise, with_sites
 from baldur.evaluate.metrics import default_metrics
 from baldur.evaluate.models import Model, make_models
 from baldur.evaluate.splits import Plan
@@ -77,6 +78,9 @@ class Design:
         One fixed outer split.
     confounds : array-like of shape (n_samples, q), or MultiView of one view, optional
         Covariates regressed out of every view, learned on training rows.
+    harmonise : Harmonise, optional
+        Site of every row, whose effect on location and scale of the features is taken out of the
+        views before covariates are; learned on training rows. Independent of `sites`.
     steps : list of transformers, optional
         From `MultiView` to `MultiView`, fitted on training rows before every model, such as those
         of `baldur.io.view_steps`. Features they remove count as not selected.
@@ -103,6 +107,7 @@ class Design:
     sites: Any = None
     split: Any = None
     confounds: Any = None
+    harmonise: Harmonise | None = None
     steps: Sequence[Any] = ()
     metrics: Sequence[str] | None = None
     select_by: str | None = None
@@ -134,11 +139,15 @@ class Design:
         mv = as_multiview(X, self.views, estimator_name="nested_cv")
         y = match_labels(y, mv.sample_ids, X)
         codes, classes = encode_labels(y, len(mv), classification, self.positive)
+        steps = list(self.steps)
+        if self.harmonise is not None:
+            mv, step = with_sites(mv, self.harmonise)
+            steps.append(step)
         if self.confounds is not None:
             mv = with_confounds(mv, self.confounds)
             made = [m.inside(Deconfounded(m.estimator)) for m in made]
-        if len(self.steps):
-            made = [m.inside(WithSteps(m.estimator, list(self.steps))) for m in made]
+        if steps:
+            made = [m.inside(WithSteps(m.estimator, steps)) for m in made]
         metric = self.select_by or ("auc" if classification else "r2")
         legal = default_metrics(classification)
         columns = list(self.metrics) if self.metrics is not None else legal

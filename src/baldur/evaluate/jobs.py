@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import time
 import warnings
@@ -151,7 +152,11 @@ def _fit_and_predict(job: Job, mv: Any) -> Outcome:
     for i, (view, (index, weight)) in enumerate(read_selection(fitted, mv[train]).items()):
         views.append(view)
         arrays[f"index{i}"], arrays[f"weight{i}"] = index, weight
-    return Outcome({**facts, "views": views}, arrays)
+    facts["views"] = views
+    changed = getattr(fitted, "harmonisation_", None)
+    if changed is not None:
+        facts["harmonisation"] = json.loads(changed.to_json(orient="records", double_precision=15))
+    return Outcome(facts, arrays)
 
 
 def _learn_platt(job: Job, mv: Any) -> Platt | None:

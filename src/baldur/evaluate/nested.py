@@ -67,8 +67,8 @@ def nested_cv(
         Called with a `Progress` after every job.
     **design
         How models are compared, as in `Design`: `views`, `task`, `positive`, `scheme`, `outer`,
-        `inner`, `repeats`, `groups`, `sites`, `split`, `confounds`, `steps`, `metrics`,
-        `select_by`, `permutations`, `random_state` and `train_share`.
+        `inner`, `repeats`, `groups`, `sites`, `split`, `confounds`, `harmonise`, `steps`,
+        `metrics`, `select_by`, `permutations`, `random_state` and `train_share`.
 
     Returns
     -------

@@ -27,6 +27,7 @@ from baldur.evaluate.printed import format_table
 from baldur.evaluate.splits import Fold
 from baldur.evaluate.store import Outcome
 from baldur.evaluate.table import build_table, fold_scores
+from baldur.prepare.site_report import COLUMNS
 from baldur.views import MultiView
 
 __all__ = ["Fit", "NestedResult"]
@@ -49,6 +50,7 @@ class Fit:
     margin: np.ndarray | None = None
     scaled: bool = False
     selected: dict[str, tuple[np.ndarray, np.ndarray]] = field(default_factory=dict)
+    harmonisation: list[dict[str, Any]] = field(default_factory=list)
 
     @classmethod
     def from_outcome(cls, job: Job, setting: dict[str, Any], outcome: Outcome) -> Fit:
@@ -68,6 +70,7 @@ class Fit:
                 view: (arrays[f"index{i}"], arrays[f"weight{i}"])
                 for i, view in enumerate(outcome.facts["views"])
             },
+            harmonisation=outcome.facts.get("harmonisation", []),
         )
 
     def score(self, metric: str, y: np.ndarray, n_classes: int) -> float:
@@ -280,6 +283,20 @@ class NestedResult:
                 classes=[str(c) for c in self.classes],
                 **{"metrics": self.metrics, **keywords},
             )
+
+    def harmonisation(self) -> pd.DataFrame:
+        """What aligning sites changed in every outer fold: repeat, fold, view, before, after, ...
+
+        Empty without `harmonise`; see `baldur.prepare.SiteHarmoniser` for the columns. Sites are
+        aligned before any model, so the figures are those of every model.
+        """
+        fits = next(iter(self.finished().values()), [])
+        rows = [
+            {"repeat": f.repeat + 1, "fold": f.fold + 1, **row}
+            for f in fits
+            for row in f.harmonisation
+        ]
+        return pd.DataFrame(rows, columns=["repeat", "fold", *COLUMNS])
 
     # -- features --------------------------------------------------------------------------
 

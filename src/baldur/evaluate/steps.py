@@ -1,4 +1,4 @@
-"""Steps learned on training rows before a model: kept levels, variants or voxels.
+"""Steps learned on training rows before a model: kept levels, variants or voxels, aligned sites.
 
 The model sees fewer columns than the study has; its masks and weights are given back for all of
 them, so that features are counted and named alike in every fold.
@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from baldur.evaluate.selection import read_weights
 from baldur.evaluate.wrapped import Wrapped
+from baldur.prepare import SiteHarmoniser
 from baldur.views import MultiView
 
 __all__ = ["WithSteps", "fit_with_groups"]
@@ -43,6 +44,8 @@ class WithSteps(Wrapped):
     ----------
     estimator_, steps_
         The fitted ones.
+    harmonisation_ : DataFrame or None
+        What a step that aligns sites changed on the training rows, see `SiteHarmoniser.report_`.
     selected_features_ : dict of str to bool array
         Over all columns of the input; False where a step removed the column.
     coef_ : dict of str to ndarray of shape (n_outputs, n_features)
@@ -61,6 +64,9 @@ class WithSteps(Wrapped):
             fitted = clone(step).fit(left, y)
             left = fitted.transform(left)
             self.steps_.append(fitted)
+        self.harmonisation_ = next(
+            (step.report_ for step in self.steps_ if isinstance(step, SiteHarmoniser)), None
+        )
         self.estimator_ = fit_with_groups(clone(self.estimator), left, y, groups)
         if hasattr(self.estimator_, "classes_"):
             self.classes_ = self.estimator_.classes_

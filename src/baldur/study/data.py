@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from baldur.evaluate import Harmonise
 from baldur.evaluate.deconfound import CONFOUNDS
 from baldur.exceptions import BaldurError, InputError, MissingExtraError
 from baldur.guard.confine import is_below
@@ -24,6 +25,7 @@ from baldur.study.checks.labels import variants
 from baldur.study.covariates import CovariateCoding
 from baldur.study.load import COVARIATES, Study
 from baldur.study.schema import nearest
+from baldur.study.sites import read_sites
 from baldur.views import MultiView
 
 __all__ = ["StudyData", "read_samples", "read_study", "read_views"]
@@ -46,6 +48,10 @@ class StudyData:
     groups, sites, split : ndarray of str, or None
     confounds : MultiView or None
         Covariates to regress out, as one view.
+    harmonise : Harmonise or None
+        Sites to be aligned.
+    learned_sites : dict or None
+        What a fitted model must remember to number the sites of new rows.
     codings : dict of str to CovariateCoding
         Under "include" and "regress_out".
     steps : list of transformers
@@ -65,6 +71,8 @@ class StudyData:
     sites: np.ndarray | None = None
     split: np.ndarray | None = None
     confounds: MultiView | None = None
+    harmonise: Harmonise | None = None
+    learned_sites: dict[str, Any] | None = None
     codings: dict[str, CovariateCoding] = field(default_factory=dict)
     steps: list[Any] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
@@ -194,6 +202,10 @@ def read_study(study: Study) -> StudyData:
     for key in ("regress_out", "include", "categorical"):
         for name in study.covariates[key]:
             _check_column(study, f"covariates.{key}", name, table)
+    if study.harmonise is not None:
+        _check_column(study, "harmonise.by", study.harmonise["by"], table)
+        for name in study.harmonise["keep"]:
+            _check_column(study, "harmonise.keep", name, table)
     for name in study.report["subgroups"]:
         _check_column(study, "report.subgroups", name, table)
     notes = []
@@ -395,6 +407,9 @@ def _gather(study: Study, data: MultiView, table: pd.DataFrame, notes: list[str]
             found.confounds = extra
         if _has_levels(extra):
             found.steps.append(CategoryEncoder(view))
+    sites = read_sites(study, found.data, table)
+    if sites is not None:
+        found.harmonise, found.learned_sites = sites
     return found
 
 

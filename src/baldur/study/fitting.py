@@ -15,11 +15,13 @@ from baldur.evaluate.nested import fit_all_rows
 from baldur.exceptions import BaldurError
 from baldur.io import align
 from baldur.persist import SavedModel
+from baldur.prepare.harmonise import SITES
 from baldur.study.covariates import CovariateCoding
 from baldur.study.data import add_view, read_samples, read_study, read_views
 from baldur.study.load import COVARIATES, Study
 from baldur.study.schema import nearest
 from baldur.study.settings import settings_of
+from baldur.study.sites import add_sites
 from baldur.views import MultiView, View
 from baldur.views.source import ColumnSource
 
@@ -74,6 +76,7 @@ def fit_study(
         "samples": len(data),
         "title": study.top["title"],
         "codings": {key: coding.to_json() for key, coding in found.codings.items()},
+        "sites": found.learned_sites,
         # Levels of categories: a level new rows do not have is a column of zeros.
         "categories": {
             view: {
@@ -115,7 +118,8 @@ def predict_study(
     parts = []
     codings = model.details.get("codings", {})
     own = {COVARIATES if key == "include" else CONFOUNDS for key in codings}
-    wanted = [v for v in model.n_features if v not in own]
+    learned = model.details.get("sites")
+    wanted = [v for v in model.n_features if v not in own and not (learned and v == SITES)]
     for part in read_views(study):
         for view in part.view_names:
             if view not in wanted:
@@ -141,6 +145,8 @@ def predict_study(
     data, table = data[order], table.iloc[kept.to_numpy().astype(int)[order]]
     data = _with_absent(model, data, [v for v in wanted if v not in data.view_names], notes)
     data = _with_covariates(model, study, data, table, notes)
+    if learned:
+        data = add_sites(learned, study, data, table, notes)
     data = data.select(list(model.n_features))
     found = predict_rows(model.estimator, data, len(model.classes))
     return _frame(model, data, found), notes

@@ -37,6 +37,8 @@ class Study:
         The sections.
     views : dict of str to dict
         Name to what the reader of its kind wants to know.
+    harmonise : dict or None
+        The section, with `by` filled in; None where the file has none.
     models : list of Model
     model_entries : list of dict
         The models as the file has them.
@@ -53,6 +55,7 @@ class Study:
     views: dict[str, dict[str, Any]]
     folds: dict[str, Any]
     report: dict[str, Any]
+    harmonise: dict[str, Any] | None = None
     models: list[Model] = field(default_factory=list)
     model_entries: list[dict[str, Any]] = field(default_factory=list)
     roots: list[Path] = field(default_factory=list)
@@ -87,6 +90,7 @@ class Study:
             "outcome": self.outcome,
             "covariates": self.covariates,
             "preparation": self.preparation,
+            **({} if self.harmonise is None else {"harmonise": self.harmonise}),
             "folds": self.folds,
             "report": self.report,
             "views": {name: self._absolute(spec) for name, spec in self.views.items()},
@@ -158,6 +162,9 @@ def load_study(
         report=check_keys(name, "report", raw.get("report", {})),
         roots=[Path(r) for r in roots],
     )
+    if "harmonise" in raw and not predicting:
+        # New rows are harmonised as the model learned it, whatever their own file says.
+        study.harmonise = _harmonise(study, check_keys(name, "harmonise", raw["harmonise"]))
     _check_together(study, predicting)
     if not predicting:
         study.models, study.model_entries = read_models(
@@ -190,6 +197,26 @@ def _views(name: str, given: Any) -> dict[str, dict[str, Any]]:
             raise problem(name, f"{where}.kind", f"{kind!r} is not known", nearest(kind, KINDS))
         found[view] = dict(spec)
     return found
+
+
+def _harmonise(study: Study, given: dict[str, Any]) -> dict[str, Any]:
+    by = given["by"] or study.samples["site"]
+    if by is None:
+        raise study.problem(
+            "harmonise.by", "there is no column of sites", "name it here or as samples.site"
+        )
+    outcome = study.outcome["column"]
+    if outcome in (by, *given["keep"]):
+        raise study.problem(
+            "harmonise.by" if outcome == by else "harmonise.keep",
+            f"{outcome!r} is the outcome, which is not known for new samples",
+            "name another column",
+        )
+    if by in given["keep"]:
+        raise study.problem(
+            "harmonise.keep", f"{by!r} is the column of sites itself", "leave it out here"
+        )
+    return {**given, "by": by}
 
 
 def _check_together(study: Study, predicting: bool) -> None:

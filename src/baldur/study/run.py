@@ -36,7 +36,8 @@ RESULT_FILES = frozenset(
     {
         INDEX,
         "calibration.csv", "calibration_curve.csv", "comparisons.csv", "decision.csv",
-        "differences.csv", "folds.csv", "intervals.csv", "learning_curve.csv", "left_out.csv",
+        "differences.csv", "folds.csv", "harmonisation.csv", "intervals.csv", "learning_curve.csv",
+        "left_out.csv",
         "permutation.csv", "predictions.csv", "sample_size.csv", "selection.csv", "settings.csv",
         "stability.csv", "study.toml", "subgroups.csv", "table.csv", "table.md", "table.tex",
         "table.txt", "table_folds.md", "table_folds.tex", "thresholds.csv", "views.csv",
@@ -207,6 +208,8 @@ def write_results(
         frames["sample_size.csv"] = people_needed(result)
     if learned is not None:
         frames["learning_curve.csv"] = learned
+    if len(harmonised := result.harmonisation()):
+        frames["harmonisation.csv"] = harmonised
     if any(result.permuted.values()):
         frames["permutation.csv"] = result.permutation_test()
     contents = {name: csv_text(frame).encode() for name, frame in frames.items()}

@@ -12,6 +12,7 @@ from baldur.evaluate.splits import SCHEMES
 from baldur.exceptions import StudyError
 from baldur.guard.escape import one_line
 from baldur.prepare import SCALES
+from baldur.prepare.harmonise import ESTIMATES, NEW_SITES
 
 __all__ = ["Key", "SCHEMA", "check_keys", "problem", "schema_text"]
 
@@ -86,6 +87,15 @@ SCHEMA: dict[str, dict[str, Key]] = {
     "preparation": {
         "scale": Key("choice", "how every model scales columns", "clipped", choices=SCALES),
     },
+    "harmonise": {
+        "by": Key("text", "column of sites or scanners to align; default samples.site", None),
+        "keep": Key("texts", "columns whose effect is kept, never the outcome", ()),
+        "views": Key("texts", "views to harmonise; default all but genotypes", None),
+        "new_sites": Key("choice", "sites that training did not have: as they are, or by their own",
+                         "pooled", choices=NEW_SITES),
+        "estimates": Key("choice", "a site's location and scale, shrunk or as estimated", "shrunk",
+                         choices=ESTIMATES),
+    },
     "folds": {
         "scheme": Key("choice", "outer folds; default by the columns given", None, choices=SCHEMES),
         "outer": Key("whole", "number of outer folds", 5, least=2),
@@ -111,7 +121,8 @@ SCHEMA: dict[str, dict[str, Key]] = {
 """Section ("" for the top of the file) to key to `Key`; "model" is an entry of [[models]]."""
 
 SECTIONS = (
-    "samples", "outcome", "covariates", "preparation", "views", "models", "folds", "report"
+    "samples", "outcome", "covariates", "preparation", "harmonise", "views", "models", "folds",
+    "report",
 )  # fmt: skip
 
 

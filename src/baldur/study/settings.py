@@ -29,6 +29,7 @@ def settings_of(study: Study, found: StudyData) -> dict[str, Any]:
         "sites": found.sites,
         "split": found.split,
         "confounds": found.confounds,
+        "harmonise": found.harmonise,
         "steps": found.steps,
         "metrics": study.report["metrics"],
         "select_by": study.folds["select_by"],

@@ -33,6 +33,13 @@ column = "diagnosis"
 # [preparation]
 # scale = "clipped"           # or "standard", "rank": how every model scales columns
 
+# [harmonise]                 # align location and scale between sites, learned on training rows
+# by = "site"                 # column of sites or scanners; default samples.site
+# keep = ["age", "sex"]       # columns whose effect is kept; never the outcome
+# views = ["genes"]           # default all but genotypes and included covariates
+# estimates = "shrunk"        # or "plain": nothing of the site is left in training means
+# new_sites = "pooled"        # unseen sites as they are; "own": by their own predictors
+
 # One section per view. kind: "table" (.csv .tsv .parquet .xlsx .npz), "plink" (.bed), "nifti",
 # "mudata" (.h5mu); without it the ending of the file decides. Other keys are options of the
 # reader, for example id_column = "sample" or columns = ["a", "b"] for a table.

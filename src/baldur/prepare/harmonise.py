@@ -1,0 +1,399 @@
+"""SiteHarmoniser: take out of every view what differs between sites, learned on training rows."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from baldur.exceptions import InputError
+from baldur.prepare.confounds import ConfoundDesign
+from baldur.prepare.harmonised_source import HarmonisedSource
+from baldur.prepare.site_effects import (
+    Pooled,
+    SiteMoments,
+    learn_block,
+    new_site_block,
+    shrink,
+)
+from baldur.prepare.site_report import COLUMNS, summarise
+from baldur.views import MultiView, View
+from baldur.views.blocks import DEFAULT_BLOCK_BYTES, column_blocks
+from baldur.views.source import RowMapSource, Source
+
+__all__ = ["SITES", "SiteHarmoniser"]
+
+SITES = "sites (harmonised)"
+"""Name of the view with the site's number in its first column and kept covariates in the others."""
+
+NEW_SITES = ("pooled", "own")
+ESTIMATES = ("shrunk", "plain")
+
+# Results up to this size are kept as an array; wider views are harmonised as they are read.
+_KEEP_BYTES = 1 << 28
+
+
+class SiteHarmoniser(BaseEstimator):
+    """Align location and scale of every feature between sites, as ComBat does.
+
+    Level, spread and covariate effects are pooled over the training rows; each site's departures
+    from them are estimated per feature and shrunk towards what the site's features have in common
+    (`baldur.prepare.site_effects`). The outcome is never used.
+
+    Parameters
+    ----------
+    views : list of str, optional
+        Views to harmonise; default all but genotypes (int8). In any view, columns with at most two
+        different values are left alone, and so are cells at a least or largest
+        value that a tenth of the column share (zero counts, limits of detection).
+    new_sites : {"pooled", "own"}, default="pooled"
+        Rows of a site that training did not have are standardised with the pooled parameters,
+        which leaves their values as they are; or location and scale of the new site are estimated
+        from the rows given to `transform` together, from their predictors alone.
+    estimates : {"shrunk", "plain"}, default="shrunk"
+        A site's location and scale are shrunk towards what its features have in common, which is
+        closer to the truth per feature when sites are small, or plain means and variances are used,
+        without `clip`. Shrinking leaves a trace of the site in each feature that a classifier over
+        hundreds of them can add up; plain estimates leave none in the means of the training rows.
+    clip : float or None, default=3.0
+        While location and scale are learned, cells further from their site's median than this many
+        robust standard deviations are pulled in to that distance, so that a few extreme people do
+        not decide how all others of their site are moved. None: plain moments, as in ComBat.
+    min_rows : int, default=5
+        Fewest rows to learn a site from, and fewest known cells to learn it for a feature. Below,
+        it is treated as unseen under "pooled".
+    max_bytes : int, default=64 MB
+        Largest block read from a wide view at once.
+
+    Attributes
+    ----------
+    sites_ : list
+        Sites learned.
+    small_sites_ : list
+        Sites of the training rows with fewer than `min_rows` rows.
+    pooled_ : dict of str to Pooled
+        Level, spread and covariate effects per view.
+    shift_, factor_ : dict of str to ndarray of shape (n_sites, n_features)
+        Subtracted from the departures from the pooled level, in input units, and multiplied.
+    report_ : DataFrame
+        Per view what changed on the training rows: features, of these harmonised, sites, the mean
+        share of variance that lies between sites before and after (once kept covariates are taken
+        out), the share expected by chance, the same for the feature with the largest share before,
+        and the median ratio of the largest to the smallest spread of a site.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from baldur import MultiView
+    >>> from baldur.prepare import SiteHarmoniser
+    >>> rng = np.random.default_rng(0)
+    >>> site = np.repeat(["oslo", "rome"], 30)
+    >>> x = rng.normal(size=(60, 20)) + 2.0 * (site == "rome")[:, None]
+    >>> mv = MultiView({"blood": x})
+    >>> step = SiteHarmoniser().fit(mv, sites=site)
+    >>> step.report_[["before", "after"]].round(1).to_numpy().tolist()
+    [[0.5, 0.0]]
+    >>> step.transform(mv, sites=site).view("blood").shape
+    (60, 20)
+    """
+
+    def __init__(
+        self,
+        views: list[str] | None = None,
+        new_sites: str = "pooled",
+        estimates: str = "shrunk",
+        *,
+        clip: float | None = 3.0,
+        min_rows: int = 5,
+        max_bytes: int = DEFAULT_BLOCK_BYTES,
+    ) -> None:
+        self.views = views
+        self.new_sites = new_sites
+        self.estimates = estimates
+        self.clip = clip
+        self.min_rows = min_rows
+        self.max_bytes = max_bytes
+
+    def fit(self, X: MultiView, y: Any = None, *, sites: Any = None, keep: Any = None) -> Any:
+        """Learn the sites from the rows of `X`.
+
+        Parameters
+        ----------
+        X : MultiView
+            Training rows, and only those.
+        y : object
+            Not used.
+        sites : array-like of shape (n_samples,), optional
+            Site of each row. Default: as the view `SITES` of `X` says.
+        keep : array-like of shape (n_samples, q), optional
+            Numeric covariates whose effect is kept; a missing one takes its training mean.
+
+        Returns
+        -------
+        SiteHarmoniser
+            Itself.
+        """
+        self._check_options()
+        labels, covariates = self._companions(X, sites, keep)
+        self.covariate_mean_ = _known_means(covariates)
+        # Weights of 1, because a plain np.average refuses a matrix without columns.
+        self.design_ = ConfoundDesign.fit(self._fill(covariates), len(X), np.ones(len(X)))
+        self.view_names_ = self._views_of(X)
+        found, counts = np.unique(labels[~_unknown(labels)], return_counts=True)
+        self.sites_ = found[counts >= self.min_rows].tolist()
+        self.small_sites_ = found[counts < self.min_rows].tolist()
+        place = self._places(labels)
+        inside = np.flatnonzero(place < len(self.sites_))
+        if not len(inside):
+            raise InputError(
+                f"SiteHarmoniser: expected a site with at least {self.min_rows} training rows, "
+                f"but the largest of {len(found)} has {counts.max(initial=0)}. Join sites, or "
+                "lower min_rows."
+            )
+        member = np.zeros((len(inside), len(self.sites_)))
+        member[np.arange(len(inside)), place[inside]] = 1.0
+        kept = self._design(covariates)[inside]
+        _warn_if_inseparable(member, kept)
+        self.pooled_: dict[str, Pooled] = {}
+        self.shift_: dict[str, np.ndarray] = {}
+        self.factor_: dict[str, np.ndarray] = {}
+        train = X[inside]
+        rows = [self._fit_view(train.view(name), member, kept) for name in self.view_names_]
+        self.report_ = pd.DataFrame(rows, columns=COLUMNS)
+        return self
+
+    def _fit_view(self, view: View, member: np.ndarray, kept: np.ndarray) -> tuple[Any, ...]:
+        learned = [
+            learn_block(cells, member, kept, self._clip, self.min_rows)
+            for _, cells in self._blocks(view)
+        ]
+        pooled = Pooled.join([p for p, _ in learned])
+        moments = SiteMoments.join([m for _, m in learned])
+        # One site has nothing to be aligned with.
+        alone = pooled.left_alone | (len(member.T) < 2)
+        shift, factor, after = _effects(moments, pooled.spread, alone, self.estimates == "plain")
+        self.pooled_[view.name] = pooled
+        self.shift_[view.name], self.factor_[view.name] = shift, factor
+        return summarise(view, moments, after, ~alone)
+
+    def transform(self, X: MultiView, *, sites: Any = None, keep: Any = None) -> MultiView:
+        """Return the rows of `X` harmonised, without the view `SITES`.
+
+        Parameters
+        ----------
+        X : MultiView
+            Any rows of the same views.
+        sites, keep : array-like, optional
+            As in `fit`; a row whose site is missing is treated as of an unseen site.
+
+        Returns
+        -------
+        MultiView
+            Wide views are read through; nothing wide is copied.
+        """
+        check_is_fitted(self, "shift_")
+        labels, covariates = self._companions(X, sites, keep)
+        kept = self._design(covariates)
+        place = self._places(labels)
+        new: list[np.ndarray] = []
+        if self.new_sites == "own":
+            seen = {*self.sites_, *self.small_sites_}
+            others = [v for v in np.unique(labels[~_unknown(labels)]).tolist() if v not in seen]
+            new = [np.flatnonzero(labels == v) for v in others]
+            new = [at for at in new if len(at) >= self.min_rows]
+        matrices: dict[str, Any] = {}
+        for name in X.view_names:
+            view = X.view(name)
+            if name in self.view_names_:
+                source: Source = self._harmonised(X, name, kept, place, new)
+                small = view.shape[0] * view.shape[1] * source.dtype.itemsize <= _KEEP_BYTES
+                matrices[name] = source.read(None, slice(None)) if small else source
+            elif name != SITES:
+                rows = view.rows
+                matrices[name] = view.source if rows is None else RowMapSource(view.source, rows)
+        views = {name: X.view(name) for name in matrices}
+        return MultiView(
+            matrices,
+            sample_ids=X.sample_ids,
+            feature_names={v: w.feature_names for v, w in views.items() if w.names_given},
+            feature_info={v: i for v, i in X.feature_info.items() if v in views},
+            present={
+                v: w.declared_present for v, w in views.items() if w.declared_present is not None
+            },
+        )
+
+    def fit_transform(
+        self, X: MultiView, y: Any = None, *, sites: Any = None, keep: Any = None
+    ) -> MultiView:
+        """Learn the sites from the rows of `X` and return these rows harmonised."""
+        found: MultiView = self.fit(X, y, sites=sites, keep=keep).transform(
+            X, sites=sites, keep=keep
+        )
+        return found
+
+    def _harmonised(
+        self, X: MultiView, name: str, kept: np.ndarray, place: np.ndarray, new: list[np.ndarray]
+    ) -> HarmonisedSource:
+        """One view; `new` lists the rows of each site to be estimated from them alone."""
+        view, pooled = X.view(name), self.pooled_[name]
+        if view.shape[1] != len(pooled.level):
+            raise InputError(
+                f"View {name!r}: expected {len(pooled.level)} features, as in fit, but got "
+                f"{view.shape[1]}. Select the columns used in fit."
+            )
+        shift, factor, place = [self.shift_[name]], [self.factor_[name]], place.copy()
+        place[place == len(self.sites_)] = len(self.sites_) + len(new)
+        for i, at in enumerate(new):
+            place[at] = len(self.sites_) + i
+            found = [
+                new_site_block(cells, pooled.columns(cols), kept[at], self._clip)
+                for cols, cells in self._blocks(X[at].view(name))
+            ]
+            one = _effects(
+                SiteMoments.join(found), pooled.spread, pooled.left_alone, self.estimates == "plain"
+            )
+            shift.append(one[0])
+            factor.append(one[1])
+        shift.append(np.zeros((1, view.shape[1])))
+        factor.append(np.ones((1, view.shape[1])))
+        return HarmonisedSource(
+            view, pooled, kept, place, np.concatenate(shift), np.concatenate(factor)
+        )
+
+    @property
+    def _clip(self) -> float | None:
+        return None if self.estimates == "plain" else self.clip
+
+    def _blocks(self, view: View) -> Iterator[tuple[slice, np.ndarray]]:
+        """Columns and cells as float64, NaN where missing."""
+        for cols in column_blocks(*view.shape, 8, self.max_bytes):
+            cells = view.read(cols)
+            if np.isinf(cells).any():
+                raise InputError(
+                    f"View {view.name!r}: expected finite cells or NaN for missing ones, but it "
+                    "contains infinities. Replace them by NaN."
+                )
+            yield cols, cells.astype(np.float64)
+
+    # -- sites and covariates of the rows ----------------------------------------------------
+
+    def _companions(self, X: Any, sites: Any, keep: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Site and kept covariates of every row, from the arguments or from the view `SITES`."""
+        if not isinstance(X, MultiView):
+            raise InputError(
+                f"SiteHarmoniser expects a MultiView, but got {type(X).__name__}. Use "
+                "MultiView.from_columns for one matrix."
+            )
+        if sites is None:
+            if SITES not in X.view_names:
+                raise InputError(
+                    f"SiteHarmoniser expects the site of every row, but got neither sites nor a "
+                    f"view {SITES!r}. Pass sites=..."
+                )
+            cells = np.asarray(X.view(SITES).read(), dtype=np.float64)
+            return cells[:, 0], cells[:, 1:]
+        labels = np.asarray(sites)
+        if labels.shape != (len(X),):
+            raise InputError(
+                f"sites must have one value per sample ({len(X)}), but the shape is {labels.shape}."
+            )
+        if labels.dtype.kind not in "iuf":
+            labels = np.where(pd.isna(labels), "", labels.astype(str))
+        covariates = np.zeros((len(X), 0)) if keep is None else np.asarray(keep, dtype=np.float64)
+        covariates = covariates[:, None] if covariates.ndim == 1 else covariates
+        if covariates.shape[0] != len(X):
+            raise InputError(
+                f"keep must have one row per sample ({len(X)}), but the shape is "
+                f"{covariates.shape}."
+            )
+        return labels, covariates
+
+    def _places(self, labels: np.ndarray) -> np.ndarray:
+        """Place of each row's site in `sites_`; their number for any other."""
+        order = {site: i for i, site in enumerate(self.sites_)}
+        return np.array([order.get(v, len(order)) for v in labels.tolist()], dtype=np.intp)
+
+    def _fill(self, covariates: np.ndarray) -> np.ndarray:
+        if covariates.shape[1] != len(self.covariate_mean_):
+            raise InputError(
+                f"keep: expected {len(self.covariate_mean_)} columns, as in fit, but got "
+                f"{covariates.shape[1]}."
+            )
+        return np.where(np.isfinite(covariates), covariates, self.covariate_mean_)
+
+    def _design(self, covariates: np.ndarray) -> np.ndarray:
+        return self.design_.design(self._fill(covariates), len(covariates))[:, 1:]
+
+    def _views_of(self, X: MultiView) -> list[str]:
+        if self.views is None:
+            return [v for v in X.view_names if v != SITES and X.view(v).dtype != np.int8]
+        unknown = [v for v in self.views if v not in X.view_names]
+        if unknown:
+            raise InputError(
+                f"SiteHarmoniser: there is no view {unknown[0]!r}; the views are {X.view_names}."
+            )
+        genotypes = [v for v in self.views if X.view(v).dtype == np.int8]
+        if genotypes:
+            raise InputError(
+                f"View {genotypes[0]!r}: holds genotypes (int8), which have no location and scale "
+                "to align. Leave it out of the views to harmonise; ancestry is better regressed "
+                "out with principal components as covariates."
+            )
+        return list(self.views)
+
+    def _check_options(self) -> None:
+        for option, legal in (("new_sites", NEW_SITES), ("estimates", ESTIMATES)):
+            given = getattr(self, option)
+            if given not in legal:
+                raise InputError(
+                    f"SiteHarmoniser: {option} must be one of {legal}, but got {given!r}."
+                )
+        if self.clip is not None and not self.clip > 0:
+            raise InputError(
+                f"SiteHarmoniser: clip must be a positive number or None, but got {self.clip!r}."
+            )
+        if not isinstance(self.min_rows, (int, np.integer)) or self.min_rows < 2:
+            raise InputError(
+                f"SiteHarmoniser: min_rows must be a whole number of at least 2, but got "
+                f"{self.min_rows!r}."
+            )
+
+
+def _unknown(labels: np.ndarray) -> np.ndarray:
+    return np.isnan(labels) if labels.dtype.kind == "f" else labels == ""
+
+
+def _known_means(cells: np.ndarray) -> np.ndarray:
+    known = np.isfinite(cells)
+    return np.where(known, cells, 0.0).sum(axis=0) / np.maximum(known.sum(axis=0), 1)
+
+
+def _effects(
+    moments: SiteMoments, spread: np.ndarray, alone: np.ndarray, plain: bool
+) -> tuple[np.ndarray, np.ndarray, SiteMoments]:
+    """Shift in input units and factor of every site, and the moments once they are applied."""
+    location, squared = shrink(moments, (spread > 0) & ~alone, plain)
+    location[:, alone], squared[:, alone] = 0.0, 1.0
+    after = SiteMoments(
+        moments.count,
+        np.where(moments.count > 0, (moments.mean - location) / np.sqrt(squared), 0.0),
+        moments.variance / squared,
+    )
+    return location * np.where(spread > 0, spread, 1.0), 1.0 / np.sqrt(squared), after
+
+
+def _warn_if_inseparable(member: np.ndarray, kept: np.ndarray) -> None:
+    varies = kept[:, kept.std(axis=0) > 0]
+    design = np.hstack([member, varies])
+    if np.linalg.matrix_rank(design) < min(design.shape):
+        warnings.warn(
+            "A kept covariate cannot be told apart from the sites in these rows (it hardly varies "
+            "inside them); what it explains is shared out between both.",
+            UserWarning,
+            stacklevel=3,
+        )

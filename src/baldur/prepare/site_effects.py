@@ -1,0 +1,302 @@
+"""Location and scale of every feature in every site, shrunk towards what a site's features share.
+
+The model is that of ComBat. For sample n of site i and feature d, with kept covariates c_n,
+
+    x_nd = alpha_d + c_n beta_d + sigma_d (gamma_id + delta_id e_nd),   e ~ N(0, 1),
+
+where alpha, beta and sigma are the pooled level, effects and spread. Within a site the locations
+gamma_i1, ..., gamma_iD are drawn from N(m_i, t_i) and the squared scales from an inverse gamma
+distribution, both with parameters fitted to the moments of the estimates. What is kept of a site's
+estimate is its posterior mode under that prior (empirical Bayes). Harmonised is
+
+    x_nd -> alpha_d + c_n beta_d + (x_nd - alpha_d - c_n beta_d - sigma_d gamma_id) / delta_id.
+
+Everything a site needs is in its count, mean and variance per feature, so the cells are read once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+
+__all__ = ["Pooled", "SiteMoments", "learn_block", "new_site_block", "shrink", "variance_explained"]
+
+# A spread inside the sites below this share of the whole is rounding: the site is all there is.
+_NO_SPREAD = 1e-7
+# A prior fitted to fewer features says nothing; the site's own estimates are then used as they are.
+_FEWEST_FEATURES = 10
+# A least or largest value that this share of the cells have in common is a zero count or a limit of
+# detection, the same in every site. Continuous measurements reach it at random far more rarely.
+_SHARED = 0.1
+# Both updates of the mode contract quickly; ten digits take some dozens of passes at most.
+_TOLERANCE = 1e-10
+_MOST_PASSES = 500
+
+
+@dataclass(frozen=True)
+class Pooled:
+    """What all sites share, per feature.
+
+    Attributes
+    ----------
+    level, spread : ndarray of shape (n_features,)
+        alpha and sigma.
+    coef : ndarray of shape (q, n_features)
+        beta.
+    held : ndarray of shape (n_features,)
+        A value that is no measurement and stays as it is, such as 0 in counts; NaN for none.
+    left_alone : bool array of shape (n_features,)
+        Columns with at most two different values, or with enough cells in fewer than two sites.
+    """
+
+    level: np.ndarray
+    spread: np.ndarray
+    coef: np.ndarray
+    held: np.ndarray
+    left_alone: np.ndarray
+
+    def columns(self, cols: slice) -> Pooled:
+        """Return the same for some columns."""
+        return Pooled(
+            self.level[cols], self.spread[cols], self.coef[:, cols], self.held[cols],
+            self.left_alone[cols],
+        )  # fmt: skip
+
+    @classmethod
+    def join(cls, parts: list[Pooled]) -> Pooled:
+        """Return blocks of columns as one."""
+        return cls(*_side_by_side(parts, cls))
+
+
+@dataclass(frozen=True)
+class SiteMoments:
+    """Count, mean and variance of the standardised cells, each of shape (n_sites, n_features)."""
+
+    count: np.ndarray
+    mean: np.ndarray
+    variance: np.ndarray
+
+    @classmethod
+    def join(cls, parts: list[SiteMoments]) -> SiteMoments:
+        """Return blocks of columns as one."""
+        return cls(*_side_by_side(parts, cls))
+
+
+def _side_by_side(parts: list[Any], cls: Any) -> list[np.ndarray]:
+    names = [f.name for f in fields(cls)]
+    return [np.concatenate([getattr(p, name) for p in parts], axis=-1) for name in names]
+
+
+def learn_block(
+    cells: np.ndarray,
+    member: np.ndarray,
+    covariates: np.ndarray,
+    clip: float | None = None,
+    fewest: int = 2,
+) -> tuple[Pooled, SiteMoments]:
+    """Fit sites and covariates to some columns by least squares over the cells that are known.
+
+    Parameters
+    ----------
+    cells : float64 array of shape (n_samples, n_columns)
+        NaN where missing.
+    member : array of shape (n_samples, n_sites)
+        1 where the sample is of the site.
+    covariates : array of shape (n_samples, q)
+        Kept covariates, centred.
+    clip : float, optional
+        Cells further from their site's median than this many robust standard deviations are
+        pulled in to that distance.
+    fewest : int, default=2
+        A site with fewer known cells of a column counts as one without any.
+
+    Returns
+    -------
+    Pooled, SiteMoments
+    """
+    alone = _two_values(cells)
+    held = _held(cells, member)
+    cells = np.where(cells == held, np.nan, cells)
+    for one in member.T:
+        at = np.flatnonzero(one)
+        part = cells[at]
+        part[:, (~np.isnan(part)).sum(axis=0) < fewest] = np.nan
+        cells[at] = part if clip is None else _pulled_in(part, clip)
+    known = ~np.isnan(cells)
+    # Least squares on centred cells keeps its digits when a column sits far from 0.
+    centre = np.where(known, cells, 0.0).sum(axis=0) / np.maximum(known.sum(axis=0), 1)
+    x = np.where(known, cells - centre, 0.0)
+    design = np.hstack([member, covariates])
+    found = _least_squares(x, known, design)
+    count = member.T @ known
+    total = np.maximum(count.sum(axis=0), 1)
+    by_site, coef = found[: member.shape[1]], found[member.shape[1] :]
+    level = (count * by_site).sum(axis=0) / total
+    residual = np.where(known, x - design @ found, 0.0)
+    squares = member.T @ residual**2
+    spread = np.sqrt(squares.sum(axis=0) / total)
+    whole = np.sqrt((x**2).sum(axis=0) / total)
+    all_site = spread <= _NO_SPREAD * whole
+    unit = np.where(all_site, 1.0, spread)
+    moments = SiteMoments(
+        count=count,
+        mean=np.where(count > 0, (by_site - level) / unit, 0.0),
+        variance=np.where(all_site, 0.0, squares / np.maximum(count - 1, 1) / unit**2),
+    )
+    alone |= (count > 0).sum(axis=0) < 2
+    pooled = Pooled(level + centre, np.where(all_site, 0.0, spread), coef, held, alone)
+    return pooled, moments
+
+
+def _least_squares(x: np.ndarray, known: np.ndarray, design: np.ndarray) -> np.ndarray:
+    """Coefficients (k, n_columns), each column over its own known cells; 0 where not determined."""
+    found = np.linalg.pinv(design) @ x
+    holes = np.flatnonzero(~known.all(axis=0))
+    if holes.size:
+        n, k = design.shape
+        squares = (design[:, :, None] * design[:, None, :]).reshape(n, k * k)
+        grams = (known[:, holes].T.astype(float) @ squares).reshape(-1, k, k)
+        right = (design.T @ x[:, holes]).T[:, :, None]
+        inverse = np.linalg.pinv(grams, rcond=1e-12, hermitian=True)
+        found[:, holes] = (inverse @ right)[:, :, 0].T
+    return found
+
+
+def _edges(cells: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    return (
+        np.nanmin(cells, axis=0, initial=np.inf),
+        np.nanmax(cells, axis=0, initial=-np.inf),
+    )
+
+
+def _held(cells: np.ndarray, member: np.ndarray) -> np.ndarray:
+    """The least or largest value of each column, where many cells and sites share it, or NaN."""
+    fewest = _SHARED * (~np.isnan(cells)).sum(axis=0)
+    held = np.full(cells.shape[1], np.nan)
+    for edge in reversed(_edges(cells)):
+        by_site = member.T @ (cells == edge)
+        # A value of one site alone is that site's own, and moves with it.
+        held = np.where(
+            (by_site.sum(axis=0) >= fewest) & ((by_site > 0).sum(axis=0) > 1), edge, held
+        )
+    return held
+
+
+def _pulled_in(cells: np.ndarray, clip: float) -> np.ndarray:
+    """Cells of one site, those far from the median moved to the edge of the rest."""
+    middle = _medians(cells)
+    # 1.4826 median absolute deviations are a standard deviation in normal data.
+    reach = clip * 1.4826 * _medians(np.abs(cells - middle))
+    # Where more than half of the cells are equal the reach is 0: their value is the location.
+    return np.clip(cells, middle - reach, middle + reach)
+
+
+def _medians(cells: np.ndarray) -> np.ndarray:
+    """Median of each column over its known cells; 0 for a column without any."""
+    ordered = np.sort(cells, axis=0)  # NaN come last
+    n = (~np.isnan(cells)).sum(axis=0)
+    at = np.arange(cells.shape[1])
+    both = ordered[np.maximum(n - 1, 0) // 2, at] + ordered[np.minimum(n // 2, len(cells) - 1), at]
+    return np.where(n > 0, both / 2, 0.0)
+
+
+def _two_values(cells: np.ndarray) -> np.ndarray:
+    low, high = _edges(cells)
+    return np.asarray(((cells == low) | (cells == high) | np.isnan(cells)).all(axis=0))
+
+
+def new_site_block(
+    cells: np.ndarray, pooled: Pooled, covariates: np.ndarray, clip: float | None = None
+) -> SiteMoments:
+    """Count, mean and variance of one more site, standardised with the pooled parameters.
+
+    Parameters
+    ----------
+    cells : float64 array of shape (n_samples, n_columns)
+        Rows of the site; NaN where missing.
+    pooled : Pooled
+        Of these columns.
+    covariates : array of shape (n_samples, q)
+        Kept covariates, centred as in training.
+    clip : float, optional
+        As in `learn_block`.
+
+    Returns
+    -------
+    SiteMoments
+        With one row.
+    """
+    cells = np.where(cells == pooled.held, np.nan, cells)
+    if clip is not None:
+        cells = _pulled_in(cells, clip)
+    known = ~np.isnan(cells)
+    unit = np.where(pooled.spread > 0, pooled.spread, 1.0)
+    z = np.where(known, (cells - pooled.level - covariates @ pooled.coef) / unit, 0.0)
+    count = known.sum(axis=0)
+    mean = z.sum(axis=0) / np.maximum(count, 1)
+    variance = (np.where(known, z - mean, 0.0) ** 2).sum(axis=0) / np.maximum(count - 1, 1)
+    return SiteMoments(count[None].astype(float), mean[None], variance[None])
+
+
+def shrink(
+    moments: SiteMoments, usable: np.ndarray, plain: bool = False
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return locations and squared scales of every site and feature.
+
+    Parameters
+    ----------
+    moments : SiteMoments
+        Over all features of one view.
+    usable : bool array of shape (n_features,)
+        Features with a spread, which the priors are learned from.
+    plain : bool, default=False
+        Leave the estimates as they are.
+
+    Returns
+    -------
+    location, squared_scale : ndarray of shape (n_sites, n_features)
+        Posterior modes; for a view of few features the estimates themselves. A feature without
+        spread in a site keeps its location and a scale of 1, one without cells there 0 and 1.
+    """
+    location = np.where(moments.count > 0, moments.mean, 0.0)
+    known = usable & (moments.count >= 2) & (moments.variance > _NO_SPREAD**2)
+    scale = np.where(known, moments.variance, 1.0)
+    for i, here in enumerate(known):
+        if here.sum() >= _FEWEST_FEATURES and not plain:
+            location[i, here], scale[i, here] = _modes(
+                moments.count[i, here], moments.mean[i, here], moments.variance[i, here]
+            )
+    return location, scale
+
+
+def _modes(n: np.ndarray, mean: np.ndarray, variance: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Joint posterior modes of the location and squared scale of one site's features."""
+    centre, width = mean.mean(), mean.var(ddof=1)
+    v, vv = variance.mean(), variance.var(ddof=1)
+    if width <= 0:
+        return mean, variance
+    if vv <= _NO_SPREAD**2 * v**2:
+        # All features agree on the scale: the prior is a point.
+        return (n * width * mean + v * centre) / (n * width + v), np.full(len(n), v)
+    a, b = 2.0 + v**2 / vv, v + v**3 / vv
+    inside = (n - 1) * variance
+    g, d = mean, variance
+    for _ in range(_MOST_PASSES):
+        new_g = (n * width * mean + d * centre) / (n * width + d)
+        new_d = (b + 0.5 * (inside + n * (mean - new_g) ** 2)) / (n / 2 + a - 1)
+        moved = max(np.abs(new_g - g).max(), np.abs(new_d / d - 1).max())
+        g, d = new_g, new_d
+        if moved < _TOLERANCE:
+            break
+    return g, d
+
+
+def variance_explained(moments: SiteMoments) -> np.ndarray:
+    """Share of each feature's variance that lies between sites, once covariates are taken out."""
+    n = moments.count
+    mean = (n * moments.mean).sum(axis=0) / np.maximum(n.sum(axis=0), 1)
+    between = (n * (moments.mean - mean) ** 2).sum(axis=0)
+    whole = between + (np.maximum(n - 1, 0) * moments.variance).sum(axis=0)
+    return np.divide(between, whole, out=np.zeros_like(whole), where=whole > 0)
