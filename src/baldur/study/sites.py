@@ -1,4 +1,4 @@
-"""The sites of a study to be aligned: as its file names them, and for new rows of a fitted model."""
+"""The sites of a study to be aligned, as its file names them, and those of new rows."""
 
 from __future__ import annotations
 
