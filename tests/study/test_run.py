@@ -290,3 +290,16 @@ def test_too_few_people_for_a_learning_curve_is_a_note(parts, tables, write):
     assert any("no learning curve" in note for note in done.notes)
     assert not (done.folder / "learning_curve.csv").exists()
     assert (done.folder / "table.csv").exists()
+
+
+def test_classes_that_look_like_formulas_come_back_from_the_files(parts, tables, write):
+    signs = {"control": "-x", "patient": "+x"}
+    tables["samples"]["diagnosis"] = tables["samples"]["diagnosis"].map(signs)
+    parts["outcome"]["positive"] = "+x"
+    done = evaluate_study(load_study(write(parts, tables)))
+    predictions = pd.read_csv(done.folder / "predictions.csv", float_precision="round_trip")
+    assert set(predictions["label"]) == {"'-x", "'+x"}
+    again = evaluate_predictions(predictions)
+    pd.testing.assert_frame_equal(again.intervals, done.result.evaluation().intervals)
+    made = recompute_table(predictions, read(done.folder, "selection.csv"))
+    pd.testing.assert_frame_equal(made, done.result.table())

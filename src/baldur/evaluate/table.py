@@ -12,6 +12,7 @@ from baldur.evaluate.clinical.intervals import intervals_of
 from baldur.evaluate.features import percent_selected
 from baldur.evaluate.handle import one_thread
 from baldur.evaluate.metrics import METRICS, score
+from baldur.guard.spreadsheet import unescape_frame
 
 __all__ = ["build_table", "fold_scores", "recompute_table"]
 
@@ -165,6 +166,7 @@ def recompute_table(predictions: pd.DataFrame, selection: pd.DataFrame) -> pd.Da
     DataFrame
         As `build_table`, with every metric of the task.
     """
+    predictions, selection = unescape_frame(predictions), unescape_frame(selection)
     classes = classes_of(predictions)
     metrics = [m for m, d in METRICS.items() if d.classification == bool(classes)]
     return build_table(predictions, selection, metrics, classes)

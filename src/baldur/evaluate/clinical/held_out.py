@@ -12,6 +12,7 @@ import pandas as pd
 from baldur.evaluate.clinical.bootstrap import Bootstrap, Draws
 from baldur.evaluate.metrics import Predicted
 from baldur.exceptions import InputError
+from baldur.guard.spreadsheet import unescape_frame
 
 __all__ = ["HeldOut", "classes_of", "open_predictions", "predicted_of", "read_held_out"]
 
@@ -198,6 +199,9 @@ def open_predictions(
 
 def _complete(table: pd.DataFrame, names: list[str]) -> tuple[pd.DataFrame, list[str]]:
     """Fill in the other class, and the labels that were not written down."""
+    if not set(table["label"].astype(str)) <= set(names):
+        # Read from a file of results, in which classes such as "+" are written as no formula.
+        table = unescape_frame(table)
     labels = sorted(set(table["label"].astype(str)))
     if len(names) == 1:
         others = [c for c in labels if c != names[0]]
