@@ -18,7 +18,6 @@ pytestmark = pytest.mark.slow
 
 def test_a_local_cluster_whose_workers_are_killed(start, steady, tmp_path):
     study, whole = steady
-    out = tmp_path / "out"
     with (
         distributed.LocalCluster(
             n_workers=2, threads_per_worker=1, host="127.0.0.1", dashboard_address=None
@@ -26,11 +25,13 @@ def test_a_local_cluster_whose_workers_are_killed(start, steady, tmp_path):
         distributed.Client(cluster, set_as_default=False) as client,
     ):
         for i in range(3):
+            out = tmp_path / f"out{i}"
             process = start(
-                "evaluate", study, "--scheduler", cluster.scheduler_address, "--out", out, "--fresh"
+                "evaluate", study, "--scheduler", cluster.scheduler_address, "--out", out
             )
             for count in (2, 12)[:i]:
                 wait_for_jobs(process, out, count)
+                client.wait_for_workers(2, timeout=200)
                 os.kill(next(iter(client.run(os.getpid).values())), signal.SIGKILL)
             said, err = process.communicate(timeout=300)
             assert process.returncode == 0, err

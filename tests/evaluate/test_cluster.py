@@ -10,7 +10,7 @@ import pytest
 
 import baldur
 from baldur.datasets import make_multiview
-from baldur.evaluate import handle, nested_cv
+from baldur.evaluate import handle, nested_cv, sending
 from baldur.evaluate.handle import DataHandle, open_handle, receive
 from baldur.evaluate.store import JobStore
 from baldur.exceptions import InputError, OutputError, StudyError
@@ -83,7 +83,7 @@ def test_more_jobs_than_are_sent_ahead(client, sim, monkeypatch):
 @pytest.mark.parametrize("seen", [True, False])
 def test_large_matrices_go_by_path_or_come_along(client, sim, monkeypatch, seen):
     """Mapped from a file on the worker too, so that the same tiles give the same bits."""
-    monkeypatch.setattr(handle, "MAP_BYTES", 100)
+    monkeypatch.setattr(sending, "MAP_BYTES", 100)
     here = nested_cv(MODELS, sim.data, sim.target, **FOLDS)
     if not seen:
         monkeypatch.setattr(cluster, "_unseen", lambda files: files)
@@ -101,7 +101,7 @@ def test_large_matrices_go_by_path_or_come_along(client, sim, monkeypatch, seen)
 
 
 def test_what_comes_along_lands_as_it_was(monkeypatch, tmp_path):
-    monkeypatch.setattr(handle, "MAP_BYTES", 1000)
+    monkeypatch.setattr(sending, "MAP_BYTES", 1000)
     rng = np.random.default_rng(0)
     wide = np.asfortranarray(rng.normal(size=(30, 40)))
     np.save(tmp_path / "on_disk.npy", wide)

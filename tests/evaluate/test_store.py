@@ -5,7 +5,7 @@ import pytest
 from sklearn.svm import SVC
 
 from baldur.datasets import make_multiview
-from baldur.evaluate import handle, nested_cv
+from baldur.evaluate import handle, nested_cv, sending
 from baldur.evaluate.environment import _code, environment
 from baldur.evaluate.handle import DataHandle, fingerprint, open_handle
 from baldur.evaluate.store import JobStore, Outcome, _digest, job_key
@@ -171,7 +171,7 @@ def test_the_fingerprint_sees_cells_names_and_presence():
 
 
 def test_other_processes_open_the_same_cells(monkeypatch, tmp_path):
-    monkeypatch.setattr(handle, "MAP_BYTES", 1000)
+    monkeypatch.setattr(sending, "MAP_BYTES", 1000)
     rng = np.random.default_rng(0)
     wide = np.asfortranarray(rng.normal(size=(30, 40)))
     np.save(tmp_path / "on_disk.npy", wide)

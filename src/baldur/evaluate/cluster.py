@@ -7,6 +7,7 @@ lost worker was doing; everything else is kept.
 
 from __future__ import annotations
 
+import shutil
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError
@@ -14,12 +15,14 @@ from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 from baldur.evaluate.environment import environment
 from baldur.evaluate.handle import DataHandle, forget, has_data, open_handle, receive
 from baldur.evaluate.jobs import Job, run_job
 from baldur.evaluate.store import JobStore, Outcome
 from baldur.exceptions import InputError, MissingExtraError, StudyError
+from baldur.files import make_folder
 
 try:
     import distributed
@@ -164,7 +167,8 @@ class _Data(distributed.WorkerPlugin):
 
     def setup(self, worker: Any) -> None:
         _check_environment(self.expected)
-        receive(self.path, self.content, worker.local_directory)
+        self.folder = make_folder(Path(worker.local_directory) / f"baldur-{uuid4().hex}")
+        receive(self.path, self.content, self.folder)
         views = open_handle(self.path)
         for view in views.view_names:
             try:
@@ -177,6 +181,7 @@ class _Data(distributed.WorkerPlugin):
 
     def teardown(self, worker: Any) -> None:
         forget(self.path)
+        shutil.rmtree(self.folder, ignore_errors=True)
 
 
 def _unseen(files: list[str]) -> list[str]:

@@ -9,7 +9,6 @@ travel whole; and each job runs with one thread.
 from __future__ import annotations
 
 import hashlib
-import mmap
 import os
 import pickle
 import sys
@@ -17,10 +16,8 @@ import threading
 import time
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
-from uuid import uuid4
+from typing import Any
 
 import joblib
 import numpy as np
@@ -28,14 +25,12 @@ import pandas as pd
 from threadpoolctl import threadpool_limits
 
 from baldur.evaluate.scratch import ScratchFolder, sweep_left_behind
-from baldur.files import write_atomically, writing
+from baldur.evaluate.sending import carried, file_of, landed, opened, to_send
+from baldur.files import write_atomically
 from baldur.views import MultiView
-from baldur.views.source import ArraySource, RowMapSource, Source, SparseSource, as_source
+from baldur.views.source import SparseSource
 
 __all__ = ["DataHandle", "fingerprint", "one_thread"]
-
-MAP_BYTES = 1 << 26
-"""Arrays from this size on are mapped from a file instead of sent."""
 
 _loaded: dict[str, MultiView] = {}
 _watched = False
@@ -54,7 +49,7 @@ class DataHandle:
         self.path = str(folder / "data.pkl")
         try:
             parts = {
-                name: _to_send(mv.view(name).source, folder / f"view{i}.npy")
+                name: to_send(mv.view(name).source, folder / f"view{i}.npy")
                 for i, name in enumerate(mv.view_names)
             }
         except BaseException:
@@ -99,16 +94,15 @@ class DataHandle:
         -------
         bytes
         """
-        parts = {name: _carried(part, carry) for name, part in self._payload["views"].items()}
+        parts = {name: carried(part, carry) for name, part in self._payload["views"].items()}
         payload = {**self._payload, "views": parts}
         return pickle.dumps(payload, protocol=pickle.HIGHEST_PROTOCOL)
 
     @property
     def files(self) -> list[str]:
         """Files of large matrices, which other processes open by path."""
-        parts = list(self._payload["views"].values())
-        parts = [part.base if isinstance(part, _RowMapped) else part for part in parts]
-        return sorted({part.file for part in parts if isinstance(part, _Mapped)})
+        found = {file_of(part) for part in self._payload["views"].values()}
+        return sorted(file for file in found if file is not None)
 
 
 def leave_with(parent: int) -> None:
@@ -130,78 +124,7 @@ def leave_with(parent: int) -> None:
     threading.Thread(target=watch, daemon=True).start()
 
 
-@dataclass(frozen=True)
-class _Mapped:
-    """A matrix in a file, found by where it lies."""
-
-    file: str
-    dtype: np.dtype
-    shape: tuple[int, int]
-    offset: int
-    order: Literal["C", "F"]
-
-    def open(self) -> np.ndarray:
-        return np.memmap(
-            self.file, dtype=self.dtype, mode="r", offset=self.offset, shape=self.shape,
-            order=self.order,
-        )  # fmt: skip
-
-
-@dataclass(frozen=True)
-class _Carried:
-    """A matrix of a file that the receiver cannot see; it is given a file there."""
-
-    array: np.ndarray
-
-
-@dataclass(frozen=True)
-class _RowMapped:
-    """A matrix whose rows are found through a map."""
-
-    base: Any
-    row_map: np.ndarray
-
-
-def _to_send(source: Source, file: Path) -> Any:
-    """What stands for a matrix in the payload: itself, or where to find it."""
-    if isinstance(source, RowMapSource):
-        return _RowMapped(_to_send(source.base, file), source.row_map)
-    if not isinstance(source, ArraySource):
-        return source
-    array = source.array
-    if source.in_memory and array.nbytes < MAP_BYTES:
-        return array
-    whole = isinstance(array, np.memmap) and array.mode == "r" and array.filename is not None
-    # A slice of a map does not know where in the file it begins.
-    if not (whole and isinstance(array.base, mmap.mmap) and array.flags.forc):
-        array = _map_anew(array, file)
-    order: Literal["C", "F"] = "C" if array.flags.c_contiguous else "F"
-    return _Mapped(str(array.filename), array.dtype, array.shape, array.offset, order)
-
-
-def _map_anew(array: np.ndarray, file: Path) -> np.memmap:
-    with writing(file):
-        np.save(file, array)
-    return np.load(file, mmap_mode="r")
-
-
-def _carried(part: Any, files: Collection[str]) -> Any:
-    """Replace a matrix in one of the files by its content."""
-    if isinstance(part, _RowMapped):
-        return _RowMapped(_carried(part.base, files), part.row_map)
-    if isinstance(part, _Mapped) and part.file in files:
-        return _Carried(np.array(part.open(), order=part.order))
-    return part
-
-
-def _landed(part: Any, file: Path) -> Any:
-    """Undo `_carried` where it has arrived: large matrices are mapped from a file everywhere."""
-    if isinstance(part, _RowMapped):
-        return _RowMapped(_landed(part.base, file), part.row_map)
-    return _map_anew(part.array, file) if isinstance(part, _Carried) else part
-
-
-def receive(path: str, content: bytes, folder: str | Path) -> None:
+def receive(path: str, content: bytes, folder: Path) -> None:
     """Take in what `DataHandle.pickled` gave; `open_handle` finds it under the path.
 
     Parameters
@@ -210,13 +133,13 @@ def receive(path: str, content: bytes, folder: str | Path) -> None:
         Path of the handle.
     content : bytes
         From a source as trusted as the code itself: it is a pickle.
-    folder : str or Path
+    folder : Path
         For files of matrices that came along.
     """
     payload = pickle.loads(content)
     views = {
-        name: _landed(part, Path(folder) / f"baldur-{uuid4().hex}.npy")
-        for name, part in payload["views"].items()
+        name: landed(part, folder / f"view{i}.npy")
+        for i, (name, part) in enumerate(payload["views"].items())
     }
     _loaded[path] = _build({**payload, "views": views})
 
@@ -231,14 +154,6 @@ def has_data(path: str) -> bool:
     return path in _loaded or Path(path).is_file()
 
 
-def _opened(part: Any) -> Any:
-    if isinstance(part, _Mapped):
-        return part.open()
-    if isinstance(part, _RowMapped):
-        return RowMapSource(as_source(_opened(part.base), "view"), part.row_map)
-    return part
-
-
 def open_handle(path: str) -> MultiView:
     """Return the data behind a path, read once per process."""
     if path not in _loaded:
@@ -250,7 +165,7 @@ def open_handle(path: str) -> MultiView:
 
 
 def _build(payload: dict[str, Any]) -> MultiView:
-    views = {name: _opened(part) for name, part in payload["views"].items()}
+    views = {name: opened(part) for name, part in payload["views"].items()}
     n = next(iter(views.values())).shape[0]
     rows = payload["rows"]
     ids = payload["sample_ids"]
