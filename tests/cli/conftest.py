@@ -47,7 +47,7 @@ def run():
     def run_command(*arguments, **keywords):
         return subprocess.run(
             command(*arguments),
-            env=environment(), text=True, timeout=300, check=False,
+            env=environment(), text=True, timeout=900, check=False,
             **{"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **keywords},
         )  # fmt: skip
 

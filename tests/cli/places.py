@@ -1,13 +1,19 @@
 """Small and read-only file systems, and what lies in an output folder."""
 
 import contextlib
+import multiprocessing
 import os
 import shutil
 import subprocess
+import sys
 import time
 
 import pytest
 
+from baldur.exceptions import UnfinishedError
+from baldur.files import LOCK
+from baldur.study import evaluate_study, load_study
+from baldur.study.output import MARK
 from baldur.study.run import RESULT_FILES
 
 
@@ -23,15 +29,38 @@ def jobs_in(folder):
 
 def hidden(folder):
     """What unfinished work left behind."""
-    return [f for f in folder.glob("**/.*") if f.name != ".lock"]
+    return [f for f in folder.glob("**/.*") if f.name not in (LOCK, MARK)]
+
+
+def copy_of(study, folder):
+    """A study of one's own to change, without results."""
+    shutil.copytree(study.parent, folder, ignore=shutil.ignore_patterns("whole"))
+    return folder / study.name
+
+
+def forked(study, out, **keywords):
+    """Start an evaluation in a process of its own, which need not import everything again."""
+    process = multiprocessing.get_context("fork").Process(
+        target=_evaluate, args=(study, out), kwargs=keywords
+    )
+    process.start()
+    return process
+
+
+def _evaluate(study, out, **keywords):
+    try:
+        evaluate_study(load_study(study), output=out, **keywords)
+    except UnfinishedError:
+        sys.exit(3)
 
 
 def wait_for_jobs(process, folder, count):
     """Wait until that many jobs are done; the process must still be running then."""
     end = time.monotonic() + 200
-    while len(jobs_in(folder)) < count and process.poll() is None and time.monotonic() < end:
+    alive = process.is_alive if hasattr(process, "is_alive") else lambda: process.poll() is None
+    while len(jobs_in(folder)) < count and alive() and time.monotonic() < end:
         time.sleep(0.005)
-    assert process.poll() is None
+    assert alive()
 
 
 class Disk:

@@ -33,7 +33,7 @@ def test_a_local_cluster_whose_workers_are_killed(start, steady, tmp_path):
                 wait_for_jobs(process, out, count)
                 client.wait_for_workers(2, timeout=200)
                 os.kill(next(iter(client.run(os.getpid).values())), signal.SIGKILL)
-            said, err = process.communicate(timeout=300)
+            said, err = process.communicate(timeout=900)
             assert process.returncode == 0, err
             assert "Traceback" not in err
             assert results(out) == whole

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from baldur.exceptions import InputError
-from baldur.files import make_folder, write_atomically, writing
+from baldur.files import PART, make_folder, write_atomically, writing
 from baldur.guard.confine import find_link, is_below, open_to_append, resolve
 from baldur.guard.escape import has_control, one_line
 from baldur.study.load import Study
@@ -131,7 +131,8 @@ def _read_mark(mark: Path) -> dict[str, Any] | None:
 
 
 def _check_contents(study: Study, folder: Path) -> None:
-    names = [one.name for one in folder.iterdir()]
+    # What another process is just writing there says nothing yet.
+    names = [one.name for one in folder.iterdir() if not one.name.endswith(PART)]
     if names and not any(name in _OURS for name in names):
         raise study.problem(
             "output",
