@@ -225,7 +225,7 @@ def test_stability_agrees_with_the_weights(result):
         assert row["sign_agreement"] == pytest.approx(signs)
     shares = stability.views.query("model == 'LSVM-l1'")
     assert shares["share"].sum() == pytest.approx(1)
-    assert shares["weight_share"].sum() == pytest.approx(1)
+    assert shares["variance_share"].sum() == pytest.approx(1)
     index = stability.index.set_index(["model", "view"])["stability"]
     assert 0 < index["LSVM-l1", "*"] < 1
     assert np.isnan(index["Ridge logistic", "*"])

@@ -20,7 +20,7 @@ FILES = {
     "folds.csv", "comparisons.csv", "stability.csv", "views.csv", "weights.csv", "settings.csv",
     "study.toml", "log.txt", "table_folds.md", "table_folds.tex", "intervals.csv",
     "differences.csv", "calibration.csv", "calibration_curve.csv", "decision.csv",
-    "thresholds.csv", "sample_size.csv",
+    "thresholds.csv", "sample_size.csv", "README.txt", ".study.json",
 }  # fmt: skip
 
 
@@ -32,7 +32,7 @@ def read(folder, name):
     )  # fmt: skip
 
 
-NUMBERS = ["mean_weight", "sign_agreement", "p_control", "p_patient", "score"]
+NUMBERS = ["mean_weight", "mean_raw_weight", "sign_agreement", "p_control", "p_patient", "score"]
 
 
 def test_the_folder_holds_what_it_should(parts, tables, write):

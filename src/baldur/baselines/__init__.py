@@ -10,6 +10,7 @@ for a first run; ``full_grid`` is that of a paper. All rows accept a `MultiView`
 MV-PLS and Dummy also predict numbers (``make(classification=False)``).
 """
 
+from baldur.baselines._base import BaselineEstimator
 from baldur.baselines.awdr import AWDRClassifier
 from baldur.baselines.boosted_trees import BoostedTreesClassifier, BoostedTreesRegressor
 from baldur.baselines.cpm_nets import CPMNetsClassifier
@@ -29,6 +30,7 @@ from baldur.baselines.stacking import StackingClassifier
 __all__ = [
     "BASELINES",
     "AWDRClassifier",
+    "BaselineEstimator",
     "BoostedTreesClassifier",
     "BoostedTreesRegressor",
     "CPMNetsClassifier",

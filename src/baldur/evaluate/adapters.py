@@ -54,6 +54,8 @@ class SideBySide(Wrapped):
     (60,)
     """
 
+    coef_on_prepared = True
+
     def __init__(self, estimator: Any, views: Any = None, scale: str = "clipped") -> None:
         self.estimator = estimator
         self.views = views

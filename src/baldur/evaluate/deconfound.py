@@ -14,6 +14,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from baldur.evaluate.steps import fit_with_groups
+from baldur.evaluate.weights import Weights, weights_of
 from baldur.evaluate.wrapped import Wrapped
 from baldur.exceptions import InputError
 from baldur.prepare import SCALES, Preparation
@@ -116,6 +117,14 @@ class Deconfounded(Wrapped):
             feature_info=views.feature_info,
             present={name: ~part.absent for name, part in prepared.items()},
         )
+
+    def read_weights(self, X: MultiView) -> Weights | None:
+        """Return the weights in both units; a standard deviation is that of what is left."""
+        inner = weights_of(self.estimator_, self._residuals(X))
+        if inner is None:
+            return None
+        raw = {v: self.preparation_.coef_in_input_units(v, w.T).T for v, w in inner.raw.items()}
+        return Weights(inner.per_sd, raw, inner.variance)
 
     def _open(self, X: Any) -> MultiView:
         check_is_fitted(self, "estimator_")

@@ -18,8 +18,37 @@ WIDEST_LISTED = 10_000
 """A view that a model keeps whole in every fold is listed feature by feature up to this width."""
 
 COLUMNS = [
-    "model", "view", "feature", "n_features", "frequency", "mean_weight", "sign_agreement", "folds",
+    "model", "view", "feature", "class", "n_features", "frequency", "mean_weight",
+    "mean_raw_weight", "sign_agreement", "folds",
 ]  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Selected:
+    """The features of one view that one fit selected.
+
+    Attributes
+    ----------
+    index : int array of shape (k,)
+        Their columns.
+    weight, raw : array of shape (k, n_readings), or None
+        Per standard deviation and per unit of the input, one column for each class that is read.
+    variance : float or None
+        Of what the view adds to the linear predictor, over the training rows.
+    """
+
+    index: np.ndarray
+    weight: np.ndarray | None = None
+    raw: np.ndarray | None = None
+    variance: float | None = None
+
+    def weights(self, n_readings: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return both, NaN where the model has none."""
+        none = np.full((len(self.index), n_readings), np.nan)
+        return (
+            none if self.weight is None else self.weight,
+            none if self.raw is None else self.raw,
+        )
 
 
 @dataclass(frozen=True)
@@ -31,11 +60,12 @@ class Stability:
     index : DataFrame
         model, view ("*": all views together), stability, error, low, high: Nogueira's index.
     features : DataFrame
-        model, view, feature, frequency, mean_weight, sign_agreement: features selected in at
-        least one fold, the most frequent first.
+        model, view, feature, class, frequency, mean_weight, mean_raw_weight, sign_agreement:
+        features selected in at least one fold, the most frequent first.
     views : DataFrame
         model, view, frequency (share of folds that use the view), percent_of_view, share (of all
-        selected features), weight_share (of the total absolute weight), each a mean over folds.
+        selected features), variance_share (of the variance that views add to the linear
+        predictor; missing for models without weights), each a mean over folds.
     """
 
     index: pd.DataFrame
@@ -48,17 +78,20 @@ def _order(fits: Sequence[Any]) -> list[Any]:
 
 
 def _whole(fits: Sequence[Any], view: str, width: int) -> bool:
-    return all(len(f.selected[view][0]) == width for f in fits)
+    return all(len(f.selected[view].index) == width for f in fits)
 
 
-def selection_frame(fits: Mapping[str, Sequence[Any]], mv: MultiView) -> pd.DataFrame:
+def selection_frame(
+    fits: Mapping[str, Sequence[Any]], mv: MultiView, readings: Sequence[str]
+) -> pd.DataFrame:
     """Summarise the selections of every model over its folds.
 
     Each view has one row with feature "*" for all its features together; below it come the
     features selected in at least one fold (left out for a view wider than 10,000 that is kept
-    whole in every fold). `folds` holds the number selected in each fold, in the order of repeats
-    and folds; `frequency` is their mean over `n_features`. The mean weight is over the folds that
-    select the feature; sign agreement is the share of them that have the commoner sign.
+    whole in every fold), one row for each of `readings`. `folds` holds the number selected in each
+    fold, in the order of repeats and folds; `frequency` is their mean over `n_features`. Mean
+    weights, per standard deviation and per unit of the input, are over the folds that select the
+    feature; sign agreement is the share of them that have the commoner sign.
     """
     parts = []
     for model, unordered in fits.items():
@@ -67,49 +100,62 @@ def selection_frame(fits: Mapping[str, Sequence[Any]], mv: MultiView) -> pd.Data
             continue
         for view in ordered[0].selected:
             width = mv.n_features[view]
-            counts = [len(f.selected[view][0]) for f in ordered]
+            counts = [len(f.selected[view].index) for f in ordered]
             folds = ";".join(map(str, counts))
-            whole = [model, view, "*", width, np.mean(counts) / width, np.nan, np.nan, folds]
+            none = np.nan
+            whole = [model, view, "*", "*", width, np.mean(counts) / width, none, none, none, folds]
             parts.append(pd.DataFrame([whole], columns=COLUMNS))
             if width > WIDEST_LISTED and _whole(ordered, view, width):
                 continue
-            listed = _listed(ordered, view, mv)
+            listed = _listed(ordered, view, mv, readings)
             if len(listed):
                 listed.insert(0, "model", model)
                 parts.append(listed[COLUMNS])
     if not parts:
         return pd.DataFrame(columns=COLUMNS)
     # Concatenating columns that are all NaN would change their type in later pandas.
-    parts = [p.astype({"mean_weight": float, "sign_agreement": float}) for p in parts]
+    floats = dict.fromkeys(("mean_weight", "mean_raw_weight", "sign_agreement"), float)
+    parts = [p.astype(floats) for p in parts]
     return pd.concat(parts, ignore_index=True)
 
 
-def _listed(ordered: Sequence[Any], view: str, mv: MultiView) -> pd.DataFrame:
-    used = np.unique(np.concatenate([f.selected[view][0] for f in ordered])).astype(np.intp)
+def _listed(
+    ordered: Sequence[Any], view: str, mv: MultiView, readings: Sequence[str]
+) -> pd.DataFrame:
+    used = np.unique(np.concatenate([f.selected[view].index for f in ordered])).astype(np.intp)
+    shape = (len(used), len(readings), len(ordered))
     hits = np.zeros((len(used), len(ordered)), dtype=np.int8)
-    weights = np.zeros((len(used), len(ordered)))
+    weights, raws = np.zeros(shape), np.zeros(shape)
     for j, f in enumerate(ordered):
-        index, weight = f.selected[view]
-        at = np.searchsorted(used, index)
-        hits[at, j], weights[at, j] = 1, weight
-    count = hits.sum(axis=1)
-    plus = np.sum((weights > 0) & (hits == 1), axis=1)
-    minus = np.sum((weights < 0) & (hits == 1), axis=1)
-    mean = weights.sum(axis=1) / count if len(used) else np.zeros(0)
-    agreement = np.where(np.isnan(mean), np.nan, np.maximum(plus, minus) / np.maximum(count, 1))
-    frame = pd.DataFrame(
+        at = np.searchsorted(used, f.selected[view].index)
+        hits[at, j] = 1
+        weights[at, :, j], raws[at, :, j] = f.selected[view].weights(len(readings))
+    count = np.maximum(hits.sum(axis=1), 1)[:, None]
+    # A fold whose training rows lack a class says nothing about its weights.
+    told = np.maximum((np.isfinite(weights) & (hits[:, None, :] == 1)).sum(axis=2), 1)
+    nothing = np.isnan(weights).sum(axis=2) == hits.sum(axis=1)[:, None]
+    mean, raw = (
+        np.where(nothing, np.nan, np.nansum(part, axis=2) / told) for part in (weights, raws)
+    )
+    with np.errstate(invalid="ignore"):
+        plus, minus = (weights > 0).sum(axis=2), (weights < 0).sum(axis=2)
+    agreement = np.where(nothing, np.nan, np.maximum(plus, minus) / told)
+    order = np.lexsort((used, -np.nan_to_num(np.abs(mean)).max(axis=1, initial=0.0), -count[:, 0]))
+    each = np.repeat(order, len(readings))
+    folds = np.array([";".join(map(str, row)) for row in hits.tolist()], dtype=object)
+    return pd.DataFrame(
         {
             "view": view,
-            "feature": mv.view(view).names_of(used),
+            "feature": mv.view(view).names_of(used)[each],
+            "class": np.tile(np.asarray(readings, dtype=object), len(used)),
             "n_features": 1,
-            "frequency": count / len(ordered),
-            "mean_weight": mean,
-            "sign_agreement": agreement,
-            "folds": [";".join(map(str, row)) for row in hits.tolist()],
+            "frequency": (count / len(ordered))[each, 0],
+            "mean_weight": mean[order].ravel(),
+            "mean_raw_weight": raw[order].ravel(),
+            "sign_agreement": agreement[order].ravel(),
+            "folds": folds[each],
         }
     )
-    weight_order = -np.nan_to_num(np.abs(mean))
-    return frame.iloc[np.lexsort((used, weight_order, -count))]
 
 
 def percent_selected(selection: pd.DataFrame) -> pd.DataFrame:
@@ -126,19 +172,26 @@ def percent_selected(selection: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["model", "position", "features_percent"])
 
 
-def weights_frame(fits: Mapping[str, Sequence[Any]], mv: MultiView) -> pd.DataFrame:
-    """List the selected features of every fold with their weights.
+def weights_frame(
+    fits: Mapping[str, Sequence[Any]], mv: MultiView, readings: Sequence[str]
+) -> pd.DataFrame:
+    """List the selected features of every fold with their weights, a row for each of `readings`.
 
-    Views wider than 10,000 that a model keeps whole are left out.
+    `weight` is per standard deviation, `raw_weight` per unit of the input. Views wider than 10,000
+    that a model keeps whole are left out.
     """
     parts = []
     for model, unordered in fits.items():
         ordered = _order(unordered)
         for f in ordered:
-            for view, (index, weight) in f.selected.items():
+            for view, chosen in f.selected.items():
                 width = mv.n_features[view]
-                if not len(index) or (width > WIDEST_LISTED and _whole(ordered, view, width)):
+                if not len(chosen.index) or (
+                    width > WIDEST_LISTED and _whole(ordered, view, width)
+                ):
                     continue
+                weight, raw = chosen.weights(len(readings))
+                names = mv.view(view).names_of(chosen.index.astype(np.intp))
                 parts.append(
                     pd.DataFrame(
                         {
@@ -146,12 +199,14 @@ def weights_frame(fits: Mapping[str, Sequence[Any]], mv: MultiView) -> pd.DataFr
                             "repeat": f.repeat + 1,
                             "fold": f.fold + 1,
                             "view": view,
-                            "feature": mv.view(view).names_of(index.astype(np.intp)),
-                            "weight": weight,
+                            "feature": np.repeat(names, len(readings)),
+                            "class": np.tile(np.asarray(readings, dtype=object), len(names)),
+                            "weight": weight.ravel(),
+                            "raw_weight": raw.ravel(),
                         }
                     )
                 )
-    columns = ["model", "repeat", "fold", "view", "feature", "weight"]
+    columns = ["model", "repeat", "fold", "view", "feature", "class", "weight", "raw_weight"]
     return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=columns)
 
 
@@ -168,18 +223,18 @@ def stability_of(
         widths = [mv.n_features[v] for v in views]
         starts = np.cumsum([0, *widths[:-1]])
         joined = [
-            np.concatenate([f.selected[v][0] + s for v, s in zip(views, starts, strict=True)])
+            np.concatenate([f.selected[v].index + s for v, s in zip(views, starts, strict=True)])
             for f in ordered
         ]
         for view, sets, width in [
             ("*", joined, sum(widths)),
-            *((v, [f.selected[v][0] for f in ordered], mv.n_features[v]) for v in views),
+            *((v, [f.selected[v].index for f in ordered], mv.n_features[v]) for v in views),
         ]:
             found = _index(sets, width, level)
             index_rows.append((model, view, found.value, found.error, found.low, found.high))
         view_rows += _view_shares(model, ordered, views, widths)
     columns = ["model", "view", "stability", "error", "low", "high"]
-    shares = ["model", "view", "frequency", "percent_of_view", "share", "weight_share"]
+    shares = ["model", "view", "frequency", "percent_of_view", "share", "variance_share"]
     features = selection[selection["feature"] != "*"].drop(columns=["n_features", "folds"])
     return Stability(
         index=pd.DataFrame(index_rows, columns=columns),
@@ -198,15 +253,17 @@ def _index(sets: list[np.ndarray], width: int, level: float) -> StabilityIndex:
 def _view_shares(
     model: str, ordered: Sequence[Any], views: list[str], widths: list[int]
 ) -> list[tuple[Any, ...]]:
-    counts = np.array([[len(f.selected[v][0]) for v in views] for f in ordered], dtype=float)
-    mass = np.array([[np.abs(f.selected[v][1]).sum() for v in views] for f in ordered])
+    counts = np.array([[len(f.selected[v].index) for v in views] for f in ordered], dtype=float)
+    known = [[f.selected[v].variance for v in views] for f in ordered]
+    variance = np.array(known, dtype=float)  # None becomes NaN
     with np.errstate(invalid="ignore", divide="ignore"):
         share = counts / counts.sum(axis=1, keepdims=True)
-        weight = mass / mass.sum(axis=1, keepdims=True)
+        explained = variance / variance.sum(axis=1, keepdims=True)
     # A fold that selects nothing gives no view a share.
-    share, weight = np.where(np.isnan(share), 0.0, share), np.where(mass == 0, 0.0, weight)
+    share = np.where(np.isnan(share), 0.0, share)
+    explained = np.where(variance == 0, 0.0, explained)
     return [
         (model, v, float((counts[:, i] > 0).mean()), float(100 * counts[:, i].mean() / widths[i]),
-         float(share[:, i].mean()), float(weight[:, i].mean()))
+         float(share[:, i].mean()), float(explained[:, i].mean()))
         for i, v in enumerate(views)
     ]  # fmt: skip

@@ -22,6 +22,7 @@ from baldur.evaluate.platt import Platt
 from baldur.evaluate.selection import read_selection
 from baldur.evaluate.steps import fit_with_groups
 from baldur.evaluate.store import JobStore, Outcome
+from baldur.evaluate.weights import by_class, weights_of
 from baldur.exceptions import StudyError
 from baldur.files import writing
 
@@ -148,11 +149,18 @@ def _fit_and_predict(job: Job, mv: Any) -> Outcome:
         if curve is not None:
             arrays["proba"] = curve.proba(arrays["margin"])
             facts["platt"] = True
-    views = []
-    for i, (view, (index, weight)) in enumerate(read_selection(fitted, mv[train]).items()):
+    rows = mv[train]
+    weights = weights_of(fitted, rows)
+    seen = np.unique(job.y[train]).astype(np.intp) if job.n_classes else np.zeros(0, dtype=np.intp)
+    views, variance = [], []
+    for i, (view, index) in enumerate(read_selection(fitted, rows).items()):
         views.append(view)
-        arrays[f"index{i}"], arrays[f"weight{i}"] = index, weight
-    facts["views"] = views
+        arrays[f"index{i}"] = index
+        variance.append(None if weights is None else weights.variance[view])
+        if weights is not None:
+            arrays[f"weight{i}"] = by_class(weights.per_sd[view][index], job.n_classes, seen)
+            arrays[f"raw{i}"] = by_class(weights.raw[view][index], job.n_classes, seen)
+    facts["views"], facts["variance"] = views, variance
     changed = getattr(fitted, "harmonisation_", None)
     if changed is not None:
         facts["harmonisation"] = json.loads(changed.to_json(orient="records", double_precision=15))

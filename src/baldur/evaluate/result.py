@@ -13,6 +13,7 @@ from baldur.evaluate.clinical.evaluation import Evaluation, evaluate_predictions
 from baldur.evaluate.clinical.held_out import PLATT
 from baldur.evaluate.compare import compare_pairs, holm
 from baldur.evaluate.features import (
+    Selected,
     Stability,
     percent_selected,
     selection_frame,
@@ -49,7 +50,7 @@ class Fit:
     proba: np.ndarray | None = None
     margin: np.ndarray | None = None
     scaled: bool = False
-    selected: dict[str, tuple[np.ndarray, np.ndarray]] = field(default_factory=dict)
+    selected: dict[str, Selected] = field(default_factory=dict)
     harmonisation: list[dict[str, Any]] = field(default_factory=list)
 
     @classmethod
@@ -67,7 +68,12 @@ class Fit:
             margin=arrays.get("margin"),
             scaled=bool(outcome.facts.get("platt", False)),
             selected={
-                view: (arrays[f"index{i}"], arrays[f"weight{i}"])
+                view: Selected(
+                    arrays[f"index{i}"],
+                    arrays.get(f"weight{i}"),
+                    arrays.get(f"raw{i}"),
+                    outcome.facts["variance"][i],
+                )
                 for i, view in enumerate(outcome.facts["views"])
             },
             harmonisation=outcome.facts.get("harmonisation", []),
@@ -94,7 +100,8 @@ class NestedResult:
         one column p_<class> per class, and margins (score, or score_<class>) where a model has no
         probabilities of its own: "platt" in the column probability says they were made of those.
     selection : DataFrame
-        model, view, feature, n_features, frequency, mean_weight, sign_agreement, folds. The row
+        model, view, feature, class, n_features, frequency, mean_weight (per standard deviation),
+        mean_raw_weight (per unit of the input), sign_agreement, folds. The row
         of a view with feature "*" stands for all its features.
     failures : dict of str to str
         Models without figures, and why.
@@ -120,7 +127,7 @@ class NestedResult:
 
     def __post_init__(self) -> None:
         self.predictions = self._predictions()
-        self.selection = selection_frame(self.finished(), self.mv)
+        self.selection = selection_frame(self.finished(), self.mv, self._readings())
         rows = [
             (model, f.repeat + 1, f.fold + 1, key, value)
             for model, fits in self.fits.items()
@@ -316,4 +323,9 @@ class NestedResult:
 
     def weights(self) -> pd.DataFrame:
         """Selected features with their weight, fold by fold: model, repeat, fold, view, ..."""
-        return weights_frame(self.finished(), self.mv)
+        return weights_frame(self.finished(), self.mv, self._readings())
+
+    def _readings(self) -> list[str]:
+        """What weights point to: the positive class of two, each of several, or a number."""
+        names = [str(c) for c in self.classes]
+        return names if len(names) > 2 else names[-1:] or [""]

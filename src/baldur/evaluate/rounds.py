@@ -36,6 +36,9 @@ def without_prefix(setting: Mapping[str, Any]) -> dict[str, Any]:
     return dict(setting)
 
 
+FORM = 2
+"""Changes whenever jobs keep something else in the store."""
+
 # Scores that differ by rounding are ties: sums over rows in another order differ by about this.
 _TIE_DIGITS = 10
 
@@ -238,7 +241,8 @@ class Rounds:
         inner = self._platt_folds(place, estimator) if kind == "final" else []
         more = {"inner": [[np.asarray(part) for part in pair] for pair in inner]} if inner else {}
         key = job_key(
-            environment=environment(), kind=kind, data=self.data, estimator=estimator, seed=seed,
+            environment=environment(), form=FORM, kind=kind, data=self.data, seed=seed,
+            estimator=estimator,
             splits=[[np.asarray(part) for part in pair] for pair in splits],
             labels=[y[np.concatenate(pair)] for pair in splits],
             n_classes=self.n_classes, metric=self.metric if kind == "setting" else "",

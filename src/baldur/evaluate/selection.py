@@ -11,37 +11,28 @@ from baldur.views import MultiView
 __all__ = ["read_selection", "read_weights"]
 
 
-def read_selection(estimator: Any, mv: MultiView) -> dict[str, tuple[np.ndarray, np.ndarray]]:
-    """Return the selected features of every view and a weight for each.
+def read_selection(estimator: Any, mv: MultiView) -> dict[str, np.ndarray]:
+    """Return the selected features of every view.
 
     Parameters
     ----------
     estimator : fitted estimator
-        With `selected_features_` (dict of view to mask) and, where it has weights, `coef_` (dict
-        of view to weights, outputs by features or features by outputs).
+        With `selected_features_` (dict of view to mask).
     mv : MultiView
         Rows it was fitted on, for names and widths.
 
     Returns
     -------
-    dict of str to (index, weight)
-        One weight per selected feature: towards the positive class for two classes, the length
-        of the weight vector for more, NaN where the model has none. A model without masks counts
-        as using every feature; views it was not given are left out.
+    dict of str to int array
+        A model without masks counts as using every feature; views it was not given are left out.
     """
     masks = getattr(estimator, "selected_features_", None)
-    names = [v for v in mv.view_names if not isinstance(masks, dict) or v in masks]
-    widths = {v: mv.n_features[v] for v in names}
-    by_view = read_weights(estimator, widths)
     found = {}
-    for name, width in widths.items():
-        if isinstance(masks, dict):
-            index = np.flatnonzero(np.asarray(masks[name]))
-        else:
-            index = np.arange(width)
-        full = by_view.get(name)
-        weight = np.full(len(index), np.nan) if full is None else _one_weight(full[index])
-        found[name] = (index.astype(np.int32), weight)
+    for name in mv.view_names:
+        if not isinstance(masks, dict):
+            found[name] = np.arange(mv.n_features[name], dtype=np.int32)
+        elif name in masks:
+            found[name] = np.flatnonzero(np.asarray(masks[name])).astype(np.int32)
     return found
 
 
@@ -70,12 +61,3 @@ def _orient(coef: Any, widths: dict[str, int], kept: Any) -> dict[str, np.ndarra
             full[v][np.asarray(kept[v])] = a
         return full
     return {}
-
-
-def _one_weight(weights: np.ndarray) -> np.ndarray:
-    if weights.shape[1] == 1:
-        return weights[:, 0]
-    if weights.shape[1] == 2:
-        # One column for each of two classes.
-        return weights[:, 1] - weights[:, 0]
-    return np.linalg.norm(weights, axis=1)

@@ -16,6 +16,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from baldur.evaluate.selection import read_weights
+from baldur.evaluate.weights import Weights, weights_of
 from baldur.evaluate.wrapped import Wrapped
 from baldur.prepare import SiteHarmoniser
 from baldur.views import MultiView
@@ -89,6 +90,21 @@ class WithSteps(Wrapped):
                 coef[v][:, at] = weights[v].T
         if coef:
             self.coef_ = coef
+
+    def read_weights(self, X: MultiView) -> Weights | None:
+        """Return the weights in both units, 0 where a step removed the column."""
+        left = self._open(X)
+        inner = weights_of(self.estimator_, left)
+        if inner is None:
+            return None
+
+        def over_all(part: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+            full = {v: np.zeros((X.n_features[v], w.shape[1])) for v, w in part.items()}
+            for v, w in part.items():
+                full[v][_places(X, left, v)] = w
+            return full
+
+        return Weights(over_all(inner.per_sd), over_all(inner.raw), inner.variance)
 
     def _open(self, X: MultiView) -> MultiView:
         check_is_fitted(self, "estimator_")

@@ -28,6 +28,7 @@ ABOUT = {
     "subgroups.csv": "figures in parts of the people",
     "learning_curve.csv": "scores against the number of training rows",
     "sample_size.csv": "how many samples a study of this kind needs",
+    "harmonisation.csv": "what was taken out of each site's measurements",
     "left_out.csv": "figures that are not given, and why",
     "folds.csv": "scores of every fold",
     "settings.csv": "the settings that were chosen in every fold",
