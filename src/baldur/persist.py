@@ -2,7 +2,7 @@
 
 ==================  =============================================================================
 ``manifest.json``   schema number, versions, classes, views, checksums: to be read by anyone
-``features.npz``    names of the features of every view, plain arrays
+``features.npz``    names of the features of every view and their training figures, plain arrays
 ``model.joblib``    the fitted estimator, as a pickle
 ==================  =============================================================================
 
@@ -56,6 +56,8 @@ class SavedModel:
         Labels behind the codes the estimator predicts, the positive one last; empty for numbers.
     details : dict
         Anything else that JSON holds.
+    training : dict of str to dict of str to ndarray
+        Figures of every feature over the training rows, see `baldur.evaluate.drift`; may be empty.
     """
 
     estimator: Any
@@ -63,6 +65,7 @@ class SavedModel:
     n_features: dict[str, int]
     classes: list[Any] = field(default_factory=list)
     details: dict[str, Any] = field(default_factory=dict)
+    training: dict[str, dict[str, np.ndarray]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, estimator: Any, X: MultiView, **keywords: Any) -> SavedModel:
@@ -117,6 +120,9 @@ def save_model(model: SavedModel, folder: str | Path, *, overwrite: bool = False
     arrays: dict[str, Any] = {
         f"view{i}": names for i, names in enumerate(model.features.values()) if names is not None
     }
+    for i, view in enumerate(model.features):
+        for figure, values in model.training.get(view, {}).items():
+            arrays[f"training{i}_{figure}"] = values
     features, pickled = io.BytesIO(), io.BytesIO()
     np.savez_compressed(features, **arrays)
     joblib.dump(model.estimator, pickled, compress=3)
@@ -226,6 +232,10 @@ def load_model(folder: str | Path) -> SavedModel:
         view: arrays[f"view{i}"] if named else None
         for i, (view, named) in enumerate(zip(manifest["views"], manifest["named"], strict=True))
     }
+    training = {
+        view: {name.removeprefix(head): arrays[name] for name in arrays if name.startswith(head)}
+        for view, head in ((v, f"training{i}_") for i, v in enumerate(features))
+    }
     try:
         estimator = joblib.load(io.BytesIO(contents[_MODEL]))
     except Exception as error:  # a pickle of other library versions fails in any way it likes
@@ -235,5 +245,6 @@ def load_model(folder: str | Path) -> SavedModel:
             f"Python {manifest['python']}; use these, or fit again."
         ) from error
     return SavedModel(
-        estimator, features, manifest["views"], manifest["classes"], manifest["details"]
-    )
+        estimator, features, manifest["views"], manifest["classes"], manifest["details"],
+        {view: figures for view, figures in training.items() if figures},
+    )  # fmt: skip

@@ -275,6 +275,41 @@ def predict(
 
 
 @app.command()
+def validate(
+    model: Annotated[Path, typer.Argument(help="Model folder, from baldur fit. Trusted only.")],
+    study_file: StudyFile,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="Folder for the results; default the study's.")
+    ] = None,
+    missing: Annotated[
+        str,
+        typer.Option(help="Columns the model needs and a file lacks: 'error', or 'impute'."),
+    ] = "error",
+    fresh: Annotated[bool, typer.Option("--fresh", help="Replace what is in the folder.")] = False,
+    data: Data = None,
+    quiet: Quiet = False,
+) -> None:
+    """Judge a saved model, unchanged, on a new cohort.
+
+    The study file names samples, outcome and views; it needs no models. Written are the figures of
+    a study with intervals, how the predictors differ from training, and, apart from these, what
+    recalibration on the new cohort would give. A model folder holds a pickle, which can run code:
+    use only folders from people you trust.
+    """
+    from baldur.exceptions import InputError
+    from baldur.persist import load_model
+    from baldur.study import load_study, validate_study
+
+    if missing not in ("error", "impute"):
+        raise InputError(f"--missing must be 'error' or 'impute', but got {missing!r}.")
+    screen = Screen(quiet)
+    study = load_study(study_file, predicting=True, roots=data or [])
+    done = validate_study(load_model(model), study, missing=missing, output=out, fresh=fresh)
+    screen.result((done.folder / "validation.txt").read_text(encoding="utf-8").rstrip())
+    screen.result(f"Results: {done.folder}")
+
+
+@app.command()
 def demo(
     out: Annotated[Path, typer.Option("--out", help="Folder to write.")] = Path("baldur-demo"),
     jobs: Jobs = -1,

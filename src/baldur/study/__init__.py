@@ -13,6 +13,7 @@ from baldur.study.run import EvaluatedStudy, evaluate_study
 from baldur.study.schema import schema_text
 from baldur.study.simulate import simulate_study
 from baldur.study.template import TEMPLATE
+from baldur.study.validate import ValidatedStudy, validate_study
 
 __all__ = [
     "TEMPLATE",
@@ -20,6 +21,7 @@ __all__ = [
     "Study",
     "StudyCheck",
     "StudyData",
+    "ValidatedStudy",
     "check_study",
     "evaluate_study",
     "fit_study",
@@ -28,4 +30,5 @@ __all__ = [
     "read_study",
     "schema_text",
     "simulate_study",
+    "validate_study",
 ]

@@ -10,6 +10,7 @@ import pandas as pd
 
 from baldur.evaluate import Progress
 from baldur.evaluate.deconfound import CONFOUNDS
+from baldur.evaluate.drift import describe_views
 from baldur.evaluate.jobs import predict_rows
 from baldur.evaluate.nested import fit_all_rows
 from baldur.exceptions import BaldurError
@@ -25,7 +26,7 @@ from baldur.study.sites import add_sites
 from baldur.views import MultiView, View
 from baldur.views.source import ColumnSource
 
-__all__ = ["fit_study", "predict_study"]
+__all__ = ["fit_study", "new_rows", "predict_study", "predictions_of"]
 
 
 def fit_study(
@@ -89,7 +90,9 @@ def fit_study(
             for view, f in info.items()
         },
     }
-    return SavedModel.of(estimator, data, classes=classes, details=details), found.notes
+    training = describe_views(found.data)
+    saved = SavedModel.of(estimator, data, classes=classes, details=details, training=training)
+    return saved, found.notes
 
 
 def predict_study(
@@ -111,6 +114,33 @@ def predict_study(
     -------
     predictions : DataFrame
         sample, predicted, and p_<class> or score.
+    notes : list of str
+    """
+    data, _, notes = new_rows(model, study, missing=missing)
+    return predictions_of(model, data), notes
+
+
+def predictions_of(model: SavedModel, data: MultiView) -> pd.DataFrame:
+    """Return sample, predicted, and p_<class> or score for rows from `new_rows`."""
+    return _frame(model, data, predict_rows(model.estimator, data, len(model.classes)))
+
+
+def new_rows(
+    model: SavedModel, study: Study, *, missing: str = "error"
+) -> tuple[MultiView, pd.DataFrame, list[str]]:
+    """Read the samples of a study file in the form a fitted model wants them.
+
+    Parameters
+    ----------
+    model, study, missing
+        As in `predict_study`.
+
+    Returns
+    -------
+    data : MultiView
+        The views of the model.
+    table : DataFrame of str
+        The samples table, in the same order.
     notes : list of str
     """
     notes: list[str] = []
@@ -147,9 +177,7 @@ def predict_study(
     data = _with_covariates(model, study, data, table, notes)
     if learned:
         data = add_sites(learned, study, data, table, notes)
-    data = data.select(list(model.n_features))
-    found = predict_rows(model.estimator, data, len(model.classes))
-    return _frame(model, data, found), notes
+    return data.select(list(model.n_features)), table, notes
 
 
 def _fitting(

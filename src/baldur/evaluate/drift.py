@@ -1,0 +1,142 @@
+"""How the predictors of a new cohort differ from those a model was trained on."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+from baldur.views import MultiView, View
+
+__all__ = ["FIGURES", "describe_views", "predictor_shift"]
+
+FIGURES = ("count", "mean", "sd", "low", "high")
+"""What is remembered of every feature: known cells, mean, s.d., smallest and largest value."""
+
+# A mean further away than this many training s.d., or a spread outside 1/2 to 2, is pointed out:
+# beyond it a standardised weight acts on values that training hardly had.
+_FAR_MEAN = 0.5
+_FAR_SPREAD = 2.0
+
+
+def describe_views(mv: MultiView) -> dict[str, dict[str, np.ndarray]]:
+    """Return the figures of every feature of every view, read in blocks.
+
+    Parameters
+    ----------
+    mv : MultiView
+        Any rows.
+
+    Returns
+    -------
+    dict of str to dict of str to ndarray of shape (n_features,)
+        View, then one of `FIGURES`. NaN where a feature has no known cell.
+    """
+    return {name: _describe(mv.view(name)) for name in mv.view_names}
+
+
+def _describe(view: View) -> dict[str, np.ndarray]:
+    parts = []
+    for _, raw in view.iter_blocks():
+        cells = raw.astype(np.float64)
+        known = ~np.isnan(cells)
+        count = known.sum(axis=0)
+        some = np.where(count > 0, count, np.nan)
+        mean = np.where(known, cells, 0.0).sum(axis=0) / some
+        square = np.where(known, cells - mean, 0.0) ** 2
+        low = np.where(known, cells, np.inf).min(axis=0, initial=np.inf)
+        high = np.where(known, cells, -np.inf).max(axis=0, initial=-np.inf)
+        parts.append(
+            (
+                count.astype(np.float64),
+                mean,
+                np.sqrt(square.sum(axis=0) / some),
+                np.where(count > 0, low, np.nan),
+                np.where(count > 0, high, np.nan),
+            )
+        )
+    joined = (np.concatenate(one) for one in zip(*parts, strict=True))
+    return dict(zip(FIGURES, joined, strict=True))
+
+
+def predictor_shift(
+    training: dict[str, dict[str, np.ndarray]], mv: MultiView
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Compare a new cohort with the training rows, by view and by feature.
+
+    Parameters
+    ----------
+    training : dict
+        As `describe_views` gave it for the training rows.
+    mv : MultiView
+        The new cohort, with the same features in the same order.
+
+    Returns
+    -------
+    views : DataFrame
+        view, features, absent (share of samples that lack the view), missing (share of cells of
+        the others), empty (features without a value here), mean_shift (median over features of the
+        distance of the means in training s.d.), spread_ratio (median ratio of the s.d.),
+        outside (share of cells beyond the training range), far (features to look at), worst (the
+        feature with the largest shift) and worst_shift.
+    features : DataFrame
+        view, feature, mean_training, mean_new, shift, spread_ratio, low_training, high_training,
+        low_new, high_new, outside, missing, far.
+    """
+    rows, parts = [], []
+    for name, was in training.items():
+        if name not in mv.view_names:
+            continue
+        view = mv.view(name)
+        now = _describe(view)
+        here = view.present
+        outside = _share_outside(view, was)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            # A feature that was constant has no scale: any other value is infinitely far.
+            shift = np.where(
+                now["mean"] == was["mean"], 0.0, (now["mean"] - was["mean"]) / was["sd"]
+            )
+            ratio = np.where(now["sd"] == was["sd"], 1.0, now["sd"] / was["sd"])
+            far = (np.abs(shift) > _FAR_MEAN) | (ratio > _FAR_SPREAD) | (ratio < 1 / _FAR_SPREAD)
+        known = now["count"] > 0
+        far &= known
+        missing = 1.0 - now["count"] / max(int(here.sum()), 1)
+        frame = pd.DataFrame(
+            {
+                "view": name, "feature": view.feature_names, "mean_training": was["mean"],
+                "mean_new": now["mean"], "shift": shift, "spread_ratio": ratio,
+                "low_training": was["low"], "high_training": was["high"], "low_new": now["low"],
+                "high_new": now["high"], "outside": outside, "missing": missing, "far": far,
+            }
+        )  # fmt: skip
+        parts.append(frame)
+        seen = frame[known & np.isfinite(shift)]
+        worst = seen.iloc[int(seen["shift"].abs().argmax())] if len(seen) else None
+        rows.append(
+            {
+                "view": name,
+                "features": len(frame),
+                "absent": float(np.mean(~here)),
+                "missing": float(missing[known].mean()) if known.any() else np.nan,
+                "empty": int((~known).sum()),
+                "mean_shift": float(seen["shift"].abs().median()),
+                "spread_ratio": float(seen["spread_ratio"].median()),
+                "outside": float(np.average(outside[known], weights=now["count"][known]))
+                if known.any()
+                else np.nan,
+                "far": int(far.sum()),
+                "worst": "" if worst is None else worst["feature"],
+                "worst_shift": np.nan if worst is None else worst["shift"],
+            }
+        )
+    return pd.DataFrame(rows), pd.concat(parts, ignore_index=True)
+
+
+def _share_outside(view: View, was: dict[str, np.ndarray]) -> np.ndarray:
+    """Share of each feature's known cells below or above all of training."""
+    found = np.zeros(view.shape[1])
+    for cols, cells in view.iter_blocks():
+        known = (~np.isnan(cells)).sum(axis=0)
+        # NaN compares as inside.
+        beyond = ((cells < was["low"][cols]) | (cells > was["high"][cols])).sum(axis=0)
+        found[cols] = beyond / np.maximum(known, 1)
+    return found

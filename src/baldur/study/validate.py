@@ -1,0 +1,275 @@
+"""validate_study: a frozen model on a new cohort, judged, compared and offered recalibrated."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+import baldur
+from baldur.evaluate import METRICS
+from baldur.evaluate.clinical import Evaluation, evaluate_predictions
+from baldur.evaluate.drift import predictor_shift
+from baldur.evaluate.handle import one_thread
+from baldur.evaluate.metrics import default_metrics
+from baldur.evaluate.recalibration import Recalibrated, recalibrate
+from baldur.evaluate.table import fold_scores
+from baldur.files import replace_files
+from baldur.guard.spreadsheet import csv_text
+from baldur.persist import SavedModel
+from baldur.study.fitting import new_rows, predictions_of
+from baldur.study.load import Study
+from baldur.study.output import Log, claim_folder, results_folder
+from baldur.views import MultiView
+
+__all__ = ["VALIDATION_FILES", "ValidatedStudy", "validate_study"]
+
+_EVALUATED = (
+    "intervals.csv", "differences.csv", "calibration.csv", "calibration_curve.csv", "decision.csv",
+    "thresholds.csv", "subgroups.csv", "left_out.csv",
+)  # fmt: skip
+
+VALIDATION_FILES = frozenset(
+    {
+        "validation.txt", "scores.csv", "predictions.csv", "shift_views.csv", "shift_features.csv",
+        "recalibration.csv", "recalibrated_predictions.csv", "recalibrated_scores.csv",
+        *_EVALUATED, *(f"recalibrated_{name}" for name in _EVALUATED),
+    }
+)  # fmt: skip
+"""All names the files of a validation may have."""
+
+
+@dataclass
+class ValidatedStudy:
+    """A model on a new cohort.
+
+    Attributes
+    ----------
+    predictions : DataFrame
+        As a study writes them, of the frozen model.
+    scores : DataFrame
+        Every metric on all rows.
+    evaluation : Evaluation
+        Intervals, calibration, usefulness and subgroups.
+    shift_views, shift_features : DataFrame
+        How the predictors differ from training; no rows where the model does not remember them.
+    recalibrated : Recalibrated
+        Parameters and predictions of recalibrated versions.
+    recalibrated_evaluation : Evaluation or None
+    folder : Path
+    notes : list of str
+    """
+
+    predictions: pd.DataFrame
+    scores: pd.DataFrame
+    evaluation: Evaluation
+    shift_views: pd.DataFrame
+    shift_features: pd.DataFrame
+    recalibrated: Recalibrated
+    recalibrated_evaluation: Evaluation | None
+    folder: Path
+    notes: list[str] = field(default_factory=list)
+
+
+def validate_study(
+    model: SavedModel,
+    study: Study,
+    *,
+    missing: str = "error",
+    output: str | Path | None = None,
+    fresh: bool = False,
+) -> ValidatedStudy:
+    """Apply a frozen model to the cohort of a study file and write what came of it.
+
+    Nothing of the model is changed. Recalibrated versions are reported beside it, in files of their
+    own, with predictions by cross-validation inside the new cohort.
+
+    Parameters
+    ----------
+    model : SavedModel
+        As `load_model` returns it.
+    study : Study
+        Read with ``load_study(file, predicting=True)``; needs an outcome.
+    missing : {"error", "impute"}, default="error"
+        A column the model needs and a view lacks is refused, or stands at its training mean.
+    output : str or Path, optional
+        Folder for the files, instead of the study's own.
+    fresh : bool, default=False
+        Replace the results of another study there.
+
+    Returns
+    -------
+    ValidatedStudy
+    """
+    if study.outcome["column"] is None:
+        raise study.problem("outcome", "missing", "add [outcome] with column, to compare with")
+    data, table, notes = new_rows(model, study, missing=missing)
+    data, table = _with_outcome(model, study, data, table, notes)
+    folder = results_folder(study, output)
+    claim_folder(study, folder, VALIDATION_FILES, fresh=fresh)
+    with one_thread():
+        predictions = _predictions(model, study, data, table)
+        classes = [str(c) for c in model.classes]
+        metrics = study.report["metrics"] or default_metrics(bool(classes))
+        keywords: dict[str, Any] = {"classes": classes, "metrics": metrics}
+        for key in ("prevalence", "thresholds"):
+            if study.report[key] is not None:
+                keywords[key] = study.report[key]
+        if study.report["subgroups"]:
+            parted = table[study.report["subgroups"]]
+            keywords["subgroups"] = parted.set_axis(data.sample_ids.astype(str))
+        evaluation = evaluate_predictions(predictions, **keywords)
+        views, features = pd.DataFrame(), pd.DataFrame()
+        if model.training:
+            views, features = predictor_shift(model.training, data)
+        else:
+            notes.append("the model does not remember its training predictors; fit it again")
+        better = recalibrate(predictions, classes)
+        again = (
+            evaluate_predictions(better.predictions, **keywords)
+            if len(better.predictions)
+            else None
+        )
+    done = ValidatedStudy(
+        predictions, fold_scores(predictions, metrics, classes), evaluation, views, features,
+        better, again, folder, notes,
+    )  # fmt: skip
+    frames = {"predictions.csv": predictions, "scores.csv": done.scores, **evaluation.frames()}
+    if len(views):
+        frames |= {"shift_views.csv": views, "shift_features.csv": features}
+    if again is not None:
+        frames["recalibration.csv"] = better.parameters
+        frames["recalibrated_predictions.csv"] = better.predictions
+        frames["recalibrated_scores.csv"] = fold_scores(better.predictions, metrics, classes)
+        frames |= {f"recalibrated_{name}": frame for name, frame in again.frames().items()}
+    contents = {name: csv_text(frame).encode() for name, frame in frames.items()}
+    contents["validation.txt"] = summary(done, model).encode()
+    replace_files(folder, contents, VALIDATION_FILES)
+    log = Log(folder / "log.txt")
+    log(f"baldur {baldur.__version__}: {model.details.get('model')} on {study.file.resolve()}")
+    for note in notes:
+        log(f"note: {note}")
+    return done
+
+
+def _with_outcome(
+    model: SavedModel, study: Study, data: MultiView, table: pd.DataFrame, notes: list[str]
+) -> tuple[MultiView, pd.DataFrame]:
+    """Keep the rows whose outcome is known and check it against the model's."""
+    column = study.outcome["column"]
+    wanted = [("outcome.column", column)]
+    wanted += [(f"samples.{k}", study.samples[k]) for k in ("group", "site") if study.samples[k]]
+    wanted += [("report.subgroups", name) for name in study.report["subgroups"]]
+    for key, name in wanted:
+        if name not in table.columns:
+            raise study.problem(
+                key, f"{study.samples['file']} has no column {name!r}", "name another column"
+            )
+    known = (table[column] != "").to_numpy()
+    if not known.any():
+        raise study.problem("outcome.column", f"{column!r} is empty", "name another column")
+    if not known.all():
+        notes.append(f"{int((~known).sum())} samples have no {column!r} and are left out")
+    data, table = data[np.flatnonzero(known)], table[known]
+    if model.classes:
+        classes = [str(c) for c in model.classes]
+        other = sorted(set(table[column]) - set(classes))
+        if other:
+            raise study.problem(
+                "outcome.column",
+                f"{column!r} has {other[0]!r}, which is no class of the model",
+                f"write {' or '.join(classes)}, as in training",
+            )
+        lacking = [c for c in classes if c not in set(table[column])]
+        if lacking:
+            notes.append(f"no sample is {lacking[0]!r}; figures that need it are missing")
+    elif pd.to_numeric(table[column], errors="coerce").isna().any():
+        raise study.problem("outcome.column", f"{column!r} has text", "the model predicts numbers")
+    return data, table
+
+
+def _predictions(
+    model: SavedModel, study: Study, data: MultiView, table: pd.DataFrame
+) -> pd.DataFrame:
+    """Predictions in the columns that a study's ``predictions.csv`` has."""
+    made = predictions_of(model, data)
+    found: dict[str, Any] = {
+        "model": str(model.details.get("model", "model")), "repeat": 1, "fold": 1,
+        "sample": made["sample"],
+    }  # fmt: skip
+    for key in ("group", "site"):
+        if study.samples[key] is not None:
+            found[key] = table[study.samples[key]].to_numpy(dtype=str)
+    cells = table[study.outcome["column"]]
+    found["label"] = cells.to_numpy(dtype=str) if model.classes else pd.to_numeric(cells).to_numpy()
+    found.update({c: made[c] for c in made.columns if c != "sample"})
+    if model.classes and not any(c.startswith("p_") for c in made.columns):
+        found.update({f"p_{c}": np.nan for c in model.classes})
+    return pd.DataFrame(found)
+
+
+def summary(done: ValidatedStudy, model: SavedModel) -> str:
+    """Say in lines what a reader should see first.
+
+    Parameters
+    ----------
+    done : ValidatedStudy
+    model : SavedModel
+
+    Returns
+    -------
+    str
+    """
+    name = done.predictions["model"].iloc[0]
+    lines = [
+        f"{name}, trained on {model.details.get('samples')} samples, unchanged, on "
+        f"{len(done.predictions)} new ones.",
+        "",
+        *_figures(done.evaluation, name),
+    ]
+    for title, frame in (("Calibration", done.evaluation.calibration),):
+        if len(frame):
+            lines += ["", f"{title} (intercept 0 and slope 1 are right):"]
+            lines += [_interval(row["measure"], row) for _, row in frame.iterrows()]
+    if len(done.shift_views):
+        lines += ["", "Predictors against training (shift in training s.d.):"]
+        for _, row in done.shift_views.iterrows():
+            lines.append(
+                f"  {row['view']}: median shift {row['mean_shift']:.2f}, spread x "
+                f"{row['spread_ratio']:.2f}, {row['outside']:.1%} of cells outside the range, "
+                f"{row['far']} of {row['features']} features far (worst {row['worst']!s}, "
+                f"{row['worst_shift']:+.2f}), {row['absent']:.0%} of samples lack it"
+            )
+    if done.recalibrated_evaluation is not None:
+        lines += ["", "Recalibrated on this cohort (cross-validated; a different model):"]
+        for _, row in done.recalibrated.parameters.iterrows():
+            lines.append(
+                f"  {row['version']}: log odds = {row['intercept']:+.3f} + {row['slope']:.3f} x "
+                "log odds of the model"
+            )
+            version = f"{name} (recalibrated: {row['version']})"
+            lines += [f"  {line}" for line in _figures(done.recalibrated_evaluation, version)]
+    lines += [
+        f"Not recalibrated ({version}): {why}." for version, why in done.recalibrated.left_out
+    ]
+    if done.notes:
+        lines += ["", *(f"Note: {note}." for note in done.notes)]
+    return "\n".join(lines) + "\n"
+
+
+def _figures(evaluation: Evaluation, name: str) -> list[str]:
+    frame = evaluation.intervals
+    frame = frame[frame["model"] == name]
+    if "site" in frame:
+        frame = frame[frame["site"].isna() | frame["site"].astype(str).isin(["", "all"])]
+    return [_interval(METRICS[row["metric"]].heading, row) for _, row in frame.iterrows()]
+
+
+def _interval(what: str, row: pd.Series) -> str:
+    text = f"  {what}: {row['estimate']:.3f}"
+    if np.isfinite(row["low"]) and np.isfinite(row["high"]):
+        text += f" ({row['low']:.3f} to {row['high']:.3f})"
+    return text
