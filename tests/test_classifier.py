@@ -11,7 +11,7 @@ from sklearn.metrics import roc_auc_score
 
 from baldur import BaldurClassifier, MultiView
 from baldur.datasets import make_multiview
-from baldur.exceptions import InputError, NotConvergedWarning
+from baldur.exceptions import InputError, NoSignalWarning, NotConvergedWarning
 from prepare.literal import linear
 
 DIMS = {"clinic": 6, "genes": 30}
@@ -35,7 +35,9 @@ def test(sim):
 
 @pytest.fixture(scope="module")
 def auto(train):
-    return BaldurClassifier().fit(*train)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", NoSignalWarning)  # there is one, so nothing to warn of
+        return BaldurClassifier().fit(*train)
 
 
 @pytest.fixture(scope="module")
@@ -86,7 +88,8 @@ def test_fitted_attributes(fitted, test):
     assert list(fitted.factor_relevance_.columns) == list(DIMS)
     assert fitted.n_factors_ == 1
     assert set(fitted.space_) == set(DIMS)
-    assert np.isfinite(fitted.elbo_)
+    # A stack of posteriors has no bound.
+    assert np.isfinite(fitted.elbo_) == (fitted.sparsity != "auto")
     assert fitted.n_iter_ == len(fitted.history_) > 0
     assert fitted.converged_
     assert fitted.view_relevance_["clinic"] > 0.9
@@ -94,16 +97,66 @@ def test_fitted_attributes(fitted, test):
     assert roc_auc_score(y, fitted.predict_proba(data)[:, 1]) > 0.85
 
 
-def test_path_reports_score_against_number_of_features(auto):
+def test_path_says_what_was_scored_and_why_a_step_was_kept(auto):
     path = auto.sparsity_path_
-    assert list(path.n_features) == sorted(path.n_features)
+    assert list(path.columns) == [
+        "step",
+        "n_views",
+        "n_features",
+        "loss",
+        "above_reference",
+        "standard_error",
+        "upper",
+        "candidate",
+        "kept",
+    ]
+    assert list(path.step.unique()) == ["nothing", "views", "features"]
+    for _, steps in path.groupby("step"):
+        assert list(steps.n_features) == sorted(steps.n_features)
     assert path.kept.sum() == 1
     kept = sum(int(mask.sum()) for mask in auto.selected_features_.values())
     assert int(path.n_features[path.kept].iloc[0]) == kept
-    assert (path.loss_se > 0).all()
+    assert path.candidate[path.kept].all()
+    assert_allclose(path.upper, path.above_reference + 1.645 * path.standard_error)
+    # What the whole reference gains over the base rate, and how sure that is.
+    nothing, whole = path.iloc[0], path[path.step == "views"].iloc[-1]
+    assert nothing.n_features == 0
+    assert whole.above_reference == 0.0
+    assert auto.signal_ == pytest.approx(nothing.above_reference / nothing.standard_error)
+    assert auto.signal_shown_
+
+
+def test_stack_shares_and_probabilities(auto):
+    assert sum(auto.stack_.values()) == pytest.approx(1.0)
+    assert list(auto.stack_)[-1] == "base rate"
     assert set(auto.sparsity_) == set(DIMS)
     for rho in auto.inclusion_probability_.values():
         assert ((rho >= 0) & (rho <= 1)).all()
+    for name, mask in auto.selected_features_.items():
+        rho = auto.inclusion_probability_[name]
+        assert not mask.any() or rho[mask].max() > 0.5
+
+
+def test_credible_sets_name_who_could_stand_in(auto):
+    sets = auto.credible_sets_
+    assert list(sets.columns) == [
+        "view",
+        "feature",
+        "member_view",
+        "member_feature",
+        "probability",
+        "min_abs_correlation",
+    ]
+    kept = {
+        (name, str(feature))
+        for name, mask in auto.selected_features_.items()
+        for feature in np.flatnonzero(mask)
+    }
+    names = {(v, f) for v, f in zip(sets.view, sets.feature, strict=True)}
+    assert len(names) == len(kept)
+    for _, rows in sets.groupby(["view", "feature"]):
+        assert 0.95 - 1e-9 <= rows.probability.sum() <= 1.0 + 1e-9
+        assert rows.min_abs_correlation.between(0.0, 1.0 + 1e-9).all()
 
 
 def test_weights_are_in_units_of_the_input(fitted, test):
@@ -283,9 +336,13 @@ def test_missing_cells():
 def test_a_missing_view_at_prediction_widens(fitted, test):
     data, _ = test
     gone = changed(data, "clinic", np.full((200, 6), np.nan))
+    # Under every Gaussian of the posterior, but for the base rate, which knows no views.
+    both = [fitted._posterior.moments(fitted._open_new(X)) for X in (data, gone)]
+    for (mean, var), (_, wide) in zip(*both, strict=True):
+        assert (wide > var).all() or np.ptp(mean) < 1e-12
     _, std = fitted.transform(data, return_std=True)
     mean, wide = fitted.transform(gone, return_std=True)
-    assert (wide > std).all()
+    assert (wide > std).mean() > 0.99  # Gaussians disagree most about the most extreme samples
     p, blind = fitted.predict_proba(data)[:, 1], fitted.predict_proba(gone)[:, 1]
     assert np.abs(blind - 0.5).mean() < 0.5 * np.abs(p - 0.5).mean()
     # What is left is the intercept and the other view.
@@ -330,23 +387,45 @@ def test_constant_features_are_dropped(train):
 # -- nothing to find -----------------------------------------------------------------------------
 
 
-def test_no_signal_predicts_the_base_rate():
-    rng = np.random.default_rng(5)
+def noise(seed):
+    rng = np.random.default_rng(seed)
     data = MultiView({"a": rng.standard_normal((90, 8)), "b": rng.standard_normal((90, 60))})
-    y = np.repeat([0, 1], [60, 30])
-    model = BaldurClassifier().fit(data, y)
-    assert not any(mask.any() for mask in model.selected_features_.values())
-    assert not any(coef.any() for coef in model.coef_.values())
-    p = model.predict_proba(data)[:, 1]
-    assert_allclose(p, 1 / 3, atol=0.02)
-    assert np.ptp(p) == 0.0
-    assert sum(model.view_relevance_.values()) == pytest.approx(1.0)
-    assert_allclose(model.transform(data), model.intercept_[0])
+    return data, np.repeat([0, 1], [60, 30])
+
+
+def test_no_signal_is_said_plainly():
+    """On pure noise no signal is shown: one warning, and probabilities near the base rate."""
+    kept = 0
+    for seed in (5, 6, 7):
+        data, y = noise(seed)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            model = BaldurClassifier().fit(data, y)
+        ours = [w for w in caught if issubclass(w.category, NoSignalWarning)]
+        assert len(ours) == 1
+        assert "no signal was shown" in str(ours[0].message)
+        assert not model.signal_shown_
+        assert model.signal_ < 1.645
+        p = model.predict_proba(data)[:, 1]
+        assert sum(model.view_relevance_.values()) == pytest.approx(1.0)
+        if any(mask.any() for mask in model.selected_features_.values()):
+            assert "not to be read" in str(ours[0].message)
+            kept += 1
+            continue
+        assert "base rate" in str(ours[0].message)
+        assert not any(coef.any() for coef in model.coef_.values())
+        assert_allclose(p, 1 / 3, atol=0.02)
+        assert np.ptp(p) < 1e-15
+        assert_allclose(model.transform(data), model.intercept_[0])
+        assert model.credible_sets_.empty
+        assert list(model.sparsity_path_.step[model.sparsity_path_.kept]) == ["nothing"]
+    assert kept < 3
 
 
 def test_constant_views_predict_the_base_rate():
     y = np.repeat([0, 1], [30, 10])
-    model = BaldurClassifier().fit(np.ones((40, 3)), y)
+    with pytest.warns(NoSignalWarning, match="base rate"):
+        model = BaldurClassifier().fit(np.ones((40, 3)), y)
     assert_allclose(model.predict_proba(np.ones((2, 3)))[:, 1], 0.25, atol=0.02)
 
 
@@ -433,6 +512,10 @@ def test_bad_labels(train, y, message):
         ("sparsity", -1.0),
         ("sparsity", "some"),
         ("sparsity", float("nan")),
+        ("margin", -0.1),
+        ("margin", 1.5),
+        ("margin", "little"),
+        ("margin", float("nan")),
         ("n_factors", 0),
         ("n_factors", 1.5),
         ("max_iter", 0),
@@ -480,7 +563,7 @@ def test_silent_by_default_and_progress_on_request(train, capfd):
 def test_two_fits_give_the_same_bits(train, auto, test):
     again = BaldurClassifier().fit(*train)
     assert_array_equal(again.predict_proba(test[0]), auto.predict_proba(test[0]))
-    assert again.elbo_ == auto.elbo_
+    assert again.stack_ == auto.stack_
 
 
 def test_jobs_give_the_same_bits(train, auto, test):

@@ -35,6 +35,7 @@ def cases():
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
 @pytest.mark.filterwarnings("ignore::baldur.exceptions.NotConvergedWarning")
+@pytest.mark.filterwarnings("ignore::baldur.exceptions.NoSignalWarning")
 @pytest.mark.parametrize(("estimator", "check"), cases())
 def test_scikit_learn_checks(estimator, check):
     check(estimator)

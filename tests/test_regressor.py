@@ -7,7 +7,8 @@ from scipy.stats import norm
 
 from baldur import BaldurRegressor, MultiView
 from baldur.datasets import make_multiview
-from baldur.exceptions import InputError
+from baldur.exceptions import InputError, NoSignalWarning
+from baldur.inner_folds import inner_folds
 from prepare.literal import linear
 
 DIMS = {"clinic": 6, "genes": 40}
@@ -142,33 +143,34 @@ def test_a_missing_view_widens_the_interval(sim, model):
     assert covered == pytest.approx(0.9, abs=0.07)
 
 
-def test_no_signal_predicts_the_mean(sim):
+def test_no_signal_is_said_and_predicts_near_the_mean(sim):
     y = np.random.default_rng(11).standard_normal(N) + 4.0
-    model = BaldurRegressor().fit(sim.data[:N], y)
-    assert not any(mask.any() for mask in model.selected_features_.values())
+    with pytest.warns(NoSignalWarning, match="no signal was shown"):
+        model = BaldurRegressor().fit(sim.data[:N], y)
+    assert not model.signal_shown_
     mean, std = model.predict(sim.data[N:], return_std=True)
-    assert_allclose(mean, y.mean(), atol=0.05)
+    assert_allclose(mean.mean(), y.mean(), atol=0.05)
+    assert mean.std() < 0.3 * y.std()
     assert_allclose(std, y.std(), rtol=0.1)
 
 
 def test_a_constant_target(sim):
-    model = BaldurRegressor().fit(sim.data[:N], np.full(N, 3.0))
+    with pytest.warns(NoSignalWarning):
+        model = BaldurRegressor().fit(sim.data[:N], np.full(N, 3.0))
     assert_allclose(model.predict(sim.data[N:]), 3.0, atol=1e-6)
 
 
 def test_two_fits_and_two_jobs_give_the_same_bits(sim, model):
     two = BaldurRegressor(n_jobs=2).fit(sim.data[:N], sim.target[:N])
     assert_array_equal(two.predict(sim.data[N:]), model.predict(sim.data[N:]))
-    assert two.elbo_ == model.elbo_
+    assert two.stack_ == model.stack_
 
 
 def test_groups_stay_together(sim):
     groups = np.arange(N) // 4
-    model = BaldurRegressor()
-    folds = model._folds(N, groups)
-    assert len(folds) == 5
+    folds = inner_folds(sim.target[:N], "regression", groups, 0)
     assert not any(set(groups[rows]) & set(groups[held]) for rows, held in folds)
-    model.fit(sim.data[:N], sim.target[:N], groups=groups)
+    model = BaldurRegressor().fit(sim.data[:N], sim.target[:N], groups=groups)
     assert model.score(sim.data[N:], sim.target[N:]) > 0.75
     with pytest.raises(InputError, match="groups"):
         BaldurRegressor().fit(sim.data[:N], sim.target[:N], groups=np.zeros(N))

@@ -21,10 +21,11 @@ from sklearn.model_selection import (
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
-import baldur.classifier
+import baldur.structured_fit
 from baldur import BaldurClassifier, BaldurRegressor
 from baldur.datasets import make_multiview
 from baldur.exceptions import InputError
+from baldur.inner_folds import inner_folds
 
 N = 80
 VIEWS = {"clinic": slice(0, 4), "genes": slice(4, 24)}
@@ -105,22 +106,16 @@ def test_cross_validated_predictions_of_the_regressor(form, outcome):
 
 @pytest.fixture
 def seen(monkeypatch):
-    """What reached `fit`: groups given to the inner folds, and weights of the likelihood."""
+    """What reached `fit`: groups beside the training rows, and weights of the likelihood."""
     record = {"groups": [], "weight": []}
-    folds = BaldurClassifier._folds
+    run = BaldurClassifier._run
 
-    def watch_folds(self, labels, task, groups):
-        record["groups"].append(groups)
-        return folds(self, labels, task, groups)
+    def watched(self, views, training, reporter):
+        record["groups"].append(training.groups)
+        record["weight"].append(training.weight)
+        return run(self, views, training, reporter)
 
-    kind = baldur.classifier.QuadratureLogistic
-
-    def watch_likelihood(T, W):
-        record["weight"].append(W[:, 0])
-        return kind(T, W)
-
-    monkeypatch.setattr(BaldurClassifier, "_folds", watch_folds)
-    monkeypatch.setattr(baldur.classifier, "QuadratureLogistic", watch_likelihood)
+    monkeypatch.setattr(BaldurClassifier, "_run", watched)
     return record
 
 
@@ -185,14 +180,60 @@ def test_regressor_routes_too(form, outcome):
     assert found["test_score"].mean() > 0.4
 
 
-def test_inner_folds_keep_groups_together(sim):
+def test_inner_folds_keep_groups_together(sim, monkeypatch):
+    """Those that a fit uses: groups in one fold, every row held out once in every repeat."""
+    used = []
+    fit_auto = baldur.structured_fit.fit_auto
+
+    def watched(problem, T, folds, **options):
+        used.extend(folds)
+        return fit_auto(problem, T, folds, **options)
+
+    monkeypatch.setattr(baldur.structured_fit, "fit_auto", watched)
     groups = np.random.default_rng(0).integers(0, 20, N)
-    folds = BaldurClassifier()._folds(sim.target, "binary", groups)
-    assert len(folds) == 5
-    assert not any(set(groups[rows]) & set(groups[held]) for rows, held in folds)
-    assert_array_equal(np.sort(np.concatenate([held for _, held in folds])), np.arange(N))
-    model = BaldurClassifier().fit(sim.data, sim.target, groups=groups)
+    model = BaldurClassifier(max_iter=30).fit(sim.data, sim.target, groups=groups)
+    assert len(used) % 5 == 0
+    assert not any(set(groups[rows]) & set(groups[held]) for rows, held in used)
+    for start in range(0, len(used), 5):
+        held = np.concatenate([rows for _, rows in used[start : start + 5]])
+        assert_array_equal(np.sort(held), np.arange(N))
     assert model.score(sim.data, sim.target) > 0.75
+
+
+@pytest.mark.parametrize("task", ["binary", "multiclass", "multilabel", "regression"])
+@pytest.mark.parametrize("grouped", [False, True])
+def test_inner_folds_hold_every_row_out_once_in_every_repeat(task, grouped):
+    rng = np.random.default_rng(0)
+    n = 90
+    labels = {
+        "binary": np.arange(n) % 3 == 0,
+        "multiclass": np.arange(n) % 3,
+        "multilabel": rng.integers(0, 2, (n, 2)),
+        "regression": rng.standard_normal((n, 1)),
+    }[task]
+    groups = np.arange(n) // 3 if grouped else None
+    folds = inner_folds(labels, task, groups, 0)
+    assert len(folds) > 5  # small samples are dealt more than once
+    assert len(folds) % 5 == 0
+    for start in range(0, len(folds), 5):
+        held = np.concatenate([rows for _, rows in folds[start : start + 5]])
+        assert_array_equal(np.sort(held), np.arange(n))
+    for rows, held in folds:
+        assert_array_equal(np.sort(np.concatenate([rows, held])), np.arange(n))
+        if grouped:
+            assert not set(groups[rows]) & set(groups[held])
+        if task == "binary" and not grouped:
+            assert labels[held].mean() == pytest.approx(1 / 3, abs=0.03)
+    same = inner_folds(labels, task, groups, 0)
+    other = inner_folds(labels, task, groups, 1)
+    assert all((a[1] == b[1]).all() for a, b in zip(folds, same, strict=True))
+    assert any(
+        len(a[1]) != len(b[1]) or (a[1] != b[1]).any() for a, b in zip(folds, other, strict=True)
+    )
+
+
+def test_large_samples_are_dealt_once():
+    assert len(inner_folds(np.arange(2000) % 2, "binary", None, 0)) == 5
 
 
 # -- output --------------------------------------------------------------------------------------

@@ -13,8 +13,10 @@ from sklearn.utils.validation import column_or_1d
 
 from baldur.estimator import BaldurBase, Training
 from baldur.exceptions import InputError
-from baldur.inference.scoring import Task, probabilities
+from baldur.inference.predictive import Task, probabilities
+from baldur.views.container import MultiView
 from baldur.views.opening import open_views
+from baldur.views.products import PreparedView
 from baldur.views.validate import match_labels, positive_weights, validate_labels
 
 Array = NDArray[np.float64]
@@ -92,8 +94,11 @@ class ClassificationBase(ClassifierMixin, BaldurBase):
         return np.asarray(by_class)[np.searchsorted(self.classes_, labels)]
 
     def _output_probability(self, X: Any) -> Array:
-        views = self._open_new(X)
-        return probabilities(self._posterior.moments(views), self._task)
+        return self._probability_of(self._open_new(X))
+
+    def _probability_of(self, views: list[PreparedView]) -> Array:
+        fitted = self._posterior
+        return probabilities(fitted.moments(views), fitted.weights, self._task)
 
     def predict_proba(self, X: Any) -> Array:
         """Return class probabilities, uncertainty of the weights integrated out.
@@ -126,9 +131,11 @@ class ClassificationBase(ClassifierMixin, BaldurBase):
         -------
         ndarray of shape (n_samples,), or (n_samples, n_classes) for more than two classes
         """
-        p = np.clip(self._output_probability(X), 1e-15, 1.0 - 1e-15)
-        odds = np.log(p) - np.log1p(-p)
+        odds = log_odds(self._output_probability(X))
         return odds[:, 0] if self._task == "binary" else odds
+
+    def _log_odds(self, mv: MultiView) -> Array:
+        return log_odds(self._probability_of(self._prepare(mv)))
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the most probable label of each sample.
@@ -153,3 +160,9 @@ class ClassificationBase(ClassifierMixin, BaldurBase):
         tags.classifier_tags.multi_label = True
         tags.target_tags.multi_output = False
         return tags
+
+
+def log_odds(p: Array) -> Array:
+    """Return ln(p/(1 - p)), finite for probabilities that were rounded to 0 or 1."""
+    p = np.clip(p, 1e-15, 1.0 - 1e-15)
+    return np.asarray(np.log(p) - np.log1p(-p))

@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
-from sklearn.model_selection import KFold, StratifiedGroupKFold, StratifiedKFold
-from sklearn.utils import check_random_state
 
 from baldur.classification import ClassificationBase
 from baldur.estimator import Training
-from baldur.exceptions import InputError
 from baldur.inference.fitted import Fitted
-from baldur.inference.scoring import Task
-from baldur.inference.sparsity import Fold
 from baldur.model.likelihood import JaakkolaLogistic, QuadratureLogistic
 from baldur.progress import Reporter
-from baldur.structured_fit import INNER_FOLDS, StructuredFit
+from baldur.structured_fit import StructuredFit
 from baldur.views.products import PreparedView
 
 __all__ = ["BaldurClassifier"]
@@ -45,19 +38,24 @@ class BaldurClassifier(StructuredFit, ClassificationBase):
         the outputs learns loadings V.
     sparsity : "auto" or float, default="auto"
         Shape a of the prior Gamma(a, a) of the feature precisions: 1e-6 keeps few features, 0.5 is
-        a heavy-tailed prior, ``float("inf")`` shrinks whole views only. "auto" replaces it by the
-        in-or-out prior whose share of features is learned per view, and settles on training rows
-        how many features to keep (see `sparsity_path_`).
+        a heavy-tailed prior, ``float("inf")`` shrinks whole views only. "auto" stacks several
+        priors, sparse and dense, by what they predict on held-out training rows, and keeps the
+        fewest views and features that are shown to predict as well (see `sparsity_path_`).
+    margin : float, default=0.1
+        With ``sparsity="auto"``, the part of what the reference gains over the base rate that a
+        smaller model may lose, with 95 % confidence. 0 keeps whatever predicts best; larger values
+        keep less.
     bound : {"quadrature", "jaakkola"}, default="quadrature"
         How E[ln sigmoid] is computed: exactly, or by the paper's quadratic bound.
     prune : bool, default=True
-        Drop features, factors and views whose removal raises the bound. Always done by "auto".
+        With a number for `sparsity`, drop features, factors and views whose removal raises the
+        bound.
     class_weight : None, "balanced" or dict, default=None
         Weight of each class in the likelihood.
     max_iter : int, default=200
-        Most sweeps.
+        Most sweeps, or iterations of each member of the stack.
     tol : float, default=1e-5
-        Relative change of the bound that counts as calm.
+        With a finite number for `sparsity`, the relative change of the bound that counts as calm.
     random_state : int, RandomState or None, default=0
         Assigns rows to the inner folds. The default gives the same result on every run.
     n_jobs : int, optional
@@ -71,7 +69,10 @@ class BaldurClassifier(StructuredFit, ClassificationBase):
         Labels, or output numbers for multi-label targets.
     coef_, coef_std_ : dict of str to ndarray of shape (n_outputs, n_features)
         Posterior mean and standard deviation of the weights of each view, per unit of the input;
-        exactly zero where a feature was dropped.
+        exactly zero where a feature was dropped. With ``sparsity="auto"`` the standard deviation
+        is that of the members with features: how uncertain a weight is if there is a signal.
+    coef_scaled_, coef_scaled_std_ : dict of str to ndarray of shape (n_outputs, n_features)
+        The same per standard deviation of the input.
     intercept_ : ndarray of shape (n_outputs,)
         Mean intercept that goes with `coef_`.
     selected_features_ : dict of str to bool array
@@ -87,15 +88,29 @@ class BaldurClassifier(StructuredFit, ClassificationBase):
     sparsity_ : float, or dict of str to float
         Prior shape, or the learned share of features that are in.
     inclusion_probability_ : dict of str to ndarray
-        With ``sparsity="auto"``, the probability that each feature is in.
+        With ``sparsity="auto"``, the probability that each feature is in, averaged over the
+        members of the stack that select; 0 for features that were screened out.
     sparsity_path_ : DataFrame
-        With ``sparsity="auto"``, cross-validated log-loss against the number of features.
+        With ``sparsity="auto"``, one row per step: nothing, fewer views, fewer features. Held-out
+        loss, how much it lies above the reference's with its standard error and upper 95 % bound,
+        whether the step is a candidate, and which one was kept.
+    stack_ : dict of str to float
+        With ``sparsity="auto"``, how much each prior counts in the reference.
+    signal_, signal_shown_ : float, bool
+        With ``sparsity="auto"``, what the reference gains over the base rate on held-out rows, in
+        standard errors, and whether that shows a signal with 95 % confidence. If not, the kept
+        features are not to be read.
+    credible_sets_ : DataFrame
+        With ``sparsity="auto"``, for each kept feature the features that could be in its place:
+        the smallest set that holds the effect with 95 % probability, with the smallest
+        absolute correlation within it. Empty where all features of the kept views were kept.
     space_ : dict of str to str
         Side the algebra was done on, per view.
     elbo_ : float
-        Bound of the final posterior.
+        With a number for `sparsity`, the bound on the log evidence that was maximised (for
+        ``float("inf")`` given the best prior variances). nan with "auto", a stack of posteriors.
     history_ : list of dict
-        One record per sweep.
+        One record per sweep, or per iteration of each member of the stack.
     n_iter_, converged_ : int, bool
         Number of records, and whether the bound was calm at the end.
     preparation_ : Preparation
@@ -121,6 +136,7 @@ class BaldurClassifier(StructuredFit, ClassificationBase):
         scale: str = "clipped",
         n_factors: Any = "auto",
         sparsity: Any = "auto",
+        margin: float = 0.1,
         bound: str = "quadrature",
         prune: bool = True,
         class_weight: Any = None,
@@ -134,6 +150,7 @@ class BaldurClassifier(StructuredFit, ClassificationBase):
         self.scale = scale
         self.n_factors = n_factors
         self.sparsity = sparsity
+        self.margin = margin
         self.bound = bound
         self.prune = prune
         self.class_weight = class_weight
@@ -172,25 +189,4 @@ class BaldurClassifier(StructuredFit, ClassificationBase):
         T = training.T
         kind = QuadratureLogistic if self.bound == "quadrature" else JaakkolaLogistic
         likelihood = kind(T, np.repeat(training.weight[:, None], T.shape[1], axis=1))
-        folds = self._folds(training.labels, training.task, training.groups)
-        return self._fit_posterior(views, likelihood, training, folds, reporter)
-
-    def _folds(self, labels: NDArray[Any], task: Task, groups: Any) -> Sequence[Fold]:
-        """Return the inner folds: stratified, and by group where groups are given."""
-        seed = check_random_state(self.random_state).randint(2**31 - 1)
-        if task == "multilabel":
-            n = min(INNER_FOLDS, len(labels))
-            return list(KFold(n, shuffle=True, random_state=seed).split(labels))
-        rarest = int(np.unique(labels, return_counts=True)[1].min())
-        n = max(2, min(INNER_FOLDS, rarest))
-        if groups is None:
-            splitter = StratifiedKFold(n, shuffle=True, random_state=seed)
-            return list(splitter.split(np.zeros(len(labels)), labels))
-        groups = np.asarray(groups)
-        if groups.shape != (len(labels),):
-            raise InputError(f"groups must have {len(labels)} entries, but has {groups.shape}.")
-        n = min(n, len(np.unique(groups)))
-        if n < 2:
-            raise InputError("groups: inner folds need at least two groups, but there is one.")
-        grouped = StratifiedGroupKFold(n, shuffle=True, random_state=seed)
-        return list(grouped.split(np.zeros(len(labels)), labels, groups))
+        return self._fit_posterior(views, likelihood, training, reporter)

@@ -15,10 +15,12 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from baldur.exceptions import InputError, NotConvergedWarning
+from baldur.explain import contributions
 from baldur.inference.fitted import Fitted
-from baldur.inference.scoring import Task, mixture_moments
+from baldur.inference.predictive import Task, mixture_moments
 from baldur.prepare import SCALES, Preparation
 from baldur.progress import Reporter
+from baldur.summary import Summary, output_names, summarise
 from baldur.views.container import MultiView
 from baldur.views.opening import open_views
 from baldur.views.products import PreparedView
@@ -77,8 +79,8 @@ class BaldurBase(TransformerMixin, BaseEstimator):
         self.fit_seconds_ = time.perf_counter() - started
         if not fitted.converged:
             warnings.warn(
-                f"{type(self).__name__} stopped after {self.n_iter_} sweeps before its bound was "
-                f"calm. Raise max_iter (now {self.max_iter}) or tol (now {self.tol}).",
+                f"{type(self).__name__} stopped at max_iter={self.max_iter} before it was calm. "
+                "Raise max_iter.",
                 NotConvergedWarning,
                 stacklevel=3,
             )
@@ -102,12 +104,19 @@ class BaldurBase(TransformerMixin, BaseEstimator):
     def _publish(self, mv: MultiView, fitted: Fitted) -> None:
         """Set the fitted attributes, weights in the units of the input."""
         names = self.view_names_
+        self.feature_names_ = {name: mv.view(name).feature_names for name in names}
+        self.feature_info_ = mv.feature_info
         prep = self.preparation_
         scale = self._output_scale()  # (C, 1)
         shift, self.coef_, self.coef_std_ = np.zeros(len(fitted.intercept)), {}, {}
+        self.coef_scaled_, self.coef_scaled_std_ = {}, {}
         for name, coef, std in zip(names, fitted.coef, fitted.coef_std, strict=True):
             self.coef_[name] = prep.coef_in_input_units(name, coef) * scale
             self.coef_std_[name] = prep.coef_in_input_units(name, std) * scale
+            # Prepared columns have standard deviation 1.
+            informative = ~prep.constant_[name]
+            self.coef_scaled_[name] = coef * scale * informative
+            self.coef_scaled_std_[name] = std * scale * informative
             shift = shift + prep.intercept_shift(name, coef)
         self.intercept_ = self._output_intercept((fitted.intercept + shift) * scale[:, 0])
         self.selected_features_ = dict(zip(names, fitted.selected, strict=True))
@@ -126,9 +135,6 @@ class BaldurBase(TransformerMixin, BaseEstimator):
             self.sparsity_ = {n: float(s) for n, s in zip(names, fitted.sparsity, strict=True)}
         else:
             self.sparsity_ = fitted.sparsity
-        if fitted.inclusion is not None:
-            self.inclusion_probability_ = dict(zip(names, fitted.inclusion, strict=True))
-        self.sparsity_path_ = pd.DataFrame(fitted.path)
         self.space_ = dict(zip(names, fitted.spaces, strict=True))
         self.elbo_ = fitted.elbo
         self.history_ = fitted.history
@@ -167,12 +173,74 @@ class BaldurBase(TransformerMixin, BaseEstimator):
         std : ndarray of the same shape
             Only with ``return_std=True``.
         """
-        mean, var = mixture_moments(self._posterior_checked().latent(self._open_new(X)))
+        fitted = self._posterior_checked()
+        mean, var = mixture_moments(fitted.latent(self._open_new(X)), fitted.factor_weights)
         return (mean, np.sqrt(var)) if return_std else mean
 
     def _posterior_checked(self) -> Fitted:
         check_is_fitted(self)
         return self._posterior
+
+    def summary(self, everything: bool = False) -> Summary:
+        """Return what was found: one row per kept feature and output, the strongest first.
+
+        Parameters
+        ----------
+        everything : bool, default=False
+            Also list features that were dropped.
+
+        Returns
+        -------
+        DataFrame
+            Columns view, feature, output (class), weight (per unit of the input), weight_scaled
+            (per standard deviation) with its 95 % interval lower and upper, selected, and where
+            known probability (of being in), stand_ins (who could be in its place, with
+            probabilities) and the columns of the view's ``feature_info``. ``print`` shows the
+            answer in words and the ten strongest.
+        """
+        check_is_fitted(self)
+        return summarise(self, everything=everything)
+
+    def explain(self, X: Any, most: int = 50) -> pd.DataFrame:
+        """Return what each view and feature contributes to each prediction.
+
+        Parameters
+        ----------
+        X : MultiView, or array or DataFrame of shape (n_samples, n_features)
+            Samples with the views of ``fit``; whole views may be missing.
+        most : int, default=50
+            Features listed one by one in each view; the others are summed in one row.
+
+        Returns
+        -------
+        DataFrame
+            One row per sample, output and term: contribution to the linear predictor (log odds, or
+            units of the outcome in regression) relative to the average person, with a 95 %
+            interval. The contributions of "(average person)" and of all features add up to
+            ``linear_predictor``; with "(uncertainty)" to the log odds of the predicted
+            probability.
+        """
+        fitted = self._posterior_checked()
+        mv = open_views(self, X, reset=False)
+        scale = self._output_scale()
+        names = self.view_names_
+        informative = [~self.preparation_.constant_[name] for name in names]
+        return contributions(
+            self._prepare(mv),
+            names,
+            self.feature_names_,
+            [w * scale * keep for w, keep in zip(fitted.coef, informative, strict=True)],
+            [s * scale * keep for s, keep in zip(fitted.coef_std, informative, strict=True)],
+            self._output_intercept(fitted.intercept * scale[:, 0]),
+            output_names(self),
+            list(mv.sample_ids),
+            self._log_odds(mv),
+            most,
+        )
+
+    def _log_odds(self, mv: MultiView) -> Array | None:
+        """Return the log odds of the predictions, (n, C); None where there are none."""
+        return None
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
         """Return the names of the latent factors.

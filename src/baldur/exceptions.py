@@ -7,6 +7,7 @@ __all__ = [
     "OutputError",
     "StudyError",
     "UnfinishedError",
+    "NoSignalWarning",
     "NotConvergedWarning",
 ]
 
@@ -46,6 +47,10 @@ class UnfinishedError(StudyError):
         super().__init__(text)
         self.missing = missing
         self.failures = failures or {}
+
+
+class NoSignalWarning(UserWarning):
+    """Held-out rows do not show that the model predicts better than the base rate."""
 
 
 class NotConvergedWarning(UserWarning):

@@ -10,7 +10,7 @@ from sklearn.base import RegressorMixin
 
 from baldur.estimator import BaldurBase, Training
 from baldur.exceptions import InputError
-from baldur.inference.scoring import mixture_moments
+from baldur.inference.predictive import mixture_moments
 from baldur.views.opening import open_views
 from baldur.views.validate import match_labels, positive_weights
 
@@ -81,7 +81,7 @@ class RegressionBase(RegressorMixin, BaldurBase):
             Only with ``return_std=True``.
         """
         views = self._open_new(X)
-        mean, var = mixture_moments(self._posterior.moments(views))
+        mean, var = mixture_moments(self._posterior.moments(views), self._posterior.weights)
         mean = mean * self._spread + self._center
         std = np.sqrt(var * self._spread**2 + self.noise_std_**2)
         if self._one_output:

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from sklearn.model_selection import GroupKFold, KFold
-from sklearn.utils import check_random_state
 
 from baldur.estimator import Training
-from baldur.exceptions import InputError
 from baldur.inference.fitted import Fitted
-from baldur.inference.sparsity import Fold
 from baldur.model.likelihood import GaussianOutputs
 from baldur.progress import Reporter
 from baldur.regression import RegressionBase
-from baldur.structured_fit import INNER_FOLDS, StructuredFit
+from baldur.structured_fit import StructuredFit
 from baldur.views.products import PreparedView
 
 __all__ = ["BaldurRegressor"]
@@ -39,12 +34,16 @@ class BaldurRegressor(StructuredFit, RegressionBase):
     sparsity : "auto" or float, default="auto"
         Shape of the prior of the feature precisions, or how many features to keep settled on
         training rows; see `BaldurClassifier`.
+    margin : float, default=0.1
+        With ``sparsity="auto"``, the part of what the reference gains over the base rate that a
+        smaller model may lose, with 95 % confidence. 0 keeps whatever predicts best; larger values
+        keep less.
     prune : bool, default=True
         Drop features, factors and views whose removal raises the bound.
     max_iter : int, default=200
-        Most sweeps.
+        Most sweeps, or iterations of each member of the stack.
     tol : float, default=1e-5
-        Relative change of the bound that counts as calm.
+        With a finite number for `sparsity`, the relative change of the bound that counts as calm.
     random_state : int, RandomState or None, default=0
         Assigns rows to the inner folds.
     n_jobs : int, optional
@@ -56,13 +55,17 @@ class BaldurRegressor(StructuredFit, RegressionBase):
     ----------
     coef_, coef_std_ : dict of str to ndarray of shape (n_outputs, n_features)
         Posterior mean and standard deviation of the weights, in units of output per input.
+    coef_scaled_, coef_scaled_std_ : dict of str to ndarray of shape (n_outputs, n_features)
+        The same per standard deviation of the input.
     intercept_ : ndarray of shape (n_outputs,)
         Mean intercept that goes with `coef_`.
     noise_std_ : ndarray of shape (n_outputs,)
         Standard deviation of the noise of each output.
     selected_features_, view_relevance_, factor_relevance_, loadings_, n_factors_
         As in `BaldurClassifier`.
-    sparsity_, inclusion_probability_, sparsity_path_, space_
+    sparsity_, inclusion_probability_, sparsity_path_, stack_, signal_, signal_shown_
+        As in `BaldurClassifier`.
+    credible_sets_, space_
         As in `BaldurClassifier`.
     elbo_, history_, n_iter_, converged_, preparation_
         As in `BaldurClassifier`.
@@ -86,6 +89,7 @@ class BaldurRegressor(StructuredFit, RegressionBase):
         scale: str = "clipped",
         n_factors: Any = "auto",
         sparsity: Any = "auto",
+        margin: float = 0.1,
         prune: bool = True,
         max_iter: int = 200,
         tol: float = 1e-5,
@@ -97,6 +101,7 @@ class BaldurRegressor(StructuredFit, RegressionBase):
         self.scale = scale
         self.n_factors = n_factors
         self.sparsity = sparsity
+        self.margin = margin
         self.prune = prune
         self.max_iter = max_iter
         self.tol = tol
@@ -130,21 +135,6 @@ class BaldurRegressor(StructuredFit, RegressionBase):
     def _run(self, views: list[PreparedView], training: Training, reporter: Reporter) -> Fitted:
         T = training.T
         likelihood = GaussianOutputs(T, np.repeat(training.weight[:, None], T.shape[1], axis=1))
-        folds = self._folds(len(T), training.groups)
-        fitted = self._fit_posterior(views, likelihood, training, folds, reporter)
-        self._likelihood = likelihood
-        self.noise_std_ = self._spread / np.sqrt(likelihood.psi.mean)
+        fitted = self._fit_posterior(views, likelihood, training, reporter)
+        self.noise_std_ = self._spread * np.sqrt(fitted.noise)
         return fitted
-
-    def _folds(self, n: int, groups: Any) -> Sequence[Fold]:
-        seed = check_random_state(self.random_state).randint(2**31 - 1)
-        if groups is None:
-            return list(KFold(min(INNER_FOLDS, n), shuffle=True, random_state=seed).split(range(n)))
-        groups = np.asarray(groups)
-        if groups.shape != (n,):
-            raise InputError(f"groups must have {n} entries, but has shape {groups.shape}.")
-        n_groups = len(np.unique(groups))
-        if n_groups < 2:
-            raise InputError("groups: inner folds need at least two groups, but there is one.")
-        splitter = GroupKFold(min(INNER_FOLDS, n_groups), shuffle=True, random_state=seed)
-        return list(splitter.split(np.zeros(n), groups=groups))

@@ -2,27 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import warnings
 from numbers import Real
 from typing import Any
 
+import numpy as np
+import pandas as pd
+
 from baldur.estimator import BaldurBase, Training
-from baldur.exceptions import InputError
-from baldur.inference.fitted import Fitted, fit_auto, fit_shape
+from baldur.exceptions import InputError, NoSignalWarning
+from baldur.inference.auto import Answer, fit_auto
+from baldur.inference.choice import CONFIDENT
+from baldur.inference.fitted import Fitted, from_answer
 from baldur.inference.fixed_rank import fit_auto_with_factors
 from baldur.inference.screening import Problem
-from baldur.inference.sparsity import Fold
+from baldur.inference.shapes import fit_shape
+from baldur.inner_folds import inner_folds
 from baldur.model.likelihood import Likelihood
 from baldur.progress import Reporter
+from baldur.views.container import MultiView
 from baldur.views.products import PreparedView
-
-INNER_FOLDS = 5
 
 
 class StructuredFit(BaldurBase):
     """The settings of the two estimators and the fit they share."""
 
     sparsity: Any
+    margin: float
     prune: bool
     random_state: Any
     n_jobs: int | None
@@ -35,13 +41,18 @@ class StructuredFit(BaldurBase):
                 'sparsity must be "auto" or the shape of a Gamma prior from 1e-6 (few features) to '
                 f"float('inf') (none dropped), but got {shape!r}."
             )
+        if not (isinstance(self.margin, Real) and 0.0 <= float(self.margin) <= 1.0):
+            raise InputError(
+                "margin must be a number from 0 (keep whatever predicts best) to 1, the part of "
+                "what is gained over the base rate that a smaller model may lose, but got "
+                f"{self.margin!r}."
+            )
 
     def _fit_posterior(
         self,
         views: list[PreparedView],
         likelihood: Likelihood,
         training: Training,
-        folds: Sequence[Fold],
         reporter: Reporter,
     ) -> Fitted:
         T = training.T
@@ -58,16 +69,68 @@ class StructuredFit(BaldurBase):
                 watch=reporter.watch,
             )
         problem = Problem(views, likelihood, training.task)
-        fitted, choice = fit_auto(
+        answer = fit_auto(
             problem,
             T,
-            folds,
+            inner_folds(training.labels, training.task, training.groups, self.random_state),
+            margin=float(self.margin),
             n_jobs=self.n_jobs,
             max_iter=self.max_iter,
             watch=reporter.watch,
         )
+        narrow = problem.widths.sum() < problem.n_samples
+        fitted = from_answer(answer, "feature" if narrow else "sample")
         if rank is None or rank >= T.shape[1]:
             return fitted
-        return fit_auto_with_factors(
-            problem, choice, fitted, rank, max_iter=self.max_iter, tol=self.tol
+        return fit_auto_with_factors(problem, fitted, rank, max_iter=self.max_iter, tol=self.tol)
+
+    def _publish(self, mv: MultiView, fitted: Fitted) -> None:
+        super()._publish(mv, fitted)
+        if fitted.answer is not None:
+            self._publish_answer(mv, fitted.answer)
+
+    def _publish_answer(self, mv: MultiView, answer: Answer) -> None:
+        """Set what only "auto" knows: the path, the stack, and how sure the choice is."""
+        names = self.view_names_
+        self.inclusion_probability_ = dict(zip(names, answer.inclusion, strict=True))
+        self.sparsity_path_ = pd.DataFrame(answer.path)
+        self.stack_ = answer.stack
+        self.signal_ = answer.signal.in_errors
+        self.signal_shown_ = bool(self.signal_ > CONFIDENT)
+        features = [mv.view(name).feature_names for name in names]
+        self.credible_sets_ = pd.DataFrame(
+            [
+                {
+                    "view": names[found.view],
+                    "feature": str(features[found.view][found.feature]),
+                    "member_view": names[m],
+                    "member_feature": str(features[m][d]),
+                    "probability": p,
+                    "min_abs_correlation": found.min_abs_correlation,
+                }
+                for found in answer.stand_ins
+                for m, d, p in zip(found.views, found.features, found.probability, strict=True)
+            ],
+            columns=[
+                "view",
+                "feature",
+                "member_view",
+                "member_feature",
+                "probability",
+                "min_abs_correlation",
+            ],
         )
+        if not self.signal_shown_:
+            kept = sum(int(np.sum(mask)) for mask in answer.selected)
+            what = (
+                "the base rate is predicted for everybody"
+                if kept == 0
+                else "the features it keeps are not to be read as findings"
+            )
+            warnings.warn(
+                f"{type(self).__name__}: no signal was shown. On held-out rows the model gains "
+                f"{self.signal_:.1f} standard errors over the base rate, and {CONFIDENT} would be "
+                f"needed for 95 % confidence; {what}.",
+                NoSignalWarning,
+                stacklevel=4,
+            )

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-from baldur import BaldurClassifier
+from baldur import BaldurClassifier, structured_fit
 from baldur.baselines import BASELINES
 from baldur.datasets import make_multiview
 from baldur.evaluate import Deconfounded, SideBySide, WithSteps, nested_cv
@@ -92,14 +92,14 @@ def test_groups_reach_the_folds_inside_baldur(monkeypatch):
     sim = make_multiview(60, {"a": 6}, random_state=0)
     groups = np.repeat(np.arange(20), 3)
     told = []
-    original = BaldurClassifier._folds
+    original = structured_fit.inner_folds
 
-    def spy(self, labels, task, inside):
-        folds = original(self, labels, task, inside)
+    def spy(labels, task, inside, random_state):
+        folds = original(labels, task, inside, random_state)
         told.append((inside, folds))
         return folds
 
-    monkeypatch.setattr(BaldurClassifier, "_folds", spy)
+    monkeypatch.setattr(structured_fit, "inner_folds", spy)
     nested_cv({"BALDUR": {}}, sim.data, sim.target, groups=groups, outer=3)
     assert len(told) == 3
     for inside, folds in told:

@@ -9,11 +9,13 @@ from scipy.optimize import minimize_scalar
 
 from baldur.datasets import make_multiview
 from baldur.inference import active as active_module
-from baldur.inference import fitted as fitted_module
-from baldur.inference.active import Active, followed, run_active
-from baldur.inference.fitted import fit_shape, from_run, structured_data
+from baldur.inference import shapes as shapes_module
+from baldur.inference.active import Active, run_active
+from baldur.inference.fitted import from_run
 from baldur.inference.rates import best_rates
 from baldur.inference.run import Run, best_start, iterate, prune_by_evidence, run_structured
+from baldur.inference.screening import best_everywhere
+from baldur.inference.shapes import fit_shape, structured_data
 from baldur.inference.starts import flat_state
 from baldur.inference.sweep import start_factors, sweep
 from baldur.model.ard import GammaPosterior
@@ -131,7 +133,7 @@ def test_learned_loadings_at_width(monkeypatch):
     options = {"shape": 0.5, "n_factors": 2, "max_iter": 200, "tol": 1e-6, "prune": True}
     wide = []
     for limit in (10_000, 500):
-        monkeypatch.setattr(fitted_module, "WIDE", limit)
+        monkeypatch.setattr(shapes_module, "WIDE", limit)
         wide.append(fit_shape(views, likelihood, **options))
     for a, b in zip(wide[0].selected, wide[1].selected, strict=True):
         np.testing.assert_array_equal(a, b)
@@ -186,7 +188,7 @@ def test_fit_shape_follows_some_only_beyond_its_limit(monkeypatch):
     monkeypatch.setattr(Active, "screen", lambda data: asked.append(1) or screen(data))
     options = {"n_factors": None, "max_iter": 20, "tol": 1e-3, "prune": True}
     fit_shape(views, likelihood, shape=0.5, **options)
-    monkeypatch.setattr(fitted_module, "WIDE", 400)
+    monkeypatch.setattr(shapes_module, "WIDE", 400)
     fit_shape(views, likelihood, shape=np.inf, **options)
     assert not asked
     fit_shape(views, likelihood, shape=0.5, **options)
@@ -195,7 +197,7 @@ def test_fit_shape_follows_some_only_beyond_its_limit(monkeypatch):
 
 def test_followed_has_the_best_of_all_and_of_each_view():
     scores = [np.array([0.1, 0.3, 0.2]), np.array([0.9, 0.8, 0.7, 0.0, 0.6])]
-    index = followed(scores, 3, 1)
+    index = best_everywhere(scores, 3, 1)
     assert [i.tolist() for i in index] == [[1], [0, 1, 2]]
 
 

@@ -34,7 +34,6 @@ def pooled_member(X, t, X_new):
     members = pytest.importorskip("baldur.inference.members")
     from baldur.inference.features import Columns
     from baldur.inference.predictive import mixture_moments, probabilities
-
     from baldur.model.likelihood import QuadratureLogistic
 
     features = Columns(X, np.zeros(X.shape[1], dtype=np.intp), 1)

@@ -8,10 +8,12 @@ import pytest
 
 from baldur import BaldurClassifier, BaldurRegressor, MultiView
 from baldur.exceptions import NotConvergedWarning
-from baldur.inference.fitted import fit_auto, fit_shape, starting_loadings
+from baldur.inference.auto import fit_auto
+from baldur.inference.fitted import from_answer
 from baldur.inference.fixed_rank import fit_auto_with_factors
 from baldur.inference.mixture import Loadings
-from baldur.inference.scoring import mixture_moments
+from baldur.inference.predictive import mixture_moments
+from baldur.inference.shapes import fit_shape, starting_loadings
 from inference.problems import make_problem
 from model.structured.problems import make_data
 
@@ -21,7 +23,7 @@ OPTIONS = {"max_iter": 8, "tol": 1e-5, "prune": True}
 def check_consistent(fitted, views):
     """<eta> is the weights times the data, and is V times the latent factors."""
     eta = sum(v.apply(w.T) for v, w in zip(views, fitted.coef, strict=True)) + fitted.intercept
-    mean, var = mixture_moments(fitted.moments(views))
+    mean, var = mixture_moments(fitted.moments(views), fitted.weights)
     np.testing.assert_allclose(mean, eta, atol=1e-6)
     assert (var > 0).all()
     for mask, w, std in zip(fitted.selected, fitted.coef, fitted.coef_std, strict=True):
@@ -48,8 +50,8 @@ def test_weights_and_predictions_agree(task, bound, shape, n_factors, side):
     C = data.likelihood.n_outputs
     assert fitted.V.shape[0] == C
     assert fitted.V.shape[1] <= (C if n_factors is None else n_factors)
-    latent, _ = fitted.latent(data.views)[0]
-    mean, _ = fitted.moments(data.views)[0]
+    latent, _ = mixture_moments(fitted.latent(data.views), fitted.factor_weights)
+    mean, _ = mixture_moments(fitted.moments(data.views), fitted.weights)
     level = mean - latent @ fitted.V.T
     np.testing.assert_allclose(level, np.tile(level[0], (24, 1)), atol=1e-6)
 
@@ -91,15 +93,16 @@ def test_starting_loadings_span_the_predictors():
 @pytest.mark.parametrize("task", ["multiclass", "multilabel"])
 def test_fewer_factors_on_what_auto_kept(task):
     problem, T, folds = make_problem(task, absent=True)
-    full, choice = fit_auto(problem, T, folds, n_jobs=1, max_iter=40)
-    small = fit_auto_with_factors(problem, choice, full, 1, max_iter=30, tol=1e-5)
+    full = from_answer(fit_auto(problem, T, folds, max_iter=40), "feature")
+    small = fit_auto_with_factors(problem, full, 1, max_iter=30, tol=1e-5)
     check_consistent(small, problem.views)
     assert small.V.shape == (T.shape[1], 1)
     for few, many in zip(small.selected, full.selected, strict=True):
         assert not (few & ~many).any()
     assert [len(mask) for mask in small.selected] == [v.shape[1] for v in problem.views]
-    latent, _ = small.latent(problem.views)[0]
-    mean, _ = small.moments(problem.views)[0]
+    assert small.answer is full.answer
+    latent, _ = mixture_moments(small.latent(problem.views), small.factor_weights)
+    mean, _ = mixture_moments(small.moments(problem.views), small.weights)
     level = mean - latent @ small.V.T
     np.testing.assert_allclose(level, np.tile(level[0], (len(T), 1)), atol=1e-6)
     again = pickle.loads(pickle.dumps(small))
@@ -108,9 +111,9 @@ def test_fewer_factors_on_what_auto_kept(task):
 
 def test_nothing_kept_leaves_nothing_to_factorise():
     problem, T, folds = make_problem("multilabel", N=30, sizes=(4, 6))
-    full, choice = fit_auto(problem, T, folds, n_jobs=1, max_iter=20)
+    full = from_answer(fit_auto(problem, T, folds, max_iter=20), "feature")
     full.selected = [np.zeros_like(mask) for mask in full.selected]
-    assert fit_auto_with_factors(problem, choice, full, 1, max_iter=5, tol=1e-3) is full
+    assert fit_auto_with_factors(problem, full, 1, max_iter=5, tol=1e-3) is full
 
 
 # -- through the estimators -------------------------------------------------------------------
@@ -158,9 +161,10 @@ def test_order_of_features_views_and_rows_does_not_matter(sparsity, classes):
 def test_coef_is_in_the_units_of_the_input():
     A, B, eta, y = tables()
     mv = MultiView({"A": A, "B": B})
-    model = BaldurClassifier().fit(mv, y)
+    model = BaldurClassifier(scale="standard").fit(mv, y)
     linear = A @ model.coef_["A"].T + B @ model.coef_["B"].T + model.intercept_
     np.testing.assert_allclose(linear, model.transform(mv), atol=1e-8)
-    reg = BaldurRegressor().fit(mv, eta * 100 + 7)  # without noise: the hard case for rounding
+    # Without noise: the hard case for rounding.
+    reg = BaldurRegressor(scale="standard").fit(mv, eta * 100 + 7)
     linear = A @ reg.coef_["A"].T + B @ reg.coef_["B"].T + reg.intercept_
     np.testing.assert_allclose(linear[:, 0], reg.predict(mv), rtol=1e-8)

@@ -10,13 +10,15 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
-from baldur.inference.fixed_prior import solve
+from baldur.inference.features import Columns
+from baldur.inference.gaussian import Gaussian
 from baldur.inference.run import iterate
 from baldur.inference.starts import flat_state
 from baldur.inference.sweep import start_factors
 from baldur.model.likelihood import JaakkolaLogistic, QuadratureLogistic
+from baldur.model.posterior import INTERCEPT_VAR
 from baldur.model.priors import GammaPrior, Priors, sparsity_prior
-from baldur.model.structured.state import INTERCEPT_VAR, Data
+from baldur.model.structured.state import Data
 from baldur.model.structured.updates import refresh_moments
 from model.structured.problems import as_view
 
@@ -94,9 +96,12 @@ def test_fixed_precisions():
     draws = nuts(model, X, t)
     gaps = {}
     for name, kind in LIKELIHOODS.items():
-        out = solve(X, s[None], kind(t[:, None], np.ones((60, 1))), max_iter=500, tol=1e-12)
-        cov = out.sides[0].cov
-        gaps[name] = report(name, out.sides[0].w, np.sqrt(np.diag(cov)), draws)
+        likelihood = kind(t[:, None], np.ones((60, 1)))
+        columns = Columns(X, np.repeat([0, 1], SIZES), 2)
+        q = Gaussian.start(columns, likelihood, s[None], np.zeros((60, 2)))
+        q.settle(max_iter=500, tol=1e-12)
+        side = q.sides[0]
+        gaps[name] = report(name, side.w, np.sqrt(np.diag(side.cov)), draws)
     shift, ratio = gaps["quadrature"]
     assert shift.max() < 0.1
     assert np.abs(ratio - 1).max() < 0.1

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from baldur.inference.fitted import starting_loadings
 from baldur.inference.run import iterate
+from baldur.inference.shapes import starting_loadings
 from baldur.inference.starts import flat_state, screened_gamma
 from baldur.inference.sweep import guarded, start_factors, sweep
 from baldur.model.likelihood import QuadratureLogistic

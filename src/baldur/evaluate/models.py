@@ -20,7 +20,7 @@ from baldur.regressor import BaldurRegressor
 
 __all__ = ["Model", "known_models", "make_model", "make_models"]
 
-OURS = {
+OURS: dict[str, tuple[type, type]] = {
     "BALDUR": (BaldurClassifier, BaldurRegressor),
     "BALDUR (mean-field)": (MeanFieldClassifier, MeanFieldRegressor),
 }

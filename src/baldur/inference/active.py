@@ -13,7 +13,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -33,14 +32,14 @@ from baldur.inference.run import (
     record,
     set_missing_variance,
 )
-from baldur.inference.screening import best_features, merged
+from baldur.inference.screening import PER_VIEW, best_everywhere
 from baldur.inference.starts import flat_state, marginal_scores, screened_gamma
 from baldur.inference.sweep import start_factors
 from baldur.model.ard import GammaPosterior
+from baldur.model.posterior import SampleSide
 from baldur.model.structured.bound import bound
 from baldur.model.structured.rest import Rest
 from baldur.model.structured.state import Data, State
-from baldur.model.structured.weights import SampleSide
 
 Array = NDArray[np.float64]
 Index = list[NDArray[np.intp]]
@@ -49,8 +48,6 @@ WIDE = 3000
 """Features beyond which only the best are followed."""
 FOLLOWED = 1000
 """Features followed from the start: the best of all views by marginal score."""
-FOLLOWED_PER_VIEW = 100
-"""At least so many of each view."""
 JOINING = 300
 """Most features that join the followed ones after one look."""
 FAR = 0.1
@@ -60,13 +57,6 @@ LOOKS = 12
 SHORTENINGS = 4
 KEPT_BYTES = 1 << 27
 """Features that stay are gathered if they fit in this many bytes as float64."""
-
-
-def followed(scores: Sequence[Array], count: int, per_view: int) -> Index:
-    """Return the features to follow: the best overall, and the best of each view."""
-    overall = best_features(scores, count)
-    own = [np.argsort(-s, kind="stable")[:per_view] for s in scores]
-    return merged(overall, own)
 
 
 def chosen_columns(whole: Data, index: Index, *, feature_side: bool = False) -> Data:
@@ -104,12 +94,10 @@ class Active:
     scores: list[Array]
 
     @classmethod
-    def screen(
-        cls, whole: Data, count: int = FOLLOWED, per_view: int = FOLLOWED_PER_VIEW
-    ) -> Active:
+    def screen(cls, whole: Data, count: int = FOLLOWED, per_view: int = PER_VIEW) -> Active:
         """Choose what to follow: one pass, and one that gathers."""
         scores = marginal_scores(whole)
-        index = followed(scores, max(count, *SCREEN_SIZES), per_view)
+        index = best_everywhere(scores, max(count, *SCREEN_SIZES), per_view)
         data = chosen_columns(whole, index)
         rates = [np.ones(D) for D in whole.widths]
         return cls(whole, data, rates, [s[i] for s, i in zip(scores, index, strict=True)])

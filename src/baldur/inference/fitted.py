@@ -1,9 +1,4 @@
-"""What a fit leaves behind, in one form for every way of fitting.
-
-`fit_auto`, `fit_shape` and `fit_mean_field` take prepared views and a likelihood and return a
-`Fitted`: a posterior that predicts, masks of what was kept, and the record of the fit. All weights
-are on the standardised scale; the estimators turn them into the units of the input.
-"""
+"""A fitted posterior as the estimators see it, from whichever fit it came."""
 
 from __future__ import annotations
 
@@ -13,29 +8,24 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits
 
-from baldur.inference.active import WIDE, Active, run_active
-from baldur.inference.fixed_prior import Outputs
-from baldur.inference.mixture import Index, Loadings, Member, Mixture, gather
+from baldur.inference.auto import Answer
+from baldur.inference.features import Columns, Index, Streamed, gather, owners
+from baldur.inference.gaussian import Gaussian
+from baldur.inference.members import over_scales
+from baldur.inference.mixture import Implicit, Loadings, Mixture
+from baldur.inference.predictive import Moments
 from baldur.inference.prune import view_factor_signal
-from baldur.inference.run import Run, Watcher, iterate, run_structured
-from baldur.inference.screening import Problem
-from baldur.inference.sparsity import DENSE, Choice, Fold, settle_sparsity
-from baldur.inference.starts import flat_state
-from baldur.inference.wide_outputs import DENSE_BYTES, WideOutputs
-from baldur.model.likelihood import Likelihood
-from baldur.model.priors import GammaPrior, Priors, sparsity_prior
-from baldur.model.structured.state import INTERCEPT_VAR, Data
-from baldur.model.structured.weights import FeatureSide, SampleSide
+from baldur.inference.reference import noise_variance
+from baldur.inference.run import Run
+from baldur.model.posterior import INTERCEPT_VAR, FeatureSide
 from baldur.views.products import PreparedView
 
 Array = NDArray[np.float64]
-Moments = list[tuple[Array, Array]]
 Views = Sequence[PreparedView]
 
-MANY_SAMPLES = 1000
-"""Samples from which `fit_shape` leaves BLAS as many threads as it has."""
+DENSE_BYTES = 1 << 28
+"""Kept columns up to this size are held as one array for prediction."""
 
 
 @dataclass
@@ -44,21 +34,28 @@ class Fitted:
 
     Attributes
     ----------
-    latent, moments : functions of prepared views: factors, and linear predictors
+    latent, moments : functions of prepared views: factors, and linear predictors without noise,
+        under every Gaussian of a mixture
+    weights : (J, C), how much each Gaussian counts for each output
+    factor_weights : (J, K), the same for factors
+    noise : (C,) variance of the noise of each output, 0 for logistic ones
     selected : list of (D_m,) bool arrays
-    inclusion : list of (D_m,) arrays or None, probability that each feature is in
     coef, coef_std : lists of (C, D_m)
     intercept : (C,)
     signal : (M, K), variance that each view gives each factor
     V : (C, K)
     spaces : list of str per view
     sparsity : what was settled: a shape, or the share in per view
-    path : list of records, or empty
-    elbo, history, converged : the record of the fit
+    elbo : float, the bound; nan for a stack of posteriors, which has none
+    converged, history : the record of the fit
+    answer : Answer of ``sparsity="auto"``, or None
     """
 
     latent: Callable[[Views], Moments]
     moments: Callable[[Views], Moments]
+    weights: Array
+    factor_weights: Array
+    noise: Array
     selected: list[NDArray[np.bool_]]
     coef: list[Array]
     coef_std: list[Array]
@@ -69,31 +66,21 @@ class Fitted:
     sparsity: Any
     elbo: float
     converged: bool
-    history: list[dict[str, Any]]
-    path: list[dict[str, Any]] = field(default_factory=list)
-    inclusion: list[Array] | None = None
+    history: list[dict[str, Any]] = field(default_factory=list)
+    answer: Answer | None = None
 
 
-def from_mixture(mixture: Mixture, widths: Sequence[int], V: Array, **record: Any) -> Fitted:
+def from_mixture(mixture: Mixture, V: Array, **record: Any) -> Fitted:
     """Return the full-width answer of a mixture."""
-    w, std, b = mixture.weights()
-    edges = np.concatenate([[0], np.cumsum([len(i) for i in mixture.index])])
-    coef, coef_std, selected = [], [], []
-    for m, D in enumerate(widths):
-        here = slice(edges[m], edges[m + 1])
-        full, full_std, mask = np.zeros((len(w), D)), np.zeros((len(w), D)), np.zeros(D, bool)
-        full[:, mixture.index[m]] = w[:, here]
-        full_std[:, mixture.index[m]] = std[:, here]
-        mask[mixture.index[m]] = True
-        coef.append(full)
-        coef_std.append(full_std)
-        selected.append(mask)
+    coef, std, b = mixture.coefficients()
     return Fitted(
         latent=mixture.latent,
         moments=mixture.moments,
-        selected=selected,
+        weights=mixture.output_weights,
+        factor_weights=mixture.weights,
+        noise=mixture.noise,
         coef=coef,
-        coef_std=coef_std,
+        coef_std=std,
         intercept=b,
         signal=mixture.signal(),
         V=V,
@@ -101,147 +88,83 @@ def from_mixture(mixture: Mixture, widths: Sequence[int], V: Array, **record: An
     )
 
 
-def fit_auto(
-    problem: Problem,
-    T: Array,
-    folds: Sequence[Fold],
-    *,
-    n_jobs: int | None,
-    max_iter: int,
-    watch: Watcher | None = None,
-) -> tuple[Fitted, Choice]:
-    """Fit with ``sparsity="auto"``: factors are the outputs."""
-    choice = settle_sparsity(problem, T, folds, n_jobs, max_iter, watch)
-    widths = [view.shape[1] for view in problem.views]
-    first = choice.mixture.members[0].outputs
-    side = "sample" if isinstance(first.sides[0], SampleSide) else "feature"
-    runs = choice.reference.inclusions
-    dense, whole = choice.kept is not None and choice.kept >= DENSE, choice.reference.everything
-    share = np.mean([run.pi for run in runs], axis=0)
-    rho = np.mean([run.rho for run in runs], axis=0)
-    edges = np.concatenate([[0], np.cumsum([len(i) for i in choice.reference.index])])
-    inclusion = []
-    for m, D in enumerate(widths):
-        full = np.zeros(D)
-        full[choice.reference.index[m]] = rho[edges[m] : edges[m + 1]]
-        inclusion.append(full)
-    histories = [run.history for run in runs] + [whole.history]
-    history = [
-        {"event": f"posterior {number}", **record}
-        for number, records in enumerate(histories, start=1)
-        for record in records
-    ]
-    fitted = from_mixture(
-        choice.mixture,
-        widths,
-        np.eye(problem.likelihood.n_outputs),
-        spaces=[side] * len(widths),
-        sparsity=share,
-        elbo=float(np.mean([member.bound for member in choice.mixture.members])),
-        converged=all(run.converged for run in runs) and (not dense or whole.converged),
-        history=history,
-        path=choice.path,
-        inclusion=inclusion,
+def from_answer(answer: Answer, side: str) -> Fitted:
+    """Return the answer of ``sparsity="auto"``: factors are the outputs."""
+    M = len(answer.selected)
+    return from_mixture(
+        answer.mixture,
+        np.eye(answer.mixture.weights.shape[1]),
+        selected=answer.selected,
+        spaces=[side] * M,
+        sparsity=answer.share,
+        elbo=float("nan"),
+        converged=answer.converged,
+        history=answer.history,
+        answer=answer,
     )
-    return fitted, choice
-
-
-def structured_data(views: Views, likelihood: Likelihood, shape: float) -> Data:
-    """Choose the side by size: features if all of them are no more than the samples."""
-    N, D = views[0].shape[0], sum(view.shape[1] for view in views)
-    X = np.concatenate([view.dense() for view in views], axis=1) if D <= N else None
-    priors = Priors(gamma=sparsity_prior(shape), omega=GammaPrior(0.5, 0.5))
-    return Data(list(views), likelihood, priors, X)
-
-
-def starting_loadings(eta: Array, n_factors: int) -> Array:
-    """Return V (C, K) spanning the leading directions of the linear predictors (N, C)."""
-    eta = eta - eta.mean(axis=0)
-    _, values, rows = np.linalg.svd(eta, full_matrices=False)
-    K = min(n_factors, len(values))
-    V = rows[:K].T * np.sqrt(values[:K] / max(values[0], 1e-12))
-    # The sign of a singular vector is arbitrary; fix it so that runs and machines agree.
-    largest = np.abs(V).argmax(axis=0)
-    return V * np.where(V[largest, np.arange(K)] < 0, -1.0, 1.0)
-
-
-def fit_shape(
-    views: Views,
-    likelihood: Likelihood,
-    *,
-    shape: float,
-    n_factors: int | None,
-    max_iter: int,
-    tol: float,
-    prune: bool,
-    watch: Watcher | None = None,
-) -> Fitted:
-    """Fit the structured family under one prior shape Gamma(a, a).
-
-    With `n_factors` None there is one factor per output and V = I; otherwise V is learned.
-    """
-    options: dict[str, Any] = {"max_iter": max_iter, "tol": tol, "prune": prune, "watch": watch}
-    # Small matrices gain nothing from threads of BLAS and lose much when cores are busy.
-    with threadpool_limits(limits=1 if views[0].shape[0] < MANY_SAMPLES else None):
-        return from_run(_run_shape(views, likelihood, shape, n_factors, options), shape)
-
-
-def _run_shape(
-    views: Views,
-    likelihood: Likelihood,
-    shape: float,
-    n_factors: int | None,
-    options: dict[str, Any],
-) -> Run:
-    data = structured_data(views, likelihood, shape)
-    active = Active.screen(data) if np.isfinite(shape) and sum(data.widths) > WIDE else None
-    V = None
-    if n_factors is not None and likelihood.n_outputs > 1:
-        part = data if active is None else active.data
-        flat = flat_state(data) if active is None else active.starts(None)[0]
-        rough = iterate(part, flat, max_iter=10, tol=1e-3)
-        V = starting_loadings(rough.state.latent()[0] @ rough.state.V.T, n_factors)
-    if active is None:
-        return run_structured(data, V=V, **options)
-    return run_active(active, V=V, **options)
 
 
 def from_run(run: Run, shape: Any, **record: Any) -> Fitted:
-    """Return the full-width answer of a structured run."""
+    """Return the full-width answer of a run under one prior shape.
+
+    Where factors are the outputs, the scale of the prior variances is integrated over.
+    """
     data, state = run.data, run.state
     kept_at: Index = [np.flatnonzero(kept) for kept in state.kept]
-    index = kept_at
-    K = state.n_factors
+    K, C = state.n_factors, len(state.V)
     loadings = None
     if state.learn_loadings or state.learn_intercepts:
         loadings = Loadings(state.V, state.V_cov, state.b, state.b_var)
     intercept_var = 0.0 if state.learn_intercepts else INTERCEPT_VAR
-    s = [np.stack([state.prior_variance(m, k) for k in range(K)]) for m in range(len(index))]
-    outputs: Outputs | WideOutputs
-    total = sum(len(i) for i in index)
-    if data.X is None and total * data.n_samples * 8 > DENSE_BYTES:
-        sides = [side for side in state.factors if isinstance(side, SampleSide)]
+    s = [np.stack([state.prior_variance(m, k) for k in range(K)]) for m in range(len(kept_at))]
+    noise = noise_variance(state.noise) * np.ones(C)
+    signal = view_factor_signal(data, state)
+    whole = data if data.whole is None else data.whole
+    weights = np.ones((1, K))
+    if data.X is None and sum(map(len, kept_at)) * data.n_samples * 8 > DENSE_BYTES:
         index = [np.arange(D) for D in data.widths]
-        outputs = WideOutputs(data.views, s, sides, intercept_var)
+        streamed = Streamed(data.views, intercept_var)
+        flat = np.concatenate(s, axis=1)
+        components = [
+            Implicit(streamed, flat, list(state.factors), index, data.views, noise, signal)
+        ]
     else:
-        X = gather(data.views, kept_at)
-        kept_s = np.concatenate([part[:, i] for part, i in zip(s, kept_at, strict=True)], axis=1)
+        index = kept_at
         if data.index is not None:
             index = [of[i] for of, i in zip(data.index, kept_at, strict=True)]
-        sides_kept = list(state.factors)
-        if data.X is not None:
-            keep = np.concatenate(state.kept)
-            sides_kept = [
-                side.only(keep) if isinstance(side, FeatureSide) else side for side in sides_kept
+        columns = Columns(gather(data.views, kept_at), owners(kept_at), len(s), intercept_var)
+        variances = np.concatenate([p[:, i] for p, i in zip(s, kept_at, strict=True)], axis=1)
+        absent = np.stack([view.absent for view in data.views], axis=1).astype(float)
+        if loadings is None:
+            q = Gaussian(
+                columns, data.likelihood, variances, state.sites, state.noise, absent, state.extra
+            )
+            points, weights = over_scales(q)
+            components = [
+                Implicit(
+                    columns,
+                    point.s,
+                    point.sides,
+                    index,
+                    [],
+                    noise_variance(point.noise) * np.ones(C),
+                    point.signal(),
+                )
+                for point in points
             ]
-        outputs = Outputs(X, kept_s, state.sites, sides_kept, state.extra)
-        outputs.intercept_var = intercept_var
-    member = Member(outputs, view_factor_signal(data, state), loadings)
-    whole = data if data.whole is None else data.whole
-    fitted = from_mixture(
-        Mixture(index, [member]),
-        whole.widths,
+        else:
+            keep = np.concatenate(state.kept)
+            sides = [f.only(keep) if isinstance(f, FeatureSide) else f for f in state.factors]
+            components = [Implicit(columns, variances, sides, index, [], noise, signal)]
+    selected = [kept.copy() for kept in state.kept]
+    if data.index is not None:
+        selected = [np.zeros(D, dtype=bool) for D in whole.widths]
+        for mask, columns_in in zip(selected, index, strict=True):
+            mask[columns_in] = True
+    return from_mixture(
+        Mixture(components, weights, whole.widths, loadings),
         state.V,
+        selected=selected,
         spaces=["sample" if data.X is None else "feature"] * len(index),
         sparsity=shape,
         elbo=run.elbo,
@@ -249,6 +172,3 @@ def from_run(run: Run, shape: Any, **record: Any) -> Fitted:
         history=run.history,
         **record,
     )
-    if data.whole is None:  # a kept feature whose weight is zero is kept all the same
-        fitted.selected = [kept.copy() for kept in state.kept]
-    return fitted

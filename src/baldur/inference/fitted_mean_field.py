@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from baldur.inference.fitted import Fitted, Moments, Views
+from baldur.inference.fitted import Fitted, Views
+from baldur.inference.predictive import Moments
 from baldur.model.meanfield import (
     latent_moments,
     noise_variance,
@@ -46,6 +47,9 @@ def fit_mean_field(views: Views, T: Array, *, task: str, **options: Any) -> Mean
     fitted = Fitted(
         latent=_Latent(result),
         moments=_Predict(result, predict_meanfield if task != "regression" else predictor_moments),
+        weights=np.ones((1, len(V))),
+        factor_weights=np.ones((1, V.shape[1])),
+        noise=noise_variance(result) if task == "regression" else np.zeros(len(V)),
         selected=[np.asarray(mask) for mask in result.features],
         coef=[V @ W for W in result.W],
         coef_std=[_spread(V, np.asarray(result.V_cov), W, std) for W, std in _pairs(result)],

@@ -3,26 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 
-from baldur.inference.fitted import (
-    Fitted,
-    Moments,
-    Views,
-    from_run,
-    starting_loadings,
-    structured_data,
-)
-from baldur.inference.mixture import Index
+from baldur.inference.features import Index
+from baldur.inference.fitted import Fitted, Views, from_run
+from baldur.inference.predictive import Moments, mixture_moments
 from baldur.inference.run import run_structured
 from baldur.inference.screening import Problem
-from baldur.inference.sparsity import Choice
+from baldur.inference.shapes import starting_loadings, structured_data
 from baldur.views.products import PreparedView
 
 
 def fit_auto_with_factors(
-    problem: Problem, choice: Choice, full: Fitted, n_factors: int, *, max_iter: int, tol: float
+    problem: Problem, full: Fitted, n_factors: int, *, max_iter: int, tol: float
 ) -> Fitted:
     """Learn `n_factors` factors on the kept features, with one precision per view and factor.
 
@@ -37,10 +32,10 @@ def fit_auto_with_factors(
         if mask.any()
     ]
     data = structured_data(kept, problem.likelihood, np.inf)
-    eta = np.mean([mean for mean, _ in full.moments(problem.views)], axis=0)
+    eta, _ = mixture_moments(full.moments(problem.views), full.weights)
     V = starting_loadings(eta, n_factors)
     run = run_structured(data, V=V, max_iter=max_iter, tol=tol, prune=True)
-    small = from_run(run, full.sparsity, path=full.path, inclusion=full.inclusion)
+    small = from_run(run, full.sparsity)
     return _full_width(small, full, [bool(mask.any()) for mask in full.selected])
 
 
@@ -61,22 +56,17 @@ def _full_width(small: Fitted, full: Fitted, used: list[bool]) -> Fitted:
             masks[m][columns[m]] = small.selected[place]
             signal[m] = small.signal[place]
     narrow = _Narrow(columns, used)
-    return Fitted(
+    return replace(
+        small,
         latent=_Through(small.latent, narrow),
         moments=_Through(small.moments, narrow),
         selected=masks,
         coef=coef,
         coef_std=coef_std,
-        intercept=small.intercept,
         signal=signal,
-        V=small.V,
         spaces=full.spaces,
-        sparsity=full.sparsity,
-        elbo=small.elbo,
-        converged=small.converged,
         history=full.history + small.history,
-        path=full.path,
-        inclusion=full.inclusion,
+        answer=full.answer,
     )
 
 

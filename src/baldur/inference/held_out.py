@@ -1,256 +1,212 @@
-"""The path of ``sparsity="auto"`` scored on held-out rows, with work shared between the folds.
-
-The views are read a few times for all folds together: once for marginal scores, once for the
-Gram of each view, of which every fold takes a slice, once for the features that may come back,
-and for the few columns that are a candidate anywhere.
-"""
+"""What the reference and smaller models lose on rows they have not seen, over repeated folds."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from joblib import Parallel, delayed
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits
 
-from baldur.inference.all_features import AllFeatures, all_features
-from baldur.inference.inclusion import Inclusion
-from baldur.inference.mixture import Index, absent_matrix, gather, owners
-from baldur.inference.reference import (
-    Reference,
-    fit_inclusions,
-    make_reference,
-    restrict,
+from baldur.inference.features import Rows
+from baldur.inference.predictive import Task, predictive_density, probabilities
+from baldur.inference.projection import (
+    Basis,
+    Coordinates,
+    constant,
+    mean_weights,
+    outside_squares,
+    predict_path,
+    project,
+    search,
 )
-from baldur.inference.scoring import Task, pointwise_loss
-from baldur.inference.screening import (
-    Problem,
-    candidates,
-    merged,
-    positions,
-    returning,
-)
-from baldur.model.likelihood import GaussianOutputs, Likelihood
-from baldur.views.reads import passes
+from baldur.inference.reference import Candidates, Reference, noise_variance
+from baldur.inference.stack import stacking_weights
 
 Array = NDArray[np.float64]
-Rows = NDArray[np.intp]
 Fold = tuple[Rows, Rows]
-Watcher = Callable[[dict[str, Any]], None]
 
-PATH = (0.6, 0.8, 0.91, 0.97, 1.0)
-"""Shares of the variance of the reference's linear predictor at which the path is scored.
+SIZES = (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14, 16, 18, 20, 24, 28, 32, 40, 48, 64, 96, 128)
+"""Numbers of features at which the path is scored: each one while one more can matter, then by
+about a quarter."""
 
-After them come two more steps with every feature of the views that matter: the posterior that has
-everything in joins the average, and it is alone.
-"""
-N_STEPS = len(PATH) + 2
-ENOUGH_ROWS = 190
-"""Held-out rows that are enough to choose, about as many as samples of 200 have: larger samples
-need fewer folds."""
+
+def member_densities(reference: Reference, held: Rows, T: Array, task: Task) -> Array:
+    """Return the predictive density of held-out outcomes under each member, (n, U, K)."""
+    points = [q for member in reference.members.values() for q in member.points]
+    moments = reference.moments(points, held)
+    out, at = [], 0
+    for member in reference.members.values():
+        part = moments[at : at + len(member.points)]
+        out.append(predictive_density(part, member.weights, T[held], task))
+        at += len(member.points)
+    base = np.ones((1, T.shape[1]))
+    out.append(predictive_density(moments[-1:], base, T[held], task))
+    return np.stack(out, axis=-1)
+
+
+def cross_weights(
+    densities: Sequence[Array], folds: Sequence[Fold], weight: Array
+) -> tuple[Array, list[Array]]:
+    """Return stack weights (K,), and for each fold those learned without the rows it holds out.
+
+    Without any prediction of these rows, also those of other repeats.
+    """
+    pairs = list(zip(folds, densities, strict=True))
+    held = np.concatenate([np.repeat(rows, d.shape[1]) for (_, rows), d in pairs])
+    flat = np.concatenate([d.reshape(-1, d.shape[-1]) for d in densities])
+    repeats = np.bincount(np.concatenate([rows for _, rows in folds]), minlength=len(weight))
+    share = weight[held] / repeats[held]
+    stack = stacking_weights(flat, share)
+    without = []
+    for _, rows in folds:
+        others = ~np.isin(held, rows)
+        without.append(stacking_weights(flat[others], share[others]) if others.any() else stack)
+    return stack, without
+
+
+def averaged(losses: Sequence[Array], folds: Sequence[Fold], n_rows: int) -> Array:
+    """Return the mean loss of each row over the folds that held it out, (K, N)."""
+    total = np.zeros((losses[0].shape[0], n_rows))
+    count = np.zeros(n_rows)
+    for loss, (_, held) in zip(losses, folds, strict=True):
+        total[:, held] += loss
+        count[held] += 1
+    return total / count
+
+
+def view_losses(
+    reference: Reference, stack: Array, counts: Sequence[int], held: Rows, T: Array, task: Task
+) -> Array:
+    """Return losses of the base rate, then of the reference on its first views, (1 + V, n)."""
+    points, weights = reference.mixture(stack)
+    order = view_order(reference.parts(points, weights))
+    base = reference.base_moments(len(held))
+    ones = np.ones((1, T.shape[1]))
+    losses = [-np.log(predictive_density([base], ones, T[held], task)).sum(axis=-1)]
+    for count in counts:
+        mask = first_views(order, count)
+        moments = reference.moments(reference.restricted(points, mask), held)
+        losses.append(-np.log(predictive_density(moments, weights, T[held], task)).sum(axis=-1))
+    return np.stack(losses)
+
+
+def view_order(parts: Array) -> NDArray[np.intp]:
+    """Return views by falling variance of their part of the linear predictor, (M,)."""
+    spread = parts.var(axis=1).sum(axis=-1)
+    return np.argsort(-spread, kind="stable")
+
+
+def first_views(order: NDArray[np.intp], count: int) -> NDArray[np.bool_]:
+    """Return the mask of the first views."""
+    mask = np.zeros(len(order), dtype=bool)
+    mask[order[:count]] = True
+    return mask
 
 
 @dataclass
-class HeldOut:
-    """Cross-validated losses, one column per sample.
+class Path:
+    """The reference on some views, projected onto its first features.
 
     Attributes
     ----------
-    rows : (n,) rows that were held out: all, or some folds of a large sample
-    base : (n,) loss of the base rate
-    path : (N_STEPS, n) losses along the path
+    rows : training rows
+    basis : Basis, `order` counted among `columns`
+    columns : (L,) candidate columns that the views have
+    coordinates : list of J Coordinates, the base rate last
+    weights : (J, C)
+    noise : (J, C) variance of the noise
+    carried : (K + 1,) share of the variance of the reference's mean linear predictor that its
+        first features carry
     """
 
     rows: Rows
-    base: Array
-    path: Array
+    basis: Basis
+    columns: NDArray[np.intp]
+    coordinates: list[Coordinates]
+    weights: Array
+    noise: Array
+    carried: Array
+
+    def size(self, share: float) -> int:
+        """Return how many features carry a share of the reference, all of the path if it cannot."""
+        found = int(np.searchsorted(self.carried, share))
+        return min(found, len(self.carried) - 1)
+
+    def weights_of(self, z: Coordinates, size: int) -> tuple[Array, Array]:
+        """Return mean (C, k + 1) and covariance of the weights on the first features."""
+        triangles = [R[: size + 1, : size + 1] for R in self.basis.R_inverse]
+        mean = [R @ z.mean[c, : size + 1] for c, R in enumerate(triangles)]
+        cov = [R @ z.cov[c, : size + 1, : size + 1] @ R.T for c, R in enumerate(triangles)]
+        return np.stack(mean), np.stack(cov)
+
+    def signal(self, z: Coordinates, size: int, data: Candidates) -> Array:
+        """Return the mean square of each view's part with the first features, (M, C)."""
+        chosen = self.columns[self.basis.order[:size]]
+        w, _ = self.weights_of(z, size)
+        X, owner = data.columns.X[np.ix_(self.rows, chosen)], data.columns.owner[chosen]
+        return view_signals(X, owner, w[:, 1:], data.absent[self.rows])
 
 
-def noise_variance(likelihood: Likelihood) -> Array | None:
-    """Return the noise variance of Gaussian outputs, None for logistic ones."""
-    return 1.0 / likelihood.psi.mean if isinstance(likelihood, GaussianOutputs) else None
+def make_path(reference: Reference, stack: Array, n_views: int, size: int, task: Task) -> Path:
+    """Order the features of the first views and project every Gaussian onto them."""
+    points, weights = reference.mixture(stack)
+    mask = first_views(view_order(reference.parts(points, weights)), n_views)
+    points = reference.restricted(points, mask)
+    whole = reference.data.columns
+    columns = np.flatnonzero(mask[whole.owner])
+    X = whole.X[np.ix_(reference.rows, columns)]
+    likelihood = reference.likelihood
+    H = likelihood.weight.copy()
+    if task != "regression":
+        moments = [q.moments() for q in points] + [reference.base_moments(len(X))]
+        p = probabilities(moments, weights, "binary" if task == "multiclass" else task)
+        H *= np.maximum(p * (1.0 - p), 1e-4)
+    eta = reference.mean_predictor(points, weights)
+    each = [mean_weights(q, whole, columns, X) for q in points]
+    shares = weights[:-1, :, None]
+    w = np.asarray((shares * each).sum(axis=0))
+    basis = search(X, H, eta, w, size)
+    z = [project(q, basis, whole, columns, X) for q in points]
+    z.append(constant(reference.level, basis))
+    C = H.shape[1]
+    noises = [q.noise for q in points] + [reference.level_noise]
+    noise = np.stack([noise_variance(each) * np.ones(C) for each in noises])
+    # Weights of other features are averaged as if they all had the same sign.
+    roots = [np.sqrt(outside_squares(q, own)) for q, own in zip(points, each, strict=True)]
+    outside = (weights[:-1] * roots).sum(axis=0) ** 2
+    middle = sum(share[:, None] * one.mean for share, one in zip(weights, z, strict=True))
+    left = basis.left_out(eta, w, np.asarray(middle), outside)
+    total = left[:, 0].sum()
+    carried = 1.0 - left.sum(axis=0) / total if total > 0 else np.ones(left.shape[1])
+    return Path(reference.rows, basis, columns, z, weights, noise, np.maximum.accumulate(carried))
 
 
-def one_blas_thread() -> threadpool_limits:
-    """Limit BLAS to one thread: fits run side by side, and small problems lose with more.
-
-    Whatever `n_jobs`: sums must not depend on the number of threads.
-    """
-    return threadpool_limits(limits=1)
-
-
-class Gathered:
-    """Columns of the candidates of several fits, gathered once.
-
-    Attributes
-    ----------
-    union : Index, features that are a candidate anywhere
-    X : (N, L) array
-    """
-
-    def __init__(self, problem: Problem, chosen: Sequence[Index]) -> None:
-        M = len(problem.views)
-        self.union = [np.unique(np.concatenate([c[m] for c in chosen])) for m in range(M)]
-        self.X = gather(problem.views, self.union)
-
-    def of(self, index: Index, rows: Rows) -> Array:
-        """Return the columns of `index` on some rows."""
-        return np.ascontiguousarray(self.X[rows][:, positions(self.union, index)])
-
-
-def fit_all(
-    problem: Problem,
-    fits: Sequence[Rows],
-    likelihoods: Sequence[Likelihood],
-    n_jobs: int | None,
-    max_iter: int,
-    watch: Watcher | None = None,
-) -> tuple[Gathered, list[Index], list[list[Inclusion]]]:
-    """Fit the in-or-out posteriors on each set of rows, and again where features came back."""
-    absent = absent_matrix(problem.views)
-    chosen = candidates(problem, fits)
-    columns = Gathered(problem, chosen)
-    found: list[list[Inclusion]] = [[] for _ in fits]
-
-    def run(which: Sequence[int]) -> None:
-        jobs = (
-            delayed(fit_inclusions)(
-                columns.of(chosen[f], fits[f]),
-                chosen[f],
-                absent[fits[f]],
-                problem.widths,
-                likelihoods[f],
-                max_iter,
-            )
-            for f in which
-        )
-        results = Parallel(n_jobs=n_jobs, prefer="threads", return_as="generator")(jobs)
-        for f, made in zip(which, results, strict=True):
-            found[f] = made
-            for inclusion in made:
-                for record in inclusion.history:
-                    record["passes"] = passes(problem.views)
-            if watch is not None:
-                watch({**made[-1].history[-1], "event": f"fit {f + 1} of {len(fits)}"})
-
-    with one_blas_thread():
-        run(range(len(fits)))
-        back = returning(problem, fits, chosen, found)
-        again = [f for f, index in enumerate(back) if any(len(part) for part in index)]
-        if again:
-            chosen = [merged(inside, new) for inside, new in zip(chosen, back, strict=True)]
-            columns = Gathered(problem, chosen)
-            run(again)
-    return columns, chosen, found
-
-
-def score_fold(
-    reference: Reference,
-    X: Array,
-    absent: Array,
-    features: AllFeatures,
-    likelihood: Likelihood,
-    task: Task,
-    T: Array,
-    fold: Fold,
+def path_losses(
+    path: Path, data: Candidates, held: Rows, sizes: Sequence[int], T: Array, task: Task
 ) -> Array:
-    """Return held-out losses of the path, (N_STEPS, n_held).
+    """Return losses with the first k features, for every k of `sizes`, (K, n).
 
-    Parameters
-    ----------
-    reference : Reference, from the training rows of the fold
-    X, absent : candidate columns and absent views of the held-out rows
-    features : AllFeatures, on all rows
-    likelihood : Likelihood, of the training rows
-    task : Task
-    T : (N, C) array of outputs
-    fold : training rows, held-out rows
+    `held` are rows of `data` and T (n, C) their outcomes.
     """
-    rows, held = fold
-    masks = [reference.smallest(share) for share in PATH]
-    masks.append(reference.dense_views[owners(reference.index)])
-    losses: list[Array] = []
+    X, absent = data.columns.X[np.ix_(held, path.columns)], data.absent[held]
+    rows = path.basis.rows(X)
+    longest = len(path.basis.order)
+    at = [min(size, longest) for size in sizes]
     moments = []
-    for step, keep in enumerate(masks):
-        # A set that is that of the step before predicts the same.
-        if step == 0 or not np.array_equal(keep, masks[step - 1]):
-            moments = restrict(reference, keep, likelihood).moments_of(X[:, keep], absent)
-        used = [moments]
-        if step == len(PATH):
-            whole = reference.everything
-            mean, var = features.predict(whole.sides, whole.slab, rows, held)
-            plain = [(mean, var + absent @ whole.signal())]
-            used = [moments + plain, plain]
-        noise = noise_variance(likelihood)
-        losses += [pointwise_loss(each, T[held], task, noise) for each in used]
-    return np.array(losses)
+    for z, noise in zip(path.coordinates, path.noise, strict=True):
+        mean, var = predict_path(rows, z, at)
+        if absent.any():
+            var = var + np.stack([absent @ path.signal(z, size, data) for size in at])
+        moments.append((mean, var + noise))
+    return -np.log(predictive_density(moments, path.weights, T, task)).sum(axis=-1)
 
 
-def cross_validate(
-    problem: Problem,
-    T: Array,
-    folds: Sequence[Fold],
-    n_jobs: int | None = None,
-    max_iter: int = 200,
-    watch: Watcher | None = None,
-) -> tuple[HeldOut, Reference]:
-    """Score the path on held-out rows; also return the reference of all rows.
-
-    Parameters
-    ----------
-    problem : Problem
-    T : (N, C) array
-        Outputs: 0 and 1, or real for regression.
-    folds : list of (training rows, held-out rows)
-    n_jobs : int, optional
-        Fits at the same time.
-    max_iter : int
-        Most iterations of each posterior.
-    watch : callable, optional
-        Called with a record after each fit.
-    """
-    N = problem.n_samples
-    everyone = np.arange(N)
-    fits = [*(rows for rows, _ in folds), everyone]
-    # Each fit has its own, because Gaussian outputs learn their noise in it.
-    likelihoods = [problem.likelihood.rows(rows) for rows, _ in folds] + [problem.likelihood]
-    columns, chosen, found = fit_all(problem, fits, likelihoods, n_jobs, max_iter, watch)
-    features, absent = all_features(problem.views), absent_matrix(problem.views)
-
-    def refer(f: int) -> Reference:
-        rows = fits[f]
-        return make_reference(
-            columns.of(chosen[f], rows),
-            chosen[f],
-            absent[rows],
-            found[f],
-            features if f == len(folds) else features.within(rows),
-            likelihoods[f],
-            max_iter,
-        )
-
-    def score(f: int) -> Array:
-        held = folds[f][1]
-        X = columns.of(chosen[f], held)
-        return score_fold(
-            refer(f), X, absent[held], features, likelihoods[f], problem.task, T, folds[f]
-        )
-
-    with one_blas_thread():
-        jobs = (delayed(score)(f) for f in range(len(folds)))
-        losses = Parallel(n_jobs=n_jobs, prefer="threads")(jobs)
-        reference = refer(len(folds))
-    for record in reference.everything.history:
-        record["passes"] = passes(problem.views)
-    path, base = np.zeros((N_STEPS, N)), np.zeros(N)
-    for (rows, held), lost in zip(folds, losses, strict=True):
-        path[:, held] = lost
-        likelihood = problem.likelihood.rows(rows)
-        level = np.tile(likelihood.base_rate(), (len(held), 1))
-        moments = [(level, np.full_like(level, 1e-12))]
-        base[held] = pointwise_loss(moments, T[held], problem.task, noise_variance(likelihood))
-    scored = np.sort(np.concatenate([held for _, held in folds]))
-    return HeldOut(scored, base[scored], path[:, scored]), reference
+def view_signals(X: Array, owner: NDArray[np.intp], w: Array, absent: Array) -> Array:
+    """Return the mean square of each view's part of each factor over rows that have it, (M, K)."""
+    signal = np.zeros((absent.shape[1], len(w)))
+    for m in range(absent.shape[1]):
+        here, rows = owner == m, absent[:, m] == 0
+        if here.any() and rows.any():
+            signal[m] = ((X[rows][:, here] @ w[:, here].T) ** 2).mean(axis=0)
+    return signal

@@ -3,30 +3,31 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from baldur.inference.fixed_prior import (
-    Outputs,
-    feature_statistics,
-    follow_sites,
+from baldur.inference.features import Columns
+from baldur.inference.gaussian import Gaussian
+from baldur.inference.members import (
+    PREDICTOR_SD,
+    Member,
+    follow,
     following_length,
-    outside_quadratic,
-    site_bound,
+    over_scales,
 )
-from baldur.inference.mixture import view_signals
-from baldur.inference.starts import initial_sites
-from baldur.model.likelihood import Likelihood
-from baldur.model.structured.inclusion import (
+from baldur.model.inclusion import (
+    NONLOCAL,
     cavity,
     inclusion_probability,
     variance_by_mean,
     variance_by_prior,
     weight_in,
 )
+from baldur.model.likelihood import Likelihood
+from baldur.model.posterior import FeatureSide, Side
 
 Array = NDArray[np.float64]
 
@@ -39,147 +40,159 @@ FIRST_LENGTH, LENGTHS = 0.5, (0.05, 0.7)
 LONGER, SHORTER = 1.1, 0.6
 """Steps of ln s are parts of the way to its target, longer while they go on in one direction and
 shorter where they turn, as with features that stand for each other."""
-CALM = 3e-3
+CALM = 1e-2
 """Largest change of any probability that counts as calm."""
 MIN_ITER, LEARN_AFTER = 10, 3
-SETTLING = 5
-"""First iterations, in which the sites get extra steps; afterwards they follow along."""
 NEGLIGIBLE = 1e-3
-"""On the feature side, a column of which the data determine less than this part of a weight rests:
-the others are moved without it. The posterior at the end has all columns."""
+"""A column of which the data determine less than this part of a weight rests: the others are moved
+without it, and it is looked at again every few iterations. The posterior at the end has all."""
+LOOK_EVERY = 4
 
 
 @dataclass
 class Inclusion:
-    """Posterior under the in-or-out prior.
+    """What the in-or-out prior learned.
 
     Attributes
     ----------
-    outputs : Outputs, posterior over all candidate columns
     rho : (L,) probability that each candidate is in
-    pi : (M,) learned share of features that are in, per view
-    slab : (C, M) learned variance of the weights that are in
-    history : one record per iteration
-    converged : bool
+    pi : (M,) share of features that are in, per view
+    slab : (C, M) variance of the weights that are in
     """
 
-    outputs: Outputs
     rho: Array
     pi: Array
     slab: Array
-    history: list[dict[str, Any]] = field(default_factory=list)
-    converged: bool = False
 
 
-def run_inclusion(
-    X: Array,
-    owner: NDArray[np.intp],
+def fit_inclusion(
+    columns: Columns,
+    absent: Array,
     n_features: Array,
     likelihood: Likelihood,
     *,
     by_mean: bool,
-    absent: Array | None = None,
+    start: Member | None = None,
     max_iter: int = 200,
-) -> Inclusion:
+) -> Member:
     """Iterate q(w), P(in), the share in and the slab variance to their common fixed point.
 
     Parameters
     ----------
-    X : (N, L) array
+    columns : Columns
         Candidate columns, standardised.
-    owner : (L,) array of int
-        The view of each candidate.
+    absent : (N, M) array of 0 and 1
+        Rows that lack a view.
     n_features : (M,) array
         Features per view, candidates or not: those screened out count as out.
     likelihood : Likelihood
     by_mean : bool
         Which variances stand for the prior: those that give the weights their means, or the
-        expected ones; see `baldur.model.structured.inclusion`.
-    absent : (N, M) array of 0 and 1, optional
-        Rows that lack a view.
+        expected ones; see `baldur.model.inclusion`.
+    start : Member, optional
+        A fit to the same columns and rows, to begin where it ended: the fixed points of the two
+        kinds of variances lie close to each other.
     max_iter : int
         Most iterations.
 
     Returns
     -------
-    Inclusion
+    Member
+        Its `details` are an `Inclusion`.
     """
     C, M = likelihood.n_outputs, len(n_features)
-    N = len(X)
+    owner, X = columns.owner, columns.X
     pi = np.minimum(0.3, EXPECTED_IN / n_features)
     slab = np.ones((C, M))
     rho = pi[owner]
-    sites = initial_sites(likelihood, N)
-    out = Outputs(X, rho * slab[:, owner], sites, [], np.zeros((N, C)))
-    result = Inclusion(out, rho, pi, slab)
-    power = (X**2).sum(axis=0)
-    length, step = np.full_like(out.s, FIRST_LENGTH), np.zeros_like(out.s)
+    if start is not None:
+        pi, slab, rho = start.details.pi, start.details.slab, start.details.rho.copy()
+    s = rho * slab[:, owner]
+    second = s.copy()
+    squares = X**2
+    length, step = np.full_like(s, FIRST_LENGTH), np.zeros_like(s)
+    q = Gaussian.start(columns, likelihood, s, absent)
+    if start is not None:
+        q.sites = start.points[int(start.weights.sum(axis=1).argmax())].sites
+    member = Member([q], np.ones((1, C)), converged=False)
+    active = np.ones(len(owner), dtype=bool)
+    part = columns
     started = time.perf_counter()
     for iteration in range(max_iter):
-        part, inside = _without_negligible(out, power)
-        for _ in range(2 if iteration < SETTLING else 0):
-            follow_sites(part, likelihood)
-            part.refresh()
-        if absent is not None:
-            part.extra = out.extra = absent @ view_signals(part, owner[inside], absent)
-        cav = cavity(out.s, *_statistics(part, inside, X))
-        value = site_bound(part, likelihood)
-        follow_sites(part, likelihood, following_length(iteration))
-        out.sites = part.sites
-        wide_slab = slab[:, owner]
-        found = weight_in(cav, wide_slab)
-        new = inclusion_probability(found, np.log(pi / (1.0 - pi))[owner])
-        change = float(np.abs(new - rho).max(initial=0.0))
-        rho = new
-        if by_mean:
-            target = variance_by_mean(rho, found, cav, wide_slab)
-        else:
-            target = variance_by_prior(rho, wide_slab)
-        before, step = step, np.log(np.maximum(target, 1e-14) / out.s)
-        length = np.where(step * before >= 0, length * LONGER, length * SHORTER)
-        length = np.clip(length, *LENGTHS)
-        out.s = out.s * np.exp(length * step)
-        if iteration > LEARN_AFTER:
-            pi, slab = _learn(rho, found.second, owner, n_features, pi, slab)
-        result.history.append(
-            {
-                "bound": value,  # given the prior variances of this iteration; need not rise
-                "active_features": np.bincount(owner, rho > 0.5, minlength=M).astype(int).tolist(),
-                "expected_features": float(rho.sum()),
-                "n_factors": C,
-                "change": change,
-                "seconds": time.perf_counter() - started,
-            }
+        look = iteration % LOOK_EVERY == 0
+        if look:
+            now = np.asarray((s * (q.sites.h.T @ squares) > NEGLIGIBLE).any(axis=0))
+            if (now != active).any():
+                active, part = now, columns.only(now)
+        q.features, q.s = part, np.ascontiguousarray(s[:, active])
+        q.refresh()
+        q.refresh_extra()
+        at = np.arange(len(owner)) if look else np.flatnonzero(active)
+        projected, S = (
+            _statistics(q.sides, part, active, X, q.sites.h) if look else part.statistics(q.sides)
         )
-        if change < CALM and iteration > MIN_ITER:
-            result.converged = True
+        follow(q, following_length(iteration))
+        cav = cavity(s[:, at], projected, S)
+        wide_slab = slab[:, owner[at]]
+        found = weight_in(cav, wide_slab, NONLOCAL if by_mean else 0.0)
+        new = inclusion_probability(found, np.log(pi / (1.0 - pi))[owner[at]])
+        change = float(np.abs(new - rho[at]).max(initial=0.0))
+        rho[at], second[:, at] = new, found.second
+        target = (
+            variance_by_mean(new, found, cav, wide_slab)
+            if by_mean
+            else variance_by_prior(new, wide_slab)
+        )
+        before, now_step = step[:, at], np.log(np.maximum(target, 1e-14) / s[:, at])
+        grown = np.where(now_step * before >= 0, length[:, at] * LONGER, length[:, at] * SHORTER)
+        length[:, at] = np.clip(grown, *LENGTHS)
+        step[:, at] = now_step
+        s[:, at] *= np.exp(length[:, at] * now_step)
+        if iteration > LEARN_AFTER:
+            pi, slab = _learn(rho, second, owner, n_features, pi, slab)
+        member.history.append(_record(rho, owner, M, C, change, started))
+        if look and change < CALM and iteration > MIN_ITER:
+            member.converged = True
             break
-    result.rho, result.pi, result.slab = rho, pi, slab
-    out.refresh()
-    return result
+    member.details = Inclusion(rho, pi, slab)
+    q.features, q.s = columns, s
+    member.points, member.weights = over_scales(q)
+    return member
 
 
-def _without_negligible(out: Outputs, power: Array) -> tuple[Outputs, NDArray[np.bool_]]:
-    """Return q on the columns that matter, and which these are; all of them on the sample side."""
-    narrow = out.X.shape[1] < len(out.X)
-    inside = np.asarray((out.s * power > (NEGLIGIBLE if narrow else -1.0)).any(axis=0))
-    part = out
-    if not inside.all():
-        part = Outputs(out.X[:, inside], out.s[:, inside], out.sites, [], out.extra)
-    part.refresh()
-    return part, inside
+def _record(
+    rho: Array, owner: NDArray[np.intp], M: int, C: int, change: float, started: float
+) -> dict[str, Any]:
+    return {
+        "active_features": np.bincount(owner, rho > 0.5, minlength=M).astype(int).tolist(),
+        "expected_features": float(rho.sum()),
+        "n_factors": C,
+        "change": change,
+        "seconds": time.perf_counter() - started,
+    }
 
 
-def _statistics(part: Outputs, inside: NDArray[np.bool_], X: Array) -> tuple[Array, Array]:
+def _statistics(
+    sides: list[Side], part: Columns, active: NDArray[np.bool_], X: Array, h: Array
+) -> tuple[Array, Array]:
     """Return x_d^T alpha_c and x_d^T C_c^-1 x_d of all columns, each (C, L)."""
-    if inside.all():
-        return feature_statistics(part)
-    alphas = np.stack([side.alpha for side in part.sides])
+    if active.all():
+        return part.statistics(sides)
+    alphas = np.stack([side.alpha for side in sides])
     S = np.empty((len(alphas), X.shape[1]))
-    S[:, inside] = feature_statistics(part)[1]
-    rest = X[:, ~inside]
-    S[:, ~inside] = [outside_quadratic(part, c, rest) for c in range(len(alphas))]
+    S[:, active] = part.statistics(sides)[1]
+    rest = X[:, ~active]
+    S[:, ~active] = [outside_quadratic(side, rest, h[:, c]) for c, side in enumerate(sides)]
     return alphas @ X, S
+
+
+def outside_quadratic(side: Side, X: Array, h: Array) -> Array:
+    """Return x_d^T C_c^-1 x_d of columns X (N, L) that are not in the posterior, (L,)."""
+    if not isinstance(side, FeatureSide):
+        return side.quadratic(X)
+    weighted = h[:, None] * X
+    part = side.half @ np.concatenate([weighted.sum(axis=0)[None], side.X.T @ weighted])
+    return np.asarray(h @ X**2 - np.einsum("de,de->e", part, part))
 
 
 def _learn(
@@ -195,5 +208,7 @@ def _learn(
     count = np.bincount(owner, rho, minlength=M)
     share = (count + PRIOR_IN) / (n_features + PRIOR_IN + PRIOR_OUT)
     total = np.stack([np.bincount(owner, rho * row, minlength=M) for row in second])
-    variance = (total + SLAB_COUNT) / (count + SLAB_COUNT)
+    # The prior of the s.d. of the linear predictor, whose variance has slab * count of each view.
+    reach = slab * count / PREDICTOR_SD**2
+    variance = (total + SLAB_COUNT) / (count + SLAB_COUNT + reach)
     return np.clip(0.5 * (pi + share), 1e-9, 0.95), 0.5 * (slab + variance)

@@ -1,20 +1,166 @@
-"""The posterior that predicts: one or more Gaussians over the weights of the kept features."""
+"""The posterior that predicts: a mixture of Gaussians over the weights of the kept features."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from baldur.inference.fixed_prior import Outputs
-from baldur.inference.wide_outputs import WideOutputs
+from baldur.inference.features import (
+    Columns,
+    Cross,
+    Grams,
+    Index,
+    absent_matrix,
+    gather,
+)
+from baldur.inference.predictive import Moments
+from baldur.model.posterior import INTERCEPT_VAR, SampleSide, Side
 from baldur.views.products import PreparedView
 
 Array = NDArray[np.float64]
-Index = list[NDArray[np.intp]]
-Moments = list[tuple[Array, Array]]
+Views = Sequence[PreparedView]
+Weights = tuple[list[Array], list[Array]]
+"""Means and second moments of the weights of each view, (K, D_m)."""
+
+
+class NewRows:
+    """New rows in the forms that Gaussians ask for; each form is made once."""
+
+    def __init__(self, views: Views) -> None:
+        self.views = list(views)
+        self._columns: dict[int, Array] = {}
+        self._cross: dict[int, Cross] = {}
+
+    @cached_property
+    def absent(self) -> Array:
+        """1 where a row lacks a view, (n, M)."""
+        return absent_matrix(self.views)
+
+    def columns(self, index: Index) -> Array:
+        """Return chosen columns side by side, (n, L)."""
+        if id(index) not in self._columns:
+            self._columns[id(index)] = gather(self.views, index)
+        return self._columns[id(index)]
+
+    def cross(self, train: Views) -> Cross:
+        """Return inner products with training rows and with themselves, by view."""
+        if id(train) not in self._cross:
+            self._cross[id(train)] = Cross(
+                [old.cross_gram(new) for old, new in zip(train, self.views, strict=True)],
+                [squares(new) for new in self.views],
+            )
+        return self._cross[id(train)]
+
+
+def squares(view: PreparedView) -> Array:
+    """Return |x_n|^2 of every row, (n,), a few rows at a time."""
+    out = np.empty(view.shape[0])
+    for start in range(0, len(out), 256):
+        rows = np.arange(start, min(start + 256, len(out)))
+        out[rows] = np.diag(view.take_rows(rows).weighted_gram())
+    return out
+
+
+class Component(Protocol):
+    """One Gaussian over the weights of K factors."""
+
+    noise: Array
+    signal: Array
+
+    def latent(self, new: NewRows) -> tuple[Array, Array]:
+        """Return mean and variance of the factors, each (n, K)."""
+
+    def intercept(self) -> Array:
+        """Return the mean intercept of every factor, (K,)."""
+
+
+@dataclass
+class Explicit:
+    """Known by mean and covariance of its weights.
+
+    Attributes
+    ----------
+    index : kept features of each view
+    mean : (K, L + 1), the intercept first
+    cov : (K, L + 1, L + 1)
+    noise : (C,) variance of the noise
+    signal : (M, K) mean square of each view's part of each factor
+    left_out : (K,) variance of what the features that were left out would have added
+    """
+
+    index: Index
+    mean: Array
+    cov: Array
+    noise: Array
+    signal: Array
+    left_out: Array
+
+    @property
+    def has_features(self) -> bool:
+        """Whether it is more than the base rate."""
+        return bool(self.mean[:, 1:].any() or self.cov.any())
+
+    def latent(self, new: NewRows) -> tuple[Array, Array]:
+        """X <w> and x^T Cov x, with the variance of what is absent."""
+        X = new.columns(self.index)
+        X1 = np.hstack([np.ones((len(X), 1)), X])
+        var = np.stack([np.einsum("nd,nd->n", X1 @ cov, X1) for cov in self.cov], axis=1)
+        var = np.maximum(var, 0.0) + self.left_out + new.absent @ self.signal
+        return X1 @ self.mean.T, np.maximum(var, 1e-12)
+
+    def intercept(self) -> Array:
+        """The first weight."""
+        return self.mean[:, 0]
+
+
+@dataclass
+class Implicit:
+    """Known through the training rows.
+
+    Attributes
+    ----------
+    features : Columns, Grams or Streamed, on the training rows
+    s : prior variances
+    sides : list of K posteriors
+    index : features of each view that are columns; not used by Grams
+    train : training views, for Grams
+    noise, signal : as in `Explicit`
+    """
+
+    features: Any
+    s: Array
+    sides: list[Side]
+    index: Index
+    train: Views
+    noise: Array
+    signal: Array
+
+    def latent(self, new: NewRows) -> tuple[Array, Array]:
+        """As the features know new rows."""
+        if isinstance(self.features, Grams):
+            mean, var = self.features.predict(self.sides, self.s, new.cross(self.train))
+        elif isinstance(self.features, Columns):
+            mean, var = self.features.predict(self.sides, self.s, new.columns(self.index))
+        else:
+            mean, var = self.features.predict(self.sides, self.s, new.views)
+        return mean, var + new.absent @ self.signal
+
+    def intercept(self) -> Array:
+        """From alpha, or the first weight where weights are known."""
+        s0 = getattr(self.features, "intercept_var", None)
+        return np.array(
+            [
+                (INTERCEPT_VAR if s0 is None else s0) * side.alpha.sum()
+                if isinstance(side, SampleSide)
+                else side.w[0]
+                for side in self.sides
+            ]
+        )
 
 
 @dataclass
@@ -38,113 +184,139 @@ class Loadings:
         spread += var @ np.einsum("ckk->ck", self.V_cov).T
         return self.b + mean @ self.V.T, self.b_var + var @ (self.V**2).T + spread
 
-
-@dataclass
-class Member:
-    """One Gaussian posterior of the mixture.
-
-    Attributes
-    ----------
-    outputs : posterior over the kept columns, one Gaussian per factor
-    signal : (M, K) variance of each view's part of each factor, for rows that lack the view
-    loadings : Loadings, or None where factor k is output k
-    bound : float, the bound of this posterior, where it was fitted by itself
-    """
-
-    outputs: Outputs | WideOutputs
-    signal: Array
-    loadings: Loadings | None = None
-    bound: float = np.nan
-
-    def latent(self, views: Sequence[PreparedView], X: Array | None, absent: Array) -> Moments:
-        """Return mean and variance of the factors for new rows, as a list of one pair."""
-        if isinstance(self.outputs, WideOutputs):
-            mean, var = self.outputs.predict(views)
-        else:
-            mean, var = self.outputs.predict(np.zeros((0, 0)) if X is None else X)
-        return [(mean, var + absent @ self.signal)]
-
-    def eta(self, mean: Array, var: Array) -> tuple[Array, Array]:
-        """Return moments of the linear predictor from those of the factors."""
-        return (mean, var) if self.loadings is None else self.loadings.combine(mean, var)
-
-    def weights(self) -> tuple[Array, Array, Array]:
-        """Return mean and variance of the weights on the outputs (C, L), and intercepts (C,)."""
-        w, var = self.outputs.weights()
-        b = self.outputs.intercepts()
-        if self.loadings is None:
-            return w, var, b
-        V, V_cov = self.loadings.V, np.einsum("ckk->ck", self.loadings.V_cov)
-        spread = (V**2 + V_cov) @ var + np.einsum("kd,ckl,ld->cd", w, self.loadings.V_cov, w)
-        return V @ w, spread, self.loadings.b + V @ b
+    def weights(self, w: Array, second: Array) -> tuple[Array, Array]:
+        """Return moments of the weights on the outputs (C, D) from those on the factors (K, D)."""
+        V2 = self.V**2 + np.einsum("ckk->ck", self.V_cov)
+        spread = V2 @ (second - w**2) + np.einsum("kd,ckl,ld->cd", w, self.V_cov, w)
+        mean = self.V @ w
+        return mean, mean**2 + spread
 
 
 @dataclass
 class Mixture:
-    """Equally weighted posteriors over the same kept features.
+    """Weighted Gaussians.
 
     Attributes
     ----------
-    index : list of int arrays, the kept features of each view
-    members : list of Member
+    components : list of J Component
+    weights : (J, K) array, columns sum to one
+    widths : features of each view
+    loadings : Loadings, or None where factor k is output k
     """
 
-    index: Index
-    members: list[Member]
+    components: Sequence[Explicit | Implicit]
+    weights: Array
+    widths: list[int]
+    loadings: Loadings | None = None
 
-    def _columns(self, views: Sequence[PreparedView]) -> Array | None:
-        if any(isinstance(member.outputs, WideOutputs) for member in self.members):
-            return None
-        return gather(views, self.index)
+    @property
+    def output_weights(self) -> Array:
+        """How much each component counts for each output, (J, C)."""
+        if self.loadings is None:
+            return self.weights
+        return np.repeat(self.weights[:, :1], len(self.loadings.b), axis=1)
 
-    def latent(self, views: Sequence[PreparedView]) -> Moments:
-        """Return mean and variance of the factors, each (n, K), under every member."""
-        X, absent = self._columns(views), absent_matrix(views)
-        return [pair for m in self.members for pair in m.latent(views, X, absent)]
+    def latent(self, views: Views) -> Moments:
+        """Return mean and variance of the factors, each (n, K), under every component."""
+        new = NewRows(views)
+        return [component.latent(new) for component in self.components]
 
-    def moments(self, views: Sequence[PreparedView]) -> Moments:
-        """Return <eta> and Var eta, each (n, C), under every member."""
+    def moments(self, views: Views) -> Moments:
+        """Return <eta> and Var eta, each (n, C), without noise, under every component."""
         pairs = self.latent(views)
-        return [m.eta(*pair) for m, pair in zip(self.members, pairs, strict=True)]
+        return pairs if self.loadings is None else [self.loadings.combine(*pair) for pair in pairs]
 
-    def moments_of(self, X: Array, absent: Array) -> Moments:
-        """Return the same from gathered columns and the (n, M) matrix of absent views."""
-        return [m.eta(*m.latent([], X, absent)[0]) for m in self.members]
-
-    def weights(self) -> tuple[Array, Array, Array]:
-        """Return mean and standard deviation of the weights (C, L), and intercepts (C,)."""
-        means, variances, intercepts = zip(*(m.weights() for m in self.members), strict=True)
-        var = np.mean(variances, axis=0) + np.var(means, axis=0)
-        return np.mean(means, axis=0), np.sqrt(var), np.mean(intercepts, axis=0)
+    @property
+    def noise(self) -> Array:
+        """Variance of the noise of every output, averaged, (C,)."""
+        return np.asarray((self.output_weights * [c.noise for c in self.components]).sum(axis=0))
 
     def signal(self) -> Array:
         """Return the (M, K) variance that each view gives each factor, averaged."""
-        return np.mean([member.signal for member in self.members], axis=0)
+        return np.asarray(
+            sum(
+                w * component.signal
+                for w, component in zip(self.weights, self.components, strict=True)
+            )
+        )
+
+    def coefficients(self) -> tuple[list[Array], list[Array], Array]:
+        """Return means and s.d. of the weights of each view (C, D_m), and intercepts (C,).
+
+        The s.d. is that of the components with features: how uncertain a weight is if there is a
+        signal. That there may be none is in the mean, and has its own probability.
+        """
+        K = self.weights.shape[1]
+        signal = np.zeros(K)
+        mean = [np.zeros((K, D)) for D in self.widths]
+        second = [np.zeros((K, D)) for D in self.widths]
+        b = np.zeros(K)
+        dense: list[tuple[Array, Implicit]] = []
+        for w, component in zip(self.weights, self.components, strict=True):
+            b += w * component.intercept()
+            if isinstance(component, Explicit) and not component.has_features:
+                continue
+            signal += w
+            if isinstance(component, Explicit):
+                var = np.einsum("kdd->kd", component.cov)[:, 1:]
+                _scatter(mean, second, component.index, w, component.mean[:, 1:], var)
+            elif isinstance(component.features, Grams):
+                dense.append((w, component))
+            else:
+                found, var = component.features.weights(component.sides, component.s)
+                _scatter(mean, second, component.index, w, found, var)
+        if dense:
+            _add_dense(mean, second, dense)
+        if signal.any():
+            second = [s / signal[:, None] for s in second]
+            given = [m / signal[:, None] for m in mean]
+        else:
+            given = mean
+        if self.loadings is not None:
+            pairs = [self.loadings.weights(m, s) for m, s in zip(mean, second, strict=True)]
+            mean, second = [m for m, _ in pairs], [s for _, s in pairs]
+            given, b = mean, self.loadings.b + self.loadings.V @ b
+        std = [np.sqrt(np.maximum(s - m**2, 0.0)) for m, s in zip(given, second, strict=True)]
+        return mean, std, b
 
 
-def gather(views: Sequence[PreparedView], index: Index) -> Array:
-    """Return chosen columns of every view side by side, (n, L) float64."""
-    return np.concatenate(
-        [view.columns(columns) for view, columns in zip(views, index, strict=True)], axis=1
+def _scatter(
+    mean: list[Array], second: list[Array], index: Index, w: Array, found: Array, var: Array
+) -> None:
+    """Add weights on gathered columns to those of the views."""
+    edges = np.concatenate([[0], np.cumsum([len(columns) for columns in index])])
+    for m, columns in enumerate(index):
+        part = slice(edges[m], edges[m + 1])
+        mean[m][:, columns] += w[:, None] * found[:, part]
+        second[m][:, columns] += w[:, None] * (found[:, part] ** 2 + var[:, part])
+
+
+def _add_dense(
+    mean: list[Array], second: list[Array], dense: Sequence[tuple[Array, Implicit]]
+) -> None:
+    """Add the weights of posteriors through Grams: one pass for all of them.
+
+    The expected variance, sum_j w_j (s_j - s_j^2 x^T C_j^-1 x), needs one matrix per factor.
+    """
+    K = len(dense[0][0])
+    alphas = np.concatenate(
+        [np.stack([side.alpha for side in c.sides], axis=1) for _, c in dense], axis=1
     )
-
-
-def absent_matrix(views: Sequence[PreparedView]) -> Array:
-    """Return the (n, M) matrix that is 1 where a sample lacks a view."""
-    return np.stack([view.absent for view in views], axis=1).astype(float)
-
-
-def owners(index: Index) -> NDArray[np.intp]:
-    """Return the view of each gathered column."""
-    return np.repeat(np.arange(len(index)), [len(columns) for columns in index])
-
-
-def view_signals(outputs: Outputs, owner: NDArray[np.intp], absent: Array) -> Array:
-    """Return the mean square of each view's part of each factor over rows that have it, (M, K)."""
-    w, _ = outputs.weights()
-    signal = np.zeros((absent.shape[1], len(w)))
-    for m in range(absent.shape[1]):
-        here, rows = owner == m, absent[:, m] == 0
-        if here.any() and rows.any():
-            signal[m] = ((outputs.X[rows][:, here] @ w[:, here].T) ** 2).mean(axis=0)
-    return signal
+    for m, view in enumerate(dense[0][1].train):
+        matrices, prior = [], np.zeros(K)
+        for k in range(K):
+            total = np.zeros((view.shape[0], view.shape[0]))
+            for w, c in dense:
+                side = c.sides[k]
+                if isinstance(side, SampleSide):
+                    total += w[k] * c.s[k, m] ** 2 * side.Ci
+                prior[k] += w[k] * c.s[k, m]
+            matrices.append(total)
+        if not prior.any():
+            continue
+        projected, quadratics = view.project_with_quadratics(alphas, matrices)
+        second[m] += np.maximum(prior[:, None] - quadratics, 0.0)
+        for j, (w, c) in enumerate(dense):
+            part = c.s[:, m, None] * projected[j * K : (j + 1) * K]
+            mean[m] += w[:, None] * part
+            second[m] += w[:, None] * part**2

@@ -1,4 +1,4 @@
-"""The reference posterior of ``sparsity="auto"`` and the smaller sets that stand for it."""
+"""The reference: every member fitted on the same rows, and what they say together."""
 
 from __future__ import annotations
 
@@ -7,251 +7,169 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from baldur.inference.all_features import AllFeatures
-from baldur.inference.everything import Everything, keep_views, run_everything
-from baldur.inference.fixed_prior import Outputs, gram, posterior, solve
-from baldur.inference.inclusion import Inclusion, run_inclusion
-from baldur.inference.mixture import Index, Member, Mixture, gather, owners, view_signals
-from baldur.inference.screening import Problem, positions
-from baldur.inference.wide_outputs import DENSE_BYTES, WideOutputs
-from baldur.model.likelihood import Likelihood
-from baldur.model.structured.state import INTERCEPT_VAR
-from baldur.model.structured.weights import SampleSide, sample_side
+from baldur.inference.features import Columns, Features, Rows
+from baldur.inference.gaussian import Gaussian
+from baldur.inference.inclusion import fit_inclusion
+from baldur.inference.members import Member, fit_by_view
+from baldur.inference.predictive import Moments
+from baldur.model.likelihood import Likelihood, Noise
 
 Array = NDArray[np.float64]
 
-VIEW_SHARE = 0.95
-"""Share of the variance of the linear predictor that the kept views must carry."""
+NAMES = ("in or out", "in or out, expected", "per view", "pooled", "base rate")
+"""Members of the stack; with a single view "per view" is "pooled", and is left out."""
+
+NEGLIGIBLE = 0.01
+"""Gaussians that count for less than this in every output are left out of the mixture: together
+they count for little, and each costs as much as the others."""
+
+
+@dataclass
+class Candidates:
+    """Columns that the in-or-out members look at, and all features for the others.
+
+    Attributes
+    ----------
+    columns : Columns, the candidates on all rows
+    everything : Features, all features on all rows
+    n_features : (M,) features per view, candidates or not
+    absent : (N, M) array, 1 where a row lacks a view
+    """
+
+    columns: Columns
+    everything: Features
+    n_features: Array
+    absent: Array
 
 
 @dataclass
 class Reference:
-    """Posteriors on the candidates and on all features, and how much each candidate contributes.
+    """Members fitted on some rows.
 
     Attributes
     ----------
-    X : (N, L) array of candidate columns
-    index : candidates of each view
-    absent : (N, M) array, 1 where a sample lacks a view
-    inclusions : two posteriors under the in-or-out prior, on the candidates
-    everything : posterior with every feature in, without the views that carry next to nothing
-    views_in : (M,) bool, the fewest views that carry 95 % of the linear predictor
-    dense_views : (M,) bool, these and those that matter when `everything` counts too
-    order : candidates by falling part in the linear predictor
-    carried : share of its variance that the first candidates of `order` carry
+    rows : training rows
+    data : Candidates
+    likelihood : Likelihood of these rows
+    members : dict of str to Member, without the base rate
+    level, level_noise : base rate, (C,), and its q(psi)
     """
 
-    X: Array
-    index: Index
-    absent: Array
-    inclusions: list[Inclusion]
-    everything: Everything
-    views_in: NDArray[np.bool_]
-    dense_views: NDArray[np.bool_]
-    order: NDArray[np.intp]
-    carried: Array
+    rows: Rows
+    data: Candidates
+    likelihood: Likelihood
+    members: dict[str, Member]
+    level: Array
+    level_noise: Noise
 
-    def smallest(self, share: float) -> NDArray[np.bool_]:
-        """Return the mask of the smallest set that carries `share` of the variance.
+    @property
+    def names(self) -> list[str]:
+        """Names of the members, the base rate last."""
+        return [*self.members, NAMES[-1]]
 
-        A share of 1 stands for all candidates of the views that matter: a wide view whose small
-        parts add up to nothing is left out as a whole.
-        """
-        if share >= 1.0:
-            return self.views_in[owners(self.index)]
-        keep = np.zeros(len(self.order), dtype=bool)
-        if self.carried.size:
-            enough = np.flatnonzero(self.carried >= share)
-            size = int(enough[0]) + 1 if enough.size else len(self.order)
-            keep[self.order[:size]] = True
-        return keep
+    def mixture(self, stack: Array) -> tuple[list[Gaussian], Array]:
+        """Return the Gaussians that count, and their weights (J + 1, C); the base rate is last."""
+        points, weights = [], []
+        for share, member in zip(stack, self.members.values(), strict=False):
+            points += member.points
+            weights += list(share * member.weights)
+        most = [weight.max() for weight in weights]
+        used = [j for j, weight in enumerate(most) if weight >= min(NEGLIGIBLE, max(most))]
+        C = self.likelihood.n_outputs
+        total = np.stack([*(weights[j] for j in used), np.full(C, stack[-1])])
+        return [points[j] for j in used], total / total.sum(axis=0)
+
+    def base_moments(self, n: int) -> tuple[Array, Array]:
+        """Return the moments of a model without features."""
+        mean = np.tile(self.level, (n, 1))
+        return mean, np.full_like(mean, 1e-12) + noise_variance(self.level_noise)
+
+    def moments(self, points: list[Gaussian], new: Rows) -> Moments:
+        """Return moments of rows `new` under each Gaussian, and under the base rate."""
+        absent = self.data.absent[new]
+        cells: dict[int, object] = {}
+        out = []
+        for q in points:
+            whole = self.whole_of(q)
+            if id(whole) not in cells:
+                cells[id(whole)] = whole.new_rows(self.rows, new)
+            mean, var = q.features.predict(q.sides, q.s, cells[id(whole)])
+            if absent.any():
+                var = var + absent @ q.signal()
+            out.append((mean, var + noise_variance(q.noise)))
+        return [*out, self.base_moments(len(new))]
+
+    def whole_of(self, q: Gaussian) -> Features:
+        """Return the features of a Gaussian on all rows."""
+        if isinstance(q.features, Columns) and q.s.shape[1] == self.data.columns.X.shape[1]:
+            return self.data.columns
+        return self.data.everything
+
+    def parts(self, points: list[Gaussian], weights: Array) -> Array:
+        """Return each view's part of the reference's mean linear predictor, (M, N, C)."""
+        return np.asarray(
+            sum(w * q.features.parts(q.sides, q.s) for w, q in zip(weights, points, strict=False))
+        )
+
+    def mean_predictor(self, points: list[Gaussian], weights: Array) -> Array:
+        """Return the reference's mean linear predictor on its rows, (N, C)."""
+        total = weights[-1] * self.level
+        return np.asarray(
+            total + sum(w * q.moments()[0] for w, q in zip(weights, points, strict=False))
+        )
+
+    def restricted(self, points: list[Gaussian], views: NDArray[np.bool_]) -> list[Gaussian]:
+        """Return the Gaussians without some views: their variances as learned, sites settled."""
+        if views.all():
+            return points
+        made = []
+        for q in points:
+            smaller = q.with_variances(q.s * q.features.spread(views[None].astype(float)))
+            smaller.settle(max_iter=10, tol=3e-4)
+            if q.absent.any():
+                smaller.refresh_extra()
+                smaller.settle(max_iter=10, tol=3e-4)
+            made.append(smaller)
+        return made
 
 
-def fit_inclusions(
-    X: Array,
-    index: Index,
-    absent: Array,
-    n_features: Array,
-    likelihood: Likelihood,
-    max_iter: int = 200,
-) -> list[Inclusion]:
-    """Fit both posteriors under the in-or-out prior on gathered candidates."""
-    lacking = absent if absent.any() else None
-    return [
-        run_inclusion(
-            X,
-            owners(index),
-            n_features,
+def noise_variance(noise: Noise) -> Array | float:
+    """Return the variance of the noise of each output, 0 for logistic outputs."""
+    return 0.0 if noise is None else 1.0 / noise.mean
+
+
+def fit_reference(
+    data: Candidates, rows: Rows, likelihood: Likelihood, max_iter: int = 200
+) -> Reference:
+    """Fit every member on some rows; `likelihood` is of these rows."""
+    columns, everything = data.columns.within(rows), data.everything.within(rows)
+    absent = data.absent[rows]
+
+    def inclusion(start: Member | None) -> Member:
+        return fit_inclusion(
+            columns,
+            absent,
+            data.n_features,
             likelihood,
-            by_mean=by_mean,
-            absent=lacking,
+            by_mean=start is None,
+            start=start,
             max_iter=max_iter,
         )
-        for by_mean in (True, False)
-    ]
 
+    def by_view(pooled: bool) -> Member:
+        return fit_by_view(everything, absent, likelihood, pooled=pooled, max_iter=max_iter)
 
-def make_reference(
-    X: Array,
-    index: Index,
-    absent: Array,
-    inclusions: list[Inclusion],
-    features: AllFeatures,
-    likelihood: Likelihood,
-    max_iter: int = 200,
-) -> Reference:
-    """Add the posterior with everything in, and rank views and candidates by their part in <eta>.
-
-    Parameters
-    ----------
-    X, index, absent, inclusions : see `Reference`
-    features : AllFeatures, on the same rows
-    likelihood : Likelihood
-    max_iter : int
-    """
-    everything = run_everything(features, absent, likelihood, max_iter)
-    w = np.mean([inc.outputs.weights()[0] for inc in inclusions], axis=0)
-    owner = owners(index)
-    parts = np.stack([X[:, owner == m] @ w[:, owner == m].T for m in range(len(index))])
-    k = len(inclusions)
-    views_in = views_that_matter(parts)
-    dense_views = views_in | views_that_matter((k * parts + everything.parts()) / (k + 1))
-    order = np.argsort(-(w**2).sum(axis=0), kind="stable")
+    by_mean = inclusion(None)
+    members = {NAMES[0]: by_mean, NAMES[1]: inclusion(by_mean), NAMES[3]: by_view(pooled=True)}
+    if everything.n_views > 1:
+        members[NAMES[2]] = by_view(pooled=False)
+    level = likelihood.base_rate()
+    mean = np.tile(level, (len(rows), 1))
     return Reference(
-        X,
-        index,
-        absent,
-        inclusions,
-        keep_views(everything, dense_views, likelihood),
-        views_in,
-        dense_views,
-        order,
-        _carried(X, w, order),
+        rows,
+        data,
+        likelihood,
+        {name: members[name] for name in NAMES if name in members},
+        level,
+        likelihood.noise_at(mean, np.zeros_like(mean)),
     )
-
-
-def views_that_matter(parts: Array) -> NDArray[np.bool_]:
-    """Return the fewest views that carry `VIEW_SHARE` of the variance of eta.
-
-    `parts` are the views' parts of <eta>, (M, N, C).
-    """
-    parts = parts - parts.mean(axis=1, keepdims=True)
-    left = parts.sum(axis=0)
-    total = float((left**2).sum())
-    keep = np.zeros(len(parts), dtype=bool)
-    for m in np.argsort(-(parts**2).sum(axis=(1, 2)), kind="stable"):
-        if total > 0 and (left**2).sum() <= (1.0 - VIEW_SHARE) * total:
-            break
-        keep[m] = True
-        left = left - parts[m]
-    return keep
-
-
-def _carried(X: Array, w: Array, order: NDArray[np.intp]) -> Array:
-    """Return 1 - |eta - eta_k|^2/|eta|^2 for the first k features of `order`, k = 1..L."""
-    eta = X @ w.T
-    eta = eta - eta.mean(axis=0)
-    total = (eta**2).sum()
-    left = np.zeros(len(order))
-    if total <= 0:
-        return np.ones(len(order))
-    Xc = X - X.mean(axis=0)
-    for c in range(len(w)):
-        parts = np.cumsum(Xc[:, order] * w[c, order], axis=1)
-        left += ((parts - eta[:, c, None]) ** 2).sum(axis=0)
-    return 1.0 - left / total
-
-
-def restrict(reference: Reference, keep: NDArray[np.bool_], likelihood: Likelihood) -> Mixture:
-    """Return the posterior on the kept candidates, prior variances as in the reference."""
-    edges = np.concatenate([[0], np.cumsum([len(i) for i in reference.index])])
-    index = [cols[keep[edges[m] : edges[m + 1]]] for m, cols in enumerate(reference.index)]
-    owner = owners(index)
-    members = []
-    for inclusion in reference.inclusions:
-        old = inclusion.outputs
-        outputs = solve(
-            reference.X[:, keep], old.s[:, keep], likelihood, old.extra, sites=old.sites
-        )
-        signal = view_signals(outputs, owner, reference.absent)
-        members.append(Member(outputs, signal, bound=outputs.bounds[-1]))
-    return Mixture(index, members)
-
-
-def widen(reference: Reference, problem: Problem, *, plain: bool = False) -> Mixture:
-    """Return the posterior on every feature of the views that matter.
-
-    The two posteriors on the candidates, where other features have prior variance 0, and the one
-    with everything in; only the last if `plain`.
-    """
-    matter = reference.dense_views
-    narrow = restrict(reference, matter[owners(reference.index)], problem.likelihood)
-    widths = [view.shape[1] for view in problem.views]
-    index = [np.arange(D if use else 0) for D, use in zip(widths, matter, strict=True)]
-    at = positions(index, narrow.index)
-    members = []
-    for member in [] if plain else narrow.members:
-        old = member.outputs
-        if isinstance(old, Outputs):
-            s = np.zeros((len(old.s), sum(len(columns) for columns in index)))
-            s[:, at] = old.s
-            outputs = on_all(problem, index, s, old)
-            members.append(Member(outputs, member.signal, bound=member.bound))
-    whole = reference.everything
-    outputs = on_all(problem, index, whole.slab[:, owners(index)], whole)
-    members.append(Member(outputs, whole.signal(), bound=whole.bounds[-1]))
-    return Mixture(index, members)
-
-
-def on_all(
-    problem: Problem, index: Index, s: Array, fitted: Outputs | Everything
-) -> Outputs | WideOutputs:
-    """Return a fitted posterior as one over the columns of `index` with prior variances s (C, L).
-
-    Columns that fit in memory are gathered; otherwise new rows are compared with the training
-    rows, as any kernel method does.
-    """
-    if s.shape[1] * problem.n_samples * 8 <= DENSE_BYTES:
-        X = gather(problem.views, index)
-        return Outputs(X, s, fitted.sites, posterior(X, s, fitted.sites), fitted.extra)
-    sides = []
-    for c, side in enumerate(fitted.sides):
-        if isinstance(side, SampleSide):
-            sides.append(side)
-        elif isinstance(fitted, Outputs):
-            K = gram(fitted.X, fitted.s[c]) + INTERCEPT_VAR
-            sides.append(sample_side(K, fitted.sites.h[:, c], fitted.sites.j[:, c]))
-    ends = np.cumsum([len(columns) for columns in index])[:-1]
-    parts = []
-    for view, part in zip(problem.views, np.split(s, ends, axis=1), strict=True):
-        parts.append(part if part.size else np.zeros((len(s), view.shape[1])))
-    return WideOutputs(problem.views, parts, sides, INTERCEPT_VAR)
-
-
-def redundancy(reference: Reference, keep: NDArray[np.bool_]) -> float:
-    """Return how far the kept features stand for the dropped ones: an adjusted R^2.
-
-    The R^2 of each dropped feature on the kept ones, averaged with the prior variances of the
-    dropped ones, less what independent features would show. About 0 for independent features.
-    """
-    X, k = reference.X, int(keep.sum())
-    N = len(X)
-    if not 0 < k < min(N, len(keep)):
-        return 1.0 if k else 0.0
-    basis, _ = np.linalg.qr(X[:, keep])
-    rest = X[:, ~keep]
-    explained = ((basis.T @ rest) ** 2).sum(axis=0) / np.maximum((rest**2).sum(axis=0), 1e-12)
-    s = np.mean([inc.outputs.s.mean(axis=0) for inc in reference.inclusions], axis=0)[~keep]
-    return float((s @ explained / s.sum() - k / N) / (1.0 - k / N))
-
-
-def empty_mixture(problem: Problem) -> Mixture:
-    """Return the posterior that predicts the base rate: an intercept per output."""
-    index = [np.zeros(0, dtype=np.intp) for _ in problem.views]
-    outputs = solve(
-        np.zeros((problem.n_samples, 0)),
-        np.zeros((problem.likelihood.n_outputs, 0)),
-        problem.likelihood,
-    )
-    signal = np.zeros((len(index), problem.likelihood.n_outputs))
-    return Mixture(index, [Member(outputs, signal, bound=outputs.bounds[-1])])

@@ -10,17 +10,11 @@ from numpy.typing import NDArray
 from scipy import linalg
 
 from baldur.model.ard import GammaPosterior
-from baldur.model.likelihood import JaakkolaLogistic, Likelihood, QuadratureLogistic, Sites
+from baldur.model.likelihood import QuadratureLogistic
 from baldur.model.structured.rest import Rest
 from baldur.model.structured.state import Data, State
 
 Array = NDArray[np.float64]
-
-
-def initial_sites(likelihood: Likelihood, n_samples: int) -> Sites:
-    """Return the sites at the base rate, with unit uncertainty for logistic outputs."""
-    mean = np.tile(likelihood.base_rate(), (n_samples, 1))
-    return likelihood.sites(mean, np.ones_like(mean))
 
 
 def flat_state(
@@ -63,6 +57,8 @@ def flat_state(
         target, a = M * target, data.delta_prior(m).shape + 0.5 * count
         deltas.append(GammaPosterior(a, np.full(K, a / target)))
     omega_shape = data.priors.omega.shape + 0.5 * C
+    level = np.tile(data.likelihood.base_rate(), (N, 1))
+    noise = data.likelihood.noise_at(level, np.zeros_like(level))
     # Quadrature keeps V a point. Elsewhere q(V) is Gaussian from the start: the bound of a point
     # has no entropy, so the first Gaussian step could look like a loss and be refused for ever.
     spread = 1e-2 if learned and not isinstance(data.likelihood, QuadratureLogistic) else 0.0
@@ -77,24 +73,16 @@ def flat_state(
         b_var=np.full(C, 1e-2) if learned else np.zeros(C),
         learn_loadings=learned,
         learn_intercepts=learned,
-        sites=initial_sites(data.likelihood, N),
+        sites=data.likelihood.evaluate(level, np.ones_like(level), noise)[1],
+        noise=noise,
         extra=np.zeros((N, K)),
         rest=[] if rest is None else list(rest),
     )
 
 
-def outcome_residual(likelihood: Likelihood) -> Array:
-    """Return the (N, C) residual of the outputs from their base rate, weights applied."""
-    if isinstance(likelihood, (QuadratureLogistic, JaakkolaLogistic)):
-        rate = 1.0 / (1.0 + np.exp(-likelihood.base_rate()))
-        return likelihood.weight * (likelihood.T - rate)
-    h, j = likelihood.sites(np.zeros((1, 1)), np.ones((1, 1)))
-    return j - h * likelihood.base_rate()
-
-
 def marginal_scores(data: Data) -> list[Array]:
     """Return max_c |x_d^T residual_c| for every feature of every view: one pass."""
-    residual = outcome_residual(data.likelihood)
+    residual = data.likelihood.residual()
     residual = residual / np.maximum(np.linalg.norm(residual, axis=0), 1e-12)
     return [np.abs(view.project(residual)).max(axis=1) for view in data.views]
 
@@ -115,7 +103,7 @@ def screened_gamma(data: Data, n_best: int, scores: list[Array] | None = None) -
     X = np.concatenate(
         [v.columns(best[owner[best] == m] - offset[m]) for m, v in enumerate(data.views)], axis=1
     )
-    residual = outcome_residual(data.likelihood)
+    residual = data.likelihood.residual()
     residual = residual / np.maximum(np.abs(residual).mean(axis=0), 1e-12)
     ridge = X @ X.T + len(best) * np.eye(len(X))
     beta = X.T @ linalg.solve(ridge, residual, assume_a="pos")

@@ -13,7 +13,7 @@ from dataclasses import replace
 import numpy as np
 
 from baldur.model.ard import GammaPosterior
-from baldur.model.likelihood import GaussianOutputs, QuadratureLogistic, Sites
+from baldur.model.likelihood import QuadratureLogistic, Sites
 from baldur.model.structured.bound import bound
 from baldur.model.structured.state import Data, State, output_moments
 from baldur.model.structured.updates import (
@@ -77,7 +77,8 @@ def mixed_rates(old: GammaPosterior, new: GammaPosterior, length: float) -> Gamm
 
 def step_sites(data: Data, state: State, before: float) -> float:
     """Move the sites towards their best values and recompute q(W)."""
-    target, old = data.likelihood.sites(*output_moments(state)), state.sites
+    _, target = data.likelihood.evaluate(*output_moments(state), state.noise)
+    old = state.sites
 
     def move(length: float) -> None:
         part = length * data.likelihood.damping
@@ -91,9 +92,9 @@ def step_sites(data: Data, state: State, before: float) -> float:
 
 def step_noise(data: Data, state: State, before: float) -> float:
     """q(psi) of Gaussian outputs; an exact maximiser, so it needs no guard."""
-    if not isinstance(data.likelihood, GaussianOutputs):
+    if state.noise is None:
         return before
-    data.likelihood.update_noise(*output_moments(state))
+    state.noise = data.likelihood.noise_at(*output_moments(state))
     return bound(data, state)
 
 
@@ -108,9 +109,9 @@ def step_loadings(data: Data, state: State, before: float) -> float:
         state.V = (1.0 - length) * old + length * target
         state.V_cov = cov
 
-    after = guarded(data, state, before, move)
+    guarded(data, state, before, move)
     update_loading_precisions(data, state)
-    return max(after, bound(data, state))
+    return bound(data, state)
 
 
 def step_intercepts(data: Data, state: State, before: float) -> float:
@@ -150,7 +151,7 @@ def move_view_precisions(
 def step_scales(data: Data, state: State, before: float) -> float:
     """Shift scale between gamma and delta, which the updates of each do but slowly; exact."""
     update_scales(data, state)
-    return max(before, bound(data, state))
+    return bound(data, state)
 
 
 def step_feature_precisions(data: Data, state: State, before: float) -> float:

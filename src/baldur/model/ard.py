@@ -53,20 +53,25 @@ def shape_gap(shape: float) -> float:
 
 
 def gamma_term(posterior: GammaPosterior, prior: GammaPrior) -> float:
-    """E[ln p(g)] - E[ln q(g)], summed over the vector; zero for a point mass at one.
+    """E[ln p(g)] - E[ln q(g)], summed over the vector; zero for a point mass at one."""
+    return float(gamma_terms(posterior, prior).sum())
+
+
+def gamma_terms(posterior: GammaPosterior, prior: GammaPrior) -> Array:
+    """E[ln p(g)] - E[ln q(g)] of every precision.
 
     Departure from the paper: its appendix evaluates E[ln p] at the prior's own parameters;
     the expectation is under q, so the posterior mean and mean log enter.
     """
     if np.isinf(posterior.shape):
-        return 0.0
+        return np.zeros_like(posterior.rate)
     a0, b0 = prior
     shape, rate = posterior.shape, posterior.rate
     expected_log_prior = (
         a0 * np.log(b0) - gammaln(a0) + (a0 - 1.0) * posterior.mean_log - b0 * posterior.mean
     )
     entropy = shape - np.log(rate) + gammaln(shape) + (1.0 - shape) * digamma(shape)
-    return float(np.sum(expected_log_prior + entropy))
+    return np.asarray(expected_log_prior + entropy)
 
 
 def update_delta(prior: GammaPrior, n_features: int, gamma_w2: Array) -> GammaPosterior:

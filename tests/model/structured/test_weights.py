@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from baldur.model.structured.weights import feature_side, sample_side, weight_moments
+from baldur.model.posterior import feature_side, sample_side, weight_moments
 from model.structured.slow_reference import gaussian_kl, weights_posterior
 
 SIZES = {"narrow": (20, 6), "square": (12, 12), "wide": (10, 40)}

@@ -11,12 +11,14 @@ from __future__ import annotations
 import numpy as np
 
 from baldur.model.ard import GammaPosterior, gamma_term, loading_prior_term, shape_gap
-from baldur.model.structured.state import INTERCEPT_VAR, Data, State, output_moments
+from baldur.model.posterior import INTERCEPT_VAR
+from baldur.model.structured.state import Data, State, output_moments
 
 
 def likelihood_term(data: Data, state: State) -> float:
     """E[ln p(T | eta)], or its lower bound."""
-    return data.likelihood.expected(*output_moments(state))
+    value, _ = data.likelihood.evaluate(*output_moments(state), state.noise)
+    return float(value.sum())
 
 
 def weights_term(data: Data, state: State) -> float:

@@ -9,18 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from baldur.model.ard import GammaPosterior
-from baldur.model.likelihood import Likelihood, Sites
+from baldur.model.likelihood import Likelihood, Noise, Sites
+from baldur.model.posterior import Side
 from baldur.model.priors import GammaPrior, Priors
 from baldur.model.structured.rest import Rest
-from baldur.model.structured.weights import FeatureSide, SampleSide
 from baldur.views.products import PreparedView
 from baldur.views.reads import passes
 
 Array = NDArray[np.float64]
-Side = SampleSide | FeatureSide
-
-INTERCEPT_VAR = 100.0
-"""Prior variance of an intercept: ten logits, or ten standard deviations of an output."""
 
 
 @dataclass(frozen=True)
@@ -83,6 +79,7 @@ class State:
     b, b_var : (C,) intercepts outside the factors
     learn_loadings, learn_intercepts : bool
     sites : Sites
+    noise : q(psi) of Gaussian outputs, None for logistic ones
     factors : list of K posteriors of weights
     grams : list of (N, N) X diag(1/gamma) X^T, on the sample side
     gram_parts : list of what each of them was computed from
@@ -102,6 +99,7 @@ class State:
     learn_loadings: bool
     learn_intercepts: bool
     sites: Sites
+    noise: Noise
     extra: Array
     factors: list[Side] = field(default_factory=list)
     grams: list[Array] = field(default_factory=list)

@@ -17,15 +17,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from baldur.model.ard import GammaPosterior, update_delta, update_gamma, update_omega
-from baldur.model.structured.rest import Rest
-from baldur.model.structured.state import INTERCEPT_VAR, Data, Side, State
-from baldur.model.structured.weights import (
+from baldur.model.posterior import (
+    INTERCEPT_VAR,
     FeatureSide,
     SampleSide,
+    Side,
     feature_side,
     sample_side,
     weight_moments,
 )
+from baldur.model.structured.rest import Rest
+from baldur.model.structured.state import Data, State
 
 Array = NDArray[np.float64]
 

@@ -9,9 +9,9 @@ is sigma^2 and gamma_d is finite (in) or infinite (out). It is the end of the fa
 which features are selected rather than shrunk, and through pi_m, learned per view, it reaches from
 an empty view to a dense one. It needs no start: the fixed point below is reached from anywhere.
 
-f = 0 would be the usual Gaussian slab, under which a feature that is in most probably has a weight
-near 0, so features of small weight are hardly told from those that are out. With two lobes away
-from 0, being in means having an effect.
+f = 0 is the usual normal slab, under which a feature that is in most probably has a weight near
+0, so features of small weight are hardly told from those that are out. With f > 0 the prior of a
+weight that is in is *non-local* (Johnson and Rossell): being in means having an effect.
 
 q(w_c) stays jointly Gaussian, with prior variances s_cd that summarise the in-or-out prior. From
 the leave-one-out (cavity) mean m and variance V of a weight, under prior variance s,
@@ -22,9 +22,9 @@ the leave-one-out (cavity) mean m and variance V of a weight, under prior varian
     rho = P(in)
 
 and s is one of two: that which gives the weight its posterior mean rho <w | in> under the
-in-or-out prior, m s/(V + s) = rho <w | in>; or the expected prior variance rho sigma^2. The first
-shrinks too much where many features share the signal, the second too little where few do;
-`baldur.inference.sparsity` averages the two posteriors.
+non-local prior, m s/(V + s) = rho <w | in>; or the expected prior variance rho sigma^2 under the
+normal slab. The first shrinks too much where many features share the signal, the second too
+little where few do; both are members of the stack in `baldur.inference.auto`.
 """
 
 from __future__ import annotations
@@ -38,8 +38,9 @@ from scipy.special import expit
 Array = NDArray[np.float64]
 
 MIN_RHO = 1e-10
-LOBES = 0.9
-"""f, the share of the second moment of a weight that is in which comes from its two lobes."""
+NONLOCAL = 0.844
+"""f with which two normal lobes have the mean absolute value and the variance of the product-moment
+prior, w^2 N(w; 0, t): (E|w|)^2/E[w^2] = 8/(3 pi)."""
 MAX_KEPT, MAX_RATIO = 0.999, 20.0
 """Limits of s/(V + s), and of s over the variance of the weights that are in."""
 
@@ -69,8 +70,11 @@ def cavity(s: Array, projected: Array, S: Array) -> Cavity:
     return Cavity(projected / S, left / S)
 
 
-def weight_in(cav: Cavity, slab: Array, lobes: float = LOBES) -> WeightIn:
-    """Return evidence and moments of each weight if in, under slab variances (C, L)."""
+def weight_in(cav: Cavity, slab: Array, lobes: float = 0.0) -> WeightIn:
+    """Return evidence and moments of each weight if in, under slab variances (C, L).
+
+    `lobes` is f: 0 for a normal slab around zero, `NONLOCAL` for two lobes away from it.
+    """
     mu, spread = np.sqrt(lobes * slab), (1.0 - lobes) * slab
     m, V = cav
     wide = V + spread

@@ -28,6 +28,8 @@ from scipy.linalg import blas, lapack
 
 Array = NDArray[np.float64]
 
+INTERCEPT_VAR = 100.0
+"""Prior variance of an intercept: ten logits, or ten standard deviations of an output."""
 SMALL_PRECISION = 1e-3
 """Site precision below which the variance of a row is computed without dividing by it."""
 
@@ -53,12 +55,22 @@ class SampleSide:
     @cached_property
     def Ci(self) -> Array:
         """C^-1, (N, N); made when first asked for."""
-        return self.half.T @ self.half
+        low, _ = lapack.dlauum(self.half, lower=1)  # half^T half at a third of a full product
+        low = np.tril(low)
+        return low + np.tril(low, -1).T
 
     def quadratic(self, X: Array) -> Array:
         """Return x_d^T C^-1 x_d of the columns of X (N, L), as an array (L,)."""
         part = triangle_times(self.half, X)
         return np.einsum("nd,nd->d", part, part)
+
+    def predict(self, K: Array, own: Array) -> tuple[Array, Array]:
+        """Return mean and variance of f for new rows.
+
+        K (n, N) is their kernel with the training rows and own (n,) with themselves.
+        """
+        part = triangle_times(self.half, K.T)
+        return K @ self.alpha, own - np.einsum("ij,ij->j", part, part)
 
 
 @dataclass(frozen=True)
@@ -128,6 +140,9 @@ class FeatureSide:
         # The triangle is lost with its columns, so what needs it is taken over.
         smaller.__dict__["var"], smaller.__dict__["S"] = self.var, self.S[keep]
         return smaller
+
+
+Side = SampleSide | FeatureSide
 
 
 def triangle_times(L: Array, X: Array) -> Array:

@@ -1,0 +1,99 @@
+"""The choice: the smallest model that is shown not to be worse than the reference.
+
+A model is a candidate if, with 95 % confidence, its held-out loss exceeds the reference by at most
+`margin` of what the reference gains over the base rate. Losses are compared row by row; repeats
+of the folds are averaged before, so they do not count as rows. Of the candidates, the smallest
+whose loss is within a standard error of the best model's is kept.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+CONFIDENT = 1.645
+"""Standard errors of a one-sided 95 % bound."""
+AS_GOOD = 1.0
+"""A candidate is kept only if its loss is within so many standard errors of the best model's: the
+usual one-standard-error rule."""
+RESAMPLES = 200
+"""The choice is the median over so many resamples of the rows. A rule with thresholds jumps when a
+loss moves by a hair; its median over resamples does not."""
+
+
+@dataclass(frozen=True)
+class Gap:
+    """Mean difference of two losses and its standard error."""
+
+    mean: float
+    error: float
+
+    @property
+    def upper(self) -> float:
+        """Upper end of the one-sided 95 % interval."""
+        return self.mean + CONFIDENT * self.error
+
+    @property
+    def in_errors(self) -> float:
+        """The difference in standard errors."""
+        if self.error > 0:
+            return self.mean / self.error
+        return float(np.copysign(np.inf, self.mean)) if self.mean else 0.0
+
+
+def paired_gap(loss: Array, other: Array, weight: Array) -> Gap:
+    """Return how much more `loss` is than `other`, rows weighted, each (n,)."""
+    gap = loss - other
+    share = weight / weight.sum()
+    mean = float(share @ gap)
+    error = float(np.sqrt((share**2 * (gap - mean) ** 2).sum()))
+    return Gap(mean, error)
+
+
+def smallest_as_good(
+    losses: Array, reference: Array, allowed: float, weight: Array
+) -> tuple[int, NDArray[np.bool_]]:
+    """Return the place of the model to keep, and which were candidates.
+
+    Larger values of `allowed` never keep more.
+
+    Parameters
+    ----------
+    losses : (K, n) array
+        Models from small to large; the last one is always a candidate.
+    reference : (n,) array
+        Losses of the reference.
+    allowed : float
+        Loss above the reference's that a candidate may have, with 95 % confidence.
+    weight : (n,) array
+    """
+    n = losses.shape[1]
+    counts = np.random.default_rng(0).multinomial(n, np.full(n, 1.0 / n), size=RESAMPLES)
+    shares = np.concatenate([weight[None], weight * counts])
+    shares /= shares.sum(axis=1, keepdims=True)
+    mean, error = _gaps(losses - reference, shares)
+    candidate = mean + CONFIDENT * error <= allowed
+    candidate[:, -1] = True
+    best = (shares @ losses.T).argmin(axis=1)
+    enough = candidate.copy()
+    for place in np.unique(best):
+        at = best == place
+        mean, error = _gaps(losses - losses[place], shares[at])
+        enough[at] &= mean <= AS_GOOD * error
+    enough[:, -1] = True
+    usual = int(np.median(enough[1:].argmax(axis=1)))
+    candidates = np.flatnonzero(candidate[0])
+    return int(candidates[candidates >= usual][0]), candidate[0]
+
+
+def _gaps(gap: Array, shares: Array) -> tuple[Array, Array]:
+    """Return means and standard errors of gaps (K, n) under several weightings (B, n), (B, K)."""
+    mean = shares @ gap.T
+    squares = shares**2
+    spread = squares @ (gap**2).T - 2.0 * mean * (squares @ gap.T)
+    spread += mean**2 * squares.sum(axis=1, keepdims=True)
+    return mean, np.sqrt(np.maximum(spread, 0.0))

@@ -1,0 +1,413 @@
+"""The features of all views as a posterior needs them: as columns, or through Gram matrices.
+
+Both kinds answer the same questions under prior variances s, one per output and column
+(`Columns`) or one per output and view (`Grams`). With equal variances they give the same posterior.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from baldur.model.likelihood import Sites
+from baldur.model.posterior import (
+    INTERCEPT_VAR,
+    FeatureSide,
+    SampleSide,
+    Side,
+    feature_side,
+    sample_side,
+)
+from baldur.views.products import PreparedView
+
+Array = NDArray[np.float64]
+Index = list[NDArray[np.intp]]
+Rows = NDArray[np.intp]
+
+ROWS_AT_ONCE = 512
+
+
+class Features(Protocol):
+    """Features of all views on some rows."""
+
+    n_views: int
+
+    def within(self, rows: Rows) -> Features:
+        """Return the same features on a subset of the rows."""
+
+    def scales(self) -> Array:
+        """Return sum_d mean_n x_nd^2 of every view, (M,)."""
+
+    def spread(self, by_view: Array) -> Array:
+        """Return prior variances s from one per output and view, (C, M)."""
+
+    def predictor_variance(self, s: Array) -> Array:
+        """Return the prior variance that s gives eta, averaged over rows, (C,)."""
+
+    def posterior(self, s: Array, sites: Sites) -> list[Side]:
+        """Return q(w_c) of every output."""
+
+    def strengths(self, sides: Sequence[Side], s: Array) -> tuple[Array, Array]:
+        """Return sum_d <w_d>^2/s_d and sum_d (1 - Var w_d/s_d) of every view, each (C, M)."""
+
+    def parts(self, sides: Sequence[Side], s: Array) -> Array:
+        """Return each view's part of <eta>, (M, N, C)."""
+
+    def squared_weights(self, sides: Sequence[Side], s: Array) -> Array:
+        """Return sum_d <w_d>^2 over all features, (C,)."""
+
+    def new_rows(self, rows: Rows, new: Rows) -> Any:
+        """Return what `predict` of the features within `rows` needs to know of rows `new`."""
+
+    def predict(self, sides: Sequence[Side], s: Array, new: Any) -> tuple[Array, Array]:
+        """Return <eta> and Var eta of new rows, each (n, C), from a posterior on these rows."""
+
+    def kernels(self, s: Array) -> list[Array]:
+        """Return X diag(s_c) X^T + s_0 of every output."""
+
+
+class Columns:
+    """Features as columns; the posterior is computed on the smaller side.
+
+    Attributes
+    ----------
+    X : (N, L) array
+    owner : (L,) view of each column
+    n_views : int
+    intercept_var : float, prior variance of the intercept; 0 where it lives elsewhere
+    """
+
+    def __init__(
+        self,
+        X: Array,
+        owner: NDArray[np.intp],
+        n_views: int,
+        intercept_var: float = INTERCEPT_VAR,
+    ) -> None:
+        self.X = X
+        self.owner = owner
+        self.n_views = n_views
+        self.intercept_var = intercept_var
+        self._kernels: tuple[Array | None, list[Array]] = (None, [])
+
+    def within(self, rows: Rows) -> Columns:
+        """Rows of the columns."""
+        return Columns(
+            np.ascontiguousarray(self.X[rows]), self.owner, self.n_views, self.intercept_var
+        )
+
+    def only(self, keep: NDArray[np.bool_] | NDArray[np.intp]) -> Columns:
+        """Return some of the columns."""
+        return Columns(
+            np.ascontiguousarray(self.X[:, keep]),
+            self.owner[keep],
+            self.n_views,
+            self.intercept_var,
+        )
+
+    def by_view(self, values: Array) -> Array:
+        """Return sums of values (C, L) over the columns of each view, (C, M)."""
+        return np.stack(
+            [np.bincount(self.owner, row, minlength=self.n_views).astype(float) for row in values]
+        )
+
+    def scales(self) -> Array:
+        """Sum of the mean squares of the columns."""
+        return self.by_view((self.X**2).mean(axis=0)[None])[0]
+
+    def spread(self, by_view: Array) -> Array:
+        """Every column has the variance of its view."""
+        return by_view[:, self.owner]
+
+    def predictor_variance(self, s: Array) -> Array:
+        """Sum of s times the mean squares."""
+        return np.asarray(s @ (self.X**2).mean(axis=0))
+
+    def kernels(self, s: Array) -> list[Array]:
+        """Return X diag(s_c) X^T + s_0 of every output; made once for all multiples of s."""
+        known, made = self._kernels
+        factor = None if known is None else _multiple(s, known)
+        if factor is None:
+            factor, made = np.ones(len(s)), [_gram(self.X, row) for row in s]
+            self._kernels = (s.copy(), made)
+        return [f * K + self.intercept_var for f, K in zip(factor, made, strict=True)]
+
+    def posterior(self, s: Array, sites: Sites) -> list[Side]:
+        """On the feature side if there are fewer columns than rows, else on the sample side."""
+        h, j = sites
+        if self.X.shape[1] < len(self.X):
+            return [
+                feature_side(self.X, row, self.intercept_var, h[:, c], j[:, c])
+                for c, row in enumerate(s)
+            ]
+        return [sample_side(K, h[:, c], j[:, c]) for c, K in enumerate(self.kernels(s))]
+
+    def statistics(self, sides: Sequence[Side]) -> tuple[Array, Array]:
+        """Return x_d^T alpha_c and x_d^T C_c^-1 x_d, each (C, L)."""
+        alphas = np.stack([side.alpha for side in sides])
+        S = [side.S if isinstance(side, FeatureSide) else side.quadratic(self.X) for side in sides]
+        return alphas @ self.X, np.stack(S)
+
+    def weights(self, sides: Sequence[Side], s: Array) -> tuple[Array, Array]:
+        """Return means and variances of the weights, each (C, L)."""
+        if all(isinstance(side, FeatureSide) for side in sides):
+            # Known directly there; x^T alpha loses digits where outputs have little noise.
+            w = np.stack([side.w[1:] for side in sides if isinstance(side, FeatureSide)])
+            var = [side.weight_var[1:] for side in sides if isinstance(side, FeatureSide)]
+            return w, np.stack(var)
+        projected, S = self.statistics(sides)
+        return s * projected, np.maximum(s - s**2 * S, 0.0)
+
+    def strengths(self, sides: Sequence[Side], s: Array) -> tuple[Array, Array]:
+        """Sums over columns."""
+        projected, S = self.statistics(sides)
+        return self.by_view(s * projected**2), self.by_view(s * S)
+
+    def parts(self, sides: Sequence[Side], s: Array) -> Array:
+        """X_m <w_m>."""
+        w, _ = self.weights(sides, s)
+        own = [np.flatnonzero(self.owner == m) for m in range(self.n_views)]
+        return np.stack([self.X[:, here] @ w[:, here].T for here in own])
+
+    def squared_weights(self, sides: Sequence[Side], s: Array) -> Array:
+        """From the weights."""
+        w, _ = self.weights(sides, s)
+        return np.asarray((w**2).sum(axis=1))
+
+    def new_rows(self, rows: Rows, new: Rows) -> Array:
+        """Their cells, (n, L)."""
+        return np.asarray(self.X[new])
+
+    def predict(self, sides: Sequence[Side], s: Array, new: Array) -> tuple[Array, Array]:
+        """From the weights, or from the kernel with the training rows."""
+        moments = []
+        for side, row in zip(sides, s, strict=True):
+            if isinstance(side, FeatureSide):
+                X1 = np.hstack([np.ones((len(new), 1)), new])
+                moments.append((X1 @ side.w, side.spread(X1)))
+            else:
+                K = (new * row) @ self.X.T + self.intercept_var
+                moments.append(side.predict(K, new**2 @ row + self.intercept_var))
+        return _stacked(moments)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out kernels, which can be made again."""
+        return {**self.__dict__, "_kernels": (None, [])}
+
+
+class Cross(NamedTuple):
+    """New rows by view: inner products (n, N) with the training rows and (n,) with themselves."""
+
+    grams: list[Array]
+    own: list[Array]
+
+
+class Grams:
+    """Features through the Gram matrix X_m X_m^T of each view; one variance per view.
+
+    Attributes
+    ----------
+    grams : list of M (N, N) arrays
+    """
+
+    def __init__(self, grams: Sequence[Array]) -> None:
+        self.grams = list(grams)
+        self.n_views = len(self.grams)
+
+    def within(self, rows: Rows) -> Grams:
+        """Slice: a Gram of fewer rows is part of the Gram of all."""
+        return Grams([gram[np.ix_(rows, rows)] for gram in self.grams])
+
+    def scales(self) -> Array:
+        """tr(X_m X_m^T)/N."""
+        return np.array([np.trace(gram) / len(gram) for gram in self.grams])
+
+    def spread(self, by_view: Array) -> Array:
+        """One variance per view is all there is."""
+        return by_view
+
+    def predictor_variance(self, s: Array) -> Array:
+        """Sum of s times the traces."""
+        return np.asarray(s @ self.scales())
+
+    def kernel(self, s: Array) -> Array:
+        """Return sum_m s_m X_m X_m^T + s_0 from the variances (M,) of one output."""
+        total = INTERCEPT_VAR + s[0] * self.grams[0]
+        for variance, gram in zip(s[1:], self.grams[1:], strict=True):
+            if variance > 0:
+                total += variance * gram
+        return np.asarray(total)
+
+    def kernels(self, s: Array) -> list[Array]:
+        """Return the kernel of every output."""
+        return [self.kernel(row) for row in s]
+
+    def posterior(self, s: Array, sites: Sites) -> list[Side]:
+        """On the sample side."""
+        h, j = sites
+        return [sample_side(K, h[:, c], j[:, c]) for c, K in enumerate(self.kernels(s))]
+
+    def strengths(self, sides: Sequence[Side], s: Array) -> tuple[Array, Array]:
+        """s alpha^T G alpha and s tr(C^-1 G)."""
+        power, used = np.zeros_like(s), np.zeros_like(s)
+        for c, side in enumerate(sides):
+            for m in np.flatnonzero(s[c]):
+                gram = self.grams[m]
+                power[c, m] = s[c, m] * (side.alpha @ gram @ side.alpha)
+                used[c, m] = s[c, m] * np.vdot(_inverse(side), gram)
+        return power, used
+
+    def parts(self, sides: Sequence[Side], s: Array) -> Array:
+        """s G alpha."""
+        alphas = np.stack([side.alpha for side in sides], axis=1)
+        return np.stack([(gram @ alphas) * s[:, m] for m, gram in enumerate(self.grams)])
+
+    def squared_weights(self, sides: Sequence[Side], s: Array) -> Array:
+        """s^2 alpha^T G alpha."""
+        return np.array(
+            [
+                sum(
+                    v**2 * (side.alpha @ G @ side.alpha)
+                    for v, G in zip(row, self.grams, strict=True)
+                )
+                for side, row in zip(sides, s, strict=True)
+            ]
+        )
+
+    def new_rows(self, rows: Rows, new: Rows) -> Cross:
+        """Slices of the Grams."""
+        return Cross(
+            [gram[np.ix_(new, rows)] for gram in self.grams],
+            [np.diag(gram)[new] for gram in self.grams],
+        )
+
+    def predict(self, sides: Sequence[Side], s: Array, new: Cross) -> tuple[Array, Array]:
+        """From the kernel with the training rows."""
+        moments = []
+        for side, row in zip(sides, s, strict=True):
+            K = INTERCEPT_VAR + sum(v * part for v, part in zip(row, new.grams, strict=True))
+            own = INTERCEPT_VAR + sum(v * part for v, part in zip(row, new.own, strict=True))
+            moments.append(_sample(side).predict(np.asarray(K), np.asarray(own)))
+        return _stacked(moments)
+
+
+class Streamed:
+    """Features of views too wide to hold, each with its own variance; read block by block.
+
+    Like any kernel method it needs the training rows to predict with uncertainty: the relevance
+    vectors of the paper's dual.
+
+    Attributes
+    ----------
+    views : list of PreparedView, the training rows
+    intercept_var : float
+    """
+
+    def __init__(self, views: Sequence[PreparedView], intercept_var: float = INTERCEPT_VAR) -> None:
+        self.views = list(views)
+        self.n_views = len(self.views)
+        self.intercept_var = intercept_var
+
+    def _parts(self, values: Array) -> list[Array]:
+        """Split (C, D) values by view."""
+        edges = np.cumsum([view.shape[1] for view in self.views])[:-1]
+        return np.split(values, edges, axis=1)
+
+    def weights(self, sides: Sequence[Side], s: Array) -> tuple[Array, Array]:
+        """Return means and variances of the weights, each (C, D): one pass."""
+        alphas = np.stack([side.alpha for side in sides], axis=1)
+        matrices = [_inverse(side) for side in sides]
+        means, variances = [], []
+        for view, part in zip(self.views, self._parts(s), strict=True):
+            projected, S = view.project_with_quadratics(alphas, matrices)
+            means.append(part * projected)
+            variances.append(np.maximum(part - part**2 * S, 0.0))
+        return np.concatenate(means, axis=1), np.concatenate(variances, axis=1)
+
+    def predict(
+        self, sides: Sequence[Side], s: Array, new: Sequence[PreparedView]
+    ) -> tuple[Array, Array]:
+        """From the kernel with the training rows, some new rows at a time."""
+        n, parts = new[0].shape[0], self._parts(s)
+        mean, var = np.empty((n, len(sides))), np.empty((n, len(sides)))
+        for start in range(0, n, ROWS_AT_ONCE):
+            rows = np.arange(start, min(start + ROWS_AT_ONCE, n))
+            some = [view.take_rows(rows) for view in new]
+            for c, side in enumerate(sides):
+                K = np.full((len(rows), len(side.alpha)), self.intercept_var)
+                own = np.full(len(rows), self.intercept_var)
+                for train, view, part in zip(self.views, some, parts, strict=True):
+                    K += train.cross_gram(view, part[c])
+                    own += np.diag(view.weighted_gram(part[c]))
+                mean[rows, c], var[rows, c] = _sample(side).predict(K, own)
+        return mean, np.maximum(var, 1e-12)
+
+
+def _sample(side: Side) -> SampleSide:
+    assert isinstance(side, SampleSide)
+    return side
+
+
+def _inverse(side: Side) -> Array:
+    return _sample(side).Ci
+
+
+def _gram(X: Array, s: Array) -> Array:
+    """Return X diag(s) X^T; an array times its own transpose is half the work for BLAS."""
+    scaled = X * np.sqrt(s)
+    return np.asarray(scaled @ scaled.T)
+
+
+def _multiple(s: Array, known: Array) -> Array | None:
+    """Return f with s = f known, one factor per output, or None if there is none."""
+    if s.shape != known.shape or not s.size:
+        return None
+    top = known.argmax(axis=1)[:, None]
+    peak = np.take_along_axis(known, top, axis=1)
+    factor = np.take_along_axis(s, top, axis=1) / np.where(peak > 0, peak, 1.0)
+    return factor[:, 0] if np.allclose(s, factor * known, rtol=1e-12, atol=0.0) else None
+
+
+def _stacked(moments: Sequence[tuple[Array, Array]]) -> tuple[Array, Array]:
+    mean, var = (np.stack(part, axis=1) for part in zip(*moments, strict=True))
+    return mean, np.maximum(var, 1e-12)
+
+
+def all_features(views: Sequence[PreparedView]) -> Columns | Grams:
+    """Choose by size, and make the Grams or gather the columns: one pass over the views."""
+    widths = [view.shape[1] for view in views]
+    if sum(widths) < views[0].shape[0]:
+        return columns_of(views, [np.arange(D) for D in widths])
+    return Grams([view.weighted_gram() for view in views])
+
+
+def columns_of(views: Sequence[PreparedView], index: Index) -> Columns:
+    """Return chosen columns of every view."""
+    return Columns(gather(views, index), owners(index), len(views))
+
+
+def gather(views: Sequence[PreparedView], index: Index) -> Array:
+    """Return chosen columns of every view side by side, (n, L) float64."""
+    return np.concatenate(
+        [view.columns(columns) for view, columns in zip(views, index, strict=True)], axis=1
+    )
+
+
+def absent_matrix(views: Sequence[PreparedView]) -> Array:
+    """Return the (n, M) matrix that is 1 where a sample lacks a view."""
+    return np.stack([view.absent for view in views], axis=1).astype(float)
+
+
+def owners(index: Index) -> NDArray[np.intp]:
+    """Return the view of each gathered column."""
+    return np.repeat(np.arange(len(index)), [len(columns) for columns in index])
+
+
+def positions(union: Index, index: Index) -> NDArray[np.intp]:
+    """Return where the features of `index` stand among the gathered columns of `union`."""
+    edges = np.concatenate([[0], np.cumsum([len(u) for u in union])])
+    parts = [edges[m] + np.searchsorted(union[m], index[m]) for m in range(len(union))]
+    return np.concatenate(parts).astype(np.intp)

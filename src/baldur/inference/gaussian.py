@@ -1,0 +1,134 @@
+"""q(w) under fixed prior variances: one Gaussian per output, and its sites.
+
+    bound_c = E[ln p(T_c | eta_c)] - KL(q(w_c) || N(0, diag(s_c)))
+
+Outputs share nothing here, so every output has its own bound and takes its own steps.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from baldur.inference.features import Features
+from baldur.model.likelihood import Likelihood, Noise, Sites
+from baldur.model.posterior import Side
+
+Array = NDArray[np.float64]
+
+HALVINGS = 8
+SLACK = 1e-12
+"""Rounding allowed, relative to the bound, when a step is compared with none."""
+
+
+@dataclass
+class Gaussian:
+    """q(w) of all outputs.
+
+    Attributes
+    ----------
+    features : Features, on the training rows
+    likelihood : Likelihood
+    s : prior variances, (C, L) for columns and (C, M) for Grams
+    sites : Sites
+    noise : q(psi) of Gaussian outputs
+    absent : (N, M) array, 1 where a row lacks a view
+    extra : (N, C) variance of rows that lack a view
+    sides : list of C posteriors
+    bounds : history of (C,) bounds, one entry per step of `settle`
+    """
+
+    features: Features
+    likelihood: Likelihood
+    s: Array
+    sites: Sites
+    noise: Noise
+    absent: Array
+    extra: Array
+    sides: list[Side] = field(default_factory=list)
+    bounds: list[Array] = field(default_factory=list)
+
+    @classmethod
+    def start(cls, features: Features, likelihood: Likelihood, s: Array, absent: Array) -> Gaussian:
+        """Sites at the base rate, with unit uncertainty."""
+        N, C = len(absent), likelihood.n_outputs
+        mean = np.tile(likelihood.base_rate(), (N, 1))
+        noise = likelihood.noise_at(mean, np.zeros_like(mean))
+        _, sites = likelihood.evaluate(mean, np.ones_like(mean), noise)
+        return cls(features, likelihood, s, sites, noise, absent, np.zeros((N, C)))
+
+    def refresh(self) -> None:
+        """Recompute q(w) at the present sites."""
+        self.sides = self.features.posterior(self.s, self.sites)
+
+    def moments(self) -> tuple[Array, Array]:
+        """Return <eta> and Var eta on the training rows, each (N, C)."""
+        mean = np.stack([side.mean for side in self.sides], axis=1)
+        var = np.stack([side.var for side in self.sides], axis=1) + self.extra
+        return mean, np.maximum(var, 1e-12)
+
+    def evaluate(self) -> tuple[Array, Sites]:
+        """Return the bound of every output, (C,), and the sites that are best here."""
+        kl = np.array([side.kl for side in self.sides])
+        value, sites = self.likelihood.evaluate(*self.moments(), self.noise)
+        return value - kl, sites
+
+    def bound(self) -> Array:
+        """Return the bound of every output, (C,)."""
+        return self.evaluate()[0]
+
+    def signal(self) -> Array:
+        """Return the mean square of each view's part over the rows that have it, (M, C)."""
+        has = 1.0 - self.absent
+        parts = self.features.parts(self.sides, self.s)
+        total = np.einsum("mnc,nm->mc", parts**2, has)
+        return np.asarray(total / np.maximum(has.sum(axis=0), 1.0)[:, None])
+
+    def refresh_extra(self) -> None:
+        """Give rows that lack a view the variance its part of eta has among the other rows."""
+        if self.absent.any():
+            self.extra = self.absent @ self.signal()
+
+    def settle(self, max_iter: int = 50, tol: float = 1e-6) -> Array:
+        """Move the sites to their best values; the bound of every output rises at every step.
+
+        A full step to the sites that are best at the present q may overshoot; the steps of outputs
+        whose bound fell are halved until it does not.
+        """
+        self.refresh()
+        value, target = self.evaluate()
+        for _ in range(max_iter):
+            noise = self.likelihood.noise_at(*self.moments())
+            if noise is not None:
+                self.noise = noise
+                value, target = self.evaluate()
+            old, sides, length = self.sites, self.sides, np.ones(len(value))
+            for _ in range(HALVINGS):
+                self.sites = mixed(old, target, length)
+                self.refresh()
+                after, best = self.evaluate()
+                fell = ~(after >= value - SLACK * np.abs(value))
+                if not fell.any():
+                    break
+                length = np.where(fell, 0.5 * length, length)
+            if fell.any():  # outputs that rose at no length stay where they were
+                self.sites = mixed(old, target, np.where(fell, 0.0, length))
+                pairs = zip(sides, self.sides, fell, strict=True)
+                self.sides = [was if stay else now for was, now, stay in pairs]
+                after, best = self.evaluate()
+            gained, value, target = after - value, after, best
+            self.bounds.append(value)
+            if (gained <= tol * np.maximum(1.0, np.abs(value))).all():
+                break
+        return value
+
+    def with_variances(self, s: Array) -> Gaussian:
+        """Return the same sites under other prior variances, q(w) to be recomputed."""
+        return replace(self, s=s, sides=[], bounds=[])
+
+
+def mixed(old: Sites, target: Sites, length: Array) -> Sites:
+    """Return sites part of the way to their target, by output."""
+    return Sites(old.h + length * (target.h - old.h), old.j + length * (target.j - old.j))

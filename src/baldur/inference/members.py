@@ -1,0 +1,202 @@
+"""Members of the reference: the same Gaussian posterior, each under a prior learned its own way.
+
+`per_view` learns one prior variance per view and output (gamma = 1, delta_m learned), `pooled` one
+per output. The in-or-out prior is in `baldur.inference.inclusion`. Each member is then integrated
+over the scale of its prior (`over_scales`).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from baldur.inference.features import Features
+from baldur.inference.gaussian import Gaussian, mixed
+from baldur.model.likelihood import Likelihood
+
+Array = NDArray[np.float64]
+
+PREDICTOR_SD = 5.0
+"""The s.d. of the linear predictor is half-normal with this scale: weakly informative, from no
+signal at all to classes that do not overlap. Without it, variances grow for ever where classes
+separate."""
+CALM = 1e-2
+"""Largest change of a view's prior variance, as a share of all views', that counts as calm: the
+scale is integrated over afterwards, in steps a hundred times as long."""
+MIN_ITER = 5
+LONGEST_STEP = 8.0
+
+SCALE_STEP = 1.0
+"""Distance of the points of ln variance. A Gaussian of s.d. 0.5 or more is integrated to 2 % by
+them, and with a narrower one the scale is known well enough for one point."""
+SCALE_POINTS = 4
+"""Most points on either side: a factor of 55."""
+SCALE_DROP = 3.0
+"""Fall of the log weight at which the points end: below 5 % of the best."""
+
+
+@dataclass
+class Member:
+    """One prior's posterior: Gaussians at a few scales of the prior, weighted by their evidence.
+
+    Attributes
+    ----------
+    points : list of G Gaussian
+    weights : (G, C) array, columns sum to one
+    history : one record per iteration of the fit
+    converged : bool
+    details : what else the fit learned, such as probabilities of being in
+    """
+
+    points: list[Gaussian]
+    weights: Array
+    history: list[dict[str, Any]] = field(default_factory=list)
+    converged: bool = True
+    details: Any = None
+
+    def bound(self) -> float:
+        """Return the bound of the best point, summed over outputs."""
+        return float(np.max([point.bound() for point in self.points], axis=0).sum())
+
+
+def log_scale_prior(variance: Array) -> Array:
+    """ln density of ln v, where sqrt(v) is half-normal with scale `PREDICTOR_SD`."""
+    return np.asarray(0.5 * (np.log(variance) - variance / PREDICTOR_SD**2))
+
+
+def over_scales(q: Gaussian, *, drop: float = SCALE_DROP) -> tuple[list[Gaussian], Array]:
+    """Return settled posteriors at a few scales of the prior variances, and weights (G, C).
+
+    ln weight = bound + ln p(ln v), v the variance that the prior gives the linear predictor. From
+    the given variances outwards in steps of `SCALE_STEP`, each starting at the sites of the one
+    before, until no output gains.
+    """
+    floor = np.finfo(float).tiny
+    v = np.maximum(q.features.predictor_variance(q.s), floor)
+
+    def at(scale: float, near: Gaussian) -> tuple[Gaussian, Array]:
+        made = near.with_variances(q.s * np.exp(scale))
+        made.settle(max_iter=10, tol=3e-4)
+        return made, made.bound() + log_scale_prior(v * np.exp(scale))
+
+    first, value = at(0.0, q)
+    points, values = [first], [value]
+    best = value
+    for direction in (-1.0, 1.0):
+        near = first
+        for step in range(1, SCALE_POINTS + 1):
+            near, value = at(direction * step * SCALE_STEP, near)
+            points.append(near)
+            values.append(value)
+            best = np.maximum(best, value)
+            if (value < best - drop).all():
+                break
+    logs = np.array(values)
+    weights = np.exp(logs - logs.max(axis=0))
+    weights[weights < np.exp(-drop)] = 0.0
+    weights /= weights.sum(axis=0)
+    used = np.flatnonzero(weights.any(axis=1))
+    return [points[g] for g in used], weights[used]
+
+
+def following_length(iteration: int) -> float:
+    """Return how far sites follow: half the way at first, and less later.
+
+    The site of a row with an extreme feature can answer so strongly to its own moments that half
+    the way overshoots, and it would swing for ever.
+    """
+    return max(0.1, 0.7 * 0.97**iteration)
+
+
+def follow(q: Gaussian, length: float) -> None:
+    """Move the sites part of the way, without recomputing q(w); exact for Gaussian outputs."""
+    mean, var = q.moments()
+    noise = q.likelihood.noise_at(mean, var)
+    q.noise = noise
+    _, target = q.likelihood.evaluate(mean, var, noise)
+    part = length if noise is None else 1.0
+    q.sites = mixed(q.sites, target, np.full(target.h.shape[1], part))
+
+
+def fit_by_view(
+    features: Features,
+    absent: Array,
+    likelihood: Likelihood,
+    *,
+    pooled: bool = False,
+    max_iter: int = 200,
+) -> Member:
+    """Iterate q(w) and the prior variance of each view to their common fixed point.
+
+    sigma^2 = sum_d <w_d>^2 / sum_d (1 - Var w_d/sigma^2), the denominator being the number of
+    weights the data determine (MacKay). The expectation step has the same fixed point, but moves
+    by about N/D of the way each time and never arrives where features far outnumber samples. Every
+    third step is extrapolated from the two before it.
+
+    With the prior of the s.d. of the linear predictor, the denominator has v/25 added, where v is
+    the variance that sigma^2 gives the view's part of eta.
+
+    Parameters
+    ----------
+    features : Features
+    absent : (N, M) array of 0 and 1
+    likelihood : Likelihood
+    pooled : bool
+        One variance for all views instead of one for each.
+    max_iter : int
+    """
+    M, C = features.n_views, likelihood.n_outputs
+    scales = np.maximum(features.scales(), 1e-12)
+    share = 1.0 / scales.sum() if pooled else 1.0 / (M * scales)
+    slab = np.tile(share * np.ones(M), (C, 1))
+    q = Gaussian.start(features, likelihood, features.spread(slab), absent)
+    member = Member([q], np.ones((1, C)), converged=False)
+    started = time.perf_counter()
+    steps: list[Array] = []
+    for iteration in range(max_iter):
+        q.refresh()
+        q.refresh_extra()
+        ratio, used = features.strengths(q.sides, q.s)
+        follow(q, following_length(iteration))
+        reach = slab * scales / PREDICTOR_SD**2
+        if pooled:
+            ratio, used, reach = (
+                np.repeat(part.sum(axis=1, keepdims=True), M, axis=1)
+                for part in (ratio, used, reach)
+            )
+        new = np.clip(slab * ratio / (used + reach + 1e-300), 1e-12 / scales, 1e6 / scales)
+        share = slab * scales / (slab * scales).sum(axis=1, keepdims=True)
+        change = float((np.abs(new / slab - 1.0) * share).max())
+        slab = new
+        if change >= CALM and iteration >= MIN_ITER:
+            steps = [*steps, np.log(new)]
+            if len(steps) == 3:
+                slab = np.exp(extrapolated(steps, share))
+                steps = []
+        q.s = features.spread(slab)
+        member.history.append(
+            {"change": change, "n_factors": C, "seconds": time.perf_counter() - started}
+        )
+        if change < CALM and iteration >= MIN_ITER:
+            member.converged = True
+            break
+    member.points, member.weights = over_scales(q)
+    return member
+
+
+def extrapolated(steps: Sequence[Array], share: Array) -> Array:
+    """Return where three values of ln sigma^2 (C, M) in a row are heading.
+
+    The squared extrapolation of fixed points: with r = x1 - x0 and v = x2 - 2 x1 + x0,
+    x = x0 + 2 a r + a^2 v, a = |r|/|v|, lengths weighted by each view's share of the variance.
+    """
+    first, second, third = steps
+    r, v = second - first, third - 2.0 * second + first
+    a = np.sqrt((share * r**2).sum() / max((share * v**2).sum(), 1e-300))
+    a = min(max(a, 1.0), LONGEST_STEP)
+    return np.clip(first + 2.0 * a * r + a**2 * v, third - 2.0, third + 2.0)

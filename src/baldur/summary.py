@@ -1,0 +1,144 @@
+"""What a fitted model found, as one tidy table that also reads as text."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+import pandas as pd
+
+INTERVAL = 1.959964
+"""Standard deviations on either side of a 95 % interval."""
+STRONGEST = 10
+
+
+class Summary(pd.DataFrame):
+    """A table of features whose ``str`` opens with the answer in words.
+
+    Attributes
+    ----------
+    heading : str
+        The lines before the table.
+    """
+
+    _metadata: ClassVar[list[str]] = ["heading"]  # kept by pandas when the table is cut
+    heading: str
+
+    @property
+    def _constructor(self) -> type[Summary]:
+        return Summary
+
+    def __str__(self) -> str:
+        shown = self.head(STRONGEST)
+        lines = [self.__dict__.get("heading", "")]
+        if len(shown):
+            columns = ["view", "feature", "output", "weight_scaled", "lower", "upper"]
+            columns += [c for c in ("probability", "stand_ins") if c in shown]
+            if shown["output"].nunique() == 1 and self["output"].nunique() == 1:
+                columns.remove("output")
+            lines.append(pd.DataFrame(shown[columns]).to_string(index=False, float_format="%.3g"))
+        if len(self) > len(shown):
+            lines.append(f"... and {len(self) - len(shown):,} more rows.")
+        return "\n".join(line for line in lines if line)
+
+
+def summarise(model: Any, *, everything: bool = False) -> Summary:
+    """Return one row per kept feature and output, the strongest first.
+
+    Parameters
+    ----------
+    model : fitted estimator
+    everything : bool
+        Also list features that were dropped.
+    """
+    outputs = output_names(model)
+    sets = getattr(model, "credible_sets_", None)
+    stand_ins = {} if sets is None else _stand_ins(sets)
+    parts = []
+    for name in model.view_names_:
+        kept = model.selected_features_[name]
+        at = np.arange(len(kept)) if everything else np.flatnonzero(kept)
+        if not len(at):
+            continue
+        features = np.asarray(model.feature_names_[name])[at].astype(str)
+        for c, output in enumerate(outputs):
+            weight, std = model.coef_[name][c, at], model.coef_scaled_std_[name][c, at]
+            scaled = model.coef_scaled_[name][c, at]
+            part: dict[str, Any] = {
+                "view": name,
+                "feature": features,
+                "output": output,
+                "weight": weight,
+                "weight_scaled": scaled,
+                "lower": scaled - INTERVAL * std,
+                "upper": scaled + INTERVAL * std,
+                "selected": kept[at],
+            }
+            if hasattr(model, "inclusion_probability_"):
+                part["probability"] = model.inclusion_probability_[name][at]
+            if sets is not None:
+                part["stand_ins"] = [stand_ins.get((name, f), "") for f in features]
+            frame = pd.DataFrame(part)
+            info = model.feature_info_.get(name)
+            if info is not None:
+                extra = info.iloc[at].reset_index(drop=True)
+                frame = pd.concat([frame, extra.loc[:, ~extra.columns.isin(frame.columns)]], axis=1)
+            parts.append(frame)
+    columns = ["view", "feature", "output", "weight", "weight_scaled", "lower", "upper", "selected"]
+    table = Summary(pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=columns))
+    order = np.argsort(-np.abs(table["weight_scaled"].to_numpy(dtype=float)), kind="stable")
+    table = table.iloc[order].reset_index(drop=True)
+    table.heading = heading(model)
+    return table
+
+
+def heading(model: Any) -> str:
+    """Return the answer in a few lines: what was kept, from which views, and how sure that is."""
+    kept = {name: int(mask.sum()) for name, mask in model.selected_features_.items()}
+    total = sum(len(mask) for mask in model.selected_features_.values())
+    lines = [f"{sum(kept.values()):,} of {total:,} features kept."]
+    if sum(kept.values()):
+        shares = sorted(model.view_relevance_.items(), key=lambda item: -item[1])
+        views = [f"{name} {share:.0%} ({kept[name]:,})" for name, share in shares if kept[name]]
+        lines.append("Views by share of the prediction's variance: " + ", ".join(views) + ".")
+    if hasattr(model, "signal_shown_"):
+        lines.append(signal_sentence(model))
+    lines.append(
+        "Weights per standard deviation with 95 % intervals:" if sum(kept.values()) else ""
+    )
+    return "\n".join(line for line in lines if line)
+
+
+def signal_sentence(model: Any) -> str:
+    """Return whether held-out rows showed a signal, as one sentence."""
+    gain = f"{model.signal_:.1f} standard errors"
+    if model.signal_shown_:
+        return f"Held-out rows show a signal: {gain} better than the base rate."
+    return (
+        f"NO SIGNAL WAS SHOWN: held-out rows are {gain} better than the base rate, less than 95 % "
+        "confidence needs. The features below are not to be read as findings."
+    )
+
+
+def output_names(model: Any) -> list[str]:
+    """Return the name of every output: the second of two classes, or each class."""
+    outputs = len(model.intercept_)
+    classes = getattr(model, "classes_", None)
+    if classes is None:
+        return [f"y{c}" for c in range(outputs)] if outputs > 1 else ["y"]
+    return [str(classes[-1])] if outputs == 1 else [str(label) for label in classes]
+
+
+def _stand_ins(sets: pd.DataFrame) -> dict[tuple[str, str], str]:
+    """Return who else could be in the place of each kept feature, as text."""
+    found: dict[tuple[str, str], str] = {}
+    for (view, feature), group in sets.groupby(["view", "feature"], sort=False):
+        others = [
+            f"{row.member_feature} ({row.probability:.2f})"
+            if row.member_view == view
+            else f"{row.member_view}: {row.member_feature} ({row.probability:.2f})"
+            for row in group.itertuples()
+            if (row.member_view, row.member_feature) != (view, feature)
+        ]
+        found[(str(view), str(feature))] = ", ".join(others)
+    return found

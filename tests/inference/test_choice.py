@@ -1,0 +1,168 @@
+"""The choice: paired and weighted gaps, the smallest model shown not to be worse."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from baldur.inference.choice import RESAMPLES, Gap, paired_gap, smallest_as_good
+
+N = 200
+ONES = np.ones(N)
+
+
+def difference(mean, error, seed=0):
+    """Row by row differences with exactly this mean and standard error."""
+    noise = np.random.default_rng(seed).standard_normal(N)
+    noise = (noise - noise.mean()) / noise.std()
+    return mean + error * np.sqrt(N) * noise
+
+
+def test_gaps_are_paired_and_weighted():
+    loss, other = np.random.default_rng(0).random((2, 50))
+    weight = np.linspace(0.5, 1.5, 50)
+    gap = paired_gap(loss, other, weight)
+    share = weight / weight.sum()
+    mean = sum(p * (a - b) for p, a, b in zip(share, loss, other, strict=True))
+    var = sum(p**2 * (a - b - mean) ** 2 for p, a, b in zip(share, loss, other, strict=True))
+    assert gap.mean == pytest.approx(mean)
+    assert gap.error == pytest.approx(np.sqrt(var))
+    plain = paired_gap(loss, other, np.ones(50))
+    assert plain.error == pytest.approx((loss - other).std() / np.sqrt(50))
+    again = paired_gap(loss, other, 3.0 * weight)  # weights are relative
+    assert (again.mean, again.error) == pytest.approx((gap.mean, gap.error))
+    back = paired_gap(other, loss, weight)
+    assert (back.mean, back.error) == pytest.approx((-gap.mean, gap.error))
+
+
+def test_one_sided_bounds_have_95_percent():
+    rng = np.random.default_rng(0)
+    gaps = [paired_gap(rng.normal(0.3, 2.0, 100), np.zeros(100), np.ones(100)) for _ in range(4000)]
+    assert np.mean([gap.upper > 0.3 for gap in gaps]) == pytest.approx(0.95, abs=0.015)
+    assert Gap(1.0, 0.5).in_errors == 2.0
+
+
+def test_no_difference_is_no_standard_error_away():
+    same = paired_gap(ONES, ONES, ONES)
+    assert (same.mean, same.error, same.upper) == (0.0, 0.0, 0.0)
+    assert same.in_errors == 0.0
+    assert paired_gap(ONES + 1.0, ONES, ONES).in_errors == np.inf
+
+
+def choose(gaps, allowed):
+    """Choose among models whose losses exceed the reference's by given gaps."""
+    reference = np.random.default_rng(9).random(N)
+    losses = np.stack([reference + gap for gap in gaps] + [reference])
+    return smallest_as_good(losses, reference, allowed, ONES)
+
+
+def test_a_candidate_is_shown_not_to_be_worse():
+    """Mean + 1.645 standard errors within what is allowed, and not a hair above."""
+    for mean, error, allowed in ((0.01, 0.02, None), (-0.02, 0.02, None), (0.0, 0.1, None)):
+        upper = mean + 1.645 * error
+        for edge, shown in ((1e-6, True), (-1e-6, False)):
+            allowed = upper + edge
+            _, candidate = choose([difference(mean, error)], allowed)
+            assert candidate.tolist() == [shown, True]
+
+
+def test_of_the_candidates_the_smallest_within_half_an_error_of_the_best():
+    """In most resamples of the rows, so that the choice does not hang on a few of them."""
+    for share, kept in ((0.3, 0), (0.7, 1)):
+        place, candidate = choose([difference(share * 0.02, 0.02)], allowed=1.0)
+        assert candidate.all()
+        assert place == kept
+    # Where a middle one is the best, smaller ones are compared with it.
+    middle = difference(-0.1, 0.01, seed=1)
+    small = middle + difference(0.1 * 0.02, 0.02, seed=2)
+    smaller = middle + difference(1.2 * 0.02, 0.02, seed=3)
+    place, _ = choose([smaller, small, middle], allowed=1.0)
+    assert place == 1
+
+
+def test_a_better_small_model_is_kept_and_a_worse_one_is_not():
+    assert choose([difference(-0.1, 0.01)], 0.0)[0] == 0
+    assert choose([difference(0.1, 0.01)], 0.0)[0] == 1
+    assert choose([difference(0.1, 0.01)], 0.05)[0] == 1
+
+
+def test_what_is_not_shown_is_not_kept():
+    """As good on average, but few rows: with no margin nothing smaller is shown to be as good."""
+    assert choose([difference(0.0, 0.05)], 0.0)[0] == 1
+    assert choose([difference(0.0, 0.05)], 0.1)[0] == 0
+
+
+def test_the_last_is_always_a_candidate():
+    reference = np.zeros(N)
+    losses = np.stack([difference(1.0, 0.01), difference(0.9, 0.01)])
+    place, candidate = smallest_as_good(losses, reference, 0.0, ONES)
+    assert candidate.tolist() == [False, True]
+    assert place == 1
+
+
+def test_equal_losses_keep_the_smallest():
+    loss = np.random.default_rng(0).random(N)
+    assert smallest_as_good(np.stack([loss] * 4), loss, 0.0, ONES)[0] == 0
+
+
+losses_of_models = arrays(float, (5, 12), elements=st.floats(0.0, 3.0, width=32))
+
+
+@settings(max_examples=50, deadline=None)
+@given(losses_of_models, st.floats(0.0, 2.0), st.floats(0.0, 2.0))
+def test_larger_margins_never_keep_more(losses, small, large):
+    weight = np.ones(12)
+    small, large = sorted((small, large))
+    kept, few = smallest_as_good(losses, losses[-1], small, weight)
+    kept_large, many = smallest_as_good(losses, losses[-1], large, weight)
+    assert not (few & ~many).any()
+    assert kept_large <= kept
+
+
+def literal_choice(losses, reference, allowed, weight):
+    """The rule spelled out: every resample of the rows has its say, and the median is kept."""
+    K, n = losses.shape
+    counts = np.random.default_rng(0).multinomial(n, np.full(n, 1.0 / n), size=RESAMPLES)
+    votes = []
+    for count in counts:
+        share = weight * count
+        best = int(np.argmin([share @ loss for loss in losses]))
+        vote = K - 1
+        for place in range(K - 1):
+            over_reference = paired_gap(losses[place], reference, share)
+            over_best = paired_gap(losses[place], losses[best], share)
+            if over_reference.upper <= allowed and over_best.mean <= 0.5 * over_best.error:
+                vote = place
+                break
+        votes.append(vote)
+    usual = int(np.median(votes))
+    shown = [paired_gap(loss, reference, weight).upper <= allowed for loss in losses[:-1]]
+    candidates = [*np.flatnonzero(shown), K - 1]
+    return min(place for place in candidates if place >= usual), np.array([*shown, True])
+
+
+@pytest.mark.parametrize("allowed", [0.0, 0.02, 0.1, 0.5])
+@pytest.mark.parametrize("seed", range(3))
+def test_the_choice_is_literal(seed, allowed):
+    rng = np.random.default_rng(seed)
+    weight = rng.uniform(0.5, 2.0, 60)
+    reference = rng.random(60)
+    noise = rng.standard_normal((5, 60))
+    losses = reference + np.array([[0.3], [0.05], [0.02], [0.0], [0.0]]) * (1 + noise)
+    kept, candidate = smallest_as_good(losses, losses[-1], allowed, weight)
+    want, shown = literal_choice(losses, losses[-1], allowed, weight)
+    assert kept == want
+    np.testing.assert_array_equal(candidate, shown)
+
+
+@settings(max_examples=50, deadline=None)
+@given(losses_of_models, st.floats(0.0, 2.0))
+def test_the_kept_model_is_a_candidate(losses, allowed):
+    weight = np.linspace(0.5, 2.0, 12)
+    kept, candidate = smallest_as_good(losses, losses[-1], allowed, weight)
+    assert candidate[kept]
+    assert candidate[-1]
+    upper = [paired_gap(loss, losses[-1], weight).upper for loss in losses[:-1]]
+    unclear = np.abs(np.array(upper) - allowed) < 1e-9
+    assert (candidate[:-1] == (np.array(upper) <= allowed))[~unclear].all()

@@ -1,0 +1,176 @@
+"""Settling the sites: every output's bound rises at every step, whatever the start."""
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+
+from baldur.inference.features import INTERCEPT_VAR, Columns, Grams
+from baldur.inference.gaussian import Gaussian, mixed
+from baldur.model.likelihood import GaussianOutputs, QuadratureLogistic, Sites
+from inference.problems import KINDS, plain_problem, target, two_views
+
+
+def gaussian(kind, C=2, L=12, N=40, scale=1.0, absent=False, separable=False, by_grams=False):
+    X, likelihood = plain_problem(kind, N, L, C, separable=separable)
+    lacking = np.zeros((N, 2))
+    features = two_views(X)
+    if absent:
+        lacking[::5, 1] = 1.0
+        features.X[::5, L // 2 :] = 0.0
+    if by_grams:
+        parts = [features.X[:, features.owner == m] for m in range(2)]
+        features = Grams([part @ part.T for part in parts])
+        return Gaussian.start(features, likelihood, np.full((C, 2), scale), lacking)
+    return Gaussian.start(features, likelihood, np.full((C, L), scale), lacking)
+
+
+def hard_start(q, seed):
+    """Sites far from any that a posterior would ask for."""
+    rng = np.random.default_rng(seed)
+    shape = q.sites.h.shape
+    q.sites = Sites(np.exp(rng.normal(-2, 3, shape)), rng.normal(0, 10, shape))
+    if q.noise is not None:
+        q.noise = type(q.noise)(q.noise.shape, q.noise.rate * np.exp(rng.normal(0, 3, 2)))
+
+
+def assert_rises(q, first):
+    values = np.array([first, *q.bounds])
+    assert np.isfinite(values).all()
+    slack = 1e-9 * np.maximum(1.0, np.abs(values[:-1]))
+    assert (np.diff(values, axis=0) >= -slack).all()
+
+
+@pytest.mark.parametrize("start", ["base rate", "hard"])
+@pytest.mark.parametrize("separable", [False, True])
+@pytest.mark.parametrize("L", [12, 60], ids=["feature side", "sample side"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_bound_of_every_output_rises(kind, L, separable, start):
+    for seed, scale in enumerate((0.01, 1.0, 30.0)):
+        q = gaussian(kind, L=L, scale=scale, absent=True, separable=separable)
+        if start == "hard":
+            hard_start(q, seed)
+        q.refresh()
+        first = q.bound()
+        last = q.settle(max_iter=60)
+        assert_rises(q, first)
+        np.testing.assert_allclose(q.bound(), last, rtol=1e-10)
+        assert (last >= first - 1e-9 * np.abs(first)).all()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_start_settles_at_one_posterior(kind):
+    ends = []
+    for seed in range(3):
+        q = gaussian(kind)
+        if seed:
+            hard_start(q, seed)
+        q.settle(max_iter=500, tol=1e-13)
+        ends.append((q.bound(), *q.moments()))
+    for end in ends[1:]:
+        for got, want in zip(end, ends[0], strict=True):
+            np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("start", ["base rate", "hard"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_outputs_are_independent(kind, start):
+    """Two outputs fitted together are each fitted alone."""
+    q = gaussian(kind, C=2, absent=True)
+    if start == "hard":
+        hard_start(q, 1)
+    T = target(q.likelihood)
+    alone = []
+    for c in range(2):
+        likelihood = kind(T[:, [c]], q.likelihood.weight[:, [c]])
+        one = Gaussian.start(q.features, likelihood, q.s[[c]], q.absent)
+        one.sites = Sites(q.sites.h[:, [c]], q.sites.j[:, [c]])
+        if q.noise is not None:
+            one.noise = type(q.noise)(q.noise.shape, q.noise.rate[[c]])
+        one.settle(max_iter=300, tol=1e-12)
+        alone.append(one)
+    q.settle(max_iter=300, tol=1e-12)
+    for c, one in enumerate(alone):
+        assert q.bound()[c] == pytest.approx(one.bound()[0], rel=1e-8)
+        for got, want in zip(q.moments(), one.moments(), strict=True):
+            np.testing.assert_allclose(got[:, c], want[:, 0], rtol=1e-5, atol=1e-6)
+
+
+def test_grams_and_columns_settle_alike():
+    for kind in KINDS:
+        ends = [gaussian(kind, L=60, by_grams=by_grams) for by_grams in (False, True)]
+        for q in ends:
+            q.settle(max_iter=100, tol=1e-12)
+        np.testing.assert_allclose(ends[0].bound(), ends[1].bound(), rtol=1e-8)
+        for got, want in zip(ends[0].moments(), ends[1].moments(), strict=True):
+            np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-7)
+
+
+def test_settled_is_the_best_gaussian():
+    """The bound over means and covariances of q(w), maximised numerically: nothing is above it."""
+    q = gaussian(QuadratureLogistic, C=1, L=2, N=20)
+    value = q.settle(max_iter=500, tol=1e-14)[0]
+    X1 = np.hstack([np.ones((20, 1)), q.features.X])
+    prior = np.array([INTERCEPT_VAR, 1.0, 1.0])
+
+    def loss(z):
+        m, L = z[:3], np.zeros((3, 3))
+        L[np.tril_indices(3)] = z[3:]
+        L[np.diag_indices(3)] = np.exp(np.diag(L))
+        S = L @ L.T
+        mean, var = X1 @ m, np.einsum("nd,de,ne->n", X1, S, X1)
+        fit, _ = q.likelihood.evaluate(mean[:, None], var[:, None], None)
+        kl = (np.diag(S) + m**2) / prior - 1 + np.log(prior)
+        return -(fit[0] - 0.5 * (kl.sum() - 2 * np.log(np.diag(L)).sum()))
+
+    best = minimize(loss, np.zeros(9), method="BFGS", options={"gtol": 1e-7, "maxiter": 500})
+    assert value == pytest.approx(-best.fun, abs=1e-5)
+    np.testing.assert_allclose(q.sides[0].w, best.x[:3], atol=2e-3)
+
+
+def test_gaussian_outputs_settle_at_the_exact_posterior_of_their_noise():
+    X, likelihood = plain_problem(GaussianOutputs, 40, 5, 1)
+    q = Gaussian.start(
+        Columns(X, np.zeros(5, int), 1), likelihood, np.full((1, 5), 0.5), np.zeros((40, 1))
+    )
+    q.settle(max_iter=200, tol=1e-14)
+    psi = q.noise.mean[0]
+    X1 = np.hstack([np.ones((40, 1)), X])
+    cov = np.linalg.inv(np.diag(1 / np.array([INTERCEPT_VAR, *[0.5] * 5])) + psi * X1.T @ X1)
+    np.testing.assert_allclose(q.sides[0].w, psi * cov @ X1.T @ likelihood.Y[:, 0], rtol=1e-6)
+    np.testing.assert_allclose(q.sides[0].cov, cov, rtol=1e-6, atol=1e-10)
+    again = likelihood.noise_at(*q.moments())
+    assert again.mean[0] == pytest.approx(psi, rel=1e-5)
+
+
+def test_rows_that_lack_a_view_have_the_variance_of_its_part():
+    q = gaussian(QuadratureLogistic, absent=True)
+    q.settle()
+    assert not q.extra.any()
+    q.refresh_extra()
+    part = q.features.parts(q.sides, q.s)[1]
+    has = q.absent[:, 1] == 0
+    want = (part[has] ** 2).mean(axis=0)
+    np.testing.assert_allclose(q.extra[~has], np.tile(want, ((~has).sum(), 1)))
+    assert not q.extra[has].any()
+    np.testing.assert_allclose(q.signal()[1], want)
+
+
+def test_other_variances_start_at_the_same_sites():
+    q = gaussian(QuadratureLogistic)
+    q.settle()
+    other = q.with_variances(0.5 * q.s)
+    assert other.sites is q.sites
+    assert other.sides == []
+    other.settle()
+    assert q.bounds is not other.bounds
+    np.testing.assert_array_equal(q.s, 2 * other.s)
+
+
+def test_sites_move_by_output():
+    rng = np.random.default_rng(0)
+    old, new = (Sites(*rng.random((2, 5, 3))) for _ in range(2))
+    moved = mixed(old, new, np.array([0.0, 0.5, 1.0]))
+    for got, a, b in zip(moved, old, new, strict=True):
+        np.testing.assert_array_equal(got[:, 0], a[:, 0])
+        np.testing.assert_allclose(got[:, 1], 0.5 * (a + b)[:, 1])
+        np.testing.assert_allclose(got[:, 2], b[:, 2])

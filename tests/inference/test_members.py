@@ -1,0 +1,227 @@
+"""Members with one variance per view or for all: one code, one fixed point, integrated scales."""
+
+import numpy as np
+import pytest
+from scipy.stats import halfnorm
+
+from baldur import BaldurClassifier, BaldurRegressor, MultiView
+from baldur.inference import members as members_module
+from baldur.inference.features import Columns
+from baldur.inference.gaussian import Gaussian
+from baldur.inference.members import (
+    PREDICTOR_SD,
+    SCALE_DROP,
+    fit_by_view,
+    log_scale_prior,
+    over_scales,
+)
+from baldur.inference.predictive import mixture_moments
+from baldur.inference.reference import fit_reference
+from baldur.model.likelihood import GaussianOutputs, QuadratureLogistic
+from inference.problems import (
+    KINDS,
+    as_candidates,
+    everything,
+    make_problem,
+    plain_problem,
+    two_views,
+)
+
+
+def moments(member):
+    """<eta> and Var eta of the member on its rows."""
+    return mixture_moments([q.moments() for q in member.points], member.weights)
+
+
+def same(one, other, tolerance=1e-6):
+    for got, want in zip(moments(one), moments(other), strict=True):
+        np.testing.assert_allclose(got, want, rtol=tolerance, atol=tolerance)
+
+
+def no_absent(features, N):
+    return np.zeros((N, features.n_views))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_one_view_is_pooled(kind):
+    X, likelihood = plain_problem(kind)
+    columns = Columns(X, np.zeros(12, dtype=int), 1)
+    fits = [
+        fit_by_view(columns, no_absent(columns, 60), likelihood, pooled=pooled)
+        for pooled in (False, True)
+    ]
+    same(*fits, 1e-10)
+
+
+@pytest.mark.parametrize("pooled", [False, True])
+@pytest.mark.parametrize("task", ["multiclass", "regression"])
+def test_columns_and_grams_are_one(task, pooled):
+    problem, _, _ = make_problem(task, N=40, sizes=(5, 20), absent=True)
+    absent = as_candidates(problem).absent
+    fits = [
+        fit_by_view(everything(problem, by_grams), absent, problem.likelihood, pooled=pooled)
+        for by_grams in (False, True)
+    ]
+    assert len(fits[0].points) == len(fits[1].points)
+    np.testing.assert_allclose(fits[0].weights, fits[1].weights, atol=1e-5)
+    same(*fits)
+
+
+@pytest.mark.parametrize("pooled", [False, True])
+@pytest.mark.parametrize("kind", KINDS)
+def test_variances_are_the_best_under_the_prior_of_the_scale(kind, pooled):
+    """No other variance of a view has a higher bound - v/50, v the variance it gives eta."""
+    X, likelihood = plain_problem(kind, N=80, L=10)
+    columns = two_views(X, 4)
+    member = fit_by_view(columns, no_absent(columns, 80), likelihood, pooled=pooled)
+    assert member.converged
+    scales = columns.scales()
+    # The point at the learned variances themselves is the first of them.
+    start = member.points[0]
+    slab = np.array([[start.s[0, 0], start.s[0, -1]]])
+
+    def value(by_view):
+        q = start.with_variances(columns.spread(by_view))
+        q.settle(max_iter=200, tol=1e-10)
+        return (q.bound() - 0.5 * (by_view * scales).sum(axis=1) / PREDICTOR_SD**2)[0]
+
+    if pooled:
+        assert slab[0, 0] == pytest.approx(slab[0, 1], rel=1e-12)
+    moves = [(1, 1)] if pooled else [(1, 0), (0, 1)]
+    best = value(slab)
+    for move in moves:
+        for step in (0.3, -0.3, 1.0, -1.0):
+            assert value(slab * np.exp(step * np.array(move))) < best + 1e-3
+
+
+def test_a_view_without_signal_has_little_part():
+    X, likelihood = plain_problem(N=150, L=20)
+    columns = two_views(X, 11)  # both features with an effect are in the first view
+    member = fit_by_view(columns, no_absent(columns, 150), likelihood)
+    signal = sum(w * q.signal() for w, q in zip(member.weights, member.points, strict=True))
+    assert signal[1, 0] < 0.1 * signal[0, 0]
+
+
+def test_each_output_has_its_own_variances():
+    X, likelihood = plain_problem(C=2, N=80)
+    T = likelihood.T.copy()
+    T[:, 1] = (X[:, 11] + 0.2 * np.random.default_rng(0).standard_normal(80)) > 0
+    likelihood = QuadratureLogistic(T, np.ones_like(T))
+    columns = two_views(X)
+    both = fit_by_view(columns, no_absent(columns, 80), likelihood, max_iter=400)
+    for c in range(2):
+        one = QuadratureLogistic(T[:, [c]], np.ones((80, 1)))
+        alone = fit_by_view(columns, no_absent(columns, 80), one, max_iter=400)
+        np.testing.assert_allclose(
+            moments(both)[0][:, c], moments(alone)[0][:, 0], rtol=0.02, atol=0.02
+        )
+
+
+@pytest.mark.parametrize("kind", [QuadratureLogistic, GaussianOutputs])
+def test_units_of_the_columns_do_not_matter(kind):
+    """X times 10: variances are a hundredth, and nothing else changes."""
+    X, likelihood = plain_problem(kind)
+    one, ten = two_views(X), two_views(10.0 * X)
+    absent = no_absent(one, 60)
+    fits = [fit_by_view(features, absent, likelihood) for features in (one, ten)]
+    same(*fits, 1e-7)
+    np.testing.assert_allclose(fits[0].points[0].s, 100 * fits[1].points[0].s, rtol=1e-6)
+    np.testing.assert_allclose(fits[0].weights, fits[1].weights, atol=1e-8)
+    s = np.full((1, 12), 0.2)
+    settled = [
+        over_scales(Gaussian.start(features, likelihood, s / factor, absent))
+        for features, factor in ((one, 1.0), (ten, 100.0))
+    ]
+    np.testing.assert_allclose(settled[0][1], settled[1][1], atol=1e-8)
+
+
+# -- the scale of the prior ---------------------------------------------------------------------
+
+
+def test_the_prior_of_the_scale_is_half_normal():
+    """ln density of ln v up to a constant, where sqrt(v) is half-normal."""
+    v = np.exp(np.linspace(-8, 6, 30))
+    sd = np.sqrt(v)
+    literal = halfnorm.logpdf(sd, scale=PREDICTOR_SD) + np.log(0.5 * sd)
+    gap = log_scale_prior(v) - literal
+    np.testing.assert_allclose(gap, gap[0], atol=1e-10)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_points_are_weighted_by_evidence_and_prior(kind):
+    X, likelihood = plain_problem(kind, C=2, N=40)
+    columns = two_views(X)
+    q = Gaussian.start(columns, likelihood, np.full((2, 12), 0.3), no_absent(columns, 40))
+    points, weights = over_scales(q)
+    np.testing.assert_allclose(weights.sum(axis=0), 1.0, rtol=1e-12)
+    assert len(points) == len(weights)
+    logs = np.array([p.bound() + log_scale_prior(columns.predictor_variance(p.s)) for p in points])
+    want = np.exp(logs - logs.max(axis=0))
+    want[want < np.exp(-SCALE_DROP)] = 0.0
+    np.testing.assert_allclose(weights, want / want.sum(axis=0), rtol=1e-6, atol=1e-9)
+    ratios = {round(float(np.log(p.s[0, 0] / 0.3)), 6) for p in points}
+    assert len(ratios) == len(points)
+    assert all(r == round(r) for r in ratios)  # whole steps of ln variance
+
+
+def test_sharp_evidence_leaves_one_point():
+    """Many weights, all well determined: their scale is known and one point stands for it."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((300, 60))
+    Y = X @ rng.normal(0, 0.3, (60, 1)) + 0.3 * rng.standard_normal((300, 1))
+    columns = two_views(X)
+    member = fit_by_view(columns, no_absent(columns, 300), GaussianOutputs(Y, np.ones_like(Y)))
+    assert len(member.points) == 1
+    np.testing.assert_array_equal(member.weights, [[1.0]])
+
+
+def test_the_integral_over_scales_is_close_to_a_fine_one(monkeypatch):
+    """Mean and variance of eta with points a whole step apart, against steps of a tenth."""
+    X, likelihood = plain_problem(N=40)
+    columns = two_views(X)
+    q = Gaussian.start(columns, likelihood, np.full((1, 12), 0.3), no_absent(columns, 40))
+    coarse = mixture_moments(*zip_moments(over_scales(q)))
+    monkeypatch.setattr(members_module, "SCALE_STEP", 0.1)
+    monkeypatch.setattr(members_module, "SCALE_POINTS", 60)
+    fine = mixture_moments(*zip_moments(over_scales(q, drop=6.0)))
+    np.testing.assert_allclose(coarse[0], fine[0], atol=0.1)
+    np.testing.assert_allclose(np.sqrt(coarse[1]), np.sqrt(fine[1]), rtol=0.1)
+
+
+def zip_moments(found):
+    points, weights = found
+    return [q.moments() for q in points], weights
+
+
+def test_the_bound_of_a_member_is_its_best_point_s():
+    X, likelihood = plain_problem(C=2)
+    columns = two_views(X)
+    member = fit_by_view(columns, no_absent(columns, 60), likelihood)
+    values = np.array([q.bound() for q in member.points])
+    assert member.bound() == pytest.approx(values.max(axis=0).sum(), rel=1e-12)
+
+
+# -- sparsity = inf -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("sizes", [(4, 10), (4, 60)], ids=["narrow", "wide"])
+@pytest.mark.parametrize("task", ["multiclass", "regression"])
+def test_the_estimator_with_an_infinite_shape_is_the_member(task, sizes):
+    """The same code, so the same numbers: everything in is ``sparsity=inf``."""
+    problem, T, _ = make_problem(task, N=40, sizes=sizes)
+    data = MultiView({f"view{m}": view.dense() for m, view in enumerate(problem.views)})
+    options = {"sparsity": float("inf"), "prune": False, "scale": "standard"}
+    if task == "regression":
+        model = BaldurRegressor(**options).fit(data, T[:, 0])
+        Y = (T - T.mean(axis=0)) / T.std(axis=0)
+        problem.likelihood = GaussianOutputs(Y, np.ones_like(Y))
+    else:
+        model = BaldurClassifier(**options).fit(data, T.argmax(axis=1))
+    rows = np.arange(40)
+    wide = sum(sizes) >= 40
+    reference = fit_reference(as_candidates(problem, wide), rows, problem.likelihood)
+    want, want_var = moments(reference.members["per view"])
+    mean, sd = model.transform(data, return_std=True)
+    np.testing.assert_allclose(mean, want, rtol=1e-8, atol=1e-8)
+    np.testing.assert_allclose(sd**2, want_var, rtol=1e-7, atol=1e-8)
+    assert model.elbo_ == pytest.approx(reference.members["per view"].bound(), rel=1e-8)
