@@ -8,6 +8,7 @@ import pytest
 
 from baldur import BaldurClassifier, BaldurRegressor
 from baldur.datasets import make_multiview
+from inference.problems import few_repeats  # noqa: F401
 
 N = 80
 QUICK = {"sparsity": float("inf")}

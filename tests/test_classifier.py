@@ -12,6 +12,7 @@ from sklearn.metrics import roc_auc_score
 from baldur import BaldurClassifier, MultiView
 from baldur.datasets import make_multiview
 from baldur.exceptions import InputError, NoSignalWarning, NotConvergedWarning
+from inference.problems import few_repeats  # noqa: F401
 from prepare.literal import linear
 
 DIMS = {"clinic": 6, "genes": 30}

@@ -13,6 +13,7 @@ import pytest
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
 from baldur import BaldurClassifier, BaldurRegressor
+from inference.problems import few_repeats  # noqa: F401
 
 CANNOT_APPLY = {
     "check_sample_weight_equivalence_on_dense_data",

@@ -26,6 +26,7 @@ from baldur import BaldurClassifier, BaldurRegressor
 from baldur.datasets import make_multiview
 from baldur.exceptions import InputError
 from baldur.inner_folds import inner_folds
+from inference.problems import few_repeats  # noqa: F401
 
 N = 80
 VIEWS = {"clinic": slice(0, 4), "genes": slice(4, 24)}

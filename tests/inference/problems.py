@@ -1,8 +1,10 @@
 """Small problems for the tests of ``sparsity="auto"`` and its parts."""
 
 import numpy as np
+import pytest
 from sklearn.model_selection import StratifiedKFold
 
+from baldur import inner_folds
 from baldur.inference.features import Columns, Grams, absent_matrix, columns_of
 from baldur.inference.reference import Candidates
 from baldur.inference.screening import Problem
@@ -79,3 +81,11 @@ def two_views(X, cut=None):
 
 def target(likelihood):
     return likelihood.Y if isinstance(likelihood, GaussianOutputs) else likelihood.T
+
+
+@pytest.fixture(scope="module", autouse=True)
+def few_repeats():
+    """Deal rows to inner folds twice: answers are less steady, all else holds as well."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(inner_folds, "MOST_REPEATS", 2)
+        yield

@@ -14,7 +14,7 @@ from baldur.inference.fixed_rank import fit_auto_with_factors
 from baldur.inference.mixture import Loadings
 from baldur.inference.predictive import mixture_moments
 from baldur.inference.shapes import fit_shape, starting_loadings
-from inference.problems import make_problem
+from inference.problems import few_repeats, make_problem  # noqa: F401
 from model.structured.problems import make_data
 
 OPTIONS = {"max_iter": 8, "tol": 1e-5, "prune": True}
