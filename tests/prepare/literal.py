@@ -19,7 +19,10 @@ def _column(x, train, scale):
     values = set(known.tolist())
     if len(values) <= 1:
         return np.zeros(len(x))
-    if len(values) > 2 and not values <= {0.0, 1.0, 2.0}:
+    if values <= {0.0, 1.0, 2.0} or len(values) == 2:
+        if scale != "standard":
+            x = np.clip(x, *((0, 2) if values <= {0.0, 1.0, 2.0} else (min(values), max(values))))
+    else:
         if scale == "clipped":
             limits = known.mean() - 3 * known.std(), known.mean() + 3 * known.std()
             x, known = np.clip(x, *limits), np.clip(known, *limits)

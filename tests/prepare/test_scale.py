@@ -84,9 +84,26 @@ def test_two_values_and_genotypes_are_standardised_whatever_the_scale(heavy):
         got = learned.transform(mv)
         np.testing.assert_array_equal(got["v"].dense()[:, 3:7], want["v"][:, 3:7])
         np.testing.assert_array_equal(got["g"].dense(), want["g"])
-        assert np.isinf(learned.upper_["v"][3:7]).all()
+        assert learned.upper_["v"][3:7].tolist() == [2, 1e6, 2, 4]
+        assert learned.lower_["v"][3:7].tolist() == [0, -7.5, 0, 4]
         assert np.isinf(learned.lower_["g"]).all()
         assert np.isfinite(learned.upper_["v"][7:]).all()
+
+
+def test_new_values_of_two_valued_columns_are_held():
+    """A measurement that one training row has may be a hundred times larger in a new row."""
+    x = np.zeros((30, 3))
+    x[4, 0], x[5:7, 1], x[:9, 2] = 0.3, 1, 1
+    new = MultiView({"v": np.array([[30.0, 2.0, -5.0], [0.3, 1.0, 1.0], [-1.0, 70.0, 9.0]])})
+    plain = Preparation("standard").fit(MultiView({"v": x})).transform(new)["v"].dense()
+    for scale in ("clipped", "rank"):
+        learned = Preparation(scale).fit(MultiView({"v": x}))
+        got = learned.transform(new)["v"].dense()
+        np.testing.assert_array_equal(got[1], plain[1])
+        assert got[0, 0] == got[1, 0]
+        np.testing.assert_array_equal(got[0, 1], plain[0, 1])  # a genotype not seen before
+        assert got[2, 1] == got[0, 1]
+        np.testing.assert_allclose(learned.coef_in_input_units("v", np.ones(3)), 1 / x.std(axis=0))
 
 
 def test_storage_does_not_decide_what_is_a_genotype():

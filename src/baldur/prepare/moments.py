@@ -171,8 +171,8 @@ def _sum(cells: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
     return np.asarray(cells.sum(axis=0) if weight is None else weight @ cells)
 
 
-def find_discrete(raw: np.ndarray, tile: TileStatistics) -> np.ndarray:
-    """Find columns of one or two values, or of genotype codes only.
+def find_discrete(raw: np.ndarray, tile: TileStatistics) -> tuple[np.ndarray, np.ndarray]:
+    """Find columns of one or two values, and columns of genotype codes (0, 1, 2) only.
 
     The mean of (x - min)(max - x) is (mean - min)(max - mean) - variance. It is 0 for one or two
     values and positive otherwise, so nearly all columns are settled without looking at a cell.
@@ -186,7 +186,8 @@ def find_discrete(raw: np.ndarray, tile: TileStatistics) -> np.ndarray:
 
     Returns
     -------
-    bool array of shape (k,)
+    few, codes : bool array of shape (k,)
+        Columns of one value, two values or none, and columns of codes.
     """
     low, high = tile.low.astype(np.float64), tile.high.astype(np.float64)
     empty = tile.count == 0
@@ -195,15 +196,14 @@ def find_discrete(raw: np.ndarray, tile: TileStatistics) -> np.ndarray:
     error = len(raw) * np.finfo(np.float64).eps * np.maximum(np.abs(low), np.abs(high))
     maybe_two = np.abs(product - tile.variance) <= (1e-6 * product + (high - low + error) * error)
     maybe_codes = (low >= 0) & (high <= 2) & (low % 1 == 0) & (high % 1 == 0)
-    found = empty.copy()
+    few, codes = empty.copy(), np.zeros(len(low), dtype=bool)
     at = np.flatnonzero((maybe_two | maybe_codes) & ~empty)
-    if raw.dtype == np.int8:
-        found[maybe_codes] = True
-        at = at[~found[at]]
+    if raw.dtype == np.int8:  # whole numbers: the range tells
+        codes = maybe_codes & ~empty
+        at = at[~codes[at]]
     if at.size:
         cells = as_floats(raw[:, at])
         gaps = np.isnan(cells)
-        two = ((cells == low[at]) | (cells == high[at]) | gaps).all(axis=0)
-        codes = ((cells == 0) | (cells == 1) | (cells == 2) | gaps).all(axis=0)
-        found[at] = two | codes
-    return found
+        few[at] = ((cells == low[at]) | (cells == high[at]) | gaps).all(axis=0)
+        codes[at] = ((cells == 0) | (cells == 1) | (cells == 2) | gaps).all(axis=0)
+    return few, codes

@@ -32,8 +32,9 @@ class Preparation:
         then held within 3 standard deviations, then standardised again, so that a few extreme
         cells do not decide its scale. "rank": normal scores, by the place of a cell among the
         training values; it keeps up to 256 of them per column. Columns of two values and of
-        genotype codes (0, 1, 2) are standardised whatever the choice. Constant columns contribute
-        0 in training and in prediction, and are listed in `constant_features_`.
+        genotype codes (0, 1, 2) are standardised whatever the choice, and a new value outside
+        their range counts as the nearest known one. Constant columns contribute 0 in training and
+        in prediction, and are listed in `constant_features_`.
     impute : {"mean", "error"}, default="mean"
         A missing cell takes the training mean, or is refused.
     all_missing : {"error", "zero"}, default="error"
@@ -144,7 +145,7 @@ class Preparation:
         scale[constant] = 1.0
         self.mean_[name], self.scale_[name], self.constant_[name] = found.mean, scale, constant
         self.minimum_[name], self.maximum_[name] = found.minimum, found.maximum
-        self.lower_[name], self.upper_[name] = found.limits()
+        self.lower_[name], self.upper_[name] = found.lower, found.upper
         self._scores[name] = found.scores
         if design is not None:
             coef, spread = learn_confounds(self._standardised(view, None), design, weight)
@@ -212,7 +213,7 @@ class Preparation:
         if scores is not None:
             spread = self._spread.get(name, np.ones(len(mean)))
             made = replace(made, scores=scores, score_factor=np.where(dead, 0.0, 1.0 / spread))
-        elif np.isfinite(self.upper_[name]).any():
+        if np.isfinite(self.upper_[name]).any():
             with np.errstate(invalid="ignore"):  # an infinite limit of a column without weight
                 lower, upper = (
                     (self.lower_[name] - mean) * factor,

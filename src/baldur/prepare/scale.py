@@ -42,8 +42,9 @@ class ColumnStatistics:
         As stored, before any clip; NaN where the count is 0 (0 in an int8 view).
     discrete : bool array of shape (n_features,)
         Columns of one or two values, or of genotype codes 0, 1 and 2: never clipped or ranked.
-    lower, upper : float64 arrays of shape (n_features,), or None
-        Limits of the clip, infinite for discrete columns. None where no column has any.
+    lower, upper : float64 arrays of shape (n_features,)
+        What cells are held within: the clip; the range of a ranked column or of one of two values;
+        0 and 2 for genotype codes. Infinite for "standard" and for an int8 view of codes alone.
     scores : NormalScores or None
         Of the ranked columns.
     """
@@ -54,8 +55,8 @@ class ColumnStatistics:
     minimum: np.ndarray
     maximum: np.ndarray
     discrete: np.ndarray
-    lower: np.ndarray | None = None
-    upper: np.ndarray | None = None
+    lower: np.ndarray
+    upper: np.ndarray
     scores: NormalScores | None = None
 
     @property
@@ -64,20 +65,6 @@ class ColumnStatistics:
         eps = np.finfo(np.float64).eps
         bound = self.count * eps * self.variance + (self.count * self.mean * eps) ** 2
         return (self.variance <= bound) & (self._plain | (self.count == 0))
-
-    def limits(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return what cells are held within, in input units; infinite where they are not."""
-        d = len(self.mean)
-        # A genotype view is never clipped: its limits take no memory.
-        lower, upper = np.broadcast_to(-np.inf, d), np.broadcast_to(np.inf, d)
-        if self.scores is not None:
-            ranked = self.scores.position >= 0
-            lower = np.where(ranked, self.minimum, lower)
-            upper = np.where(ranked, self.maximum, upper)
-        return (
-            lower if self.lower is None else self.lower,
-            upper if self.upper is None else self.upper,
-        )
 
     @property
     def _plain(self) -> np.ndarray:
@@ -131,11 +118,17 @@ def column_statistics(
         tile = tile_statistics(raw, weight)
         if not np.isfinite(tile.mean).all() or not np.isfinite(tile.variance).all():
             _refuse_infinities(view, cols, raw)
-        discrete[cols] = find_discrete(raw, tile)
+        few, codes = find_discrete(raw, tile)
+        discrete[cols] = few | codes
         at = np.flatnonzero(~discrete[cols])
-        if at.size and scale == "clipped":
+        # Genotypes as they are stored have no limits, and cost nothing.
+        if scale != "standard" and not (raw.dtype == np.int8 and codes.all()):
             if limits is None:
                 limits = np.stack([np.full(d, -np.inf), np.full(d, np.inf)])
+            # New values of discrete columns count as the nearest known one.
+            limits[0, cols] = np.where(codes, 0.0, tile.low)
+            limits[1, cols] = np.where(codes, 2.0, tile.high)
+        if at.size and scale == "clipped" and limits is not None:
             spread = CLIP * np.sqrt(tile.variance[at])
             limits[0, cols.start + at] = tile.mean[at] - spread
             limits[1, cols.start + at] = tile.mean[at] + spread
@@ -156,8 +149,9 @@ def column_statistics(
         low,
         high,
         discrete,
-        lower=None if limits is None else limits[0],
-        upper=None if limits is None else limits[1],
+        # Without limits they take no memory.
+        lower=np.broadcast_to(-np.inf, d) if limits is None else limits[0],
+        upper=np.broadcast_to(np.inf, d) if limits is None else limits[1],
         scores=_joined(discrete, ranked) if ranked else None,
     )
 
