@@ -19,12 +19,12 @@ from baldur.datasets import make_multiview
 COLOURS = {"clinical": "#2b6cb0", "genes": "#c05621"}
 
 sim = make_multiview(
-    n=600,
+    n=700,
     dims={"clinical": 20, "genes": 2000},
     informative={"clinical": 3, "genes": 5},
     random_state=0,
 )
-model = BaldurClassifier().fit(sim.data[:200], sim.target[:200])
+model = BaldurClassifier().fit(sim.data[:300], sim.target[:300])
 
 figure, (weights, views, path) = plt.subplots(1, 3, figsize=(10, 3), width_ratios=(3, 1.2, 2))
 
@@ -47,12 +47,12 @@ views.bar(sim.data.view_names, shares, color=[COLOURS[n] for n in sim.data.view_
 views.set_ylim(0, 1)
 views.set_title("share of each view", fontsize=9)
 
-table = model.sparsity_path_
-path.errorbar(table.n_features + 1, table.loss, table.loss_se, fmt="o-", c="#4a5568", capsize=2)
+table = model.sparsity_path_[lambda t: t.step == "features"]
+path.errorbar(table.n_features, table.loss, table.standard_error, fmt="o-", c="#4a5568", capsize=2)
 kept = table[table.kept]
-path.plot(kept.n_features + 1, kept.loss, "o", ms=10, mfc="none", c="#c53030")
+path.plot(kept.n_features, kept.loss, "o", ms=10, mfc="none", c="#c53030")
 path.set_xscale("log")
-path.set_xlabel("features + 1")
+path.set_xlabel("features")
 path.set_title("held-out log-loss; circle: kept", fontsize=9)
 
 figure.tight_layout()

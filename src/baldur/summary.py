@@ -10,6 +10,8 @@ import pandas as pd
 INTERVAL = 1.959964
 """Standard deviations on either side of a 95 % interval."""
 STRONGEST = 10
+NAMED = 3
+"""Stand-ins named in a cell; `credible_sets_` has them all."""
 
 
 class Summary(pd.DataFrame):
@@ -140,5 +142,8 @@ def _stand_ins(sets: pd.DataFrame) -> dict[tuple[str, str], str]:
             for row in group.itertuples()
             if (row.member_view, row.member_feature) != (view, feature)
         ]
-        found[(str(view), str(feature))] = ", ".join(others)
+        text = ", ".join(others[:NAMED])
+        if len(others) > NAMED:
+            text += f" and {len(others) - NAMED:,} more"
+        found[(str(view), str(feature))] = text
     return found

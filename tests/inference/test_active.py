@@ -74,7 +74,9 @@ def check_equal(answers, atol=1e-6, rtol=1e-5):
 TIGHT = {"max_iter": 1000, "tol": 1e-9}
 
 
-@pytest.mark.parametrize(("case", "seed"), [("a", 0), ("b", 1), ("c", 2)])
+@pytest.mark.parametrize(
+    ("case", "seed"), [("a", 0), pytest.param("b", 1, marks=pytest.mark.slow), ("c", 2)]
+)
 def test_following_some_ends_where_following_all_does(case, seed):
     answers = both(*recovery(case, seed), 0.5, **TIGHT)
     check_equal(answers)
@@ -316,7 +318,10 @@ def test_shifting_scale_raises_the_bound_and_leaves_the_weights(with_rest):
     prior = [state.prior_variance(m, 0) for m in range(2)]
     update_scales(data, state)
     after = bound(data, state)
-    assert after > before if not with_rest else after >= before  # a sweep has just shifted it
+    if with_rest:  # a sweep has just shifted it
+        assert after == pytest.approx(before, rel=1e-12)
+    else:
+        assert after > before
     for m in range(2):
         np.testing.assert_allclose(state.prior_variance(m, 0), prior[m], rtol=1e-12)
     fresh = replace(state, grams=[], gram_parts=[])

@@ -105,7 +105,7 @@ def test_columns_that_rest_change_nothing(monkeypatch, kind, noise, by_mean):
 @pytest.mark.usefixtures("patient")
 @pytest.mark.parametrize("by_mean", [True, False])
 def test_variances_have_an_end_where_classes_separate(by_mean):
-    """The prior of the s.d. of the linear predictor holds them; twice as many iterations hardly move them."""
+    """The prior of the s.d. of the linear predictor holds them; iterations do not matter."""
     X, likelihood = plain_problem(N=60, L=80, separable=True)
     some, more = (
         fit(X, likelihood, by_mean=by_mean, max_iter=count).details for count in (300, 600)

@@ -72,7 +72,10 @@ def smallest_as_good(
     weight : (n,) array
     """
     n = losses.shape[1]
-    counts = np.random.default_rng(0).multinomial(n, np.full(n, 1.0 / n), size=RESAMPLES)
+    counts = np.empty((RESAMPLES, n))
+    # Dealt by rank of the loss, so that the order of the rows does not matter.
+    ranked = np.argsort(reference, kind="stable")
+    counts[:, ranked] = np.random.default_rng(0).multinomial(n, np.full(n, 1.0 / n), RESAMPLES)
     shares = np.concatenate([weight[None], weight * counts])
     shares /= shares.sum(axis=1, keepdims=True)
     mean, error = _gaps(losses - reference, shares)
