@@ -150,7 +150,7 @@ def test_the_choice_is_literal(seed, allowed):
     weight = rng.uniform(0.5, 2.0, 60)
     reference = rng.random(60)
     noise = rng.standard_normal((5, 60))
-    losses = reference + np.array([[0.3], [0.05], [0.02], [0.0], [0.0]]) * (1 + noise)
+    losses = reference + np.array([[0.3], [0.05], [0.02], [0.0], [0.0]]) * (1 + 5 * noise)
     kept, candidate = smallest_as_good(losses, losses[-1], allowed, weight)
     want, shown = literal_choice(losses, losses[-1], allowed, weight)
     assert kept == want

@@ -2,8 +2,8 @@
 
 A model is a candidate if, with 95 % confidence, its held-out loss exceeds the reference by at most
 `margin` of what the reference gains over the base rate. Losses are compared row by row; repeats
-of the folds are averaged before, so they do not count as rows. Of the candidates, the smallest
-whose loss is within a standard error of the best model's is kept.
+of the folds are averaged before, so they do not count as rows. Of the candidates, the smallest is
+kept that is not shown to be worse than the best model.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ Array = NDArray[np.float64]
 
 CONFIDENT = 1.645
 """Standard errors of a one-sided 95 % bound."""
-AS_GOOD = 1.0
-"""A candidate is kept only if its loss is within so many standard errors of the best model's: the
-usual one-standard-error rule."""
+AS_GOOD = 1.282
+"""Of the candidates, the smallest is kept that is not shown to be worse than the best model, with
+90 % confidence on one side."""
 RESAMPLES = 200
 """The choice is the median over so many resamples of the rows. A rule with thresholds jumps when a
 loss moves by a hair; its median over resamples does not."""
@@ -76,16 +76,17 @@ def smallest_as_good(
     # Dealt by rank of the loss, so that the order of the rows does not matter.
     ranked = np.argsort(reference, kind="stable")
     counts[:, ranked] = np.random.default_rng(0).multinomial(n, np.full(n, 1.0 / n), RESAMPLES)
-    shares = np.concatenate([weight[None], weight * counts])
+    drawn = np.concatenate([np.ones((1, n)), counts])
+    shares = weight * drawn
     shares /= shares.sum(axis=1, keepdims=True)
-    mean, error = _gaps(losses - reference, shares)
+    mean, error = _gaps(losses - reference, shares, drawn)
     candidate = mean + CONFIDENT * error <= allowed
     candidate[:, -1] = True
     best = (shares @ losses.T).argmin(axis=1)
     enough = candidate.copy()
     for place in np.unique(best):
         at = best == place
-        mean, error = _gaps(losses - losses[place], shares[at])
+        mean, error = _gaps(losses - losses[place], shares[at], drawn[at])
         enough[at] &= mean <= AS_GOOD * error
     enough[:, -1] = True
     usual = int(np.median(enough[1:].argmax(axis=1)))
@@ -93,10 +94,13 @@ def smallest_as_good(
     return int(candidates[candidates >= usual][0]), candidate[0]
 
 
-def _gaps(gap: Array, shares: Array) -> tuple[Array, Array]:
-    """Return means and standard errors of gaps (K, n) under several weightings (B, n), (B, K)."""
+def _gaps(gap: Array, shares: Array, drawn: Array) -> tuple[Array, Array]:
+    """Return means and standard errors of gaps (K, n) in several resamples (B, n), (B, K).
+
+    A row that was drawn c times is c rows.
+    """
     mean = shares @ gap.T
-    squares = shares**2
+    squares = shares**2 / np.maximum(drawn, 1.0)
     spread = squares @ (gap**2).T - 2.0 * mean * (squares @ gap.T)
     spread += mean**2 * squares.sum(axis=1, keepdims=True)
     return mean, np.sqrt(np.maximum(spread, 0.0))

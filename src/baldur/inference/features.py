@@ -56,6 +56,9 @@ class Features(Protocol):
     def parts(self, sides: Sequence[Side], s: Array) -> Array:
         """Return each view's part of <eta>, (M, N, C)."""
 
+    def part_variance(self, sides: Sequence[Side], s: Array) -> Array:
+        """Return the posterior variance of each view's part of eta, mean over rows, (M, C)."""
+
     def squared_weights(self, sides: Sequence[Side], s: Array) -> Array:
         """Return sum_d <w_d>^2 over all features, (C,)."""
 
@@ -172,6 +175,18 @@ class Columns:
         own = [np.flatnonzero(self.owner == m) for m in range(self.n_views)]
         return np.stack([self.X[:, here] @ w[:, here].T for here in own])
 
+    def part_variance(self, sides: Sequence[Side], s: Array) -> Array:
+        """x^T Cov x over the columns of the view."""
+        out = np.zeros((self.n_views, len(sides)))
+        for m in range(self.n_views):
+            own = np.flatnonzero(self.owner == m)
+            for c, side in enumerate(sides):
+                if isinstance(side, FeatureSide):
+                    out[m, c] = np.square(side.half[:, 1 + own] @ self.X[:, own].T).sum()
+                else:
+                    out[m, c] = _part_spread(side, _gram(self.X[:, own], s[c, own]))
+        return out / max(len(self.X), 1)
+
     def squared_weights(self, sides: Sequence[Side], s: Array) -> Array:
         """From the weights."""
         w, _ = self.weights(sides, s)
@@ -265,6 +280,14 @@ class Grams:
         alphas = np.stack([side.alpha for side in sides], axis=1)
         return np.stack([(gram @ alphas) * s[:, m] for m, gram in enumerate(self.grams)])
 
+    def part_variance(self, sides: Sequence[Side], s: Array) -> Array:
+        """From the Gram of the view."""
+        spread = [
+            [_part_spread(_sample(side), row[m] * gram) for side, row in zip(sides, s, strict=True)]
+            for m, gram in enumerate(self.grams)
+        ]
+        return np.array(spread) / len(self.grams[0])
+
     def squared_weights(self, sides: Sequence[Side], s: Array) -> Array:
         """s^2 alpha^T G alpha."""
         return np.array(
@@ -344,6 +367,11 @@ class Streamed:
                     own += np.diag(view.weighted_gram(part[c]))
                 mean[rows, c], var[rows, c] = _sample(side).predict(K, own)
         return mean, np.maximum(var, 1e-12)
+
+
+def _part_spread(side: SampleSide, K: Array) -> float:
+    """Return tr(K - K C^-1 K) for the kernel K of one view."""
+    return max(float(np.trace(K) - np.square(side.half @ K).sum()), 0.0)
 
 
 def _sample(side: Side) -> SampleSide:

@@ -126,7 +126,7 @@ def from_run(run: Run, shape: Any, **record: Any) -> Fitted:
         streamed = Streamed(data.views, intercept_var)
         flat = np.concatenate(s, axis=1)
         components = [
-            Implicit(streamed, flat, list(state.factors), index, data.views, noise, signal)
+            Implicit(streamed, flat, list(state.factors), index, data.views, noise, signal, signal)
         ]
     else:
         index = kept_at
@@ -149,13 +149,14 @@ def from_run(run: Run, shape: Any, **record: Any) -> Fitted:
                     [],
                     noise_variance(point.noise) * np.ones(C),
                     point.signal(),
+                    point.lacking(),
                 )
                 for point in points
             ]
         else:
             keep = np.concatenate(state.kept)
             sides = [f.only(keep) if isinstance(f, FeatureSide) else f for f in state.factors]
-            components = [Implicit(columns, variances, sides, index, [], noise, signal)]
+            components = [Implicit(columns, variances, sides, index, [], noise, signal, signal)]
     selected = [kept.copy() for kept in state.kept]
     if data.index is not None:
         selected = [np.zeros(D, dtype=bool) for D in whole.widths]

@@ -86,10 +86,17 @@ class Gaussian:
         total = np.einsum("mnc,nm->mc", parts**2, has)
         return np.asarray(total / np.maximum(has.sum(axis=0), 1.0)[:, None])
 
+    def lacking(self) -> Array:
+        """Return how uncertain a view's part of eta is for a row that lacks it, (M, C).
+
+        As much as it varies among the rows that have it, and as its weights are uncertain.
+        """
+        return self.signal() + self.features.part_variance(self.sides, self.s)
+
     def refresh_extra(self) -> None:
-        """Give rows that lack a view the variance its part of eta has among the other rows."""
+        """Give rows that lack a view the variance that its part of eta would have."""
         if self.absent.any():
-            self.extra = self.absent @ self.signal()
+            self.extra = self.absent @ self.lacking()
 
     def settle(self, max_iter: int = 50, tol: float = 1e-6) -> Array:
         """Move the sites to their best values; the bound of every output rises at every step.

@@ -140,12 +140,15 @@ class Path:
         cov = [R @ z.cov[c, : size + 1, : size + 1] @ R.T for c, R in enumerate(triangles)]
         return np.stack(mean), np.stack(cov)
 
-    def signal(self, z: Coordinates, size: int, data: Candidates) -> Array:
-        """Return the mean square of each view's part with the first features, (M, C)."""
+    def signal(self, z: Coordinates, size: int, data: Candidates) -> tuple[Array, Array]:
+        """Return the mean square of each view's part with the first features, (M, C).
+
+        And its variance for a row that lacks the view, which has the uncertainty of the weights.
+        """
         chosen = self.columns[self.basis.order[:size]]
-        w, _ = self.weights_of(z, size)
+        w, cov = self.weights_of(z, size)
         X, owner = data.columns.X[np.ix_(self.rows, chosen)], data.columns.owner[chosen]
-        return view_signals(X, owner, w[:, 1:], data.absent[self.rows])
+        return view_signals(X, owner, w[:, 1:], cov[:, 1:, 1:], data.absent[self.rows])
 
 
 def make_path(reference: Reference, stack: Array, n_views: int, size: int, task: Task) -> Path:
@@ -197,16 +200,25 @@ def path_losses(
     for z, noise in zip(path.coordinates, path.noise, strict=True):
         mean, var = predict_path(rows, z, at)
         if absent.any():
-            var = var + np.stack([absent @ path.signal(z, size, data) for size in at])
+            var = var + np.stack([absent @ path.signal(z, size, data)[1] for size in at])
         moments.append((mean, var + noise))
     return -np.log(predictive_density(moments, path.weights, T, task)).sum(axis=-1)
 
 
-def view_signals(X: Array, owner: NDArray[np.intp], w: Array, absent: Array) -> Array:
-    """Return the mean square of each view's part of each factor over rows that have it, (M, K)."""
+def view_signals(
+    X: Array, owner: NDArray[np.intp], w: Array, cov: Array, absent: Array
+) -> tuple[Array, Array]:
+    """Return mean squares of each view's part of each output over rows that have it, (M, C).
+
+    Of its mean, and of all of it, from weights w (C, L) and their covariances (C, L, L).
+    """
     signal = np.zeros((absent.shape[1], len(w)))
+    both = np.zeros_like(signal)
     for m in range(absent.shape[1]):
-        here, rows = owner == m, absent[:, m] == 0
-        if here.any() and rows.any():
-            signal[m] = ((X[rows][:, here] @ w[:, here].T) ** 2).mean(axis=0)
-    return signal
+        here, rows = np.flatnonzero(owner == m), absent[:, m] == 0
+        if here.size and rows.any():
+            part = X[rows][:, here]
+            signal[m] = ((part @ w[:, here].T) ** 2).mean(axis=0)
+            spread = [np.einsum("nd,nd->", part @ each, part) for each in cov[:, here][:, :, here]]
+            both[m] = signal[m] + np.array(spread) / len(part)
+    return signal, both

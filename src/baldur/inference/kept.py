@@ -34,6 +34,7 @@ def base_rate(reference: Reference, n_views: int) -> Explicit:
         np.zeros((C, 1, 1)),
         noise_variance(reference.level_noise) * np.ones(C),
         np.zeros((n_views, C)),
+        np.zeros((n_views, C)),
         np.zeros(C),
     )
 
@@ -55,9 +56,10 @@ def projected(
     components: list[Explicit | Implicit] = []
     for z, noise in zip(path.coordinates, path.noise, strict=True):
         mean, cov = path.weights_of(z, size)
-        signal = path.signal(z, size, reference.data)
+        signal, lacking = path.signal(z, size, reference.data)
         mean, cov = mean[:, reorder], cov[:, reorder][:, :, reorder]
-        components.append(Explicit(index, mean, cov, noise, signal, z.left_out[:, size]))
+        left_out = z.left_out[:, size]
+        components.append(Explicit(index, mean, cov, noise, signal, lacking, left_out))
     kept = [np.zeros(D, dtype=bool) for D in widths]
     for mask, columns in zip(kept, index, strict=True):
         mask[columns] = True
@@ -85,6 +87,7 @@ def whole(
             shared,
             noise_variance(q.noise) * np.ones(C),
             q.signal(),
+            q.lacking(),
         )
         for q in reference.restricted(points, views)
     ]

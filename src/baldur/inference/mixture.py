@@ -90,6 +90,7 @@ class Explicit:
     cov : (K, L + 1, L + 1)
     noise : (C,) variance of the noise
     signal : (M, K) mean square of each view's part of each factor
+    lacking : (M, K) variance of a view's part for a row that lacks it
     left_out : (K,) variance of what the features that were left out would have added
     """
 
@@ -98,6 +99,7 @@ class Explicit:
     cov: Array
     noise: Array
     signal: Array
+    lacking: Array
     left_out: Array
 
     @property
@@ -110,7 +112,7 @@ class Explicit:
         X = new.columns(self.index)
         X1 = np.hstack([np.ones((len(X), 1)), X])
         var = np.stack([np.einsum("nd,nd->n", X1 @ cov, X1) for cov in self.cov], axis=1)
-        var = np.maximum(var, 0.0) + self.left_out + new.absent @ self.signal
+        var = np.maximum(var, 0.0) + self.left_out + new.absent @ self.lacking
         return X1 @ self.mean.T, np.maximum(var, 1e-12)
 
     def intercept(self) -> Array:
@@ -129,7 +131,7 @@ class Implicit:
     sides : list of K posteriors
     index : features of each view that are columns; not used by Grams
     train : training views, for Grams
-    noise, signal : as in `Explicit`
+    noise, signal, lacking : as in `Explicit`
     """
 
     features: Any
@@ -139,6 +141,7 @@ class Implicit:
     train: Views
     noise: Array
     signal: Array
+    lacking: Array
 
     def latent(self, new: NewRows) -> tuple[Array, Array]:
         """As the features know new rows."""
@@ -148,7 +151,7 @@ class Implicit:
             mean, var = self.features.predict(self.sides, self.s, new.columns(self.index))
         else:
             mean, var = self.features.predict(self.sides, self.s, new.views)
-        return mean, var + new.absent @ self.signal
+        return mean, var + new.absent @ self.lacking
 
     def intercept(self) -> Array:
         """From alpha, or the first weight where weights are known."""

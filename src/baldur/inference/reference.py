@@ -95,7 +95,7 @@ class Reference:
                 cells[id(whole)] = whole.new_rows(self.rows, new)
             mean, var = q.features.predict(q.sides, q.s, cells[id(whole)])
             if absent.any():
-                var = var + absent @ q.signal()
+                var = var + absent @ q.lacking()
             out.append((mean, var + noise_variance(q.noise)))
         return [*out, self.base_moments(len(new))]
 

@@ -66,7 +66,14 @@ def fit_dense(views: Views, likelihood: Likelihood, *, max_iter: int, prune: boo
     train = list(views)
     components = [
         Implicit(
-            q.features, q.s, q.sides, index, train, noise_variance(q.noise) * np.ones(C), q.signal()
+            q.features,
+            q.s,
+            q.sides,
+            index,
+            train,
+            noise_variance(q.noise) * np.ones(C),
+            q.signal(),
+            q.lacking(),
         )
         for q in member.points
     ]
