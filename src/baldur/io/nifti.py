@@ -16,7 +16,7 @@ import pandas as pd
 from baldur.exceptions import InputError
 from baldur.files import atomic_file, make_folder
 from baldur.guard.budget import MAX_BYTES, check_size, no_bare_memory_error
-from baldur.io._files import as_path, check_ids, find_file, import_extra
+from baldur.io._files import as_path, check_ids, find_file, import_extra, parsing
 from baldur.io._images import (
     SUFFIXES,
     Grid,
@@ -300,14 +300,22 @@ def _read_matrix(
         return cells
     folder = make_folder(as_path(cache_dir))
     file = folder / f"images-{_fingerprint(images, reader, inside)}.npy"
-    if not file.is_file():
+    # A link there is replaced: it would lead to cells of another file.
+    if file.is_symlink() or not file.is_file():
         header = {"descr": "<f4", "fortran_order": False, "shape": shape}
         # Written, not mapped: a map on a full disk ends the process without a word.
         with atomic_file(file) as stream:
             np.lib.format.write_array_header_1_0(stream, header)
             for image in images:
                 stream.write(reader.read(image)[inside].astype("<f4", copy=False).tobytes())
-    return np.load(file, mmap_mode="r", allow_pickle=False)
+    with parsing(file, "a matrix kept from an earlier call"):
+        kept = np.load(file, mmap_mode="r", allow_pickle=False)
+    if kept.shape != shape or kept.dtype != np.float32:
+        raise InputError(
+            f"{file}: expected a matrix of shape {shape} from an earlier call, but it is "
+            f"{kept.dtype} of shape {kept.shape}. Remove the file."
+        )
+    return kept
 
 
 def _fingerprint(images: list[Any], reader: ImageReader, inside: np.ndarray) -> str:
