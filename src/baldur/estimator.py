@@ -69,7 +69,10 @@ class BaldurBase(TransformerMixin, BaseEstimator):
         """Fit and set every attribute the estimators share."""
         started = time.perf_counter()
         mv = training.mv
-        self.preparation_ = Preparation(self.scale, all_missing="zero").fit(mv)
+        weight = training.weight if np.ptp(training.weight) > 0 else None
+        self.preparation_ = Preparation(self.scale, all_missing="zero").fit(
+            mv, sample_weight=weight
+        )
         self.view_names_ = list(mv.view_names)
         views = self._prepare(mv)
         with Reporter(self.verbose, type(self).__name__) as reporter:

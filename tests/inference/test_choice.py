@@ -67,16 +67,16 @@ def test_a_candidate_is_shown_not_to_be_worse():
             assert candidate.tolist() == [shown, True]
 
 
-def test_of_the_candidates_the_smallest_within_an_error_of_the_best():
+def test_of_the_candidates_the_smallest_not_shown_to_be_worse_than_the_best():
     """In most resamples of the rows, so that the choice does not hang on a few of them."""
-    for share, kept in ((0.7, 0), (1.3, 1)):
+    for share, kept in ((1.0, 0), (1.6, 1)):
         place, candidate = choose([difference(share * 0.02, 0.02)], allowed=1.0)
         assert candidate.all()
         assert place == kept
     # Where a middle one is the best, smaller ones are compared with it.
     middle = difference(-0.1, 0.01, seed=1)
     small = middle + difference(0.3 * 0.02, 0.02, seed=2)
-    smaller = middle + difference(2.0 * 0.02, 0.02, seed=3)
+    smaller = middle + difference(2.5 * 0.02, 0.02, seed=3)
     place, _ = choose([smaller, small, middle], allowed=1.0)
     assert place == 1
 
@@ -133,7 +133,7 @@ def literal_choice(losses, reference, allowed, weight):
         for place in range(K - 1):
             over_reference = paired_gap(some[place], reference[rows], w)
             over_best = paired_gap(some[place], some[best], w)
-            if over_reference.upper <= allowed and over_best.mean <= over_best.error:
+            if over_reference.upper <= allowed and over_best.mean <= 1.282 * over_best.error:
                 vote = place
                 break
         votes.append(vote)

@@ -142,17 +142,25 @@ def test_gaussian_outputs_settle_at_the_exact_posterior_of_their_noise():
     assert again.mean[0] == pytest.approx(psi, rel=1e-5)
 
 
-def test_rows_that_lack_a_view_have_the_variance_of_its_part():
-    q = gaussian(QuadratureLogistic, absent=True)
+@pytest.mark.parametrize("L", [12, 60], ids=["feature side", "sample side"])
+def test_rows_that_lack_a_view_are_uncertain_by_its_part(L):
+    """By what it varies among the rows that have it, and by its weights: E[(x w)^2] over both."""
+    q = gaussian(QuadratureLogistic, L=L, absent=True)
     q.settle()
     assert not q.extra.any()
+    X, sites, s = q.features.X, q.sites, q.s
+    has, own = q.absent[:, 1] == 0, q.features.owner == 1
     q.refresh_extra()
-    part = q.features.parts(q.sides, q.s)[1]
-    has = q.absent[:, 1] == 0
-    want = (part[has] ** 2).mean(axis=0)
-    np.testing.assert_allclose(q.extra[~has], np.tile(want, ((~has).sum(), 1)))
+    part = q.features.parts(q.sides, s)[1]
+    np.testing.assert_allclose(q.signal()[1], (part[has] ** 2).mean(axis=0))
+    X1 = np.hstack([np.ones((len(X), 1)), X])
+    for c in range(2):
+        prior = np.concatenate([[INTERCEPT_VAR], s[c]])
+        cov = np.linalg.inv(np.diag(1 / prior) + (X1.T * sites.h[:, c]) @ X1)[1:, 1:]
+        spread = np.einsum("nd,de,ne->n", X[:, own], cov[np.ix_(own, own)], X[:, own])
+        want = (part[has, c] ** 2 + spread[has]).mean()
+        np.testing.assert_allclose(q.extra[~has, c], want, rtol=1e-6)
     assert not q.extra[has].any()
-    np.testing.assert_allclose(q.signal()[1], want)
 
 
 def test_other_variances_start_at_the_same_sites():

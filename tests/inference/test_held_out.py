@@ -14,7 +14,6 @@ from baldur.inference.held_out import (
     path_losses,
     view_losses,
     view_order,
-    view_signals,
 )
 from baldur.inference.kept import nothing, projected, whole
 from baldur.inference.mixture import Explicit, Implicit, Mixture
@@ -59,17 +58,9 @@ def density_of(component, weights, views, T, task):
 
 
 def implicit(q, small):
-    C = small.likelihood.n_outputs
+    noise = noise_variance(q.noise) * np.ones(small.likelihood.n_outputs)
     index = [np.arange(view.shape[1]) for view in small.views]
-    return Implicit(
-        q.features,
-        q.s,
-        q.sides,
-        index,
-        small.views,
-        noise_variance(q.noise) * np.ones(C),
-        q.signal(),
-    )
+    return Implicit(q.features, q.s, q.sides, index, small.views, noise, q.signal(), q.lacking())
 
 
 @pytest.mark.parametrize("by_grams", [False, True], ids=["columns", "Grams"])
@@ -145,8 +136,16 @@ def test_losses_of_the_path_are_literal(task, by_grams):
             X1 = np.hstack([np.ones((len(held), 1)), X[np.ix_(held, S)]])
             var = np.stack([np.einsum("nd,de,ne->n", X1, each, X1) for each in cov], axis=1)
             var = np.maximum(var, 0.0) + z.left_out[:, k]
-            signal = view_signals(X[np.ix_(rows, S)], owner[S], w[:, 1:], absent[rows])
-            var = np.maximum(var, 1e-12) + absent[held] @ signal + noise
+            lacking = np.zeros((2, len(w)))
+            for m in range(2):
+                own = np.flatnonzero(owner[S] == m)
+                has = rows[absent[rows, m] == 0]
+                A = X[np.ix_(has, S[own])]
+                for c in range(len(w)):
+                    part = w[c, 1 + own]
+                    second = np.outer(part, part) + cov[c][np.ix_(1 + own, 1 + own)]
+                    lacking[m, c] = np.einsum("nd,de,ne->n", A, second, A).mean()
+            var = np.maximum(var, 1e-12) + absent[held] @ lacking + noise
             moments.append((X1 @ w.T, var))
         want = predictive_density(moments, path.weights, T[held], task)
         np.testing.assert_allclose(losses[row], -np.log(want).sum(axis=-1), rtol=1e-6)

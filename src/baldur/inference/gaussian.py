@@ -91,7 +91,10 @@ class Gaussian:
 
         As much as it varies among the rows that have it, and as its weights are uncertain.
         """
-        return self.signal() + self.features.part_variance(self.sides, self.s)
+        # Rows that lack the view have no part in the mean over rows.
+        scale = len(self.absent) / np.maximum((1.0 - self.absent).sum(axis=0), 1.0)
+        spread = self.features.part_variance(self.sides, self.s)
+        return self.signal() + scale[:, None] * spread
 
     def refresh_extra(self) -> None:
         """Give rows that lack a view the variance that its part of eta would have."""
