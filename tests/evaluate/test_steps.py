@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-from baldur import BaldurClassifier, structured_fit
+from baldur import structured_fit
 from baldur.baselines import BASELINES
 from baldur.datasets import make_multiview
 from baldur.evaluate import Deconfounded, SideBySide, WithSteps, nested_cv

@@ -79,6 +79,16 @@ class Gaussian:
         """Return the bound of every output, (C,)."""
         return self.evaluate()[0]
 
+    def evidence(self) -> Array:
+        """Return ln evidence of every output, closer than the bound, (C,); sites must be settled.
+
+        Variances of rows that lack a view are left out: sites know nothing of them.
+        """
+        mean, var = self.moments()
+        kl = np.array([side.kl for side in self.sides])
+        own = np.maximum(var - self.extra, 1e-12)
+        return self.likelihood.evidence(mean, own, self.sites, self.noise) - kl
+
     def signal(self) -> Array:
         """Return the mean square of each view's part over the rows that have it, (M, C)."""
         has = 1.0 - self.absent

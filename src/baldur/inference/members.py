@@ -72,7 +72,7 @@ def log_scale_prior(variance: Array) -> Array:
 def over_scales(q: Gaussian, *, drop: float = SCALE_DROP) -> tuple[list[Gaussian], Array]:
     """Return settled posteriors at a few scales of the prior variances, and weights (G, C).
 
-    ln weight = bound + ln p(ln v), v the variance that the prior gives the linear predictor. From
+    ln weight = ln evidence + ln p(ln v), v the variance that the prior gives the linear predictor. From
     the given variances outwards in steps of `SCALE_STEP`, each starting at the sites of the one
     before, until no output gains.
     """
@@ -82,7 +82,7 @@ def over_scales(q: Gaussian, *, drop: float = SCALE_DROP) -> tuple[list[Gaussian
     def at(scale: float, near: Gaussian) -> tuple[Gaussian, Array]:
         made = near.with_variances(q.s * np.exp(scale))
         made.settle(max_iter=10, tol=3e-4)
-        return made, made.bound() + log_scale_prior(v * np.exp(scale))
+        return made, made.evidence() + log_scale_prior(v * np.exp(scale))
 
     first, value = at(0.0, q)
     points, values = [first], [value]

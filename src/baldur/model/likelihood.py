@@ -54,6 +54,12 @@ class Likelihood(Protocol):
         And the sites that are best there.
         """
 
+    def evidence(self, mean: Array, var: Array, sites: Sites, noise: Noise) -> Array:
+        """Return what takes the place of E[ln p] where ln evidence is wanted, (C,).
+
+        `mean` and `var` are moments under sites that have settled.
+        """
+
     def base_rate(self) -> Array:
         """Return the (C,) linear predictor of a model without features."""
 
@@ -108,6 +114,32 @@ class QuadratureLogistic(_Logistic):
         sites = Sites(h, self.weight * (self.T - rate) + h * mean)
         return np.asarray((self.weight * (self.T * mean - soft)).sum(axis=0)), sites
 
+    def evidence(self, mean: Array, var: Array, sites: Sites, noise: Noise) -> Array:
+        """The evidence of expectation propagation at the sites at hand.
+
+        The bound gets looser as the prior gets wider, so scales of the prior must not be weighed
+        by it. With the cavity N(cm, cv), 1/cv = 1/v - h, cm/cv = m/v - j, each row adds
+
+            j m - h (m^2 + v)/2 + ln E[p(t | eta)] - g,
+            g = -ln(1 + h cv)/2 + (j^2 cv + 2 j cm - h cm^2)/(2 (1 + h cv)),
+
+        E under the cavity. Rows of another weight than 1, for which that expectation has no such
+        form, add their part of the bound.
+        """
+        h, j = sites
+        left = 1.0 / var - h
+        exact = (self.weight == 1.0) & (left * var > 1e-6)
+        cv = 1.0 / np.where(exact, left, 1.0)
+        cm = (mean / var - j) * cv
+        rate = logistic_moments(cm, cv).rate
+        z = np.where(self.T > 0.5, rate, 1.0 - rate)
+        spread = 1.0 + h * cv
+        g = (j**2 * cv + 2.0 * j * cm - h * cm**2) / spread - np.log(spread)
+        soft = logistic_moments(mean, var).softplus
+        each = j * mean - 0.5 * h * (mean**2 + var) + np.log(np.maximum(z, 1e-300)) - 0.5 * g
+        each = np.where(exact, each, self.weight * (self.T * mean - soft))
+        return np.asarray(each.sum(axis=0))
+
     def rows(self, index: NDArray[np.intp]) -> QuadratureLogistic:
         """Return the likelihood of a subset of the samples."""
         return QuadratureLogistic(self.T[index], self.weight[index])
@@ -131,6 +163,10 @@ class JaakkolaLogistic(_Logistic):
         h = np.maximum(self.weight * np.tanh(0.5 * xi) / (2.0 * xi), MIN_PRECISION)
         sites = Sites(h, self.weight * (self.T - 0.5))
         return np.asarray((self.weight * each).sum(axis=0)), sites
+
+    def evidence(self, mean: Array, var: Array, sites: Sites, noise: Noise) -> Array:
+        """The bound."""
+        return self.evaluate(mean, var, noise)[0]
 
     def rows(self, index: NDArray[np.intp]) -> JaakkolaLogistic:
         """Return the likelihood of a subset of the samples."""
@@ -176,6 +212,10 @@ class GaussianOutputs:
     def residual(self) -> Array:
         """Y less its mean."""
         return self.weight * (self.Y - self.base_rate())
+
+    def evidence(self, mean: Array, var: Array, sites: Sites, noise: Noise) -> Array:
+        """The bound, which is tight but for q(psi)."""
+        return self.evaluate(mean, var, noise)[0]
 
     def rows(self, index: NDArray[np.intp]) -> GaussianOutputs:
         """Return the likelihood of a subset of the samples."""
