@@ -72,7 +72,7 @@ def log_scale_prior(variance: Array) -> Array:
 def over_scales(q: Gaussian, *, drop: float = SCALE_DROP) -> tuple[list[Gaussian], Array]:
     """Return settled posteriors at a few scales of the prior variances, and weights (G, C).
 
-    ln weight = ln evidence + ln p(ln v), v the variance that the prior gives the linear predictor. From
+    ln weight = ln evidence + ln p(ln v), v the variance the prior gives the linear predictor. From
     the given variances outwards in steps of `SCALE_STEP`, each starting at the sites of the one
     before, until no output gains.
     """
