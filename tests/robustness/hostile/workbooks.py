@@ -5,7 +5,11 @@ import zipfile
 from robustness.hostile.base import CANARY, Case, archive
 
 NS = 'xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"'
-SHEET, STRINGS = "xl/worksheets/sheet1.xml", "xl/sharedStrings.xml"
+STRINGS = "xl/sharedStrings.xml"
+SHARED = (
+    b'<Override PartName="/xl/sharedStrings.xml" ContentType="application/vnd.openxmlformats-'
+    b'officedocument.spreadsheetml.sharedStrings+xml"/>'
+)
 CELL = '<c t="inlineStr"><is><t>%s</t></is></c>'
 HEAD = "<row>" + CELL % "id" + CELL % "a" + "</row>"
 
@@ -28,15 +32,21 @@ def book(**parts):
         with zipfile.ZipFile(folder / "plain.xlsx") as old:
             for entry in old.infolist():
                 key = entry.filename.rsplit("/", 1)[-1].replace(".", "_").strip("_")
-                given = parts.get(key, old.read(entry))
-                start, piece, times, end = given if isinstance(given, tuple) else (given, "", 0, "")
-                texts = (_bytes(text, outside) for text in (start, piece, end))
-                start, piece, end = texts
-                made[entry.filename] = (start, piece, times, end)
+                made[entry.filename] = _member(parts.get(key, old.read(entry)), outside)
+        if "sharedStrings_xml" in parts:
+            # openpyxl writes texts into their cells; other programs share them.
+            made[STRINGS] = _member(parts["sharedStrings_xml"], outside)
+            kinds = made["[Content_Types].xml"][0].replace(b"</Types>", SHARED + b"</Types>")
+            made["[Content_Types].xml"] = (kinds, b"", 0, b"")
         (folder / "plain.xlsx").unlink()
         return archive(folder / "f.xlsx", made)
 
     return make
+
+
+def _member(given, outside):
+    start, piece, times, end = given if isinstance(given, tuple) else (given, "", 0, "")
+    return _bytes(start, outside), _bytes(piece, outside), times, _bytes(end, outside)
 
 
 def _bytes(text, outside):
