@@ -215,7 +215,8 @@ def fit(
 ) -> None:
     """Train one model of a study on all rows and save it as a folder."""
     from baldur.exceptions import InputError
-    from baldur.files import check_writable, make_folder
+    from baldur.files import check_writable, make_folder, write_atomically
+    from baldur.guard.spreadsheet import csv_text
     from baldur.persist import save_model
     from baldur.study import fit_study, load_study
 
@@ -230,7 +231,12 @@ def fit(
     save_model(saved, out, overwrite=force)
     screen.notes(notes)
     details = saved.details
-    screen.say(f"{details['model']} fitted on {details['samples']} samples: {details['setting']}")
+    setting = f": {details['setting']}" if details["setting"] else "."
+    screen.say(f"{details['model']} fitted on {details['samples']} samples{setting}")
+    if hasattr(saved.estimator, "summary"):
+        table = saved.estimator.summary()
+        write_atomically(out / "features.csv", csv_text(table).encode())
+        screen.say(printable(str(table)))
     screen.result(f"Model: {out}")
 
 
@@ -243,6 +249,10 @@ def predict(
         str,
         typer.Option(help="Columns the model needs and a file lacks: 'error', or 'impute'."),
     ] = "error",
+    explain: Annotated[
+        Path | None,
+        typer.Option("--explain", help="CSV file to write: what each feature contributes."),
+    ] = None,
     data: Data = None,
     quiet: Quiet = False,
 ) -> None:
@@ -256,20 +266,32 @@ def predict(
     from baldur.files import write_atomically
     from baldur.guard.spreadsheet import csv_text
     from baldur.persist import load_model
-    from baldur.study import load_study, predict_study
+    from baldur.study import load_study
+    from baldur.study.fitting import new_rows, predictions_of
 
     if missing not in ("error", "impute"):
         raise InputError(f"--missing must be 'error' or 'impute', but got {missing!r}.")
     screen = Screen(quiet)
     study = load_study(study_file, predicting=True, roots=data or [])
-    frame, notes = predict_study(load_model(model), study, missing=missing)
+    for target in (out, explain):
+        if target is not None and str(target) != "-" and not target.parent.is_dir():
+            raise InputError(f"{target.parent} is no folder; make it first.")
+    saved = load_model(model)
+    if explain is not None and not hasattr(saved.estimator, "explain"):
+        raise InputError(
+            f"--explain: {saved.details['model']} does not tell what its features contribute. Fit "
+            "BALDUR, or leave --explain out."
+        )
+    rows, _, notes = new_rows(saved, study, missing=missing)
+    frame = predictions_of(saved, rows)
     screen.notes(notes)
+    if explain is not None:
+        write_atomically(explain, csv_text(saved.estimator.explain(rows)).encode())
+        screen.say(f"Contributions: {explain}")
     content = csv_text(frame)
     if str(out) == "-":
         typer.echo(printable(content), nl=False)
         return
-    if not out.parent.is_dir():
-        raise InputError(f"{out.parent} is no folder; make it first.")
     write_atomically(out, content.encode())
     screen.result(f"Predictions of {len(frame)} samples: {out}")
 

@@ -39,3 +39,13 @@ class Wrapped(MetaEstimatorMixin, BaseEstimator):
     def decision_function(self, X: Any) -> np.ndarray:
         """Scores of the estimator."""
         return np.asarray(self.estimator_.decision_function(self._open(X)))
+
+    @_has("summary")
+    def summary(self, **options: Any) -> Any:
+        """What the estimator found, in the names it was shown."""
+        return self.estimator_.summary(**options)
+
+    @_has("explain")
+    def explain(self, X: Any, **options: Any) -> Any:
+        """What each feature contributes to each prediction, as the estimator sees it."""
+        return self.estimator_.explain(self._open(X), **options)

@@ -1,0 +1,44 @@
+"""`baldur fit` says what it found, and `baldur predict --explain` why."""
+
+import numpy as np
+import pandas as pd
+
+from baldur.study.toml_writer import dump_toml
+
+
+def test_fit_tells_what_it_found_and_predict_why(call, quick, tmp_path):
+    source = quick[0].parent
+    parts = {
+        "samples": {"file": "samples.csv", "id": "sample"},
+        "outcome": {"column": "diagnosis", "positive": "patient"},
+        "views": {view: {"file": f"{view}.csv"} for view in ("blood", "brain")},
+    }
+    study = source / "answer.toml"
+    study.write_text(dump_toml({**parts, "models": [{"name": "BALDUR"}]}))
+    code, _, said = call("fit", study, "--out", tmp_path / "model")
+    assert code == 0, said
+    assert "features kept" in said
+    assert "{}" not in said
+    table = pd.read_csv(tmp_path / "model" / "features.csv")
+    assert {"view", "feature", "weight", "weight_scaled", "lower", "upper"} <= set(table.columns)
+    new = source / "new.toml"
+    new.write_text(dump_toml({"samples": parts["samples"], "views": parts["views"]}))
+    why = tmp_path / "why.csv"
+    code, _, said = call(
+        "predict", tmp_path / "model", new, "--out", tmp_path / "p.csv", "--explain", why
+    )
+    assert code == 0, said
+    predicted = pd.read_csv(tmp_path / "p.csv").set_index("sample")["p_patient"]
+    total = pd.read_csv(why).groupby("sample")["contribution"].sum()
+    odds = np.log(predicted) - np.log1p(-predicted)
+    np.testing.assert_allclose(total.reindex(predicted.index), odds, atol=1e-9)
+
+
+def test_a_model_without_contributions_says_so(call, quick, tmp_path):
+    assert call("fit", quick[0], "--out", tmp_path / "model")[0] == 0
+    code, _, said = call(
+        "predict", tmp_path / "model", quick[0], "--out", "-", "--explain", tmp_path / "why.csv"
+    )
+    assert code == 2
+    assert "does not tell what its features contribute" in said
+    assert not (tmp_path / "why.csv").exists()
