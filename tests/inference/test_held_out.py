@@ -135,7 +135,7 @@ def test_losses_of_the_path_are_literal(task, by_grams):
             w, cov = path.weights_of(z, k)
             X1 = np.hstack([np.ones((len(held), 1)), X[np.ix_(held, S)]])
             var = np.stack([np.einsum("nd,de,ne->n", X1, each, X1) for each in cov], axis=1)
-            var = np.maximum(var, 0.0) + z.left_out[:, k]
+            var = np.maximum(var, 0.0) + z.noise[:, k]
             lacking = np.zeros((2, len(w)))
             for m in range(2):
                 own = np.flatnonzero(owner[S] == m)

@@ -4,12 +4,14 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.special import expit
 
 from baldur.inference import projection as projection_module
 from baldur.inference.features import INTERCEPT_VAR, Columns, Grams
 from baldur.inference.gaussian import Gaussian
 from baldur.inference.projection import (
     COLLINEAR,
+    Coordinates,
     constant,
     correlation_noise,
     mean_weights,
@@ -18,6 +20,7 @@ from baldur.inference.projection import (
     search,
 )
 from baldur.model.likelihood import GaussianOutputs, QuadratureLogistic
+from baldur.model.quadrature import logistic_moments
 from inference.problems import plain_problem, two_views
 
 SHRINKAGE = [0.0, 0.4, 1.0]
@@ -169,7 +172,7 @@ def test_all_features_reproduce_the_reference(monkeypatch, a):
 @pytest.mark.parametrize("a", SHRINKAGE)
 @pytest.mark.parametrize("L", [8, 45])
 def test_predictions_of_every_size_are_literal(monkeypatch, L, a):
-    """x beta, x^T Cov x, and the part of the reference's variance that is left out."""
+    """x beta and x^T Cov x, both shrunk by the part of the variance that is left out."""
     q, columns, X, H, moments = setting(L)
     basis, z = made(q, columns, X, H, 6, a, monkeypatch)
     new = correlated(7, L, seed=2)
@@ -181,7 +184,6 @@ def test_predictions_of_every_size_are_literal(monkeypatch, L, a):
         A1 = np.hstack([np.ones((7, 1)), new[:, S]])
         for c, (w, cov) in enumerate(moments):
             A = literal_map(X, H[:, c], a, S)
-            np.testing.assert_allclose(mean[row, :, c], A1 @ A @ w, rtol=1e-6, atol=1e-8)
             spread = np.einsum("nd,de,ne->n", A1, A @ cov @ A.T, A1)
             Sigma, centred, _ = metric(X, H[:, c], a)
             eta = centred @ w[1:]
@@ -189,8 +191,21 @@ def test_predictions_of_every_size_are_literal(monkeypatch, L, a):
             total = (1 - a) * share @ eta**2 + a * (w[1:] ** 2) @ (share @ centred**2)
             u = (1 - a) * (centred.T * H[:, c]) @ eta + a * np.diag(Sigma) * w[1:]
             got = u[S] @ np.linalg.solve(Sigma[np.ix_(S, S)], u[S]) / H[:, c].sum()
-            left = max(total - got, 0.0)
-            np.testing.assert_allclose(var[row, :, c], spread + left, rtol=1e-6, atol=1e-8)
+            slope = 1.0 / np.sqrt(1.0 + np.pi * max(total - got, 0.0) / 8.0)
+            np.testing.assert_allclose(mean[row, :, c], slope * (A1 @ A @ w), rtol=1e-6, atol=1e-8)
+            np.testing.assert_allclose(var[row, :, c], slope**2 * spread, rtol=1e-6, atol=1e-8)
+
+
+def test_what_is_left_out_is_averaged_over():
+    """Probabilities with the shrunk weights are those with what was left out as random."""
+    eta, left = np.linspace(-4.0, 4.0, 33), np.array([[0.0, 0.5, 2.0, 6.0]])
+    z = Coordinates(np.zeros((1, 4)), np.zeros((1, 4, 4)), left, True)
+    for slope, v in zip(z.slope[0], left[0], strict=True):
+        exact = logistic_moments(eta, np.full_like(eta, v)).rate
+        np.testing.assert_allclose(expit(slope * eta), exact, atol=0.02)
+    regression = Coordinates(np.zeros((1, 4)), np.zeros((1, 4, 4)), left, False)
+    assert (regression.slope == 1.0).all()
+    np.testing.assert_array_equal(regression.noise, left)
 
 
 def test_more_features_leave_less_out(monkeypatch):
@@ -218,7 +233,7 @@ def test_the_base_rate_is_projected_onto_itself(monkeypatch):
     q, columns, X, H, _ = setting(8)
     basis, _ = made(q, columns, X, H, 4, 0.2, monkeypatch)
     level = np.array([0.7, -1.1])
-    mean, var = predict_path(basis.rows(X), constant(level, basis), [0, 2, 4])
+    mean, var = predict_path(basis.rows(X), constant(level, basis, True), [0, 2, 4])
     np.testing.assert_allclose(mean, np.broadcast_to(level, mean.shape), atol=1e-12)
     assert (var <= 1e-12).all()
 

@@ -136,9 +136,10 @@ class Path:
     def weights_of(self, z: Coordinates, size: int) -> tuple[Array, Array]:
         """Return mean (C, k + 1) and covariance of the weights on the first features."""
         triangles = [R[: size + 1, : size + 1] for R in self.basis.R_inverse]
+        slope = z.slope[:, size]
         mean = [R @ z.mean[c, : size + 1] for c, R in enumerate(triangles)]
         cov = [R @ z.cov[c, : size + 1, : size + 1] @ R.T for c, R in enumerate(triangles)]
-        return np.stack(mean), np.stack(cov)
+        return slope[:, None] * np.stack(mean), slope[:, None, None] ** 2 * np.stack(cov)
 
     def signal(self, z: Coordinates, size: int, data: Candidates) -> tuple[Array, Array]:
         """Return the mean square of each view's part with the first features, (M, C).
@@ -171,7 +172,7 @@ def make_path(reference: Reference, stack: Array, n_views: int, size: int, task:
     w = np.asarray((shares * each).sum(axis=0))
     basis = search(X, H, eta, w, size)
     z = [project(q, basis, whole, columns, X) for q in points]
-    z.append(constant(reference.level, basis))
+    z.append(constant(reference.level, basis, reference.level_noise is None))
     C = H.shape[1]
     noises = [q.noise for q in points] + [reference.level_noise]
     noise = np.stack([noise_variance(each) * np.ones(C) for each in noises])

@@ -35,7 +35,6 @@ def base_rate(reference: Reference, n_views: int) -> Explicit:
         noise_variance(reference.level_noise) * np.ones(C),
         np.zeros((n_views, C)),
         np.zeros((n_views, C)),
-        np.zeros(C),
     )
 
 
@@ -58,8 +57,8 @@ def projected(
         mean, cov = path.weights_of(z, size)
         signal, lacking = path.signal(z, size, reference.data)
         mean, cov = mean[:, reorder], cov[:, reorder][:, :, reorder]
-        left_out = z.left_out[:, size]
-        components.append(Explicit(index, mean, cov, noise, signal, lacking, left_out))
+        noise = noise + z.noise[:, size]
+        components.append(Explicit(index, mean, cov, noise, signal, lacking))
     kept = [np.zeros(D, dtype=bool) for D in widths]
     for mask, columns in zip(kept, index, strict=True):
         mask[columns] = True

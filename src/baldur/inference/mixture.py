@@ -91,7 +91,6 @@ class Explicit:
     noise : (C,) variance of the noise
     signal : (M, K) mean square of each view's part of each factor
     lacking : (M, K) variance of a view's part for a row that lacks it
-    left_out : (K,) variance of what the features that were left out would have added
     """
 
     index: Index
@@ -100,7 +99,6 @@ class Explicit:
     noise: Array
     signal: Array
     lacking: Array
-    left_out: Array
 
     @property
     def has_features(self) -> bool:
@@ -112,7 +110,7 @@ class Explicit:
         X = new.columns(self.index)
         X1 = np.hstack([np.ones((len(X), 1)), X])
         var = np.stack([np.einsum("nd,nd->n", X1 @ cov, X1) for cov in self.cov], axis=1)
-        var = np.maximum(var, 0.0) + self.left_out + new.absent @ self.lacking
+        var = np.maximum(var, 0.0) + new.absent @ self.lacking
         return X1 @ self.mean.T, np.maximum(var, 1e-12)
 
     def intercept(self) -> Array:

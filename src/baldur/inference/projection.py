@@ -105,11 +105,30 @@ class Coordinates:
     mean : (C, K + 1), <z>
     cov : (C, K + 1, K + 1)
     left_out : (C, K + 1), variance of the linear predictor that the first k features leave out
+    logistic : bool, whether outputs are logistic
     """
 
     mean: Array
     cov: Array
     left_out: Array
+    logistic: bool
+
+    @property
+    def slope(self) -> Array:
+        """What is left of the weights on k features when the others are not known, (C, K + 1).
+
+        E[sigmoid(eta + r)] is close to sigmoid(eta/(1 + pi v/8)^1/2) for r ~ N(0, v). So a model
+        of few features has weights of its own, smaller than those beside the features it leaves
+        out, and is not surer than the reference it stands for.
+        """
+        if not self.logistic:
+            return np.ones_like(self.left_out)
+        return np.asarray(1.0 / np.sqrt(1.0 + np.pi / 8.0 * self.left_out))
+
+    @property
+    def noise(self) -> Array:
+        """What the features that are left out add to the noise of real outputs, (C, K + 1)."""
+        return np.zeros_like(self.left_out) if self.logistic else self.left_out
 
 
 def correlation_noise(X: Array, H: Array) -> float:
@@ -213,7 +232,11 @@ def mean_weights(q: Gaussian, columns: Columns, at: NDArray[np.intp], X: Array) 
 
 
 def project(
-    q: Gaussian, basis: Basis, columns: Columns, at: NDArray[np.intp], X: Array
+    q: Gaussian,
+    basis: Basis,
+    columns: Columns,
+    at: NDArray[np.intp],
+    X: Array,
 ) -> Coordinates:
     """Return z of one Gaussian posterior.
 
@@ -258,7 +281,7 @@ def project(
     z = np.stack(means)
     w = mean_weights(q, columns, at, X)
     left = basis.left_out(eta, w, z, outside_squares(q, w))
-    return Coordinates(z, np.stack(covs), left)
+    return Coordinates(z, np.stack(covs), left, q.noise is None)
 
 
 def outside_squares(q: Gaussian, w: Array) -> Array:
@@ -267,12 +290,13 @@ def outside_squares(q: Gaussian, w: Array) -> Array:
     return np.maximum(total - (w**2).sum(axis=1), 0.0)
 
 
-def constant(level: Array, basis: Basis) -> Coordinates:
+def constant(level: Array, basis: Basis, logistic: bool) -> Coordinates:
     """Return z of a model without features, whose linear predictors are `level` (C,)."""
     K = len(basis.order) + 1
     mean = np.zeros((len(level), K))
     mean[:, 0] = [F[:, 0].sum() * level[c] for c, F in enumerate(basis.F)]
-    return Coordinates(mean, np.zeros((len(level), K, K)), np.zeros((len(level), K)))
+    nothing = np.zeros((len(level), K))
+    return Coordinates(mean, np.zeros((len(level), K, K)), nothing, logistic)
 
 
 def predict_path(
@@ -280,16 +304,15 @@ def predict_path(
 ) -> tuple[Array, Array]:
     """Return <eta> and Var eta with the first k features, for every k of `sizes`, (K', n, C).
 
-    The variance with k features is that with k - 1 plus a_k (2 sum_{i<k} Z_ki a_i + Z_kk a_k), and
-    what the features that are not there would have added: without it a model of few features would
-    be surer than the reference it stands for.
+    The variance with k features is that with k - 1 plus a_k (2 sum_{i<k} Z_ki a_i + Z_kk a_k), both
+    before `slope` and `noise` of what was left out.
     """
     at = np.asarray(sizes)
     means, variances = [], []
     for c, A in enumerate(rows):
-        means.append(np.cumsum(A * z.mean[c], axis=1)[:, at])
+        means.append((z.slope[c] * np.cumsum(A * z.mean[c], axis=1))[:, at])
         low = 2.0 * np.tril(z.cov[c], -1) + np.diag(np.diag(z.cov[c]))
         spread = np.maximum(np.cumsum(A * (A @ low.T), axis=1), 0.0)
-        variances.append((spread + z.left_out[c])[:, at])
+        variances.append((z.slope[c] ** 2 * spread + z.noise[c])[:, at])
     mean, var = np.stack(means, axis=-1), np.stack(variances, axis=-1)
     return mean.transpose(1, 0, 2), np.maximum(var.transpose(1, 0, 2), 1e-12)
