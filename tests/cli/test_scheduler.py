@@ -1,5 +1,6 @@
 """`--scheduler` on real processes over loopback: same bytes, lost workers, a lost scheduler."""
 
+import contextlib
 import os
 import re
 import signal
@@ -17,35 +18,47 @@ distributed = pytest.importorskip("distributed")
 pytestmark = pytest.mark.slow
 
 
-def test_a_local_cluster_whose_workers_are_killed(run, steady, tmp_path):
-    study, whole = steady
+@contextlib.contextmanager
+def local_cluster():
+    """Two worker processes, reached over loopback."""
     with (
         distributed.LocalCluster(
             n_workers=2, threads_per_worker=1, host="127.0.0.1", dashboard_address=None
         ) as cluster,
         distributed.Client(cluster, set_as_default=False) as client,
     ):
-        for kills in range(3):
-            left = [4, 14][:kills]
+        yield client
 
-            def kill_in_the_middle(state, left=left):
-                if left and state.done >= left[0]:
-                    client.wait_for_workers(2, timeout=300)
-                    os.kill(next(iter(client.run(os.getpid).values())), signal.SIGKILL)
-                    left.pop(0)
 
-            out = tmp_path / f"out{kills}"
-            evaluate_study(
-                load_study(study), output=out, client=client, progress=kill_in_the_middle
-            )
-            assert left == []
-            assert results(out) == whole
-            assert hidden(out) == []
-        print("LocalCluster with 2 processes: same bytes with 0, 1 and 2 workers killed")
-        address = cluster.scheduler_address
-        done = run("evaluate", study, "--scheduler", address, "--out", tmp_path / "command")
-        assert done.returncode == 0, done.stderr
-        assert results(tmp_path / "command") == whole
+@pytest.mark.parametrize("kills", [0, 1, 2])
+def test_a_local_cluster_whose_workers_are_killed(steady, tmp_path, kills):
+    study, whole = steady
+    left = [4, 14][:kills]
+    with local_cluster() as client:
+
+        def kill_in_the_middle(state):
+            if left and state.done >= left[0]:
+                # One that was killed comes back by itself.
+                client.wait_for_workers(2, timeout=300)
+                os.kill(next(iter(client.run(os.getpid).values())), signal.SIGKILL)
+                left.pop(0)
+
+        evaluate_study(
+            load_study(study), output=tmp_path, client=client, progress=kill_in_the_middle
+        )
+    assert left == []
+    assert results(tmp_path) == whole
+    assert hidden(tmp_path) == []
+
+
+def test_the_command_on_a_local_cluster(run, steady, tmp_path):
+    study, whole = steady
+    with local_cluster() as client:
+        address = client.scheduler_info()["address"]
+        done = run("evaluate", study, "--scheduler", address, "--out", tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "Traceback" not in done.stderr
+    assert results(tmp_path) == whole
 
 
 def test_the_scheduler_gone_is_one_line_and_the_study_continues(run, start, steady, tmp_path):
