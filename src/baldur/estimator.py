@@ -82,11 +82,14 @@ class BaldurBase(TransformerMixin, BaseEstimator):
         self.fit_seconds_ = time.perf_counter() - started
         if not fitted.converged:
             warnings.warn(
-                f"{type(self).__name__} stopped at max_iter={self.max_iter} before it was calm. "
-                "Raise max_iter.",
+                f"{type(self).__name__} stopped before it was calm. Raise {self._calm_settings()}.",
                 NotConvergedWarning,
                 stacklevel=3,
             )
+
+    def _calm_settings(self) -> str:
+        """Name the settings that decide when a fit is calm."""
+        return f"max_iter (now {self.max_iter}) or tol (now {self.tol})"
 
     @abstractmethod
     def _run(self, views: list[PreparedView], training: Training, reporter: Reporter) -> Fitted:

@@ -48,6 +48,11 @@ class StructuredFit(BaldurBase):
                 f"{self.margin!r}."
             )
 
+    def _calm_settings(self) -> str:
+        if self.sparsity == "auto" or np.isinf(self.sparsity):  # where tol does not act
+            return f"max_iter (now {self.max_iter})"
+        return super()._calm_settings()
+
     def _fit_posterior(
         self,
         views: list[PreparedView],

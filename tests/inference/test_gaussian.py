@@ -7,6 +7,7 @@ from scipy.optimize import minimize
 from baldur.inference.features import INTERCEPT_VAR, Columns, Grams
 from baldur.inference.gaussian import Gaussian, mixed
 from baldur.model.likelihood import GaussianOutputs, QuadratureLogistic, Sites
+from baldur.model.quadrature import logistic_moments
 from inference.problems import KINDS, plain_problem, target, two_views
 
 
@@ -182,3 +183,36 @@ def test_sites_move_by_output():
         np.testing.assert_array_equal(got[:, 0], a[:, 0])
         np.testing.assert_allclose(got[:, 1], 0.5 * (a + b)[:, 1])
         np.testing.assert_allclose(got[:, 2], b[:, 2])
+
+
+def test_the_evidence_of_one_row_is_exact():
+    """With one row the cavity is the prior, so ln evidence = ln E[p(t)] whatever the site."""
+    for x, t in ((0.7, 1.0), (2.0, 0.0), (-1.3, 1.0)):
+        columns = Columns(np.array([[x]]), np.zeros(1, dtype=np.intp), 1, intercept_var=0.5)
+        likelihood = QuadratureLogistic(np.array([[t]]), np.ones((1, 1)))
+        q = Gaussian.start(columns, likelihood, np.array([[1.7]]), np.zeros((1, 1)))
+        q.settle()
+        rate = logistic_moments(np.zeros(1), np.array([1.7 * x**2 + 0.5])).rate[0]
+        assert q.evidence()[0] == pytest.approx(np.log(rate if t else 1.0 - rate), abs=1e-8)
+        assert q.bound()[0] < q.evidence()[0]
+
+
+def test_a_row_of_weight_three_is_three_rows_in_the_evidence():
+    X = np.random.default_rng(0).standard_normal((12, 2))
+    T = (np.arange(12) % 2 == 0).astype(float)[:, None]
+    owner = np.zeros(2, dtype=np.intp)
+    once = Gaussian.start(
+        Columns(X, owner, 1),
+        QuadratureLogistic(T, np.full((12, 1), 3.0)),
+        np.ones((1, 2)),
+        np.zeros((12, 1)),
+    )
+    thrice = Gaussian.start(
+        Columns(np.repeat(X, 3, axis=0), owner, 1),
+        QuadratureLogistic(np.repeat(T, 3, axis=0), np.ones((36, 1))),
+        np.ones((1, 2)),
+        np.zeros((36, 1)),
+    )
+    for q in (once, thrice):
+        q.settle(tol=1e-12)
+    np.testing.assert_allclose(once.evidence(), thrice.evidence(), rtol=1e-8)

@@ -155,7 +155,9 @@ def test_points_are_weighted_by_evidence_and_prior(kind):
     points, weights = over_scales(q)
     np.testing.assert_allclose(weights.sum(axis=0), 1.0, rtol=1e-12)
     assert len(points) == len(weights)
-    logs = np.array([p.bound() + log_scale_prior(columns.predictor_variance(p.s)) for p in points])
+    logs = np.array(
+        [p.evidence() + log_scale_prior(columns.predictor_variance(p.s)) for p in points]
+    )
     want = np.exp(logs - logs.max(axis=0))
     want[want < np.exp(-SCALE_DROP)] = 0.0
     np.testing.assert_allclose(weights, want / want.sum(axis=0), rtol=1e-6, atol=1e-9)

@@ -27,6 +27,7 @@ from baldur.model.likelihood import Likelihood
 from baldur.model.priors import GammaPrior, Priors, sparsity_prior
 from baldur.model.structured.state import Data
 from baldur.views.products import PreparedView
+from baldur.views.reads import passes
 
 Array = NDArray[np.float64]
 Views = Sequence[PreparedView]
@@ -85,7 +86,7 @@ def fit_dense(views: Views, likelihood: Likelihood, *, max_iter: int, prune: boo
         sparsity=np.inf,
         elbo=member.bound(),
         converged=member.converged,
-        history=member.history,
+        history=[{"event": "step", "passes": passes(views), **one} for one in member.history],
     )
 
 

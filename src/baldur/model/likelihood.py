@@ -123,12 +123,12 @@ class QuadratureLogistic(_Logistic):
             j m - h (m^2 + v)/2 + ln E[p(t | eta)] - g,
             g = -ln(1 + h cv)/2 + (j^2 cv + 2 j cm - h cm^2)/(2 (1 + h cv)),
 
-        E under the cavity. Rows of another weight than 1, for which that expectation has no such
-        form, add their part of the bound.
+        E under the cavity. A row of weight w is w rows, each with its part of the site. Where the
+        cavity has no variance, a row adds its part of the bound.
         """
-        h, j = sites
+        h, j = sites.h / self.weight, sites.j / self.weight
         left = 1.0 / var - h
-        exact = (self.weight == 1.0) & (left * var > 1e-6)
+        exact = left * var > 1e-6
         cv = 1.0 / np.where(exact, left, 1.0)
         cm = (mean / var - j) * cv
         rate = logistic_moments(cm, cv).rate
@@ -137,8 +137,8 @@ class QuadratureLogistic(_Logistic):
         g = (j**2 * cv + 2.0 * j * cm - h * cm**2) / spread - np.log(spread)
         soft = logistic_moments(mean, var).softplus
         each = j * mean - 0.5 * h * (mean**2 + var) + np.log(np.maximum(z, 1e-300)) - 0.5 * g
-        each = np.where(exact, each, self.weight * (self.T * mean - soft))
-        return np.asarray(each.sum(axis=0))
+        each = np.where(exact, each, self.T * mean - soft)
+        return np.asarray((self.weight * each).sum(axis=0))
 
     def rows(self, index: NDArray[np.intp]) -> QuadratureLogistic:
         """Return the likelihood of a subset of the samples."""
