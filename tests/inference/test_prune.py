@@ -16,7 +16,6 @@ from baldur.inference.prune import (
     shared_cost,
     view_factor_signal,
     view_part,
-    view_signal,
 )
 from baldur.inference.run import iterate, run_structured
 from baldur.inference.starts import flat_state
@@ -223,7 +222,7 @@ def test_everything_dropped_predicts_the_base_rate(shape):
     assert (var < 0.2).all()
     assert not any(mask.any() for mask in fitted.selected)
     assert not any(w.any() for w in fitted.coef + fitted.coef_std)
-    assert not view_signal(data, state).any()
+    assert not view_factor_signal(data, state).any()
     # delta and gamma are back at their priors: the bound is that of the intercept alone
     assert run.elbo == pytest.approx(
         data.likelihood.evaluate(*state.latent(), None)[0].sum() - state.factors[0].kl, rel=1e-10

@@ -151,11 +151,6 @@ def settle(data: Data, state: State) -> float:
     return value
 
 
-def view_signal(data: Data, state: State) -> Array:
-    """Return the variance each view gives the linear predictor, (M,)."""
-    return view_factor_signal(data, state) @ (state.V**2).sum(axis=0)
-
-
 def view_factor_signal(data: Data, state: State) -> Array:
     """Return mean_n (x_n^(m) <w_k^(m)>)^2 over the rows that have view m, (M, K)."""
     signal = np.zeros((len(data.views), state.n_factors))
