@@ -73,7 +73,7 @@ class StructuredFit(BaldurBase):
                 prune=self.prune,
                 watch=reporter.watch,
             )
-        problem = Problem(views, likelihood, training.task)
+        problem = Problem(views, likelihood, training.task, feature_groups(training.mv))
         answer = fit_auto(
             problem,
             T,
@@ -139,3 +139,11 @@ class StructuredFit(BaldurBase):
                 NoSignalWarning,
                 stacklevel=4,
             )
+
+
+def feature_groups(mv: MultiView) -> list[np.ndarray] | None:
+    """Return a number per column of every view, shared within a category; None without any."""
+    found = mv.feature_groups
+    if not found:
+        return None
+    return [found.get(name, np.arange(mv.n_features[name])) for name in mv.view_names]

@@ -41,7 +41,7 @@ from baldur.inference.held_out import (
 from baldur.inference.kept import nothing, projected, whole
 from baldur.inference.mixture import Mixture
 from baldur.inference.reference import Candidates, Reference, fit_reference
-from baldur.inference.screening import Problem, candidates
+from baldur.inference.screening import Problem, candidates, with_their_groups
 from baldur.inference.stand_ins import StandIns, stand_ins
 from baldur.inference.threads import few_blas_threads
 from baldur.views.reads import passes
@@ -134,7 +134,8 @@ def fit_references(
 
     def fit(f: int) -> Reference:
         columns = gathered.only(positions(union, chosen[f]))
-        data = Candidates(columns, everything, problem.widths, absent)
+        groups = None if problem.groups is None else problem.group_numbers(chosen[f])
+        data = Candidates(columns, everything, problem.widths, absent, groups)
         return fit_reference(data, fits[f], problem.likelihood.rows(fits[f]), max_iter)
 
     jobs = (delayed(fit)(f) for f in range(len(fits)))
@@ -208,8 +209,13 @@ class _Scoring:
         if signal.mean <= 0.0:
             mixture, kept = nothing(self.full, self.widths)
         elif at < len(sizes):
-            mixture, kept, chosen = projected(self.full, path, sizes[at], index, self.widths)
+            size = path.basis.whole_groups(sizes[at])
+            mixture, kept, chosen = projected(self.full, path, size, index, self.widths)
             sets = stand_ins(self.full, chosen, index)
+            if self.problem.groups is not None:  # a level that the others say has weight 0
+                closed = with_their_groups([np.flatnonzero(k) for k in kept], self.problem.groups)
+                for of_view, columns in zip(kept, closed, strict=True):
+                    of_view[columns] = True
         else:
             mixture, kept = whole(self.full, points, weights, mask, index, self.problem.views)
         by_count = [self._width(first_views(order, count)) for count in counts]
@@ -219,7 +225,7 @@ class _Scoring:
         describe.add(
             "features",
             [counts[at_view]] * len(steps),
-            [*sizes, self._width(mask)],
+            [*map(path.basis.whole_groups, sizes), self._width(mask)],
             steps,
             fit_features,
             None if signal.mean <= 0.0 else at,
@@ -246,9 +252,13 @@ class _Scoring:
         return int(self.problem.widths[mask].sum())
 
     def _sizes(self, path: Path, mask: Mask) -> list[int]:
-        """Return the sizes that the path has, below that of the views themselves."""
+        """Return the sizes that the path has, below that of the views themselves.
+
+        Of those that a group makes one, the largest.
+        """
         longest = len(path.basis.order)
-        return [size for size in SIZES if size <= longest and size < self._width(mask)]
+        sizes = [size for size in SIZES if size <= longest and size < self._width(mask)]
+        return list({path.basis.whole_groups(size): size for size in sizes}.values())
 
     def _inclusion(self, stack: Array, index: Index) -> tuple[list[Array], Array]:
         """Average P(in) and the share in over the members that select."""

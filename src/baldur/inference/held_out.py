@@ -170,7 +170,8 @@ def make_path(reference: Reference, stack: Array, n_views: int, size: int, task:
     each = [mean_weights(q, whole, columns, X) for q in points]
     shares = weights[:-1, :, None]
     w = np.asarray((shares * each).sum(axis=0))
-    basis = search(X, H, eta, w, size)
+    groups = reference.data.groups
+    basis = search(X, H, eta, w, size, None if groups is None else groups[columns])
     z = [project(q, basis, whole, columns, X) for q in points]
     z.append(constant(reference.level, basis, reference.level_noise is None))
     C = H.shape[1]
@@ -191,12 +192,11 @@ def path_losses(
 ) -> Array:
     """Return losses with the first k features, for every k of `sizes`, (K, n).
 
-    `held` are rows of `data` and T (n, C) their outcomes.
+    A group that k would cut is taken whole. `held` are rows of `data` and T (n, C) their outcomes.
     """
     X, absent = data.columns.X[np.ix_(held, path.columns)], data.absent[held]
     rows = path.basis.rows(X)
-    longest = len(path.basis.order)
-    at = [min(size, longest) for size in sizes]
+    at = [path.basis.whole_groups(size) for size in sizes]
     moments = []
     for z, noise in zip(path.coordinates, path.noise, strict=True):
         mean, var = predict_path(rows, z, at)

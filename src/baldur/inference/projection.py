@@ -54,6 +54,7 @@ class Basis:
     variance : (C, L), variance of every column in the metric of the row weights
     R_inverse : list of C (K + 1, K + 1) upper triangles
     shrinkage : float, a
+    ends : rising numbers of features at which no group is cut
     """
 
     order: NDArray[np.intp]
@@ -63,6 +64,12 @@ class Basis:
     variance: Array
     R_inverse: list[Array]
     shrinkage: float
+    ends: NDArray[np.intp]
+
+    def whole_groups(self, size: int) -> int:
+        """Return the next number of features from `size` on that cuts no group."""
+        later = self.ends[self.ends >= size]
+        return int(later[0]) if len(later) else len(self.order)
 
     def row_weights(self) -> Array:
         """Return H, (N, C)."""
@@ -156,11 +163,19 @@ def correlation_noise(X: Array, H: Array) -> float:
     return float(np.clip(noise / found, 0.0, 1.0)) if found > 0 else 1.0
 
 
-def search(X: Array, H: Array, eta: Array, w: Array, size: int) -> Basis:
+def search(
+    X: Array,
+    H: Array,
+    eta: Array,
+    w: Array,
+    size: int,
+    groups: NDArray[np.intp] | None = None,
+) -> Basis:
     """Order features by how much of the reference they add: the best next one, again and again.
 
     An incomplete Cholesky factorisation of Sigma whose pivot is the feature that explains most of
-    what is left of u.
+    what is left of u. With one column of a group the others follow at once, unless they say what
+    is in already.
 
     Parameters
     ----------
@@ -168,12 +183,17 @@ def search(X: Array, H: Array, eta: Array, w: Array, size: int) -> Basis:
     H : (N, C) row weights
     eta, w : (N, C) mean linear predictors and (C, L) mean weights of the reference
     size : int
-        Most features.
+        Most features; a group that is begun is completed.
+    groups : (L,) int array, optional
+        Columns with the same number come in together.
     """
     N, L = X.shape
+    numbers = np.arange(L) if groups is None else groups
+    members = np.bincount(numbers, minlength=1)[numbers]
     C = H.shape[1]
     a = correlation_noise(X, H.mean(axis=1))
-    size = min(size, L, N - 2)
+    longest = min(L, N - 2)
+    size = min(size, longest)
     weighted, left, agree = [], np.empty((C, L)), np.empty((C, L))
     for c in range(C):
         total = H[:, c].sum()
@@ -183,15 +203,26 @@ def search(X: Array, H: Array, eta: Array, w: Array, size: int) -> Basis:
         weighted.append((1.0 - a) * H[:, c, None] * centred)
     diagonal = left.copy()
     tiny = np.finfo(float).tiny
-    rows = np.zeros((C, size, L))  # rows of R, for all columns
+    most = min(size + int(members.max(initial=1)) - 1, longest)
+    rows = np.zeros((C, most, L))  # rows of R, for all columns
     order: list[int] = []
+    ends: list[int] = []
+    waiting = np.zeros(L, dtype=bool)  # others of a group that is begun
     usable: NDArray[np.bool_] = np.asarray((diagonal > 0).all(axis=0))
-    while len(order) < size:
+    while True:
         usable &= (left > COLLINEAR * diagonal).all(axis=0)
-        gain = np.where(usable, (agree**2 / np.maximum(left, tiny)).sum(axis=0), 0.0)
-        best = int(gain.argmax()) if L else 0
-        if not L or gain[best] <= 0.0:
+        waiting &= usable
+        if order and not waiting.any():
+            ends.append(len(order))
+        if len(order) >= size and not waiting.any():
             break
+        free = waiting if waiting.any() else usable & (members <= longest - len(order))
+        gain = np.where(free, (agree**2 / np.maximum(left, tiny)).sum(axis=0), -1.0)
+        best = int(gain.argmax()) if L else 0
+        if not L or (gain[best] <= 0.0 and not waiting.any()):
+            break
+        waiting |= numbers == numbers[best]
+        waiting[best] = False
         k = len(order)
         for c in range(C):
             column = X[:, best] @ weighted[c]  # (1 - a) x^T H X, centred on one side is enough
@@ -217,7 +248,8 @@ def search(X: Array, H: Array, eta: Array, w: Array, size: int) -> Basis:
         F.append(np.hstack([(H[:, c] / norm)[:, None], weighted[c][:, chosen]]))
     total = H.sum(axis=0)
     variance = diagonal / total[:, None]
-    return Basis(chosen, F, a * diagonal[:, chosen], total, variance, inverses, a)
+    e = a * diagonal[:, chosen]
+    return Basis(chosen, F, e, total, variance, inverses, a, np.array(ends, dtype=np.intp))
 
 
 def column_variances(q: Gaussian, columns: Columns, at: NDArray[np.intp]) -> Array:

@@ -34,12 +34,15 @@ class Candidates:
     everything : Features, all features on all rows
     n_features : (M,) features per view, candidates or not
     absent : (N, M) array, 1 where a row lacks a view
+    groups : (L,) number of each candidate, shared by those that are kept or dropped together, or
+        None where every one stands alone
     """
 
     columns: Columns
     everything: Features
     n_features: Array
     absent: Array
+    groups: NDArray[np.intp] | None = None
 
 
 @dataclass

@@ -26,11 +26,22 @@ PER_VIEW = 100
 
 @dataclass
 class Problem:
-    """One fit: views, likelihood and what both need."""
+    """One fit: views, likelihood and what both need.
+
+    Attributes
+    ----------
+    views : list of M PreparedView
+    likelihood : Likelihood
+    task : Task
+    groups : list of M (D_m,) int arrays, or None
+        Columns of a view with the same number, those of one category, are kept or dropped
+        together. None: every column stands alone.
+    """
 
     views: Sequence[PreparedView]
     likelihood: Likelihood
     task: Task
+    groups: Sequence[NDArray[np.intp]] | None = None
 
     @property
     def n_samples(self) -> int:
@@ -41,6 +52,17 @@ class Problem:
     def widths(self) -> Array:
         """Features per view, (M,)."""
         return np.array([view.shape[1] for view in self.views], dtype=float)
+
+    def group_numbers(self, index: Index) -> NDArray[np.intp]:
+        """Return one number for each of some columns, those of all views side by side, (L,).
+
+        Columns of one group share it.
+        """
+        if self.groups is None:
+            return np.arange(sum(map(len, index)), dtype=np.intp)
+        starts = np.cumsum([0, *(group.max(initial=-1) + 1 for group in self.groups)])
+        parts = [g[i] + start for g, i, start in zip(self.groups, index, starts, strict=False)]
+        return np.concatenate(parts).astype(np.intp)
 
 
 def best_features(scores: Sequence[Array], limit: int) -> Index:
@@ -67,10 +89,12 @@ def candidates(problem: Problem, fits: Sequence[Rows]) -> list[Index]:
         columns.append(full)
     edges = np.concatenate([[0], np.cumsum([part.shape[1] for part in columns])])
     projected = [np.abs(view.project(np.hstack(columns))) for view in problem.views]
-    return [
+    chosen = [
         best_everywhere([p[:, a:b].max(axis=1) for p in projected], CANDIDATES, PER_VIEW)
         for a, b in pairwise(edges)
     ]
+    groups = problem.groups
+    return chosen if groups is None else [with_their_groups(index, groups) for index in chosen]
 
 
 def best_everywhere(scores: Sequence[Array], count: int, per_view: int) -> Index:
@@ -78,3 +102,11 @@ def best_everywhere(scores: Sequence[Array], count: int, per_view: int) -> Index
     overall = best_features(scores, count)
     own = [np.argsort(-s, kind="stable")[:per_view] for s in scores]
     return [np.union1d(a, b) for a, b in zip(overall, own, strict=True)]
+
+
+def with_their_groups(index: Index, groups: Sequence[NDArray[np.intp]]) -> Index:
+    """Return the features of each view, and all others of their groups."""
+    return [
+        np.flatnonzero(np.isin(group, group[columns]))
+        for columns, group in zip(index, groups, strict=True)
+    ]
