@@ -39,6 +39,7 @@ ORDER = (
     "baselines",
     "evaluate",
     "persist",
+    "plots",
     "study",
     "cli",
 )

@@ -12,7 +12,14 @@ import pandas as pd
 from baldur.evaluate.stability import StabilityIndex, nogueira
 from baldur.views import MultiView
 
-__all__ = ["Stability", "percent_selected", "selection_frame", "stability_of", "weights_frame"]
+__all__ = [
+    "Stability",
+    "percent_selected",
+    "selection_frame",
+    "stability_of",
+    "view_shares",
+    "weights_frame",
+]
 
 WIDEST_LISTED = 10_000
 """A view that a model keeps whole in every fold is listed feature by feature up to this width."""
@@ -214,7 +221,7 @@ def stability_of(
     fits: Mapping[str, Sequence[Any]], mv: MultiView, selection: pd.DataFrame, level: float
 ) -> Stability:
     """Compute the index per view and over all views, and the share of each view."""
-    index_rows, view_rows = [], []
+    index_rows = []
     for model, unordered in fits.items():
         ordered = _order(unordered)
         if not ordered:
@@ -232,14 +239,12 @@ def stability_of(
         ]:
             found = _index(sets, width, level)
             index_rows.append((model, view, found.value, found.error, found.low, found.high))
-        view_rows += _view_shares(model, ordered, views, widths)
     columns = ["model", "view", "stability", "error", "low", "high"]
-    shares = ["model", "view", "frequency", "percent_of_view", "share", "variance_share"]
     features = selection[selection["feature"] != "*"].drop(columns=["n_features", "folds"])
     return Stability(
         index=pd.DataFrame(index_rows, columns=columns),
         features=features.reset_index(drop=True),
-        views=pd.DataFrame(view_rows, columns=shares),
+        views=_mean_shares(view_shares(fits), mv),
     )
 
 
@@ -250,20 +255,50 @@ def _index(sets: list[np.ndarray], width: int, level: float) -> StabilityIndex:
     return nogueira(sets, width, level)
 
 
-def _view_shares(
-    model: str, ordered: Sequence[Any], views: list[str], widths: list[int]
-) -> list[tuple[Any, ...]]:
-    counts = np.array([[len(f.selected[v].index) for v in views] for f in ordered], dtype=float)
-    known = [[f.selected[v].variance for v in views] for f in ordered]
-    variance = np.array(known, dtype=float)  # None becomes NaN
-    with np.errstate(invalid="ignore", divide="ignore"):
-        share = counts / counts.sum(axis=1, keepdims=True)
-        explained = variance / variance.sum(axis=1, keepdims=True)
-    # A fold that selects nothing gives no view a share.
-    share = np.where(np.isnan(share), 0.0, share)
-    explained = np.where(variance == 0, 0.0, explained)
-    return [
-        (model, v, float((counts[:, i] > 0).mean()), float(100 * counts[:, i].mean() / widths[i]),
-         float(share[:, i].mean()), float(explained[:, i].mean()))
-        for i, v in enumerate(views)
-    ]  # fmt: skip
+def view_shares(fits: Mapping[str, Sequence[Any]]) -> pd.DataFrame:
+    """Give the share of every view in every fold of every model.
+
+    The columns are model, repeat, fold, view, selected (its features), share (of all selected
+    features) and variance_share (of the variance that views add to the linear predictor; missing
+    for models without weights). A fold that selects nothing gives no view a share.
+    """
+    columns = ["model", "repeat", "fold", "view", "selected", "share", "variance_share"]
+    parts = []
+    for model, unordered in fits.items():
+        ordered = _order(unordered)
+        if not ordered:
+            continue
+        views = list(ordered[0].selected)
+        counts = np.array([[len(f.selected[v].index) for v in views] for f in ordered], dtype=float)
+        known = [[f.selected[v].variance for v in views] for f in ordered]
+        variance = np.array(known, dtype=float)  # None becomes NaN
+        with np.errstate(invalid="ignore", divide="ignore"):
+            share = counts / counts.sum(axis=1, keepdims=True)
+            explained = variance / variance.sum(axis=1, keepdims=True)
+        parts.append(
+            pd.DataFrame(
+                {
+                    "model": model,
+                    "repeat": np.repeat([f.repeat + 1 for f in ordered], len(views)),
+                    "fold": np.repeat([f.fold + 1 for f in ordered], len(views)),
+                    "view": np.tile(np.asarray(views, dtype=object), len(ordered)),
+                    "selected": counts.astype(int).ravel(),
+                    "share": np.where(np.isnan(share), 0.0, share).ravel(),
+                    "variance_share": np.where(variance == 0, 0.0, explained).ravel(),
+                }
+            )
+        )
+    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=columns)
+
+
+def _mean_shares(each: pd.DataFrame, mv: MultiView) -> pd.DataFrame:
+    """Return the means over folds, one row per model and view."""
+    columns = ["model", "view", "frequency", "percent_of_view", "share", "variance_share"]
+    rows = []
+    for (model, view), part in each.groupby(["model", "view"], sort=False):
+        selected = part["selected"].to_numpy(dtype=float)
+        percent = 100 * selected.mean() / mv.n_features[str(view)]
+        # A plain mean: one fold without a figure leaves none.
+        means = (float(part[c].to_numpy(dtype=float).mean()) for c in columns[-2:])
+        rows.append((model, view, float((selected > 0).mean()), float(percent), *means))
+    return pd.DataFrame(rows, columns=columns)

@@ -18,6 +18,7 @@ from baldur.evaluate.features import (
     percent_selected,
     selection_frame,
     stability_of,
+    view_shares,
     weights_frame,
 )
 from baldur.evaluate.handle import one_thread
@@ -324,6 +325,18 @@ class NestedResult:
     def weights(self) -> pd.DataFrame:
         """Selected features with their weight, fold by fold: model, repeat, fold, view, ..."""
         return weights_frame(self.finished(), self.mv, self._readings())
+
+    def view_shares(self) -> pd.DataFrame:
+        """Share of every view, fold by fold: model, repeat, fold, view, selected, share, ..."""
+        return view_shares(self.finished())
+
+    def presence(self) -> pd.DataFrame:
+        """Who has which view: sample, label, and one column per view, 1 where a person has it."""
+        names = np.array([str(c) for c in self.classes]) if self.classes else None
+        label = self.truth if names is None else names[self.truth.astype(int)]
+        mv = self.mv
+        has = {f"has_{v}": mv.view(v).present.astype(int) for v in mv.view_names}
+        return pd.DataFrame({"sample": mv.sample_ids.astype(str), "label": label, **has})
 
     def _readings(self) -> list[str]:
         """What weights point to: the positive class of two, each of several, or a number."""

@@ -37,11 +37,11 @@ RESULT_FILES = frozenset(
         INDEX,
         "calibration.csv", "calibration_curve.csv", "comparisons.csv", "decision.csv",
         "differences.csv", "folds.csv", "harmonisation.csv", "intervals.csv", "learning_curve.csv",
-        "left_out.csv",
-        "permutation.csv", "predictions.csv", "sample_size.csv", "selection.csv", "settings.csv",
+        "left_out.csv", "permutation.csv", "predictions.csv", "presence.csv", "sample_size.csv",
+        "selection.csv", "settings.csv",
         "stability.csv", "study.toml", "subgroups.csv", "table.csv", "table.md", "table.tex",
-        "table.txt", "table_folds.md", "table_folds.tex", "thresholds.csv", "views.csv",
-        "weights.csv",
+        "table.txt", "table_folds.md", "table_folds.tex", "thresholds.csv", "view_shares.csv",
+        "views.csv", "weights.csv",
     }
 )  # fmt: skip
 """All names a set of results may have; a new set removes those it does not have."""
@@ -199,6 +199,8 @@ def write_results(
         "comparisons.csv": result.compare(),
         "stability.csv": stability.index,
         "views.csv": stability.views,
+        "view_shares.csv": result.view_shares(),
+        "presence.csv": result.presence(),
         "weights.csv": result.weights(),
         "settings.csv": result.settings,
     }

@@ -13,6 +13,7 @@ from baldur.evaluate.clinical.calibration import (
     calibration_measures,
     integrated_calibration_index,
 )
+from baldur.evaluate.clinical.curves import curve_areas, precision_recall_curves, roc_curves
 from baldur.evaluate.clinical.decision import decision_curves, net_benefit, shift_prevalence
 from baldur.evaluate.clinical.evaluation import Evaluation, evaluate_predictions
 from baldur.evaluate.clinical.held_out import HeldOut, read_held_out
@@ -32,6 +33,7 @@ __all__ = [
     "calibration_curves",
     "calibration_line",
     "calibration_measures",
+    "curve_areas",
     "decision_curves",
     "evaluate_predictions",
     "integrated_calibration_index",
@@ -41,8 +43,10 @@ __all__ = [
     "minimum_people",
     "minimum_people_regression",
     "net_benefit",
+    "precision_recall_curves",
     "r2_of_auc",
     "read_held_out",
+    "roc_curves",
     "shift_prevalence",
     "subgroup_measures",
     "threshold_measures",

@@ -1,0 +1,87 @@
+"""Models and results of small size, made once."""
+
+import warnings
+
+import numpy as np
+import pytest
+
+from baldur import BaldurClassifier, BaldurRegressor
+from baldur.baselines import ElasticNetLogisticClassifier, PriorClassifier, RidgeLogisticClassifier
+from baldur.datasets import make_multiview
+from baldur.evaluate import nested_cv
+from baldur.study.run import write_results
+
+pytest.importorskip("matplotlib")
+
+
+class Broken(PriorClassifier):
+    """A model that cannot be fitted."""
+
+    def fit(self, X, y):
+        raise RuntimeError("out of order")
+
+
+@pytest.fixture(scope="session")
+def cohort():
+    """Seventy people with two views, the first of which matters."""
+    return make_multiview(
+        70, {"clinic": 4, "genes": 8}, informative={"clinic": 2}, noise=0.3, random_state=2
+    )
+
+
+@pytest.fixture(scope="session")
+def model(cohort):
+    """A default classifier: path, credible sets and inclusion probabilities."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return BaldurClassifier().fit(cohort.data[:60], cohort.target[:60])
+
+
+def fitted(estimator, X, y):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return estimator.fit(X, y)
+
+
+@pytest.fixture(scope="session")
+def ten_classes(cohort):
+    """A classifier of ten classes."""
+    rank = cohort.data.view("clinic").read()[:, 0].argsort().argsort()
+    target = np.array([f"c{k}" for k in rank // 7])
+    return fitted(BaldurClassifier(sparsity=float("inf"), max_iter=5), cohort.data, target)
+
+
+@pytest.fixture(scope="session")
+def regressor(cohort):
+    """A regression, which has no probabilities."""
+    y = cohort.data.view("clinic").read()[:, 0] * 3 + 10
+    return fitted(BaldurRegressor(sparsity=1e-6, max_iter=50), cohort.data, y)
+
+
+@pytest.fixture(scope="session")
+def nothing(cohort):
+    """A classifier that keeps no feature."""
+    y = np.arange(70) % 2
+    return fitted(BaldurClassifier(sparsity=1e-6), cohort.data, y)
+
+
+@pytest.fixture(scope="session")
+def result(cohort):
+    """A comparison of three models that finish and one that does not."""
+    models = {
+        "elastic net": ElasticNetLogisticClassifier(),
+        "ridge": RidgeLogisticClassifier(),
+        "prior": PriorClassifier(),
+        "broken": Broken(),
+    }
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return nested_cv(models, cohort.data, cohort.target, outer=3, inner=2)
+
+
+@pytest.fixture(scope="session")
+def run(result, tmp_path_factory):
+    """The folder of the same comparison."""
+    folder = tmp_path_factory.mktemp("run")
+    write_results(result, folder)
+    return folder

@@ -1,0 +1,246 @@
+"""Every figure is drawn, to every format and theme, alone and in given axes."""
+
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from baldur import plots
+from baldur.exceptions import InputError, MissingExtraError
+from baldur.plots.base import Display
+from baldur.plots.style import THEMES, label, number, plain
+
+figure = pytest.importorskip("matplotlib.figure")
+
+MAKERS = {
+    "forest": lambda f: plots.ForestDisplay.from_estimator(f("model")),
+    "forest of ten": lambda f: plots.ForestDisplay.from_estimator(f("ten_classes")),
+    "forest of folds": lambda f: plots.ForestDisplay.from_result(f("result")),
+    "path": lambda f: plots.PathDisplay.from_estimator(f("model")),
+    "shares": lambda f: plots.ViewShareDisplay.from_result(f("result")),
+    "shares of factors": lambda f: plots.ViewShareDisplay.from_estimator(f("ten_classes")),
+    "contributions": lambda f: plots.ContributionsDisplay.from_estimator(
+        f("model"), f("cohort").data[60:]
+    ),
+    "contributions to a number": lambda f: plots.ContributionsDisplay.from_estimator(
+        f("regressor"), f("cohort").data[60:]
+    ),
+    "comparison": lambda f: plots.ComparisonDisplay.from_result(f("result")),
+    "roc": lambda f: plots.RocDisplay.from_result(f("run"), resamples=100),
+    "precision": lambda f: plots.PrecisionRecallDisplay.from_result(f("run"), resamples=100),
+    "calibration": lambda f: plots.CalibrationDisplay.from_result(f("run")),
+    "decision": lambda f: plots.DecisionDisplay.from_result(f("run")),
+}
+
+
+@pytest.fixture(params=MAKERS)
+def display(request):
+    return MAKERS[request.param](request.getfixturevalue)
+
+
+def artists(one):
+    return sum(len(ax.lines) + len(ax.patches) + len(ax.collections) for ax in one.axes_)
+
+
+def test_a_figure_is_drawn_alone(display, tmp_path):
+    assert isinstance(display.table, pd.DataFrame)
+    assert len(display.table)
+    assert display.alt_text.endswith(".")
+    assert "\n" not in display.alt_text
+    assert display.plot() is display
+    assert display.ax_ is display.axes_[0]
+    assert artists(display)
+    png = display.save(tmp_path / "a.png", dpi=60).read_bytes()
+    assert png.startswith(b"\x89PNG")
+    assert b"</svg>" in display.save(tmp_path / "a.svg").read_bytes()
+    pyplot = sys.modules.get("matplotlib.pyplot")
+    assert pyplot is None or not pyplot.get_fignums()
+
+
+def test_a_figure_is_drawn_for_a_phone_and_a_page(display):
+    display.plot(width=3.4, theme="both")
+    assert display.figure_.get_size_inches()[0] == pytest.approx(3.4)
+    text = display.svg("x-")
+    assert text.startswith("<svg")
+    assert "currentColor" in text
+    assert 'id="x-' in text
+    assert 'id="figure' not in text
+    assert text == display.plot(width=3.4, theme="both").svg("x-")
+
+
+def test_a_figure_is_drawn_in_given_axes(display):
+    outer = figure.Figure(layout="constrained")
+    left, right = outer.subplots(1, 2)
+    display.plot(ax=left)
+    assert display.figure_ is outer
+    assert artists(display)
+    assert not right.lines
+    free = figure.Figure()
+    display.plot(ax=free.add_axes((0.2, 0.2, 0.7, 0.7)), theme="dark")
+    assert display.figure_ is free
+    free.canvas.draw()
+
+
+@pytest.mark.parametrize("width", [0.5, 100.0, -1.0])
+def test_an_absurd_width_is_refused(width):
+    with pytest.raises(InputError, match="width"):
+        forest([("v", "f")]).plot(width=width)
+
+
+def test_wrong_themes_formats_and_prefixes_are_refused(tmp_path):
+    one = forest([("v", "f")])
+    with pytest.raises(InputError, match="theme"):
+        one.plot(theme="pink")
+    with pytest.raises(InputError, match=r"\.png"):
+        one.save(tmp_path / "a.gif")
+    with pytest.raises(InputError, match="prefix"):
+        one.svg('"><script>')
+
+
+# -- names and degenerate figures ------------------------------------------------------------
+
+AWKWARD = [
+    "<script>alert(1)</script>",
+    "$\\frac{1}{0}$",
+    "_hidden",
+    "$",
+    "a$b$c",
+    "\\$x",
+    "x" * 300,
+    "=SUM(A1)",
+    "line\nbreak\x1b[31m",
+    "",
+]
+
+
+def forest(names, **columns):
+    views, features = zip(*names, strict=True)
+    n = len(names)
+    return plots.ForestDisplay(
+        pd.DataFrame(
+            {"view": views, "feature": features, "output": "y", "weight_scaled": np.arange(n) + 1.0,
+             "lower": np.arange(n) + 0.5, "upper": np.arange(n) + 1.5, **columns}
+        )
+    )  # fmt: skip
+
+
+def test_awkward_names_are_shown_as_text():
+    one = forest([("view", name) for name in AWKWARD], probability=0.5)
+    text = one.plot().svg()
+    assert "<script" not in text
+    shown = [t.get_text() for t in one.ax_.get_yticklabels()]
+    assert all(len(t) <= 40 for t in shown)
+    from matplotlib.cbook import is_math_text
+
+    assert not any(is_math_text(t) for t in shown)
+    assert one.table["feature"].tolist() == AWKWARD
+
+
+def test_awkward_models_stand_in_the_legend():
+    rows = [
+        {"model": name or "(none)", "class": "", "predicted": p, "observed": p, "low": p, "high": p}
+        for name in AWKWARD
+        for p in (0.1, 0.9)
+    ]
+    one = plots.CalibrationDisplay(pd.DataFrame(rows)).plot()
+    one.svg()
+    assert len(one.ax_.get_legend().get_texts()) == len(AWKWARD)
+
+
+def test_labels_are_short_and_safe():
+    assert label("a_b") == "a_b"
+    assert label("$x$") == r"\$x\$"
+    assert label("_x") == " _x"
+    assert plain("abc" * 100, 20) == "abcabcabcabc…bcabcabc"[:13] + plain("abc" * 100, 20)[13:]
+    assert len(plain("abc" * 100, 20)) == 20
+    assert plain("a\nb") == "a b"
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(0.0, "0"), (-0.0, "0"), (1.0, "1"), (0.12345, "0.123"), (841685.0, "841,685"),
+     (float("nan"), "unknown"), (0.00012, "0.00012"), (1e-9, "1e-09")],
+)  # fmt: skip
+def test_numbers_are_short(value, text):
+    assert number(value) == text
+
+
+def test_nothing_kept_is_said(nothing, cohort):
+    assert not any(m.any() for m in nothing.selected_features_.values())
+    one = plots.ForestDisplay.from_estimator(nothing).plot()
+    assert "No feature" in one.ax_.texts[0].get_text()
+    assert "no feature of 12 features" in one.alt_text
+    share = plots.ViewShareDisplay.from_estimator(nothing).plot()
+    assert "nothing was kept" in share.alt_text
+    one = plots.ContributionsDisplay.from_estimator(nothing, cohort.data[:1]).plot()
+    assert one.alt_text.startswith("From the average person's")
+
+
+EMPTY = {
+    "forest": lambda: plots.ForestDisplay(
+        pd.DataFrame(columns=["view", "feature", "output", "weight_scaled", "lower", "upper"])
+    ),
+    "path": lambda: plots.PathDisplay(
+        pd.DataFrame(columns=["step", "n_features", "above_reference", "kept"]), 0.1
+    ),
+    "shares": lambda: plots.ViewShareDisplay(pd.DataFrame(columns=["group", "view", "share"])),
+    "comparison": lambda: plots.ComparisonDisplay(
+        pd.DataFrame(columns=["model", "metric", "estimate", "low", "high"]),
+        failures={"broken": "why"},
+    ),
+    "roc": lambda: plots.RocDisplay(pd.DataFrame(columns=["model", "class"])),
+    "precision": lambda: plots.PrecisionRecallDisplay(pd.DataFrame(columns=["model", "class"])),
+    "calibration": lambda: plots.CalibrationDisplay(pd.DataFrame(columns=["model", "class"])),
+    "decision": lambda: plots.DecisionDisplay(pd.DataFrame(columns=["model"])),
+}
+
+
+@pytest.mark.parametrize("name", EMPTY)
+def test_an_empty_table_is_drawn_as_a_sentence(name):
+    one = EMPTY[name]()
+    assert one.alt_text.endswith(".")
+    one.plot()
+    assert one.ax_.texts
+    assert not one.ax_.axison
+
+
+def test_many_features_are_cut_and_counted():
+    names = np.char.add("rs", np.arange(841_685).astype(str))
+    one = forest(list(zip(np.full(len(names), "snps"), names, strict=True))).plot(most=10)
+    assert len(one.ax_.get_yticks()) == 10
+    assert "841,675 more" in one.ax_.texts[-1].get_text()
+    assert "841,685 weights" in one.alt_text
+
+
+def test_every_theme_has_contrast():
+    def luminance(colour):
+        rgb = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+        linear = [c / 12.92 if c <= 0.03928 else ((c + 0.055) / 1.055) ** 2.4 for c in rgb]
+        return float(np.dot(linear, [0.2126, 0.7152, 0.0722]))
+
+    def contrast(a, b):
+        high, low = sorted((luminance(a), luminance(b)), reverse=True)
+        return (high + 0.05) / (low + 0.05)
+
+    white, dark = "#ffffff", THEMES["dark"].ground
+    assert contrast(THEMES["light"].ink, white) > 7
+    assert contrast(THEMES["dark"].ink, dark) > 7
+    assert contrast(THEMES["both"].ink, white) >= 4.5
+    assert contrast(THEMES["both"].ink, "#000000") >= 4.5
+
+
+def test_every_display_is_exported():
+    named = {n for n in plots.__all__ if n.endswith("Display")} - {"Display"}
+    known = {c.__name__ for c in Display.__subclasses__() if c.__module__.startswith("baldur.")}
+    assert known == named
+
+
+def test_without_matplotlib_one_line_says_what_to_install(monkeypatch):
+    one = forest([("v", "f")])
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(
+        MissingExtraError, match=r"pip install 'baldur-multiview\[report\]'"
+    ) as said:
+        one.plot()
+    assert "\n" not in str(said.value)
