@@ -11,6 +11,7 @@ from baldur.inference.gaussian import Gaussian
 from baldur.inference.members import (
     PREDICTOR_SD,
     SCALE_DROP,
+    SCALE_STEP,
     fit_by_view,
     log_scale_prior,
     over_scales,
@@ -163,7 +164,8 @@ def test_points_are_weighted_by_evidence_and_prior(kind):
     np.testing.assert_allclose(weights, want / want.sum(axis=0), rtol=1e-6, atol=1e-9)
     ratios = {round(float(np.log(p.s[0, 0] / 0.3)), 6) for p in points}
     assert len(ratios) == len(points)
-    assert all(r == round(r) for r in ratios)  # whole steps of ln variance
+    steps = np.array(sorted(ratios)) / SCALE_STEP
+    np.testing.assert_allclose(steps, np.round(steps), atol=1e-6)  # whole steps of ln variance
 
 
 def test_sharp_evidence_leaves_one_point():

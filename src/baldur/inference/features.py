@@ -393,10 +393,11 @@ def _multiple(s: Array, known: Array) -> Array | None:
     """Return f with s = f known, one factor per output, or None if there is none."""
     if s.shape != known.shape or not s.size:
         return None
-    top = known.argmax(axis=1)[:, None]
-    peak = np.take_along_axis(known, top, axis=1)
-    factor = np.take_along_axis(s, top, axis=1) / np.where(peak > 0, peak, 1.0)
-    return factor[:, 0] if np.allclose(s, factor * known, rtol=1e-12, atol=0.0) else None
+    each, top = np.arange(len(known)), known.argmax(axis=1)
+    peak = known[each, top]
+    factor = s[each, top] / np.where(peak > 0, peak, 1.0)
+    same = np.abs(s - factor[:, None] * known) <= 1e-12 * s
+    return factor if same.all() else None
 
 
 def _stacked(moments: Sequence[tuple[Array, Array]]) -> tuple[Array, Array]:

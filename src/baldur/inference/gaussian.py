@@ -115,10 +115,12 @@ class Gaussian:
         """Move the sites to their best values; the bound of every output rises at every step.
 
         A full step to the sites that are best at the present q may overshoot; the steps of outputs
-        whose bound fell are halved until it does not.
+        whose bound fell are halved until it does not. Gains shrink by a steady factor, so the sum
+        of those to come is known from the last two; when it is below `tol`, the rest is left.
         """
         self.refresh()
         value, target = self.evaluate()
+        before = np.zeros_like(value)
         for _ in range(max_iter):
             noise = self.likelihood.noise_at(*self.moments())
             if noise is not None:
@@ -140,8 +142,9 @@ class Gaussian:
                 after, best = self.evaluate()
             gained, value, target = after - value, after, best
             self.bounds.append(value)
-            if (gained <= tol * np.maximum(1.0, np.abs(value))).all():
+            if (still_to_gain(gained, before) <= tol * np.maximum(1.0, np.abs(value))).all():
                 break
+            before = gained
         return value
 
     def with_variances(self, s: Array) -> Gaussian:
@@ -152,3 +155,13 @@ class Gaussian:
 def mixed(old: Sites, target: Sites, length: Array) -> Sites:
     """Return sites part of the way to their target, by output."""
     return Sites(old.h + length * (target.h - old.h), old.j + length * (target.j - old.j))
+
+
+def still_to_gain(gained: Array, before: Array) -> Array:
+    """Return what later steps will gain, if their gains shrink by a steady factor, (C,).
+
+    The factor is not trusted below a tenth. Where gains do not shrink, the last one is returned.
+    """
+    falling = (before > 0) & (gained < 0.5 * before)
+    factor = np.maximum(np.divide(gained, before, out=np.ones_like(gained), where=falling), 0.1)
+    return np.where(falling, gained * factor / (1.0 - np.minimum(factor, 0.5)), gained)

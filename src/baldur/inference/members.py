@@ -31,11 +31,13 @@ scale is integrated over afterwards, in steps a hundred times as long."""
 MIN_ITER = 5
 LONGEST_STEP = 8.0
 
-SCALE_STEP = 1.0
-"""Distance of the points of ln variance. A Gaussian of s.d. 0.5 or more is integrated to 2 % by
+SCALE_STEP = 1.5
+"""Distance of the points of ln variance. A Gaussian of s.d. 0.75 or more is integrated to 2 % by
 them, and with a narrower one the scale is known well enough for one point."""
-SCALE_POINTS = 4
-"""Most points on either side: a factor of 55."""
+SCALE_POINTS = 3
+"""Most points on either side: a factor of 90."""
+SETTLED = 3e-4
+"""Relative gain of the bound below which sites have settled: some hundredths of a nat."""
 SCALE_DROP = 3.0
 """Fall of the log weight at which the points end: below 5 % of the best."""
 
@@ -74,34 +76,37 @@ def over_scales(q: Gaussian, *, drop: float = SCALE_DROP) -> tuple[list[Gaussian
 
     ln weight = ln evidence + ln p(ln v), v the variance the prior gives the linear predictor. From
     the given variances outwards in steps of `SCALE_STEP`, each starting at the sites of the one
-    before, until no output gains.
+    before, until the weights are small or about to be.
     """
     floor = np.finfo(float).tiny
     v = np.maximum(q.features.predictor_variance(q.s), floor)
 
     def at(scale: float, near: Gaussian) -> tuple[Gaussian, Array]:
         made = near.with_variances(q.s * np.exp(scale))
-        made.settle(max_iter=10, tol=3e-4)
+        made.settle(max_iter=10, tol=SETTLED)
         return made, made.evidence() + log_scale_prior(v * np.exp(scale))
 
-    first, value = at(0.0, q)
-    points, values = [first], [value]
-    best = value
-    for direction in (-1.0, 1.0):
-        near = first
-        for step in range(1, SCALE_POINTS + 1):
-            near, value = at(direction * step * SCALE_STEP, near)
-            points.append(near)
-            values.append(value)
-            best = np.maximum(best, value)
-            if (value < best - drop).all():
+    found = {0: at(0.0, q)}
+    for direction in (-1, 1):
+        for step in range(direction, direction * (SCALE_POINTS + 1), direction):
+            found[step] = at(step * SCALE_STEP, found[step - direction][0])
+            least = np.max([value for _, value in found.values()], axis=0) - drop
+            last = [found[k][1] for k in range(step, step - 3 * direction, -direction) if k in found]
+            if (last[0] < least).all() or (len(last) == 3 and (parabola(*last) < least).all()):
                 break
+    points = [made for made, _ in found.values()]
+    values = [value for _, value in found.values()]
     logs = np.array(values)
     weights = np.exp(logs - logs.max(axis=0))
     weights[weights < np.exp(-drop)] = 0.0
     weights /= weights.sum(axis=0)
     used = np.flatnonzero(weights.any(axis=1))
     return [points[g] for g in used], weights[used]
+
+
+def parabola(last: Array, middle: Array, first: Array) -> Array:
+    """Return the next value of a parabola through three in a row, the last one given first."""
+    return 3.0 * last - 3.0 * middle + first
 
 
 def following_length(iteration: int) -> float:

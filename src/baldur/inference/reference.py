@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from baldur.inference.features import Columns, Features, Rows
 from baldur.inference.gaussian import Gaussian
 from baldur.inference.inclusion import fit_inclusion
-from baldur.inference.members import Member, fit_by_view
+from baldur.inference.members import SETTLED, Member, fit_by_view
 from baldur.inference.predictive import Moments
 from baldur.model.likelihood import Likelihood, Noise
 
@@ -121,17 +121,22 @@ class Reference:
             total + sum(w * q.moments()[0] for w, q in zip(weights, points, strict=False))
         )
 
-    def restricted(self, points: list[Gaussian], views: NDArray[np.bool_]) -> list[Gaussian]:
-        """Return the Gaussians without some views: their variances as learned, sites settled."""
+    def restricted(
+        self, points: list[Gaussian], views: NDArray[np.bool_], max_iter: int = 1
+    ) -> list[Gaussian]:
+        """Return the Gaussians without some views: their variances as learned, sites settled.
+
+        The first step of the sites gains nearly all there is to gain.
+        """
         if views.all():
             return points
         made = []
         for q in points:
             smaller = q.with_variances(q.s * q.features.spread(views[None].astype(float)))
-            smaller.settle(max_iter=10, tol=3e-4)
+            smaller.settle(max_iter=max_iter, tol=SETTLED)
             if q.absent.any():
                 smaller.refresh_extra()
-                smaller.settle(max_iter=10, tol=3e-4)
+                smaller.settle(max_iter=max_iter, tol=SETTLED)
             made.append(smaller)
         return made
 
