@@ -18,6 +18,7 @@ ORDER = (
     "exceptions",
     "files",
     "guard",
+    "keeping",
     "progress",
     "rows",
     "views",

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     )
     from baldur.classifier import BaldurClassifier
     from baldur.mean_field import MeanFieldClassifier, MeanFieldRegressor
+    from baldur.persist import load, save
     from baldur.regressor import BaldurRegressor
     from baldur.views.container import MultiView
 
@@ -45,6 +46,8 @@ _HOMES = {
     "MeanFieldClassifier": "baldur.mean_field",
     "MeanFieldRegressor": "baldur.mean_field",
     "MultiView": "baldur.views.container",
+    "load": "baldur.persist",
+    "save": "baldur.persist",
 }
 
 __all__ = [
@@ -59,9 +62,11 @@ __all__ = [
     "evaluate",
     "exceptions",
     "io",
+    "load",
     "persist",
     "plots",
     "prepare",
+    "save",
     "study",
     "views",
 ]

@@ -18,6 +18,7 @@ from baldur.exceptions import InputError, NotConvergedWarning
 from baldur.explain import contributions
 from baldur.inference.fitted import Fitted
 from baldur.inference.predictive import Task, mixture_moments
+from baldur.keeping import Keeping
 from baldur.prepare import SCALES, Preparation
 from baldur.progress import Reporter
 from baldur.summary import Summary, output_names, summarise
@@ -53,7 +54,7 @@ class Training(NamedTuple):
     groups: Any
 
 
-class BaldurBase(TransformerMixin, BaseEstimator):
+class BaldurBase(Keeping, TransformerMixin, BaseEstimator):
     """Shared machinery; subclasses turn targets into outputs and predictions into targets."""
 
     views: Any

@@ -114,15 +114,19 @@ def test_a_study_without_probabilities_or_classes(parts, tables, write, tmp_path
 # -- the folder ------------------------------------------------------------------------------
 
 
-def test_the_manifest_can_be_read_without_opening_the_pickle(fitted, tmp_path):
+def test_the_manifest_says_what_the_model_is(fitted, tmp_path):
     manifest = read_manifest(tmp_path / "model")
-    assert manifest["schema"] == 1
+    assert manifest["schema"] == 2
     assert manifest["classes"] == ["control", "patient"]
     assert manifest["details"]["model"] == "Ridge logistic"
-    assert "trust" in manifest
+    assert [view["name"] for view in manifest["views"]][:2] == ["blood", "brain"]
+    assert manifest["wrapped_in"] == [
+        "baldur.evaluate.steps.WithSteps",
+        "baldur.evaluate.deconfound.Deconfounded",
+    ]
 
 
-@pytest.mark.parametrize("name", ["model.joblib", "features.npz"])
+@pytest.mark.parametrize("name", ["arrays.safetensors", "structure.json"])
 def test_damage_is_found_before_anything_is_opened(fitted, tmp_path, name):
     file = tmp_path / "model" / name
     file.write_bytes(file.read_bytes()[:-1] + b"x")
@@ -132,7 +136,12 @@ def test_damage_is_found_before_anything_is_opened(fitted, tmp_path, name):
 
 @pytest.mark.parametrize(
     ("change", "said"),
-    [({"schema": 99}, "newer baldur"), ({"schema": None}, "no schema"), ({"views": ...}, "lacks")],
+    [
+        ({"schema": 99}, "newer baldur"),
+        ({"schema": None}, "no schema"),
+        ({"views": ...}, "changed after"),
+        ({"classes": ["patient", "control"]}, "changed after"),
+    ],
 )
 def test_manifests_of_other_kinds_are_refused(fitted, tmp_path, change, said):
     file = tmp_path / "model" / "manifest.json"
@@ -160,7 +169,7 @@ def test_nothing_but_a_model_folder_is_replaced(fitted, tmp_path):
 def test_a_failed_save_leaves_the_old_model(fitted, tmp_path, monkeypatch):
     before = (tmp_path / "model" / "manifest.json").read_bytes()
     broken = SavedModel(lambda: None, fitted.features, fitted.n_features)
-    with pytest.raises(Exception, match="pickle"):
+    with pytest.raises(InputError, match="cannot be saved"):
         save_model(broken, tmp_path / "model", overwrite=True)
     assert (tmp_path / "model" / "manifest.json").read_bytes() == before
 

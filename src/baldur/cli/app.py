@@ -48,6 +48,10 @@ Data = Annotated[
         "--data", help="A folder the study's files may lie in, besides its own; may be repeated."
     ),
 ]
+Trust = Annotated[
+    bool,
+    typer.Option("--trust", help="Open a folder of an old version, whose pickle can run any code."),
+]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Only the result and errors.")]
 
 
@@ -217,7 +221,7 @@ def fit(
     from baldur.exceptions import InputError
     from baldur.files import check_writable, make_folder, write_atomically
     from baldur.guard.spreadsheet import csv_text
-    from baldur.persist import save_model
+    from baldur.persist import identity, save_model
     from baldur.study import fit_study, load_study
 
     _check_jobs(jobs)
@@ -237,12 +241,13 @@ def fit(
         table = saved.estimator.summary()
         write_atomically(out / "features.csv", csv_text(table).encode())
         screen.say(printable(str(table)))
+    screen.say(f"Identity: {identity(out)}")
     screen.result(f"Model: {out}")
 
 
 @app.command()
 def predict(
-    model: Annotated[Path, typer.Argument(help="Model folder, from baldur fit. Trusted only.")],
+    model: Annotated[Path, typer.Argument(help="Model folder, from baldur fit.")],
     study_file: StudyFile,
     out: Annotated[Path, typer.Option("--out", help="CSV file to write; - for the screen.")],
     missing: Annotated[
@@ -253,14 +258,15 @@ def predict(
         Path | None,
         typer.Option("--explain", help="CSV file to write: what each feature contributes."),
     ] = None,
+    trust: Trust = False,
     data: Data = None,
     quiet: Quiet = False,
 ) -> None:
     """Score new samples with a saved model.
 
     The study file names samples and views as for fit; it needs no outcome and no models. Views
-    may be missing for some or all samples. A model folder holds a pickle, which can run code:
-    use only folders from people you trust.
+    may be missing for some or all samples. Nothing in a model folder is executed; only folders of
+    old versions hold a pickle, which needs --trust.
     """
     from baldur.exceptions import InputError
     from baldur.files import write_atomically
@@ -276,7 +282,7 @@ def predict(
     for target in (out, explain):
         if target is not None and str(target) != "-" and not target.parent.is_dir():
             raise InputError(f"{target.parent} is no folder; make it first.")
-    saved = load_model(model)
+    saved = load_model(model, trust=trust)
     if explain is not None and not hasattr(saved.estimator, "explain"):
         raise InputError(
             f"--explain: {saved.details['model']} does not tell what its features contribute. Fit "
@@ -298,7 +304,7 @@ def predict(
 
 @app.command()
 def validate(
-    model: Annotated[Path, typer.Argument(help="Model folder, from baldur fit. Trusted only.")],
+    model: Annotated[Path, typer.Argument(help="Model folder, from baldur fit.")],
     study_file: StudyFile,
     out: Annotated[
         Path | None, typer.Option("--out", help="Folder for the results; default the study's.")
@@ -308,6 +314,7 @@ def validate(
         typer.Option(help="Columns the model needs and a file lacks: 'error', or 'impute'."),
     ] = "error",
     fresh: Annotated[bool, typer.Option("--fresh", help="Replace what is in the folder.")] = False,
+    trust: Trust = False,
     data: Data = None,
     quiet: Quiet = False,
 ) -> None:
@@ -315,8 +322,7 @@ def validate(
 
     The study file names samples, outcome and views; it needs no models. Written are the figures of
     a study with intervals, how the predictors differ from training, and, apart from these, what
-    recalibration on the new cohort would give. A model folder holds a pickle, which can run code:
-    use only folders from people you trust.
+    recalibration on the new cohort would give.
     """
     from baldur.exceptions import InputError
     from baldur.persist import load_model
@@ -326,7 +332,8 @@ def validate(
         raise InputError(f"--missing must be 'error' or 'impute', but got {missing!r}.")
     screen = Screen(quiet)
     study = load_study(study_file, predicting=True, roots=data or [])
-    done = validate_study(load_model(model), study, missing=missing, output=out, fresh=fresh)
+    saved = load_model(model, trust=trust)
+    done = validate_study(saved, study, missing=missing, output=out, fresh=fresh)
     screen.result((done.folder / "validation.txt").read_text(encoding="utf-8").rstrip())
     screen.result(f"Results: {done.folder}")
 

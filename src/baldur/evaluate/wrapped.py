@@ -8,6 +8,8 @@ import numpy as np
 from sklearn.base import BaseEstimator, MetaEstimatorMixin
 from sklearn.utils.metaestimators import available_if
 
+from baldur.keeping import Keeping
+
 __all__ = ["Wrapped"]
 
 
@@ -16,7 +18,7 @@ def _has(method: str) -> Any:
     return available_if(lambda self: hasattr(getattr(self, "estimator_", self.estimator), method))
 
 
-class Wrapped(MetaEstimatorMixin, BaseEstimator):
+class Wrapped(Keeping, MetaEstimatorMixin, BaseEstimator):
     """Base of wrappers: subclasses fit ``estimator_`` and say in ``_open`` what it is shown."""
 
     estimator: Any

@@ -195,6 +195,11 @@ class Preparation:
         """Learn from `mv` and return it prepared."""
         return self.fit(mv, confounds).transform(mv, confounds)
 
+    @property
+    def feature_names(self) -> dict[str, np.ndarray | None]:
+        """Names of every view's features as they were given to `fit`; None where none were."""
+        return dict(self._names)
+
     def _standardised(self, view: View, design: np.ndarray | None) -> Standardised:
         name = view.name
         mean, dead = self.mean_[name], self.constant_[name]

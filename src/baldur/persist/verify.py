@@ -1,0 +1,248 @@
+"""Do the parts of a loaded model fit together? Asked before anybody predicts with it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from baldur.exceptions import InputError
+from baldur.persist.classes import METHODS, name_of
+from baldur.persist.forms import FORMS
+from baldur.persist.shapes import Scope, each_view, flags, numbers, object_of, places, truth
+
+__all__ = ["verify"]
+
+_ESTIMATORS = ("BaldurClassifier", "BaldurRegressor", "MeanFieldClassifier", "MeanFieldRegressor")
+_STEPS = ("CategoryEncoder", "SiteHarmoniser", "VariantFilter", "VoxelMask")
+
+
+def verify(model: Any) -> None:
+    """Refuse a model whose parts do not fit each other.
+
+    Parameters
+    ----------
+    model : estimator
+        As `Decoder` made it. A baseline, which skops made, is left to it.
+    """
+    if name_of(model) is not None:
+        _look(model, Scope({}, [], [], _look), name_of(model) or "")
+
+
+def _look(value: Any, scope: Scope, what: str) -> None:
+    name = name_of(value) or ""
+    if name in _ESTIMATORS or name == "SideBySide":
+        scope = _scope_of(value.preparation_, what)
+    elif name == "Preparation" and not scope.views:
+        scope = _scope_of(value, what)
+    inside = scope.inside()
+    if name == "NormalScores":
+        inside = scope.inside(D=len(np.atleast_1d(value.position)))
+    own = vars(value)
+    for attribute, check in FORMS[name].items():
+        if attribute not in own:
+            raise InputError(f"{what}: it has no {attribute}")
+        check(own[attribute], inside, f"{what}.{attribute}")
+    if name in _RELATIONS:
+        _RELATIONS[name](value, scope, what)
+
+
+def _scope_of(preparation: Any, what: str) -> Scope:
+    widths = getattr(preparation, "n_features_", None)
+    good = isinstance(widths, dict) and all(
+        isinstance(k, str) and type(n) is int and n > 0 for k, n in widths.items()
+    )
+    if not good or not widths:
+        raise InputError(f"{what}: it does not say which views it was fitted on")
+    return Scope({"M": len(widths)}, list(widths), list(widths.values()), _look)
+
+
+def _need(holds: Any, what: str, said: str) -> None:
+    if not holds:
+        raise InputError(f"{what}: {said}")
+
+
+# -- relations between attributes ----------------------------------------------------------------
+
+
+def _estimator(model: Any, scope: Scope, what: str) -> None:
+    _need(model.view_names_ == scope.views, what, "its views are not those of its preparation")
+    model._check_parameters()
+    K, C = scope.sizes["K"], scope.sizes["C"]
+    _need(model.n_factors_ == K, what, "it has another number of factors than it says")
+    classes = getattr(model, "classes_", None)
+    if classes is None:
+        return
+    _need(isinstance(classes, np.ndarray) and classes.ndim == 1, what, "its classes are no list")
+    outputs = 1 if model._task == "binary" else len(classes)
+    _need(outputs == C, what, f"it has {C} outputs for {len(classes)} classes")
+    _need(model._task != "binary" or len(classes) == 2, what, "two classes are needed")
+
+
+def _preparation(made: Any, scope: Scope, what: str) -> None:
+    for name, width in zip(scope.views, scope.widths, strict=True):
+        _need(made.n_features_[name] == width, what, f"another width of view {name!r}")
+        _need((made.scale_[name] > 0).all(), what, f"a scale of view {name!r} is not positive")
+        for limit in (made.minimum_, made.maximum_):
+            _need(np.shape(limit[name]) == (width,), what, f"a range of view {name!r} is cut")
+        scores = made._scores[name]
+        _need(scores is None or len(scores.position) == width, what, "ranks of another view")
+    design = made.confound_design_
+    coef = made.confound_coef_
+    if design is None:
+        _need(coef == {}, what, "covariates without their design")
+        return
+    _need(isinstance(coef, dict) and list(coef) == scope.views, what, "covariates are missing")
+    for name, width in zip(scope.views, scope.widths, strict=True):
+        numbers(str(len(design.mean) + 1), str(width))(coef[name], scope.inside(), what)
+        numbers(str(width))(made._spread[name], scope.inside(), what)
+
+
+def _normal_scores(made: Any, scope: Scope, what: str) -> None:
+    ranked = made.knots.shape[1]
+    inside = made.position.size == 0 or (made.position.min() >= -1 and made.position.max() < ranked)
+    _need(inside and len(made.knots) > 0, what, "a column refers to knots that are not there")
+    _need((np.diff(made.knots, axis=0) >= 0).all(), what, "knots do not rise")
+
+
+def _fitted(made: Any, scope: Scope, what: str) -> None:
+    for rule in (made.latent, made.moments):
+        _predictor(rule, scope, what)
+
+
+def _predictor(rule: Any, scope: Scope, what: str) -> None:
+    """A method of a mixture, or one of the objects that stand for one."""
+    owner = getattr(rule, "__self__", None)
+    if name_of(owner) in METHODS:
+        _look(owner, scope, what)
+    else:
+        object_of("_Through", "_Predict", "_Latent")(rule, scope, what)
+
+
+def _through(made: Any, scope: Scope, what: str) -> None:
+    narrow = vars(made.narrow)
+    columns, used = narrow.get("columns"), narrow.get("used")
+    each_view(places("*", "D"))(columns, scope, what)
+    each_view(truth)(used, scope, what)
+    kept = [(v, len(c)) for v, c, use in zip(scope.views, columns, used, strict=True) if use]
+    sizes = {k: n for k, n in scope.sizes.items() if k not in ("M", "N")}
+    sizes["M"] = len(kept)
+    _predictor(made.inner, Scope(sizes, [v for v, _ in kept], [n for _, n in kept], _look), what)
+
+
+def _mixture(made: Any, scope: Scope, what: str) -> None:
+    _need(list(made.widths) == scope.widths, what, "it is of views of another width")
+    if made.loadings is None:
+        _need(scope.sizes["K"] == scope.sizes["C"], what, "factors and outputs differ in number")
+    else:
+        b = made.loadings.b_var
+        _need(np.shape(b) in ((), (scope.sizes["C"],)), what, "variances of intercepts are cut")
+
+
+def _explicit(made: Any, scope: Scope, what: str) -> None:
+    kept = sum(map(len, made.index))
+    _need(made.mean.shape[1] == kept + 1, what, "it has more or fewer weights than features")
+
+
+def _implicit(made: Any, scope: Scope, what: str) -> None:
+    features, kept = made.features, sum(map(len, made.index))
+    kind = name_of(features)
+    if kind == "Columns":
+        rows, width = features.X.shape
+        _need(width == kept == made.s.shape[1], what, "it has more or fewer columns than features")
+    else:
+        views = made.train if kind == "Grams" else features.views
+        _need(len(views) == len(scope.widths), what, "training rows of a view are missing")
+        rows, width = views[0].shape[0], kept
+        for view, D in zip(views, scope.widths, strict=True):
+            _need(view.shape == (rows, D), what, f"training rows of {view.name!r} do not fit")
+        terms = len(scope.widths) if kind == "Grams" else sum(scope.widths)
+        _need(made.s.shape[1] == terms, what, "it has more or fewer variances than it needs")
+    for side in made.sides:
+        if name_of(side) == "SampleSide":
+            _need(len(side.alpha) == rows, what, "a posterior is of other training rows")
+        else:
+            _need(kind == "Columns" and len(side.w) == width + 1, what, "a posterior is cut")
+
+
+def _prepared_view(made: Any, scope: Scope, what: str) -> None:
+    cells = vars(made)["_cells"]
+    array = cells.array if name_of(cells) == "Kept" else cells.source.array
+    fits = isinstance(array, np.ndarray) and array.ndim == 2 and array.shape == made.shape
+    _need(fits and array.dtype.kind in "biuf", what, "its rows do not fit")
+    if name_of(cells) == "Standardised":
+        _need(len(cells.mean) == array.shape[1], what, "its statistics are of another width")
+        scores = cells.scores
+        _need(scores is None or len(scores.position) == array.shape[1], what, "ranks do not fit")
+        if scores is not None:
+            object_of("NormalScores")(scores, scope, what)
+            _need(cells.score_factor is not None, what, "ranks without their factor")
+
+
+def _mean_field(made: Any, scope: Scope, what: str) -> None:
+    alive = int(made.factors.sum())
+    _need(made.tau > 0 and made.psi > 0, what, "a precision is not positive")
+    for spread, width in zip(made.spread, scope.widths, strict=True):
+        places("*", "D")(spread.index, scope.inside(D=width), what)
+        _need(len(spread.basis) == len(spread.index), what, "a basis does not fit its features")
+        _need(len(spread.null_var) == alive, what, "a basis does not fit its factors")
+        full = len(spread.null_scale) == len(spread.index) or not spread.null_var.any()
+        _need(full, what, "a basis does not fit its features")
+
+
+def _deconfounded(made: Any, scope: Scope, what: str) -> None:
+    _need(made.view_names_ == list(made.preparation_.n_features_), what, "its views differ")
+    design = made.preparation_.confound_design_
+    _need(design is not None, what, "it has no covariates")
+    _need(len(design.mean) == len(made.covariate_mean_), what, "its covariates differ in number")
+    verify(made.estimator_)
+
+
+def _with_steps(made: Any, scope: Scope, what: str) -> None:
+    for step in made.steps_:
+        object_of(*_STEPS)(step, Scope({}, [], [], _look), what)
+    verify(made.estimator_)
+
+
+def _masks(made: Any, scope: Scope, what: str) -> None:
+    _need(isinstance(made.kept_, dict), what, "it does not say what it keeps")
+    for view, mask in made.kept_.items():
+        flags("*")(mask, scope, f"{what}.kept_[{view!r}]")
+    names = getattr(made, "_names", None)
+    if names is not None:
+        _need(list(names) == list(made.kept_), what, "names of another view")
+        for view, mask in made.kept_.items():
+            _need(np.shape(names[view]) == (int(mask.sum()),), what, "names of other variants")
+
+
+def _harmoniser(made: Any, scope: Scope, what: str) -> None:
+    for table in (made.pooled_, made.shift_, made.factor_):
+        fits = isinstance(table, dict) and list(table) == made.view_names_
+        _need(fits, what, "it does not know every view")
+    for view in made.view_names_:
+        object_of("Pooled")(made.pooled_[view], scope, what)
+        shape = (str(len(made.sites_)), str(len(made.pooled_[view].level)))
+        for part in (made.shift_, made.factor_):
+            numbers(*shape)(part[view], scope.inside(), f"{what}[{view!r}]")
+        q = len(made.design_.mean)
+        _need(made.pooled_[view].coef.shape[0] == q, what, "its covariates differ in number")
+
+
+_RELATIONS: Mapping[str, Callable[[Any, Scope, str], None]] = {
+    **dict.fromkeys(_ESTIMATORS, _estimator),
+    "Preparation": _preparation,
+    "NormalScores": _normal_scores,
+    "Fitted": _fitted,
+    "_Through": _through,
+    "Mixture": _mixture,
+    "Explicit": _explicit,
+    "Implicit": _implicit,
+    "PreparedView": _prepared_view,
+    "MeanFieldResult": _mean_field,
+    "Deconfounded": _deconfounded,
+    "WithSteps": _with_steps,
+    "VariantFilter": _masks,
+    "VoxelMask": _masks,
+    "SiteHarmoniser": _harmoniser,
+}

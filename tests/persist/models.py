@@ -1,0 +1,85 @@
+"""Small fitted models of every kind, each fitted once."""
+
+import warnings
+from functools import cache
+
+import numpy as np
+
+from baldur import BaldurClassifier, BaldurRegressor, MeanFieldClassifier, MeanFieldRegressor
+from baldur.datasets import make_multiview
+from baldur.views import MultiView
+
+N = 40
+"""Training rows; the rest are new ones."""
+
+
+@cache
+def cohort(kind):
+    """Rows with gaps and absent views, and what is to be predicted."""
+    wide = kind == "wide"
+    sim = make_multiview(
+        60,
+        {"a": 3, "b": 90 if wide else 5},
+        informative={"a": 2, "b": 40 if wide else 1},
+        n_classes={"numbers": None, "three": 3}.get(kind, 2),
+        noise=1.0,
+        random_state=0,
+    )
+    cells = {v: sim.data.view(v).read().astype(float) for v in ("a", "b")}
+    cells["a"][::7, 1] = np.nan
+    cells["b"][3] = np.nan
+    cells["b"][45] = np.nan
+    cells["a"][50] *= 30  # beyond the clip
+    names = {"a": ["age", "Größe", 'x"y'], "b": [f"gene {i}" for i in range(cells["b"].shape[1])]}
+    X = MultiView(cells, feature_names=names)
+    y = np.asarray(sim.target)
+    if kind == "labels":
+        y = np.column_stack([y, cells["a"][:, 0] > 0]).astype(int)
+    return X, y
+
+
+MODELS = {
+    "auto": (BaldurClassifier, {}, "two"),
+    "everything kept": (BaldurClassifier, {"margin": 0.0, "scale": "rank"}, "wide"),
+    "finite shape": (BaldurClassifier, {"sparsity": 0.5, "scale": "rank"}, "two"),
+    "dense, columns": (BaldurClassifier, {"sparsity": np.inf}, "two"),
+    "dense, Grams": (BaldurClassifier, {"sparsity": np.inf, "scale": "standard"}, "wide"),
+    "three classes": (BaldurClassifier, {"sparsity": np.inf}, "three"),
+    "loadings": (BaldurClassifier, {"sparsity": 0.5, "n_factors": 2}, "three"),
+    "labels": (BaldurClassifier, {"sparsity": 0.5}, "labels"),
+    "numbers": (BaldurRegressor, {"sparsity": 1e-6}, "numbers"),
+    "numbers, auto": (BaldurRegressor, {}, "numbers"),
+    "mean field": (MeanFieldClassifier, {"bound": "jaakkola", "sparsity": np.inf}, "two"),
+    "mean field, dual": (MeanFieldClassifier, {"space": "dual", "bound": "jaakkola"}, "two"),
+    "mean field, numbers": (MeanFieldRegressor, {"sparsity": 0.5}, "numbers"),
+}
+SLOW = ("everything kept", "mean field, dual", "numbers, auto")
+"""Those that take seconds to fit."""
+
+
+@cache
+def fitted(name):
+    """One of the models above, on the first rows of its cohort."""
+    kind, settings, data = MODELS[name]
+    X, y = cohort(data)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return kind(**settings).fit(X[:N], y[:N])
+
+
+def rows_for(name):
+    """New rows for a model."""
+    return cohort(MODELS[name][2])[0][N:]
+
+
+def answers(model, rows):
+    """All that a model says about rows, as arrays and tables."""
+    found = {"predict": model.predict(rows)}
+    for method in ("predict_proba", "decision_function", "transform"):
+        if hasattr(model, method):
+            found[method] = getattr(model, method)(rows)
+    if hasattr(model, "predict_proba"):
+        found["one row"] = model.predict_proba(rows[:1])
+    else:
+        found["std"] = model.predict(rows, return_std=True)[1]
+    return found
