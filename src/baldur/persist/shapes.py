@@ -16,7 +16,6 @@ import numpy as np
 from baldur.exceptions import InputError
 from baldur.persist.classes import name_of
 
-
 Check = Callable[[Any, "Scope", str], None]
 """Looks at a value; raises InputError with the name it was given."""
 
