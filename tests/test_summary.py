@@ -1,12 +1,15 @@
 """`summary` and `explain`: one tidy table of what was found, and why this person."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pandas as pd
 import pytest
 
 from baldur import BaldurClassifier, BaldurRegressor, MeanFieldClassifier, MultiView
 from baldur.datasets import make_multiview
-from baldur.exceptions import NoSignalWarning
+from baldur.exceptions import InputError, NoSignalWarning
+from baldur.summary import named_outputs, path_sentence
 
 
 @pytest.fixture(scope="module")
@@ -40,6 +43,88 @@ def test_summary_prints_the_answer_in_words(binary):
     strongest = model.summary().iloc[0]
     assert strongest["feature"] in text
     assert isinstance(model.summary()[["view", "feature"]].copy(), pd.DataFrame)
+
+
+def test_the_path_is_told_in_words(binary):
+    model, _ = binary
+    sentence = path_sentence(model)
+    path = model.sparsity_path_
+    kept = path[path["kept"]].iloc[0]
+    assert sentence in str(model.summary())
+    assert f"{path['loss'].iloc[0]:.3f} at the base rate" in sentence
+    assert f"{kept['loss']:.3f} with the {kept['n_features']} features that are kept" in sentence
+    whole = path[path["step"] == "views"].iloc[-1]
+    assert f"{whole['loss']:.3f} with all 38 features of 2 views" in sentence
+
+
+@pytest.mark.parametrize(
+    ("at", "said"),
+    [
+        (0, "of 2 views; nothing is kept."),
+        (-1, "no smaller set was shown to predict as well, so all are kept."),
+    ],
+)
+def test_the_ends_of_the_path_have_words_of_their_own(at, said):
+    path = pd.DataFrame(
+        {
+            "step": ["nothing", "views", "views", "features", "features"],
+            "n_views": [0, 1, 2, 2, 2],
+            "n_features": [0, 8, 38, 4, 38],
+            "loss": [0.7, 0.5, 0.4, 0.41, 0.4],
+            "kept": False,
+        }
+    )
+    path.loc[path.index[at], "kept"] = True
+    assert path_sentence(SimpleNamespace(sparsity_path_=path)).endswith(said)
+
+
+def test_one_view_alone_may_be_kept_whole():
+    path = pd.DataFrame(
+        {
+            "step": ["nothing", "views", "views", "features"],
+            "n_views": [0, 1, 2, 1],
+            "n_features": [0, 1, 38, 1],
+            "loss": [0.7, 0.5, 0.4, 0.5],
+            "kept": [False, False, False, True],
+        }
+    )
+    sentence = path_sentence(SimpleNamespace(sparsity_path_=path))
+    assert sentence.endswith("0.500 with 1 view alone, which is kept whole (1 feature).")
+
+
+def test_classes_take_the_place_of_their_codes(binary):
+    model, _ = binary
+    table = named_outputs(model.summary(), ["well", "ill"])
+    assert set(table["output"]) == {"ill"}
+    assert str(table).startswith(str(model.summary()).splitlines()[0])
+
+
+def test_every_probability_has_an_interval(binary):
+    model, new = binary
+    low, high = model.predict_interval(new)
+    p = model.predict_proba(new)
+    assert low.shape == high.shape == p.shape
+    assert ((low < p) & (p < high)).mean() > 0.95  # a mean may lie outside where tails are long
+    np.testing.assert_allclose(low[:, 0], 1.0 - high[:, 1])
+    narrow = model.predict_interval(new, level=0.5)
+    assert (narrow[0] > low).all()
+    assert (narrow[1] < high).all()
+    with pytest.raises(InputError, match="level must be a probability"):
+        model.predict_interval(new, level=95)
+
+
+def test_a_missing_view_is_not_used_and_widens_the_interval(binary):
+    model, new = binary
+    assert all(mask.any() for mask in model.selected_features_.values())
+    cells = {name: np.array(new.view(name).read(), dtype=float) for name in new.view_names}
+    cells["clinic"][:10] = np.nan
+    gaps = MultiView(cells, feature_names={n: new.feature_names[n] for n in cells})
+    used = model.views_used(gaps)
+    assert used["clinic"].tolist() == [False] * 10 + [True] * 40
+    assert used["genes"].all()
+    wide = [np.subtract(*m.predict_interval(X)[::-1])[:10, 1] for m, X in
+            ((model, gaps), (model, new))]  # fmt: skip
+    assert wide[0].mean() > wide[1].mean()
 
 
 def test_no_signal_is_said_first():
@@ -93,6 +178,10 @@ def test_contributions_add_up_for_three_classes():
     y = np.digitize(X[:, 0] + 0.7 * rng.standard_normal(120), [-0.5, 0.5])
     model = BaldurClassifier().fit(X[:100], y[:100])
     adds_up(model, X[100:], model.decision_function(X[100:]))
+    low, high = model.predict_interval(X[100:])
+    p = model.predict_proba(X[100:])
+    assert low.shape == p.shape
+    assert ((low < p) & (p < high)).mean() > 0.95
 
 
 def test_contributions_add_up_to_the_prediction_in_regression():

@@ -11,8 +11,9 @@ from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import column_or_1d
 
-from baldur.estimator import BaldurBase, Training
+from baldur.estimator import BaldurBase, Training, check_level
 from baldur.exceptions import InputError
+from baldur.inference.intervals import probability_interval
 from baldur.inference.predictive import Task, probabilities
 from baldur.views.container import MultiView
 from baldur.views.opening import open_views
@@ -29,6 +30,8 @@ class ClassificationBase(ClassifierMixin, BaldurBase):
 
     bound: str
     class_weight: Any
+    _row_noise: Array | None = None
+    """Variance of the linear predictor that is each row's own, (C,), where a model has one."""
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -115,6 +118,36 @@ class ClassificationBase(ClassifierMixin, BaldurBase):
         """
         p = self._output_probability(X)
         return np.column_stack([1.0 - p[:, 0], p[:, 0]]) if self._task == "binary" else p
+
+    def predict_interval(self, X: Any, level: float = 0.95) -> tuple[Array, Array]:
+        """Return an interval for each class probability.
+
+        The probability depends on weights that are known only roughly. `predict_proba` is its mean
+        over their posterior; the interval is where it lies with probability `level`, as much above
+        as below. It says how well the model knows this person's probability, not which outcome
+        will come.
+
+        Parameters
+        ----------
+        X : MultiView, or array or DataFrame of shape (n_samples, n_features)
+            Samples with the views of ``fit``; whole views may be missing.
+        level : float, default=0.95
+            Probability inside.
+
+        Returns
+        -------
+        lower, upper : ndarray of shape (n_samples, n_classes)
+            For multi-label targets, of P(label) for each label.
+        """
+        check_level(level)
+        fitted = self._posterior_checked()
+        moments = fitted.moments(self._open_new(X))
+        low, high = probability_interval(
+            moments, fitted.weights, self._task, level, self._row_noise
+        )
+        if self._task == "binary":
+            return np.hstack([1.0 - high, low]), np.hstack([1.0 - low, high])
+        return low, high
 
     def decision_function(self, X: Any) -> Array:
         """Return the log odds of the predicted probabilities.

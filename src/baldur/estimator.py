@@ -21,7 +21,7 @@ from baldur.inference.predictive import Task, mixture_moments
 from baldur.keeping import Keeping
 from baldur.prepare import SCALES, Preparation
 from baldur.progress import Reporter
-from baldur.summary import Summary, output_names, summarise
+from baldur.summary import Summary, output_names, summarise, views_used
 from baldur.views.container import MultiView
 from baldur.views.opening import open_views
 from baldur.views.products import PreparedView
@@ -52,6 +52,12 @@ class Training(NamedTuple):
     task: Task
     labels: NDArray[Any]
     groups: Any
+
+
+def check_level(level: Any) -> None:
+    """Refuse a probability of an interval that is none."""
+    if not (isinstance(level, Real) and 0.0 < float(level) < 1.0):
+        raise InputError(f"level must be a probability between 0 and 1, but got {level!r}.")
 
 
 class BaldurBase(Keeping, TransformerMixin, BaseEstimator):
@@ -244,6 +250,22 @@ class BaldurBase(Keeping, TransformerMixin, BaseEstimator):
             self._log_odds(mv),
             most,
         )
+
+    def views_used(self, X: Any) -> pd.DataFrame:
+        """Return which views the prediction of each sample rests on.
+
+        Parameters
+        ----------
+        X : MultiView, or array or DataFrame of shape (n_samples, n_features)
+            Samples with the views of ``fit``; whole views may be missing.
+
+        Returns
+        -------
+        DataFrame of bool, samples by views
+            True where the sample has the view and features of it were kept.
+        """
+        check_is_fitted(self)
+        return views_used(open_views(self, X, reset=False), self.selected_features_)
 
     def _log_odds(self, mv: MultiView) -> Array | None:
         """Return the log odds of the predictions, (n, C); None where there are none."""

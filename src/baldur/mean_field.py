@@ -205,7 +205,9 @@ class MeanFieldClassifier(MeanFieldFit, ClassificationBase):
         return self
 
     def _run(self, views: list[PreparedView], training: Training, reporter: Reporter) -> Fitted:
-        return self._fit_mean_field(views, training, reporter, self.bound).fitted
+        result = self._fit_mean_field(views, training, reporter, self.bound)
+        self._row_noise = result.noise_variance
+        return result.fitted
 
 
 class MeanFieldRegressor(MeanFieldFit, RegressionBase):

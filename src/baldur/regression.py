@@ -8,8 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
 
-from baldur.estimator import BaldurBase, Training
+from baldur.estimator import BaldurBase, Training, check_level
 from baldur.exceptions import InputError
+from baldur.inference.intervals import mixture_quantile, tails
 from baldur.inference.predictive import mixture_moments
 from baldur.views.opening import open_views
 from baldur.views.validate import match_labels, positive_weights
@@ -87,6 +88,30 @@ class RegressionBase(RegressorMixin, BaldurBase):
         if self._one_output:
             mean, std = mean[:, 0], std[:, 0]
         return (mean, std) if return_std else mean
+
+    def predict_interval(self, X: Any, level: float = 0.95) -> tuple[Array, Array]:
+        """Return an interval for a new observation of each sample, noise included.
+
+        Parameters
+        ----------
+        X : MultiView, or array or DataFrame of shape (n_samples, n_features)
+            Samples with the views of ``fit``; whole views may be missing.
+        level : float, default=0.95
+            Probability inside, as much above as below.
+
+        Returns
+        -------
+        lower, upper : ndarray of shape (n_samples,) or (n_samples, n_outputs)
+        """
+        check_level(level)
+        fitted = self._posterior_checked()
+        noise = (self.noise_std_ / self._spread) ** 2
+        moments = [(mean, var + noise) for mean, var in fitted.moments(self._open_new(X))]
+        low, high = (
+            mixture_quantile(moments, fitted.weights, p) * self._spread + self._center
+            for p in tails(level)
+        )
+        return (low[:, 0], high[:, 0]) if self._one_output else (low, high)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
+
+from baldur.views.container import MultiView
 
 INTERVAL = 1.959964
 """Standard deviations on either side of a 95 % interval."""
@@ -42,6 +45,27 @@ class Summary(pd.DataFrame):
         if len(self) > len(shown):
             lines.append(f"... and {len(self) - len(shown):,} more rows.")
         return "\n".join(line for line in lines if line)
+
+
+def views_used(mv: MultiView, selected: Mapping[str, Any]) -> pd.DataFrame:
+    """Return whether each sample has each view of which features were kept, (n, M) of bool.
+
+    Parameters
+    ----------
+    mv : MultiView
+    selected : dict of str to bool array
+        Kept features of the views that a model has.
+    """
+    found = {name: mv.view(name).present & bool(np.any(mask)) for name, mask in selected.items()}
+    return pd.DataFrame(found, index=pd.Index(mv.sample_ids, name="sample"))
+
+
+def named_outputs(table: pd.DataFrame, classes: Sequence[Any]) -> pd.DataFrame:
+    """Return a summary or explanation of a model of class codes, with the classes as outputs."""
+    names = {str(code): str(label) for code, label in enumerate(classes)}
+    out = table.copy()
+    out["output"] = [names.get(str(output), output) for output in table["output"]]
+    return out
 
 
 def summarise(model: Any, *, everything: bool = False) -> Summary:
@@ -105,10 +129,39 @@ def heading(model: Any) -> str:
         lines.append("Views by share of the prediction's variance: " + ", ".join(views) + ".")
     if hasattr(model, "signal_shown_"):
         lines.append(signal_sentence(model))
+        lines.append(path_sentence(model))
     lines.append(
         "Weights per standard deviation with 95 % intervals:" if sum(kept.values()) else ""
     )
     return "\n".join(line for line in lines if line)
+
+
+def path_sentence(model: Any) -> str:
+    """Return how the kept set was reached, from all features to the smallest shown as good."""
+    path = model.sparsity_path_
+    base, whole = path[path["step"] == "nothing"].iloc[0], path[path["step"] == "views"].iloc[-1]
+    kept = path[path["kept"]].iloc[0]
+    losses = (
+        f"Loss on held-out rows: {base['loss']:.3f} at the base rate, {whole['loss']:.3f} with all "
+        f"{_count(whole['n_features'], 'feature')} of {_count(whole['n_views'], 'view')}"
+    )
+    if kept["step"] == "nothing":
+        return f"{losses}; nothing is kept."
+    if kept["n_features"] == whole["n_features"]:
+        return f"{losses}; no smaller set was shown to predict as well, so all are kept."
+    of_views = path[(path["step"] == "views") & (path["n_views"] == kept["n_views"])].iloc[0]
+    first = f"{of_views['loss']:.3f} with {_count(kept['n_views'], 'view')} alone, "
+    first = first if kept["n_views"] < whole["n_views"] else ""
+    if kept["n_features"] == of_views["n_features"]:
+        return f"{losses}, {first}which is kept whole ({_count(kept['n_features'], 'feature')})."
+    return (
+        f"{losses}, {first}{kept['loss']:.3f} with the {_count(kept['n_features'], 'feature')} "
+        "that are kept, the fewest shown to predict as well."
+    )
+
+
+def _count(number: float, what: str) -> str:
+    return f"{int(number):,} {what}{'' if number == 1 else 's'}"
 
 
 def signal_sentence(model: Any) -> str:

@@ -18,9 +18,11 @@ def test_fit_tells_what_it_found_and_predict_why(call, quick, tmp_path):
     code, _, said = call("fit", study, "--out", tmp_path / "model")
     assert code == 0, said
     assert "features kept" in said
+    assert "Loss on held-out rows: " in said
     assert "{}" not in said
     table = pd.read_csv(tmp_path / "model" / "features.csv")
     assert {"view", "feature", "weight", "weight_scaled", "lower", "upper"} <= set(table.columns)
+    assert set(table["output"]) == {"patient"}
     new = source / "new.toml"
     new.write_text(dump_toml({"samples": parts["samples"], "views": parts["views"]}))
     why = tmp_path / "why.csv"
@@ -28,8 +30,18 @@ def test_fit_tells_what_it_found_and_predict_why(call, quick, tmp_path):
         "predict", tmp_path / "model", new, "--out", tmp_path / "p.csv", "--explain", why
     )
     assert code == 0, said
-    predicted = pd.read_csv(tmp_path / "p.csv").set_index("sample")["p_patient"]
-    total = pd.read_csv(why).groupby("sample")["contribution"].sum()
+    table = pd.read_csv(tmp_path / "p.csv").set_index("sample")
+    assert list(table.columns) == [
+        "predicted", "p_control", "p_control_lower", "p_control_upper", "p_patient",
+        "p_patient_lower", "p_patient_upper", "views_used",
+    ]  # fmt: skip
+    assert (table["p_patient_lower"] < table["p_patient_upper"]).all()
+    np.testing.assert_allclose(table["p_control_lower"], 1 - table["p_patient_upper"], atol=1e-12)
+    assert set("; ".join(table["views_used"]).split("; ")) <= {"blood", "brain"}
+    predicted = table["p_patient"]
+    reasons = pd.read_csv(why)
+    assert set(reasons["output"]) == {"patient"}
+    total = reasons.groupby("sample")["contribution"].sum()
     odds = np.log(predicted) - np.log1p(-predicted)
     np.testing.assert_allclose(total.reindex(predicted.index), odds, atol=1e-9)
 

@@ -29,7 +29,8 @@ def test_the_saved_model_predicts_what_the_fitted_one_does(parts, tables, write,
     frame, notes = predict_study(fitted, new_study(parts, tables, write, tmp_path))
     assert notes == []
     assert frame["sample"].tolist() == tables["samples"]["sample"].tolist()
-    assert list(frame.columns) == ["sample", "predicted", "p_control", "p_patient"]
+    assert list(frame.columns) == ["sample", "predicted", "p_control", "p_patient", "views_used"]
+    assert set(frame["views_used"]) == {"blood; brain; covariates"}
     np.testing.assert_allclose(frame["p_control"] + frame["p_patient"], 1)
     assert (frame["predicted"] == np.where(frame["p_patient"] > 0.5, "patient", "control")).all()
     again, _ = predict_study(fitted, new_study(parts, tables, write, tmp_path))
@@ -52,6 +53,7 @@ def test_missing_views_are_allowed(parts, tables, write, tmp_path, fitted):
     assert "view 'brain' is absent for every sample" in notes
     assert len(frame) == 60
     assert frame["p_patient"].between(0, 1).all()
+    assert not frame["views_used"].str.contains("brain").any()
 
 
 def test_a_missing_column_is_an_error_or_the_training_mean(parts, tables, write, tmp_path, fitted):
@@ -103,12 +105,23 @@ def test_a_study_without_probabilities_or_classes(parts, tables, write, tmp_path
     ]
     model, _ = fit_study(load_study(write(parts, tables)))
     frame, _ = predict_study(model, new_study(parts, tables, write, tmp_path))
-    assert list(frame.columns) == ["sample", "predicted", "score"]
+    assert list(frame.columns) == ["sample", "predicted", "score", "views_used"]
     parts["outcome"] = {"column": "score", "task": "regression"}
     parts["models"] = [{"name": "ridge", "estimator": "sklearn.linear_model.Ridge"}]
     model, _ = fit_study(load_study(write(parts, tables)))
     frame, _ = predict_study(model, new_study(parts, tables, write, tmp_path))
     assert np.corrcoef(frame["predicted"], tables["samples"]["score"])[0, 1] > 0.9
+
+
+def test_baldur_tells_the_spread_of_numbers(parts, tables, write, tmp_path):
+    parts["outcome"] = {"column": "score", "task": "regression"}
+    parts["models"] = [{"name": "BALDUR", "settings": {"sparsity": float("inf")}}]
+    tables["brain"] = tables["brain"].iloc[5:]
+    model, _ = fit_study(load_study(write(parts, tables)))
+    frame, _ = predict_study(model, new_study(parts, tables, write, tmp_path))
+    assert list(frame.columns) == ["sample", "predicted", "sd", "lower", "upper", "views_used"]
+    assert ((frame["lower"] < frame["predicted"]) & (frame["predicted"] < frame["upper"])).all()
+    assert frame["views_used"].tolist() == ["blood"] * 5 + ["blood; brain"] * 55
 
 
 # -- the folder ------------------------------------------------------------------------------

@@ -223,6 +223,7 @@ def fit(
     from baldur.guard.spreadsheet import csv_text
     from baldur.persist import identity, save_model
     from baldur.study import fit_study, load_study
+    from baldur.study.answers import found_by
 
     _check_jobs(jobs)
     if (out / "manifest.json").exists() and not force:
@@ -237,8 +238,8 @@ def fit(
     details = saved.details
     setting = f": {details['setting']}" if details["setting"] else "."
     screen.say(f"{details['model']} fitted on {details['samples']} samples{setting}")
-    if hasattr(saved.estimator, "summary"):
-        table = saved.estimator.summary()
+    table = found_by(saved)
+    if table is not None:
         write_atomically(out / "features.csv", csv_text(table).encode())
         screen.say(printable(str(table)))
     screen.say(f"Identity: {identity(out)}")
@@ -273,7 +274,8 @@ def predict(
     from baldur.guard.spreadsheet import csv_text
     from baldur.persist import load_model
     from baldur.study import load_study
-    from baldur.study.fitting import new_rows, predictions_of
+    from baldur.study.answers import predictions_of, reasons_of
+    from baldur.study.fitting import new_rows
 
     if missing not in ("error", "impute"):
         raise InputError(f"--missing must be 'error' or 'impute', but got {missing!r}.")
@@ -292,7 +294,7 @@ def predict(
     frame = predictions_of(saved, rows)
     screen.notes(notes)
     if explain is not None:
-        write_atomically(explain, csv_text(saved.estimator.explain(rows)).encode())
+        write_atomically(explain, csv_text(reasons_of(saved, rows)).encode())
         screen.say(f"Contributions: {explain}")
     content = csv_text(frame)
     if str(out) == "-":
@@ -344,12 +346,13 @@ def demo(
     jobs: Jobs = -1,
     quiet: Quiet = False,
 ) -> None:
-    """Write a small simulated study, compare five models, print the table.
+    """Write a small simulated study, compare five models, print the table and what BALDUR found.
 
     The study resembles BioFIND: five views, one of them genotypes, with the signal in seven
     sleep items. Takes less than two minutes on two cores.
     """
-    from baldur.study import load_study
+    from baldur.study import fit_study, load_study
+    from baldur.study.answers import found_by
     from baldur.study.demo import write_demo
 
     screen = Screen(quiet)
@@ -358,8 +361,13 @@ def demo(
         file = write_demo(out)
     screen.say(f"Study: {file}")
     _check_jobs(jobs)
-    _evaluate(load_study(file), screen, n_jobs=jobs)
+    study = load_study(file)
+    _evaluate(study, screen, n_jobs=jobs)
+    with _stoppable("The table is done."), screen.busy("Fitting BALDUR on all rows"):
+        saved, _ = fit_study(study, "BALDUR", n_jobs=jobs)
+    screen.result(f"\nBALDUR on all {saved.details['samples']} rows: {found_by(saved)}\n")
     screen.say(f"Run it again, or change it and run:  baldur evaluate {file}")
+    screen.say(f"Keep the model, to predict with:     baldur fit {file} --model BALDUR --out model")
 
 
 @app.command()

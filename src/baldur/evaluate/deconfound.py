@@ -14,8 +14,8 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from baldur.evaluate.steps import fit_with_groups
-from baldur.evaluate.weights import Weights, weights_of
-from baldur.evaluate.wrapped import Wrapped
+from baldur.evaluate.weights import Weights, on_prepared, oriented_coef, weights_of
+from baldur.evaluate.wrapped import Outward
 from baldur.exceptions import InputError
 from baldur.prepare import SCALES, Preparation
 from baldur.views import MultiView
@@ -44,7 +44,7 @@ class _Residuals:
         return part.columns(np.arange(self.shape[1])[cols])
 
 
-class Deconfounded(Wrapped):
+class Deconfounded(Outward):
     """Fit an estimator on what covariates leave unexplained in every view.
 
     Columns are scaled as the estimator's `scale` says before covariates are taken out; what is
@@ -63,8 +63,17 @@ class Deconfounded(Wrapped):
         The fitted one.
     preparation_ : Preparation
         What was learned about the views and the covariates, on the training rows.
-    coef_, selected_features_, view_relevance_
-        Those of `estimator_`, where it has them.
+    view_names_, feature_names_, feature_info_
+        Of the views without the covariates.
+    coef_, coef_std_ : dict of str to ndarray of shape (n_outputs, n_features)
+        Those of `estimator_`, where it has them, per unit of the input.
+    intercept_ : ndarray of shape (n_outputs,)
+        That goes with `coef_` and `covariate_coef_`.
+    covariate_coef_ : ndarray of shape (n_outputs, q)
+        Weight that each covariate gets, in its own units, from being taken out of the views: with
+        `coef_` and `intercept_` it gives the linear predictor of rows within the clip.
+    coef_scaled_, selected_features_, view_relevance_ and others
+        Those of `estimator_`; a standard deviation is that of what covariates leave.
     """
 
     def __init__(self, estimator: Any, view: str = CONFOUNDS) -> None:
@@ -87,8 +96,33 @@ class Deconfounded(Wrapped):
         self.preparation_ = Preparation(
             scale if scale in SCALES else "clipped", all_missing="zero"
         ).fit(views, self._fill(covariates))
-        self.estimator_ = fit_with_groups(inner, self._residuals(X), y, groups)
+        left = self._residuals(X)
+        self.feature_names_ = {v: left.view(v).feature_names for v in self.view_names_}
+        self.feature_info_ = left.feature_info
+        self.estimator_ = fit_with_groups(inner, left, y, groups)
         return self
+
+    def _outward(self, name: str, value: Any) -> Any:
+        """Turn weights on what is left into weights per unit of the input."""
+        prep = self.preparation_
+        if name == "coef_":
+            value = oriented_coef(self.estimator_, prep.n_features_)
+        if on_prepared(self.estimator_):
+            return value
+        if name in ("coef_", "coef_std_"):
+            return {v: prep.coef_in_input_units(v, w) for v, w in value.items()}
+        if name == "intercept_":
+            coef = self.estimator_.coef_.items()
+            return value + np.sum([prep.intercept_shift(v, w) for v, w in coef], axis=0)
+        return value
+
+    @property
+    def covariate_coef_(self) -> np.ndarray:
+        """Weight of each covariate in the linear predictor, in its own units."""
+        check_is_fitted(self, "estimator_")
+        coef = oriented_coef(self.estimator_, self.preparation_.n_features_)
+        parts = [self.preparation_.confound_weights(v, w) for v, w in coef.items()]
+        return np.asarray(np.sum(parts, axis=0))
 
     def _covariates(self, X: Any) -> np.ndarray:
         if not isinstance(X, MultiView) or self.view not in X.view_names or len(X.view_names) < 2:
@@ -129,13 +163,6 @@ class Deconfounded(Wrapped):
     def _open(self, X: Any) -> MultiView:
         check_is_fitted(self, "estimator_")
         return self._residuals(X)
-
-    def __getattr__(self, name: str) -> Any:
-        # Learned attributes of the estimator inside; only names that end so, and only once fitted.
-        inner = self.__dict__.get("estimator_")
-        if inner is not None and name.endswith("_") and not name.startswith("_"):
-            return getattr(inner, name)
-        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -15,9 +15,8 @@ from sklearn.base import clone
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
-from baldur.evaluate.selection import read_weights
-from baldur.evaluate.weights import Weights, weights_of
-from baldur.evaluate.wrapped import Wrapped
+from baldur.evaluate.weights import Weights, oriented_coef, weights_of
+from baldur.evaluate.wrapped import Outward
 from baldur.prepare import SiteHarmoniser
 from baldur.views import MultiView
 
@@ -31,7 +30,7 @@ def fit_with_groups(estimator: Any, X: Any, y: Any, groups: Any) -> Any:
     return estimator.fit(X, y)
 
 
-class WithSteps(Wrapped):
+class WithSteps(Outward):
     """Fit transformers from `MultiView` to `MultiView`, then an estimator on what they leave.
 
     Parameters
@@ -47,10 +46,23 @@ class WithSteps(Wrapped):
         The fitted ones.
     harmonisation_ : DataFrame or None
         What a step that aligns sites changed on the training rows, see `SiteHarmoniser.report_`.
+    view_names_ : list of str
+        Views of the estimator.
+    feature_names_, feature_info_ : dict of str to array of str, to DataFrame
+        Of all columns of the input, for these views.
+    places_ : dict of str to int array
+        Where the columns that the steps leave stand in the input.
+    n_columns_ : dict of str to int
+        Columns of the input.
     selected_features_ : dict of str to bool array
         Over all columns of the input; False where a step removed the column.
-    coef_ : dict of str to ndarray of shape (n_outputs, n_features)
-        Over all columns of the input, where the estimator has weights.
+    coef_, coef_std_, coef_scaled_, inclusion_probability_, view_relevance_ and others
+        What the estimator has, over all columns of the input: 0 where a step removed the column.
+
+    Notes
+    -----
+    What is stored are names, numbers and the parts; attributes of the estimator are widened when
+    they are asked for.
     """
 
     def __init__(self, estimator: Any, steps: Any = ()) -> None:
@@ -69,39 +81,45 @@ class WithSteps(Wrapped):
             (step.report_ for step in self.steps_ if isinstance(step, SiteHarmoniser)), None
         )
         self.estimator_ = fit_with_groups(clone(self.estimator), left, y, groups)
-        if hasattr(self.estimator_, "classes_"):
-            self.classes_ = self.estimator_.classes_
-        self._give_back(X, left)
-        return self
-
-    def _give_back(self, X: MultiView, left: MultiView) -> None:
         masks = getattr(self.estimator_, "selected_features_", None)
         names = [v for v in left.view_names if not isinstance(masks, dict) or v in masks]
-        weights = read_weights(self.estimator_, {v: left.n_features[v] for v in names})
-        self.selected_features_ = {}
-        coef = {}
-        for v in names:
-            at = _places(X, left, v)
-            full = np.zeros(X.n_features[v], dtype=bool)
-            full[at] = True if not isinstance(masks, dict) else np.asarray(masks[v])
-            self.selected_features_[v] = full
-            if v in weights:
-                coef[v] = np.zeros((weights[v].shape[1], X.n_features[v]))
-                coef[v][:, at] = weights[v].T
-        if coef:
-            self.coef_ = coef
+        self.view_names_ = names
+        self.feature_names_ = {v: X.view(v).feature_names for v in names}
+        self.feature_info_ = {v: info for v, info in X.feature_info.items() if v in names}
+        self.places_ = {v: _places(X, left, v) for v in names}
+        self.n_columns_ = {v: X.n_features[v] for v in names}
+        if not isinstance(masks, dict):
+            masks = {v: np.ones(left.n_features[v], dtype=bool) for v in names}
+        self.selected_features_ = self._outward("selected_features_", masks)
+        return self
+
+    def _outward(self, name: str, value: Any) -> Any:
+        """Widen a dictionary of one array per view; anything else is passed as it is."""
+        if name == "coef_":
+            value = oriented_coef(self.estimator_, {v: len(at) for v, at in self.places_.items()})
+        if not isinstance(value, dict) or not set(value) <= set(self.places_):
+            return value
+        arrays = {v: np.asarray(part) for v, part in value.items()}
+        if any(a.ndim == 0 or a.shape[-1] != len(self.places_[v]) for v, a in arrays.items()):
+            return value
+        full = {
+            v: np.zeros((*a.shape[:-1], self.n_columns_[v]), dtype=a.dtype)
+            for v, a in arrays.items()
+        }
+        for v, a in arrays.items():
+            full[v][..., self.places_[v]] = a
+        return full
 
     def read_weights(self, X: MultiView) -> Weights | None:
         """Return the weights in both units, 0 where a step removed the column."""
-        left = self._open(X)
-        inner = weights_of(self.estimator_, left)
+        inner = weights_of(self.estimator_, self._open(X))
         if inner is None:
             return None
 
         def over_all(part: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
             full = {v: np.zeros((X.n_features[v], w.shape[1])) for v, w in part.items()}
             for v, w in part.items():
-                full[v][_places(X, left, v)] = w
+                full[v][self.places_[v]] = w
             return full
 
         return Weights(over_all(inner.per_sd), over_all(inner.raw), inner.variance)

@@ -16,7 +16,7 @@ from baldur.baselines import BaselineEstimator
 from baldur.evaluate.selection import read_weights
 from baldur.views import MultiView
 
-__all__ = ["Weights", "by_class", "weights_of"]
+__all__ = ["Weights", "by_class", "on_prepared", "oriented_coef", "weights_of"]
 
 
 @dataclass(frozen=True)
@@ -64,11 +64,10 @@ def weights_of(estimator: Any, mv: MultiView) -> Weights | None:
     if not given or preparation is None:
         return None
     prepared = preparation.transform(mv)
-    on_prepared = getattr(estimator, "coef_on_prepared", isinstance(estimator, BaselineEstimator))
     per_sd, raw, variance = {}, {}, {}
     for name, width in widths.items():
         unit = preparation.coef_in_input_units(name, np.ones(width))[:, None]
-        if on_prepared:
+        if on_prepared(estimator):
             # Block-scaled views enter the model divided by the root of their width.
             factor = width**-0.5 if getattr(estimator, "block_scale", False) else 1.0
             per_sd[name] = factor * given[name]
@@ -79,6 +78,19 @@ def weights_of(estimator: Any, mv: MultiView) -> Weights | None:
         part = np.asarray(prepared[name].apply(per_sd[name]))
         variance[name] = float(part.var(axis=0).sum())
     return Weights(per_sd, raw, variance)
+
+
+def on_prepared(estimator: Any) -> bool:
+    """Whether ``coef_`` belongs to the prepared columns, not to units of the input."""
+    return bool(getattr(estimator, "coef_on_prepared", isinstance(estimator, BaselineEstimator)))
+
+
+def oriented_coef(estimator: Any, widths: dict[str, int]) -> dict[str, np.ndarray]:
+    """Return ``coef_`` of any estimator as outputs by features, or say that it has none."""
+    found = read_weights(estimator, widths)
+    if not found:
+        raise AttributeError(f"{type(estimator).__name__!r} object has no attribute 'coef_'")
+    return {v: w.T for v, w in found.items()}
 
 
 def by_class(weights: np.ndarray, n_classes: int, seen: np.ndarray) -> np.ndarray:

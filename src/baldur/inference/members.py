@@ -91,7 +91,9 @@ def over_scales(q: Gaussian, *, drop: float = SCALE_DROP) -> tuple[list[Gaussian
         for step in range(direction, direction * (SCALE_POINTS + 1), direction):
             found[step] = at(step * SCALE_STEP, found[step - direction][0])
             least = np.max([value for _, value in found.values()], axis=0) - drop
-            last = [found[k][1] for k in range(step, step - 3 * direction, -direction) if k in found]
+            last = [
+                found[k][1] for k in range(step, step - 3 * direction, -direction) if k in found
+            ]
             if (last[0] < least).all() or (len(last) == 3 and (parabola(*last) < least).all()):
                 break
     points = [made for made, _ in found.values()]

@@ -11,12 +11,12 @@ import pandas as pd
 from baldur.evaluate import Progress
 from baldur.evaluate.deconfound import CONFOUNDS
 from baldur.evaluate.drift import describe_views
-from baldur.evaluate.jobs import predict_rows
 from baldur.evaluate.nested import fit_all_rows
 from baldur.exceptions import BaldurError
 from baldur.io import align
 from baldur.persist import SavedModel
 from baldur.prepare.harmonise import SITES
+from baldur.study.answers import predictions_of
 from baldur.study.covariates import CovariateCoding
 from baldur.study.data import add_view, read_samples, read_study, read_views
 from baldur.study.load import COVARIATES, Study
@@ -26,7 +26,7 @@ from baldur.study.sites import add_sites
 from baldur.views import MultiView, View
 from baldur.views.source import ColumnSource
 
-__all__ = ["fit_study", "new_rows", "predict_study", "predictions_of"]
+__all__ = ["fit_study", "new_rows", "predict_study"]
 
 
 def fit_study(
@@ -113,16 +113,13 @@ def predict_study(
     Returns
     -------
     predictions : DataFrame
-        sample, predicted, and p_<class> or score.
+        sample, predicted, and for classes p_<class> with the ends of a 95 % interval, or score;
+        for numbers sd and the ends of an interval; and the views that were used. Intervals and
+        sd where the model has them.
     notes : list of str
     """
     data, _, notes = new_rows(model, study, missing=missing)
     return predictions_of(model, data), notes
-
-
-def predictions_of(model: SavedModel, data: MultiView) -> pd.DataFrame:
-    """Return sample, predicted, and p_<class> or score for rows from `new_rows`."""
-    return _frame(model, data, predict_rows(model.estimator, data, len(model.classes)))
 
 
 def new_rows(
@@ -294,18 +291,3 @@ def _with_covariates(
             raise study.problem("samples.file", str(error), "correct the cell") from None
         data = add_view(data, _fitting(model, study, part, view, "error", notes))
     return data
-
-
-def _frame(model: SavedModel, data: MultiView, found: dict[str, np.ndarray]) -> pd.DataFrame:
-    columns: dict[str, Any] = {"sample": data.sample_ids.astype(str)}
-    if not model.classes:
-        return pd.DataFrame({**columns, "predicted": found["label"]})
-    names = [str(c) for c in model.classes]
-    columns["predicted"] = np.array(names)[found["label"].astype(int)]
-    if "proba" in found:
-        columns.update({f"p_{n}": found["proba"][:, c] for c, n in enumerate(names)})
-    elif "margin" in found and found["margin"].ndim == 1:
-        columns["score"] = found["margin"]
-    elif "margin" in found:
-        columns.update({f"score_{n}": found["margin"][:, c] for c, n in enumerate(names)})
-    return pd.DataFrame(columns)

@@ -20,7 +20,8 @@ from baldur.evaluate.table import fold_scores
 from baldur.files import replace_files
 from baldur.guard.spreadsheet import csv_text
 from baldur.persist import SavedModel
-from baldur.study.fitting import new_rows, predictions_of
+from baldur.study.answers import predictions_of
+from baldur.study.fitting import new_rows
 from baldur.study.load import Study
 from baldur.study.output import Log, claim_folder, results_folder
 from baldur.views import MultiView
@@ -195,7 +196,7 @@ def _predictions(
     model: SavedModel, study: Study, data: MultiView, table: pd.DataFrame
 ) -> pd.DataFrame:
     """Predictions in the columns that a study's ``predictions.csv`` has."""
-    made = predictions_of(model, data)
+    made = predictions_of(model, data, bare=True)
     found: dict[str, Any] = {
         "model": str(model.details.get("model", "model")), "repeat": 1, "fold": 1,
         "sample": made["sample"],
