@@ -42,6 +42,7 @@ ORDER = (
     "persist",
     "plots",
     "study",
+    "report",
     "cli",
 )
 

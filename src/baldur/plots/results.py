@@ -84,6 +84,8 @@ class Results:
             "view_shares": result.view_shares,
             "presence": result.presence,
             "settings": lambda: result.settings,
+            "permutation": result.permutation_test,
+            "settings": lambda: result.settings,
         }
         if name in makers:
             return makers[name]()

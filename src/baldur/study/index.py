@@ -6,11 +6,13 @@ from collections.abc import Collection
 
 from baldur.guard.escape import one_line
 
-__all__ = ["ABOUT", "INDEX", "index_text"]
+__all__ = ["ABOUT", "INDEX", "REPORT", "index_text"]
 
 INDEX = "README.txt"
+REPORT = "report.html"
 
 ABOUT = {
+    REPORT: "the answer on one page, with figures; opens in any browser, without a network",
     "table.txt": "the comparison, one line per model; table.csv, .md and .tex hold the same",
     "intervals.csv": "every figure with its interval",
     "differences.csv": "differences between models with their intervals",
@@ -36,12 +38,13 @@ ABOUT = {
     "settings.csv": "the settings that were chosen in every fold",
     "table_folds.md": "the comparison as mean and s.d. over folds; table_folds.tex is the same",
     "study.toml": "the study as it was run",
+    "run.json": "counts, versions, notes and findings, for programs that read this folder",
     "log.txt": "what happened, with warnings and times",
     "jobs": "finished jobs, so that the same command continues; may be deleted at the end",
 }
 """File to what it holds, in the order of reading."""
 
-_FIRST = ("table.txt", "selection.csv", "views.csv", "predictions.csv")
+_FIRST = (REPORT, "table.txt", "selection.csv", "views.csv", "predictions.csv")
 
 
 def index_text(title: str, names: Collection[str]) -> str:

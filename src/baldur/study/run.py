@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import platform
 import time
 from collections.abc import Callable
@@ -15,6 +16,7 @@ import sklearn
 
 import baldur
 from baldur.evaluate import NestedResult, Progress, learning_curve, nested_cv, people_needed
+from baldur.evaluate.record import record_of
 from baldur.evaluate.shard import Shard
 from baldur.evaluate.store import JobStore
 from baldur.exceptions import InputError, StudyError, UnfinishedError
@@ -22,7 +24,7 @@ from baldur.files import replace_files
 from baldur.guard.escape import one_line
 from baldur.guard.spreadsheet import csv_text
 from baldur.study.check import StudyCheck, check_study, folds_problem
-from baldur.study.index import INDEX, index_text
+from baldur.study.index import INDEX, REPORT, index_text
 from baldur.study.load import Study
 from baldur.study.output import Log, claim_folder, results_folder
 from baldur.study.settings import settings_of
@@ -31,13 +33,16 @@ from baldur.study.toml_writer import dump_toml
 __all__ = ["EvaluatedStudy", "evaluate_study", "write_results"]
 
 JOBS = "jobs"
+RECORD = "run.json"
+"""Who was studied and how, for whoever reads the folder again."""
 
 RESULT_FILES = frozenset(
     {
         INDEX,
         "calibration.csv", "calibration_curve.csv", "comparisons.csv", "decision.csv",
         "differences.csv", "folds.csv", "harmonisation.csv", "intervals.csv", "learning_curve.csv",
-        "left_out.csv", "permutation.csv", "predictions.csv", "presence.csv", "sample_size.csv",
+        "left_out.csv", "permutation.csv", "predictions.csv", "presence.csv", REPORT, RECORD,
+        "sample_size.csv",
         "selection.csv", "settings.csv",
         "stability.csv", "study.toml", "subgroups.csv", "table.csv", "table.md", "table.tex",
         "table.txt", "table_folds.md", "table_folds.tex", "thresholds.csv", "view_shares.csv",
@@ -163,7 +168,9 @@ def evaluate_study(
         except InputError as error:
             found.notes.append(f"There is no learning curve: {str(error).rstrip('.')}")
             log(f"note: {found.notes[-1]}")
-    write_results(result, folder, study, found.subgroups, learned)
+    findings = [str(finding) for finding in check.findings]
+    said = {"findings": findings, "notes_on_data": list(found.notes)}
+    write_results(result, folder, study, found.subgroups, learned, said)
     log(f"finished in {time.monotonic() - started:.1f} s; {reused} jobs were done before")
     return EvaluatedStudy(result, folder, found.notes)
 
@@ -174,6 +181,7 @@ def write_results(
     study: Study | None = None,
     subgroups: pd.DataFrame | None = None,
     learned: pd.DataFrame | None = None,
+    said: dict[str, Any] | None = None,
 ) -> None:
     """Write every file of the output folder, in place of those of an earlier run.
 
@@ -189,6 +197,8 @@ def write_results(
         One row per sample, ids as index, one column per way of parting the people.
     learned : DataFrame, optional
         The learning curve.
+    said : dict, optional
+        What else ``run.json`` is to hold: findings about the data.
     """
     stability = result.stability()
     frames: dict[str, pd.DataFrame] = {
@@ -220,6 +230,8 @@ def write_results(
     contents["table.txt"] = result.format("text").encode()
     contents["table_folds.md"] = result.format("markdown", "folds").encode()
     contents["table_folds.tex"] = result.format("latex", "folds").encode()
+    record = {**record_of(result), **({} if study is None else _told(study)), **(said or {})}
+    contents[RECORD] = (json.dumps(record, indent=1) + "\n").encode()
     if study is not None:
         where = study.folder.resolve()
         head = one_line(
@@ -235,3 +247,17 @@ def _wanted(study: Study) -> dict[str, Any]:
     """What the study says about figures beyond the table."""
     asked = {key: study.report[key] for key in ("prevalence", "thresholds")}
     return {key: value for key, value in asked.items() if value is not None}
+
+
+def _told(study: Study) -> dict[str, Any]:
+    """What the study says of itself."""
+    return {
+        "title": study.top["title"],
+        "outcome": study.outcome["column"],
+        "seed": study.top["seed"],
+        "scheme": study.folds["scheme"],
+        "inner": study.folds["inner"],
+        "scale": study.preparation["scale"],
+        "regress_out": list(study.covariates["regress_out"]),
+        "prevalence": study.report["prevalence"],
+    }

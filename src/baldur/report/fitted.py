@@ -1,0 +1,107 @@
+"""A fitted model as a report sees it: what it found, who it was shown, whatever wraps it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from baldur.persist import SavedModel
+
+__all__ = ["FittedModel", "inside"]
+
+
+def inside(estimator: Any) -> Any:
+    """Return the estimator that knows its features, below any wrappers; None where none does.
+
+    Parameters
+    ----------
+    estimator : fitted estimator
+
+    Returns
+    -------
+    estimator or None
+    """
+    for _ in range(20):  # wrappers of wrappers; a circle would be somebody's mistake
+        if hasattr(estimator, "selected_features_") and hasattr(estimator, "coef_scaled_"):
+            return estimator
+        if hasattr(estimator, "estimator_"):
+            estimator = estimator.estimator_
+        elif hasattr(estimator, "steps"):
+            estimator = estimator.steps[-1][1]
+        else:
+            return None
+    return None
+
+
+@dataclass
+class FittedModel:
+    """A fitted model.
+
+    Attributes
+    ----------
+    estimator : fitted estimator
+        As it predicts.
+    classes : list of str
+        The positive one last; empty for numbers.
+    details : dict
+        What a saved model knows: model, title, outcome, samples, setting.
+    training : dict
+        Figures of every feature over the training rows.
+    X, y : people to show, or None
+    """
+
+    estimator: Any
+    classes: list[str] = field(default_factory=list)
+    details: dict[str, Any] = field(default_factory=dict)
+    training: dict[str, dict[str, np.ndarray]] = field(default_factory=dict)
+    n_features: dict[str, int] = field(default_factory=dict)
+    versions: dict[str, str] = field(default_factory=dict)
+    X: Any = None
+    y: Any = None
+
+    @classmethod
+    def of(cls, estimator: Any, X: Any = None, y: Any = None) -> FittedModel:
+        """Take an estimator and, if given, people."""
+        labels = getattr(estimator, "classes_", None)
+        inner = inside(estimator)
+        widths = {} if inner is None else {v: len(m) for v, m in inner.selected_features_.items()}
+        return cls(
+            estimator,
+            [] if labels is None else [str(c) for c in labels],
+            n_features=widths,
+            X=X,
+            y=y,
+        )
+
+    @classmethod
+    def of_saved(cls, saved: SavedModel) -> FittedModel:
+        """Take a model from its folder."""
+        return cls(
+            saved.estimator,
+            [str(c) for c in saved.classes],
+            dict(saved.details),
+            saved.training,
+            dict(saved.n_features),
+        )
+
+    @property
+    def inner(self) -> Any:
+        """The estimator that knows its features, or None."""
+        return inside(self.estimator)
+
+    @property
+    def name(self) -> str:
+        """What to call it."""
+        return str(self.details.get("model") or type(self.inner or self.estimator).__name__)
+
+    def summary(self) -> pd.DataFrame:
+        """Return one row per kept feature and output, empty where the model tells none."""
+        return pd.DataFrame() if self.inner is None else pd.DataFrame(self.inner.summary())
+
+    def path(self) -> pd.DataFrame:
+        """Return the steps that were compared, empty where there were none."""
+        found = getattr(self.inner, "sparsity_path_", None)
+        return pd.DataFrame() if found is None else pd.DataFrame(found)

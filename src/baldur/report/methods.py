@@ -1,0 +1,178 @@
+"""A methods paragraph to paste, and how to repeat the study."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from baldur.report.fitted import FittedModel
+from baldur.report.source import Run
+from baldur.report.words import count, listed, short
+
+__all__ = ["methods_of_model", "methods_of_run", "repeat_of_model", "repeat_of_run"]
+
+_SCHEMES = {
+    "stratified": "stratified by outcome",
+    "grouped": "with groups kept whole",
+    "leave-one-site-out": "leaving out one site at a time",
+    "fixed": "with one fixed split into training and test people",
+}
+_SCALES = {
+    "clipped": "standardised and held within 3 standard deviations",
+    "standard": "standardised",
+    "rank": "turned into normal scores",
+}
+
+
+def methods_of_run(run: Run, main: str | None) -> str:
+    """Return a paragraph that says what was done, from what the study knows.
+
+    Parameters
+    ----------
+    run : Run
+    main : str or None
+        The model that the page is about.
+
+    Returns
+    -------
+    str
+    """
+    record = run.record
+    views = [f"{short(v['name'])} ({v['features']:,})" for v in record.get("views", [])]
+    sentences = [
+        f"We studied {count(record.get('people', 0), 'person', 'people')} with "
+        f"{count(len(views), 'data view')} (number of features): {listed(views, 20)}.",
+        _outcome(run),
+        _folds(record, run),
+        "Scaling, imputation, feature selection and every other step with something to learn were "
+        "learned on training people only; settings were chosen on inner folds "
+        f"by {record.get('select_by', 'the chosen metric')}.",
+    ]
+    scale = _SCALES.get(str(record.get("scale") or ""))
+    if scale:
+        sentences.append(
+            f"Features were {scale}; a missing value took the training mean, and a person may lack "
+            "whole views."
+        )
+    if record.get("regress_out"):
+        sentences.append(
+            f"{listed(record['regress_out'])} were regressed out of every view within training "
+            "people."
+        )
+    sentences.append(f"Models compared: {listed(record.get('models', []), 20)}.")
+    if main is not None and main.startswith("BALDUR"):
+        sentences.append(
+            "BALDUR is a Bayesian multi-view model: several sparse and dense priors are stacked by "
+            "what they predict on held-out training people, the fewest views and features that are "
+            "shown to predict as well are kept, and predictions integrate the uncertainty of the "
+            "weights."
+        )
+    sentences.append(
+        "Figures are those of pooled held-out predictions; 95 % intervals come from 2,000 "
+        f"bootstrap samples of {'groups' if record.get('groups') else 'people'}, without fitting "
+        "the models again. Agreement of folds on features is Nogueira's index."
+    )
+    version = record.get("versions", {})
+    seed = f" Random seed {record['seed']}." if record.get("seed") is not None else ""
+    sentences.append(
+        f"Computed with baldur {version.get('baldur', '?')}, scikit-learn "
+        f"{version.get('scikit-learn', '?')} and Python {version.get('Python', '?')}.{seed}"
+    )
+    return " ".join(s for s in sentences if s)
+
+
+def _outcome(run: Run) -> str:
+    name = short(run.record.get("outcome", "")) or "the outcome"
+    if not run.classes:
+        return f"The outcome, {name}, is a number."
+    people = run.people
+    if "label" not in people:
+        return ""
+    counts = people["label"].astype(str).value_counts()
+    parts = [f"{short(c)} ({int(counts.get(c, 0)):,})" for c in run.classes]
+    positive = f"; {short(run.classes[-1])} is the positive class" if len(run.classes) == 2 else ""
+    return f"The outcome, {name}, has the classes {listed(parts, 20)}{positive}."
+
+
+def _folds(record: dict[str, Any], run: Run) -> str:
+    repeats = record.get("repeats", 1)
+    inner = f" with {record['inner']} inner folds" if record.get("inner") else ""
+    given = str(record.get("scheme") or "")
+    if not given:
+        given = "grouped" if record.get("groups") else ("stratified" if run.classes else "")
+    scheme = _SCHEMES.get(given, "")
+    times = f", repeated {repeats} times" if repeats > 1 else ""
+    return (
+        f"Models were compared by nested cross-validation with {record.get('folds', '?')} outer "
+        f"folds{inner}{', ' + scheme if scheme else ''}{times}."
+    )
+
+
+def methods_of_model(model: FittedModel) -> str:
+    """Return a paragraph about one fit.
+
+    Parameters
+    ----------
+    model : FittedModel
+
+    Returns
+    -------
+    str
+    """
+    views = [f"{short(v)} ({n:,})" for v, n in model.n_features.items()]
+    people = model.details.get("samples") or getattr(
+        getattr(model.inner, "preparation_", None), "n_samples_", None
+    )
+    who = count(people, "person", "people") if people else "the training people"
+    sentences = [
+        f"{short(model.name)} was fitted on {who} with {count(len(views), 'data view')} "
+        f"(number of features): {listed(views, 20)}.",
+    ]
+    if model.details.get("outcome"):
+        sentences.append(f"The outcome was {short(model.details['outcome'])}.")
+    if model.inner is not None:
+        sentences.append(
+            "Weights are posterior means per standard deviation of the feature, with 95 % "
+            "intervals; predictions integrate their uncertainty."
+        )
+    return " ".join(sentences)
+
+
+def repeat_of_run(run: Run) -> list[str]:
+    """Return the commands that give these results again.
+
+    Parameters
+    ----------
+    run : Run
+
+    Returns
+    -------
+    list of str
+    """
+    version = run.record.get("versions", {}).get("baldur", "")
+    if run.folder is not None:
+        return [
+            f"pip install 'baldur-multiview[report]=={version}'",
+            "baldur evaluate study.toml --data FOLDER_OF_THE_DATA   # study.toml of this folder",
+            "baldur report results",
+        ]
+    return ["result = nested_cv(models, X, y, ...)   # with the same arguments", "result.report('report.html')"]
+
+
+def repeat_of_model(model: FittedModel) -> list[str]:
+    """Return the commands that give this model again.
+
+    Parameters
+    ----------
+    model : FittedModel
+
+    Returns
+    -------
+    list of str
+    """
+    if model.details.get("model"):
+        return [
+            f"baldur fit study.toml --model {short(model.details['model'])!r} --out model",
+            "baldur report model",
+        ]
+    inner = model.inner if model.inner is not None else model.estimator
+    return [f"model = {type(inner).__name__}(...).fit(X, y)   # settings as listed", "model.report('report.html', X, y)"]

@@ -1,0 +1,207 @@
+"""From facts and figures to one HTML file that loads nothing."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import importlib
+import json
+from dataclasses import dataclass, field
+from importlib import resources
+from typing import Any
+
+from baldur.exceptions import MissingExtraError
+from baldur.report.checks import EXPLANATIONS
+from baldur.report.facts import Facts, made_with
+from baldur.report.people import Person
+from baldur.report.pictures import Picture
+from baldur.report.words import number, short
+
+__all__ = ["Calculator", "render"]
+
+INSTALL = "pip install 'baldur-multiview[report]'"
+
+_SECTIONS = [
+    ("answer", "Answer"),
+    ("studied", "Who was studied"),
+    ("models", "Models"),
+    ("features", "Measurements"),
+    ("views", "Views"),
+    ("usefulness", "Usefulness"),
+    ("calculator", "Calculator"),
+    ("people", "People"),
+    ("methods", "Methods"),
+    ("tripod", "TRIPOD+AI"),
+    ("repeat", "Repeat it"),
+    ("checks", "Checks"),
+]
+
+
+@dataclass
+class Calculator:
+    """The calculator of a page, or why there is none.
+
+    Attributes
+    ----------
+    about : str
+    card : dict or None
+        The numbers it computes from; None where there is none.
+    script : str
+        That scores.
+    """
+
+    about: str
+    card: dict[str, Any] | None = None
+    script: str = ""
+
+    @property
+    def ready(self) -> bool:
+        """Whether there is one."""
+        return self.card is not None
+
+
+@dataclass
+class Page:
+    """Facts, figures and calculator of one page.
+
+    Attributes
+    ----------
+    facts : Facts
+    figures : list of Picture
+    calculator : Calculator
+    hidden : bool
+        Whether identifiers are.
+    has_model : bool
+        Whether there is a fit on all people.
+    people_absent : str
+        Why no people are listed, if none are.
+    left_figures : list of str
+        Figures that could not be drawn, and why.
+    """
+
+    facts: Facts
+    figures: list[Picture]
+    calculator: Calculator
+    hidden: bool = True
+    has_model: bool = False
+    people_absent: str = ""
+    left_figures: list[str] = field(default_factory=list)
+
+
+def render(page: Page) -> str:
+    """Return the page as HTML.
+
+    Parameters
+    ----------
+    page : Page
+
+    Returns
+    -------
+    str
+    """
+    jinja = _jinja()
+    environment = jinja.Environment(
+        autoescape=True, undefined=jinja.StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    safe = importlib.import_module("markupsafe").Markup
+    facts = page.facts
+    scripts = [_asset("page.js")]
+    if page.calculator.ready:
+        scripts += [page.calculator.script, _asset("calculator.js")]
+    by_section: dict[str, list[Any]] = {}
+    for picture in page.figures:
+        picture.svg = safe(picture.svg)  # drawn by us, and escaped there
+        by_section.setdefault(picture.section, []).append(picture)
+    there = {"models": "models" in facts.tables}
+    useful = {"thresholds", "subgroups"} & set(facts.tables) or by_section.get("usefulness")
+    there["usefulness"] = bool(useful)
+    features = facts.tables.get("features")
+    tags = features.tags if features is not None else []
+    text: str = environment.from_string(_asset("page.html.j2")).render(
+        facts=facts,
+        figures={name: by_section.get(name, []) for name, _ in _SECTIONS},
+        calculator=page.calculator,
+        sections=[(i, n) for i, n in _SECTIONS if there.get(i, True)],
+        explanations=facts.explanations or list(EXPLANATIONS.values()),
+        check_names=", ".join(e.name.lower() for e in EXPLANATIONS.values()),
+        feature_models=list(dict.fromkeys(t["model"] for t in tags if t["model"])),
+        feature_views=list(dict.fromkeys(t["view"] for t in tags)),
+        person_columns=_person_columns(facts),
+        show_site=any(p.site for p in facts.people),
+        hidden=page.hidden,
+        has_model=page.has_model,
+        people_absent=page.people_absent,
+        left_figures=page.left_figures,
+        filled=sum(bool(i.answer) for i in facts.tripod),
+        number=number,
+        style=safe(_asset("style.css")),
+        scripts=[safe(s) for s in scripts],
+        script_hashes=safe(" ".join(_hash(s) for s in scripts)),
+        data=safe(_json(_data(page))),
+        made_with=made_with(),
+    )
+    # What cannot be written as UTF-8 (half of a pair) would stop the whole page.
+    return text.encode("utf-8", errors="replace").decode("utf-8")
+
+
+def _person_columns(facts: Facts) -> list[tuple[str, bool]]:
+    columns = [("Person", False), ("Truth", False), ("Predicted", False), (facts.value_name, True)]
+    if any(p.site for p in facts.people):
+        columns.append(("Site", False))
+    return [*columns, ("Lacks", False)]
+
+
+def _data(page: Page) -> dict[str, Any]:
+    facts = page.facts
+    made: dict[str, Any] = {
+        "people": [_person(p, facts) for p in facts.people],
+        "personHeads": ["Model", *(["Class"] if facts.classes else []), facts.value_name],
+        "termsCaption": "What each measurement adds"
+        + (" to the log odds" if facts.classes else " to the prediction")
+        + (f" of {short(facts.classes[-1], 40)}" if facts.classes else ""),
+    }
+    if page.calculator.card is not None:
+        made["card"] = page.calculator.card
+    return made
+
+
+def _person(person: Person, facts: Facts) -> dict[str, Any]:
+    told = [("Truth", person.truth or "not known"), ("Predicted", person.predicted)]
+    told.append((facts.value_name, number(person.value, 3)))
+    if person.site:
+        told.append(("Site", person.site))
+    told.append(("Lacks", ", ".join(person.lacks) or "no view"))
+    if person.right is not None:
+        told.append(("Prediction", "right" if person.right else "wrong"))
+    return {
+        "name": person.name,
+        "facts": told,
+        "models": [
+            [m, *([label] if facts.classes else []), number(v, 3)] for m, label, v in person.models
+        ],
+        "terms": [[f"{v}: {f}" if v else f, value] for v, f, value in person.terms],
+    }
+
+
+def _json(value: Any) -> str:
+    """Return JSON that ends no script element, whatever the texts in it hold."""
+    text = json.dumps(value, allow_nan=False, separators=(",", ":"))
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+def _hash(script: str) -> str:
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    return f"'sha256-{digest}'"
+
+
+def _asset(name: str) -> str:
+    return (resources.files("baldur.report") / "templates" / name).read_text(encoding="utf-8")
+
+
+def _jinja() -> Any:
+    try:
+        return importlib.import_module("jinja2")
+    except ImportError as error:
+        raise MissingExtraError(
+            f"A report needs jinja2 and matplotlib, which are not installed: {INSTALL}"
+        ) from error

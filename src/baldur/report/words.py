@@ -1,0 +1,142 @@
+"""Numbers, intervals and lists as a reader wants them, and tables that a page can sort."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from baldur.guard.escape import one_line
+
+__all__ = ["Cell", "Column", "Table", "count", "estimate", "listed", "number", "percent", "short"]
+
+LONGEST = 60
+"""Characters of a name inside a sentence; tables and figures have the whole one."""
+
+
+def number(value: Any, digits: int = 2) -> str:
+    """Return a number with so many decimals; a dash where there is none.
+
+    Small and large ones have significant digits instead.
+    """
+    try:
+        x = float(value)
+    except (TypeError, ValueError):
+        return "–"
+    if not np.isfinite(x):
+        return "–" if np.isnan(x) else ("∞" if x > 0 else "−∞")
+    if x != 0 and (abs(x) < 0.5 * 10.0**-digits or abs(x) >= 1e6):
+        text = f"{x:.2g}"
+    else:
+        text = f"{x:.{digits}f}"
+        if float(text) == 0:
+            text = text.lstrip("-")
+    return text.replace("-", "−")
+
+
+def estimate(value: Any, low: Any = None, high: Any = None, digits: int = 2) -> str:
+    """Return ``0.86 [0.80, 0.90]``, without brackets where the ends are unknown."""
+    text = number(value, digits)
+    if low is None or high is None or text == "–":
+        return text
+    ends = [number(low, digits), number(high, digits)]
+    return text if "–" in ends else f"{text} [{ends[0]}, {ends[1]}]"
+
+
+def percent(share: Any, digits: int = 0) -> str:
+    """Return a share as a percentage."""
+    text = number(100.0 * float(share), digits) if share is not None else "–"
+    return text if text == "–" else f"{text} %"
+
+
+def count(n: Any, one: str, many: str | None = None) -> str:
+    """Return ``1 person`` or ``1,234 people``."""
+    return f"{int(n):,} {one if int(n) == 1 else (many or one + 's')}"
+
+
+def short(text: Any, most: int = LONGEST) -> str:
+    """Return a name that fits into a sentence."""
+    line = one_line(str(text))
+    return line if len(line) <= most else f"{line[: most - 1]}…"
+
+
+def listed(names: Iterable[Any], most: int = 8) -> str:
+    """Return ``a, b and c``, or the first of them and how many more there are."""
+    every = [short(name) for name in names]
+    if len(every) > most:
+        return f"{', '.join(every[:most])} and {len(every) - most:,} more"
+    if len(every) < 2:
+        return "".join(every)
+    return f"{', '.join(every[:-1])} and {every[-1]}"
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What a cell shows, in small below it, and what it is sorted by."""
+
+    text: str
+    sort: float | str = ""
+    small: str = ""
+
+    @classmethod
+    def of(cls, value: Any, digits: int = 2) -> Cell:
+        """Make it from a number."""
+        x = float(value) if value is not None else float("nan")
+        return cls(number(x, digits), x if np.isfinite(x) else "")
+
+    @classmethod
+    def interval(cls, value: Any, low: Any, high: Any, digits: int = 2) -> Cell:
+        """Make it from an estimate with its interval."""
+        x = float(value) if value is not None else float("nan")
+        text, _, ends = estimate(x, low, high, digits).partition(" ")
+        return cls(text, x if np.isfinite(x) else "", ends)
+
+    @classmethod
+    def name(cls, text: Any) -> Cell:
+        """Make it from a name, whatever it holds."""
+        line = one_line(str(text))
+        return cls(line, line.casefold())
+
+
+@dataclass(frozen=True)
+class Column:
+    """A heading, what it means, and whether it is a number."""
+
+    name: str
+    help: str = ""
+    numeric: bool = True
+
+
+@dataclass
+class Table:
+    """A table of the page.
+
+    Attributes
+    ----------
+    id : str
+    caption : str
+        For those who hear it.
+    columns : list of Column
+    rows : list of list of Cell
+    tags : list of dict of str to str
+        Of every row, what the page may filter by.
+    note : str
+        What was left out.
+    """
+
+    id: str
+    caption: str
+    columns: list[Column]
+    rows: list[list[Cell]] = field(default_factory=list)
+    tags: list[dict[str, str]] = field(default_factory=list)
+    note: str = ""
+
+    def add(self, cells: Sequence[Cell], **tags: str) -> None:
+        """Add a row."""
+        self.rows.append(list(cells))
+        self.tags.append(tags)
+
+    def __bool__(self) -> bool:
+        return bool(self.rows)
