@@ -129,6 +129,20 @@ class Display(ABC):
         # Only our own neutral ink, never a colour that stands for something.
         return text.replace(style_of("both", None).ink, "currentColor")
 
+    def png(self, dpi: float = 150) -> bytes:
+        """Return the figure as a PNG, for pages where a drawing would have too many marks.
+
+        Parameters
+        ----------
+        dpi : float, default=150
+            Dots per inch.
+
+        Returns
+        -------
+        bytes
+        """
+        return self._bytes("png", dpi)
+
     def _bytes(self, form: str, dpi: float) -> bytes:
         if not hasattr(self, "figure_"):
             self.plot()

@@ -85,7 +85,6 @@ class Results:
             "presence": result.presence,
             "settings": lambda: result.settings,
             "permutation": result.permutation_test,
-            "settings": lambda: result.settings,
         }
         if name in makers:
             return makers[name]()

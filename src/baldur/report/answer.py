@@ -11,7 +11,7 @@ from baldur.evaluate.metrics import METRICS
 from baldur.report.checks import Check
 from baldur.report.fitted import FittedModel
 from baldur.report.source import Run
-from baldur.report.words import count, estimate, listed, number, percent, short
+from baldur.report.words import count, estimate, in_words, listed, number, percent, short
 
 __all__ = ["Sentence", "answer_of_model", "answer_of_run", "main_model"]
 
@@ -129,7 +129,7 @@ def _value(run: Run, model: str, metric: str) -> str:
     if "metric" not in rows:
         return "–"
     at = rows[(rows["metric"] == metric) & (rows["site"] == "*")]
-    return "–" if not len(at) else estimate(*at[["estimate", "low", "high"]].iloc[0])
+    return "–" if not len(at) else in_words(*at[["estimate", "low", "high"]].iloc[0])
 
 
 def _how_well(run: Run, main: str, doubtful: bool) -> str:
@@ -151,7 +151,7 @@ def _how_well(run: Run, main: str, doubtful: bool) -> str:
     folds = count(run.record.get("folds", 0), "fold")
     more = f" and {run.record['repeats']} repeats" if run.record.get("repeats", 1) > 1 else ""
     return (
-        f"{start}{seen} [95 % interval], on {people} that the model had not seen when it predicted "
+        f"{start}{seen}, on {people} that the model had not seen when it predicted "
         f"them (cross-validation with {folds}{more})."
     )
 
@@ -161,7 +161,7 @@ def _how_sure(run: Run, main: str) -> str:
     if "measure" not in rows or len(run.classes) > 2:
         return ""
     by = rows.set_index("measure")
-    if "slope" not in by.index or not np.isfinite(by.loc["slope", "estimate"]):
+    if "slope" not in by.index or not np.isfinite(float(by["estimate"]["slope"])):
         return ""
     slope = by.loc["slope"]
     seen = estimate(slope["estimate"], slope["low"], slope["high"])
@@ -173,8 +173,9 @@ def _how_sure(run: Run, main: str) -> str:
     )  # fmt: skip
     text += f": the calibration slope is {seen}; 1 is right."
     if "ici" in by.index:
-        text += f" On average a probability is off by {percent(by.loc['ici', 'estimate'])}age points."
-    return text.replace(" %age points", " percentage points")
+        points = number(100 * float(by["estimate"]["ici"]), 1)
+        text += f" On average a probability is off by {points} percentage points."
+    return text
 
 
 def _which(run: Run, main: str, doubtful: bool) -> str:
@@ -187,13 +188,15 @@ def _which(run: Run, main: str, doubtful: bool) -> str:
     if kept == 0:
         return f"None: {short(main)} kept no feature in any fold."
     if kept > 0.5 * total:
-        return f"{short(main)} uses {number(kept, 0)} of {count(total, 'feature')}, and names no few."
+        used = f"{number(kept, 0)} of {count(total, 'feature')}"
+        return f"{short(main)} uses {used}, and names no few."
     text = f"On average {number(kept, 1)} of {count(total, 'feature')}. "
     often = each[each["frequency"].astype(float) >= _OFTEN]
     names = list(dict.fromkeys(zip(often["view"], often["feature"], strict=True)))
     if names:
         views = listed(dict.fromkeys(v for v, _ in names))
-        text += f"In at least {percent(_OFTEN)} of the folds: {listed([f for _, f in names])} (from {views})."
+        named = listed([f for _, f in names])
+        text += f"In at least {percent(_OFTEN)} of the folds: {named} (from {views})."
     else:
         text += f"No feature is in {percent(_OFTEN)} of the folds."
     if doubtful:
@@ -213,7 +216,9 @@ def _against(run: Run, main: str) -> str:
     metric = run.record.get("select_by", "auc")
     rows = rows[rows["metric"] == metric]
     greater = METRICS[metric].greater_is_better if metric in METRICS else True
-    better, worse, alike = [], [], []
+    better: list[str] = []
+    worse: list[str] = []
+    alike: list[str] = []
     for row in rows.to_dict("records"):
         if main not in (row["model_a"], row["model_b"]):
             continue

@@ -12,6 +12,7 @@ from baldur.persist import SavedModel, load_model
 from baldur.report.facts import gather_facts
 from baldur.report.fitted import FittedModel
 from baldur.report.page import Calculator, Page, render
+from baldur.report.pictures import draw, plans_of
 from baldur.report.source import Run, open_run, run_of
 from baldur.study.index import REPORT
 
@@ -135,11 +136,10 @@ def _write(
     return path
 
 
-def make_page(
-    run: Run | None, model: FittedModel | None, people: str, title: str | None
-) -> Page:
+def make_page(run: Run | None, model: FittedModel | None, people: str, title: str | None) -> Page:
     """Gather facts, figures and calculator of a page."""
     facts = gather_facts(run, model, people=people, title=title)
+    figures, left = draw(plans_of(run, facts.main or None, model))
     absent = "No people were handed over with the model."
     if people == "none":
         absent = "People are left out of this page."
@@ -147,7 +147,7 @@ def make_page(
         absent = "There are no predictions to show."
     return Page(
         facts=facts,
-        figures=[],
+        figures=figures,
         calculator=Calculator(
             "To have it here, fit the model on all people (baldur fit study.toml --out model) and "
             "make the page with it (baldur report results --model model)."
@@ -155,4 +155,5 @@ def make_page(
         hidden=people == "hidden",
         has_model=model is not None and model.inner is not None,
         people_absent=absent,
+        left_figures=left,
     )

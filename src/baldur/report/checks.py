@@ -6,8 +6,8 @@ away again. `docs/report.md` explains them at more length.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -107,8 +107,8 @@ _EXPLAINED = [
     ),
     Explanation(
         "B06", "One feature does it all",
-        f"One feature holds more than {_MOST:.0%} of the squared weights. It may be part of how the "
-        "outcome was defined, or be measured because of it.",
+        f"One feature holds more than {_MOST:.0%} of the squared weights. It may be part of how "
+        "the outcome was defined, or be measured because of it.",
         "Ask how and when it was measured. Run the study without it and compare.",
     ),
     Explanation(
@@ -200,7 +200,7 @@ def checks_of_model(model: FittedModel) -> list[Check]:
     if inner is None:
         return []
     kept = sum(int(np.sum(mask)) for mask in inner.selected_features_.values())
-    if getattr(inner, "signal_shown_", True) is False or not getattr(inner, "signal_shown_", True):
+    if not getattr(inner, "signal_shown_", True):
         text = (
             f"Held-out training rows are {number(inner.signal_, 1)} standard errors better than "
             "the base rate, less than 95 % confidence needs."
@@ -214,7 +214,7 @@ def checks_of_model(model: FittedModel) -> list[Check]:
     return in_order(found)
 
 
-def in_order(found: list[Check | None]) -> list[Check]:
+def in_order(found: Sequence[Check | None]) -> list[Check]:
     """Return the checks that apply, serious ones first, each once."""
     rank = {SERIOUS: 0, CARE: 1, NOTE: 2}
     there = list(dict.fromkeys(c for c in found if c is not None))
@@ -338,7 +338,8 @@ def _calibration(run: Run, main: str) -> Check | None:
             continue
         if not row["low"] <= target <= row["high"]:
             which = f" of {short(row['class'])}" if len(run.classes) > 2 else ""
-            seen.append(f"{row['measure']}{which} {estimate(row['estimate'], row['low'], row['high'])}")
+            figure = estimate(row["estimate"], row["low"], row["high"])
+            seen.append(f"{row['measure']}{which} {figure}")
     if not seen:
         return None
     return Check("B08", CARE, f"Calibration of {short(main)}: {listed(seen)}.")
@@ -358,8 +359,3 @@ def _lacking(run: Run) -> Check | None:
     shares = {v["name"]: 1 - v["people"] / people for v in run.record.get("views", [])}
     many = [f"{short(v)} ({percent(s)})" for v, s in shares.items() if s > _MANY_LACK]
     return Check("B10", CARE, f"People without a view: {listed(many)}.") if many else None
-
-
-def plain(value: Any) -> Any:
-    """Return a check for JSON."""
-    return {"code": value.code, "name": value.name, "level": value.level, "text": value.text}

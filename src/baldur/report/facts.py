@@ -145,7 +145,9 @@ def _of_run(run: Run, model: FittedModel | None, people: str, title: str | None)
         f"with {count(sum(v['features'] for v in views), 'feature')}, "
         f"{count(len(record.get('models', [])), 'model')} compared by cross-validation."
     )
-    notes = [f"{short(m)}: {short(n, 400)}" for m, ns in record.get("notes", {}).items() for n in ns]
+    notes = [
+        f"{short(m)}: {short(n, 400)}" for m, ns in record.get("notes", {}).items() for n in ns
+    ]
     return Facts(
         title=title or str(record.get("title") or "") or "Comparison of models",
         lead=lead,

@@ -155,7 +155,10 @@ def repeat_of_run(run: Run) -> list[str]:
             "baldur evaluate study.toml --data FOLDER_OF_THE_DATA   # study.toml of this folder",
             "baldur report results",
         ]
-    return ["result = nested_cv(models, X, y, ...)   # with the same arguments", "result.report('report.html')"]
+    return [
+        "result = nested_cv(models, X, y, ...)   # with the same arguments",
+        "result.report('report.html')",
+    ]
 
 
 def repeat_of_model(model: FittedModel) -> list[str]:
@@ -175,4 +178,7 @@ def repeat_of_model(model: FittedModel) -> list[str]:
             "baldur report model",
         ]
     inner = model.inner if model.inner is not None else model.estimator
-    return [f"model = {type(inner).__name__}(...).fit(X, y)   # settings as listed", "model.report('report.html', X, y)"]
+    return [
+        f"model = {type(inner).__name__}(...).fit(X, y)   # settings as listed",
+        "model.report('report.html', X, y)",
+    ]

@@ -2,13 +2,27 @@
 
 from __future__ import annotations
 
+import base64
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
-__all__ = ["Numbers", "Picture"]
+from baldur import plots
+from baldur.evaluate.metrics import METRICS
+from baldur.exceptions import InputError
+from baldur.report.fitted import FittedModel
+from baldur.report.source import Run
+from baldur.report.words import short
 
+__all__ = ["Numbers", "Picture", "Plan", "draw", "plans_of"]
+
+CURVES = 3
+"""Models whose curves share a figure; more cannot be told apart."""
+LARGEST_SVG = 600_000
+"""Characters of a drawing, beyond which it is put in as dots."""
 MOST_ROWS = 60
 """Rows of a figure's numbers on the page; the files have them all."""
 
@@ -61,3 +75,163 @@ def _text(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:.4g}"
     return str(value)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A figure that a page may have.
+
+    Attributes
+    ----------
+    id, section, caption : str
+    make : function without arguments
+        Returns the Display, or None where it does not apply.
+    wide : bool
+    """
+
+    id: str
+    section: str
+    caption: str
+    make: Callable[[], Any]
+    wide: bool = False
+
+
+def plans_of(run: Run | None, main: str | None, model: FittedModel | None) -> list[Plan]:
+    """Return the figures of a page, in their order.
+
+    Parameters
+    ----------
+    run : Run or None
+    main : str or None
+        The model that the page is about.
+    model : FittedModel or None
+
+    Returns
+    -------
+    list of Plan
+    """
+    made: list[Plan] = []
+    if run is not None and main is not None:
+        made += _plans_of_run(run, main)
+    if model is not None and model.inner is not None:
+        made += _plans_of_model(model)
+    return made
+
+
+def _plans_of_run(run: Run, main: str) -> list[Plan]:
+    results = run.results
+    few = _shown_models(run, main)
+    made = [
+        Plan(
+            "comparison", "models", "Models with their intervals",
+            lambda: plots.ComparisonDisplay.from_result(results),
+        ),
+        Plan(
+            "forest-folds", "features", f"Weights of {short(main)} over the folds",
+            lambda: plots.ForestDisplay.from_result(results, main),
+        ),
+        Plan(
+            "view-share-folds", "views", f"Share of each view in {short(main)}, fold by fold",
+            lambda: plots.ViewShareDisplay.from_result(results, main),
+        ),
+        Plan(
+            "calibration", "usefulness", "Do probabilities mean what they say?"
+            if run.classes else "Does the truth follow the prediction?",
+            lambda: plots.CalibrationDisplay.from_result(results, few),
+        ),
+    ]  # fmt: skip
+    if run.classes:
+        made[1:1] = [
+            Plan("roc", "models", "ROC curves", lambda: plots.RocDisplay.from_result(results, few)),
+            Plan(
+                "precision-recall", "models", "Precision and recall",
+                lambda: plots.PrecisionRecallDisplay.from_result(results, few),
+            ),
+        ]  # fmt: skip
+    if len(run.table("decision")):
+        made.append(
+            Plan(
+                "decision", "usefulness", "Is it worth acting on?",
+                lambda: plots.DecisionDisplay.from_result(results, few),
+            )
+        )  # fmt: skip
+    return made
+
+
+def _shown_models(run: Run, main: str) -> list[str]:
+    """Return the models that curves are drawn of: the main one, and the two best others."""
+    metric = str(run.record.get("select_by", ""))
+    table = run.table("table")
+    others = [m for m in run.finished if m != main]
+    if f"{metric}_pooled" in table and metric in METRICS:
+        values = table.set_index("model")[f"{metric}_pooled"].astype(float)
+        sign = -1.0 if METRICS[metric].greater_is_better else 1.0
+        others = [m for m in others if np.isfinite(values.get(m, np.nan))]
+        others.sort(key=lambda m: sign * float(values[m]))
+    return [main, *others[: CURVES - 1]]
+
+
+def _plans_of_model(model: FittedModel) -> list[Plan]:
+    inner = model.inner
+    made = [
+        Plan(
+            "forest", "features", "Weights of the fit on all people",
+            lambda: plots.ForestDisplay.from_estimator(inner),
+        ),
+        Plan(
+            "view-share", "views", "Share of each view in the fit on all people",
+            lambda: plots.ViewShareDisplay.from_estimator(inner),
+        ),
+    ]  # fmt: skip
+    if len(model.path()):
+        made.insert(
+            1,
+            Plan(
+                "path", "features", "What fewer features would lose",
+                lambda: plots.PathDisplay.from_estimator(inner),
+            ),
+        )  # fmt: skip
+    return made
+
+
+def draw(plans: Sequence[Plan]) -> tuple[list[Picture], list[str]]:
+    """Draw the figures; what cannot be drawn is said, and does not stop the page.
+
+    Parameters
+    ----------
+    plans : list of Plan
+
+    Returns
+    -------
+    pictures : list of Picture
+    left_out : list of str
+    """
+    made, left = [], []
+    for plan in plans:
+        try:
+            display = plan.make()
+        except InputError as error:
+            left.append(f"{plan.caption}: {short(error, 300)}")
+            continue
+        if display is not None:
+            made.append(_picture(plan, display))
+    return made, left
+
+
+def _picture(plan: Plan, display: plots.Display) -> Picture:
+    svg = display.plot(theme="both").svg(prefix=f"{plan.id}-")
+    image = ""
+    if len(svg) > LARGEST_SVG:
+        # Too many marks for lines: dots on white, which also print.
+        display.plot(theme="light")
+        svg, image = "", f"data:image/png;base64,{base64.b64encode(display.png()).decode()}"
+    return Picture(
+        id=plan.id,
+        section=plan.section,
+        caption=plan.caption,
+        alt=display.alt_text,
+        svg=svg,
+        image=image,
+        wide=plan.wide,
+        table=numbers_of(display.table),
+    )

@@ -50,8 +50,9 @@ def model_table(run: Run) -> Table:
     table = Table("models", "Models with 95 % intervals on held-out people", columns)
     for row in frame.to_dict("records"):
         cells = [Cell.name(row["model"])]
-        for m in metrics:
-            cells.append(Cell.interval(row[f"{m}_pooled"], row[f"{m}_low"], row[f"{m}_high"]))
+        cells += [
+            Cell.interval(row[f"{m}_pooled"], row[f"{m}_low"], row[f"{m}_high"]) for m in metrics
+        ]
         kept = row.get("features_percent")
         cells.append(Cell(*_percent_cell(kept)))
         failure = str(row.get("failure") or "")
@@ -263,7 +264,7 @@ def _cards_of_folds(
     for row in index[index["view"] != "*"].to_dict("records") if len(index) else []:
         if np.isfinite(float(row["stability"])):
             facts.setdefault(row["view"], []).append(
-                ("Agreement of folds", number(row["stability"]))
+                ("Agreement of folds", f"{float(row['stability']):.2f}")
             )
     rows = run.of_model("selection", main)
     if "feature" not in rows:

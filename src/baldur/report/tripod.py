@@ -28,7 +28,7 @@ class Item:
 
 
 _ITEMS = [
-    ("1", "Title", "Names the study as developing or evaluating a prediction model, with population and outcome"),
+    ("1", "Title", "Says that a prediction model is developed or evaluated, for whom and what"),
     ("2", "Abstract", "Follows TRIPOD+AI for Abstracts"),
     ("3a", "Introduction", "Healthcare context and why the model is needed"),
     ("3b", "Introduction", "Target population and intended use in the care pathway"),
@@ -108,13 +108,13 @@ def _of_run(run: Run, main: str | None) -> dict[str, str]:
         "4": "Development with internal validation by nested cross-validation.",
         "7": "Learned on training people of each fold; see the methods paragraph. "
         f"Findings of the look at the data: {len(record.get('findings', []))}.",
-        "9b": f"Candidate predictors, by view: {listed(views, 20)}. How and when they were measured: "
-        "to be filled in.",
+        "9b": f"Candidate predictors, by view: {listed(views, 20)}. How and when they were "
+        "measured: to be filled in.",
         "11": "Missing values take the mean of the training people; people who lack a whole view "
         "stay in the study.",
         "12a": f"All people were used for both, by nested cross-validation with "
         f"{record.get('folds', '?')} outer folds.",
-        "12c": f"{listed(record.get('models', []), 20)}; see the methods paragraph and the settings.",
+        "12c": f"{listed(record.get('models', []), 20)}; see methods and settings.",
         "12e": "Discrimination, calibration and decision curves, with bootstrap intervals.",
         "15": _output(run),
         "18f": f"baldur {record.get('versions', {}).get('baldur', '')}, BSD 3-Clause.",
@@ -162,14 +162,16 @@ def _events(run: Run, people: str) -> str:
     if not run.classes or "label" not in table:
         return f"{people}."
     counts = table["label"].astype(str).value_counts()
-    return f"{people}: {listed([f'{short(c)} {int(counts.get(c, 0)):,}' for c in run.classes], 20)}."
+    return (
+        f"{people}: {listed([f'{short(c)} {int(counts.get(c, 0)):,}' for c in run.classes], 20)}."
+    )
 
 
 def _of_model(model: FittedModel) -> dict[str, str]:
     views = [f"{short(v)} ({n:,})" for v, n in model.n_features.items()]
     known = {
-        "9b": f"Candidate predictors, by view: {listed(views, 20)}. How and when they were measured: "
-        "to be filled in.",
+        "9b": f"Candidate predictors, by view: {listed(views, 20)}. How and when they were "
+        "measured: to be filled in.",
         "12c": f"{short(model.name)}; see the settings.",
         "15": "Probability of each class, with an interval."
         if model.classes

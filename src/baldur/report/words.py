@@ -10,7 +10,18 @@ import numpy as np
 
 from baldur.guard.escape import one_line
 
-__all__ = ["Cell", "Column", "Table", "count", "estimate", "listed", "number", "percent", "short"]
+__all__ = [
+    "Cell",
+    "Column",
+    "Table",
+    "count",
+    "estimate",
+    "in_words",
+    "listed",
+    "number",
+    "percent",
+    "short",
+]
 
 LONGEST = 60
 """Characters of a name inside a sentence; tables and figures have the whole one."""
@@ -45,10 +56,21 @@ def estimate(value: Any, low: Any = None, high: Any = None, digits: int = 2) -> 
     return text if "–" in ends else f"{text} [{ends[0]}, {ends[1]}]"
 
 
+def in_words(value: Any, low: Any, high: Any, digits: int = 2) -> str:
+    """Return ``0.86 (95 % interval 0.80 to 0.90)``."""
+    ends = [number(low, digits), number(high, digits)]
+    text = number(value, digits)
+    return text if "–" in ends else f"{text} (95 % interval {ends[0]} to {ends[1]})"
+
+
 def percent(share: Any, digits: int = 0) -> str:
     """Return a share as a percentage."""
-    text = number(100.0 * float(share), digits) if share is not None else "–"
-    return text if text == "–" else f"{text} %"
+    x = float("nan") if share is None else float(share)
+    if not np.isfinite(x):
+        return "–"
+    if 0 < x < 0.5 * 10.0 ** -(digits + 2):
+        return f"<{10.0**-digits:g} %"
+    return f"{100.0 * x:.{digits}f} %"
 
 
 def count(n: Any, one: str, many: str | None = None) -> str:
