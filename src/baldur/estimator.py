@@ -5,7 +5,9 @@ from __future__ import annotations
 import time
 import warnings
 from abc import abstractmethod
+from importlib import import_module
 from numbers import Integral, Real
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -270,6 +272,30 @@ class BaldurBase(Keeping, TransformerMixin, BaseEstimator):
     def _log_odds(self, mv: MultiView) -> Array | None:
         """Return the log odds of the predictions, (n, C); None where there are none."""
         return None
+
+    def report(self, path: str | Path, X: Any = None, y: Any = None, **options: Any) -> Path:
+        """Write one page about this model: what it found, its figures and a calculator.
+
+        Parameters
+        ----------
+        path : str or Path
+            HTML file to write; it needs no network and no other file.
+        X : MultiView, or array or DataFrame, optional
+            People to show, with what each feature contributes to their prediction.
+        y : array-like, optional
+            Their outcomes.
+        **options
+            As in `baldur.report.report_model`: people, title.
+
+        Returns
+        -------
+        Path
+            The file.
+        """
+        check_is_fitted(self)
+        # What writes pages knows all models and so stands above them; it is asked for by name.
+        made: Path = import_module("baldur.report").report_model(self, path, X, y, **options)
+        return made
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
         """Return the names of the latent factors.

@@ -31,8 +31,13 @@ MODELS = [
 ]
 
 
+def without_page(arguments):
+    """Return the arguments; the page, which takes seconds, has tests of its own."""
+    return [*map(str, arguments), *(["--no-report"] if arguments[:1] == ("evaluate",) else [])]
+
+
 def command(*arguments):
-    return [sys.executable, "-c", CODE, *map(str, arguments)]
+    return [sys.executable, "-c", CODE, *without_page(arguments)]
 
 
 def environment():
@@ -126,7 +131,7 @@ def call(monkeypatch, capsys):
     """Call `main` as the shell does; returns exit code, output and errors."""
 
     def call_main(*arguments):
-        monkeypatch.setattr("sys.argv", ["baldur", *map(str, arguments)])
+        monkeypatch.setattr("sys.argv", ["baldur", *without_page(arguments)])
         with pytest.raises(SystemExit) as left:
             main()
         said = capsys.readouterr()

@@ -14,7 +14,7 @@ from baldur.rows import REGRESSION, ROWS
 from baldur.study import load_study
 from baldur.study.toml_writer import dump_toml
 
-COMMANDS = ["init", "evaluate", "fit", "predict", "demo", "models", "simulate"]
+COMMANDS = ["init", "evaluate", "fit", "predict", "report", "demo", "models", "simulate"]
 
 
 def test_help_names_every_command_and_option():

@@ -113,6 +113,9 @@ def evaluate(
         str | None,
         typer.Option(help="Run on a Dask cluster: address of its scheduler, tcp://HOST:PORT."),
     ] = None,
+    report: Annotated[
+        bool, typer.Option(help="Write report.html beside the results, see baldur report.")
+    ] = True,
     data: Data = None,
     quiet: Quiet = False,
 ) -> None:
@@ -141,8 +144,8 @@ def evaluate(
         return
     with _cluster(scheduler) as client:
         _evaluate(
-            study, screen, n_jobs=jobs, output=out, fresh=fresh, strict=strict, shard=shard,
-            client=client,
+            study, screen, report, n_jobs=jobs, output=out, fresh=fresh, strict=strict,
+            shard=shard, client=client,
         )  # fmt: skip
 
 
@@ -178,7 +181,7 @@ def _cluster(address: str | None) -> Iterator[Any]:
         logging.disable(logging.NOTSET)
 
 
-def _evaluate(study: Any, screen: Screen, **keywords: Any) -> None:
+def _evaluate(study: Any, screen: Screen, report: bool = True, **keywords: Any) -> None:
     from baldur.exceptions import UnfinishedError
     from baldur.study import evaluate_study
 
@@ -201,8 +204,66 @@ def _evaluate(study: Any, screen: Screen, **keywords: Any) -> None:
         screen.result(part)
     screen.paired(result)
     screen.result(f"Results: {done.folder}")
+    if report:
+        _report_results(done.folder, screen)
     if result.failures:
         raise typer.Exit(1)
+
+
+def _report_results(folder: Path, screen: Screen, model: Path | None = None) -> None:
+    """Write the page of results that were just made; without its libraries say what to install."""
+    from baldur.exceptions import MissingExtraError
+    from baldur.report import report_folder
+
+    try:
+        with screen.busy("Writing the report"):
+            page = report_folder(folder, model=model)
+    except MissingExtraError as error:
+        screen.result(f"Report: not written. {error}")
+        return
+    screen.result(f"Report: {page}")
+
+
+@app.command()
+def report(
+    run: Annotated[
+        Path,
+        typer.Argument(
+            help="Folder of results (baldur evaluate), or model folder (baldur fit).", metavar="RUN"
+        ),
+    ],
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", help="HTML file to write; default report.html in the folder."),
+    ] = None,
+    model: Annotated[
+        Path | None,
+        typer.Option(
+            "--model",
+            help="For results: folder of the model fitted on all people (baldur fit). Adds its "
+            "intervals, stand-ins and the calculator.",
+        ),
+    ] = None,
+    people: Annotated[
+        str,
+        typer.Option(help="Individual people: 'hidden' (no identifiers), 'named', or 'none'."),
+    ] = "hidden",
+    title: Annotated[str | None, typer.Option(help="Heading; default the study's title.")] = None,
+    quiet: Quiet = False,
+) -> None:
+    """Write one HTML page that answers who, how sure, and which measurements.
+
+    The page is a single file that opens in any browser, also from a USB stick: nothing is loaded
+    and nothing is sent. It has the answer in words, checks with codes, figures, tables to sort and
+    search, a calculator, a methods paragraph, TRIPOD+AI items, and how to repeat the study. See
+    docs/report.md.
+    """
+    from baldur.report import report_folder
+
+    screen = Screen(quiet)
+    with screen.busy(f"Reading {run}"):
+        page = report_folder(run, out, model=model, people=people, title=title)
+    screen.result(f"Report: {page}")
 
 
 @app.command()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
+from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -305,6 +307,25 @@ class NestedResult:
             for row in f.harmonisation
         ]
         return pd.DataFrame(rows, columns=["repeat", "fold", *COLUMNS])
+
+    def report(self, path: str | Path, **options: Any) -> Path:
+        """Write one page about this comparison: the answer, figures, tables and methods.
+
+        Parameters
+        ----------
+        path : str or Path
+            HTML file to write; it needs no network and no other file.
+        **options
+            As in `baldur.report.report_result`: model, people, title.
+
+        Returns
+        -------
+        Path
+            The file.
+        """
+        # What writes pages knows all results and so stands above them; it is asked for by name.
+        made: Path = import_module("baldur.report").report_result(self, path, **options)
+        return made
 
     # -- features --------------------------------------------------------------------------
 

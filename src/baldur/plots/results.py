@@ -114,6 +114,7 @@ class Results:
                 dtype={c: str for c in texts if c in heading},
                 keep_default_na=False,
                 na_values={c: [""] for c in heading if c not in texts},
+                float_precision="round_trip",
             )
         except (OSError, ValueError) as error:
             raise InputError(f"{file}: cannot be read as a table of results: {error}.") from error

@@ -14,7 +14,7 @@ from baldur.report.fitted import FittedModel
 from baldur.report.page import Calculator, Page, render
 from baldur.report.pictures import draw, plans_of
 from baldur.report.source import Run, open_run, run_of
-from baldur.study.index import REPORT
+from baldur.study.index import INDEX, REPORT, index_text
 
 __all__ = ["report_folder", "report_model", "report_result"]
 
@@ -60,7 +60,12 @@ def report_folder(
         return _write(target, None, fitted, people, title)
     run = open_run(place)
     added = None if model is None else FittedModel.of_saved(load_model(model))
-    return _write(target, run, added, people, title)
+    written = _write(target, run, added, people, title)
+    if path is None:
+        # What to open first is now the page.
+        names = {one.name for one in place.iterdir()}
+        write_atomically(place / INDEX, index_text(run.record.get("title", ""), names).encode())
+    return written
 
 
 def report_result(

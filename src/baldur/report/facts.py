@@ -129,7 +129,7 @@ def gather_facts(
 
 def _of_run(run: Run, model: FittedModel | None, people: str, title: str | None) -> Facts:
     main = main_model(run)
-    fitted = model if model is not None and (main is None or model.name == main) else None
+    fitted = model if model is not None and model.is_called(main) else None
     checks = checks_of_run(run, main)
     if fitted is not None:
         checks = in_order([*checks, *checks_of_model(fitted)])

@@ -97,6 +97,12 @@ class FittedModel:
         """What to call it."""
         return str(self.details.get("model") or type(self.inner or self.estimator).__name__)
 
+    def is_called(self, name: str | None) -> bool:
+        """Whether this is the model of that name in a comparison."""
+        if name is None or self.details.get("model"):
+            return name is None or self.details["model"] == name
+        return type(self.inner or self.estimator).__name__.lower().startswith(name.lower()[:6])
+
     def summary(self) -> pd.DataFrame:
         """Return one row per kept feature and output, empty where the model tells none."""
         return pd.DataFrame() if self.inner is None else pd.DataFrame(self.inner.summary())

@@ -125,6 +125,7 @@ def _plans_of_run(run: Run, main: str) -> list[Plan]:
         Plan(
             "comparison", "models", "Models with their intervals",
             lambda: plots.ComparisonDisplay.from_result(results),
+            wide=True,
         ),
         Plan(
             "forest-folds", "features", f"Weights of {short(main)} over the folds",

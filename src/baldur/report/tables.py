@@ -44,7 +44,7 @@ def model_table(run: Run) -> Table:
     columns = [Column("Model", numeric=False)]
     for m in metrics:
         better = "more" if METRICS[m].greater_is_better else "less"
-        columns.append(Column(METRICS[m].heading, f"{better} is better"))
+        columns.append(Column(_heading(m), f"{better} is better"))
     columns.append(Column("Features kept", "mean over folds, % of all"))
     columns.append(Column("Note", numeric=False))
     table = Table("models", "Models with 95 % intervals on held-out people", columns)
@@ -60,6 +60,10 @@ def model_table(run: Run) -> Table:
         cells.append(Cell.name("" if note == "nan" else note))
         table.add(cells, model=str(row["model"]))
     return table
+
+
+def _heading(metric: str) -> str:
+    return "Balanced accuracy" if metric == "balanced_accuracy" else METRICS[metric].heading
 
 
 def _percent_cell(value: Any) -> tuple[str, float | str]:
@@ -113,7 +117,7 @@ def feature_table(run: Run | None, main: str | None, model: FittedModel | None) 
             if np.isfinite(row["lower"]):
                 cells.append(Cell.interval(row["weight"], row["lower"], row["upper"]))
             else:
-                cells.append(Cell.of(row["weight"]))
+                cells.append(Cell.of(row["weight"], small=True))
             if len(fitted):
                 cells += [Cell.of(row["probability"]), Cell.name(row["stand_ins"] or "")]
             if run is not None:

@@ -27,10 +27,10 @@ LONGEST = 60
 """Characters of a name inside a sentence; tables and figures have the whole one."""
 
 
-def number(value: Any, digits: int = 2) -> str:
+def number(value: Any, digits: int = 2, *, small: bool = False) -> str:
     """Return a number with so many decimals; a dash where there is none.
 
-    Small and large ones have significant digits instead.
+    Large ones, and with `small` also small ones, have significant digits instead.
     """
     try:
         x = float(value)
@@ -38,7 +38,7 @@ def number(value: Any, digits: int = 2) -> str:
         return "–"
     if not np.isfinite(x):
         return "–" if np.isnan(x) else ("∞" if x > 0 else "−∞")
-    if x != 0 and (abs(x) < 0.5 * 10.0**-digits or abs(x) >= 1e6):
+    if abs(x) >= 1e6 or (small and 1e-12 < abs(x) < 0.5 * 10.0**-digits):
         text = f"{x:.2g}"
     else:
         text = f"{x:.{digits}f}"
@@ -103,10 +103,10 @@ class Cell:
     small: str = ""
 
     @classmethod
-    def of(cls, value: Any, digits: int = 2) -> Cell:
+    def of(cls, value: Any, digits: int = 2, *, small: bool = False) -> Cell:
         """Make it from a number."""
         x = float(value) if value is not None else float("nan")
-        return cls(number(x, digits), x if np.isfinite(x) else "")
+        return cls(number(x, digits, small=small), x if np.isfinite(x) else "")
 
     @classmethod
     def interval(cls, value: Any, low: Any, high: Any, digits: int = 2) -> Cell:
