@@ -39,6 +39,7 @@ ORDER = (
     "regressor",
     "baselines",
     "evaluate",
+    "cards",
     "persist",
     "plots",
     "study",

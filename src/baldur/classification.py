@@ -74,6 +74,7 @@ class ClassificationBase(ClassifierMixin, BaldurBase):
         """Return T (N, C) of 0 and 1, and the task; set `classes_`."""
         if labels.ndim == 2:
             self.classes_ = np.arange(labels.shape[1])
+            self.class_count_ = np.asarray(labels).astype(bool).sum(axis=0)
             flat = np.flatnonzero((labels == labels[0]).all(axis=0))
             if flat.size:
                 raise InputError(
@@ -81,7 +82,9 @@ class ClassificationBase(ClassifierMixin, BaldurBase):
                     "out."
                 )
             return labels.astype(float), "multilabel"
-        self.classes_, codes = np.unique(labels, return_inverse=True)
+        self.classes_, codes, self.class_count_ = np.unique(
+            labels, return_inverse=True, return_counts=True
+        )
         if len(self.classes_) < 2:
             raise InputError(
                 "y: expected at least two classes among the samples that count, but got one class."

@@ -20,7 +20,7 @@ from baldur.exceptions import InputError, NotConvergedWarning
 from baldur.explain import contributions
 from baldur.inference.fitted import Fitted
 from baldur.inference.predictive import Task, mixture_moments
-from baldur.keeping import Keeping
+from baldur.keeping import Printing
 from baldur.prepare import SCALES, Preparation
 from baldur.progress import Reporter
 from baldur.summary import Summary, output_names, summarise, views_used
@@ -62,7 +62,7 @@ def check_level(level: Any) -> None:
         raise InputError(f"level must be a probability between 0 and 1, but got {level!r}.")
 
 
-class BaldurBase(Keeping, TransformerMixin, BaseEstimator):
+class BaldurBase(Printing, TransformerMixin, BaseEstimator):
     """Shared machinery; subclasses turn targets into outputs and predictions into targets."""
 
     views: Any
@@ -191,6 +191,11 @@ class BaldurBase(Keeping, TransformerMixin, BaseEstimator):
         fitted = self._posterior_checked()
         mean, var = mixture_moments(fitted.latent(self._open_new(X)), fitted.factor_weights)
         return (mean, np.sqrt(var)) if return_std else mean
+
+    @property
+    def posterior(self) -> Fitted:
+        """The fitted posterior, for code that needs more than predictions."""
+        return self._posterior_checked()
 
     def _posterior_checked(self) -> Fitted:
         check_is_fitted(self)

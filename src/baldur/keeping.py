@@ -1,11 +1,12 @@
-"""Keeping: the methods by which an estimator is saved."""
+"""Keeping and Printing: the methods by which an estimator is saved and printed."""
 
 from __future__ import annotations
 
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
-__all__ = ["Keeping"]
+__all__ = ["Keeping", "Printing"]
 
 
 class Keeping:
@@ -29,3 +30,28 @@ class Keeping:
         # What saves knows all estimators and so stands above them; it is asked for by name.
         saved: Path = import_module("baldur.persist").save(self, path, overwrite=overwrite)
         return saved
+
+
+class Printing(Keeping):
+    """For estimators that can be printed, too."""
+
+    def card(self, path: str | Path | None = None, **words: Any) -> Any:
+        """Return the printable model: what it is, its formula, and scorers in three languages.
+
+        Parameters
+        ----------
+        path : str or Path, optional
+            A folder to write ``card.md``, ``card.json`` and the scorers to.
+        **words
+            ``performance`` (a table with metric, estimate, low and high, or a dictionary of metric
+            to these three), ``intended_use``, ``not_for`` and ``classes`` (names of the classes).
+
+        Returns
+        -------
+        Card
+            With `markdown`, `json` and `write`.
+        """
+        made = import_module("baldur.cards").make_card(self, **words)
+        if path is not None:
+            made.write(path)
+        return made

@@ -117,6 +117,8 @@ class MeanFieldClassifier(MeanFieldFit, ClassificationBase):
     ----------
     classes_ : ndarray
         Labels, or output numbers for multi-label targets.
+    class_count_ : ndarray of int
+        Training samples of each class, or with each label.
     coef_, coef_std_ : dict of str to ndarray of shape (n_outputs, n_features)
         Posterior mean and standard deviation of the weights of each view, per unit of the input;
         exactly zero where a feature was dropped.

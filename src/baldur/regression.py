@@ -59,6 +59,11 @@ class RegressionBase(RegressorMixin, BaldurBase):
             raise InputError("y: outcomes must be finite, but Input contains NaN or infinity.")
         return Y
 
+    @property
+    def output_units(self) -> tuple[Array, Array]:
+        """Mean and standard deviation of each outcome, by which outputs are standardised."""
+        return np.asarray(self._center), np.asarray(self._spread)
+
     def _output_scale(self) -> Array:
         return np.asarray(self._spread)[:, None]
 

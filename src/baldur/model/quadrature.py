@@ -99,3 +99,16 @@ def _by_logistic(m: Array, s: Array) -> LogisticMoments:
     return LogisticMoments(
         rate, density @ (_LINE_W * _BUMP), positive + density @ (_LINE_W * _KINK)
     )
+
+
+def rate_rules() -> list[tuple[float, Array, Array]]:
+    """Return the rules of E[sigmoid], for those who compute it elsewhere.
+
+    Each is (largest standard deviation, nodes, weights). All but the last are sums of
+    w sigmoid(m + s x); the last is the sum of w Phi((m - x)/s), held within 0 and 1.
+    """
+    return [
+        (SMALL, _FEW, _FEW_WEIGHTS),
+        (NARROW, _NODES, _WEIGHTS),
+        (float("inf"), _LINE, _LINE_W * _BUMP),
+    ]

@@ -23,6 +23,7 @@ from typing import Any
 
 import numpy as np
 
+from baldur.cards import CARD_FILES, make_card
 from baldur.exceptions import InputError
 from baldur.files import finish_replacing, make_folder, replace_files
 from baldur.persist.arrays import pack_arrays, unpack_arrays
@@ -32,13 +33,13 @@ from baldur.persist.encode import Encoder
 from baldur.persist.legacy import OLD_FILES, load_pickled, old_manifest
 from baldur.persist.manifest import FORMAT, SCHEMA, describe, versions
 from baldur.persist.plain import digest, read_json, write_json
-from baldur.persist.saved import SavedModel
+from baldur.persist.saved import SavedModel, layers
 from baldur.persist.verify import verify
 
 __all__ = ["identity", "load", "load_model", "read_manifest", "save", "save_model"]
 
 MANIFEST, STRUCTURE, ARRAYS = "manifest.json", "structure.json", "arrays.safetensors"
-PRINTED = ("card.json", "card.md", "score.py", "score.R", "score.js")
+PRINTED = CARD_FILES
 _KNOWN = (MANIFEST, STRUCTURE, ARRAYS, *PRINTED, *OLD_FILES)
 _PARTS = ("estimator", "features", "n_features", "classes", "details", "training")
 # What reading a damaged tree can run into, beside errors of ours.
@@ -149,15 +150,23 @@ def pack(model: SavedModel) -> dict[str, bytes]:
     encoder = Encoder(_packed)
     tree = encoder.tree({part: getattr(model, part) for part in _PARTS})
     # In the order of writing: what comes again refers to what came before.
-    contents = {STRUCTURE: write_json(tree, sort=False)}
+    contents = {STRUCTURE: write_json(tree, sort=False), **_printed(model)}
     manifest = {
         **describe(model),
         "versions": versions(),
-        "files": {name: digest(content) for name, content in contents.items()},
+        # The page may be edited by hand; all else is to stay as it is.
+        "files": {name: digest(c) for name, c in contents.items() if name != "card.md"},
     }
     contents[ARRAYS] = pack_arrays(encoder.arrays, {"manifest": digest(manifest)})
     manifest["arrays"] = digest(contents[ARRAYS])
     return {**contents, MANIFEST: write_json(manifest, indent=1)}
+
+
+def _printed(model: SavedModel) -> dict[str, bytes]:
+    """Return the files of the card, for models that have one."""
+    if not hasattr(list(layers(model.estimator))[-1], "posterior"):
+        return {}
+    return make_card(model.estimator, classes=model.classes).files()
 
 
 def _packed(value: Any) -> dict[str, Any] | None:

@@ -200,6 +200,14 @@ class Preparation:
         """Names of every view's features as they were given to `fit`; None where none were."""
         return dict(self._names)
 
+    def ranks_of(self, name: str, column: int) -> tuple[np.ndarray, np.ndarray] | None:
+        """Return the knots of a ranked column and their scores; None where it is not ranked."""
+        scores = self._scores[name]
+        if scores is None or scores.position[column] < 0:
+            return None
+        at = scores.position[column]
+        return scores.knots[:, at], scores.scores[:, at]
+
     def _standardised(self, view: View, design: np.ndarray | None) -> Standardised:
         name = view.name
         mean, dead = self.mean_[name], self.constant_[name]

@@ -1,0 +1,168 @@
+"""The facts of a card: what the model is, what it was trained on, how well it does, what for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+import baldur
+from baldur.exceptions import InputError
+from baldur.summary import output_names
+
+__all__ = ["INTENDED", "NOT_FOR", "facts", "read_performance"]
+
+INTENDED = (
+    "Research on people like those it was trained on: the same inclusion criteria, the same "
+    "instruments and units. The probability it gives is to be read beside other evidence."
+)
+"""What a model is for, unless its maker says otherwise."""
+
+NOT_FOR = (
+    "Decisions about single people without a clinician and without validation in their population.",
+    "People or instruments that differ from training: other ages, scanners, assays, ancestries, "
+    "units.",
+    "Claims about causes: a weight says what predicts, and not what would change an outcome.",
+    "Other prevalences without recalibration: probabilities carry the prevalence of training.",
+)
+"""What no model of this kind must be used for."""
+
+
+def facts(
+    model: Any,
+    *,
+    classes: list[Any] | None = None,
+    steps: list[str] | None = None,
+    performance: Any = None,
+    intended_use: str | None = None,
+    not_for: Any = None,
+) -> dict[str, Any]:
+    """Return what a card says in words and figures, as JSON has it.
+
+    Parameters
+    ----------
+    model : fitted estimator of ours
+    classes : list, optional
+        Names of the classes, where the model knows their numbers alone.
+    steps : list of str, optional
+        What happens to the columns before the model sees them.
+    performance : DataFrame or dict, optional
+        As in `read_performance`.
+    intended_use, not_for : str and sequence of str, optional
+        Instead of `INTENDED`; beside `NOT_FOR`.
+    """
+    preparation = model.preparation_
+    known = getattr(model, "classes_", None)
+    labels = [] if known is None else [str(c) for c in (classes or np.asarray(known).tolist())]
+    task = getattr(model, "_task", "regression")
+    n = int(preparation.n_samples_)
+    outputs = labels if task == "multilabel" else output_names(model)
+    if labels and task != "multilabel":
+        outputs = labels[-1:] if len(model.intercept_) == 1 else labels
+    found: dict[str, Any] = {
+        "model": type(model).__name__,
+        "baldur": baldur.__version__,
+        "task": task,
+        "classes": labels,
+        "outputs": outputs,
+        "samples": n,
+        "prevalence": None,
+        "views": {name: int(width) for name, width in preparation.n_features_.items()},
+        "scale": preparation.scale,
+        "steps_before": steps or [],
+        "missing": "A missing cell stands at its training mean. For a view that a person lacks, "
+        "all of its cells do, and the uncertainty of the prediction grows.",
+        "intercept": model.intercept_.tolist(),
+        "weights": _weights(model),
+        "signal": None,
+        "performance": read_performance(performance),
+        "intended_use": intended_use or INTENDED,
+        "not_for": [*NOT_FOR, *([not_for] if isinstance(not_for, str) else (not_for or []))],
+    }
+    counts = getattr(model, "class_count_", None)
+    if counts is not None:
+        share = np.asarray(counts, dtype=float) / n
+        found["prevalence"] = dict(zip(labels, share.tolist(), strict=True))
+    elif task == "regression":
+        center, spread = model.output_units
+        found["outcome"] = {"mean": center.tolist(), "sd": spread.tolist()}
+    if hasattr(model, "signal_shown_"):
+        found["signal"] = {
+            "standard_errors_over_base_rate": float(model.signal_),
+            "shown": bool(model.signal_shown_),
+            "held_out_loss": _kept_loss(model),
+        }
+    return found
+
+
+def _weights(model: Any) -> list[dict[str, Any]]:
+    """One row for each kept feature: weights per unit of the input, and where they hold."""
+    preparation, rows = model.preparation_, []
+    for view in model.view_names_:
+        for column in np.flatnonzero(model.selected_features_[view]):
+            lower, upper = preparation.lower_[view][column], preparation.upper_[view][column]
+            rows.append(
+                {
+                    "view": view,
+                    "feature": str(model.feature_names_[view][column]),
+                    "weight": model.coef_[view][:, column].tolist(),
+                    "weight_sd": model.coef_std_[view][:, column].tolist(),
+                    "mean": float(preparation.mean_[view][column]),
+                    "lowest_counted": float(lower) if np.isfinite(lower) else None,
+                    "highest_counted": float(upper) if np.isfinite(upper) else None,
+                    "training_range": [
+                        float(preparation.minimum_[view][column]),
+                        float(preparation.maximum_[view][column]),
+                    ],
+                }
+            )
+    return rows
+
+
+def _kept_loss(model: Any) -> float | None:
+    path = model.sparsity_path_
+    kept = path[path["kept"]]
+    return float(kept["loss"].iloc[0]) if len(kept) else None
+
+
+def read_performance(given: Any) -> list[dict[str, Any]]:
+    """Return performance as rows of metric, estimate, low and high.
+
+    Parameters
+    ----------
+    given : DataFrame, dict or None
+        A table with these columns, as ``intervals.csv`` of a study or `evaluate_predictions` has
+        them (of one model), or a dictionary of metric to (estimate, low, high).
+    """
+    if given is None:
+        return []
+    if isinstance(given, Mapping):
+        given = pd.DataFrame(
+            [(name, *values) for name, values in given.items()],
+            columns=["metric", "estimate", "low", "high"],
+        )
+    lacking = {"metric", "estimate", "low", "high"} - set(getattr(given, "columns", ()))
+    if lacking:
+        raise InputError(
+            f"performance: expected a table with metric, estimate, low and high, but it lacks "
+            f"{', '.join(sorted(lacking))}."
+        )
+    if "model" in given and given["model"].nunique() > 1:
+        raise InputError(
+            f"performance: expected the rows of one model, but there are {given['model'].nunique()}"
+            ". Select those of the model on the card."
+        )
+    keep = [c for c in ("metric", "estimate", "low", "high", "people", "site") if c in given]
+    return [
+        {str(k): v if isinstance(v, str) else _number(v) for k, v in row.items()}
+        for row in given[keep].to_dict("records")
+    ]
+
+
+def _number(value: Any) -> float | int | None:
+    number = float(value)
+    if not np.isfinite(number):
+        return None
+    return int(number) if isinstance(value, (int, np.integer)) else number

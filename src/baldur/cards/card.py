@@ -1,0 +1,134 @@
+"""Card: the printable model, and the files it is written as."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from baldur.cards.about import facts
+from baldur.cards.markdown import page
+from baldur.cards.numbers import printable
+from baldur.cards.r_code import r_code
+from baldur.exceptions import InputError
+from baldur.files import make_folder, write_atomically
+
+__all__ = ["CARD_FILES", "Card", "make_card", "scorer"]
+
+CARD_FILES = ("card.json", "card.md", "card.R", "score.py", "score.R", "score.js")
+"""All names the files of a card may have."""
+
+SELECTING = ("CategoryEncoder", "VariantFilter", "VoxelMask")
+"""Steps that choose columns and change no value, so that the model inside can be printed."""
+
+
+@dataclass(frozen=True)
+class Card:
+    """The printable model.
+
+    Attributes
+    ----------
+    about : dict
+        What it is, was trained on, does and is for, as JSON has it.
+    model : dict or None
+        Its numbers, which the scorers read; None where it has too many to print.
+    reason : str
+        Why there are no numbers.
+    """
+
+    about: dict[str, Any]
+    model: dict[str, Any] | None
+    reason: str = ""
+
+    @property
+    def json(self) -> dict[str, Any]:
+        """Facts and numbers together, as ``card.json`` holds them."""
+        return {"about": self.about, "model": self.model}
+
+    @property
+    def markdown(self) -> str:
+        """The page."""
+        return page(self.about, self.model, self.reason)
+
+    def __str__(self) -> str:
+        return self.markdown
+
+    def files(self) -> dict[str, bytes]:
+        """Return the files of the card: the page, the numbers, and scorers in three languages."""
+        made = {
+            "card.md": self.markdown.encode(),
+            "card.json": (json.dumps(self.json, allow_nan=False) + "\n").encode(),
+        }
+        if self.model is not None:
+            made["card.R"] = (r_code(self.model) + "\n").encode()
+            made |= {f"score.{language}": scorer(language) for language in ("py", "R", "js")}
+        return made
+
+    def write(self, folder: str | Path) -> Path:
+        """Write the files of the card into a folder.
+
+        Parameters
+        ----------
+        folder : str or Path
+            Made if it is not there; files of the same names are replaced.
+
+        Returns
+        -------
+        Path
+            The folder.
+        """
+        target = make_folder(folder)
+        for name, content in self.files().items():
+            write_atomically(target / name, content)
+        return target
+
+
+def scorer(language: str) -> bytes:
+    """Return the reference scorer in "py", "R" or "js": a function of the printed model."""
+    return (Path(__file__).parent / f"score.{language}").read_bytes()
+
+
+def make_card(model: Any, **words: Any) -> Card:
+    """Return the card of a fitted model.
+
+    Parameters
+    ----------
+    model : fitted estimator of ours, alone or inside a wrapper
+        Numbers are printed where what is round it only chooses columns.
+    **words
+        As in `baldur.cards.about.facts`.
+
+    Returns
+    -------
+    Card
+    """
+    chain = list(_inwards(model))
+    inner = chain[-1]
+    if not hasattr(inner, "posterior"):
+        raise InputError(
+            f"{type(inner).__name__} has no card: cards are of BALDUR, whose weights and their "
+            "uncertainty can be printed."
+        )
+    before = [type(step).__name__ for layer in chain for step in vars(layer).get("steps_", [])] + [
+        type(layer).__name__ for layer in chain[:-1] if "preparation_" in vars(layer)
+    ]
+    about = facts(inner, steps=before, **words)
+    changing = [name for name in before if name not in SELECTING]
+    if changing:
+        return Card(
+            about, None,
+            f"No scorer is printed: values are changed by {', '.join(changing)} before the weights "
+            "meet them. Save the model and load it with baldur.",
+        )  # fmt: skip
+    try:
+        return Card(about, printable(inner, words.get("classes")))
+    except InputError as error:
+        return Card(about, None, str(error))
+
+
+def _inwards(model: Any) -> Iterator[Any]:
+    while model is not None:
+        yield model
+        model = vars(model).get("estimator_")

@@ -1,0 +1,198 @@
+"""The posterior of a fitted model as plain numbers: mean and covariance of every kept weight."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from baldur.exceptions import InputError
+from baldur.inference.features import Columns, Grams, gather
+from baldur.inference.fitted import Fitted
+from baldur.inference.mixture import Explicit, Implicit, Mixture
+from baldur.model.meanfield import noise_variance
+from baldur.model.posterior import INTERCEPT_VAR, FeatureSide
+
+__all__ = ["Member", "Plain", "plain_posterior"]
+
+Array = NDArray[np.float64]
+Index = list[NDArray[np.intp]]
+
+MOST_NUMBERS = 500_000
+"""Numbers in all covariances together that are still printed: some megabytes of text."""
+
+
+@dataclass
+class Member:
+    """One Gaussian of the mixture over the features of `Plain.index`.
+
+    Attributes
+    ----------
+    weight : (C,) how much it counts for each output
+    mean : (K, L + 1), the intercept first
+    cov : (K, L + 1, L + 1)
+    lacking : (M, K) variance that a row gets for a view it lacks
+    """
+
+    weight: Array
+    mean: Array
+    cov: Array
+    lacking: Array
+
+
+@dataclass
+class Plain:
+    """A posterior as plain numbers.
+
+    Attributes
+    ----------
+    index : features of each view that enter
+    members : list of Member
+    loadings : dict of arrays V, V_cov, b and b_var, or None where factors are outputs
+    noise : (C,) variance that every row has of its own in the linear predictor
+    """
+
+    index: Index
+    members: list[Member]
+    loadings: dict[str, Array] | None
+    noise: Array
+
+
+def plain_posterior(fitted: Fitted) -> Plain:
+    """Return the posterior of a fitted model as plain numbers, or say that it has too many.
+
+    Parameters
+    ----------
+    fitted : Fitted
+        Of any estimator of ours.
+
+    Returns
+    -------
+    Plain
+    """
+    rule: Any = fitted.moments
+    widths = [len(mask) for mask in fitted.selected]
+    if hasattr(rule, "narrow"):
+        columns, used = rule.narrow.columns, rule.narrow.used
+        small = _of_mixture(rule.inner.__self__, fitted.weights)
+        return _widened(small, columns, used)
+    if hasattr(rule, "result"):
+        noise = noise_variance(rule.result) if not fitted.noise.any() else np.zeros(len(fitted.V))
+        return _of_mean_field(rule.result, noise, len(widths))
+    return _of_mixture(rule.__self__, fitted.weights)
+
+
+def _check_size(J: int, K: int, L: int) -> None:
+    if J * K * (L + 1) ** 2 > MOST_NUMBERS:
+        raise InputError(
+            f"A model of {L:,} features is not printed: the covariances of its weights are "
+            f"{J * K * (L + 1) ** 2:,} numbers, and up to {MOST_NUMBERS:,} are. Save it and load "
+            "it with baldur, or fit one of fewer features (a larger margin)."
+        )
+
+
+def _of_mixture(mixture: Mixture, weights: Array) -> Plain:
+    used = [np.zeros(D, dtype=bool) for D in mixture.widths]
+    for component in mixture.components:
+        for mask, columns in zip(used, _columns_of(component, mixture.widths), strict=True):
+            mask[columns] = True
+    index = [np.flatnonzero(mask) for mask in used]
+    L, K = sum(map(len, index)), mixture.weights.shape[1]
+    _check_size(len(mixture.components), K, L)
+    starts = np.concatenate([[0], np.cumsum([len(i) for i in index])])
+    members = []
+    for component, weight in zip(mixture.components, weights, strict=True):
+        own = _columns_of(component, mixture.widths)
+        at = np.concatenate(
+            [[0], *(1 + starts[m] + np.searchsorted(index[m], c) for m, c in enumerate(own))]
+        ).astype(np.intp)
+        mean, cov = np.zeros((K, L + 1)), np.zeros((K, L + 1, L + 1))
+        found_mean, found_cov = _moments(component, own)
+        mean[:, at] = found_mean
+        cov[:, at[:, None], at] = found_cov
+        members.append(Member(np.asarray(weight), mean, cov, component.lacking))
+    loadings = None
+    if mixture.loadings is not None:
+        q = mixture.loadings
+        b_var = np.broadcast_to(q.b_var, q.b.shape)
+        loadings = {"V": q.V, "V_cov": q.V_cov, "b": q.b, "b_var": b_var}
+    return Plain(index, members, loadings, np.zeros(weights.shape[1]))
+
+
+def _columns_of(component: Explicit | Implicit, widths: list[int]) -> Index:
+    """Return the features of each view that a component has weights for."""
+    if isinstance(component, Explicit) or isinstance(component.features, Columns):
+        return component.index
+    live = np.atleast_1d(component.s.any(axis=0))
+    if isinstance(component.features, Grams):
+        return [np.arange(D if use else 0) for D, use in zip(widths, live, strict=True)]
+    return [np.flatnonzero(part) for part in np.split(live, np.cumsum(widths)[:-1])]
+
+
+def _moments(component: Explicit | Implicit, own: Index) -> tuple[Array, Array]:
+    """Return mean (K, L + 1) and covariance (K, L + 1, L + 1), the intercept first."""
+    if isinstance(component, Explicit):
+        return component.mean, component.cov
+    features, sides = component.features, component.sides
+    if all(isinstance(side, FeatureSide) for side in sides):
+        return (
+            np.stack([side.w for side in sides if isinstance(side, FeatureSide)]),
+            np.stack([side.cov for side in sides if isinstance(side, FeatureSide)]),
+        )
+    if isinstance(features, Columns):
+        X, s, s0 = features.X, component.s, features.intercept_var
+    elif isinstance(features, Grams):
+        X, s0 = gather(component.train, own), INTERCEPT_VAR
+        s = np.repeat(component.s, [len(columns) for columns in own], axis=1)
+    else:
+        X, s0 = gather(features.views, own), features.intercept_var
+        s = component.s[:, component.s.any(axis=0)]
+    X1 = np.hstack([np.ones((len(X), 1)), X])
+    means, covs = [], []
+    for side, row in zip(sides, s, strict=True):
+        assert not isinstance(side, FeatureSide)
+        prior = np.concatenate([[s0], row])
+        part = side.half @ (X1 * prior)
+        means.append(prior * (X1.T @ side.alpha))
+        covs.append(np.diag(prior) - part.T @ part)
+    return np.stack(means), np.stack(covs)
+
+
+def _of_mean_field(result: Any, noise: Array, n_views: int) -> Plain:
+    """Weights of different views are independent, and no intercept is among them."""
+    index = [spread.index for spread in result.spread]
+    alive = np.flatnonzero(result.factors)
+    K, L, C = len(result.factors), sum(map(len, index)), len(result.V)
+    _check_size(1, K, L)
+    mean, cov = np.zeros((K, L + 1)), np.zeros((K, L + 1, L + 1))
+    at = 1
+    for spread, W in zip(result.spread, result.W, strict=True):
+        here = slice(at, at + len(spread.index))
+        mean[:, here] = W[:, spread.index]
+        B = spread.basis
+        for j, k in enumerate(alive):
+            cov[k, here, here] = (B * spread.coef_var[:, j]) @ B.T
+            if spread.null_var.any():
+                cov[k, here, here] += spread.null_var[j] * (np.diag(spread.null_scale) - B @ B.T)
+        at = here.stop
+    loadings = {
+        "V": np.asarray(result.V),
+        "V_cov": np.repeat(np.asarray(result.V_cov)[None], C, axis=0),
+        "b": np.asarray(result.b, dtype=float),
+        "b_var": np.full(C, float(result.b_var)),
+    }
+    member = Member(np.ones(C), mean, cov, np.zeros((n_views, K)))
+    return Plain(index, [member], loadings, noise)
+
+
+def _widened(small: Plain, columns: Index, used: list[bool]) -> Plain:
+    """Count the features of a posterior over some columns as those of the whole views."""
+    inner = iter(small.index)
+    index = [c[next(inner)] if use else c[:0] for c, use in zip(columns, used, strict=True)]
+    for member in small.members:
+        lacking = np.zeros((len(used), member.lacking.shape[1]))
+        lacking[np.array(used)] = member.lacking
+        member.lacking = lacking
+    return Plain(index, small.members, small.loadings, small.noise)
