@@ -18,7 +18,7 @@ from baldur.inference.predictive import Task, probabilities
 from baldur.views.container import MultiView
 from baldur.views.opening import open_views
 from baldur.views.products import PreparedView
-from baldur.views.validate import match_labels, positive_weights, validate_labels
+from baldur.views.validate import match_labels, positive_weights, some, validate_labels
 
 Array = NDArray[np.float64]
 
@@ -50,7 +50,11 @@ class ClassificationBase(ClassifierMixin, BaldurBase):
             labels = self._check_labels(labels[used], len(used))
             groups = None if groups is None else np.asarray(groups)[used]
         T, self._task = self._outputs(labels)
-        return Training(mv, T, weight * self._class_weights(labels), self._task, labels, groups)
+        by_class = self._class_weights(labels)
+        if by_class is not None:
+            product = "sample_weight times class_weight" if sample_weight is not None else ""
+            weight = positive_weights(weight * by_class, len(mv), product or "class_weight")
+        return Training(mv, T, weight, self._task, labels, groups)
 
     def _check_labels(self, y: Any, n: int) -> NDArray[Any]:
         given = None if y is None else np.asarray(y)
@@ -93,11 +97,33 @@ class ClassificationBase(ClassifierMixin, BaldurBase):
             return codes[:, None].astype(float), "binary"
         return np.eye(len(self.classes_))[codes], "multiclass"
 
-    def _class_weights(self, labels: NDArray[Any]) -> Array:
-        if self.class_weight is None or labels.ndim == 2:
-            return np.ones(len(labels))
-        by_class = compute_class_weight(self.class_weight, classes=self.classes_, y=labels)
-        return np.asarray(by_class)[np.searchsorted(self.classes_, labels)]
+    def _class_weights(self, labels: NDArray[Any]) -> Array | None:
+        """Return the weight of each sample's class, None without class weights."""
+        if self.class_weight is None:
+            return None
+        if labels.ndim == 2:
+            raise InputError(
+                "class_weight: a multi-label target has no classes of samples that could be "
+                "weighted. Leave class_weight=None, and give sample_weight to fit if some samples "
+                "are to count more."
+            )
+        try:
+            found = compute_class_weight(self.class_weight, classes=self.classes_, y=labels)
+            by_class = np.asarray(found, dtype=float)
+        except (TypeError, ValueError) as error:
+            raise InputError(
+                'class_weight must be None, "balanced" or a dictionary from class to number, for '
+                f"the classes {some(self.classes_.tolist())}, but got {self.class_weight!r} "
+                f"({error})."
+            ) from error
+        wrong = ~(np.isfinite(by_class) & (by_class > 0))
+        if wrong.any():
+            raise InputError(
+                "class_weight must be positive and finite, but "
+                f"{some(self.classes_[wrong].tolist())} has {by_class[wrong][0]}. Leave the "
+                "samples of a class out of fit if it is not to count."
+            )
+        return by_class[np.searchsorted(self.classes_, labels)]
 
     def _output_probability(self, X: Any) -> Array:
         return self._probability_of(self._open_new(X))

@@ -7,6 +7,7 @@ __all__ = [
     "OutputError",
     "StudyError",
     "UnfinishedError",
+    "InputWarning",
     "NoSignalWarning",
     "NotConvergedWarning",
 ]
@@ -47,6 +48,10 @@ class UnfinishedError(StudyError):
         super().__init__(text)
         self.missing = missing
         self.failures = failures or {}
+
+
+class InputWarning(UserWarning):
+    """Data are used otherwise than given; the message says how, and what to do about it."""
 
 
 class NoSignalWarning(UserWarning):

@@ -12,6 +12,7 @@ from baldur.estimator import BaldurBase, Training, check_level
 from baldur.exceptions import InputError
 from baldur.inference.intervals import mixture_quantile, tails
 from baldur.inference.predictive import mixture_moments
+from baldur.prepare.moments import LARGEST_SPREAD, SMALLEST_SPREAD, same_but_rounding
 from baldur.views.opening import open_views
 from baldur.views.validate import match_labels, positive_weights
 
@@ -33,9 +34,7 @@ class RegressionBase(RegressorMixin, BaldurBase):
         if len(used) < len(mv):
             mv, weight, Y = mv[used], weight[used], Y[used]
             groups = None if groups is None else np.asarray(groups)[used]
-        self._center = np.average(Y, axis=0, weights=weight)
-        spread = np.sqrt(np.average((Y - self._center) ** 2, axis=0, weights=weight))
-        self._spread = np.where(spread > 0, spread, 1.0)
+        self._center, self._spread = _centre_and_spread(Y, weight)
         T = (Y - self._center) / self._spread
         return Training(mv, T, weight, "regression", T, groups)
 
@@ -89,7 +88,7 @@ class RegressionBase(RegressorMixin, BaldurBase):
         views = self._open_new(X)
         mean, var = mixture_moments(self._posterior.moments(views), self._posterior.weights)
         mean = mean * self._spread + self._center
-        std = np.sqrt(var * self._spread**2 + self.noise_std_**2)
+        std = np.hypot(np.sqrt(var) * self._spread, self.noise_std_)
         if self._one_output:
             mean, std = mean[:, 0], std[:, 0]
         return (mean, std) if return_std else mean
@@ -122,3 +121,34 @@ class RegressionBase(RegressorMixin, BaldurBase):
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = True
         return tags
+
+
+def _centre_and_spread(Y: Array, weight: Array) -> tuple[Array, Array]:
+    """Return mean and standard deviation of each outcome; refuse those nothing can be learned of.
+
+    Parameters
+    ----------
+    Y : ndarray of shape (n_samples, n_outputs)
+    weight : ndarray of shape (n_samples,)
+    """
+    low, high = Y.min(axis=0), Y.max(axis=0)
+    flat = np.flatnonzero(same_but_rounding(low, high))
+    if flat.size:
+        which = "all" if Y.shape[1] == 1 else f"those in column {flat[0]}"
+        raise InputError(
+            f"y: outcomes must differ, but {which} are {low[flat[0]]:.6g} (in the {len(Y)} "
+            "samples that count), so there is nothing to learn. Check the column or how the rows "
+            "were split."
+        )
+    middle = low / 2 + high / 2  # taken off first, so that a large offset costs no digits
+    with np.errstate(over="ignore", under="ignore"):
+        centre = middle + np.average(Y - middle, axis=0, weights=weight)
+        spread = np.sqrt(np.average((Y - centre) ** 2, axis=0, weights=weight))
+    odd = np.flatnonzero(~((spread >= SMALLEST_SPREAD) & (spread <= LARGEST_SPREAD)))
+    if odd.size:
+        raise InputError(
+            f"y: the standard deviation of an outcome must be between {SMALLEST_SPREAD:g} and "
+            f"{LARGEST_SPREAD:g}, but column {odd[0]} lies between {low[odd[0]]:.3g} and "
+            f"{high[odd[0]]:.3g}. Give it in another unit."
+        )
+    return centre, spread

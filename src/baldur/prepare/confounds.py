@@ -17,7 +17,7 @@ import pandas as pd
 
 from baldur.exceptions import InputError
 from baldur.views.blocks import tile_width
-from baldur.views.standardised import Standardised
+from baldur.views.standardised import FARTHEST, Standardised
 
 __all__ = ["ConfoundDesign", "learn_confounds"]
 
@@ -38,8 +38,14 @@ class ConfoundDesign:
     ) -> ConfoundDesign:
         """Learn centre and scale of the covariates."""
         cells = _as_matrix(confounds, n_samples)
-        mean = np.average(cells, axis=0, weights=weight)
-        scale = np.sqrt(np.average((cells - mean) ** 2, axis=0, weights=weight))
+        with np.errstate(over="ignore", invalid="ignore"):
+            mean = np.average(cells, axis=0, weights=weight)
+            scale = np.sqrt(np.average((cells - mean) ** 2, axis=0, weights=weight))
+        if not np.isfinite(scale).all():
+            raise InputError(
+                "confounds: some columns hold numbers too large to be squared in float64. Rescale "
+                "them before fitting."
+            )
         scale[scale <= 1e-12 * np.maximum(1, np.abs(cells).max(axis=0, initial=0))] = 1.0
         return cls(mean, scale)
 
@@ -51,7 +57,9 @@ class ConfoundDesign:
                 f"confounds: expected {len(self.mean)} columns, as in fit, but got "
                 f"{cells.shape[1]}."
             )
-        return np.column_stack([np.ones(n_samples), (cells - self.mean) / self.scale])
+        with np.errstate(over="ignore"):
+            scaled = (cells - self.mean) / self.scale
+        return np.column_stack([np.ones(n_samples), np.clip(scaled, -FARTHEST, FARTHEST)])
 
 
 def _as_matrix(confounds: Any, n_samples: int) -> np.ndarray:

@@ -8,7 +8,25 @@ import numpy as np
 
 from baldur.views.source import MISSING_INT8
 
-__all__ = ["TileStatistics", "as_floats", "find_discrete", "tile_statistics"]
+__all__ = [
+    "LARGEST_SPREAD",
+    "SMALLEST_SPREAD",
+    "TileStatistics",
+    "as_floats",
+    "find_discrete",
+    "same_but_rounding",
+    "tile_statistics",
+]
+
+SMALLEST_SPREAD, LARGEST_SPREAD = 1e-140, 1e140
+"""Standard deviations that are worked with. Their squares, and the ratio of any two of them, are
+numbers that float64 holds, with room for a weight in front."""
+
+_ROUNDING = 8 * np.finfo(np.float64).eps
+"""Values this close, relative to their size, are one value computed in different ways."""
+
+# Standard deviations, in units of the mean, below which rounding of the mean would show.
+_OFFSET = 1e-8
 
 # Sums of this many squared int8 cells stay below 2^24, where float32 holds whole numbers exactly.
 _EXACT_ROWS = 1000
@@ -164,7 +182,32 @@ def _of_numbers(raw: np.ndarray, weight: np.ndarray | None) -> TileStatistics:
             np.copyto(cells, 0, where=gaps)
         squares = cells * cells
         variance = _sum(squares, weight) / mass
+        # Behind a large offset the mean has lost digits: what is left of it is taken off as well.
+        at = np.flatnonzero(variance < _OFFSET**2 * mean**2)
+        if at.size:
+            rest = _sum(cells[:, at], weight) / mass[at]
+            mean[at] += rest
+            cells[:, at] -= rest if gaps is None else np.where(gaps[:, at], 0.0, rest)
+            squares[:, at] = cells[:, at] ** 2
+            variance[at] = _sum(squares[:, at], weight) / mass[at]
     return TileStatistics(count, mean, variance, low, high, mass, cells, squares)
+
+
+def same_but_rounding(low: np.ndarray, high: np.ndarray) -> np.ndarray:
+    """Tell where the smallest and largest value of a column are the same number, but for rounding.
+
+    Parameters
+    ----------
+    low, high : float64 array of shape (k,)
+
+    Returns
+    -------
+    bool array of shape (k,)
+        False where there is no value (NaN).
+    """
+    # Halves: the difference of two numbers may be beyond the largest.
+    size = np.maximum(np.abs(low), np.abs(high))
+    return np.asarray(high / 2 - low / 2 <= _ROUNDING * (size / 2))
 
 
 def _sum(cells: np.ndarray, weight: np.ndarray | None) -> np.ndarray:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from baldur.exceptions import InputError
+from baldur.exceptions import InputError, InputWarning
 from baldur.prepare.confounds import ConfoundDesign, learn_confounds
 from baldur.prepare.impute import check_missing
+from baldur.prepare.moments import SMALLEST_SPREAD
 from baldur.prepare.scale import SCALES, column_statistics
 from baldur.views.blocks import DEFAULT_BLOCK_BYTES
 from baldur.views.container import MultiView
@@ -141,6 +143,7 @@ class Preparation:
         found = column_statistics(view, self.max_bytes, scale=self.scale, weight=weight)
         check_missing(view, found, self.impute, self.all_missing)
         constant = found.constant
+        _warn_of_vanishing(view, np.flatnonzero(found.vanishing))
         scale = np.sqrt(found.variance)
         scale[constant] = 1.0
         self.mean_[name], self.scale_[name], self.constant_[name] = found.mean, scale, constant
@@ -383,3 +386,14 @@ class Preparation:
                     f"{str(names[at])!r} in fit and {str(view.feature_names[at])!r} now. Reorder "
                     "the columns."
                 )
+
+
+def _warn_of_vanishing(view: View, at: np.ndarray) -> None:
+    if at.size:
+        warnings.warn(
+            f"View {view.name!r}: the standard deviation of {some(view.names_of(at).tolist())} is "
+            f"below {SMALLEST_SPREAD:g}, too small to be squared in float64; these columns count "
+            "as constant. Rescale them before fitting.",
+            InputWarning,
+            stacklevel=6,
+        )

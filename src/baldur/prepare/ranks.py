@@ -109,7 +109,8 @@ def slope_at_median(knots: np.ndarray, scores: np.ndarray) -> tuple[np.ndarray, 
     high = np.argmax(above, axis=0)
     columns = np.arange(knots.shape[1])
     x0, x1, s0, s1 = (a[i, columns] for a in (knots, scores) for i in (low, high))
-    slope = (s1 - s0) / (x1 - x0)
+    with np.errstate(over="ignore"):  # in a column whose spread is too small to be used
+        slope = (s1 - s0) / (x1 - x0)
     nearest = np.argmin(np.abs(scores), axis=0)
     at_zero = np.abs(scores[nearest, columns]) <= _ROUNDING
     return np.where(at_zero, knots[nearest, columns], x0 - s0 / slope), slope

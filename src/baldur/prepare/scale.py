@@ -11,7 +11,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from baldur.exceptions import InputError
-from baldur.prepare.moments import as_floats, find_discrete, tile_statistics
+from baldur.prepare.moments import (
+    LARGEST_SPREAD,
+    SMALLEST_SPREAD,
+    as_floats,
+    find_discrete,
+    same_but_rounding,
+    tile_statistics,
+)
 from baldur.prepare.ranks import check_knot_memory, normal_scores, slope_at_median
 from baldur.views.blocks import DEFAULT_BLOCK_BYTES, raw_tiles, tile_width
 from baldur.views.scores import NormalScores
@@ -61,17 +68,16 @@ class ColumnStatistics:
 
     @property
     def constant(self) -> np.ndarray:
-        """Columns whose spread is nothing but rounding."""
-        eps = np.finfo(np.float64).eps
-        bound = self.count * eps * self.variance + (self.count * self.mean * eps) ** 2
-        return (self.variance <= bound) & (self._plain | (self.count == 0))
+        """Columns whose spread is nothing but rounding, or too small to be squared."""
+        low, high = self.minimum.astype(np.float64), self.maximum.astype(np.float64)
+        return (self.count == 0) | same_but_rounding(low, high) | self.vanishing
 
     @property
-    def _plain(self) -> np.ndarray:
-        """Columns that are not ranked; a ranked one has several values."""
-        if self.scores is None:
-            return np.ones(len(self.mean), dtype=bool)
-        return self.scores.position < 0
+    def vanishing(self) -> np.ndarray:
+        """Columns of several values whose spread is too small to be squared in float64."""
+        low, high = self.minimum.astype(np.float64), self.maximum.astype(np.float64)
+        tiny = self.variance < SMALLEST_SPREAD**2
+        return tiny & (self.count > 0) & ~same_but_rounding(low, high)
 
 
 def column_statistics(
@@ -116,7 +122,7 @@ def column_statistics(
         if n == 0:
             break
         tile = tile_statistics(raw, weight)
-        if not np.isfinite(tile.mean).all() or not np.isfinite(tile.variance).all():
+        if not np.isfinite(tile.mean).all() or not (tile.variance <= LARGEST_SPREAD**2).all():
             _refuse_infinities(view, cols, raw)
         few, codes = find_discrete(raw, tile)
         discrete[cols] = few | codes
@@ -175,6 +181,7 @@ def _refuse_infinities(view: View, cols: slice, raw: np.ndarray) -> None:
             "or transform the columns that produced them (a logarithm of 0, a division by 0)."
         )
     raise InputError(
-        f"View {view.name!r}: some columns hold numbers too large to be squared in float64. "
-        "Rescale the view before fitting."
+        f"View {view.name!r}: some columns hold numbers too large to be squared in float64: the "
+        f"standard deviation of a column may be {LARGEST_SPREAD:g} at most. Rescale the view "
+        "before fitting."
     )

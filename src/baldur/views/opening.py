@@ -89,15 +89,35 @@ def open_views(estimator: Any, X: Any, *, reset: bool) -> MultiView:
         return mv
     if isinstance(X, pd.DataFrame):
         check_columns(X, name)
-    checked = validate_data(
-        estimator,
-        X,
-        reset=reset,
-        accept_sparse=("csr", "csc"),
-        dtype="numeric",
-        ensure_all_finite="allow-nan",
-        ensure_min_samples=2 if reset else 1,
-    )
+    try:
+        # Its sum over all cells, a quick look for infinities, may overflow.
+        with np.errstate(over="ignore", invalid="ignore"):
+            checked = validate_data(
+                estimator,
+                X,
+                reset=reset,
+                accept_sparse=("csr", "csc"),
+                dtype="numeric",
+                ensure_all_finite="allow-nan",
+                ensure_min_samples=2 if reset else 1,
+            )
+    except ValueError as error:
+        # scikit-learn's words, which its own checks look for, in an error that is also ours.
+        raise InputError(_said(error, X)) from error
     # A frame keeps its column names, which ``views`` may refer to.
     framed = hasattr(X, "columns") and not issparse(X)
     return as_multiview(X if framed else checked, estimator.views, estimator_name=name)
+
+
+def _said(error: ValueError, X: Any) -> str:
+    """Return the words of scikit-learn's error, and what to do about infinities."""
+    text = str(error)
+    if "infinity" not in text:
+        return text
+    dtype = getattr(X, "dtype", None)
+    narrow = dtype in (np.float16, np.float32)
+    wider = f" {dtype} holds nothing larger; read the data as float64." if narrow else ""
+    return (
+        f"{text} Replace infinite cells by NaN for missing, or transform the columns that "
+        f"produced them (a logarithm of 0, a division by 0).{wider}"
+    )

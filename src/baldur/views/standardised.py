@@ -16,10 +16,15 @@ from baldur.views.blocks import DEFAULT_BLOCK_BYTES, raw_tiles
 from baldur.views.scores import NormalScores
 from baldur.views.source import MISSING_INT8, ArraySource, Source
 
-__all__ = ["Kept", "Standardised", "working_dtype"]
+__all__ = ["FARTHEST", "Kept", "Standardised", "working_dtype"]
 
 FLOAT64_LIMIT_BYTES = 1 << 26
 """Views whose cells fit in this many bytes as float64 are worked on in float64."""
+
+
+FARTHEST = 1e9
+"""Where nothing else holds them, new cells are held within so many standard deviations: far beyond
+what any training row tells about, and their squares and sums stay finite, in float32 as well."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +41,7 @@ class Standardised:
     mean, factor : ndarray of shape (n_features,)
         X = (x - mean) * factor; factor is 1 / scale, and 0 for columns that carry nothing.
     lower, upper : ndarray of shape (n_features,), or None
-        X is held between them (infinite: not held) before confounders are subtracted.
+        X is held between them (None: within `FARTHEST`) before confounders are subtracted.
     scores : NormalScores or None
         Columns that become normal scores times `score_factor` instead.
     score_factor : ndarray of shape (n_features,), or None
@@ -104,13 +109,18 @@ class Standardised:
                 np.copyto(tile, raw)
                 tile -= mean[cols]
             else:
-                np.subtract(raw, mean[cols], out=tile, dtype=np.float64, casting="unsafe")
-            tile *= factor[cols]
+                # A cell beyond the working precision becomes infinite, and is held below.
+                with np.errstate(over="ignore", invalid="ignore"):
+                    np.subtract(raw, mean[cols], out=tile, dtype=np.float64, casting="unsafe")
+            with np.errstate(over="ignore", invalid="ignore"):
+                tile *= factor[cols]
             # Looked for before the clip, which would hide infinities.
-            missing = self._missing(raw, tile, None if limits is None else limits[1, cols])
+            missing = self._missing(raw, tile)
             if limits is not None:
                 np.maximum(tile, limits[0, cols], out=tile)
                 np.minimum(tile, limits[1, cols], out=tile)
+            elif raw.dtype != np.int8:
+                np.clip(tile, -FARTHEST, FARTHEST, out=tile)
             if self.scores is not None:
                 self._fill_scores(raw, cols if columns is None else columns[cols], tile)
             if design is not None and coef is not None:
@@ -128,16 +138,13 @@ class Standardised:
             return
         self.scores.fill(raw, columns, self.score_factor[columns], tile)
 
-    def _missing(
-        self, raw: np.ndarray, tile: np.ndarray, upper: np.ndarray | None
-    ) -> np.ndarray | None:
+    def _missing(self, raw: np.ndarray, tile: np.ndarray) -> np.ndarray | None:
         """Return which cells of a tile are missing, None for none of them."""
         if raw.dtype == np.int8:
             return raw == MISSING_INT8 if raw.size and raw.min() <= MISSING_INT8 else None
         if raw.dtype.kind != "f":
             return None
-        odd = ~np.isfinite(tile)
-        if not odd.any():
+        if np.isfinite(tile).all():
             return None
         if np.isinf(raw[~self.absent]).any():
             raise InputError(
@@ -145,8 +152,7 @@ class Standardised:
                 "it contains infinities. Replace them by NaN, or transform the columns "
                 "that produced them (a logarithm of 0, a division by 0)."
             )
-        # A finite cell beyond the working precision is held by the clip like any other.
-        return odd if upper is None else odd & (np.isnan(tile) | np.isinf(upper))
+        return np.isnan(tile)
 
 
 def _like_layout(raw: np.ndarray, dtype: np.dtype) -> np.ndarray:

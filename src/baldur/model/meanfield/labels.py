@@ -13,6 +13,8 @@ Array = NDArray[np.float64]
 
 _NODES, _RAW_WEIGHTS = np.polynomial.hermite_e.hermegauss(32)
 _WEIGHTS = _RAW_WEIGHTS / _RAW_WEIGHTS.sum()
+# A step this small, in standard deviations, changes the objective by less than its rounding.
+_STILL = 1e-8
 
 
 def jaakkola_lambda(xi: Array) -> Array:
@@ -56,29 +58,34 @@ def update_y_quadrature(
     <y> -> <y> + Var (E[t - sigmoid] - <psi>(<y> - center)); each entry keeps its old value
     when halving the step eight times does not raise its own objective.
     """
+    shape = Y.shape
+    t, centre, mean, var = (np.ravel(a) for a in (T, center, Y, Y_var))
 
-    def objective(mean: Array, var: Array) -> Array:
-        prior = -0.5 * psi * ((mean - center) ** 2 + var) + 0.5 * np.log(var)
-        return quadrature_term(T, mean, var) + prior
+    def objective(at: NDArray[np.intp], mean: Array, var: Array) -> Array:
+        prior = -0.5 * psi * ((mean - centre[at]) ** 2 + var) + 0.5 * np.log(var)
+        return quadrature_term(t[at], mean, var) + prior
 
-    best = objective(Y, Y_var)
+    best = objective(np.arange(len(mean)), mean, var)
     for _ in range(n_steps):
-        p = expit(Y[..., None] + np.sqrt(Y_var)[..., None] * _NODES)
+        p = expit(mean[:, None] + np.sqrt(var)[:, None] * _NODES)
         target_var = 1.0 / (psi + (p * (1.0 - p)) @ _WEIGHTS)
-        shift = target_var * (T - p @ _WEIGHTS - psi * (Y - center))
-        pending = np.ones(Y.shape, dtype=bool)
-        new_Y, new_var = Y.copy(), Y_var.copy()
+        shift = target_var * (t - p @ _WEIGHTS - psi * (mean - centre))
+        # Entries that have arrived are left alone, and only those on their way are tried.
+        moves = (np.abs(shift) > _STILL * np.sqrt(var)) | (np.abs(target_var - var) > _STILL * var)
+        at = np.flatnonzero(moves)
+        new_mean, new_var = mean.copy(), var.copy()
         step = 1.0
         for _ in range(8):
-            trial = Y + step * shift
-            trial_var = Y_var ** (1.0 - step) * target_var**step
-            value = objective(trial, trial_var)
-            better = pending & (value > best)
-            new_Y[better], new_var[better] = trial[better], trial_var[better]
-            best = np.where(better, value, best)
-            pending &= ~better
-            if not pending.any():
+            if not at.size:
                 break
+            trial = mean[at] + step * shift[at]
+            trial_var = var[at] ** (1.0 - step) * target_var[at] ** step
+            value = objective(at, trial, trial_var)
+            better = value > best[at]
+            found = at[better]
+            new_mean[found], new_var[found] = trial[better], trial_var[better]
+            best[found] = value[better]
+            at = at[~better]
             step *= 0.5
-        Y, Y_var = new_Y, new_var
-    return Y, Y_var
+        mean, var = new_mean, new_var
+    return mean.reshape(shape), var.reshape(shape)
