@@ -323,6 +323,11 @@ class MeanFieldRegressor(MeanFieldFit, RegressionBase):
         return self
 
     def _run(self, views: list[PreparedView], training: Training, reporter: Reporter) -> Fitted:
+        if not training.T.any():
+            raise InputError(
+                "y: outcomes must differ, but all are the same in the samples that count, and this "
+                "posterior has no limit without noise. Check the column or how the rows were split."
+            )
         # Outputs are observed: no bound on the logistic function is ever used.
         result = self._fit_mean_field(views, training, reporter, bound="jaakkola")
         self.noise_std_ = self._spread * np.sqrt(result.noise_variance)

@@ -34,8 +34,9 @@ class RegressionBase(RegressorMixin, BaldurBase):
         if len(used) < len(mv):
             mv, weight, Y = mv[used], weight[used], Y[used]
             groups = None if groups is None else np.asarray(groups)[used]
-        self._center, self._spread = _centre_and_spread(Y, weight)
-        T = (Y - self._center) / self._spread
+        self._center, spread = _centre_and_spread(Y, weight)
+        self._spread = np.where(spread > 0, spread, 1.0)
+        T = np.where(spread > 0, (Y - self._center) / self._spread, 0.0)
         return Training(mv, T, weight, "regression", T, groups)
 
     def _check_targets(self, y: Any, n: int) -> Array:
@@ -124,7 +125,7 @@ class RegressionBase(RegressorMixin, BaldurBase):
 
 
 def _centre_and_spread(Y: Array, weight: Array) -> tuple[Array, Array]:
-    """Return mean and standard deviation of each outcome; refuse those nothing can be learned of.
+    """Return mean and standard deviation of each outcome; 0 for one that differs by rounding alone.
 
     Parameters
     ----------
@@ -132,23 +133,17 @@ def _centre_and_spread(Y: Array, weight: Array) -> tuple[Array, Array]:
     weight : ndarray of shape (n_samples,)
     """
     low, high = Y.min(axis=0), Y.max(axis=0)
-    flat = np.flatnonzero(same_but_rounding(low, high))
-    if flat.size:
-        which = "all" if Y.shape[1] == 1 else f"those in column {flat[0]}"
-        raise InputError(
-            f"y: outcomes must differ, but {which} are {low[flat[0]]:.6g} (in the {len(Y)} "
-            "samples that count), so there is nothing to learn. Check the column or how the rows "
-            "were split."
-        )
+    flat = same_but_rounding(low, high)
     middle = low / 2 + high / 2  # taken off first, so that a large offset costs no digits
-    with np.errstate(over="ignore", under="ignore"):
+    with np.errstate(over="ignore", invalid="ignore"):
         centre = middle + np.average(Y - middle, axis=0, weights=weight)
         spread = np.sqrt(np.average((Y - centre) ** 2, axis=0, weights=weight))
-    odd = np.flatnonzero(~((spread >= SMALLEST_SPREAD) & (spread <= LARGEST_SPREAD)))
+    usable = (spread >= SMALLEST_SPREAD) & (spread <= LARGEST_SPREAD)
+    odd = np.flatnonzero(~usable & ~flat)
     if odd.size:
         raise InputError(
             f"y: the standard deviation of an outcome must be between {SMALLEST_SPREAD:g} and "
             f"{LARGEST_SPREAD:g}, but column {odd[0]} lies between {low[odd[0]]:.3g} and "
             f"{high[odd[0]]:.3g}. Give it in another unit."
         )
-    return centre, spread
+    return np.where(flat, middle, centre), np.where(flat, 0.0, spread)

@@ -143,7 +143,7 @@ def column_statistics(
             check_knot_memory(view.name, n, int((~discrete[: cols.stop]).sum()))
             knots, scores = normal_scores(as_floats(raw[:, at]), weight)
             tile.mean[at], slope = slope_at_median(knots, scores)
-            tile.variance[at] = 1.0 / slope**2
+            tile.variance[at] = (1.0 / slope) ** 2
             ranked.append((knots, scores))
         count[cols], mean[cols], variance[cols] = tile.count, tile.mean, tile.variance
         with np.errstate(invalid="ignore"):  # an empty column of a weighted int8 view

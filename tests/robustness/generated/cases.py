@@ -26,7 +26,7 @@ REFUSED = frozenset(
     {
         *("one_scale", "mixed_scales", "largest", "infinite_cell"),  # views
         *("single", "one", "flat multilabel"),  # labels
-        *("constant", "nearly constant", "extreme", "one of two constant"),  # numbers
+        *("constant", "nearly constant", "extreme"),  # numbers
         *("24 decades", "negative", "nan"),  # weights, and numbers
         *("huge", "tiny", "zero", "infinite", "unknown", "word"),  # weights of classes
     }
