@@ -9,9 +9,10 @@ from baldur.evaluate.result import NestedResult
 from baldur.exceptions import InputError
 from baldur.files import check_writable, write_atomically
 from baldur.persist import SavedModel, load_model
+from baldur.report.calculator import calculator_of
 from baldur.report.facts import gather_facts
 from baldur.report.fitted import FittedModel
-from baldur.report.page import Calculator, Page, render
+from baldur.report.page import Page, render
 from baldur.report.pictures import draw, plans_of
 from baldur.report.source import Run, open_run, run_of
 from baldur.study.index import INDEX, REPORT, index_text
@@ -153,10 +154,7 @@ def make_page(run: Run | None, model: FittedModel | None, people: str, title: st
     return Page(
         facts=facts,
         figures=figures,
-        calculator=Calculator(
-            "To have it here, fit the model on all people (baldur fit study.toml --out model) and "
-            "make the page with it (baldur report results --model model)."
-        ),
+        calculator=calculator_of(model),
         hidden=people == "hidden",
         has_model=model is not None and model.inner is not None,
         people_absent=absent,

@@ -11,13 +11,14 @@ from importlib import resources
 from typing import Any
 
 from baldur.exceptions import MissingExtraError
+from baldur.report.calculator import Calculator
 from baldur.report.checks import EXPLANATIONS
 from baldur.report.facts import Facts, made_with
 from baldur.report.people import Person
 from baldur.report.pictures import Picture
 from baldur.report.words import number, short
 
-__all__ = ["Calculator", "render"]
+__all__ = ["Page", "render"]
 
 INSTALL = "pip install 'baldur-multiview[report]'"
 
@@ -35,29 +36,6 @@ _SECTIONS = [
     ("repeat", "Repeat it"),
     ("checks", "Checks"),
 ]
-
-
-@dataclass
-class Calculator:
-    """The calculator of a page, or why there is none.
-
-    Attributes
-    ----------
-    about : str
-    card : dict or None
-        The numbers it computes from; None where there is none.
-    script : str
-        That scores.
-    """
-
-    about: str
-    card: dict[str, Any] | None = None
-    script: str = ""
-
-    @property
-    def ready(self) -> bool:
-        """Whether there is one."""
-        return self.card is not None
 
 
 @dataclass

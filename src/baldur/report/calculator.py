@@ -1,0 +1,92 @@
+"""The calculator of a page: the numbers of the model card, and the scorer that goes with them."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from baldur.cards import make_card, scorer
+from baldur.exceptions import InputError
+from baldur.report.fitted import FittedModel
+from baldur.report.words import count, short
+
+__all__ = ["Calculator", "calculator_of"]
+
+LARGEST = 3_000_000
+"""Characters of its numbers; more would make the page slow to open."""
+MOST_INPUTS = 200
+"""Nobody types in more."""
+
+_HOW = (
+    "To have it here, fit the model on all people (baldur fit study.toml --out model) and make the "
+    "page with it (baldur report results --model model)."
+)
+
+
+@dataclass
+class Calculator:
+    """The calculator of a page, or why there is none.
+
+    Attributes
+    ----------
+    about : str
+    card : dict or None
+        ``model`` as the card has it, and the training range of every feature.
+    script : str
+        The scorer.
+    """
+
+    about: str
+    card: dict[str, Any] | None = None
+    script: str = ""
+
+    @property
+    def ready(self) -> bool:
+        """Whether there is one."""
+        return self.card is not None
+
+
+def calculator_of(model: FittedModel | None) -> Calculator:
+    """Return the calculator of a fitted model.
+
+    Parameters
+    ----------
+    model : FittedModel or None
+
+    Returns
+    -------
+    Calculator
+    """
+    if model is None:
+        return Calculator(_HOW)
+    if model.inner is None:
+        return Calculator(f"{short(model.name)} has none: its weights cannot be printed.")
+    try:
+        made = make_card(model.estimator, classes=model.classes or None)
+    except InputError as error:
+        return Calculator(str(error))
+    if made.model is None:
+        return Calculator(made.reason)
+    features = made.model["features"]
+    if not features:
+        return Calculator("No feature was kept: everybody gets the same prediction, the base rate.")
+    if len(features) > MOST_INPUTS:
+        return Calculator(
+            f"The model keeps {count(len(features), 'feature')}, too many to type in. Predict from "
+            "a file with baldur predict."
+        )
+    known = {(w["view"], w["feature"]): w["training_range"] for w in made.about["weights"]}
+    card = {
+        "model": made.model,
+        "ranges": [known.get((f["view"], f["name"])) for f in features],
+    }
+    if len(json.dumps(card)) > LARGEST:
+        return Calculator(
+            "The model has too many numbers for a page. Predict from a file with baldur predict."
+        )
+    about = (
+        f"{count(len(features), 'input')} of {short(model.name)}, fitted on all people, computed "
+        "in this page from the numbers of the model card."
+    )
+    return Calculator(about, card, scorer("js").decode())

@@ -1,0 +1,146 @@
+"use strict";
+// The calculator. `predict` and `moments` come from the reference scorer of the model card, so that
+// the page computes from the same numbers as predict_proba. What is added here: inputs, ranges, an
+// interval, and what each input adds.
+(() => {
+  const {data, make, bars} = window.baldurPage;
+  const model = data.card.model, ranges = data.card.ranges;
+  const place = document.getElementById("calc");
+  const form = place.querySelector("form"), result = place.querySelector(".result");
+  const inputs = [], boxes = new Map();
+  const text = (x) => Number(x.toPrecision(4)).toString().replace("-", "−");
+
+  model.views.forEach((view, v) => {
+    const features = model.features.map((f, i) => [f, i]).filter(([f]) => f.view === view);
+    if (!features.length) return;
+    const group = make("fieldset", null, form);
+    make("legend", view, group);
+    const has = make("label", null, group, {class: "has"});
+    const box = make("input", null, has, {type: "checkbox", id: `has-${v}`});
+    box.checked = true;
+    has.append(" measured in this person");
+    boxes.set(view, box);
+    for (const [feature, i] of features) {
+      const holder = make("div", null, group, {class: "input"});
+      make("label", feature.name, holder, {for: `input-${i}`});
+      const input = make("input", null, holder, {
+        type: "number", step: "any", id: `input-${i}`, "aria-describedby": `hint-${i}`,
+      });
+      const hint = make("p", null, holder, {class: "hint", id: `hint-${i}`});
+      inputs.push({feature, input, hint, range: ranges[i]});
+    }
+  });
+
+  function person() {
+    const made = {};
+    for (const view of model.views) {
+      const box = boxes.get(view);
+      made[view] = box && !box.checked ? null : {};
+    }
+    for (const {feature, input} of inputs) {
+      const known = made[feature.view];
+      if (known) known[feature.name] = input.value === "" ? null : Number(input.value);
+    }
+    return made;
+  }
+
+  // The point below which a share q of the mixture of Gaussians lies, by halving.
+  function quantile(parts, q) {
+    let low = Math.min(...parts.map(([, m, s]) => m - 9 * s));
+    let high = Math.max(...parts.map(([, m, s]) => m + 9 * s));
+    for (let i = 0; i < 80; i++) {
+      const middle = (low + high) / 2;
+      const below = parts.reduce((sum, [w, m, s]) => sum + w * phi((middle - m) / s), 0);
+      if (below < q) low = middle; else high = middle;
+    }
+    return (low + high) / 2;
+  }
+  const logistic = (x) => 1 / (1 + Math.exp(-x));
+
+  // Mean weight of every column (the intercept first) for output c, times its value.
+  function terms(who, c) {
+    const x = [1, ...model.features.map((f) => cell(f, (who[f.view] || {})[f.name]))];
+    const L = model.loadings, unit = model.task === "regression" ? model.spread[c] : 1;
+    return x.map((value, j) => unit * value * model.members.reduce((sum, q) => {
+      const own = L ? dot(L.V[c], q.mean.map((row) => row[j])) : q.mean[c][j];
+      return sum + q.weight[c] * own;
+    }, 0) + (j === 0 && L ? unit * L.b[c] : 0));
+  }
+
+  function outcome(who) {
+    const all = predict(model, who);
+    if (model.task === "regression") {
+      return {all, lines: all.map(([mean, sd], c) => ({
+        name: all.length > 1 ? `Outcome ${c + 1}` : "Prediction", value: text(mean), output: c,
+        interval: [mean - 1.959964 * sd, mean + 1.959964 * sd].map(text),
+        about: "95 % of people like this one",
+      }))};
+    }
+    const percent = (p) => `${(100 * p).toFixed(1)} %`;
+    const shown = model.task === "binary" ? [1] : all.map((_, c) => c);
+    const lines = shown.map((c) => {
+      const line = {name: `Probability of ${model.classes[c]}`, value: percent(all[c]), p: all[c],
+        output: model.task === "binary" ? 0 : c};
+      // With several classes probabilities are brought to sum to 1, which an interval is not.
+      if (model.task !== "multiclass") {
+        const parts = moments(model, who).map(([w, m, v]) =>
+          [w[line.output], m[line.output], Math.sqrt(v[line.output])]);
+        line.interval = [0.025, 0.975].map((q) => percent(logistic(quantile(parts, q))));
+        line.about = "95 % of the posterior";
+      }
+      return line;
+    });
+    if (model.task === "multiclass") lines.sort((a, b) => b.p - a.p);
+    return {all, lines};
+  }
+
+  function update() {
+    for (const {feature, input, hint, range} of inputs) {
+      const box = boxes.get(feature.view), value = Number(input.value);
+      input.disabled = !box.checked;
+      const known = range ? `${text(range[0])} to ${text(range[1])} in training` : "";
+      const outside = input.value !== "" && range && (value < range[0] || value > range[1]);
+      hint.textContent = (outside ? "Outside the training range: " : "") + known +
+        `, mean ${text(feature.mean)}`;
+      hint.classList.toggle("outside", Boolean(outside));
+    }
+    const who = person(), {all, lines} = outcome(who);
+    result.replaceChildren();
+    result.dataset.value = JSON.stringify(all);
+    lines.slice(0, 12).forEach((line, at) => {
+      make("p", line.name, result, {class: "quiet"});
+      make("p", line.value, result, {class: at === 0 ? "big" : ""});
+      if (line.interval) {
+        make("p", `${line.interval[0]} to ${line.interval[1]} (${line.about})`, result);
+        if (at === 0) result.dataset.interval = JSON.stringify(line.interval);
+      }
+    });
+    const c = lines[0].output, each = terms(who, c);
+    result.dataset.terms = JSON.stringify(each);
+    const rows = model.features.map((f, i) => [f.name, each[i + 1]]);
+    rows.sort((a, b) => Math.abs(b[1]) - Math.abs(a[1]));
+    const unit = model.task === "regression" ? "units of the outcome" : "log odds";
+    bars(result, `What each input adds, in ${unit}, compared with the average person`,
+      rows.slice(0, 15));
+    const flagged = inputs.filter(({hint}) => hint.classList.contains("outside")).length;
+    if (flagged) {
+      make("p", `${flagged} outside the training range: the model has not seen such people.`,
+        result, {class: "outside"});
+    }
+  }
+
+  const buttons = make("div", null, form, {class: "buttons"});
+  make("button", "Average person", buttons, {type: "button"}).addEventListener("click", () => {
+    for (const {feature, input} of inputs) input.value = Number(feature.mean.toPrecision(6));
+    update();
+  });
+  make("button", "Clear", buttons, {type: "button"}).addEventListener("click", () => {
+    for (const {input} of inputs) input.value = "";
+    for (const box of boxes.values()) box.checked = true;
+    update();
+  });
+  form.addEventListener("input", update);
+  form.addEventListener("submit", (event) => event.preventDefault());
+  place.hidden = false;
+  update();
+})();
