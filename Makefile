@@ -11,16 +11,21 @@ PYTHON ?= $(shell for p in python3.11 python3 python python3.12; do \
 
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: demo test slow lowest lint format types clean
+.PHONY: demo test browser slow lowest lint format types clean
 
-demo: $(VENV)/.core
+demo: $(VENV)/.report
 	@$(BIN)/baldur demo --out build/demo
 
 # One thread per process: the tests already run in two processes.
-test: $(VENV)/.test
+test: $(VENV)/.test browser
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest $(PYTEST_ARGS)
 
-slow: $(VENV)/.test
+# The report page is tested in a real browser where the system can give one: never a failure, as
+# the tests say themselves why they were skipped.
+browser:
+	@.ci/browser || true
+
+slow: $(VENV)/.test browser
 	$(BIN)/python -m pytest -m slow -v
 
 # The tests once more, with every dependency at the lower bound pyproject.toml names.
@@ -52,9 +57,13 @@ $(VENV)/.core: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install -q -e .
 	@touch $@
 
+$(VENV)/.report: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install -q -e '.[report]'
+	@touch $@ $(VENV)/.core
+
 $(VENV)/.test: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install -q -e '.[test]'
-	@touch $@ $(VENV)/.core
+	@touch $@ $(VENV)/.core $(VENV)/.report
 
 $(VENV)-lowest/.test: pyproject.toml .ci/lowest.py | $(VENV)-lowest/bin/python
 	$(VENV)-lowest/bin/python .ci/lowest.py > $(VENV)-lowest/requirements.txt

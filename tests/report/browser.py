@@ -10,11 +10,8 @@ import pytest
 CHROMIUM = next((p for n in ("chromium", "chromium-browser") if (p := shutil.which(n))), None)
 DRIVER = shutil.which("chromedriver")
 ROOT = Path(__file__).resolve().parents[2]
-AXE = Path(
-    os.environ.get(
-        "BALDUR_AXE", ROOT / "build" / "npm" / "node_modules" / "axe-core" / "axe.min.js"
-    )
-)
+PACKAGES = Path(os.environ.get("BALDUR_NPM", ROOT / "build" / "npm" / "node_modules"))
+AXE = PACKAGES / "axe-core" / "axe.min.js"
 
 
 def start():
@@ -68,6 +65,11 @@ class Browser:
         """Return all of them."""
         return self.driver.find_elements("css selector", css)
 
+    def press(self, element):
+        """Click an element where no heading that stays in place covers it."""
+        self.run("arguments[0].scrollIntoView({block: 'center', behavior: 'instant'})", element)
+        element.click()
+
     def shown(self, css):
         """Return the texts of elements that are to be seen."""
         script = (
@@ -92,7 +94,7 @@ class Browser:
     def violations(self):
         """Return what axe-core calls serious or critical; skips where there is no axe-core."""
         if not AXE.is_file():
-            pytest.skip(f"no axe-core at {AXE}: npm install axe-core, or set BALDUR_AXE")
+            pytest.skip(f"no axe-core at {AXE}: npm install axe-core, or set BALDUR_NPM")
         self.run(AXE.read_text(encoding="utf-8"))
         found = self.driver.execute_async_script(
             "const done = arguments[arguments.length - 1];"

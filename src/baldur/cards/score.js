@@ -26,10 +26,11 @@ function rate(rules, mean, variance) { // the mean of 1/(1 + exp(-eta)) for a Ga
   return Math.min(Math.max(dot(r.weights, r.nodes.map((x) => phi((mean - x) / s))), 0), 1);
 }
 
-function predict(model, person) { // class probabilities, or [mean, s.d.] of each outcome
+function moments(model, person) { // of every output: [weight, mean, variance] of every member
   const absent = model.views.map((v) => Number(person[v] === null || person[v] === undefined));
   const x = [1, ...model.features.map((f) => cell(f, (person[f.view] || {})[f.name]))];
-  const L = model.loadings, moments = model.members.map((q) => {
+  const L = model.loadings;
+  return model.members.map((q) => {
     let mean = q.mean.map((w) => dot(w, x));
     let variance = q.cov.map((S, k) =>
       Math.max(quadratic(S, x), 0) + dot(absent, q.lacking.map((row) => row[k])));
@@ -40,8 +41,11 @@ function predict(model, person) { // class probabilities, or [mean, s.d.] of eac
     }
     return [q.weight, mean, variance.map((v, c) => Math.max(v + model.noise[c], 1e-12))];
   });
-  const over = (f) => moments[0][1].map((_, c) =>
-    moments.reduce((sum, [w, m, v]) => sum + w[c] * f(m[c], v[c], c), 0));
+}
+function predict(model, person) { // class probabilities, or [mean, s.d.] of each outcome
+  const members = moments(model, person);
+  const over = (f) => members[0][1].map((_, c) =>
+    members.reduce((sum, [w, m, v]) => sum + w[c] * f(m[c], v[c], c), 0));
   if (model.task === "regression") {
     const m = over((mean) => mean), s2 = over((mean, v, c) => v + (mean - m[c]) ** 2);
     return m.map((mean, c) => [mean * model.spread[c] + model.center[c],

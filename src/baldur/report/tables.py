@@ -28,6 +28,12 @@ MOST_FEATURES = 1000
 MOST_OF_OTHERS = 100
 
 
+_KNOWN = {
+    "probability": ("Probability", "of being in", True),
+    "stand_ins": ("Stand-ins", "features that could be in its place", False),
+}
+
+
 def model_table(run: Run) -> Table:
     """Return one row per model with every metric and its interval.
 
@@ -95,8 +101,8 @@ def feature_table(run: Run | None, main: str | None, model: FittedModel | None) 
     if several:
         columns.append(Column("Class", "that the weight points to", numeric=False))
     columns.append(Column("Weight per s.d.", "of the fit on all people; else mean over folds"))
-    if len(fitted):
-        columns += [Column("Probability", "of being in"), Column("Stand-ins", numeric=False)]
+    known = [c for c in ("probability", "stand_ins") if c in fitted]
+    columns += [Column(*_KNOWN[name]) for name in known]
     if run is not None:
         columns += [
             Column("In folds", "share of outer folds that keep it"),
@@ -118,8 +124,10 @@ def feature_table(run: Run | None, main: str | None, model: FittedModel | None) 
                 cells.append(Cell.interval(row["weight"], row["lower"], row["upper"]))
             else:
                 cells.append(Cell.of(row["weight"], small=True))
-            if len(fitted):
-                cells += [Cell.of(row["probability"]), Cell.name(row["stand_ins"] or "")]
+            if "probability" in known:
+                cells.append(Cell.of(row["probability"]))
+            if "stand_ins" in known:
+                cells.append(Cell.name(row["stand_ins"] or ""))
             if run is not None:
                 cells.append(Cell(*_share_cell(row["frequency"])))
                 cells.append(Cell(*_share_cell(row["sign_agreement"])))
