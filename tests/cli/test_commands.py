@@ -84,6 +84,7 @@ def test_evaluate_prints_the_table_and_where_results_lie(call, study):
     assert "% Features selected" in out
     assert "LSVM-l1" in out
     assert str(study.parent / "results") in out
+    assert "215 samples: 119 PD (positive), 96 control" in err  # what --check says comes first
     assert "corrected t-test" in err
     code, out, err = call("evaluate", study, "--quiet")
     assert code == 0

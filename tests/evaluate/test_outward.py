@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 from sklearn.linear_model import LogisticRegression
 
+import baldur
 from baldur import BaldurClassifier, BaldurRegressor, inner_folds
 from baldur.baselines import BASELINES
 from baldur.evaluate import Deconfounded, Harmonise, SideBySide, WithSteps
@@ -171,6 +172,18 @@ def test_predictions_have_an_interval_and_say_what_they_used(fitted):
     used = model.views_used(mv)
     assert used.columns.tolist() == list(WIDTHS)
     assert used.all().to_dict() == {v: m.any() for v, m in model.selected_features_.items()}
+
+
+def test_a_saved_model_has_found_the_same(fitted, tmp_path):
+    model, mv = fitted
+    again = baldur.load(model.save(tmp_path / "model"))
+    for name in (*PER_FEATURE, "inclusion_probability_", "selected_features_", "feature_names_"):
+        for v in WIDTHS:
+            np.testing.assert_array_equal(getattr(again, name)[v], getattr(model, name)[v])
+    assert again.view_relevance_ == model.view_relevance_
+    assert str(again.summary()) == str(model.summary())
+    pd.testing.assert_frame_equal(again.explain(mv[:9]), model.explain(mv[:9]))
+    np.testing.assert_array_equal(again.predict_interval(mv), model.predict_interval(mv))
 
 
 def test_models_without_masks_use_what_is_left(data):
