@@ -7,12 +7,12 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.svm import LinearSVC
 
-from baldur.baselines import BASELINES
+from baldur.baselines import BASELINES, ForestClassifier
 from baldur.datasets import make_multiview
-from baldur.evaluate import make_model, nested_cv
+from baldur.evaluate import WithSteps, make_model, nested_cv
 from baldur.evaluate.jobs import predict_rows
 from baldur.evaluate.metrics import Predicted, score
-from baldur.evaluate.models import known_models
+from baldur.evaluate.models import Model, known_models
 from baldur.exceptions import InputError
 from baldur.rows import REGRESSION, ROWS
 from baldur.views import MultiView
@@ -168,6 +168,31 @@ def test_a_first_run_tries_at_most_twelve_settings_and_full_the_rest():
     sim = make_multiview(40, {"a": 3}, random_state=0)
     result = nested_cv({"Dummy": "full"}, sim.data, sim.target, outer=2, inner=2)
     assert result.failures == {}
+
+
+def test_settings_of_the_search_do_not_reach_the_fit_that_is_kept(monkeypatch):
+    row = make_model("RF")
+    inside = row.inside(WithSteps(row.estimator))
+    for model, key in ((row, "n_estimators"), (inside, "estimator__n_estimators")):
+        setting = model.settings()[0]
+        assert model.make(setting, 0).get_params()[key] == 300
+        assert model.make(setting, 0, searching=True).get_params()[key] == 100
+    own = make_model("RF", settings={"n_estimators": 50})
+    assert own.make(own.settings()[0], 0, searching=True).n_estimators == 50
+    assert make_model("RF", grid="full").search == {}
+    sim = make_multiview(40, {"a": 3}, random_state=0)
+    trees = []
+    fit = ForestClassifier.fit
+
+    def watched(self, X, y):
+        trees.append(self.n_estimators)
+        return fit(self, X, y)
+
+    monkeypatch.setattr(ForestClassifier, "fit", watched)
+    quick = row.estimator.set_params(n_estimators=9)
+    model = Model("RF", quick, {"max_depth": [2, 3]}, {"n_estimators": 4})
+    nested_cv([model], sim.data, sim.target, outer=2, inner=2)
+    assert sorted(trees) == [4] * 8 + [9] * 2
 
 
 def test_every_row_is_described_and_regression_rows_are_named():

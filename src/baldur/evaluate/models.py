@@ -41,23 +41,30 @@ class Model:
         Unfitted; accepts a `MultiView`.
     grid : dict of str to list
         Settings to search on inner folds; empty for none.
+    search : dict
+        Parameters that hold while the grid is searched, and not in the fit that is kept.
     """
 
     name: str
     estimator: Any
     grid: Mapping[str, list[Any]] = field(default_factory=dict)
+    search: Mapping[str, Any] = field(default_factory=dict)
 
     def inside(self, wrapper: Any) -> Model:
         """Return the same row with its estimator inside another, as its `estimator`."""
-        return Model(self.name, wrapper, {f"estimator__{k}": v for k, v in self.grid.items()})
+        grid, search = (
+            {f"estimator__{k}": v for k, v in part.items()} for part in (self.grid, self.search)
+        )
+        return Model(self.name, wrapper, grid, search)
 
     def settings(self) -> list[dict[str, Any]]:
         """Every combination in the grid, in a fixed order."""
         return [dict(sorted(s.items())) for s in ParameterGrid(dict(self.grid))]
 
-    def make(self, setting: Mapping[str, Any], seed: int) -> Any:
+    def make(self, setting: Mapping[str, Any], seed: int, *, searching: bool = False) -> Any:
         """A new estimator with a setting and a seed, one worker inside."""
-        made = clone(self.estimator).set_params(**setting)
+        first = self.search if searching else {}
+        made = clone(self.estimator).set_params(**first, **setting)
         have = made.get_params(deep=True)
         seeds = {k: seed for k in have if k == "random_state" or k.endswith("__random_state")}
         return made.set_params(**seeds)
@@ -112,6 +119,7 @@ def make_model(
     Model
     """
     default: Mapping[str, list[Any]] = {}
+    search: Mapping[str, Any] = {}
     if estimator is None:
         if name in OURS:
             classifier, regressor = OURS[name]
@@ -120,6 +128,7 @@ def make_model(
             entry = BASELINES[name]
             estimator = entry.make(classification=classification)
             default = entry.settings_to_try(full=grid == FULL)
+            search = entry.search
         else:
             near = get_close_matches(name, known_models(classification), 1)
             hint = f"did you mean {near[0]!r}?" if near else "give an estimator for it."
@@ -152,7 +161,7 @@ def make_model(
     searched = {*wanted, *fixed}
     if scale is not None and made.get_params(deep=False).get("scale") in SCALES:
         made.set_params(**{} if "scale" in searched else {"scale": scale})
-    return Model(name, made, wanted)
+    return Model(name, made, wanted, {k: v for k, v in search.items() if k not in searched})
 
 
 def _name(key: str, wrapped: bool) -> str:
@@ -199,7 +208,7 @@ def make_models(models: Any, classification: bool = True) -> list[Model]:
 
 def _from_pair(name: str, given: Any, classification: bool) -> Model:
     if isinstance(given, Model):
-        return Model(name, given.estimator, given.grid)
+        return Model(name, given.estimator, given.grid, given.search)
     if given is None or isinstance(given, (Mapping, str)):
         return make_model(name, grid=given, classification=classification)
     if isinstance(given, Entry):

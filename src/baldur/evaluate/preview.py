@@ -113,7 +113,10 @@ def _try_models(
     train, test = inner
     groups = study.plan.inner_groups
     for model in study.models:
-        estimator = model.make(model.settings()[0], study.seed_of(model, 0, fold))
+        first, *others = model.settings()
+        # Where a grid is searched, nearly all fits are those of the search.
+        seed = study.seed_of(model, 0, fold)
+        estimator = model.make(first, seed, searching=bool(others))
         started = time.perf_counter()
         try:
             with warnings.catch_warnings(), one_thread():

@@ -237,7 +237,7 @@ class Rounds:
     ) -> Job:  # fmt: skip
         model, b, y, fold = place.model, place.permutation, place.y, place.fold
         seed = self.seed_of(model, b, fold)
-        estimator = model.make(setting, seed)
+        estimator = model.make(setting, seed, searching=kind == "setting")
         inner = self._platt_folds(place, estimator) if kind == "final" else []
         more = {"inner": [[np.asarray(part) for part in pair] for pair in inner]} if inner else {}
         key = job_key(
