@@ -150,7 +150,7 @@ def test_precision_ends_at_the_prevalence(result):
     last = display.table[display.table["sensitivity"] == 1.0].iloc[0]
     assert last["precision"] >= last["prevalence"]
     assert last["prevalence"] == pytest.approx(np.mean(result.truth == 1))
-    with pytest.raises(InputError, match="no precision-recall curve"):
+    with pytest.raises(InputError, match="no Precision-recall curve"):
         PrecisionRecallDisplay.from_result(result, ["broken"])
 
 

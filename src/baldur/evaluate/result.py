@@ -27,6 +27,7 @@ from baldur.evaluate.handle import one_thread
 from baldur.evaluate.jobs import Job
 from baldur.evaluate.metrics import METRICS, Predicted, score
 from baldur.evaluate.permutation import permutation_p_value
+from baldur.evaluate.places import image_grids, kept_correlations, selected_places
 from baldur.evaluate.printed import format_table
 from baldur.evaluate.splits import Fold
 from baldur.evaluate.store import Outcome
@@ -358,6 +359,18 @@ class NestedResult:
         mv = self.mv
         has = {f"has_{v}": mv.view(v).present.astype(int) for v in mv.view_names}
         return pd.DataFrame({"sample": mv.sample_ids.astype(str), "label": label, **has})
+
+    def correlations(self) -> pd.DataFrame:
+        """Correlations of the features each model keeps in half of the folds: model, view_a, ..."""
+        return kept_correlations(self.selection, self.mv)
+
+    def places(self) -> pd.DataFrame:
+        """Where selected features lie: view, feature, and what `feature_info` says about them."""
+        return selected_places(self.selection, self.mv)
+
+    def grids(self) -> dict[str, dict[str, Any]]:
+        """Grid of every view made of images: shape and affine, as `read_nifti` left them."""
+        return image_grids(self.mv)
 
     def _readings(self) -> list[str]:
         """What weights point to: the positive class of two, each of several, or a number."""

@@ -55,18 +55,20 @@ def intervals(ax: Any, low: Any, high: Any, at: Any, colour: Any, *, zorder: flo
         ax.hlines(at[known], low[known], high[known], color=shades, linewidth=1.6, zorder=zorder)
 
 
-def legend(ax: Any, handles: Sequence[Any], names: Sequence[str], style: Style) -> Any:
-    """Write a legend above the panel, in as many columns as fit; return it, or None."""
+def legend(
+    ax: Any, handles: Sequence[Any], names: Sequence[str], style: Style, *, figure: Any = None
+) -> Any:
+    """Write a legend above the panel, in as many columns as fit; return it, or None.
+
+    With `figure` it stands above all its panels, and takes width from none of them.
+    """
     if not handles:
         return None
     shown = [label(name, style.characters(0.8)) for name in names]
-    return ax.legend(
-        list(handles),
-        shown,
-        loc="lower left",
-        bbox_to_anchor=(0.0, 1.0),
-        ncols=style.columns(shown),
-        borderaxespad=0.2,
-        handlelength=2.6,
-        columnspacing=1.2,
-    )
+    look: dict[str, Any] = {
+        "ncols": style.columns(shown), "borderaxespad": 0.2, "handlelength": 2.6,
+        "columnspacing": 1.2,
+    }  # fmt: skip
+    if figure is not None:
+        return figure.legend(list(handles), shown, loc="outside upper left", **look)
+    return ax.legend(list(handles), shown, loc="lower left", bbox_to_anchor=(0.0, 1.0), **look)

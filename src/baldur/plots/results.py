@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -19,7 +21,8 @@ __all__ = ["Results", "one_model"]
 # Columns that hold names. Read as text: a feature may be called 12, 007 or NA.
 _TEXT = (
     "model", "model_a", "model_b", "view", "feature", "class", "sample", "metric", "kind", "site",
-    "folds", "measure", "note", "failure", "figure", "reason", "output", "step",
+    "view_a", "feature_a", "view_b", "feature_b", "chromosome", "folds", "measure", "note",
+    "failure", "figure", "reason", "output", "step",
 )  # fmt: skip
 
 
@@ -68,6 +71,18 @@ class Results:
             self._kept[name] = self._made(name) if self.folder is None else self._read(name)
         return self._kept[name]
 
+    def grids(self) -> dict[str, dict[str, Any]]:
+        """Return shape and affine of every view made of images."""
+        if self.result is not None:
+            return self.result.grids()
+        file = None if self.folder is None else self.folder / "grids.json"
+        if file is None or not file.is_file():
+            return {}
+        try:
+            return dict(json.loads(file.read_text(encoding="utf-8")))
+        except (OSError, ValueError) as error:
+            raise InputError(f"{file}: cannot be read as the grids of images: {error}.") from error
+
     def _made(self, name: str) -> pd.DataFrame:
         result = self.result
         if result is None:
@@ -83,6 +98,8 @@ class Results:
             "views": lambda: result.stability().views,
             "view_shares": result.view_shares,
             "presence": result.presence,
+            "correlations": result.correlations,
+            "places": result.places,
             "settings": lambda: result.settings,
             "permutation": result.permutation_test,
         }

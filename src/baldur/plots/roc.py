@@ -2,22 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Self
-
-import pandas as pd
-
-from baldur.evaluate.clinical.curves import curve_areas, roc_curves
-from baldur.evaluate.handle import one_thread
-from baldur.plots.base import Display
-from baldur.plots.curves import area_texts, chosen_models, draw_bands, lines_of
-from baldur.plots.parts import empty, legend
-from baldur.plots.results import Results
+from baldur.evaluate.clinical.curves import roc_curves
+from baldur.plots.ranking import RankingDisplay
 
 __all__ = ["RocDisplay"]
 
 
-class RocDisplay(Display):
+class RocDisplay(RankingDisplay):
     """Sensitivity against the false-positive rate, with pointwise 95 % bands.
 
     Parameters
@@ -29,98 +20,8 @@ class RocDisplay(Display):
         model, class, measure, estimate, low, high; as `curve_areas` gives it.
     """
 
-    def __init__(self, table: pd.DataFrame, areas: pd.DataFrame | None = None) -> None:
-        super().__init__(pd.DataFrame(table).reset_index(drop=True))
-        self.areas = areas
-
-    @classmethod
-    def from_predictions(
-        cls,
-        predictions: pd.DataFrame,
-        *,
-        classes: Sequence[str] | None = None,
-        models: Sequence[str] | None = None,
-        resamples: int = 2000,
-    ) -> Self:
-        """Compute the curves from held-out predictions.
-
-        Parameters
-        ----------
-        predictions : DataFrame
-            As ``predictions.csv``.
-        classes : list of str, optional
-            The positive one last.
-        models : list of str, optional
-            Default: the first six; of several classes the first model alone.
-        resamples : int, default=2000
-            How often people are drawn for the bands.
-
-        Returns
-        -------
-        RocDisplay
-        """
-        with one_thread():
-            rows = chosen_models(predictions, models, "ROC curve", classes)
-            if not len(rows):
-                return cls(pd.DataFrame(columns=["model", "class"]))
-            table = roc_curves(rows, classes=classes, resamples=resamples)
-            return cls(table, curve_areas(rows, classes=classes, resamples=resamples))
-
-    @classmethod
-    def from_result(
-        cls, result: Any, models: Sequence[str] | None = None, resamples: int = 2000
-    ) -> Self:
-        """Show the models of a result.
-
-        Parameters
-        ----------
-        result : NestedResult or path of a results folder
-        models, resamples
-            As in `from_predictions`.
-
-        Returns
-        -------
-        RocDisplay
-        """
-        found = Results(result)
-        return cls.from_predictions(
-            found.frame("predictions"), classes=found.classes, models=models, resamples=resamples
-        )
-
-    @property
-    def alt_text(self) -> str:
-        """What is shown, in one sentence with its numbers."""
-        lines = lines_of(self.table)
-        if not lines:
-            return "ROC curve without lines: no model ranks people by class."
-        said = area_texts(lines, self.areas, "auc", "area under the curve")
-        return f"ROC curve with 95 % bands: {'; '.join(said)}."
-
-    def plot(self, ax: Any = None, *, theme: str | None = None, width: float | None = None) -> Self:
-        """Draw a curve per model or class, with bands where there are at most three.
-
-        Parameters
-        ----------
-        ax, theme, width
-            As in `Display.plot`.
-
-        Returns
-        -------
-        RocDisplay
-        """
-        lines = lines_of(self.table)
-        height = (width or 5.2) * 0.92 + 0.2 * len(lines)
-        with self._drawing(ax, theme, width, height) as (axes, style):
-            main = axes[0]
-            if not lines:
-                empty(main, "No model ranks people by class.", style)
-                return self
-            main.plot([0, 1], [0, 1], color=style.faint, linestyle=":", linewidth=1.0, zorder=0)
-            handles = draw_bands(main, lines, "false_positive_rate", "sensitivity", style)
-            main.set_xlim(-0.01, 1.01)
-            main.set_ylim(-0.01, 1.01)
-            main.set_aspect("equal")
-            main.set_xlabel("False-positive rate (1 − specificity)")
-            main.set_ylabel("Sensitivity")
-            legend(main, handles, area_texts(lines, self.areas, "auc", "AUC"), style)
-        return self
+    curves = staticmethod(roc_curves)
+    called = "ROC curve"
+    columns = ("false_positive_rate", "sensitivity")
+    headings = ("False-positive rate (1 − specificity)", "Sensitivity")
+    area = ("auc", "area under the curve", "AUC")

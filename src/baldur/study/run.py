@@ -39,10 +39,10 @@ RECORD = "run.json"
 RESULT_FILES = frozenset(
     {
         INDEX,
-        "calibration.csv", "calibration_curve.csv", "comparisons.csv", "decision.csv",
-        "differences.csv", "folds.csv", "harmonisation.csv", "intervals.csv", "learning_curve.csv",
-        "left_out.csv", "permutation.csv", "predictions.csv", "presence.csv", REPORT, RECORD,
-        "sample_size.csv",
+        "calibration.csv", "calibration_curve.csv", "comparisons.csv", "correlations.csv",
+        "decision.csv", "differences.csv", "folds.csv", "grids.json", "harmonisation.csv",
+        "intervals.csv", "learning_curve.csv", "left_out.csv", "permutation.csv", "places.csv",
+        "predictions.csv", "presence.csv", REPORT, RECORD, "sample_size.csv",
         "selection.csv", "settings.csv",
         "stability.csv", "study.toml", "subgroups.csv", "table.csv", "table.md", "table.tex",
         "table.txt", "table_folds.md", "table_folds.tex", "thresholds.csv", "view_shares.csv",
@@ -220,11 +220,16 @@ def write_results(
         frames["sample_size.csv"] = people_needed(result)
     if learned is not None:
         frames["learning_curve.csv"] = learned
+    for name, frame in (("correlations", result.correlations()), ("places", result.places())):
+        if len(frame):
+            frames[f"{name}.csv"] = frame
     if len(harmonised := result.harmonisation()):
         frames["harmonisation.csv"] = harmonised
     if any(result.permuted.values()):
         frames["permutation.csv"] = result.permutation_test()
     contents = {name: csv_text(frame).encode() for name, frame in frames.items()}
+    if grids := result.grids():
+        contents["grids.json"] = (json.dumps(grids, indent=1) + "\n").encode()
     contents["table.md"] = result.format("markdown").encode()
     contents["table.tex"] = result.format("latex").encode()
     contents["table.txt"] = result.format("text").encode()
