@@ -31,6 +31,31 @@ MAKERS = {
     "precision": lambda f: plots.PrecisionRecallDisplay.from_result(f("run"), resamples=100),
     "calibration": lambda f: plots.CalibrationDisplay.from_result(f("run")),
     "decision": lambda f: plots.DecisionDisplay.from_result(f("run")),
+    "weights per fold": lambda f: plots.FoldWeightsDisplay.from_result(f("run")),
+    "heat map": lambda f: plots.FoldHeatmapDisplay.from_result(f("run")),
+    "correlation": lambda f: plots.CorrelationDisplay.from_result(f("run")),
+    "latent": lambda f: plots.LatentDisplay.from_estimator(
+        f("model"), f("cohort").data, f("cohort").target
+    ),
+    "latent of ten": lambda f: plots.LatentDisplay.from_estimator(
+        f("ten_classes"), f("cohort").data, f("ten_classes").predict(f("cohort").data)
+    ),
+    "latent number": lambda f: plots.LatentDisplay.from_estimator(
+        f("regressor"), f("cohort").data, f("regressor").predict(f("cohort").data)
+    ),
+    "missing": lambda f: plots.MissingViewsDisplay.from_result(f("run")),
+    "manhattan": lambda f: plots.ManhattanDisplay(
+        pd.DataFrame(
+            {
+                "feature": AWKWARD,
+                "chromosome": np.arange(len(AWKWARD)) // 4,
+                "value": np.arange(len(AWKWARD)) / 10,
+                "selected": True,
+            }
+        )
+    ),
+    "history": lambda f: plots.HistoryDisplay.from_estimator(f("model")),
+    "history of a bound": lambda f: plots.HistoryDisplay.from_estimator(f("nothing")),
 }
 
 
@@ -51,9 +76,8 @@ def test_a_figure_is_drawn_alone(display, tmp_path):
     assert display.plot() is display
     assert display.ax_ is display.axes_[0]
     assert artists(display)
-    png = display.save(tmp_path / "a.png", dpi=60).read_bytes()
+    png = display.save(tmp_path / "a.png", dpi=50).read_bytes()
     assert png.startswith(b"\x89PNG")
-    assert b"</svg>" in display.save(tmp_path / "a.svg").read_bytes()
     pyplot = sys.modules.get("matplotlib.pyplot")
     assert pyplot is None or not pyplot.get_fignums()
 
@@ -66,7 +90,14 @@ def test_a_figure_is_drawn_for_a_phone_and_a_page(display):
     assert "currentColor" in text
     assert 'id="x-' in text
     assert 'id="figure' not in text
-    assert text == display.plot(width=3.4, theme="both").svg("x-")
+
+
+def test_files_are_the_same_on_every_run(tmp_path):
+    one = forest([("v", "f"), ("w", "g")], probability=0.4)
+    for form, start in (("svg", b"<?xml"), ("pdf", b"%PDF"), ("png", b"\x89PNG")):
+        first = one.plot().save(tmp_path / f"a.{form}").read_bytes()
+        assert first.startswith(start)
+        assert one.plot().save(tmp_path / f"b.{form}").read_bytes() == first
 
 
 def test_a_figure_is_drawn_in_given_axes(display):
@@ -79,7 +110,6 @@ def test_a_figure_is_drawn_in_given_axes(display):
     free = figure.Figure()
     display.plot(ax=free.add_axes((0.2, 0.2, 0.7, 0.7)), theme="dark")
     assert display.figure_ is free
-    free.canvas.draw()
 
 
 @pytest.mark.parametrize("width", [0.5, 100.0, -1.0])
@@ -193,6 +223,18 @@ EMPTY = {
     "precision": lambda: plots.PrecisionRecallDisplay(pd.DataFrame(columns=["model", "class"])),
     "calibration": lambda: plots.CalibrationDisplay(pd.DataFrame(columns=["model", "class"])),
     "decision": lambda: plots.DecisionDisplay(pd.DataFrame(columns=["model"])),
+    "weights per fold": lambda: plots.FoldWeightsDisplay(
+        pd.DataFrame(columns=["fold", "view", "feature", "weight", "frequency"]), ["1", "2"]
+    ),
+    "heat map": lambda: plots.FoldHeatmapDisplay(
+        pd.DataFrame(columns=["fold", "view", "feature", "weight", "frequency"]), ["1", "2"]
+    ),
+    "correlation": lambda: plots.CorrelationDisplay(pd.DataFrame()),
+    "latent": lambda: plots.LatentDisplay(pd.DataFrame(columns=["sample", "factor0"])),
+    "learning": lambda: plots.LearningCurveDisplay(pd.DataFrame(columns=["model", "class"])),
+    "missing": lambda: plots.MissingViewsDisplay(pd.DataFrame(columns=["has_a"])),
+    "manhattan": lambda: plots.ManhattanDisplay(pd.DataFrame(columns=["feature"])),
+    "history": lambda: plots.HistoryDisplay([]),
 }
 
 
@@ -206,8 +248,10 @@ def test_an_empty_table_is_drawn_as_a_sentence(name):
 
 
 def test_many_features_are_cut_and_counted():
-    names = np.char.add("rs", np.arange(841_685).astype(str))
-    one = forest(list(zip(np.full(len(names), "snps"), names, strict=True))).plot(most=10)
+    numbers = np.arange(841_685)
+    table = pd.DataFrame({"view": "snps", "feature": numbers, "output": "y"})
+    table[["weight_scaled", "lower", "upper"]] = 1.0
+    one = plots.ForestDisplay(table).plot(most=10)
     assert len(one.ax_.get_yticks()) == 10
     assert "841,675 more" in one.ax_.texts[-1].get_text()
     assert "841,685 weights" in one.alt_text

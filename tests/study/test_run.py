@@ -18,7 +18,7 @@ from baldur.views import MultiView
 FILES = {
     "table.csv", "table.md", "table.tex", "table.txt", "predictions.csv", "selection.csv",
     "folds.csv", "comparisons.csv", "stability.csv", "views.csv", "weights.csv", "settings.csv",
-    "presence.csv", "view_shares.csv", "run.json",
+    "correlations.csv", "presence.csv", "view_shares.csv", "run.json",
     "study.toml", "log.txt", "table_folds.md", "table_folds.tex", "intervals.csv",
     "differences.csv", "calibration.csv", "calibration_curve.csv", "decision.csv",
     "thresholds.csv", "sample_size.csv", "README.txt", ".study.json",

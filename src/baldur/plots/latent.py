@@ -78,8 +78,8 @@ class LatentDisplay(Display):
 
     def separation(self) -> pd.Series:
         """Return the share of each factor's variance that the labels explain."""
-        found = {}
-        for name in self.factors:
+        found = dict.fromkeys(self.factors, 0.0)
+        for name in self.factors if len(self.table) else []:
             values = self.table[name].to_numpy(dtype=float)
             total = float(np.var(values))
             if self.continuous:
