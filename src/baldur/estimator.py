@@ -135,6 +135,7 @@ class BaldurBase(Printing, TransformerMixin, BaseEstimator):
             shift = shift + prep.intercept_shift(name, coef)
         self.intercept_ = self._output_intercept((fitted.intercept + shift) * scale[:, 0])
         self.selected_features_ = dict(zip(names, fitted.selected, strict=True))
+        prep.needed_ = self.selected_features_
         strength = fitted.signal @ (fitted.V**2).sum(axis=0)
         total = strength.sum()
         share = strength / total if total > 0 else np.full(len(names), 1.0 / len(names))
@@ -170,7 +171,9 @@ class BaldurBase(Printing, TransformerMixin, BaseEstimator):
 
     def _open_new(self, X: Any) -> list[PreparedView]:
         check_is_fitted(self)
-        return self._prepare(open_views(self, X, reset=False))
+        mv = open_views(self, X, reset=False)
+        self.preparation_.check_scale(mv)
+        return self._prepare(mv)
 
     def transform(self, X: Any, return_std: bool = False) -> Any:
         """Return the latent factors of each sample.

@@ -10,6 +10,7 @@ __all__ = [
     "InputWarning",
     "NoSignalWarning",
     "NotConvergedWarning",
+    "ShiftWarning",
 ]
 
 
@@ -60,3 +61,7 @@ class NoSignalWarning(UserWarning):
 
 class NotConvergedWarning(UserWarning):
     """The optimisation stopped before its tolerance was met."""
+
+
+class ShiftWarning(UserWarning):
+    """New rows are not on the scale of the training rows; the message names view and columns."""

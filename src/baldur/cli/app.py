@@ -48,6 +48,8 @@ Data = Annotated[
         "--data", help="A folder the study's files may lie in, besides its own; may be repeated."
     ),
 ]
+_FEWEST_TO_COMPARE = 20
+
 Trust = Annotated[
     bool,
     typer.Option("--trust", help="Open a folder of an old version, whose pickle can run any code."),
@@ -320,6 +322,10 @@ def predict(
         Path | None,
         typer.Option("--explain", help="CSV file to write: what each feature contributes."),
     ] = None,
+    drift: Annotated[
+        Path | None,
+        typer.Option("--drift", help="CSV file to write: how columns differ from training."),
+    ] = None,
     trust: Trust = False,
     data: Data = None,
     quiet: Quiet = False,
@@ -330,6 +336,7 @@ def predict(
     may be missing for some or all samples. Nothing in a model folder is executed; only folders of
     old versions hold a pickle, which needs --trust.
     """
+    from baldur.evaluate.drift import drift_notes, predictor_shift
     from baldur.exceptions import InputError
     from baldur.files import write_atomically
     from baldur.guard.spreadsheet import csv_text
@@ -342,7 +349,7 @@ def predict(
         raise InputError(f"--missing must be 'error' or 'impute', but got {missing!r}.")
     screen = Screen(quiet)
     study = load_study(study_file, predicting=True, roots=data or [])
-    for target in (out, explain):
+    for target in (out, explain, drift):
         if target is not None and str(target) != "-" and not target.parent.is_dir():
             raise InputError(f"{target.parent} is no folder; make it first.")
     saved = load_model(model, trust=trust)
@@ -352,7 +359,14 @@ def predict(
             "BALDUR, or leave --explain out."
         )
     rows, _, notes = new_rows(saved, study, missing=missing)
-    frame = predictions_of(saved, rows)
+    with _shift_in_notes(notes):
+        frame = predictions_of(saved, rows)
+    if saved.training:
+        views, features = predictor_shift(saved.training, rows)
+        # A few people have no spread to compare.
+        notes += drift_notes(views, features) if len(rows) >= _FEWEST_TO_COMPARE else []
+        if drift is not None:
+            write_atomically(drift, csv_text(features).encode())
     screen.notes(notes)
     if explain is not None:
         write_atomically(explain, csv_text(reasons_of(saved, rows)).encode())
@@ -468,6 +482,23 @@ def _stoppable(advice: str) -> Iterator[None]:
     except KeyboardInterrupt:
         typer.echo(f"Stopped. {advice}", err=True)
         raise typer.Exit(130) from None
+
+
+@contextmanager
+def _shift_in_notes(notes: list[str]) -> Iterator[None]:
+    """Add warnings about the scale of new rows to the notes; others are shown as ever."""
+    import warnings
+
+    from baldur.exceptions import ShiftWarning
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        yield
+    for one in caught:
+        if issubclass(one.category, ShiftWarning):
+            notes.append(str(one.message))
+        else:
+            warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
 
 
 def _check_jobs(jobs: int) -> None:

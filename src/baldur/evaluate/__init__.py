@@ -28,6 +28,7 @@ from baldur.evaluate.clinical import (
 from baldur.evaluate.compare import compare_pairs, corrected_t_test, holm
 from baldur.evaluate.deconfound import Deconfounded
 from baldur.evaluate.design import Design
+from baldur.evaluate.drift import batch_drift
 from baldur.evaluate.features import Stability
 from baldur.evaluate.harmonise import Harmonise
 from baldur.evaluate.learning import learning_curve, people_needed
@@ -55,6 +56,7 @@ __all__ = [
     "Stability",
     "StabilityIndex",
     "WithSteps",
+    "batch_drift",
     "brier_parts",
     "build_table",
     "calibration_curves",

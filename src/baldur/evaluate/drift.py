@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 
+from baldur.exceptions import InputError
 from baldur.views import MultiView, View
 
-__all__ = ["FIGURES", "describe_views", "predictor_shift"]
+__all__ = ["FIGURES", "batch_drift", "describe_views", "drift_notes", "predictor_shift"]
 
 FIGURES = ("count", "mean", "sd", "low", "high")
 """What is remembered of every feature: known cells, mean, s.d., smallest and largest value."""
@@ -129,6 +132,77 @@ def predictor_shift(
             }
         )
     return pd.DataFrame(rows), pd.concat(parts, ignore_index=True)
+
+
+def batch_drift(model: Any, X: MultiView) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Compare a batch of new rows with the training rows of a fitted model.
+
+    Parameters
+    ----------
+    model : fitted estimator
+        Any of the package. Means and s.d. of its training rows are those after the clip.
+    X : MultiView
+        New rows, with the features of fit in their order.
+
+    Returns
+    -------
+    views, features : DataFrame
+        As in `predictor_shift`.
+
+    Examples
+    --------
+    >>> from baldur import BaldurClassifier
+    >>> from baldur.datasets import make_multiview
+    >>> from baldur.evaluate import batch_drift
+    >>> sim = make_multiview(80, {"a": 4}, random_state=0)
+    >>> model = BaldurClassifier(sparsity=0.5).fit(sim.data[:60], sim.target[:60])
+    >>> views, _ = batch_drift(model, sim.data[60:])
+    >>> views[["view", "features", "absent"]].to_numpy().tolist()
+    [['a', 4, 0.0]]
+    """
+    while "preparation_" not in vars(model):
+        if "estimator_" not in vars(model):
+            raise InputError(f"{type(model).__name__} does not know its training rows; fit it.")
+        model = model.estimator_
+    found = model.preparation_
+    training = {
+        name: {
+            "count": np.full(width, float(found.n_samples_)),
+            "mean": found.mean_[name],
+            "sd": found.scale_[name],
+            "low": np.asarray(found.minimum_[name], dtype=float),
+            "high": np.asarray(found.maximum_[name], dtype=float),
+        }
+        for name, width in found.n_features_.items()
+    }
+    return predictor_shift(training, X)
+
+
+def drift_notes(views: pd.DataFrame, features: pd.DataFrame) -> list[str]:
+    """Say in a line for each view what differs from training; nothing where nothing does.
+
+    Parameters
+    ----------
+    views, features : DataFrame
+        As `predictor_shift` gives them.
+
+    Returns
+    -------
+    list of str
+    """
+    notes = []
+    for row in views.itertuples():
+        own = features[(features["view"] == row.view) & features["far"]]
+        if not len(own):
+            continue
+        order = own["shift"].abs().fillna(0.0).to_numpy().argsort(kind="stable")[::-1]
+        first = own.iloc[order[0]]
+        notes.append(
+            f"view {row.view!r}: {len(own):,} of {row.features:,} columns differ from training in "
+            f"mean or spread (the most {first['feature']!r}, by {first['shift']:+.1f} s.d.); "
+            f"{row.outside:.1%} of the cells lie outside of the training range"
+        )
+    return notes
 
 
 def _share_outside(view: View, was: dict[str, np.ndarray]) -> np.ndarray:

@@ -25,7 +25,7 @@ from baldur.persist.shapes import (
     whole_numbers,
 )
 
-__all__ = ["FORMS"]
+__all__ = ["FORMS", "LATER"]
 
 _PREPARATION: dict[str, Check] = {
     "scale": one_of("clipped", "standard", "rank"),
@@ -228,3 +228,8 @@ FORMS: Mapping[str, Mapping[str, Check]] = {
     "StandIns": {"view": whole, "feature": whole, "probability": numbers("n")},
 }
 """Attributes that must be there, and what they must be, by class. Others may be there."""
+
+LATER: Mapping[str, Mapping[str, Check]] = {
+    "Preparation": {"needed_": optional(by_view(flags("D"))), "alleles_": anything},
+}
+"""The same for attributes that folders of an older version do not have."""

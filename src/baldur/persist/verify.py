@@ -9,7 +9,7 @@ import numpy as np
 
 from baldur.exceptions import InputError
 from baldur.persist.classes import METHODS, name_of
-from baldur.persist.forms import FORMS
+from baldur.persist.forms import FORMS, LATER
 from baldur.persist.shapes import Scope, each_view, flags, numbers, object_of, places, truth
 
 __all__ = ["verify"]
@@ -44,6 +44,9 @@ def _look(value: Any, scope: Scope, what: str) -> None:
         if attribute not in own:
             raise InputError(f"{what}: it has no {attribute}")
         check(own[attribute], inside, f"{what}.{attribute}")
+    for attribute, check in LATER.get(name, {}).items():
+        if attribute in own:
+            check(own[attribute], inside, f"{what}.{attribute}")
     if name in _RELATIONS:
         _RELATIONS[name](value, scope, what)
 
@@ -81,6 +84,9 @@ def _estimator(model: Any, scope: Scope, what: str) -> None:
 
 
 def _preparation(made: Any, scope: Scope, what: str) -> None:
+    for name, alleles in getattr(made, "alleles_", {}).items():
+        width = dict(zip(scope.views, scope.widths, strict=True)).get(name)
+        _need(np.shape(alleles) == (2, width), what, f"alleles of view {name!r} do not fit")
     for name, width in zip(scope.views, scope.widths, strict=True):
         _need(made.n_features_[name] == width, what, f"another width of view {name!r}")
         _need((made.scale_[name] > 0).all(), what, f"a scale of view {name!r} is not positive")

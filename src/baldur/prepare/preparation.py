@@ -9,9 +9,11 @@ from typing import Any
 import numpy as np
 
 from baldur.exceptions import InputError, InputWarning
+from baldur.prepare.alleles import alleles_of, match_alleles
 from baldur.prepare.confounds import ConfoundDesign, learn_confounds
 from baldur.prepare.impute import check_missing
 from baldur.prepare.moments import SMALLEST_SPREAD
+from baldur.prepare.ranges import warn_off_scale
 from baldur.prepare.scale import SCALES, column_statistics
 from baldur.views.blocks import DEFAULT_BLOCK_BYTES
 from baldur.views.container import MultiView
@@ -66,6 +68,11 @@ class Preparation:
         Subtracted is `design @ confound_coef_`, see `baldur.prepare.confounds`.
     n_samples_ : int
         Training rows.
+    alleles_ : dict of str to array of shape (2, n_features)
+        For views of variants, the allele that is counted and the other one. Rows that count the
+        other one are turned round, see `baldur.prepare.alleles`.
+    needed_ : dict of str to bool array, or None
+        Columns that a model kept; a model sets it, so that nothing is asked of the others.
     """
 
     def __init__(
@@ -122,6 +129,8 @@ class Preparation:
             for name in mv.view_names
         }
         self.confound_design_: ConfoundDesign | None = None
+        self.alleles_: dict[str, np.ndarray] = {}
+        self.needed_: dict[str, np.ndarray] | None = None
         weight = None if sample_weight is None else positive_weights(sample_weight, len(mv))
         design = None
         if confounds is not None:
@@ -161,6 +170,11 @@ class Preparation:
             self._spread[name] = spread
         at = np.flatnonzero(self.constant_[name])
         self.constant_features_[name] = view.names_of(at)
+        # Counts of an allele, and not what a step has made of them.
+        counts = np.nanmin(found.minimum) >= 0 and np.nanmax(found.maximum) <= 2
+        alleles = alleles_of(view) if counts else None
+        if alleles is not None:
+            self.alleles_[name] = alleles
 
     def transform(self, mv: MultiView, confounds: Any = None) -> dict[str, PreparedView]:
         """Return every view of `mv`, prepared with the training statistics.
@@ -177,6 +191,7 @@ class Preparation:
         dict of str to PreparedView
         """
         self._check_against_fit(mv)
+        mv = match_alleles(mv, getattr(self, "alleles_", {}), self._needed())
         if (confounds is None) != (self.confound_design_ is None):
             raise InputError(
                 "confounds: "
@@ -202,6 +217,22 @@ class Preparation:
     def feature_names(self) -> dict[str, np.ndarray | None]:
         """Names of every view's features as they were given to `fit`; None where none were."""
         return dict(self._names)
+
+    def _needed(self) -> dict[str, np.ndarray]:
+        """Columns that can change a prediction: those that vary, or those that a model kept."""
+        kept = getattr(self, "needed_", None)
+        return {name: ~flat for name, flat in self.constant_.items()} if kept is None else kept
+
+    def check_scale(self, mv: MultiView) -> None:
+        """Warn, by view and column, about new rows that are not on the scale of training.
+
+        Parameters
+        ----------
+        mv : MultiView
+            New rows of the same views.
+        """
+        self._check_against_fit(mv)
+        warn_off_scale(self, mv, self._needed())
 
     def ranks_of(self, name: str, column: int) -> tuple[np.ndarray, np.ndarray] | None:
         """Return the knots of a ranked column and their scores; None where it is not ranked."""

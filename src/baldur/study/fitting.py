@@ -15,6 +15,7 @@ from baldur.evaluate.nested import fit_all_rows
 from baldur.exceptions import BaldurError
 from baldur.io import align
 from baldur.persist import SavedModel
+from baldur.prepare.alleles import COLUMNS as ALLELES
 from baldur.prepare.harmonise import SITES
 from baldur.study.answers import predictions_of
 from baldur.study.covariates import CovariateCoding
@@ -229,8 +230,21 @@ def _fitting(
             source[np.ix_(rows, columns)] = np.nan
         present = {view: have.present}
     return MultiView(
-        {view: source}, sample_ids=part.sample_ids, feature_names={view: names}, present=present
+        {view: source},
+        sample_ids=part.sample_ids,
+        feature_names={view: names},
+        feature_info=_alleles(have, view, found),
+        present=present,
     )
+
+
+def _alleles(have: View, view: str, found: np.ndarray) -> dict[str, pd.DataFrame] | None:
+    """The alleles of variants, by which swapped ones are told; unknown for lacking columns."""
+    info = have.feature_info
+    if info is None or not set(ALLELES) <= set(info.columns):
+        return None
+    known = info[list(ALLELES)].astype(object).reset_index(drop=True)
+    return {view: known.reindex(found).fillna("0").reset_index(drop=True)}
 
 
 def _unclear(
