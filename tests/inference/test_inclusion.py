@@ -57,7 +57,7 @@ def test_the_fixed_point_of_one_feature_is_exact(by_mean):
     found = member.details
     pi, slab = found.pi[0], found.slab[0, 0]
     noise = np.eye(N) / member.points[0].noise.mean[0] + INTERCEPT_VAR
-    log_in, _, second = exact_weight_in(x[:, 0], y[:, 0], noise, slab, NONLOCAL if by_mean else 0.0)
+    log_in, _, second = exact_weight_in(x[:, 0], y[:, 0], noise, slab, NONLOCAL)
     gain = log_in - multivariate_normal.logpdf(y[:, 0], np.zeros(N), noise)
     assert found.rho[0] == pytest.approx(expit(np.log(pi / (1 - pi)) + gain), abs=5e-3)
     assert pi == pytest.approx((found.rho[0] + PRIOR_IN) / (1 + PRIOR_IN + PRIOR_OUT), rel=1e-4)

@@ -7,12 +7,17 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.optimize import minimize
 
-from baldur.inference.stack import PRIOR_COUNT, stacking_weights
+from baldur.inference.stack import prior_exponents
+from baldur.inference.stack import stacking_weights as general_weights
+
+
+def stacking_weights(density, weight):
+    """With the same exponent for every member."""
+    return general_weights(density, weight, np.full(density.shape[1], 0.5))
 
 
 def score(w, density, weight):
-    K = len(w)
-    return weight @ np.log(density @ w) + PRIOR_COUNT / K * np.log(w).sum()
+    return weight @ np.log(density @ w) + 0.5 * np.log(w).sum()
 
 
 def densities(n=80, K=4, seed=0):
@@ -98,3 +103,30 @@ def test_impossible_outcomes_do_not_break_it():
     w = stacking_weights(density, weight)
     assert np.isfinite(w).all()
     assert w.sum() == pytest.approx(1.0)
+
+
+def test_the_weights_of_members_are_the_mean_of_a_dirichlet():
+    """Rows that one member alone can explain: counts, whose posterior is a Dirichlet."""
+    counts = np.array([5, 11, 2])
+    density = np.repeat(np.eye(3), counts, axis=0)
+    each = prior_exponents(4)[:3]  # three members; the base rate explains nothing
+    w = general_weights(density, np.ones(len(density)), each)
+    np.testing.assert_allclose(w, (counts + each) / (counts + each).sum(), rtol=1e-6)
+    np.testing.assert_allclose(each, 1.5)
+
+
+def test_the_base_rate_counts_as_far_as_rows_ask_for_it():
+    each = prior_exponents(4)
+    np.testing.assert_allclose(each, [1.5, 1.5, 1.5, 0.5])
+    density, weight = densities(n=300)
+    density[:, -1] *= 0.3
+    w = general_weights(density, weight, each)
+    assert w[-1] < 0.02
+
+
+def test_members_that_predict_nearly_alike_have_nearly_equal_weights():
+    rng = np.random.default_rng(0)
+    density = np.repeat(rng.uniform(0.2, 0.9, (60, 1)), 3, axis=1)
+    density[:, 0] *= np.exp(0.01 * rng.standard_normal(60) + 0.005)
+    w = general_weights(density, np.ones(60), prior_exponents(3))
+    assert abs(w[0] / w[1] - 1.0) < 0.4

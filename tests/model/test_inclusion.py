@@ -15,8 +15,8 @@ from baldur.model.inclusion import (
     Cavity,
     cavity,
     inclusion_probability,
+    variance_between,
     variance_by_mean,
-    variance_by_prior,
     weight_in,
 )
 from baldur.model.likelihood import Sites
@@ -59,8 +59,9 @@ def test_weight_in_is_the_integral_over_in_and_out(m, V, slab, lobes):
     else:
         assert s == 20 * slab
         assert abs(m * s / (V + s)) <= abs(mean)
-    # ... and this one is the variance of the weight before the data.
-    assert variance_by_prior(rho, one(slab))[0, 0] == pytest.approx(rho[0] * slab)
+    # ... and this one lies half way, in ln s, to the variance of the weight before the data.
+    between = variance_between(rho, found, cav, one(slab))[0, 0]
+    assert between**2 == pytest.approx(s * rho[0] * slab)
 
 
 def test_two_lobes_have_the_moments_of_the_product_moment_prior():
@@ -94,9 +95,9 @@ def test_variances_lie_between_out_and_in(rho, V, slab, m):
     cav = Cavity(one(m), one(V))
     found = weight_in(cav, one(slab))
     by_mean = variance_by_mean(np.array([rho]), found, cav, one(slab))[0, 0]
-    by_prior = variance_by_prior(np.array([rho]), one(slab))[0, 0]
-    assert 0.0 <= by_mean <= by_prior * (1 + 1e-6)
-    assert by_prior <= slab
+    between = variance_between(np.array([rho]), found, cav, one(slab))[0, 0]
+    assert 0.0 <= by_mean <= between * (1 + 1e-6)
+    assert between <= rho * slab * (1 + 1e-6)
 
 
 @some

@@ -21,7 +21,7 @@ from baldur.inference.projection import (
     search,
 )
 from baldur.inference.reference import Candidates, Reference, noise_variance
-from baldur.inference.stack import stacking_weights
+from baldur.inference.stack import prior_exponents, stacking_weights
 
 Array = NDArray[np.float64]
 Fold = tuple[Rows, Rows]
@@ -57,11 +57,14 @@ def cross_weights(
     flat = np.concatenate([d.reshape(-1, d.shape[-1]) for d in densities])
     repeats = np.bincount(np.concatenate([rows for _, rows in folds]), minlength=len(weight))
     share = weight[held] / repeats[held]
-    stack = stacking_weights(flat, share)
+    each = prior_exponents(flat.shape[1])
+    stack = stacking_weights(flat, share, each)
     without = []
     for _, rows in folds:
         others = ~np.isin(held, rows)
-        without.append(stacking_weights(flat[others], share[others]) if others.any() else stack)
+        without.append(
+            stacking_weights(flat[others], share[others], each) if others.any() else stack
+        )
     return stack, without
 
 

@@ -13,17 +13,17 @@ from baldur.inference.features import Columns
 from baldur.inference.gaussian import Gaussian
 from baldur.inference.members import (
     PREDICTOR_SD,
+    SETTLED,
     Member,
     follow,
     following_length,
-    over_scales,
 )
 from baldur.model.inclusion import (
     NONLOCAL,
     cavity,
     inclusion_probability,
+    variance_between,
     variance_by_mean,
-    variance_by_prior,
     weight_in,
 )
 from baldur.model.likelihood import Likelihood
@@ -31,10 +31,10 @@ from baldur.model.posterior import FeatureSide, Side
 
 Array = NDArray[np.float64]
 
-PRIOR_IN, PRIOR_OUT = 2.0, 2.0
-"""Beta prior of each pi_m: two features seen in and two seen out before any data."""
-SLAB_COUNT = 4.0
-"""The slab variance of a view starts at 1, and four features' worth of that is kept as prior."""
+PRIOR_IN, PRIOR_OUT = 1.0, 1.0
+"""Beta prior of each pi_m: uniform."""
+SLAB_COUNT = 1.0
+"""The slab variance of a view starts at 1, and one feature's worth of that is kept as prior."""
 EXPECTED_IN = 5.0
 FIRST_LENGTH, LENGTHS = 0.5, (0.05, 0.7)
 LONGER, SHORTER = 1.1, 0.6
@@ -87,8 +87,8 @@ def fit_inclusion(
         Features per view, candidates or not: those screened out count as out.
     likelihood : Likelihood
     by_mean : bool
-        Which variances stand for the prior: those that give the weights their means, or the
-        expected ones; see `baldur.model.inclusion`.
+        Which variances stand for the prior: those that give the weights their means, or wider
+        ones; see `baldur.model.inclusion`.
     start : Member, optional
         A fit to the same columns and rows, to begin where it ended: the fixed points of the two
         kinds of variances lie close to each other.
@@ -115,6 +115,7 @@ def fit_inclusion(
     if start is not None:
         q.sites = start.points[int(start.weights.sum(axis=1).argmax())].sites
     member = Member([q], np.ones((1, C)), converged=False)
+    variances = variance_by_mean if by_mean else variance_between
     active = np.ones(len(owner), dtype=bool)
     part = columns
     started = time.perf_counter()
@@ -134,15 +135,11 @@ def fit_inclusion(
         follow(q, following_length(iteration))
         cav = cavity(s[:, at], projected, S)
         wide_slab = slab[:, owner[at]]
-        found = weight_in(cav, wide_slab, NONLOCAL if by_mean else 0.0)
+        found = weight_in(cav, wide_slab, NONLOCAL)
         new = inclusion_probability(found, np.log(pi / (1.0 - pi))[owner[at]])
         change = float(np.abs(new - rho[at]).max(initial=0.0))
         rho[at], second[:, at] = new, found.second
-        target = (
-            variance_by_mean(new, found, cav, wide_slab)
-            if by_mean
-            else variance_by_prior(new, wide_slab)
-        )
+        target = variances(new, found, cav, wide_slab)
         before, now_step = step[:, at], np.log(np.maximum(target, 1e-14) / s[:, at])
         grown = np.where(now_step * before >= 0, length[:, at] * LONGER, length[:, at] * SHORTER)
         length[:, at] = np.clip(grown, *LENGTHS)
@@ -155,8 +152,10 @@ def fit_inclusion(
             member.converged = True
             break
     member.details = Inclusion(rho, pi, slab)
+    # Not integrated over scales, as the other members are: these variances have seen the data
+    # feature by feature, and the evidence would count it again and prefer them too large.
     q.features, q.s = columns, s
-    member.points, member.weights = over_scales(q)
+    q.settle(max_iter=10, tol=SETTLED)
     return member
 
 

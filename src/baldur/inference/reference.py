@@ -16,7 +16,7 @@ from baldur.model.likelihood import Likelihood, Noise
 
 Array = NDArray[np.float64]
 
-NAMES = ("in or out", "in or out, expected", "per view", "pooled", "base rate")
+NAMES = ("in or out", "in or out, wider", "per view", "pooled", "base rate")
 """Members of the stack; with a single view "per view" is "pooled", and is left out."""
 
 NEGLIGIBLE = 0.01

@@ -8,15 +8,28 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 
 PRIOR_COUNT = 2.0
-"""Rows' worth of prior spread evenly over the members: Dirichlet(1 + 2/K). Keeps weights that the
-data hardly determine near equal, and none at exactly zero."""
+"""Rows' worth of prior spread evenly over the members: Dirichlet(1 + 2/K)."""
 MAX_ITER, CALM = 100, 1e-10
 
 
-def stacking_weights(density: Array, weight: Array) -> Array:
+def prior_exponents(K: int) -> Array:
+    """Return the exponents of the weights in what is maximised, (K,); the base rate is last.
+
+    Held-out rows hardly tell members that predict alike apart, and the most probable weights then
+    swing from one to the other with every new draw of the folds. The mean of the weights does not:
+    for a Dirichlet posterior it is the maximum with exponents that are one larger, 1 + 2/K. The
+    base rate is no such member. It has the exponent of the mode, 2/K: it counts as far as the rows
+    ask for it.
+    """
+    each = np.full(K, 1.0 + PRIOR_COUNT / K)
+    each[-1] = PRIOR_COUNT / K
+    return each
+
+
+def stacking_weights(density: Array, weight: Array, each: Array) -> Array:
     """Return weights on the simplex that maximise the held-out log score, (K,).
 
-    F(w) = sum_n weight_n ln sum_k w_k p_k(t_n) + (2/K) sum_k ln w_k, concave with its maximum
+    F(w) = sum_n weight_n ln sum_k w_k p_k(t_n) + sum_k each_k ln w_k, concave with its maximum
     inside the simplex, climbed by Newton steps along it.
 
     Parameters
@@ -25,14 +38,15 @@ def stacking_weights(density: Array, weight: Array) -> Array:
         What each member predicted for each held-out outcome.
     weight : (n,) array
         How much each outcome counts.
+    each : (K,) array
+        Positive exponents, see `prior_exponents`.
     """
     K = density.shape[1]
-    each = PRIOR_COUNT / K
     # Only ratios of a row's densities matter.
     P = np.maximum(density, 1e-300) / np.maximum(density.max(axis=1, keepdims=True), 1e-300)
 
     def score(w: Array) -> float:
-        return float(weight @ np.log(P @ w) + each * np.log(w).sum())
+        return float(weight @ np.log(P @ w) + each @ np.log(w))
 
     w = np.full(K, 1.0 / K)
     value = score(w)

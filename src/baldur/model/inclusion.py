@@ -21,10 +21,12 @@ the leave-one-out (cavity) mean m and variance V of a weight, under prior varian
     p(m | in) = ( N(m; mu, V + (1 - f) sigma^2) + N(m; -mu, V + (1 - f) sigma^2) )/2
     rho = P(in)
 
-and s is one of two: that which gives the weight its posterior mean rho <w | in> under the
-non-local prior, m s/(V + s) = rho <w | in>; or the expected prior variance rho sigma^2 under the
-normal slab. The first shrinks too much where many features share the signal, the second too
-little where few do; both are members of the stack in `baldur.inference.auto`.
+and s is one of two. The first gives the weight its posterior mean, m s/(V + s) = rho <w | in>. Alone
+it shrinks too much where many features share the signal: a feature that is in with little
+probability has next to no variance left, and so never more probability. The second is the
+geometric mean of the first and of the expected prior variance rho sigma^2, which alone shrinks
+too little: every feature that might be in is followed as if it were. Both are members of the
+stack in `baldur.inference.auto`.
 """
 
 from __future__ import annotations
@@ -102,6 +104,6 @@ def variance_by_mean(rho: Array, found: WeightIn, cav: Cavity, slab: Array) -> A
     return np.minimum(cav.var * kept / (1.0 - kept), MAX_RATIO * slab)
 
 
-def variance_by_prior(rho: Array, slab: Array) -> Array:
-    """Return the expected prior variances s = rho sigma^2, (C, L)."""
-    return rho * slab
+def variance_between(rho: Array, found: WeightIn, cav: Cavity, slab: Array) -> Array:
+    """Return the geometric mean of `variance_by_mean` and of the expected rho sigma^2, (C, L)."""
+    return np.sqrt(variance_by_mean(rho, found, cav, slab) * rho * slab)
