@@ -1,9 +1,11 @@
-"""The choice: the smallest model that is shown not to be worse than the reference.
+"""The choice: the smallest model that is shown not to be worse.
 
-A model is a candidate if, with 95 % confidence, its held-out loss exceeds the reference by at most
-`margin` of what the reference gains over the base rate. Losses are compared row by row; repeats
-of the folds are averaged before, so they do not count as rows. Of the candidates, the smallest is
-kept that is not shown to be worse than the best model.
+A model is a candidate if, with 95 % confidence, its held-out loss exceeds the reference's by at
+most `margin` of what the reference gains over the base rate. Losses are compared row by row;
+repeats of the folds are averaged before, so they do not count as rows. Where the reference itself
+is beaten on the path, as where few features carry all and the reference still listens to the
+others, the same is asked against the best model: of the candidates, the smallest is kept that
+exceeds the best by at most as much, with as much confidence.
 """
 
 from __future__ import annotations
@@ -17,9 +19,6 @@ Array = NDArray[np.float64]
 
 CONFIDENT = 1.645
 """Standard errors of a one-sided 95 % bound."""
-AS_GOOD = 1.282
-"""Of the candidates, the smallest is kept that is not shown to be worse than the best model, with
-90 % confidence on one side."""
 RESAMPLES = 200
 """The choice is the median over so many resamples of the rows. A rule with thresholds jumps when a
 loss moves by a hair; its median over resamples does not."""
@@ -68,7 +67,7 @@ def smallest_as_good(
     reference : (n,) array
         Losses of the reference.
     allowed : float
-        Loss above the reference's that a candidate may have, with 95 % confidence.
+        Loss above the reference's and the best model's that is allowed, with 95 % confidence.
     weight : (n,) array
     """
     n = losses.shape[1]
@@ -87,7 +86,7 @@ def smallest_as_good(
     for place in np.unique(best):
         at = best == place
         mean, error = _gaps(losses - losses[place], shares[at], drawn[at])
-        enough[at] &= mean <= AS_GOOD * error
+        enough[at] &= mean + CONFIDENT * error <= allowed
     enough[:, -1] = True
     usual = int(np.median(enough[1:].argmax(axis=1)))
     candidates = np.flatnonzero(candidate[0])
