@@ -55,3 +55,22 @@ class Printing(Keeping):
         if path is not None:
             made.write(path)
         return made
+
+    def to_onnx(self, path: str | Path | None = None) -> bytes:
+        """Return the model as ONNX in float64, for programs that run it without Python.
+
+        Inputs are ``x``, the kept features in the order of the metadata with NaN where missing,
+        and ``absent``, 1 where a person lacks a view. Outputs are ``probabilities``, or ``mean``
+        and ``std``.
+
+        Parameters
+        ----------
+        path : str or Path, optional
+            File to write.
+
+        Returns
+        -------
+        bytes
+        """
+        made: bytes = import_module("baldur.cards").make_card(self).to_onnx(path)
+        return made

@@ -11,6 +11,7 @@ from typing import Any
 from baldur.cards.about import facts
 from baldur.cards.markdown import page
 from baldur.cards.numbers import printable
+from baldur.cards.onnx_model import onnx_bytes
 from baldur.cards.r_code import r_code
 from baldur.exceptions import InputError
 from baldur.files import make_folder, write_atomically
@@ -65,6 +66,25 @@ class Card:
             made["card.R"] = (r_code(self.model) + "\n").encode()
             made |= {f"score.{language}": scorer(language) for language in ("py", "R", "js")}
         return made
+
+    def to_onnx(self, path: str | Path | None = None) -> bytes:
+        """Return the model as the bytes of an ONNX file in float64, and write it where told.
+
+        Parameters
+        ----------
+        path : str or Path, optional
+            File to write.
+
+        Returns
+        -------
+        bytes
+        """
+        if self.model is None:
+            raise InputError(f"There is no ONNX of this model. {self.reason}")
+        content = onnx_bytes(self.model)
+        if path is not None:
+            write_atomically(path, content)
+        return content
 
     def write(self, folder: str | Path) -> Path:
         """Write the files of the card into a folder.
