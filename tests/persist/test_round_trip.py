@@ -5,6 +5,7 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.sparse import csc_matrix
 from sklearn.base import BaseEstimator
 
 import baldur
@@ -12,6 +13,7 @@ from baldur.baselines import BASELINES
 from baldur.evaluate import SideBySide
 from baldur.exceptions import InputError
 from baldur.persist import identity, read_manifest
+from baldur.views import MultiView
 from persist.models import MODELS, SLOW, N, answers, cohort, fitted, rows_for
 
 
@@ -112,6 +114,7 @@ def test_training_rows_are_stored_only_where_predictions_need_them(tmp_path):
     for name in ("auto", "finite shape", "dense, columns"):
         folder = fitted(name).save(tmp_path / name)
         content = (folder / "arrays.safetensors").read_bytes()
+        assert not read_manifest(folder)["training_rows_inside"]
         if name != "finite shape":  # ranks keep the values of each column, in rising order
             assert secret not in content
     wide = fitted("dense, Grams").save(tmp_path / "wide")
@@ -153,3 +156,61 @@ def test_a_model_has_an_identity(tmp_path):
     assert manifest["task"] == "binary"
     assert manifest["preparation"]["samples"] == N
     assert manifest["views"][0]["names"] == ["age", "Größe", 'x"y']
+
+
+class Lazy:
+    """A matrix that is read piece by piece, as genotype files are."""
+
+    def __init__(self, cells):
+        self.cells = cells
+        self.shape, self.dtype = cells.shape, cells.dtype
+
+    def read(self, rows, cols):
+        return self.cells[:, cols] if rows is None else self.cells[rows][:, cols]
+
+
+@pytest.mark.parametrize("posterior", ["Grams", "Streamed"])
+@pytest.mark.parametrize("storage", ["int8", "lazy", "mapped", "sparse", "column-major"])
+def test_training_rows_of_any_storage(posterior, storage, tmp_path, monkeypatch):
+    """Rows that predictions need are stored as numbers, without the file they came from."""
+    rng = np.random.default_rng(0)
+    cells = rng.integers(0, 3, (60, 80)).astype(np.int8)
+    cells[7, 3] = -127
+    y = (cells[:, :20].sum(axis=1) + rng.normal(size=60) > 20).astype(int)
+    if storage == "mapped":
+        np.save(tmp_path / "cells.npy", cells.astype(np.float32))
+        matrix = np.load(tmp_path / "cells.npy", mmap_mode="r")
+    else:
+        matrix = {
+            "int8": lambda: cells,
+            "lazy": lambda: Lazy(cells),
+            "sparse": lambda: csc_matrix(cells.astype(float)),
+            "column-major": lambda: np.asfortranarray(cells, dtype=float),
+        }[storage]()
+    X = MultiView({"snps": matrix, "age": rng.normal(size=(60, 1))})
+    train = rng.permutation(60)[:40]
+    shape = np.inf if posterior == "Grams" else 0.5
+    monkeypatch.setattr("baldur.inference.fitted.DENSE_BYTES", -1)
+    model = baldur.BaldurClassifier(sparsity=shape, prune=False, max_iter=15)
+    model.fit(X[train], y[train])
+    kinds = {type(c.features).__name__ for c in model.posterior.moments.__self__.components}
+    assert kinds == {posterior}
+    again = baldur.load(model.save(tmp_path / "model"))
+    if storage == "mapped":
+        (tmp_path / "cells.npy").unlink()
+    same(answers(again, X), answers(model, X))
+    same(again.explain(X[:3]), model.explain(X[:3]))
+    assert read_manifest(tmp_path / "model")["training_rows_inside"]
+    if storage in ("int8", "lazy"):
+        content = (tmp_path / "model" / "arrays.safetensors").read_bytes()
+        assert cells[train[0]].tobytes() in content
+        unseen = np.setdiff1d(np.arange(60), train)
+        assert not any(cells[i].tobytes() in content for i in unseen)
+
+
+def test_settings_that_came_later_have_their_defaults(tmp_path):
+    """A folder of a version that did not know a setting."""
+    model = baldur.load(fitted("dense, columns").save(tmp_path / "new"))
+    del model.margin
+    again = baldur.load(model.save(tmp_path / "old"))
+    assert again.margin == baldur.BaldurClassifier().margin

@@ -7,11 +7,13 @@ a file could choose. Whether the parts fit together is asked afterwards, see `fo
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from inspect import signature
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from sklearn.base import BaseEstimator
 
 from baldur.exceptions import InputError
 from baldur.persist.classes import METHODS, class_named, function_named, name_of
@@ -180,6 +182,7 @@ class Decoder:
         made = kind.__new__(kind)
         vars(made).update({name: self.value(v) for name, v in fields.items()})
         _complete(made)
+        _with_defaults(made)
         return made
 
     def _method(self, node: dict[str, Any]) -> Any:
@@ -216,6 +219,14 @@ def _complete(made: Any) -> None:
         made.reads = Reads()
         made.shape = (len(made.absent), int(array.shape[1]))
         made.dtype = np.dtype(cells.dtype)
+
+
+def _with_defaults(made: Any) -> None:
+    """Give an estimator of an older version the settings that came after it."""
+    if isinstance(made, BaseEstimator):
+        for name, about in signature(type(made)).parameters.items():
+            if name not in vars(made) and about.default is not about.empty:
+                vars(made)[name] = about.default
 
 
 def _text(node: dict[str, Any], key: str) -> str:

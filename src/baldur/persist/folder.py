@@ -31,7 +31,7 @@ from baldur.persist.baselines import pack_baseline, unpack_baseline
 from baldur.persist.decode import Decoder
 from baldur.persist.encode import Encoder
 from baldur.persist.legacy import OLD_FILES, load_pickled, old_manifest
-from baldur.persist.manifest import FORMAT, SCHEMA, describe, versions
+from baldur.persist.manifest import COMPARED, FORMAT, SCHEMA, describe, versions
 from baldur.persist.plain import digest, read_json, write_json
 from baldur.persist.saved import SavedModel, layers
 from baldur.persist.verify import verify
@@ -248,7 +248,7 @@ def load_model(
             f"{folder} holds no sound model: {said.rstrip('.')}. Ask for it again where it came "
             "from."
         ) from None
-    if any(manifest.get(key) != value for key, value in again.items()):
+    if any(manifest.get(key) != again[key] for key in COMPARED):
         raise InputError(f"{folder}/{MANIFEST} describes another model than the one beside it.")
     return model
 

@@ -11,13 +11,17 @@ import sklearn
 
 import baldur
 from baldur.persist.saved import SavedModel, layers, preparation_of
+from baldur.persist.trim import holds_training_rows
 
-__all__ = ["SCHEMA", "describe", "plain"]
+__all__ = ["COMPARED", "FORMAT", "SCHEMA", "describe", "plain", "versions"]
 
 SCHEMA = 2
 """Version of the layout; raised when an older package could not read a newer folder."""
 
 FORMAT = "baldur model"
+
+COMPARED = ("estimator", "wrapped_in", "task", "classes", "views", "preparation", "details")
+"""What a manifest must say as the loaded model does; the rest may be put otherwise one day."""
 
 
 def describe(model: SavedModel) -> dict[str, Any]:
@@ -58,6 +62,7 @@ def describe(model: SavedModel) -> dict[str, Any]:
             "samples": int(preparation.n_samples_),
             "fingerprint": fingerprint(preparation),
         },
+        "training_rows_inside": holds_training_rows(inner),
         "details": plain(model.details),
     }
 

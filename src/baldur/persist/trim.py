@@ -12,7 +12,7 @@ from baldur.views.products import PreparedView
 from baldur.views.source import ArraySource
 from baldur.views.standardised import Kept, Standardised
 
-__all__ = ["state_of"]
+__all__ = ["holds_training_rows", "state_of"]
 
 
 def state_of(value: Any) -> dict[str, Any]:
@@ -51,3 +51,20 @@ def state_of(value: Any) -> dict[str, Any]:
             )
         state["train"] = []
     return state
+
+
+def holds_training_rows(estimator: Any) -> bool | None:
+    """Whether a model of ours predicts through its training rows, and so has them inside.
+
+    None for baselines, of which some (support vectors, kernels) do as well.
+    """
+    posterior = getattr(estimator, "posterior", None)
+    if posterior is None:
+        return None
+    rule = posterior.moments
+    mixture = getattr(getattr(rule, "inner", rule), "__self__", None)
+    return any(
+        not (isinstance(c.features, Columns) and isinstance(c.sides[0], FeatureSide))
+        for c in getattr(mixture, "components", [])
+        if hasattr(c, "features")
+    )
