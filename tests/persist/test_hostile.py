@@ -12,7 +12,8 @@ import pytest
 import baldur
 from baldur.exceptions import InputError
 from baldur.persist import SavedModel, load_model, read_manifest, save_model
-from baldur.persist.arrays import pack_arrays
+from baldur.persist.arrays import pack_arrays, unpack_arrays
+from baldur.persist.decode import Decoder
 from baldur.persist.plain import digest, write_json
 from persist.fuzz import contents_of, run, small_models
 from persist.models import fitted, rows_for
@@ -59,8 +60,6 @@ def test_a_manifest_that_tells_another_story_is_refused_even_with_right_checksum
     manifest = json.loads((folder / "manifest.json").read_text())
     manifest["classes"].reverse()
     del manifest["arrays"]
-    from baldur.persist.arrays import unpack_arrays
-
     arrays, _ = unpack_arrays((folder / "arrays.safetensors").read_bytes())
     content = pack_arrays(arrays, {"manifest": digest(manifest)})
     (folder / "arrays.safetensors").write_bytes(content)
@@ -145,8 +144,6 @@ def header(content, change):
     ],
 )
 def test_headers_that_lie_are_refused(change, said):
-    from baldur.persist.arrays import unpack_arrays
-
     content = pack_arrays({"a": np.arange(3.0), "b": np.arange(2.0)}, {})
     unpack_arrays(content)
     with pytest.raises(InputError, match=said):
@@ -205,8 +202,6 @@ def test_a_pickle_is_opened_only_where_it_is_trusted(tmp_path):
 
 
 def test_classes_that_are_not_listed_are_never_built(folder):
-    from baldur.persist.decode import Decoder
-
     for node in (
         {"is": "object", "class": "Popen", "fields": {}},
         {"is": "object", "class": "os.system", "fields": {}},
@@ -259,3 +254,15 @@ def test_what_is_beside_the_estimator_is_checked_too(tmp_path):
         with pytest.raises((InputError, KeyError)):
             load_model(save_model(wrong, tmp_path / "wrong", overwrite=True))
     assert contents_of(save_model(good, tmp_path / "good"))
+
+
+def test_short_files_cannot_ask_for_all_memory():
+    ends = np.full(2000, 9, dtype=np.int64)
+    arrays = {"a": np.frombuffer(b"long name", dtype=np.uint8), "b": ends}
+    node = {"is": "texts", "name": "a", "ends": "b", "shape": [2000], "dtype": "<U999999"}
+    found = Decoder(arrays).value(node)
+    assert found.dtype.itemsize == 9 * 4
+    arrays["a"] = np.zeros(900_000, dtype=np.uint8)
+    arrays["b"] = np.full(2000, 900_000, dtype=np.int64)
+    with pytest.raises(InputError, match="larger than any model's"):
+        Decoder(arrays).value(node)

@@ -25,6 +25,8 @@ _FLOATS = {"nan": float("nan"), "inf": float("inf"), "-inf": float("-inf")}
 _SCALARS = {"b1", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8"}
 MOST_CELLS = 1 << 31
 """No array of text or objects in a model has more cells."""
+MOST_TEXT = 1 << 30
+"""Bytes of one array of text in memory: a million names of 250 letters."""
 
 
 class Decoder:
@@ -132,9 +134,14 @@ class Decoder:
             made = np.empty(len(texts), dtype=object)
             made[:] = texts
             return made.reshape(shape)
-        dtype = _dtype(node)
-        if dtype.kind != "U" or max(map(len, texts), default=0) > dtype.itemsize // 4:
+        dtype, longest = _dtype(node), max(map(len, texts), default=0)
+        if dtype.kind != "U" or longest > dtype.itemsize // 4:
             raise InputError("an array of text that is longer than it says")
+        # Every cell takes the room of the longest: a short file must not ask for all memory.
+        if len(texts) * dtype.itemsize > MOST_TEXT:
+            dtype = np.dtype(f"<U{max(longest, 1)}")
+        if len(texts) * dtype.itemsize > MOST_TEXT:
+            raise InputError("an array of text that is larger than any model's")
         return np.array(texts, dtype=dtype).reshape(shape)
 
     def _objects(self, node: dict[str, Any]) -> np.ndarray:
