@@ -183,7 +183,7 @@ def _cluster(address: str | None) -> Iterator[Any]:
         logging.disable(logging.NOTSET)
 
 
-def _evaluate(study: Any, screen: Screen, report: bool = True, **keywords: Any) -> None:
+def _evaluate(study: Any, screen: Screen, report: bool = True, **keywords: Any) -> Path:
     from baldur.exceptions import UnfinishedError
     from baldur.study import evaluate_study
 
@@ -210,6 +210,7 @@ def _evaluate(study: Any, screen: Screen, report: bool = True, **keywords: Any) 
         _report_results(done.folder, screen)
     if result.failures:
         raise typer.Exit(1)
+    return Path(done.folder)
 
 
 def _report_results(folder: Path, screen: Screen, model: Path | None = None) -> None:
@@ -421,11 +422,12 @@ def demo(
     jobs: Jobs = -1,
     quiet: Quiet = False,
 ) -> None:
-    """Write a small simulated study, compare five models, print the table and what BALDUR found.
+    """Write a small simulated study, compare five models, and write the report page.
 
     The study resembles BioFIND: five views, one of them genotypes, with the signal in seven
     sleep items. Takes less than two minutes on two cores.
     """
+    from baldur.persist import save_model
     from baldur.study import fit_study, load_study
     from baldur.study.answers import found_by
     from baldur.study.demo import write_demo
@@ -437,12 +439,14 @@ def demo(
     screen.say(f"Study: {file}")
     _check_jobs(jobs)
     study = load_study(file)
-    _evaluate(study, screen, n_jobs=jobs)
+    folder = _evaluate(study, screen, report=False, n_jobs=jobs)
     with _stoppable("The table is done."), screen.busy("Fitting BALDUR on all rows"):
         saved, _ = fit_study(study, "BALDUR", n_jobs=jobs)
+    model = save_model(saved, out / "model", overwrite=True)
     screen.result(f"\nBALDUR on all {saved.details['samples']} rows: {found_by(saved)}\n")
+    screen.result(f"Model: {model}")
+    _report_results(folder, screen, model)
     screen.say(f"Run it again, or change it and run:  baldur evaluate {file}")
-    screen.say(f"Keep the model, to predict with:     baldur fit {file} --model BALDUR --out model")
 
 
 @app.command()

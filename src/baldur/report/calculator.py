@@ -86,7 +86,7 @@ def calculator_of(model: FittedModel | None) -> Calculator:
             "The model has too many numbers for a page. Predict from a file with baldur predict."
         )
     about = (
-        f"{count(len(features), 'input')} of {short(model.name)}, fitted on all people, computed "
-        "in this page from the numbers of the model card."
+        f"{count(len(features), 'input')} of {short(model.name)} as fitted on all training people, "
+        "computed in this page from the numbers of the model card."
     )
     return Calculator(about, card, scorer("js").decode())
