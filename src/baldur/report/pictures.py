@@ -12,9 +12,9 @@ import pandas as pd
 
 from baldur import plots
 from baldur.evaluate.metrics import METRICS
-from baldur.exceptions import InputError
+from baldur.exceptions import InputError, MissingExtraError
 from baldur.report.fitted import FittedModel
-from baldur.report.source import Run
+from baldur.report.source import HAS, Run
 from baldur.report.words import short
 
 __all__ = ["Numbers", "Picture", "Plan", "draw", "plans_of"]
@@ -87,6 +87,8 @@ class Plan:
     make : function without arguments
         Returns the Display, or None where it does not apply.
     wide : bool
+    optional : bool
+        Nobody misses it where it does not apply.
     """
 
     id: str
@@ -94,6 +96,7 @@ class Plan:
     caption: str
     make: Callable[[], Any]
     wide: bool = False
+    optional: bool = False
 
 
 def plans_of(run: Run | None, main: str | None, model: FittedModel | None) -> list[Plan]:
@@ -119,41 +122,70 @@ def plans_of(run: Run | None, main: str | None, model: FittedModel | None) -> li
 
 
 def _plans_of_run(run: Run, main: str) -> list[Plan]:
-    results = run.results
-    few = _shown_models(run, main)
+    results, classes = run.results, run.classes
+    name, few = short(main), _shown_models(run, main)
+    curves = [
+        Plan("roc", "models", "ROC curves", lambda: plots.RocDisplay.from_result(results, few)),
+        Plan(
+            "precision-recall", "models", "Precision and recall",
+            lambda: plots.PrecisionRecallDisplay.from_result(results, few),
+        ),
+    ]  # fmt: skip
+    calibration = "Do probabilities mean what they say?" if classes else "Truth and prediction"
     made = [
         Plan(
-            "comparison", "models", "Models with their intervals",
-            lambda: plots.ComparisonDisplay.from_result(results),
-            wide=True,
+            "missing-views", "studied", "Who lacks which view",
+            lambda: plots.MissingViewsDisplay.from_result(results),
         ),
         Plan(
-            "forest-folds", "features", f"Weights of {short(main)} over the folds",
+            "comparison", "models", "Models with their intervals",
+            lambda: plots.ComparisonDisplay.from_result(results), wide=True,
+        ),
+        *(curves if classes else []),
+        Plan(
+            "forest-folds", "features", f"Weights of {name} over the folds",
             lambda: plots.ForestDisplay.from_result(results, main),
         ),
         Plan(
-            "view-share-folds", "views", f"Share of each view in {short(main)}, fold by fold",
+            "fold-weights", "features", f"Features of {name} in every fold",
+            lambda: plots.FoldWeightsDisplay.from_result(results, main), optional=True,
+        ),
+        Plan(
+            "fold-heatmap", "features", f"Weights of {name} in every fold",
+            lambda: plots.FoldHeatmapDisplay.from_result(results, main), optional=True,
+        ),
+        Plan(
+            "manhattan-folds", "features", "Variants along the chromosomes, over the folds",
+            lambda: plots.ManhattanDisplay.from_result(results, main), optional=True,
+        ),
+        Plan(
+            "brain-folds", "features", "Where in the brain, over the folds",
+            lambda: plots.BrainDisplay.from_result(results, main), wide=True, optional=True,
+        ),
+        Plan(
+            "view-share-folds", "views", f"Share of each view in {name}, fold by fold",
             lambda: plots.ViewShareDisplay.from_result(results, main),
         ),
         Plan(
-            "calibration", "usefulness", "Do probabilities mean what they say?"
-            if run.classes else "Does the truth follow the prediction?",
+            "calibration", "usefulness", calibration,
             lambda: plots.CalibrationDisplay.from_result(results, few),
         ),
     ]  # fmt: skip
-    if run.classes:
-        made[1:1] = [
-            Plan("roc", "models", "ROC curves", lambda: plots.RocDisplay.from_result(results, few)),
-            Plan(
-                "precision-recall", "models", "Precision and recall",
-                lambda: plots.PrecisionRecallDisplay.from_result(results, few),
-            ),
-        ]  # fmt: skip
+    # Where everybody has every view there is nothing to see.
+    if not len(run.people) or run.people.filter(regex=f"^{HAS}").to_numpy(dtype=float).all():
+        made = made[1:]
     if len(run.table("decision")):
         made.append(
             Plan(
                 "decision", "usefulness", "Is it worth acting on?",
                 lambda: plots.DecisionDisplay.from_result(results, few),
+            )
+        )  # fmt: skip
+    if len(run.table("learning_curve")):
+        made.append(
+            Plan(
+                "learning", "usefulness", "Would more people help?",
+                lambda: plots.LearningCurveDisplay.from_result(results, few),
             )
         )  # fmt: skip
     return made
@@ -173,25 +205,45 @@ def _shown_models(run: Run, main: str) -> list[str]:
 
 
 def _plans_of_model(model: FittedModel) -> list[Plan]:
-    inner = model.inner
+    inner, X, y = model.inner, model.X, model.y
     made = [
         Plan(
             "forest", "features", "Weights of the fit on all people",
             lambda: plots.ForestDisplay.from_estimator(inner),
         ),
         Plan(
+            "path", "features", "What fewer features would lose",
+            lambda: plots.PathDisplay.from_estimator(inner) if len(model.path()) else None,
+        ),
+        Plan(
+            "manhattan", "features", "Variants along the chromosomes",
+            lambda: plots.ManhattanDisplay.from_estimator(inner), optional=True,
+        ),
+        Plan(
+            "brain", "features", "Where in the brain",
+            lambda: plots.BrainDisplay.from_estimator(inner), wide=True, optional=True,
+        ),
+        Plan(
             "view-share", "views", "Share of each view in the fit on all people",
             lambda: plots.ViewShareDisplay.from_estimator(inner),
         ),
+        Plan(
+            "history", "repeat", "How the fit went",
+            lambda: plots.HistoryDisplay.from_estimator(inner), optional=True,
+        ),
     ]  # fmt: skip
-    if len(model.path()):
-        made.insert(
-            1,
+    # Wrappers change what the estimator inside is shown; only without them are people as given.
+    if X is not None and inner is model.estimator:
+        made += [
             Plan(
-                "path", "features", "What fewer features would lose",
-                lambda: plots.PathDisplay.from_estimator(inner),
+                "correlation", "features", "How the kept features hang together",
+                lambda: plots.CorrelationDisplay.from_estimator(inner, X), optional=True,
             ),
-        )  # fmt: skip
+            Plan(
+                "latent", "people", "Where the model puts these people",
+                lambda: plots.LatentDisplay.from_estimator(inner, X, y), optional=True,
+            ),
+        ]  # fmt: skip
     return made
 
 
@@ -211,8 +263,9 @@ def draw(plans: Sequence[Plan]) -> tuple[list[Picture], list[str]]:
     for plan in plans:
         try:
             display = plan.make()
-        except InputError as error:
-            left.append(f"{plan.caption}: {short(error, 300)}")
+        except (InputError, MissingExtraError) as error:
+            if not plan.optional:
+                left.append(f"{plan.caption}: {short(error, 300)}")
             continue
         if display is not None:
             made.append(_picture(plan, display))
