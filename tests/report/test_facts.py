@@ -8,7 +8,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from baldur import BaldurClassifier
 from baldur.exceptions import InputError
+from baldur.persist import SavedModel
 from baldur.report.checks import EXPLANATIONS, checks_of_model, checks_of_run
 from baldur.report.facts import gather_facts
 from baldur.report.fitted import FittedModel
@@ -102,6 +104,22 @@ def test_weights_and_intervals_come_from_the_fit_on_all_people(run, model):
         assert seen[key]["Weight per s.d."].small == (
             f"[{number(row['lower'])}, {number(row['upper'])}]"
         )
+
+
+def test_a_model_of_a_study_has_the_names_of_its_classes(run, data):
+    """It was fitted on numbers; the page joins it with the folds by name."""
+    X, y = data
+    saved = SavedModel.of(
+        BaldurClassifier(sparsity=0.5).fit(X, y), X, classes=["control", "patient"],
+        details={"model": "BALDUR", "samples": len(y)},
+    )  # fmt: skip
+    facts = gather_facts(run, FittedModel.of_saved(saved))
+    heads = [c.name for c in facts.tables["features"].columns]
+    assert "Class" not in heads
+    rows = [dict(zip(heads, row, strict=True)) for row in facts.tables["features"].rows]
+    first = rows[0]
+    assert first["Weight per s.d."].small
+    assert first["In folds"].text == "100 %"
 
 
 def test_checks_of_a_sound_study_are_few_and_every_code_is_explained(run):

@@ -105,7 +105,20 @@ class FittedModel:
 
     def summary(self) -> pd.DataFrame:
         """Return one row per kept feature and output, empty where the model tells none."""
-        return pd.DataFrame() if self.inner is None else pd.DataFrame(self.inner.summary())
+        return (
+            pd.DataFrame() if self.inner is None else self.named(pd.DataFrame(self.inner.summary()))
+        )
+
+    def named(self, table: pd.DataFrame) -> pd.DataFrame:
+        """Return a table whose column output has the names of classes, not their numbers.
+
+        A model of a study was fitted on the places of the classes in their list.
+        """
+        labels = getattr(self.inner, "classes_", None)
+        if "output" not in table or labels is None or len(labels) != len(self.classes):
+            return table
+        names = dict(zip(map(str, labels), self.classes, strict=True))
+        return table.assign(output=[names.get(str(o), str(o)) for o in table["output"]])
 
     def path(self) -> pd.DataFrame:
         """Return the steps that were compared, empty where there were none."""

@@ -209,7 +209,7 @@ def _plans_of_model(model: FittedModel) -> list[Plan]:
     made = [
         Plan(
             "forest", "features", "Weights of the fit on all people",
-            lambda: plots.ForestDisplay.from_estimator(inner),
+            lambda: _with_names(plots.ForestDisplay.from_estimator(inner), model),
         ),
         Plan(
             "path", "features", "What fewer features would lose",
@@ -245,6 +245,11 @@ def _plans_of_model(model: FittedModel) -> list[Plan]:
             ),
         ]  # fmt: skip
     return made
+
+
+def _with_names(display: plots.Display, model: FittedModel) -> plots.Display:
+    display.table = model.named(display.table)
+    return display
 
 
 def draw(plans: Sequence[Plan]) -> tuple[list[Picture], list[str]]:
