@@ -5,9 +5,11 @@ from __future__ import annotations
 import io
 import os
 import re
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any, Self
 
@@ -21,6 +23,11 @@ from baldur.plots.style import Style, style_of
 __all__ = ["Display"]
 
 FORMATS = ("png", "svg", "pdf")
+_SCRIPTS = (
+    "Noto Sans CJK SC", "Noto Sans CJK JP", "Noto Sans Devanagari", "Noto Sans Thai",
+    "Hiragino Sans", "PingFang SC", "Microsoft YaHei", "Yu Gothic", "Malgun Gothic",
+)  # fmt: skip
+"""Fonts for letters that matplotlib's own lacks."""
 _PAD = 0.08
 """Inches around panels, so that nothing touches the edge."""
 _SALT = "baldur"
@@ -150,7 +157,9 @@ class Display(ABC):
         stream = io.BytesIO()
         # A date would make every file different.
         metadata = {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "png": {"Software": None}}
-        with mpl.rc_context({"svg.hashsalt": _SALT}):
+        with mpl.rc_context({"svg.hashsalt": _SALT}), warnings.catch_warnings():
+            # A letter that no font here has is drawn as a box; the table and the text have it.
+            warnings.filterwarnings("ignore", r"Glyph .* missing from font")
             self.figure_.savefig(stream, format=form, dpi=dpi, metadata=metadata[form])
         return stream.getvalue()
 
@@ -181,7 +190,7 @@ class Display(ABC):
         mpl = import_plotting("matplotlib")
         Figure = import_plotting("matplotlib.figure").Figure
         style = style_of(theme, width, ax)
-        with mpl.rc_context(style.rc()):
+        with mpl.rc_context({**style.rc(), "font.family": _fonts()}):
             many = len(widths) * len(heights) > 1
             shape = {"width_ratios": list(widths), "height_ratios": list(heights), **grid}
             if ax is None:
@@ -196,6 +205,14 @@ class Display(ABC):
                 self.figure_, self.axes_ = ax.get_figure(), [ax]
             self.ax_ = self.axes_[0]
             yield self.axes_, style
+
+
+@cache
+def _fonts() -> list[str]:
+    """Return the font of figures, and those of other scripts that this machine has."""
+    manager = import_plotting("matplotlib.font_manager").fontManager
+    have = {font.name for font in manager.ttflist}
+    return ["DejaVu Sans", *(name for name in _SCRIPTS if name in have)]
 
 
 def _inside(ax: Any, widths: list[float], heights: list[float], shape: dict[str, Any]) -> list[Any]:

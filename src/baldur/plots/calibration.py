@@ -10,9 +10,9 @@ import pandas as pd
 
 from baldur.plots.base import Display
 from baldur.plots.curves import Line, chosen_models, draw_bands, lines_of
-from baldur.plots.parts import empty, legend
+from baldur.plots.parts import empty, legend, legend_height
 from baldur.plots.results import Results
-from baldur.plots.style import Style, plain
+from baldur.plots.style import Style, plain, style_of
 
 __all__ = ["CalibrationDisplay"]
 
@@ -122,7 +122,8 @@ class CalibrationDisplay(Display):
         """
         lines = lines_of(self.table)
         below = self.spread is not None and len(self.spread) > 0 and len(lines) > 0
-        height = (width or 5.2) * 0.85 + 0.2 * len(lines) + (0.9 if below else 0.0)
+        names, page = self._texts(lines), style_of(theme, width)
+        height = page.width * 0.85 + legend_height(names, page) + (0.9 if below else 0.0)
         heights = (4.0, 1.0) if below else (1.0,)
         with self._drawing(ax, theme, width, height, (1.0,), heights) as (axes, style):
             main = axes[0]
@@ -135,7 +136,7 @@ class CalibrationDisplay(Display):
             main.set_xlim(*ends)
             main.set_ylim(*ends)
             main.set_ylabel("Observed" if self.regression else "Observed share")
-            legend(main, handles, self._texts(lines), style)
+            legend(main, handles, names, style)
             said = "Predicted" if self.regression else "Predicted probability"
             if not below:
                 main.set_xlabel(said)

@@ -123,7 +123,7 @@ class ComparisonDisplay(Display):
         ComparisonDisplay
         """
         metrics, models = self.metrics, self.models
-        height = row_height(len(models), 0.9)
+        height = row_height(len(models), 1.1)
         shares = (1.0,) * max(1, len(metrics))
         # On a phone the panels stand below each other.
         below = style_of(theme, width, ax).narrow
@@ -146,7 +146,7 @@ class ComparisonDisplay(Display):
         chance = self._chance(metric)
         if chance is not None:
             ax.axvline(chance, color=style.faint, linestyle="--", linewidth=1.0, zorder=0)
-        name_rows(ax, models, style, 0.34 if not style.narrow else 0.3)
+        name_rows(ax, models, style, 0.3)
         if not first:
             ax.tick_params(axis="y", labelleft=False)
         for model in self.failures:
@@ -156,8 +156,11 @@ class ComparisonDisplay(Display):
                     va="center", color=style.ink, style="italic",
                 )  # fmt: skip
         up = metric not in METRICS or METRICS[metric].greater_is_better
-        arrow = "higher is better" if up else "lower is better"
-        ax.set_xlabel(f"{label(_heading(metric))}\n{arrow}", fontsize=style.size - 0.5)
+        name = label(_heading(metric))
+        if len(self.metrics) > 1 and not style.narrow:
+            # Panels stand close: each word has a line.
+            name = name.replace(" ", "\n")
+        ax.set_xlabel(f"{name}\n{'better →' if up else '← better'}", fontsize=style.size - 0.5)
         # Three panels share the width: few ticks each.
         ax.locator_params(axis="x", nbins=3 if len(self.metrics) > 1 else 6)
 

@@ -12,7 +12,7 @@ from baldur.exceptions import InputError
 from baldur.explain import AVERAGE, OTHERS, UNCERTAINTY
 from baldur.plots.base import Display
 from baldur.plots.parts import full_name, name_rows, row_height
-from baldur.plots.style import Style, number, plain
+from baldur.plots.style import Style, label, number, plain
 
 __all__ = ["ContributionsDisplay"]
 
@@ -258,8 +258,8 @@ class ContributionsDisplay(Display):
         top.set_xticks([logit(p) for p in chosen], [f"{100 * p:g} %" for p in chosen])
         top.spines["top"].set_visible(True)
         top.spines["left"].set_visible(False)
-        of = f" of {plain(self.output, 24)}".replace("$", r"\$") if self.output else ""
-        top.set_xlabel(f"Probability{of}")
+        of = f" of {label(self.output, 14 if style.narrow else 24)}" if self.output else ""
+        top.set_xlabel(f"Probability{of}", loc="right")
 
 
 def _walk(table: pd.DataFrame, probability: bool) -> pd.DataFrame:

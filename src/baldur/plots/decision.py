@@ -11,9 +11,9 @@ import pandas as pd
 from baldur.evaluate.clinical.decision import TREAT_ALL, TREAT_NONE
 from baldur.plots.base import Display
 from baldur.plots.curves import chosen_models, draw_bands, lines_of
-from baldur.plots.parts import empty, legend
+from baldur.plots.parts import empty, legend, legend_height
 from baldur.plots.results import Results
-from baldur.plots.style import number, plain
+from baldur.plots.style import number, plain, style_of
 
 __all__ = ["DecisionDisplay"]
 
@@ -94,14 +94,14 @@ class DecisionDisplay(Display):
         DecisionDisplay
         """
         lines = lines_of(self._models)
-        height = (width or 5.2) * 0.62 + 0.2 * (len(lines) // 2 + 2)
+        names, page = [line.name for line in lines], style_of(theme, width)
+        height = page.width * 0.62 + legend_height([*names, TREAT_ALL, TREAT_NONE], page)
         with self._drawing(ax, theme, width, height) as (axes, style):
             main = axes[0]
             if not lines:
                 empty(main, "Decision curves need two classes and probabilities.", style)
                 return self
             handles = draw_bands(main, lines, "threshold", "net_benefit", style)
-            names = [line.name for line in lines]
             for name, look in ((TREAT_ALL, ":"), (TREAT_NONE, "-")):
                 part = self.table[self.table["model"] == name]
                 (drawn,) = main.plot(

@@ -65,7 +65,8 @@ class FoldHeatmapDisplay(Display):
             for r in pairs.head(3).to_dict("records")
         )
         return (
-            f"Heat map of the weights of {len(pairs):,} features in {len(self.folds)} folds: "
+            f"Heat map of the weights of {len(pairs):,} "
+            f"{'feature' if len(pairs) == 1 else 'features'} in {len(self.folds)} folds: "
             f"{listed}{', and more' if len(pairs) > 3 else ''}."
         )
 

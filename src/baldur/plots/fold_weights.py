@@ -71,7 +71,8 @@ class FoldWeightsDisplay(Display):
         more = " and more" if len(common) > 7 else ""
         which = f": {named}{more}" if common else ""
         return (
-            f"Absolute weights of {n:,} features selected in {len(self.folds)} folds, "
+            f"Absolute weights of {n:,} {'feature' if n == 1 else 'features'} selected in "
+            f"{len(self.folds)} folds, "
             f"{len(common):,} of them in every fold{which}."
         )
 

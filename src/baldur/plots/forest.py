@@ -10,7 +10,7 @@ import pandas as pd
 from baldur.plots.base import Display
 from baldur.plots.parts import empty, full_name, intervals, legend, name_rows, row_height
 from baldur.plots.results import Results, one_model
-from baldur.plots.style import number, plain, style_of
+from baldur.plots.style import Style, number, plain, style_of
 
 __all__ = ["ForestDisplay"]
 
@@ -176,7 +176,10 @@ class ForestDisplay(Display):
         sure = "probability" in table and table["probability"].notna().any() and len(rows)
         narrow = style_of(theme, width, ax).narrow
         widths = ((3.0, 1.0) if not narrow else (2.2, 1.0)) if sure else (1.0,)
-        height = row_height(len(rows), 1.2 if sure else 1.0)
+        outputs = list(dict.fromkeys(table["output"])) if self._many_outputs else [None]
+        # Several outputs share the row of a feature.
+        tall = len(rows) * max(1.0, 0.4 * len(outputs))
+        height = row_height(int(np.ceil(tall)), 1.2 + (0.6 if len(outputs) > 1 else 0.0))
         with self._drawing(ax, theme, width, height, widths) as (axes, style):
             main = axes[0]
             if not rows:
@@ -186,26 +189,33 @@ class ForestDisplay(Display):
             keys = zip(part["view"], part["feature"], strict=True)
             at = np.array([rows.get(key, -1) for key in keys])
             part, at = part[at >= 0], at[at >= 0]
-            outputs = list(dict.fromkeys(part["output"])) if self._many_outputs else [None]
             main.axvline(0.0, color=style.faint, linewidth=0.8, zorder=0)
-            self._rows(main, part, at.astype(float), outputs, style)
+            self._rows(main, part, at.astype(float), outputs, style, alone=ax is None)
             many = table["view"].nunique() > 1
             names = [full_name(view, feature, many) for view, feature in rows]
             name_rows(main, names, style, 0.42 if not sure else 0.4)
-            main.set_xlabel("Weight per s.d." if narrow else f"Weight per s.d. ({self.interval})")
+            main.set_xlabel(f"Weight per s.d.\n({self.interval})")
             if sure:
                 once = part.assign(row=at).drop_duplicates("row")
                 self._probabilities(axes[1], once, style)
             more = len(features) - len(shown)
             if more > 0:
+                # Below the names; the panels' own names are below the axes.
                 main.text(
-                    0.0, -0.01, f"and {more:,} more", transform=main.get_yaxis_transform(),
-                    ha="right", va="top", color=style.ink, fontsize=style.size - 1.5,
+                    -0.02, -0.01, f"and {more:,} more", transform=main.transAxes, ha="right",
+                    va="top", color=style.ink, fontsize=style.size - 1.5,
                 )  # fmt: skip
         return self
 
     def _rows(
-        self, ax: Any, part: pd.DataFrame, at: np.ndarray, outputs: list[Any], style: Any
+        self,
+        ax: Any,
+        part: pd.DataFrame,
+        at: np.ndarray,
+        outputs: list[Any],
+        style: Style,
+        *,
+        alone: bool,
     ) -> None:
         handles = []
         # Several outputs share the row of a feature, a little apart.
@@ -224,9 +234,10 @@ class ForestDisplay(Display):
             )  # fmt: skip
             handles.append(drawn)
         if len(outputs) > 1:
-            legend(ax, handles, [str(o) for o in outputs], style)
+            figure = self.figure_ if alone else None
+            legend(ax, handles, [str(o) for o in outputs], style, figure=figure)
 
-    def _probabilities(self, ax: Any, once: pd.DataFrame, style: Any) -> None:
+    def _probabilities(self, ax: Any, once: pd.DataFrame, style: Style) -> None:
         at = once["row"].to_numpy(dtype=float)
         p = once["probability"].to_numpy(dtype=float)
         ax.hlines(at, 0.0, np.nan_to_num(p), color=style.faint, linewidth=1.0)
@@ -237,6 +248,6 @@ class ForestDisplay(Display):
         ax.set_yticks([])
         ax.spines["left"].set_visible(False)
         words = self.probability.split()
-        # The panel is narrow: two lines.
-        half = (len(words) + 1) // 2
-        ax.set_xlabel(" ".join(words[:half]) + "\n" + " ".join(words[half:]), loc="right")
+        # The panel is narrow: two lines, as equal as they can be.
+        halves = [(" ".join(words[:k]), " ".join(words[k:])) for k in range(1, len(words) + 1)]
+        ax.set_xlabel("\n".join(min(halves, key=lambda h: max(map(len, h)))), loc="right")

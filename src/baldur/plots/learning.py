@@ -11,7 +11,7 @@ import pandas as pd
 from baldur.evaluate.metrics import METRICS
 from baldur.plots.base import Display
 from baldur.plots.curves import chosen_models, lines_of
-from baldur.plots.parts import empty, legend
+from baldur.plots.parts import empty, legend, legend_height
 from baldur.plots.results import Results
 from baldur.plots.style import number, plain, style_of
 
@@ -98,7 +98,8 @@ class LearningCurveDisplay(Display):
         LearningCurveDisplay
         """
         lines = lines_of(self.table)
-        height = style_of(theme, width).width * 0.62 + 0.2 * (len(lines) // 2 + 1)
+        names, page = [line.name for line in lines], style_of(theme, width)
+        height = page.width * 0.62 + legend_height(names, page)
         with self._drawing(ax, theme, width, height) as (axes, style):
             main = axes[0]
             if not lines:
@@ -132,5 +133,5 @@ class LearningCurveDisplay(Display):
                     )
             main.set_xlabel("Training people (dashed: foretold)")
             main.set_ylabel(self.metric)
-            legend(main, handles, [line.name for line in lines], style)
+            legend(main, handles, names, style)
         return self

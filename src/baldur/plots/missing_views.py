@@ -149,7 +149,8 @@ class MissingViewsDisplay(Display):
             self._bars(bars, shown, style)
             bars.set_ylim(dots.get_ylim())
             more = len(self.table) - len(shown)
-            bars.set_xlabel("People" + (f" ({more:,} rarer patterns not drawn)" if more else ""))
+            note = f"\n({more:,} rarer patterns not drawn)" if more else ""
+            bars.set_xlabel(f"People{note}", loc="right")
         return self
 
     def _dots(self, ax: Any, shown: pd.DataFrame, style: Style) -> None:

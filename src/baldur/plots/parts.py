@@ -7,9 +7,18 @@ from typing import Any
 
 import numpy as np
 
-from baldur.plots.style import Style, label
+from baldur.plots.style import Style, label, plain
 
-__all__ = ["ROW", "empty", "full_name", "intervals", "legend", "name_rows", "row_height"]
+__all__ = [
+    "ROW",
+    "empty",
+    "full_name",
+    "intervals",
+    "legend",
+    "legend_height",
+    "name_rows",
+    "row_height",
+]
 
 ROW = 0.27
 """Inches of a row with a name."""
@@ -41,7 +50,8 @@ def full_name(view: Any, feature: Any, many: bool = True) -> str:
     view, feature = str(view), str(feature)
     if not many or not view or feature.startswith((f"{view}_", f"{view}:", f"{view}.")):
         return feature
-    return f"{view}: {feature}"
+    # The feature is what is looked for: a long view leaves it room.
+    return f"{plain(view, 10)}: {feature}"
 
 
 def intervals(ax: Any, low: Any, high: Any, at: Any, colour: Any, *, zorder: float = 2.0) -> None:
@@ -53,6 +63,11 @@ def intervals(ax: Any, low: Any, high: Any, at: Any, colour: Any, *, zorder: flo
     )
     if known.any():
         ax.hlines(at[known], low[known], high[known], color=shades, linewidth=1.6, zorder=zorder)
+
+
+def legend_height(names: Sequence[str], style: Style) -> float:
+    """Return the inches that a legend of these names takes."""
+    return 0.21 * -(-len(names) // style.columns(names)) + 0.1
 
 
 def legend(

@@ -11,7 +11,7 @@ from baldur.evaluate.clinical.curves import curve_areas
 from baldur.evaluate.handle import one_thread
 from baldur.plots.base import Display
 from baldur.plots.curves import area_texts, chosen_models, draw_bands, lines_of
-from baldur.plots.parts import empty, legend
+from baldur.plots.parts import empty, legend, legend_height
 from baldur.plots.results import Results
 from baldur.plots.style import Style, style_of
 
@@ -116,7 +116,9 @@ class RankingDisplay(Display):
         RankingDisplay
         """
         lines = lines_of(self.table)
-        height = style_of(theme, width).width * 0.92 + 0.2 * len(lines)
+        names = area_texts(lines, self.areas, self.area[0], self.area[2])
+        page = style_of(theme, width)
+        height = page.width * 0.92 + legend_height(names, page)
         with self._drawing(ax, theme, width, height) as (axes, style):
             main = axes[0]
             if not lines:
@@ -129,7 +131,6 @@ class RankingDisplay(Display):
             main.set_aspect("equal")
             main.set_xlabel(self.headings[0])
             main.set_ylabel(self.headings[1])
-            names = area_texts(lines, self.areas, self.area[0], self.area[2])
             legend(main, handles, names, style)
         return self
 
