@@ -14,10 +14,10 @@ from baldur.inference.held_out import Fold
 from baldur.inference.predictive import Task
 
 N_FOLDS = 5
-MOST_REPEATS, PREDICTIONS = 20, 2000
-"""How rows fall into folds is chance, and the answer should not hang on it: folds are repeated
-until there are about 2,000 held-out predictions, at most 20 times. Large samples are steady without
-repeats, and their fits are not cheap."""
+MOST_REPEATS, SMALL, CHEAP = 10, 100, 1200
+"""How rows fall into folds is chance, and the answer should not hang on it: folds are repeated ten
+times, twice as often in samples of up to 100, and less often where repeats times N^2 would exceed
+1,200^2. Large samples are steady without repeats, and their fits are not cheap."""
 
 
 def inner_folds(labels: NDArray[Any], task: Task, groups: Any, random_state: Any) -> list[Fold]:
@@ -50,7 +50,8 @@ def inner_folds(labels: NDArray[Any], task: Task, groups: Any, random_state: Any
         kind = StratifiedGroupKFold if stratified else GroupKFold
     random = check_random_state(random_state)
     folds: list[Fold] = []
-    for _ in range(int(np.clip(round(PREDICTIONS / n), 1, MOST_REPEATS))):
+    most = 2 * MOST_REPEATS if n <= SMALL else MOST_REPEATS
+    for _ in range(int(np.clip(CHEAP**2 // n**2, 1, most))):
         splitter = kind(n_folds, shuffle=True, random_state=random.randint(2**31 - 1))
         folds += splitter.split(np.zeros(n), labels if stratified else None, groups)
     return [(rows, held) for rows, held in folds if len(held)]

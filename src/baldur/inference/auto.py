@@ -133,9 +133,9 @@ def fit_references(
     gathered = columns_of(problem.views, union)
 
     def fit(f: int) -> Reference:
-        columns = gathered.only(positions(union, chosen[f]))
         groups = None if problem.groups is None else problem.group_numbers(chosen[f])
-        data = Candidates(columns, everything, problem.widths, absent, groups)
+        at = positions(union, chosen[f])
+        data = Candidates(gathered, everything, problem.widths, absent, groups, at)
         return fit_reference(data, fits[f], problem.likelihood.rows(fits[f]), max_iter)
 
     jobs = (delayed(fit)(f) for f in range(len(fits)))

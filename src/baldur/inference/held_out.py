@@ -151,7 +151,7 @@ class Path:
         """
         chosen = self.columns[self.basis.order[:size]]
         w, cov = self.weights_of(z, size)
-        X, owner = data.columns.X[np.ix_(self.rows, chosen)], data.columns.owner[chosen]
+        X, owner = data.cells(self.rows, chosen), data.owner[chosen]
         return view_signals(X, owner, w[:, 1:], cov[:, 1:, 1:], data.absent[self.rows])
 
 
@@ -197,7 +197,7 @@ def path_losses(
 
     A group that k would cut is taken whole. `held` are rows of `data` and T (n, C) their outcomes.
     """
-    X, absent = data.columns.X[np.ix_(held, path.columns)], data.absent[held]
+    X, absent = data.cells(held, path.columns), data.absent[held]
     rows = path.basis.rows(X)
     at = [path.basis.whole_groups(size) for size in sizes]
     moments = []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,19 +31,36 @@ class Candidates:
 
     Attributes
     ----------
-    columns : Columns, the candidates on all rows
+    gathered : Columns on all rows, the candidates of this fit and of others
     everything : Features, all features on all rows
     n_features : (M,) features per view, candidates or not
     absent : (N, M) array, 1 where a row lacks a view
     groups : (L,) number of each candidate, shared by those that are kept or dropped together, or
         None where every one stands alone
+    at : (L,) places of the candidates among the gathered columns; None where they are all of them
     """
 
-    columns: Columns
+    gathered: Columns
     everything: Features
     n_features: Array
     absent: Array
     groups: NDArray[np.intp] | None = None
+    at: NDArray[np.intp] | None = None
+
+    @property
+    def columns(self) -> Columns:
+        """The candidates on all rows; made when asked for, as there may be many fits."""
+        return self.gathered if self.at is None else self.gathered.only(self.at)
+
+    @property
+    def owner(self) -> NDArray[np.intp]:
+        """View of each candidate, (L,)."""
+        return self.gathered.owner if self.at is None else self.gathered.owner[self.at]
+
+    def cells(self, rows: Rows, chosen: NDArray[np.intp] | None = None) -> Array:
+        """Return cells of some rows and candidates, all by default."""
+        at = np.arange(self.gathered.X.shape[1]) if self.at is None else self.at
+        return self.gathered.X[np.ix_(rows, at if chosen is None else at[chosen])]
 
 
 @dataclass
@@ -90,23 +108,22 @@ class Reference:
     def moments(self, points: list[Gaussian], new: Rows) -> Moments:
         """Return moments of rows `new` under each Gaussian, and under the base rate."""
         absent = self.data.absent[new]
-        cells: dict[int, object] = {}
+        cells: dict[bool, Any] = {}
         out = []
         for q in points:
-            whole = self.whole_of(q)
-            if id(whole) not in cells:
-                cells[id(whole)] = whole.new_rows(self.rows, new)
-            mean, var = q.features.predict(q.sides, q.s, cells[id(whole)])
+            single = self.has_own_variances(q)
+            if single not in cells:
+                of_all = self.data.everything
+                cells[single] = self.data.cells(new) if single else of_all.new_rows(self.rows, new)
+            mean, var = q.features.predict(q.sides, q.s, cells[single])
             if absent.any():
                 var = var + absent @ q.lacking()
             out.append((mean, var + noise_variance(q.noise)))
         return [*out, self.base_moments(len(new))]
 
-    def whole_of(self, q: Gaussian) -> Features:
-        """Return the features of a Gaussian on all rows."""
-        if isinstance(q.features, Columns) and q.s.shape[1] == self.data.columns.X.shape[1]:
-            return self.data.columns
-        return self.data.everything
+    def has_own_variances(self, q: Gaussian) -> bool:
+        """Whether a Gaussian is one of the candidates, and not of all features."""
+        return isinstance(q.features, Columns) and q.s.shape[1] == len(self.data.owner)
 
     def parts(self, points: list[Gaussian], weights: Array) -> Array:
         """Return each view's part of the reference's mean linear predictor, (M, N, C)."""

@@ -86,8 +86,9 @@ def stand_ins(
         for c in range(C):
             Q = sides[c].alpha @ X
             S = outside_quadratic(sides[c], X, q.sites.h[:, c])
-            reach = slab[c] / (1.0 + slab[c] * np.maximum(S, 0.0))
-            score = score + 0.5 * (Q**2 * reach - np.log1p(slab[c] * np.maximum(S, 0.0)))
+            # The effect is as large as it is, whoever has it: the slab is that of its own view.
+            spread = 1.0 + slab[c, j] * np.maximum(S, 0.0)
+            score = score + 0.5 * (Q**2 * slab[c, j] / spread - np.log(spread))
         # The other kept features have their own place already.
         score[np.delete(kept, position)] = -np.inf
         p = np.exp(score - score.max())

@@ -21,8 +21,8 @@ the leave-one-out (cavity) mean m and variance V of a weight, under prior varian
     p(m | in) = ( N(m; mu, V + (1 - f) sigma^2) + N(m; -mu, V + (1 - f) sigma^2) )/2
     rho = P(in)
 
-and s is one of two. The first gives the weight its posterior mean, m s/(V + s) = rho <w | in>. Alone
-it shrinks too much where many features share the signal: a feature that is in with little
+and s is one of two. The first gives the weight its posterior mean, m s/(V + s) = rho <w | in>.
+Alone it shrinks too much where many features share the signal: a feature that is in with little
 probability has next to no variance left, and so never more probability. The second is the
 geometric mean of the first and of the expected prior variance rho sigma^2, which alone shrinks
 too little: every feature that might be in is followed as if it were. Both are members of the
