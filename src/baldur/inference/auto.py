@@ -4,7 +4,9 @@
    each integrated over the scale of its prior, and the base rate. Repeated inner folds say how
    much each counts (`baldur.inference.stack`); a weak signal is shrunk towards the base rate.
 2. *Is there a signal?* Held-out losses of the reference and of the base rate, row by row, with
-   stack weights that the judging rows had no part in.
+   stack weights that the judging rows had no part in. Shown to be worse than the base rate, the
+   reference is dropped and nothing is kept. Neither shown to be better nor worse, it predicts: it
+   costs next to nothing, and weak real signals live there.
 3. *Path.* The reference is projected, not refitted: first onto fewer views, then onto fewer
    features of the views that were kept (`baldur.inference.projection`).
 4. *Choice.* The smallest model that is shown not to be worse (`baldur.inference.choice`). If none
@@ -23,7 +25,7 @@ import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
-from baldur.inference.choice import Gap, paired_gap, smallest_as_good
+from baldur.inference.choice import CONFIDENT, Gap, paired_gap, smallest_as_good
 from baldur.inference.features import Index, absent_matrix, all_features, columns_of, positions
 from baldur.inference.held_out import (
     SIZES,
@@ -188,6 +190,7 @@ class _Scoring:
         reference = by_views[-1]
         signal = paired_gap(base, reference, weight)
         allowed = margin * max(signal.mean, 0.0)
+        hopeless = signal.in_errors < -CONFIDENT
         at_view, fit_views = smallest_as_good(by_views, reference, allowed, weight)
 
         points, weights = self.full.mixture(stack)
@@ -206,7 +209,7 @@ class _Scoring:
         at, fit_features = smallest_as_good(steps, reference, allowed, weight)
 
         sets: list[StandIns] = []
-        if signal.mean <= 0.0:
+        if hopeless:
             mixture, kept = nothing(self.full, self.widths)
         elif at < len(sizes):
             size = path.basis.whole_groups(sizes[at])
@@ -220,7 +223,7 @@ class _Scoring:
             mixture, kept = whole(self.full, points, weights, mask, index, self.problem.views)
         by_count = [self._width(first_views(order, count)) for count in counts]
         describe = _Table(reference, weight)
-        describe.add("nothing", [0], [0], base[None], [False], 0 if signal.mean <= 0.0 else None)
+        describe.add("nothing", [0], [0], base[None], [False], 0 if hopeless else None)
         describe.add("views", counts, by_count, by_views, fit_views, None)
         describe.add(
             "features",
@@ -228,7 +231,7 @@ class _Scoring:
             [*map(path.basis.whole_groups, sizes), self._width(mask)],
             steps,
             fit_features,
-            None if signal.mean <= 0.0 else at,
+            None if hopeless else at,
         )
         inclusion, share = self._inclusion(stack, index)
         return Answer(
