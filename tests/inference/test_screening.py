@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from baldur.inference import screening
-from baldur.inference.screening import best_everywhere, best_features, candidates
+from baldur.inference.screening import best_everywhere, best_features, candidates, strongest
 from inference.problems import make_problem
 
 TASKS = ["binary", "multiclass", "multilabel", "regression"]
@@ -59,3 +59,21 @@ def test_the_size_of_a_problem():
     problem, T, _ = make_problem(N=30, sizes=(4, 6))
     assert problem.n_samples == len(T) == 30
     np.testing.assert_array_equal(problem.widths, [4.0, 6.0])
+
+
+@pytest.mark.parametrize("count", [1, 3, 7, 100])
+def test_the_strongest_are_those_of_all_projections(count):
+    """Block by block as at once, for fits of one and of two columns."""
+    problem, _, _ = make_problem(N=30, sizes=(40, 6))
+    A = np.random.default_rng(0).standard_normal((30, 3))
+    first = np.array([0, 1])
+    for view in problem.views:
+        all_of_them = np.abs(view.project(A))
+        literal = np.column_stack([all_of_them[:, 0], all_of_them[:, 1:].max(axis=1)])
+        places, scores = strongest(view, A, first, count)
+        assert len(places) == min(count, view.shape[1])
+        for f in range(2):
+            assert (np.diff(places[:, f]) > 0).all()
+            np.testing.assert_allclose(scores[:, f], literal[places[:, f], f], rtol=1e-12)
+            rest = np.delete(literal[:, f], places[:, f])
+            assert not len(rest) or scores[:, f].min() >= rest.max()

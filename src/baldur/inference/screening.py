@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -87,14 +86,51 @@ def candidates(problem: Problem, fits: Sequence[Rows]) -> list[Index]:
         full = np.zeros((problem.n_samples, residual.shape[1]))
         full[rows] = residual / np.maximum(np.linalg.norm(residual, axis=0), 1e-12)
         columns.append(full)
-    edges = np.concatenate([[0], np.cumsum([part.shape[1] for part in columns])])
-    projected = [np.abs(view.project(np.hstack(columns))) for view in problem.views]
-    chosen = [
-        best_everywhere([p[:, a:b].max(axis=1) for p in projected], CANDIDATES, PER_VIEW)
-        for a, b in pairwise(edges)
-    ]
+    first = np.cumsum([0, *(part.shape[1] for part in columns[:-1])])
+    A = np.hstack(columns)
+    best = [strongest(view, A, first, max(CANDIDATES, PER_VIEW)) for view in problem.views]
+    chosen = []
+    for f in range(len(fits)):
+        index = best_everywhere([scores[:, f] for _, scores in best], CANDIDATES, PER_VIEW)
+        chosen.append([places[i, f] for i, (places, _) in zip(index, best, strict=True)])
     groups = problem.groups
     return chosen if groups is None else [with_their_groups(index, groups) for index in chosen]
+
+
+def strongest(
+    view: PreparedView, A: Array, first: NDArray[np.intp], count: int
+) -> tuple[NDArray[np.intp], Array]:
+    """Return the features of the largest |x_d^T a| of every fit, and these, each (K, fits).
+
+    In one pass, without holding the projections of all features. Features are in rising order.
+
+    Parameters
+    ----------
+    view : PreparedView
+    A : (N, P) array, the columns of all fits side by side
+    first : (fits,) where the columns of each fit begin
+    count : int
+        How many features, at most those of the view.
+    """
+    places = np.empty((0, len(first)), dtype=np.intp)
+    scores = np.empty((0, len(first)))
+    for columns, part in view.project_blocks(A):
+        here = np.maximum.reduceat(np.abs(part), first, axis=1).astype(float)
+        at = np.arange(view.shape[1])[columns]
+        places = np.concatenate([places, np.tile(at[:, None], len(first))])
+        scores = np.concatenate([scores, here])
+        if len(scores) > 4 * count:
+            places, scores = _largest(places, scores, count)
+    if len(scores) > count:
+        places, scores = _largest(places, scores, count)
+    order = np.argsort(places, axis=0)
+    return np.take_along_axis(places, order, axis=0), np.take_along_axis(scores, order, axis=0)
+
+
+def _largest(places: NDArray[np.intp], scores: Array, count: int) -> tuple[NDArray[np.intp], Array]:
+    """Return the rows of the largest scores of every column."""
+    at = np.argpartition(-scores, count - 1, axis=0)[:count]
+    return np.take_along_axis(places, at, axis=0), np.take_along_axis(scores, at, axis=0)
 
 
 def best_everywhere(scores: Sequence[Array], count: int, per_view: int) -> Index:

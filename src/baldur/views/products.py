@@ -118,11 +118,27 @@ class PreparedView:
         -------
         ndarray of shape (n_features, k)
         """
-        A = self._check(A, (self.shape[0], None), "A").astype(self.dtype)
+        A = self._check(A, (self.shape[0], None), "A")
         out = np.empty((self.shape[1], A.shape[1]))
-        for cols, tile in self._tiles():
-            out[cols] = tile.T @ A
+        for cols, part in self.project_blocks(A):
+            out[cols] = part
         return out
+
+    def project_blocks(self, A: Any) -> Iterator[tuple[slice, np.ndarray]]:
+        """Yield X^T A by blocks of features, for those who need not hold all of it.
+
+        Parameters
+        ----------
+        A : array of shape (n_samples, k)
+
+        Yields
+        ------
+        columns : slice
+        part : ndarray of shape (len of columns, k)
+        """
+        A = self._check(A, (self.shape[0], None), "A").astype(self.dtype)
+        for cols, tile in self._tiles():
+            yield cols, tile.T @ A
 
     def apply(self, B: Any) -> np.ndarray:
         """Return X B.
