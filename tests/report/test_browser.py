@@ -161,11 +161,8 @@ def test_an_open_person_is_accessible_too(browser, pages):
     assert browser.violations() == []
 
 
-def test_the_calculator_equals_predict_proba(browser, pages, model, data):
-    """200 people, some without a view, some without single inputs, through the page's inputs."""
-    X, _ = small_data(200, seed=5)
-    expected = model.predict_proba(X)
-    browser.open(pages["model"])
+def type_in(browser, X):
+    """Return what the calculator says of people, through the inputs of the page."""
     features = browser.run("return baldurPage.data.card.model.features.map(f => [f.view, f.name])")
     cells = {v: X.view(v).read() for v in X.view_names}
     names = {v: list(X.feature_names[v]) for v in X.view_names}
@@ -178,7 +175,6 @@ def test_the_calculator_equals_predict_proba(browser, pages, model, data):
                 "has": {v: bool(X.view(v).present[i]) for v in X.view_names},
             }
         )
-    assert any("" in p["inputs"] for p in people)
     found = browser.run(
         """
         const model = baldurPage.data.card.model, form = document.querySelector('#calc form');
@@ -196,9 +192,32 @@ def test_the_calculator_equals_predict_proba(browser, pages, model, data):
         """,
         people,
     )
-    got = np.array([json.loads(text) for text in found])
-    # A view without inputs cannot be unticked; nobody needs to, as it has no weight.
-    assert np.abs(got - expected).max() < 1e-6
+    return np.array([json.loads(text) for text in found]), people
+
+
+def test_the_calculator_equals_predict_proba(browser, pages, model):
+    """200 people, some without a view, some without single inputs."""
+    X, _ = small_data(200, seed=5)
+    browser.open(pages["model"])
+    found, people = type_in(browser, X)
+    assert any("" in p["inputs"] for p in people)
+    assert any(not all(p["has"].values()) for p in people)
+    assert len(browser.all("#calc fieldset")) == 2  # views can be missing in the page as well
+    assert np.abs(found - model.predict_proba(X)).max() < 1e-6
+
+
+@pytest.mark.slow
+def test_the_calculator_of_the_default_equals_predict_proba(browser, data, tmp_path):
+    X, y = data
+    rows = np.arange(80)
+    fitted = BaldurClassifier().fit(X[rows], y[rows])
+    browser.open(report_model(fitted, tmp_path / "auto.html", X, y))
+    new, _ = small_data(200, seed=5)
+    difference = np.abs(type_in(browser, new)[0] - fitted.predict_proba(new)).max()
+    print(f"200 people, largest difference {difference:.1e}")
+    assert difference < 1e-6
+    assert browser.all("#f-path")
+    assert browser.logs() == []
 
 
 def test_the_calculator_tells_contributions_interval_and_range(browser, pages, model):

@@ -37,12 +37,15 @@ def compare(models, X, y, **options):
     return nested_cv(models, X, y, **{"outer": 2, "inner": 2, "random_state": 0, **options})
 
 
-def test_nothing_selected(browser, tmp_path):
+@pytest.mark.parametrize(
+    "sparsity", [1e-6, pytest.param("auto", marks=pytest.mark.slow)], ids=["sparse", "auto"]
+)
+def test_nothing_selected(browser, tmp_path, sparsity):
     """Noise: the base rate is kept, and the page says that this is an answer."""
     rng = np.random.default_rng(3)
     X = MultiView({"a": rng.normal(size=(40, 4))})
     y = np.tile(["no", "yes"], 20)
-    fitted = BaldurClassifier().fit(X, y)
+    fitted = BaldurClassifier(sparsity=sparsity).fit(X, y)
     assert not fitted.selected_features_["a"].any()
     text = opened(browser, report_model(fitted, tmp_path / "m.html", X, y))
     assert "everybody gets the base rate" in text
@@ -98,6 +101,7 @@ def test_a_view_emptied_names_that_attack_and_a_failed_model(browser, tmp_path):
     assert "<" in browser.find("#person-name").text
 
 
+@pytest.mark.slow
 def test_ten_classes(browser, tmp_path):
     rng = np.random.default_rng(1)
     y = np.repeat(np.arange(10), 8)
