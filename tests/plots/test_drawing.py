@@ -107,9 +107,15 @@ def test_a_figure_is_drawn_in_given_axes(display):
     assert display.figure_ is outer
     assert artists(display)
     assert not right.lines
+
+
+def test_panels_share_the_place_of_axes_without_a_grid():
+    one = forest([("v", "f"), ("w", "g")], probability=0.4)
     free = figure.Figure()
-    display.plot(ax=free.add_axes((0.2, 0.2, 0.7, 0.7)), theme="dark")
-    assert display.figure_ is free
+    one.plot(ax=free.add_axes((0.2, 0.2, 0.7, 0.7)), theme="dark")
+    assert one.figure_ is free
+    assert len(one.axes_) == 2
+    free.canvas.draw()
 
 
 @pytest.mark.parametrize("width", [0.5, 100.0, -1.0])

@@ -155,15 +155,15 @@ def test_precision_ends_at_the_prevalence(result):
 
 
 def test_calibration_and_decision_show_the_tables_of_the_evaluation(result, run):
-    made = result.evaluation()
-    curve = CalibrationDisplay.from_result(result)
+    made, shared = result.evaluation(), Results(result)
+    curve = CalibrationDisplay.from_result(shared)
     assert_frame_equal(curve.table, made.calibration_curve)
     people = curve.spread.groupby("model")["people"].sum()
     assert people.to_numpy() == pytest.approx(70)
     assert_frame_equal(
         CalibrationDisplay.from_result(run).table, curve.table, check_exact=False, rtol=1e-9
     )
-    benefit = DecisionDisplay.from_result(result)
+    benefit = DecisionDisplay.from_result(shared)
     assert_frame_equal(benefit.table, made.decision)
     some = DecisionDisplay.from_result(run, ["ridge"])
     assert set(some.table["model"]) == {"treat all", "treat none", "ridge"}

@@ -168,7 +168,8 @@ class BrainDisplay(Display):
         said = []
         for view in self.views:
             part = self.table[self.table["view"] == view]
-            what = "regions" if self.grids[view].get("kind") == "regions" else "voxels"
+            what = "region" if self.grids[view].get("kind") == "regions" else "voxel"
+            what += "" if len(part) == 1 else "s"
             text = f"{len(part):,} {what} of {plain(view, 40)}"
             if len(part) and part["weight"].notna().any():
                 low, high = part["weight"].min(), part["weight"].max()

@@ -92,6 +92,7 @@ def test_tables_have_curves_areas_and_bands():
     assert areas.loc[("m1", "auc"), "estimate"] == pytest.approx(0.5)
 
 
+@pytest.mark.slow
 def test_the_band_of_the_curve_covers_repeats_of_the_study():
     """About 95 % of new cohorts have a sensitivity inside, at a middling rate."""
     truth = np.mean(
