@@ -105,7 +105,7 @@ def _wrong(answers, sums):
             return f"{what} outside of 0 and 1"
         if what.startswith("proba") and sums and np.abs(value.sum(axis=1) - 1).max() > 1e-9:
             return f"{what} does not sum to one"
-        if "std" in what and value.min() < 0:
+        if ("std" in what or "width" in what) and value.min() < 0:
             return f"{what} is negative"
     return ""
 
@@ -138,6 +138,8 @@ def _answers(model, case):
             answers["odds" + rows] = model.decision_function(X)
         else:
             answers["mean" + rows], answers["std" + rows] = model.predict(X, return_std=True)
+        low, high = model.predict_interval(X)
+        answers["lower end" + rows], answers["width" + rows] = low, high - low
     model.summary()
     answers["explained"] = model.explain(case.new)["contribution"].to_numpy()
     return answers
