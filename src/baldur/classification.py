@@ -18,7 +18,8 @@ from baldur.inference.predictive import Task, probabilities
 from baldur.views.container import MultiView
 from baldur.views.opening import open_views
 from baldur.views.products import PreparedView
-from baldur.views.validate import match_labels, positive_weights, some, validate_labels
+from baldur.views.validate import check_groups, match_labels, some, validate_labels, without_mask
+from baldur.views.weights import positive_weights
 
 Array = NDArray[np.float64]
 
@@ -43,12 +44,13 @@ class ClassificationBase(ClassifierMixin, BaldurBase):
         mv = open_views(self, X, reset=True)
         y = match_labels(y, mv.sample_ids, X)
         weight = positive_weights(sample_weight, len(mv))
+        groups = check_groups(groups, len(mv))
         used = np.flatnonzero(weight)
         labels = self._check_labels(y, len(mv))
         if len(used) < len(mv):
             mv, weight = mv[used], weight[used]
             labels = self._check_labels(labels[used], len(used))
-            groups = None if groups is None else np.asarray(groups)[used]
+            groups = None if groups is None else groups[used]
         T, self._task = self._outputs(labels)
         by_class = self._class_weights(labels)
         if by_class is not None:
@@ -57,11 +59,20 @@ class ClassificationBase(ClassifierMixin, BaldurBase):
         return Training(mv, T, weight, self._task, labels, groups)
 
     def _check_labels(self, y: Any, n: int) -> NDArray[Any]:
-        given = None if y is None else np.asarray(y)
-        if given is not None and given.ndim == 2 and given.shape[1] > 1:
+        y = without_mask(y)
+        try:
+            given = None if y is None else np.asarray(y)
+        except ValueError as error:
+            raise InputError(
+                f"y: expected one label, or one row of labels, per sample, but got rows of unequal "
+                f"length ({error})."
+            ) from error
+        if given is not None and given.ndim == 2 and given.shape[1] != 1:
             labels = given
             if len(labels) != n:
                 raise InputError(f"y: expected {n} rows of labels, but got {len(labels)}.")
+            if not labels.shape[1]:
+                raise InputError("y: expected at least one column of labels, but got none.")
             if type_of_target(labels) != "multilabel-indicator":
                 raise InputError(
                     "y: a 2-D target must be a 0/1 matrix, one column per label, but got "

@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from baldur.exceptions import InputError, NotConvergedWarning
@@ -60,6 +61,16 @@ def check_level(level: Any) -> None:
     """Refuse a probability of an interval that is none."""
     if not (isinstance(level, Real) and 0.0 < float(level) < 1.0):
         raise InputError(f"level must be a probability between 0 and 1, but got {level!r}.")
+
+
+def check_seed(random_state: Any) -> None:
+    """Refuse what cannot start a random stream."""
+    try:
+        check_random_state(random_state)
+    except ValueError:
+        raise InputError(
+            f"random_state must be None, a whole number or a RandomState, but got {random_state!r}."
+        ) from None
 
 
 class BaldurBase(Printing, TransformerMixin, BaseEstimator):

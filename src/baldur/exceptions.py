@@ -3,6 +3,7 @@
 __all__ = [
     "BaldurError",
     "InputError",
+    "InputTypeError",
     "MissingExtraError",
     "OutputError",
     "StudyError",
@@ -20,6 +21,10 @@ class BaldurError(Exception):
 
 class InputError(BaldurError, ValueError):
     """Data or a parameter cannot be used as given; the message says what to do."""
+
+
+class InputTypeError(InputError, TypeError):
+    """The same, for what is of a type that cannot be used at all."""
 
 
 class MissingExtraError(BaldurError, ImportError):

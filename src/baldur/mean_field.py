@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from baldur.classification import ClassificationBase
-from baldur.estimator import BaldurBase, Training
+from baldur.estimator import BaldurBase, Training, check_seed
 from baldur.exceptions import InputError
 from baldur.inference.fitted import Fitted
 from baldur.inference.fitted_mean_field import MeanFieldFitted, fit_mean_field
@@ -39,7 +39,9 @@ class MeanFieldFit(BaldurBase):
                 "sparsity must be the shape of a Gamma prior from 1e-6 (few features) to "
                 f"float('inf') (none dropped), but got {shape!r}."
             )
-        spaces = [self.space] if isinstance(self.space, str) else list(self.space)
+        check_seed(self.random_state)
+        several = isinstance(self.space, (list, tuple, np.ndarray))
+        spaces = list(self.space) if several else [self.space]
         wrong = [s for s in spaces if s not in SPACES]
         if wrong:
             raise InputError(f"space must be one of {SPACES}, or one per view, but got {wrong}.")

@@ -14,7 +14,8 @@ from baldur.inference.intervals import mixture_quantile, tails
 from baldur.inference.predictive import mixture_moments
 from baldur.prepare.moments import LARGEST_SPREAD, SMALLEST_SPREAD, same_but_rounding
 from baldur.views.opening import open_views
-from baldur.views.validate import match_labels, positive_weights
+from baldur.views.validate import check_groups, match_labels, without_mask
+from baldur.views.weights import positive_weights
 
 Array = NDArray[np.float64]
 
@@ -29,11 +30,12 @@ class RegressionBase(RegressorMixin, BaldurBase):
         mv = open_views(self, X, reset=True)
         y = match_labels(y, mv.sample_ids, X)
         weight = positive_weights(sample_weight, len(mv))
+        groups = check_groups(groups, len(mv))
         Y = self._check_targets(y, len(mv))
         used = np.flatnonzero(weight)
         if len(used) < len(mv):
             mv, weight, Y = mv[used], weight[used], Y[used]
-            groups = None if groups is None else np.asarray(groups)[used]
+            groups = None if groups is None else groups[used]
         self._center, spread = _centre_and_spread(Y, weight)
         self._spread = np.where(spread > 0, spread, 1.0)
         T = np.where(spread > 0, (Y - self._center) / self._spread, 0.0)
@@ -42,7 +44,10 @@ class RegressionBase(RegressorMixin, BaldurBase):
     def _check_targets(self, y: Any, n: int) -> Array:
         if y is None:
             raise InputError("BaldurRegressor requires y to be passed, but the target y is None.")
+        y = without_mask(y)
         try:
+            if np.asarray(y).dtype.kind in "cmM":  # complex numbers, durations and dates
+                raise TypeError
             Y = np.asarray(y, dtype=float)
         except (TypeError, ValueError):
             raise InputError(
@@ -55,6 +60,8 @@ class RegressionBase(RegressorMixin, BaldurBase):
             raise InputError(
                 f"y: expected {n} outcomes, one row per sample, but got shape {np.shape(y)}."
             )
+        if not Y.shape[1]:
+            raise InputError("y: expected at least one column of outcomes, but got none.")
         if not np.isfinite(Y).all():
             raise InputError("y: outcomes must be finite, but Input contains NaN or infinity.")
         return Y

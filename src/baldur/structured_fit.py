@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import warnings
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from baldur.estimator import BaldurBase, Training
+from baldur.estimator import BaldurBase, Training, check_seed
 from baldur.exceptions import InputError, NoSignalWarning
 from baldur.inference.auto import Answer, fit_auto
 from baldur.inference.choice import CONFIDENT
@@ -40,6 +40,12 @@ class StructuredFit(BaldurBase):
             raise InputError(
                 'sparsity must be "auto" or the shape of a Gamma prior from 1e-6 (few features) to '
                 f"float('inf') (none dropped), but got {shape!r}."
+            )
+        check_seed(self.random_state)
+        if self.n_jobs is not None and not (isinstance(self.n_jobs, Integral) and self.n_jobs != 0):
+            raise InputError(
+                "n_jobs must be None or a number of processes (-1 for one per core), but got "
+                f"{self.n_jobs!r}."
             )
         if not (isinstance(self.margin, Real) and 0.0 <= float(self.margin) <= 1.0):
             raise InputError(

@@ -16,7 +16,7 @@ from baldur import (
 from baldur.exceptions import BaldurError, InputError, InputWarning
 from baldur.prepare import Preparation
 from baldur.views.standardised import FARTHEST
-from baldur.views.validate import MOST_UNEVEN, positive_weights
+from baldur.views.weights import MOST_UNEVEN, positive_weights
 
 N = 30
 RNG = np.random.default_rng(0)

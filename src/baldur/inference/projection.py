@@ -192,7 +192,7 @@ def search(
     members = np.bincount(numbers, minlength=1)[numbers]
     C = H.shape[1]
     a = correlation_noise(X, H.mean(axis=1))
-    longest = min(L, N - 2)
+    longest = max(min(L, N - 2), 0)
     size = min(size, longest)
     weighted, left, agree = [], np.empty((C, L)), np.empty((C, L))
     for c in range(C):

@@ -152,8 +152,18 @@ def _read(path: Path, names: list[str], deadline: Deadline) -> pd.DataFrame:
         for at, name in enumerate(frame.columns):
             deadline.check()
             column = frame.iloc[:, at]
-            columns[at] = column.astype(object) if name in texts else column
+            columns[at] = _texts(column) if name in texts else column
         return pd.DataFrame(columns).set_axis(frame.columns, axis=1)
+
+
+def _texts(column: pd.Series) -> pd.Series:
+    """Return the text of each row of a column of categories; bytes are read as UTF-8, once each."""
+    kinds = [
+        one.decode("utf-8", errors="replace") if isinstance(one, bytes) else one
+        for one in column.cat.categories
+    ]
+    # The last is for missing cells, whose code is -1.
+    return pd.Series(np.array([*kinds, np.nan], dtype=object)[column.cat.codes.to_numpy()])
 
 
 def _id_name(

@@ -177,7 +177,8 @@ def sample_side(K: Array, h: Array, j: Array) -> SampleSide:
     half *= root
     alpha = j - half.T @ (half @ (K @ j))
     mean = K @ alpha
-    var = (1.0 - diagonal) / h
+    with np.errstate(divide="ignore", invalid="ignore"):  # h may have underflowed to 0
+        var = (1.0 - diagonal) / h
     small = np.flatnonzero(h < SMALL_PRECISION)
     if small.size:
         part = half @ K[:, small]

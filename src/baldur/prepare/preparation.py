@@ -20,8 +20,9 @@ from baldur.views.container import MultiView
 from baldur.views.products import PreparedView, prepare_view
 from baldur.views.scores import NormalScores
 from baldur.views.standardised import Standardised, working_dtype
-from baldur.views.validate import positive_weights, some
+from baldur.views.validate import some
 from baldur.views.view import View
+from baldur.views.weights import positive_weights
 
 __all__ = ["Preparation"]
 

@@ -10,7 +10,7 @@ import pandas as pd
 from scipy.sparse import issparse
 from sklearn.utils.validation import validate_data
 
-from baldur.exceptions import InputError
+from baldur.exceptions import InputError, InputTypeError
 from baldur.views.container import MultiView
 from baldur.views.validate import check_columns
 
@@ -89,6 +89,8 @@ def open_views(estimator: Any, X: Any, *, reset: bool) -> MultiView:
         return mv
     if isinstance(X, pd.DataFrame):
         check_columns(X, name)
+    if np.ma.isMaskedArray(X):  # whose mask scikit-learn would forget
+        X = np.ma.filled(X.astype(np.float64), np.nan)
     try:
         # Its sum over all cells, a quick look for infinities, may overflow.
         with np.errstate(over="ignore", invalid="ignore"):
@@ -104,6 +106,8 @@ def open_views(estimator: Any, X: Any, *, reset: bool) -> MultiView:
     except ValueError as error:
         # scikit-learn's words, which its own checks look for, in an error that is also ours.
         raise InputError(_said(error, X)) from error
+    except TypeError as error:
+        raise InputTypeError(str(error)) from error
     # A frame keeps its column names, which ``views`` may refer to.
     framed = hasattr(X, "columns") and not issparse(X)
     return as_multiview(X if framed else checked, estimator.views, estimator_name=name)

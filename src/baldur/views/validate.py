@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -11,21 +10,22 @@ import numpy as np
 import pandas as pd
 from pandas.api import types
 
-from baldur.exceptions import InputError, InputWarning
+from baldur.exceptions import InputError
 
 __all__ = [
     "check_columns",
     "check_feature_info",
     "check_feature_names",
+    "check_groups",
     "check_present",
     "check_row_counts",
     "check_sample_ids",
     "check_view_names",
     "check_width",
     "match_labels",
-    "positive_weights",
     "some",
     "validate_labels",
+    "without_mask",
 ]
 
 
@@ -210,6 +210,35 @@ def check_present(view: str, given: Any, n: int) -> np.ndarray | None:
     return mask
 
 
+def without_mask(y: Any) -> Any:
+    """Return targets without a mask; refuse those that hide some behind one."""
+    if not np.ma.isMaskedArray(y):
+        return y
+    if np.ma.getmaskarray(y).any():
+        raise InputError(
+            "y: every sample needs a value, but some are masked. Leave these samples out."
+        )
+    return np.asarray(y)
+
+
+def check_groups(given: Any, n: int) -> np.ndarray | None:
+    """Return the number of each sample's group, groups in their order."""
+    if given is None:
+        return None
+    groups = np.asarray(given)
+    if groups.shape != (n,):
+        raise InputError(
+            f"groups must have {n} entries, one per sample, but its shape is {groups.shape}."
+        )
+    codes, _ = pd.factorize(groups, sort=True)
+    if (codes < 0).any():
+        raise InputError(
+            f"groups: every sample needs a group, but {(codes < 0).sum()} of {n} have none. Give "
+            "samples that stand alone a group of their own."
+        )
+    return np.asarray(codes)
+
+
 def match_labels(y: Any, sample_ids: np.ndarray, X: Any) -> Any:
     """Return labels in the order of the samples, where both have names.
 
@@ -277,7 +306,12 @@ def validate_labels(
             f"{name}: expected {n_samples} class labels, one per sample, but none came: fitting "
             "requires y to be passed, but the target y is None."
         )
-    labels = np.asarray(y)
+    try:
+        labels = np.asarray(y)
+    except ValueError as error:
+        raise InputError(
+            f"{name}: expected one label per sample, but got rows of unequal length ({error})."
+        ) from error
     if labels.ndim == 2 and labels.shape[1] == 1:
         labels = labels[:, 0]
     if labels.ndim != 1:
@@ -303,7 +337,14 @@ def validate_labels(
             f"fractions ({some(labels[labels != np.floor(labels)].tolist(), 3)}). Use a regressor, "
             "or turn the numbers into classes."
         )
-    classes, counts = np.unique(labels, return_counts=True)
+    try:
+        classes, counts = np.unique(labels, return_counts=True)
+    except TypeError:
+        kinds = sorted({type(label).__name__ for label in labels})
+        raise InputError(
+            f"{name}: labels must be of one kind, but got {' and '.join(kinds)}. Turn all of them "
+            "into text or all into numbers."
+        ) from None
     if len(classes) == 1:
         raise InputError(
             f"{name}: expected at least two classes, but got one class only "
@@ -319,70 +360,3 @@ def validate_labels(
             "them out; numbers with many different values belong to a regressor."
         )
     return labels
-
-
-MOST_UNEVEN = 1e6
-"""The largest weight may be this many times the smallest that counts. Beyond it a few samples are
-all that is left of a sample, and sums over it are their rounding."""
-
-USUAL_MEAN = 1e3
-"""A mean weight above this, or below one over it, tells no number of repeated samples."""
-
-
-def positive_weights(sample_weight: Any, n: int, name: str = "sample_weight") -> np.ndarray:
-    """Return checked sample weights, ones by default.
-
-    A weight of 2 is the sample twice, a weight of 0 leaves it out. Weights whose mean is no number
-    of repeats (see `USUAL_MEAN`) are taken as relative: they are divided by their mean, and a
-    warning says so.
-
-    Parameters
-    ----------
-    sample_weight : array-like of shape (n,), number or None
-    n : int
-        Number of samples.
-    name : str, default="sample_weight"
-        What to call the weights in messages.
-
-    Returns
-    -------
-    ndarray of shape (n,)
-    """
-    if sample_weight is None:
-        return np.ones(n)
-    try:
-        weight = np.asarray(sample_weight, dtype=float)
-    except (TypeError, ValueError):
-        raise InputError(
-            f"{name} must be numbers, one per sample, but got values that cannot be read as such."
-        ) from None
-    if weight.ndim == 0:
-        weight = np.full(n, float(weight))
-    if weight.shape != (n,):
-        raise InputError(
-            f"{name} must have {n} entries, one per sample, but its shape is {weight.shape}."
-        )
-    if not np.isfinite(weight).all() or (weight < 0).any():
-        raise InputError(f"{name} must be finite and not negative.")
-    largest = weight.max(initial=0.0)
-    if largest == 0:
-        raise InputError(f"{name} is zero for every sample; some must count.")
-    share = weight / largest  # whose sums cannot overflow
-    smallest = share[weight > 0].min()
-    if smallest * MOST_UNEVEN < 1.0:
-        raise InputError(
-            f"{name}: the largest may be {MOST_UNEVEN:,.0f} times the smallest that counts, but "
-            f"they are {largest:.3g} and {weight[weight > 0].min():.3g}. Give 0 to samples that "
-            "are to be left out, and cap the weights of the others."
-        )
-    typical = share[weight > 0].mean()
-    if 1.0 / USUAL_MEAN <= typical * largest <= USUAL_MEAN:
-        return weight
-    warnings.warn(
-        f"{name} has mean {typical * largest:.3g}, which tells no number of repeated samples. The "
-        "weights are divided by it and count as relative ones; give weights with mean 1 to "
-        "say the same without this warning.",
-        InputWarning,
-        stacklevel=4,
-    )
-    return share / typical

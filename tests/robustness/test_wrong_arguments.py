@@ -1,0 +1,60 @@
+"""Arguments of the wrong kind: an error of ours, before anything is computed."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_array_equal
+
+from baldur import BaldurClassifier, BaldurRegressor, MeanFieldClassifier
+from baldur.exceptions import InputError
+
+N = 12
+X = np.random.default_rng(0).normal(size=(N, 3))
+Y = np.arange(N) % 2
+SCORE = X[:, 0]
+ONES = np.ones(N)
+NO_FIRST = np.append(0.0, np.ones(N - 1))
+DATES = pd.to_datetime(["2020-01-01", "2021-01-01"] * (N // 2))
+
+CASES = {
+    "labels of two kinds": (BaldurClassifier(), X, np.array([1, "a"] * (N // 2), dtype=object), {}),
+    "labels of unequal length": (BaldurClassifier(), X, [[1, 2], [3]] * (N // 2), {}),
+    "no column of labels": (BaldurClassifier(), X, np.zeros((N, 0)), {}),
+    "masked labels": (BaldurClassifier(), X, np.ma.masked_equal(Y, 1), {}),
+    "no column of numbers": (BaldurRegressor(), X, np.zeros((N, 0)), {}),
+    "complex outcomes": (BaldurRegressor(), X, SCORE + 1j, {}),
+    "dates as outcomes": (BaldurRegressor(), X, DATES, {}),
+    "masked outcomes": (BaldurRegressor(), X, np.ma.masked_less(SCORE, 0), {}),
+    "cells of a strange type": (BaldurClassifier(), np.array([[{}] * 3] * N), Y, {}),
+    "names of two kinds": (BaldurClassifier(), pd.DataFrame(X, columns=["a", 1, 2]), Y, {}),
+    "too few groups": (BaldurClassifier(), X, Y, {"groups": [1, 2], "sample_weight": NO_FIRST}),
+    "missing groups": (BaldurClassifier(), X, Y, {"groups": [1, "a", None] * (N // 3)}),
+    "complex weights": (BaldurClassifier(), X, Y, {"sample_weight": ONES + 1j}),
+    "a word as seed": (BaldurClassifier(random_state="x"), X, Y, {}),
+    "a seed with a fraction": (MeanFieldClassifier(random_state=1.5), X, Y, {}),
+    "a word for n_jobs": (BaldurClassifier(n_jobs="all"), X, Y, {}),
+    "a number for space": (MeanFieldClassifier(space=3), X, Y, {}),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_wrong_arguments(name):
+    model, data, target, options = CASES[name]
+    with pytest.raises(InputError) as caught:
+        model.fit(data, target, **options)
+    assert "\n" not in str(caught.value)
+
+
+def test_masked_cells_are_missing():
+    hidden = np.ma.masked_array(X, mask=X > 1)
+    model = BaldurClassifier(sparsity=np.inf)
+    wanted = model.fit(np.where(X > 1, np.nan, X), Y).coef_["X"].copy()
+    assert_array_equal(model.fit(hidden, Y).coef_["X"], wanted)
+
+
+def test_groups_may_be_of_any_kind():
+    from baldur.views.validate import check_groups
+
+    assert check_groups(["b", "a", "b"], 3).tolist() == [1, 0, 1]
+    assert check_groups(np.array([2, "x", 2], dtype=object), 3).tolist() == [0, 1, 0]
+    assert check_groups(None, 3) is None
