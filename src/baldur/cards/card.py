@@ -106,7 +106,17 @@ class Card:
 
 
 def scorer(language: str) -> bytes:
-    """Return the reference scorer in "py", "R" or "js": a function of the printed model."""
+    """Return the reference scorer: a small program that knows the printed model and nothing else.
+
+    Parameters
+    ----------
+    language : {"py", "R", "js"}
+        Ending of the file.
+
+    Returns
+    -------
+    bytes
+    """
     return (Path(__file__).parent / f"score.{language}").read_bytes()
 
 
