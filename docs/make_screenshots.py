@@ -4,7 +4,7 @@
     python docs/make_screenshots.py build/demo/results/report.html
 
 Needs chromium with chromedriver, selenium and Pillow (which matplotlib brings). Writes
-docs/images/report.png: the answer in light, figures in dark, the calculator on a phone.
+docs/images/report.png: the answer in light, figures in dark, the calculator.
 """
 
 import base64
@@ -19,7 +19,11 @@ from selenium import webdriver
 IMAGES = Path(__file__).parent / "images"
 HEIGHT = 900
 # Width of the window, dark or not, what is at the top.
-SHOTS = ((1000, False, "header h1"), (1000, True, "#features"), (390, False, "#calculator"))
+SHOTS = (
+    (960, False, "header h1"),
+    (960, True, "#f-fold-weights"),
+    (800, False, "#calculator"),
+)
 
 
 def start():

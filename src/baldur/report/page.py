@@ -16,7 +16,7 @@ from baldur.report.checks import EXPLANATIONS
 from baldur.report.facts import Facts, made_with
 from baldur.report.people import Person
 from baldur.report.pictures import Picture
-from baldur.report.words import number, short
+from baldur.report.words import kind, number, short
 
 __all__ = ["Page", "render"]
 
@@ -112,6 +112,7 @@ def render(page: Page) -> str:
         left_figures=page.left_figures,
         filled=sum(bool(i.answer) for i in facts.tripod),
         number=number,
+        kind=kind,
         style=safe(_asset("style.css")),
         scripts=[safe(s) for s in scripts],
         script_hashes=safe(" ".join(_hash(s) for s in scripts)),

@@ -17,12 +17,15 @@ __all__ = [
     "count",
     "estimate",
     "in_words",
+    "kind",
     "listed",
     "number",
     "percent",
     "short",
 ]
 
+UNBROKEN = 24
+"""Characters of a word that fit into a column."""
 LONGEST = 60
 """Characters of a name inside a sentence; tables and figures have the whole one."""
 
@@ -94,6 +97,13 @@ def listed(names: Iterable[Any], most: int = 8) -> str:
     return f"{', '.join(every[:-1])} and {every[-1]}"
 
 
+def kind(text: str) -> str:
+    """Return "long" for a text with a word that has to be broken, "text" for one of many words."""
+    if max((len(word) for word in text.split()), default=0) > UNBROKEN:
+        return "long"
+    return "text" if len(text) > 2 * UNBROKEN else ""
+
+
 @dataclass(frozen=True)
 class Cell:
     """What a cell shows, in small below it, and what it is sorted by."""
@@ -101,6 +111,11 @@ class Cell:
     text: str
     sort: float | str = ""
     small: str = ""
+
+    @property
+    def kind(self) -> str:
+        """How its text may be broken into lines."""
+        return kind(self.text)
 
     @classmethod
     def of(cls, value: Any, digits: int = 2, *, small: bool = False) -> Cell:
