@@ -286,3 +286,15 @@ def test_the_extra_is_named(tmp_path, monkeypatch, ending, library):
         monkeypatch.setitem(__import__("sys").modules, module, None)
     with pytest.raises(MissingExtraError, match=r"pip install 'baldur-multiview\[tables\]'"):
         read_table(path)
+
+
+@pytest.mark.parametrize("store_schema", [False, True])
+def test_bytes_in_parquet_are_text(tmp_path, store_schema):
+    pa, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    cells = pa.DictionaryArray.from_arrays(pa.array([0, 1, 0], pa.int32()), pa.array([b"a", b"b"]))
+    table = pa.table({"id": ["x", "y", "z"], "t": cells})
+    parquet.write_table(table, tmp_path / "f.parquet", store_schema=store_schema)
+    made = read_table(tmp_path / "f.parquet")
+    view = made.view(made.view_names[0])
+    assert view.feature_names.tolist() == ["t=a", "t=b"]
+    assert view.read()[:, 1].tolist() == [0.0, 1.0, 0.0]

@@ -146,14 +146,25 @@ def _read(path: Path, names: list[str], deadline: Deadline) -> pd.DataFrame:
         with parquet.ParquetFile(path, read_dictionary=sorted(texts)) as file:
             table = file.read(columns=names, use_threads=False)
         frame = table.to_pandas(ignore_metadata=True)
-        if not texts:
+        if not texts and not any(map(_of_bytes, frame.dtypes)):
             return frame
         columns = {}
         for at, name in enumerate(frame.columns):
             deadline.check()
             column = frame.iloc[:, at]
-            columns[at] = _texts(column) if name in texts else column
+            if name in texts:
+                column = _texts(column)
+            elif _of_bytes(column.dtype):
+                column = _texts(column).astype("category")
+            columns[at] = column
         return pd.DataFrame(columns).set_axis(frame.columns, axis=1)
+
+
+def _of_bytes(dtype: Any) -> bool:
+    """Tell whether a column is one of categories that are bytes."""
+    return isinstance(dtype, pd.CategoricalDtype) and any(
+        isinstance(one, bytes) for one in dtype.categories
+    )
 
 
 def _texts(column: pd.Series) -> pd.Series:
