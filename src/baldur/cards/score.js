@@ -1,10 +1,8 @@
 // Score people with a printed BALDUR model, in a page or by: node score.js card.json people.json
-// A person is {view: {feature: number or null}}. A view that is null or left out is absent; a
-// feature that is null or left out stands at its training mean.
+// A person is {view: {feature: number}}; what is left out is absent (a view) or at its mean.
 "use strict";
 const dot = (a, b) => a.reduce((sum, v, i) => sum + v * b[i], 0);
 const quadratic = (S, x) => dot(S.map((row) => dot(row, x)), x);
-
 function cell(f, v) { // the standardised value of one feature, 0 where it is missing
   if (v === null || v === undefined || Number.isNaN(v)) return 0;
   if (f.knots) {
@@ -25,11 +23,9 @@ function rate(rules, mean, variance) { // the mean of 1/(1 + exp(-eta)) for a Ga
   if (r.up_to !== null) return dot(r.weights, r.nodes.map((x) => 1 / (1 + Math.exp(-mean - s * x))));
   return Math.min(Math.max(dot(r.weights, r.nodes.map((x) => phi((mean - x) / s))), 0), 1);
 }
-
 function moments(model, person) { // of every output: [weight, mean, variance] of every member
   const absent = model.views.map((v) => Number(person[v] === null || person[v] === undefined));
-  const x = [1, ...model.features.map((f) => cell(f, (person[f.view] || {})[f.name]))];
-  const L = model.loadings;
+  const L = model.loadings, x = [1, ...model.features.map((f) => cell(f, (person[f.view] || {})[f.name]))];
   return model.members.map((q) => {
     let mean = q.mean.map((w) => dot(w, x));
     let variance = q.cov.map((S, k) =>
