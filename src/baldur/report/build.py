@@ -12,7 +12,7 @@ from baldur.persist import SavedModel, load_model
 from baldur.report.calculator import calculator_of
 from baldur.report.facts import gather_facts
 from baldur.report.fitted import FittedModel
-from baldur.report.page import Page, render
+from baldur.report.page import Page, check_extra, render
 from baldur.report.pictures import draw, plans_of
 from baldur.report.source import Run, open_run, run_of
 from baldur.study.index import INDEX, REPORT, index_text
@@ -134,6 +134,7 @@ def report_model(
 def _write(
     path: Path, run: Run | None, model: FittedModel | None, people: str, title: str | None
 ) -> Path:
+    check_extra()
     if path.is_dir():
         path = path / REPORT
     check_writable(path.parent)

@@ -18,7 +18,7 @@ from baldur.report.people import Person
 from baldur.report.pictures import Picture
 from baldur.report.words import kind, number, short
 
-__all__ = ["Page", "render"]
+__all__ = ["Page", "check_extra", "render"]
 
 INSTALL = "pip install 'baldur-multiview[report]'"
 
@@ -77,7 +77,8 @@ def render(page: Page) -> str:
     -------
     str
     """
-    jinja = _jinja()
+    check_extra()
+    jinja = importlib.import_module("jinja2")
     environment = jinja.Environment(
         autoescape=True, undefined=jinja.StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
@@ -177,10 +178,12 @@ def _asset(name: str) -> str:
     return (resources.files("baldur.report") / "templates" / name).read_text(encoding="utf-8")
 
 
-def _jinja() -> Any:
-    try:
-        return importlib.import_module("jinja2")
-    except ImportError as error:
-        raise MissingExtraError(
-            f"A report needs jinja2 and matplotlib, which are not installed: {INSTALL}"
-        ) from error
+def check_extra() -> None:
+    """Refuse, in one line that says what to install, to begin without the libraries of a page."""
+    for module in ("jinja2", "matplotlib"):
+        try:
+            importlib.import_module(module)
+        except ImportError as error:
+            raise MissingExtraError(
+                f"A report needs {module}, which is not installed. Install it with: {INSTALL}"
+            ) from error

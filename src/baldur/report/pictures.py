@@ -62,7 +62,8 @@ class Picture:
 
 
 def numbers_of(frame: pd.DataFrame) -> Numbers | None:
-    """Return the first rows of a figure's table, as text."""
+    """Return the first rows of a figure's table, as text; never who its people are."""
+    frame = frame.drop(columns="sample", errors="ignore")
     if not len(frame):
         return None
     shown = frame.head(MOST_ROWS)

@@ -112,11 +112,15 @@
       const row = make("tr", null, body);
       make("th", label, row, {scope: "row"});
       const bar = make("div", null, make("td", null, row), {class: "bar", "aria-hidden": "true"});
-      const span = make("span", null, bar, {class: value < 0 ? "minus" : "plus"});
       const width = 50 * Math.abs(value) / most;
-      span.style.left = `${value < 0 ? 50 - width : 50}%`;
-      span.style.width = `${width}%`;
-      make("td", (value < 0 ? "−" : "+") + Math.abs(value).toFixed(2), row, {class: "n"});
+      if (width > 0.3) {
+        const span = make("span", null, bar, {class: value < 0 ? "minus" : "plus"});
+        span.style.left = `${value < 0 ? 50 - width : 50}%`;
+        span.style.width = `${width}%`;
+      }
+      const shown = Math.abs(value).toFixed(2);
+      const sign = Number(shown) === 0 ? "" : value < 0 ? "−" : "+";
+      make("td", sign + shown, row, {class: "n"});
     }
     return table;
   }

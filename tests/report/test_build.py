@@ -1,0 +1,60 @@
+"""Making the page: where it goes, the same bytes, and what is said without its libraries."""
+
+import pytest
+from typer.testing import CliRunner
+
+from baldur.cli import app
+from baldur.exceptions import InputError, MissingExtraError
+from baldur.persist import save
+from baldur.report import report_folder, report_model
+from baldur.study.index import INDEX, REPORT
+
+
+def test_the_command_writes_the_page_and_says_where(folder, model, tmp_path):
+    kept = save(model, tmp_path / "model")
+    out = tmp_path / "page.html"
+    said = CliRunner().invoke(app, ["report", str(kept), "--out", str(out), "--title", "My title"])
+    assert said.exit_code == 0, said.output
+    assert str(out) in said.output
+    text = out.read_text(encoding="utf-8")
+    assert "<title>My title</title>" in text
+    assert "secret-" not in text
+
+
+def test_the_same_model_gives_the_same_bytes_and_no_address(model, data, tmp_path):
+    X, y = data
+    first = model.report(tmp_path / "a.html", X, y).read_bytes()
+    assert report_model(model, tmp_path / "b.html", X, y).read_bytes() == first
+    # Names of XML languages are no addresses: nothing is asked for by them.
+    rest = first.replace(b"http://www.w3.org/", b"")
+    assert b"http://" not in rest
+    assert b"https://" not in rest
+    assert b"secret-" not in first
+
+
+def test_the_page_of_results_is_what_to_open_first(result, folder, tmp_path):
+    page = report_folder(folder)
+    assert page == folder / REPORT
+    assert "secret-" not in page.read_text(encoding="utf-8")
+    lines = (folder / INDEX).read_text().splitlines()
+    assert lines[lines.index("Open first:") + 1].split()[0] == REPORT
+    assert page.read_bytes() == report_folder(folder, tmp_path / "again.html").read_bytes()
+
+
+def test_without_the_extra_one_line_says_what_to_install(model, folder, tmp_path, monkeypatch):
+    for module in ("jinja2", "matplotlib"):
+        with monkeypatch.context() as patch:
+            patch.setitem(__import__("sys").modules, module, None)
+            with pytest.raises(MissingExtraError, match=r"baldur-multiview\[report\]") as said:
+                model.report(tmp_path / "page.html")
+            assert module in str(said.value)
+            assert "\n" not in str(said.value)
+    assert not (tmp_path / "page.html").exists()
+
+
+def test_wrong_places_are_refused(model, folder, tmp_path):
+    with pytest.raises(InputError, match="is no folder"):
+        report_folder(tmp_path / "nothing")
+    kept = save(model, tmp_path / "model")
+    with pytest.raises(InputError, match="--model goes with a folder of results"):
+        report_folder(kept, model=kept)
