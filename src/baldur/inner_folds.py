@@ -16,8 +16,9 @@ from baldur.inference.predictive import Task
 N_FOLDS = 5
 MOST_REPEATS, SMALL, CHEAP = 10, 100, 1200
 """How rows fall into folds is chance, and the answer should not hang on it: folds are repeated ten
-times, twice as often in samples of up to 100, and less often where repeats times N^2 would exceed
-1,200^2. Large samples are steady without repeats, and their fits are not cheap."""
+times, twice as often in samples of up to 100, and less often where repeats times N^2, times the
+number of outputs, would exceed 1,200^2. Large samples are steady without repeats, and their fits
+are not cheap."""
 
 
 def inner_folds(labels: NDArray[Any], task: Task, groups: Any, random_state: Any) -> list[Fold]:
@@ -51,7 +52,8 @@ def inner_folds(labels: NDArray[Any], task: Task, groups: Any, random_state: Any
     random = check_random_state(random_state)
     folds: list[Fold] = []
     most = 2 * MOST_REPEATS if n <= SMALL else MOST_REPEATS
-    for _ in range(int(np.clip(CHEAP**2 // n**2, 1, most))):
+    outputs = len(np.unique(labels)) if task == "multiclass" else labels[0].size
+    for _ in range(int(np.clip(CHEAP**2 // (n**2 * outputs), 1, most))):
         splitter = kind(n_folds, shuffle=True, random_state=random.randint(2**31 - 1))
         folds += splitter.split(np.zeros(n), labels if stratified else None, groups)
     return [(rows, held) for rows, held in folds if len(held)]
