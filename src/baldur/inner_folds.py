@@ -52,7 +52,7 @@ def inner_folds(labels: NDArray[Any], task: Task, groups: Any, random_state: Any
     random = check_random_state(random_state)
     folds: list[Fold] = []
     most = 2 * MOST_REPEATS if n <= SMALL else MOST_REPEATS
-    outputs = len(np.unique(labels)) if task == "multiclass" else labels[0].size
+    outputs = len(np.unique(labels)) if task == "multiclass" else int(np.prod(np.shape(labels)[1:]))
     for _ in range(int(np.clip(CHEAP**2 // (n**2 * outputs), 1, most))):
         splitter = kind(n_folds, shuffle=True, random_state=random.randint(2**31 - 1))
         folds += splitter.split(np.zeros(n), labels if stratified else None, groups)

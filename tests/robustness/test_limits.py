@@ -102,7 +102,7 @@ def test_weights_of_classes_are_positive_numbers(model, given):
 
 
 def test_weights_of_classes_beyond_reason_are_refused():
-    with pytest.raises(InputError, match="class_weight: the largest may be 1,000,000 times"):
+    with pytest.raises(InputError, match="class_weight: the largest may be 100,000,000 times"):
         BaldurClassifier(class_weight={0: 1e200, 1: 1}).fit(X, Y)
 
 

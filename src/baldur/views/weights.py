@@ -11,7 +11,7 @@ from baldur.exceptions import InputError, InputWarning
 
 __all__ = ["MOST_UNEVEN", "USUAL_MEAN", "positive_weights"]
 
-MOST_UNEVEN = 1e6
+MOST_UNEVEN = 1e8
 """The largest weight may be this many times the smallest that counts. Beyond it a few samples are
 all that is left of a sample, and sums over it are their rounding."""
 
@@ -41,9 +41,10 @@ def positive_weights(sample_weight: Any, n: int, name: str = "sample_weight") ->
     if sample_weight is None:
         return np.ones(n)
     try:
-        if np.iscomplexobj(sample_weight):
+        given = np.asarray(sample_weight)
+        if given.dtype.kind == "c":
             raise TypeError
-        weight = np.asarray(sample_weight, dtype=float)
+        weight = given.astype(float)
     except (TypeError, ValueError):
         raise InputError(
             f"{name} must be numbers, one per sample, but got values that cannot be read as such."
