@@ -192,19 +192,6 @@ def test_whole_views_predict_as_they_were_scored(by_grams):
         np.testing.assert_allclose(-np.log(got).sum(axis=-1), want, rtol=1e-8)
 
 
-def test_shares_of_the_reference_that_the_path_carries():
-    """From nothing to all: the variance of the mean linear predictor, feature by feature."""
-    _, _, _, reference = folded("regression", False)
-    path = make_path(reference, np.array([0.1, 0.2, 0.3, 0.3, 0.1]), 2, 12, "regression")
-    assert path.carried[0] == 0.0
-    assert (np.diff(path.carried) >= 0).all()
-    assert path.carried[-1] == pytest.approx(1.0, abs=1e-6)  # all features are on the path
-    sizes = [path.size(share) for share in (0.0, 0.5, 0.9, 1.0)]
-    assert sizes == sorted(sizes)
-    assert sizes[0] == 0
-    assert path.carried[path.size(0.9)] >= 0.9 > path.carried[path.size(0.9) - 1]
-
-
 def test_views_by_falling_part():
     parts = np.random.default_rng(0).standard_normal((3, 50, 2)) * [[[1.0]], [[3.0]], [[2.0]]]
     np.testing.assert_array_equal(view_order(parts), [1, 2, 0])

@@ -37,8 +37,8 @@ def predict(model: dict[str, Any], person: dict[str, Any]) -> Any:
     cells = [cell(f, (person.get(f["view"]) or {}).get(f["name"])) for f in model["features"]]
     x, L, moments = np.array([1.0, *cells]), model["loadings"], []
     for q in model["members"]:
-        mean, lacking = np.array(q["mean"]) @ x, absent @ np.array(q["lacking"])
-        var = np.maximum(np.array(q["cov"]) @ x @ x, 0.0) + lacking
+        mean, var = np.array(q["mean"]) @ x, np.maximum(np.array(q["cov"]) @ x @ x, 0.0)
+        var = var + absent @ np.array(q["lacking"])
         if L is not None:
             V, S = np.array(L["V"]), np.array(L["V_cov"])
             spread = S @ mean @ mean + np.einsum("ckk->ck", S) @ var
@@ -49,11 +49,11 @@ def predict(model: dict[str, Any], person: dict[str, Any]) -> Any:
         var = sum(w * (v + (m - mid) ** 2) for w, m, v in moments) * np.square(model["spread"])
         std = np.sqrt(var + np.square(model["noise_std"]))
         return np.column_stack([mid * model["spread"] + model["center"], std]).tolist()
-    p: Any = sum(w * [rate(model["rules"], *e) for e in zip(m, v)] for w, m, v in moments)  # noqa: B905
+    p: Any = sum(w * [rate(model["rules"], *e) for e in np.c_[m, v]] for w, m, v in moments)
     p = np.maximum(p, 1e-12) / np.maximum(p, 1e-12).sum() if model["task"] == "multiclass" else p
     return [1.0 - p[0], p[0]] if model["task"] == "binary" else p.tolist()
 
 
 if __name__ == "__main__":
-    card, people = (json.load(open(name, encoding="utf-8")) for name in sys.argv[1:3])  # noqa: SIM115
+    card, people = (json.load(open(name, encoding="utf-8")) for name in sys.argv[1:3])  # noqa: SIM115 the program ends here
     sys.stdout.write(json.dumps([predict(card["model"], person) for person in people]) + "\n")

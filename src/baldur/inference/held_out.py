@@ -15,7 +15,6 @@ from baldur.inference.projection import (
     Coordinates,
     constant,
     mean_weights,
-    outside_squares,
     predict_path,
     project,
     search,
@@ -119,8 +118,6 @@ class Path:
     coordinates : list of J Coordinates, the base rate last
     weights : (J, C)
     noise : (J, C) variance of the noise
-    carried : (K + 1,) share of the variance of the reference's mean linear predictor that its
-        first features carry
     """
 
     rows: Rows
@@ -129,12 +126,6 @@ class Path:
     coordinates: list[Coordinates]
     weights: Array
     noise: Array
-    carried: Array
-
-    def size(self, share: float) -> int:
-        """Return how many features carry a share of the reference, all of the path if it cannot."""
-        found = int(np.searchsorted(self.carried, share))
-        return min(found, len(self.carried) - 1)
 
     def weights_of(self, z: Coordinates, size: int) -> tuple[Array, Array]:
         """Return mean (C, k + 1) and covariance of the weights on the first features."""
@@ -180,14 +171,7 @@ def make_path(reference: Reference, stack: Array, n_views: int, size: int, task:
     C = H.shape[1]
     noises = [q.noise for q in points] + [reference.level_noise]
     noise = np.stack([noise_variance(each) * np.ones(C) for each in noises])
-    # Weights of other features are averaged as if they all had the same sign.
-    roots = [np.sqrt(outside_squares(q, own)) for q, own in zip(points, each, strict=True)]
-    outside = (weights[:-1] * roots).sum(axis=0) ** 2
-    middle = sum(share[:, None] * one.mean for share, one in zip(weights, z, strict=True))
-    left = basis.left_out(eta, w, np.asarray(middle), outside)
-    total = left[:, 0].sum()
-    carried = 1.0 - left.sum(axis=0) / total if total > 0 else np.ones(left.shape[1])
-    return Path(reference.rows, basis, columns, z, weights, noise, np.maximum.accumulate(carried))
+    return Path(reference.rows, basis, columns, z, weights, noise)
 
 
 def path_losses(

@@ -138,22 +138,20 @@ class Reference:
             total + sum(w * q.moments()[0] for w, q in zip(weights, points, strict=False))
         )
 
-    def restricted(
-        self, points: list[Gaussian], views: NDArray[np.bool_], max_iter: int = 1
-    ) -> list[Gaussian]:
-        """Return the Gaussians without some views: their variances as learned, sites settled.
+    def restricted(self, points: list[Gaussian], views: NDArray[np.bool_]) -> list[Gaussian]:
+        """Return the Gaussians without some views: their variances as learned, sites moved.
 
-        The first step of the sites gains nearly all there is to gain.
+        By one step, which gains nearly all there is to gain.
         """
         if views.all():
             return points
         made = []
         for q in points:
             smaller = q.with_variances(q.s * q.features.spread(views[None].astype(float)))
-            smaller.settle(max_iter=max_iter, tol=SETTLED)
+            smaller.settle(max_iter=1, tol=SETTLED)
             if q.absent.any():
                 smaller.refresh_extra()
-                smaller.settle(max_iter=max_iter, tol=SETTLED)
+                smaller.settle(max_iter=1, tol=SETTLED)
             made.append(smaller)
         return made
 

@@ -28,6 +28,7 @@ def main(file: str, max_bytes: str, seconds: str) -> int:
     limit_process(int(max_bytes), int(seconds))
     held = 0
     try:
+        # What cannot be read is the caller's to refuse, with a message: here it only costs nothing.
         with contextlib.suppress(pa.lib.ArrowInvalid, OSError, ValueError, NotImplementedError):
             texts = text_columns(parquet.ParquetFile(file).schema_arrow)
             with parquet.ParquetFile(file, read_dictionary=texts) as opened:
