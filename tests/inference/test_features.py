@@ -7,7 +7,6 @@ from baldur.inference.features import (
     INTERCEPT_VAR,
     Columns,
     Grams,
-    Streamed,
     absent_matrix,
     all_features,
     columns_of,
@@ -16,6 +15,7 @@ from baldur.inference.features import (
     positions,
 )
 from baldur.inference.mixture import NewRows
+from baldur.inference.streamed import Streamed
 from baldur.model.likelihood import Sites
 from baldur.model.posterior import FeatureSide, SampleSide, sample_side
 from inference.problems import make_problem

@@ -10,14 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from baldur.inference.auto import Answer
-from baldur.inference.features import Columns, Index, Streamed, gather, owners
+from baldur.inference.features import Columns, Index, gather, owners
 from baldur.inference.gaussian import Gaussian
-from baldur.inference.members import over_scales
 from baldur.inference.mixture import Implicit, Loadings, Mixture
 from baldur.inference.predictive import Moments
 from baldur.inference.prune import view_factor_signal
 from baldur.inference.reference import noise_variance
 from baldur.inference.run import Run
+from baldur.inference.streamed import Streamed
 from baldur.model.posterior import INTERCEPT_VAR, FeatureSide
 from baldur.views.products import PreparedView
 
@@ -107,7 +107,8 @@ def from_answer(answer: Answer, side: str) -> Fitted:
 def from_run(run: Run, shape: Any, **record: Any) -> Fitted:
     """Return the full-width answer of a run under one prior shape.
 
-    Where factors are the outputs, the scale of the prior variances is integrated over.
+    Not integrated over scales, as one variance per view is: these variances have seen the data
+    feature by feature, and the evidence would count it again.
     """
     data, state = run.data, run.state
     kept_at: Index = [np.flatnonzero(kept) for kept in state.kept]
@@ -139,19 +140,9 @@ def from_run(run: Run, shape: Any, **record: Any) -> Fitted:
             q = Gaussian(
                 columns, data.likelihood, variances, state.sites, state.noise, absent, state.extra
             )
-            points, weights = over_scales(q)
+            q.refresh()
             components = [
-                Implicit(
-                    columns,
-                    point.s,
-                    point.sides,
-                    index,
-                    [],
-                    noise_variance(point.noise) * np.ones(C),
-                    point.signal(),
-                    point.lacking(),
-                )
-                for point in points
+                Implicit(columns, q.s, q.sides, index, [], noise, q.signal(), q.lacking())
             ]
         else:
             keep = np.concatenate(state.kept)

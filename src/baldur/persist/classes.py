@@ -41,7 +41,7 @@ CLASSES: Mapping[str, str] = MappingProxyType(
         "Loadings": "baldur.inference.mixture",
         "Columns": "baldur.inference.features",
         "Grams": "baldur.inference.features",
-        "Streamed": "baldur.inference.features",
+        "Streamed": "baldur.inference.streamed",
         "SampleSide": "baldur.model.posterior",
         "FeatureSide": "baldur.model.posterior",
         "PreparedView": "baldur.views.products",
