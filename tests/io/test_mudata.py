@@ -252,6 +252,10 @@ def test_sizes_that_lie_do_not_hold_up_the_first_pass(tmp_path):
     [
         (lambda *a, **k: subprocess.CompletedProcess(a, -11), "crashed on it .signal 11."),
         (lambda *a, **k: raise_timeout(), "did not finish reading it"),
+        (
+            lambda *a, **k: subprocess.CompletedProcess(a, 1, stderr=b"Traceback\nNo threads"),
+            "did not come to its end .No threads.",
+        ),
     ],
 )
 def test_a_crash_of_the_library_is_an_error(tmp_path, monkeypatch, end, message):

@@ -298,3 +298,27 @@ def test_bytes_in_parquet_are_text(tmp_path, store_schema):
     view = made.view(made.view_names[0])
     assert view.feature_names.tolist() == ["t=a", "t=b"]
     assert view.read()[:, 1].tolist() == [0.0, 1.0, 0.0]
+
+
+def test_texts_of_parquet_come_in_order_over_groups_of_rows(tmp_path):
+    pa, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    table = pa.table(
+        {"a": [1.0, 2.0, 3.0], "t": ["u", None, "v"], "id": ["x", "y", "z"], "b": [4, 5, 6]}
+    )
+    parquet.write_table(table, tmp_path / "f.parquet", row_group_size=1)
+    view = read_table(tmp_path / "f.parquet", id_column="id").view("f")
+    assert view.feature_names.tolist() == ["a", "t=u", "t=v", "b"]
+    expected = [[1, 1, 0, 4], [2, np.nan, np.nan, 5], [3, 0, 1, 6]]
+    np.testing.assert_array_equal(view.read(), expected)
+
+
+def test_the_first_look_at_a_wide_parquet_file_comes_to_its_end(tmp_path):
+    pa, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    texts = {f"c{j}": ["x", "y"] for j in range(2000)}
+    path = tmp_path / "f.parquet"
+    parquet.write_table(pa.table({"id": ["p", "q"], **texts}), path)
+    limit = 1 << 27
+    # Large enough to be looked at with this budget.
+    assert path.stat().st_size << 15 > limit
+    view = read_table(path, max_bytes=limit).view("f")
+    np.testing.assert_array_equal(view.read(), np.tile(np.eye(2), 2000))

@@ -19,11 +19,15 @@ from pathlib import Path
 
 from baldur.exceptions import InputError
 from baldur.guard.budget import seconds_for
+from baldur.guard.escape import one_line
 
 __all__ = ["first_look"]
 
 _PATIENCE = 10
 # The limit is one of the processor's time; a busy machine makes it longer by the clock.
+
+_PLAIN_MEMORY = {"MALLOC_ARENA_MAX": "1", "ARROW_DEFAULT_MEMORY_POOL": "system"}
+# The limit counts addresses, of which other ways to manage memory reserve far more than they use.
 
 TOO_LARGE = 3
 """Exit code of a script that would have needed more memory."""
@@ -54,7 +58,11 @@ def first_look(script: Path, path: Path, max_bytes: int, what: str, told: str = 
     try:
         done = subprocess.run(
             [sys.executable, "-P", str(script), str(path), str(max_bytes), str(math.ceil(seconds))],
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+            env={
+                **os.environ,
+                **_PLAIN_MEMORY,
+                "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
+            },
             input=told.encode(),
             capture_output=True,
             timeout=_PATIENCE * seconds,
@@ -74,6 +82,14 @@ def first_look(script: Path, path: Path, max_bytes: int, what: str, told: str = 
         raise InputError(
             f"{path}: its library crashed on it (signal {-done.returncode}). The file is damaged "
             f"and no {what.split(' ', 1)[-1]}; write or copy it again."
+        )
+    if done.returncode != 0:
+        # What is wrong with a file the scripts leave to the reader; this was the look itself.
+        last = done.stderr.decode(errors="replace").strip().rpartition("\n")[2]
+        raise InputError(
+            f"{path}: the process that looks at it first did not come to its end "
+            f"({one_line(last)[:300]}), so that it is not read. Give a larger max_bytes=, or close "
+            "other programs if the machine is short of memory."
         )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -89,7 +90,8 @@ def read_parquet(
         floats = [n for n in kept if types.is_floating(schema.field(n).type)]
         n_bytes = n_rows * len(kept) * 8
         lazy = None
-        read = [n for n in names if n == ids or n in set(kept)]
+        wanted = {*kept, ids}
+        read = [n for n in names if n in wanted]
         if floats == kept and kept and n_bytes > LAZY_BYTES:
             check_ratio(path, "its footer", n_bytes, path.stat().st_size)
             single = all(schema.field(n).type.bit_width <= 32 for n in kept)
@@ -104,7 +106,8 @@ def read_parquet(
         return pd.DataFrame(index=range(n_rows)), None, lazy
     if path.stat().st_size * _BEST_RATIO > max_bytes or codecs - _KNOWN_CODECS:
         first_look(_LOOK, path, max_bytes, "Parquet", json.dumps(read))
-    return _read(path, read, deadline), ids, lazy
+    texts = set(text_columns(schema)).intersection(read)
+    return _read(path, footer, read, texts, deadline), ids, lazy
 
 
 def _is_plain(types: Any, kind: Any) -> bool:
@@ -137,44 +140,57 @@ def _unpacked(footer: Any, wanted: set[str]) -> int:
     return total
 
 
-def _read(path: Path, names: list[str], deadline: Deadline) -> pd.DataFrame:
-    """Return some columns; a text that occurs in many rows is held once."""
+def _read(
+    path: Path, footer: Any, names: list[str], texts: set[str], deadline: Deadline
+) -> pd.DataFrame:
+    """Return some columns; of `texts`, one that occurs in many rows is held once."""
     parquet = import_extra("pyarrow.parquet", "tables", "Reading Parquet")
     with parsing(path, "Parquet"):
-        with parquet.ParquetFile(path) as file:
-            texts = set(text_columns(file.schema_arrow)).intersection(names)
-        with parquet.ParquetFile(path, read_dictionary=sorted(texts)) as file:
+        # The footer of a wide table takes more than its cells, and is not parsed again.
+        options = {"metadata": footer, "read_dictionary": sorted(texts)}
+        with parquet.ParquetFile(path, **options) as file:
             table = file.read(columns=names, use_threads=False)
-        frame = table.to_pandas(ignore_metadata=True)
-        if not texts and not any(map(_of_bytes, frame.dtypes)):
-            return frame
-        columns = {}
-        for at, name in enumerate(frame.columns):
+        # Straight from the file: as a category of pandas each column would take 10 KB.
+        # By position, since finding a name takes longer the wider a table is.
+        found, others = {}, []
+        for at, name in enumerate(table.column_names):
             deadline.check()
-            column = frame.iloc[:, at]
             if name in texts:
-                column = _texts(column)
-            elif _of_bytes(column.dtype):
-                column = _texts(column).astype("category")
-            columns[at] = column
-        return pd.DataFrame(columns).set_axis(frame.columns, axis=1)
+                found[name] = _texts(table.column(at))
+            else:
+                others.append(at)
+        frame = table.select(others).to_pandas(ignore_metadata=True)
+        for at, dtype in enumerate(frame.dtypes):
+            if isinstance(dtype, pd.CategoricalDtype) and _has_bytes(dtype.categories):
+                column = frame.iloc[:, at].cat
+                cells = _take(column.categories, column.codes.to_numpy())
+                frame.isetitem(at, pd.Categorical(cells))
+        if found:
+            frame = pd.concat([frame, pd.DataFrame(found)], axis=1)
+        place = {name: at for at, name in enumerate(frame.columns)}
+        return frame.iloc[:, [place[name] for name in table.column_names]]
 
 
-def _of_bytes(dtype: Any) -> bool:
-    """Tell whether a column is one of categories that are bytes."""
-    return isinstance(dtype, pd.CategoricalDtype) and any(
-        isinstance(one, bytes) for one in dtype.categories
-    )
+def _has_bytes(values: Iterable[Any]) -> bool:
+    return any(isinstance(one, bytes) for one in values)
 
 
-def _texts(column: pd.Series) -> pd.Series:
-    """Return the text of each row of a column of categories; bytes are read as UTF-8, once each."""
+def _texts(column: Any) -> np.ndarray:
+    """Return the text of each row of a column of dictionaries, one for each group of rows."""
+    pieces = [np.empty(0, dtype=object)]
+    for chunk in column.unify_dictionaries().chunks:
+        codes = chunk.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+        pieces.append(_take(chunk.dictionary.to_pylist(), codes))
+    return np.concatenate(pieces)
+
+
+def _take(values: Iterable[Any], codes: np.ndarray) -> np.ndarray:
+    """Return a text for every code; bytes are read as UTF-8, once each."""
     kinds = [
-        one.decode("utf-8", errors="replace") if isinstance(one, bytes) else one
-        for one in column.cat.categories
+        one.decode("utf-8", errors="replace") if isinstance(one, bytes) else one for one in values
     ]
     # The last is for missing cells, whose code is -1.
-    return pd.Series(np.array([*kinds, np.nan], dtype=object)[column.cat.codes.to_numpy()])
+    return np.array([*kinds, np.nan], dtype=object)[codes]
 
 
 def _id_name(
