@@ -9,7 +9,7 @@ import pytest
 from baldur.exceptions import InputError, StudyError
 from baldur.io import read_text_table
 from baldur.study import load_study, read_study
-from baldur.study.data import find_label
+from baldur.study.samples import find_label
 
 
 def as_semicolons(frame, folder):

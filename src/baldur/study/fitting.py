@@ -19,8 +19,9 @@ from baldur.prepare.alleles import COLUMNS as ALLELES
 from baldur.prepare.harmonise import SITES
 from baldur.study.answers import predictions_of
 from baldur.study.covariates import CovariateCoding
-from baldur.study.data import add_view, read_samples, read_study, read_views
+from baldur.study.data import add_view, read_study, read_views
 from baldur.study.load import COVARIATES, Study
+from baldur.study.samples import read_samples
 from baldur.study.schema import nearest
 from baldur.study.settings import settings_of
 from baldur.study.sites import add_sites

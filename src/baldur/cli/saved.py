@@ -1,0 +1,179 @@
+"""The commands of a saved model: fit, predict and validate."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from baldur.cli.options import Data, Jobs, Quiet, StudyFile, check_jobs, stoppable
+from baldur.cli.screen import Screen
+from baldur.exceptions import InputError, ShiftWarning
+from baldur.guard.escape import printable
+
+__all__ = ["fit", "predict", "validate"]
+
+_FEWEST_TO_COMPARE = 20
+
+Missing = Annotated[
+    str, typer.Option(help="Columns the model needs and a file lacks: 'error', or 'impute'.")
+]
+Trust = Annotated[
+    bool,
+    typer.Option("--trust", help="Open a folder of an old version, whose pickle can run any code."),
+]
+
+
+def fit(
+    study_file: StudyFile,
+    out: Annotated[Path, typer.Option("--out", help="Model folder to write.")],
+    model: Annotated[
+        str | None, typer.Option("--model", help="Model of the study; default the first.")
+    ] = None,
+    jobs: Jobs = 1,
+    force: Annotated[bool, typer.Option("--force", help="Replace a model folder.")] = False,
+    data: Data = None,
+    quiet: Quiet = False,
+) -> None:
+    """Train one model of a study on all rows and save it as a folder."""
+    from baldur.files import check_writable, make_folder, write_atomically
+    from baldur.guard.spreadsheet import csv_text
+    from baldur.persist import identity, save_model
+    from baldur.study import fit_study, load_study
+    from baldur.study.answers import found_by
+
+    check_jobs(jobs)
+    if (out / "manifest.json").exists() and not force:
+        raise InputError(f"{out} holds a model; choose another folder, or replace it with --force.")
+    screen = Screen(quiet)
+    study = load_study(study_file, roots=data or [])
+    check_writable(out if out.is_dir() else make_folder(out.parent))
+    with stoppable("Nothing was written."), screen.progress() as on_progress:
+        saved, notes = fit_study(study, model, n_jobs=jobs, progress=on_progress)
+    save_model(saved, out, overwrite=force)
+    screen.notes(notes)
+    details = saved.details
+    setting = f": {details['setting']}" if details["setting"] else "."
+    screen.say(f"{details['model']} fitted on {details['samples']} samples{setting}")
+    table = found_by(saved)
+    if table is not None:
+        write_atomically(out / "features.csv", csv_text(table).encode())
+        screen.say(printable(str(table)))
+    screen.say(f"Identity: {identity(out)}")
+    screen.result(f"Model: {out}")
+
+
+def predict(
+    model: Annotated[Path, typer.Argument(help="Model folder, from baldur fit.")],
+    study_file: StudyFile,
+    out: Annotated[Path, typer.Option("--out", help="CSV file to write; - for the screen.")],
+    missing: Missing = "error",
+    explain: Annotated[
+        Path | None,
+        typer.Option("--explain", help="CSV file to write: what each feature contributes."),
+    ] = None,
+    drift: Annotated[
+        Path | None,
+        typer.Option("--drift", help="CSV file to write: how columns differ from training."),
+    ] = None,
+    trust: Trust = False,
+    data: Data = None,
+    quiet: Quiet = False,
+) -> None:
+    """Score new samples with a saved model.
+
+    The study file names samples and views as for fit; it needs no outcome and no models. Views
+    may be missing for some or all samples. Nothing in a model folder is executed; only folders of
+    old versions hold a pickle, which needs --trust.
+    """
+    from baldur.evaluate.drift import drift_notes, predictor_shift
+    from baldur.files import write_atomically
+    from baldur.guard.spreadsheet import csv_text
+    from baldur.persist import load_model
+    from baldur.study import load_study
+    from baldur.study.answers import predictions_of, reasons_of
+    from baldur.study.fitting import new_rows
+
+    _check_missing(missing)
+    screen = Screen(quiet)
+    study = load_study(study_file, predicting=True, roots=data or [])
+    for target in (out, explain, drift):
+        if target is not None and str(target) != "-" and not target.parent.is_dir():
+            raise InputError(f"{target.parent} is no folder; make it first.")
+    saved = load_model(model, trust=trust)
+    if explain is not None and not hasattr(saved.estimator, "explain"):
+        raise InputError(
+            f"--explain: {saved.details['model']} does not tell what its features contribute. Fit "
+            "BALDUR, or leave --explain out."
+        )
+    rows, _, notes = new_rows(saved, study, missing=missing)
+    with _shift_in_notes(notes):
+        frame = predictions_of(saved, rows)
+    if saved.training:
+        views, features = predictor_shift(saved.training, rows)
+        # A few people have no spread to compare.
+        notes += drift_notes(views, features) if len(rows) >= _FEWEST_TO_COMPARE else []
+        if drift is not None:
+            write_atomically(drift, csv_text(features).encode())
+    screen.notes(notes)
+    if explain is not None:
+        write_atomically(explain, csv_text(reasons_of(saved, rows)).encode())
+        screen.say(f"Contributions: {explain}")
+    content = csv_text(frame)
+    if str(out) == "-":
+        typer.echo(printable(content), nl=False)
+        return
+    write_atomically(out, content.encode())
+    screen.result(f"Predictions of {len(frame)} samples: {out}")
+
+
+def validate(
+    model: Annotated[Path, typer.Argument(help="Model folder, from baldur fit.")],
+    study_file: StudyFile,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="Folder for the results; default the study's.")
+    ] = None,
+    missing: Missing = "error",
+    fresh: Annotated[bool, typer.Option("--fresh", help="Replace what is in the folder.")] = False,
+    trust: Trust = False,
+    data: Data = None,
+    quiet: Quiet = False,
+) -> None:
+    """Judge a saved model, unchanged, on a new cohort.
+
+    The study file names samples, outcome and views; it needs no models. Written are the figures of
+    a study with intervals, how the predictors differ from training, and, apart from these, what
+    recalibration on the new cohort would give.
+    """
+    from baldur.persist import load_model
+    from baldur.study import load_study, validate_study
+
+    _check_missing(missing)
+    screen = Screen(quiet)
+    study = load_study(study_file, predicting=True, roots=data or [])
+    saved = load_model(model, trust=trust)
+    done = validate_study(saved, study, missing=missing, output=out, fresh=fresh)
+    screen.result((done.folder / "validation.txt").read_text(encoding="utf-8").rstrip())
+    screen.result(f"Results: {done.folder}")
+
+
+def _check_missing(missing: str) -> None:
+    if missing not in ("error", "impute"):
+        raise InputError(f"--missing must be 'error' or 'impute', but got {missing!r}.")
+
+
+@contextmanager
+def _shift_in_notes(notes: list[str]) -> Iterator[None]:
+    """Add warnings about the scale of new rows to the notes; others are shown as ever."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        yield
+    for one in caught:
+        if issubclass(one.category, ShiftWarning):
+            notes.append(str(one.message))
+        else:
+            warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)

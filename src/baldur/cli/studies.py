@@ -1,0 +1,224 @@
+"""The commands of a whole study: evaluate, report and demo."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from baldur.cli.options import Data, Jobs, Quiet, StudyFile, check_jobs, stoppable
+from baldur.cli.screen import Screen, screen_table
+from baldur.exceptions import InputError
+
+__all__ = ["demo", "evaluate", "report"]
+
+# A scheduler that is gone does not answer the good-bye.
+_SECONDS_TO_PART = 5
+
+
+def evaluate(
+    study_file: StudyFile,
+    jobs: Jobs = 1,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="Folder for the results; default the study's.")
+    ] = None,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Do finished jobs again.")] = False,
+    check: Annotated[
+        bool, typer.Option("--check", help="Read everything, say what would be done, and stop.")
+    ] = False,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Stop where something looks wrong in the data.")
+    ] = False,
+    shard: Annotated[
+        str | None,
+        typer.Option(help="Do one part of the work, such as 3/20, for an array of jobs."),
+    ] = None,
+    scheduler: Annotated[
+        str | None,
+        typer.Option(help="Run on a Dask cluster: address of its scheduler, tcp://HOST:PORT."),
+    ] = None,
+    report: Annotated[
+        bool, typer.Option(help="Write report.html beside the results, see baldur report.")
+    ] = True,
+    data: Data = None,
+    quiet: Quiet = False,
+) -> None:
+    """Compare the models of a study by nested cross-validation.
+
+    The same command continues after an interruption: finished jobs are kept in the output folder.
+    Several machines can share the work, see docs/cluster.md.
+    """
+    check_jobs(jobs)
+    if scheduler is not None and (shard is not None or jobs != 1):
+        raise InputError("--scheduler takes neither --jobs nor --shard; the cluster has workers.")
+    if shard is not None and fresh:
+        raise InputError(
+            "--fresh with --shard would remove what other shards have done; remove the folder "
+            "'jobs' in the output folder first."
+        )
+    screen = Screen(quiet)
+    with screen.busy(f"Reading {study_file}"):
+        from baldur.study import load_study
+
+        study = load_study(study_file, roots=data or [])
+    if check:
+        _check(study, jobs, strict, screen)
+        return
+    with _cluster(scheduler) as client:
+        _evaluate(
+            study, screen, report, n_jobs=jobs, output=out, fresh=fresh, strict=strict,
+            shard=shard, client=client,
+        )  # fmt: skip
+
+
+def _check(study: Any, jobs: int, strict: bool, screen: Screen) -> None:
+    from baldur.study import check_study
+
+    with screen.busy("Looking at the data, and fitting each model once on some of it"):
+        check = check_study(study, n_jobs=jobs)
+    screen.check(check)
+    if strict:
+        check.refuse_findings(study)
+    if check.findings:
+        screen.say(f"The study can run; look at the {len(check.findings)} warnings first.")
+    else:
+        screen.say("The study file and its data are in order.")
+
+
+@contextmanager
+def _cluster(address: str | None) -> Iterator[Any]:
+    """Give a client of a Dask cluster, or None."""
+    if address is None:
+        yield None
+        return
+    from baldur.evaluate.cluster import connect
+
+    client = connect(address)
+    # Dask logs the whole stack of a lost connection; the one line of ours says what to do.
+    logging.disable(logging.ERROR)
+    try:
+        yield client
+    finally:
+        client.close(timeout=_SECONDS_TO_PART)
+        logging.disable(logging.NOTSET)
+
+
+def _evaluate(study: Any, screen: Screen, report: bool = True, **keywords: Any) -> Path:
+    from baldur.exceptions import UnfinishedError
+    from baldur.study import evaluate_study
+
+    kept = "Finished jobs are kept; the same command continues."
+    try:
+        with stoppable(kept), screen.progress() as on_progress:
+            done = evaluate_study(
+                study,
+                progress=on_progress,
+                on_check=None if screen.quiet else screen.check,
+                **keywords,
+            )
+    except UnfinishedError as error:
+        screen.result(str(error))
+        for model, reason in error.failures.items():
+            screen.result(f"{model} failed: {reason}")
+        raise typer.Exit(1 if error.failures else 0) from None
+    result = done.result
+    for part in screen_table(result, screen.out.width if screen.out.is_terminal else None):
+        screen.result(part)
+    screen.paired(result)
+    screen.result(f"Results: {done.folder}")
+    if report:
+        _report_results(done.folder, screen)
+    if result.failures:
+        raise typer.Exit(1)
+    return Path(done.folder)
+
+
+def _report_results(folder: Path, screen: Screen, model: Path | None = None) -> None:
+    """Write the page of results that were just made; without its libraries say what to install."""
+    from baldur.exceptions import MissingExtraError
+    from baldur.report import report_folder
+
+    try:
+        with screen.busy("Writing the report"):
+            page = report_folder(folder, model=model)
+    except MissingExtraError as error:
+        screen.result(f"Report: not written. {error}")
+        return
+    screen.result(f"Report: {page}")
+
+
+def report(
+    run: Annotated[
+        Path,
+        typer.Argument(
+            help="Folder of results (baldur evaluate), or model folder (baldur fit).", metavar="RUN"
+        ),
+    ],
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", help="HTML file to write; default report.html in the folder."),
+    ] = None,
+    model: Annotated[
+        Path | None,
+        typer.Option(
+            "--model",
+            help="For results: folder of the model fitted on all people (baldur fit). Adds its "
+            "intervals, stand-ins and the calculator.",
+        ),
+    ] = None,
+    people: Annotated[
+        str,
+        typer.Option(help="Individual people: 'hidden' (no identifiers), 'named', or 'none'."),
+    ] = "hidden",
+    title: Annotated[str | None, typer.Option(help="Heading; default the study's title.")] = None,
+    quiet: Quiet = False,
+) -> None:
+    """Write one HTML page that answers who, how sure, and which measurements.
+
+    The page is a single file that opens in any browser, also from a USB stick: nothing is loaded
+    and nothing is sent. It has the answer in words, checks with codes, figures, tables to sort and
+    search, a calculator, a methods paragraph, TRIPOD+AI items, and how to repeat the study. See
+    docs/report.md.
+    """
+    from baldur.report import report_folder
+
+    screen = Screen(quiet)
+    with screen.busy(f"Reading {run}"):
+        page = report_folder(run, out, model=model, people=people, title=title)
+    screen.result(f"Report: {page}")
+
+
+def demo(
+    out: Annotated[Path, typer.Option("--out", help="Folder to write.")] = Path("baldur-demo"),
+    jobs: Jobs = -1,
+    quiet: Quiet = False,
+) -> None:
+    """Write a small simulated study, compare five models, and write the report page.
+
+    The study resembles BioFIND: five views, one of them genotypes, with the signal in seven
+    sleep items. Takes less than two minutes on two cores.
+    """
+    from baldur.persist import save_model
+    from baldur.study import fit_study, load_study
+    from baldur.study.answers import found_by
+    from baldur.study.demo import write_demo
+
+    screen = Screen(quiet)
+    file = out / "study.toml"
+    if not file.exists():
+        file = write_demo(out)
+    screen.say(f"Study: {file}")
+    check_jobs(jobs)
+    study = load_study(file)
+    folder = _evaluate(study, screen, report=False, n_jobs=jobs)
+    with stoppable("The table is done."), screen.busy("Fitting BALDUR on all rows"):
+        saved, _ = fit_study(study, "BALDUR", n_jobs=jobs)
+    model = save_model(saved, out / "model", overwrite=True)
+    screen.result(f"\nBALDUR on all {saved.details['samples']} rows: {found_by(saved)}\n")
+    screen.result(f"Model: {model}")
+    _report_results(folder, screen, model)
+    screen.say(f"Run it again, or change it and run:  baldur evaluate {file}")
