@@ -1,5 +1,6 @@
 """Full disks, read-only places and kills: nothing lost, nothing half written, one clear line."""
 
+import itertools
 import resource
 import shutil
 
@@ -10,6 +11,7 @@ import pytest
 from baldur.evaluate.scratch import ScratchFolder
 from baldur.exceptions import OutputError
 from baldur.persist import load_model, save_model
+from baldur.report import build
 from baldur.study import evaluate_study, fit_study, load_study
 from cli.places import copy_of, hidden, jobs_in, results
 from faults import StoppedError, stopped_after
@@ -100,6 +102,8 @@ def test_a_read_only_place_is_named_and_left_as_it_is(call, quick, model, disk):
         ("fit", study, "--out", place.path / "model", "--force"),
         ("fit", study, "--out", place.path / "new"),
         ("predict", place.path / "model", study, "--out", place.path / "p.csv", "--quiet"),
+        ("validate", place.path / "model", study, "--out", place.path / "new", "--quiet"),
+        ("report", out, "--quiet"),
         ("init", place.path / "study.toml"),
         ("simulate", "multiview", "--out", place.path / "sim"),
     ):
@@ -188,6 +192,52 @@ def test_predict_on_a_full_disk_leaves_the_old_file(call, quick, model, disk, tm
     one_line(code, err, str(out), "No space left on device")
     assert out.read_bytes() == before
     assert sorted(f.name for f in small.path.iterdir()) == ["filler", "p.csv"]
+
+
+# -- report --------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def quickly(monkeypatch):
+    """Pages whose making takes no time, each another; what is tested is where they go."""
+    number = itertools.count()
+    monkeypatch.setattr(build, "render", lambda page: f"page {next(number)}" + 90_000 * " ")
+    monkeypatch.setattr(build, "make_page", lambda *a: None)
+
+
+def test_report_on_a_full_disk_leaves_the_old_page(call, quick, quickly, disk):
+    small = disk("1m")
+    out = small.path / "out"
+    shutil.copytree(quick[0].parent / "whole", out, ignore=shutil.ignore_patterns("jobs"))
+    assert call("report", out, "--quiet")[0] == 0
+    before = {f.name: f.read_bytes() for f in out.iterdir()}
+    small.fill()
+    code, _, err = call("report", out, "--quiet")
+    one_line(code, err, "report.html", "No space left on device")
+    assert {f.name: f.read_bytes() for f in out.iterdir()} == before
+    assert before["report.html"].startswith(b"page 0")
+
+
+def test_a_report_stopped_at_any_step_leaves_a_whole_page(quick, quickly, tmp_path, monkeypatch):
+    out = tmp_path / "out"
+    shutil.copytree(quick[0].parent / "whole", out, ignore=shutil.ignore_patterns("jobs"))
+    build.report_folder(out)
+    before = results(out)
+    for last in range(99):
+        try:
+            with stopped_after(monkeypatch, last):
+                build.report_folder(out)
+        except StoppedError:
+            found = results(out)
+            page = found["report.html"]
+            assert page.startswith(b"page ")
+            assert len(page) - len(before["report.html"]) in (0, 1)
+            assert {**found, "report.html": before["report.html"]} == before
+        else:
+            break
+    assert 2 < last < 99
+    # Parts that were never finished; the next evaluation removes them.
+    assert {file.suffix for file in hidden(out)} <= {".part"}
 
 
 # -- other limits --------------------------------------------------------------------------------
