@@ -73,7 +73,11 @@ def read_delimited(
         raise InputError(f"{path}: separator and decimal are the same character, {separator!r}.")
     form = _Format(path, separator, decimal, encoding, max_bytes, deadline or Deadline(path))
     markers = _Markers(missing or [])
-    header, matrix, texts, escaped = _numbers(form, markers, id_column, as_text)
+    if as_text:
+        header, cells, escaped = _all_texts(form)
+        frame = pd.DataFrame(cells, columns=pd.Index(header))
+        return unescape_frame(frame) if escaped else frame
+    header, matrix, texts, escaped = _numbers(form, markers, id_column)
     frame = pd.DataFrame(matrix)
     if texts:
         found = _texts(form, markers, sorted(texts), len(matrix), id_column, header)
@@ -114,10 +118,9 @@ def _number(text: str) -> float | None:
 
 
 def _numbers(
-    form: _Format, markers: _Markers, id_column: str | int | None, as_text: bool
+    form: _Format, markers: _Markers, id_column: str | int | None
 ) -> tuple[list[str], np.ndarray, set[int], bool]:
     """Return header, numbers (NaN elsewhere), which columns are text, and if cells are escaped."""
-    texts: set[int] = set()
     parts: list[np.ndarray] = []
     batch: list[str] = []
     rows = 0
@@ -126,15 +129,13 @@ def _numbers(
         text, raw = opened
         lines = _rows(form, text)
         header = next(lines)
-        at = id_position(id_column, header)
-        texts.update(range(len(header)) if as_text else {at} - {-1})
+        texts = {id_position(id_column, header)} - {-1}
         for fields in lines:
             rows += 1
-            if not as_text:
-                for column in texts:
-                    fields[column] = "nan"
-                batch += fields
-            if len(batch) >= _BATCH or (as_text and rows % _BATCH == 0):
+            for column in texts:
+                fields[column] = "nan"
+            batch += fields
+            if len(batch) >= _BATCH:
                 parts.append(_batch(form, batch, len(header), markers, texts))
                 batch = []
                 needed = rows * (_PER_TEXT * len(texts) + 24 * len(header))
@@ -142,9 +143,33 @@ def _numbers(
         escaped = raw.apostrophes
     parts.append(_batch(form, batch, len(header), markers, texts))
     check_size(path, _PER_TEXT * len(texts) * rows, form.max_bytes, _ADVICE)
-    if as_text:
-        return header, np.empty((rows, len(header)), dtype=bool), texts, escaped
     return header, np.concatenate(parts), texts, escaped
+
+
+def _all_texts(form: _Format) -> tuple[list[str], np.ndarray, bool]:
+    """Return header, every cell as written, and if cells are escaped."""
+    parts: list[np.ndarray] = []
+    batch: list[str] = []
+    # A text that occurs again is held once.
+    known: dict[str, str] = {}
+    rows = 0
+    path = form.path
+    with open_text(path, form.separator, form.encoding, form.max_bytes, form.deadline) as opened:
+        text, raw = opened
+        lines = _rows(form, text)
+        header = next(lines)
+        for fields in lines:
+            rows += 1
+            batch += fields
+            if len(batch) >= _BATCH:
+                parts.append(np.array(list(map(known.setdefault, batch, batch)), dtype=object))
+                batch = []
+                needed = (_PER_TEXT + 24) * rows * len(header)
+                check_size(path, needed, form.max_bytes, _ADVICE)
+        escaped = raw.apostrophes
+    check_size(path, _PER_TEXT * rows * len(header), form.max_bytes, _ADVICE)
+    parts.append(np.array(batch, dtype=object))
+    return header, np.concatenate(parts).reshape(rows, len(header)), escaped
 
 
 def _batch(

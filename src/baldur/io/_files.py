@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 
 from baldur.exceptions import BaldurError, InputError, MissingExtraError
-from baldur.guard.budget import MAX_BYTES, text_array
+from baldur.guard.budget import MAX_BYTES, Deadline, text_array
 from baldur.guard.escape import check_names, has_control, one_line
 from baldur.views.validate import some
 
@@ -154,8 +154,16 @@ def _is_whole(value: Any) -> bool:
     return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
 
 
-def check_ids(ids: Any, n: int, origin: str, max_bytes: int = MAX_BYTES) -> np.ndarray:
+def check_ids(
+    ids: Any,
+    n: int,
+    origin: str,
+    max_bytes: int = MAX_BYTES,
+    deadline: Deadline | None = None,
+) -> np.ndarray:
     """Return sample ids as text (whole numbers stay numbers), or explain what is wrong."""
+    # There may be millions: the time is looked at between any two passes over them.
+    in_time = (lambda: None) if deadline is None else deadline.check
     # Not an array of text yet, which would be as wide as its longest entry.
     array = ids if isinstance(ids, np.ndarray) else np.asarray(ids, dtype=object)
     if array.shape != (n,):
@@ -168,16 +176,23 @@ def check_ids(ids: Any, n: int, origin: str, max_bytes: int = MAX_BYTES) -> np.n
     if array.dtype.kind in "iu":
         text = array
     else:
-        lacking = [i for i, v in enumerate(ids) if pd.isna(v) or not str(v).strip()]
+        in_time()
+        texts = [str(v).strip() for v in ids]
+        absent = pd.isna(array).tolist()
+        lacking = [i for i in range(n) if absent[i] or not texts[i]]
         if lacking:
             raise InputError(
                 f"{origin}: every row needs a sample id, but {len(lacking)} of {n} have none "
                 f"(first at row {lacking[0] + 1}). Fill them in, or name another column."
             )
-        text = text_array([str(v).strip() for v in ids], origin, max_bytes)
-        check_names(text.tolist(), "sample id", origin)
+        in_time()
+        text = text_array(texts, origin, max_bytes)
+        in_time()
+        check_names(texts, "sample id", origin)
+    in_time()
     index = pd.Index(text)
     if index.has_duplicates:
+        in_time()
         twice = index[index.duplicated()].unique().tolist()
         rows = (np.flatnonzero(index == twice[0]) + 1).tolist()
         raise InputError(

@@ -158,7 +158,7 @@ def read_table(
             max_bytes=max_bytes,
             deadline=deadline,
         )
-    ids, frame = _split_ids(path, frame, ids_in, max_bytes)
+    ids, frame = _split_ids(path, frame, ids_in, max_bytes, deadline)
     if sample_ids is not None:
         ids = read_ids(sample_ids, len(frame), str(path), max_bytes)
     if lazy is not None:
@@ -209,7 +209,7 @@ def _names(value: Any, option: str) -> list[str] | None:
 
 
 def _split_ids(
-    path: Path, frame: pd.DataFrame, id_column: Any, max_bytes: int
+    path: Path, frame: pd.DataFrame, id_column: Any, max_bytes: int, deadline: Deadline
 ) -> tuple[np.ndarray | None, pd.DataFrame]:
     """Take the ids out of the table."""
     if id_column is None:
@@ -223,7 +223,7 @@ def _split_ids(
         )
     given = [_id(value) for value in frame.iloc[:, at]]
     where = f"{path}, column {names[at]!r} taken as sample ids"
-    ids = check_ids(given, len(frame), where, max_bytes)
+    ids = check_ids(given, len(frame), where, max_bytes, deadline)
     return ids, frame.drop(columns=frame.columns[at])
 
 

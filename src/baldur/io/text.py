@@ -23,6 +23,8 @@ from baldur.io.tables import MISSING_MARKERS
 __all__ = ["encode_text", "read_text_table"]
 
 _PER_CELL = 130
+# Cleaned between two looks at the time.
+_CELLS = 1 << 16
 _SUFFIXES = (*SEPARATORS, *(f"{suffix}.gz" for suffix in SEPARATORS), ".parquet", ".xlsx")
 
 
@@ -105,9 +107,14 @@ def read_text_table(
         )
     marks = str(decimal) if suffix_of(path) not in (".parquet", ".xlsx") else "."
     known = _Cleaned(marks, missing)
-    rows = [[known[cell] for cell in row] for row in text.to_numpy(dtype=object)]
+    cells = text.to_numpy(dtype=object).ravel()
+    made = np.empty_like(cells)
+    for start in range(0, len(cells), _CELLS):
+        deadline.check()
+        part = slice(start, start + _CELLS)
+        made[part] = list(map(known.__getitem__, cells[part].tolist()))
     names = [str(name).strip() for name in text.columns]
-    return pd.DataFrame(np.array(rows, dtype=object).reshape(text.shape), columns=pd.Index(names))
+    return pd.DataFrame(made.reshape(text.shape), columns=pd.Index(names))
 
 
 def encode_text(
