@@ -14,9 +14,8 @@ from baldur.exceptions import InputError, NoSignalWarning
 from baldur.inference.auto import Answer, fit_auto
 from baldur.inference.choice import CONFIDENT
 from baldur.inference.fitted import Fitted, from_answer
-from baldur.inference.fixed_rank import fit_auto_with_factors
+from baldur.inference.fixed_shape import fit_factors_on_kept, fit_shape
 from baldur.inference.screening import Problem
-from baldur.inference.shapes import fit_shape
 from baldur.inner_folds import inner_folds
 from baldur.model.likelihood import Likelihood
 from baldur.progress import Reporter
@@ -68,10 +67,10 @@ class StructuredFit(BaldurBase):
     ) -> Fitted:
         T = training.T
         rank = None if self.n_factors == "auto" else int(self.n_factors)
+        problem = Problem(views, likelihood, training.task, feature_groups(training.mv))
         if self.sparsity != "auto":
             return fit_shape(
-                views,
-                likelihood,
+                problem,
                 shape=float(self.sparsity),
                 n_factors=rank,
                 max_iter=self.max_iter,
@@ -79,7 +78,6 @@ class StructuredFit(BaldurBase):
                 prune=self.prune,
                 watch=reporter.watch,
             )
-        problem = Problem(views, likelihood, training.task, feature_groups(training.mv))
         answer = fit_auto(
             problem,
             T,
@@ -93,7 +91,7 @@ class StructuredFit(BaldurBase):
         fitted = from_answer(answer, "feature" if narrow else "sample")
         if rank is None or rank >= T.shape[1]:
             return fitted
-        return fit_auto_with_factors(problem, fitted, rank, max_iter=self.max_iter, tol=self.tol)
+        return fit_factors_on_kept(problem, fitted, rank, max_iter=self.max_iter)
 
     def _publish(self, mv: MultiView, fitted: Fitted) -> None:
         super()._publish(mv, fitted)

@@ -9,7 +9,7 @@ from baldur.inference.features import Columns, Grams, absent_matrix, columns_of
 from baldur.inference.reference import Candidates
 from baldur.inference.screening import Problem
 from baldur.model.likelihood import GaussianOutputs, JaakkolaLogistic, QuadratureLogistic
-from model.structured.problems import as_view
+from model.problems import as_view
 
 KINDS = [QuadratureLogistic, JaakkolaLogistic, GaussianOutputs]
 

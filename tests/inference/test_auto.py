@@ -16,7 +16,7 @@ from baldur.inference.reference import NAMES
 from baldur.inference.screening import Problem
 from baldur.model.likelihood import GaussianOutputs, JaakkolaLogistic, QuadratureLogistic
 from inference.problems import make_problem
-from model.structured.problems import as_view
+from model.problems import as_view
 
 TASKS = ["binary", "multiclass", "multilabel", "regression"]
 DONE = {}

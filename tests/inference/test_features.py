@@ -19,7 +19,7 @@ from baldur.inference.streamed import Streamed
 from baldur.model.likelihood import Sites
 from baldur.model.posterior import FeatureSide, SampleSide, sample_side
 from inference.problems import make_problem
-from model.structured.problems import make_views
+from model.problems import make_views
 
 N, C, SIZES = 25, 2, (4, 9)
 NEW = np.arange(N, N + 6)

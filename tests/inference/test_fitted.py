@@ -10,12 +10,11 @@ from baldur import BaldurClassifier, BaldurRegressor, MultiView
 from baldur.exceptions import NotConvergedWarning
 from baldur.inference.auto import fit_auto
 from baldur.inference.fitted import from_answer
-from baldur.inference.fixed_rank import fit_auto_with_factors
-from baldur.inference.mixture import Loadings
+from baldur.inference.fixed_shape import fit_factors_on_kept, fit_shape
 from baldur.inference.predictive import mixture_moments
-from baldur.inference.shapes import fit_shape, starting_loadings
+from baldur.model.loadings import Loadings
 from inference.problems import few_repeats, make_problem  # noqa: F401
-from model.structured.problems import make_data
+from model.problems import make_small
 
 OPTIONS = {"max_iter": 8, "tol": 1e-5, "prune": True}
 
@@ -43,8 +42,8 @@ def check_consistent(fitted, views):
 )
 def test_weights_and_predictions_agree(task, bound, shape, n_factors, side):
     sizes = (3, 5) if side == "feature" else (3, 30)
-    data = make_data(task, side, shape, bound, N=24, sizes=sizes, absent=True)
-    fitted = fit_shape(data.views, data.likelihood, shape=shape, n_factors=n_factors, **OPTIONS)
+    data = make_small(task, bound, N=24, sizes=sizes, absent=True)
+    fitted = fit_shape(data, shape=shape, n_factors=n_factors, **OPTIONS)
     assert set(fitted.spaces) == {side}
     check_consistent(fitted, data.views)
     C = data.likelihood.n_outputs
@@ -79,22 +78,11 @@ def test_learned_loadings_spread_the_predictions_as_draws_do():
         np.testing.assert_allclose(got_var[:, c], eta.var(axis=0), rtol=0.03)
 
 
-def test_starting_loadings_span_the_predictors():
-    rng = np.random.default_rng(0)
-    eta = rng.standard_normal((50, 2)) @ rng.standard_normal((2, 4))
-    V = starting_loadings(eta, 2)
-    centred = eta - eta.mean(axis=0)
-    projected = centred @ V @ np.linalg.pinv(V)
-    np.testing.assert_allclose(projected, centred, atol=1e-10)
-    assert (V[np.abs(V).argmax(axis=0), [0, 1]] > 0).all()
-    np.testing.assert_array_equal(starting_loadings(eta[::-1], 2).shape, (4, 2))
-
-
 @pytest.mark.parametrize("task", ["multiclass", "multilabel"])
 def test_fewer_factors_on_what_auto_kept(task):
     problem, T, folds = make_problem(task, absent=True)
     full = from_answer(fit_auto(problem, T, folds, max_iter=40), "feature")
-    small = fit_auto_with_factors(problem, full, 1, max_iter=30, tol=1e-5)
+    small = fit_factors_on_kept(problem, full, 1, max_iter=30)
     check_consistent(small, problem.views)
     assert small.V.shape == (T.shape[1], 1)
     for few, many in zip(small.selected, full.selected, strict=True):
@@ -113,7 +101,7 @@ def test_nothing_kept_leaves_nothing_to_factorise():
     problem, T, folds = make_problem("multilabel", N=30, sizes=(4, 6))
     full = from_answer(fit_auto(problem, T, folds, max_iter=20), "feature")
     full.selected = [np.zeros_like(mask) for mask in full.selected]
-    assert fit_auto_with_factors(problem, full, 1, max_iter=5, tol=1e-3) is full
+    assert fit_factors_on_kept(problem, full, 1, max_iter=5) is full
 
 
 # -- through the estimators -------------------------------------------------------------------

@@ -12,15 +12,10 @@ from scipy.special import expit
 
 from baldur.inference.features import Columns
 from baldur.inference.gaussian import Gaussian
-from baldur.inference.run import iterate
-from baldur.inference.starts import flat_state
-from baldur.inference.sweep import start_factors
+from baldur.inference.screening import Problem
 from baldur.model.likelihood import JaakkolaLogistic, QuadratureLogistic
 from baldur.model.posterior import INTERCEPT_VAR
-from baldur.model.priors import GammaPrior, Priors, sparsity_prior
-from baldur.model.structured.state import Data
-from baldur.model.structured.updates import refresh_moments
-from model.structured.problems import as_view
+from model.problems import as_view, start_fit
 
 pytestmark = pytest.mark.slow
 
@@ -130,14 +125,10 @@ def test_sampled_precisions():
 
     draws = nuts(model, X, t)
     views = [as_view(X[:, :3]), as_view(X[:, 3:])]
-    priors = Priors(gamma=sparsity_prior(SHAPE), omega=GammaPrior(0.5, 0.5))
     for name, kind in LIKELIHOODS.items():
-        data = Data(views, kind(t[:, None], np.ones((60, 1))), priors, X)
-        state = flat_state(data)
-        start_factors(data, state)
-        run = iterate(data, state, max_iter=1000, tol=1e-9)
-        refresh_moments(data, run.state)
-        side = run.state.factors[0]
+        fit = start_fit(Problem(views, kind(t[:, None], np.ones((60, 1))), "binary"), SHAPE)
+        fit.iterate(1000, 1e-9)
+        side = Columns(X, owner, 2).posterior(fit.prior.variances, fit.q.sites)[0]
         shift, ratio = report(name, side.w, np.sqrt(np.diag(side.cov)), draws)
         eta, sampled = X @ side.w[1:] + side.w[0], (draws[:, 1:] @ X.T + draws[:, :1]).mean(axis=0)
         r = np.corrcoef(eta, sampled)[0, 1]

@@ -8,7 +8,7 @@ from baldur.inference.screening import Problem
 from baldur.inference.stand_ins import stand_ins
 from baldur.model.likelihood import GaussianOutputs, QuadratureLogistic
 from inference.problems import as_candidates
-from model.structured.problems import as_view
+from model.problems import as_view
 
 
 def sets_of(blocks, eta, kept, kind=QuadratureLogistic, seed=0, **options):

@@ -190,7 +190,8 @@ def test_training_rows_of_any_storage(posterior, storage, tmp_path, monkeypatch)
     X = MultiView({"snps": matrix, "age": rng.normal(size=(60, 1))})
     train = rng.permutation(60)[:40]
     shape = np.inf if posterior == "Grams" else 0.5
-    monkeypatch.setattr("baldur.inference.fitted.DENSE_BYTES", -1)
+    monkeypatch.setattr("baldur.inference.screening.CANDIDATES", 5)
+    monkeypatch.setattr("baldur.inference.screening.PER_VIEW", 5)
     model = baldur.BaldurClassifier(sparsity=shape, prune=False, max_iter=15)
     model.fit(X[train], y[train])
     kinds = {type(c.features).__name__ for c in model.posterior.moments.__self__.components}

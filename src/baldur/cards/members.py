@@ -13,7 +13,7 @@ from baldur.inference.features import Columns, Grams, gather
 from baldur.inference.fitted import Fitted
 from baldur.inference.mixture import Explicit, Implicit, Mixture
 from baldur.model.meanfield import noise_variance
-from baldur.model.posterior import INTERCEPT_VAR, FeatureSide
+from baldur.model.posterior import FeatureSide
 
 __all__ = ["Member", "Plain", "plain_posterior"]
 
@@ -74,10 +74,6 @@ def plain_posterior(fitted: Fitted) -> Plain:
     """
     rule: Any = fitted.moments
     widths = [len(mask) for mask in fitted.selected]
-    if hasattr(rule, "narrow"):
-        columns, used = rule.narrow.columns, rule.narrow.used
-        small = _of_mixture(rule.inner.__self__, fitted.weights)
-        return _widened(small, columns, used)
     if hasattr(rule, "result"):
         noise = noise_variance(rule.result) if not fitted.noise.any() else np.zeros(len(fitted.V))
         return _of_mean_field(rule.result, noise, len(widths))
@@ -144,7 +140,7 @@ def _moments(component: Explicit | Implicit, own: Index) -> tuple[Array, Array]:
     if isinstance(features, Columns):
         X, s, s0 = features.X, component.s, features.intercept_var
     elif isinstance(features, Grams):
-        X, s0 = gather(component.train, own), INTERCEPT_VAR
+        X, s0 = gather(component.train, own), features.intercept_var
         s = np.repeat(component.s, [len(columns) for columns in own], axis=1)
     else:
         X, s0 = gather(features.views, own), features.intercept_var
@@ -185,14 +181,3 @@ def _of_mean_field(result: Any, noise: Array, n_views: int) -> Plain:
     }
     member = Member(np.ones(C), mean, cov, np.zeros((n_views, K)))
     return Plain(index, [member], loadings, noise)
-
-
-def _widened(small: Plain, columns: Index, used: list[bool]) -> Plain:
-    """Count the features of a posterior over some columns as those of the whole views."""
-    inner = iter(small.index)
-    index = [c[next(inner)] if use else c[:0] for c, use in zip(columns, used, strict=True)]
-    for member in small.members:
-        lacking = np.zeros((len(used), member.lacking.shape[1]))
-        lacking[np.array(used)] = member.lacking
-        member.lacking = lacking
-    return Plain(index, small.members, small.loadings, small.noise)

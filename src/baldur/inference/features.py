@@ -20,6 +20,7 @@ from baldur.model.posterior import (
     Side,
     feature_side,
     sample_side,
+    weight_moments,
 )
 from baldur.views.products import PreparedView
 
@@ -160,7 +161,7 @@ class Columns:
             var = [side.weight_var[1:] for side in sides if isinstance(side, FeatureSide)]
             return w, np.stack(var)
         projected, S = self.statistics(sides)
-        return s * projected, np.maximum(s - s**2 * S, 0.0)
+        return weight_moments(s, projected, S)
 
     def strengths(self, sides: Sequence[Side], s: Array) -> tuple[Array, Array]:
         """Sums over columns."""
@@ -224,15 +225,19 @@ class Grams:
     Attributes
     ----------
     grams : list of M (N, N) arrays
+    intercept_var : float
     """
 
-    def __init__(self, grams: Sequence[Array]) -> None:
+    intercept_var = INTERCEPT_VAR
+
+    def __init__(self, grams: Sequence[Array], intercept_var: float = INTERCEPT_VAR) -> None:
         self.grams = list(grams)
         self.n_views = len(self.grams)
+        self.intercept_var = intercept_var
 
     def within(self, rows: Rows) -> Grams:
         """Slice: a Gram of fewer rows is part of the Gram of all."""
-        return Grams([gram[np.ix_(rows, rows)] for gram in self.grams])
+        return Grams([gram[np.ix_(rows, rows)] for gram in self.grams], self.intercept_var)
 
     def scales(self) -> Array:
         """tr(X_m X_m^T)/N."""
@@ -248,7 +253,7 @@ class Grams:
 
     def kernel(self, s: Array) -> Array:
         """Return sum_m s_m X_m X_m^T + s_0 from the variances (M,) of one output."""
-        total = INTERCEPT_VAR + s[0] * self.grams[0]
+        total = self.intercept_var + s[0] * self.grams[0]
         for variance, gram in zip(s[1:], self.grams[1:], strict=True):
             if variance > 0:
                 total += variance * gram
@@ -309,8 +314,8 @@ class Grams:
         """From the kernel with the training rows."""
         moments = []
         for side, row in zip(sides, s, strict=True):
-            K = INTERCEPT_VAR + sum(v * part for v, part in zip(row, new.grams, strict=True))
-            own = INTERCEPT_VAR + sum(v * part for v, part in zip(row, new.own, strict=True))
+            K = self.intercept_var + sum(v * G for v, G in zip(row, new.grams, strict=True))
+            own = self.intercept_var + sum(v * part for v, part in zip(row, new.own, strict=True))
             moments.append(_sample(side).predict(np.asarray(K), np.asarray(own)))
         return _stacked(moments)
 
@@ -351,17 +356,21 @@ def _stacked(moments: Sequence[tuple[Array, Array]]) -> tuple[Array, Array]:
     return mean, np.maximum(var, 1e-12)
 
 
-def all_features(views: Sequence[PreparedView]) -> Columns | Grams:
+def all_features(
+    views: Sequence[PreparedView], intercept_var: float = INTERCEPT_VAR
+) -> Columns | Grams:
     """Choose by size, and make the Grams or gather the columns: one pass over the views."""
     widths = [view.shape[1] for view in views]
     if sum(widths) < views[0].shape[0]:
-        return columns_of(views, [np.arange(D) for D in widths])
-    return Grams([view.weighted_gram() for view in views])
+        return columns_of(views, [np.arange(D) for D in widths], intercept_var)
+    return Grams([view.weighted_gram() for view in views], intercept_var)
 
 
-def columns_of(views: Sequence[PreparedView], index: Index) -> Columns:
+def columns_of(
+    views: Sequence[PreparedView], index: Index, intercept_var: float = INTERCEPT_VAR
+) -> Columns:
     """Return chosen columns of every view."""
-    return Columns(gather(views, index), owners(index), len(views))
+    return Columns(gather(views, index), owners(index), len(views), intercept_var)
 
 
 def gather(views: Sequence[PreparedView], index: Index) -> Array:

@@ -10,22 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from baldur.inference.auto import Answer
-from baldur.inference.features import Columns, Index, gather, owners
-from baldur.inference.gaussian import Gaussian
-from baldur.inference.mixture import Implicit, Loadings, Mixture
+from baldur.inference.mixture import Mixture
 from baldur.inference.predictive import Moments
-from baldur.inference.prune import view_factor_signal
-from baldur.inference.reference import noise_variance
-from baldur.inference.run import Run
-from baldur.inference.streamed import Streamed
-from baldur.model.posterior import INTERCEPT_VAR, FeatureSide
 from baldur.views.products import PreparedView
 
 Array = NDArray[np.float64]
 Views = Sequence[PreparedView]
-
-DENSE_BYTES = 1 << 28
-"""Kept columns up to this size are held as one array for prediction."""
 
 
 @dataclass
@@ -101,66 +91,4 @@ def from_answer(answer: Answer, side: str) -> Fitted:
         converged=answer.converged,
         history=answer.history,
         answer=answer,
-    )
-
-
-def from_run(run: Run, shape: Any, **record: Any) -> Fitted:
-    """Return the full-width answer of a run under one prior shape.
-
-    Not integrated over scales, as one variance per view is: these variances have seen the data
-    feature by feature, and the evidence would count it again.
-    """
-    data, state = run.data, run.state
-    kept_at: Index = [np.flatnonzero(kept) for kept in state.kept]
-    K, C = state.n_factors, len(state.V)
-    loadings = None
-    if state.learn_loadings or state.learn_intercepts:
-        loadings = Loadings(state.V, state.V_cov, state.b, state.b_var)
-    intercept_var = 0.0 if state.learn_intercepts else INTERCEPT_VAR
-    s = [np.stack([state.prior_variance(m, k) for k in range(K)]) for m in range(len(kept_at))]
-    noise = noise_variance(state.noise) * np.ones(C)
-    signal = view_factor_signal(data, state)
-    whole = data if data.whole is None else data.whole
-    weights = np.ones((1, K))
-    if data.X is None and sum(map(len, kept_at)) * data.n_samples * 8 > DENSE_BYTES:
-        index = [np.arange(D) for D in data.widths]
-        streamed = Streamed(data.views, intercept_var)
-        flat = np.concatenate(s, axis=1)
-        components = [
-            Implicit(streamed, flat, list(state.factors), index, data.views, noise, signal, signal)
-        ]
-    else:
-        index = kept_at
-        if data.index is not None:
-            index = [of[i] for of, i in zip(data.index, kept_at, strict=True)]
-        columns = Columns(gather(data.views, kept_at), owners(kept_at), len(s), intercept_var)
-        variances = np.concatenate([p[:, i] for p, i in zip(s, kept_at, strict=True)], axis=1)
-        absent = np.stack([view.absent for view in data.views], axis=1).astype(float)
-        if loadings is None:
-            q = Gaussian(
-                columns, data.likelihood, variances, state.sites, state.noise, absent, state.extra
-            )
-            q.refresh()
-            components = [
-                Implicit(columns, q.s, q.sides, index, [], noise, q.signal(), q.lacking())
-            ]
-        else:
-            keep = np.concatenate(state.kept)
-            sides = [f.only(keep) if isinstance(f, FeatureSide) else f for f in state.factors]
-            components = [Implicit(columns, variances, sides, index, [], noise, signal, signal)]
-    selected = [kept.copy() for kept in state.kept]
-    if data.index is not None:
-        selected = [np.zeros(D, dtype=bool) for D in whole.widths]
-        for mask, columns_in in zip(selected, index, strict=True):
-            mask[columns_in] = True
-    return from_mixture(
-        Mixture(components, weights, whole.widths, loadings),
-        state.V,
-        selected=selected,
-        spaces=["sample" if data.X is None else "feature"] * len(index),
-        sparsity=shape,
-        elbo=run.elbo,
-        converged=run.converged,
-        history=run.history,
-        **record,
     )

@@ -2,18 +2,21 @@
 
     bound_c = E[ln p(T_c | eta_c)] - KL(q(w_c) || N(0, diag(s_c)))
 
-Outputs share nothing here, so every output has its own bound and takes its own steps.
+Outputs share nothing here, so every output has its own bound and takes its own steps; factors
+behind common outputs (`baldur.model.loadings`) have one bound together.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from baldur.inference.features import Features
-from baldur.model.likelihood import Likelihood, Noise, Sites
+from baldur.model.likelihood import Likelihood, Sites
+from baldur.model.loadings import FactorLikelihood
 from baldur.model.posterior import Side
 
 Array = NDArray[np.float64]
@@ -33,7 +36,7 @@ class Gaussian:
     likelihood : Likelihood
     s : prior variances, (C, L) for columns and (C, M) for Grams
     sites : Sites
-    noise : q(psi) of Gaussian outputs
+    noise : what the likelihood learns, such as q(psi) of Gaussian outputs
     absent : (N, M) array, 1 where a row lacks a view
     extra : (N, C) variance of rows that lack a view
     sides : list of C posteriors
@@ -44,7 +47,7 @@ class Gaussian:
     likelihood: Likelihood
     s: Array
     sites: Sites
-    noise: Noise
+    noise: Any
     absent: Array
     extra: Array
     sides: list[Side] = field(default_factory=list)
@@ -73,7 +76,7 @@ class Gaussian:
         """Return the bound of every output, (C,), and the sites that are best here."""
         kl = np.array([side.kl for side in self.sides])
         value, sites = self.likelihood.evaluate(*self.moments(), self.noise)
-        return value - kl, sites
+        return value - (kl if len(value) == len(kl) else kl.sum()), sites
 
     def bound(self) -> Array:
         """Return the bound of every output, (C,)."""
@@ -114,42 +117,71 @@ class Gaussian:
     def settle(self, max_iter: int = 50, tol: float = 1e-6) -> Array:
         """Move the sites to their best values; the bound of every output rises at every step.
 
-        A full step to the sites that are best at the present q may overshoot; the steps of outputs
-        whose bound fell are halved until it does not. Gains shrink by a steady factor, so the sum
-        of those to come is known from the last two; when it is below `tol`, the rest is left.
+        Gains shrink by a steady factor, so the sum of those to come is known from the last two;
+        when it is below `tol`, the rest is left.
         """
         self.refresh()
         value, target = self.evaluate()
         before = np.zeros_like(value)
         for _ in range(max_iter):
-            noise = self.likelihood.noise_at(*self.moments())
-            if noise is not None:
-                self.noise = noise
-                value, target = self.evaluate()
-            old, sides, length = self.sites, self.sides, np.ones(len(value))
-            for _ in range(HALVINGS):
-                self.sites = mixed(old, target, length)
-                self.refresh()
-                after, best = self.evaluate()
-                fell = ~(after >= value - SLACK * np.abs(value))
-                if not fell.any():
-                    break
-                length = np.where(fell, 0.5 * length, length)
-            if fell.any():  # outputs that rose at no length stay where they were
-                self.sites = mixed(old, target, np.where(fell, 0.0, length))
-                pairs = zip(sides, self.sides, fell, strict=True)
-                self.sides = [was if stay else now for was, now, stay in pairs]
-                after, best = self.evaluate()
-            gained, value, target = after - value, after, best
+            after, target = self.step(value, target)
+            gained, value = after - value, after
             self.bounds.append(value)
             if (still_to_gain(gained, before) <= tol * np.maximum(1.0, np.abs(value))).all():
                 break
             before = gained
         return value
 
+    def step(self, value: Array, target: Sites) -> tuple[Array, Sites]:
+        """Learn the noise, move the sites to `target`; return the bounds and the next target.
+
+        A full step to the sites that are best at the present q may overshoot; the steps of outputs
+        whose bound fell are halved until it does not. `value` and `target` are those of `evaluate`.
+        """
+        noise = self.likelihood.learn(*self.moments(), self.noise)
+        if noise is not None:
+            self.noise = noise
+            value, target = self.evaluate()
+        old, sides, length = self.sites, self.sides, np.ones(len(value))
+        for _ in range(HALVINGS):
+            self.sites = mixed(old, target, length)
+            self.refresh()
+            after, best = self.evaluate()
+            fell = ~(after >= value - SLACK * np.abs(value))
+            if not fell.any():
+                break
+            length = np.where(fell, 0.5 * length, length)
+        if fell.any():  # outputs that rose at no length stay where they were
+            self.sites = mixed(old, target, np.where(fell, 0.0, length))
+            pairs = zip(sides, self.sides, np.broadcast_to(fell, len(sides)), strict=True)
+            self.sides = [was if stay else now for was, now, stay in pairs]
+            after, best = self.evaluate()
+        return after, best
+
     def with_variances(self, s: Array) -> Gaussian:
         """Return the same sites under other prior variances, q(w) to be recomputed."""
         return replace(self, s=s, sides=[], bounds=[])
+
+    def weakest_factor(self) -> int | None:
+        """Return the learned factor that moves the outputs least; None if none can be left out."""
+        if not isinstance(self.likelihood, FactorLikelihood) or len(self.sides) < 2:
+            return None
+        strength = (self.noise.loadings.V**2).sum(axis=0) * self.moments()[0].var(axis=0)
+        return int(strength.argmin())
+
+    def without_factor(self, k: int) -> Gaussian:
+        """Return the other factors behind the outputs, q(w) to be recomputed."""
+        assert isinstance(self.likelihood, FactorLikelihood)
+        return replace(
+            self,
+            likelihood=self.likelihood.without_factor(k),
+            noise=self.noise.without_factor(k),
+            s=np.delete(self.s, k, axis=0),
+            sites=Sites(*(np.delete(part, k, axis=1) for part in self.sites)),
+            extra=np.delete(self.extra, k, axis=1),
+            sides=[],
+            bounds=[],
+        )
 
 
 def mixed(old: Sites, target: Sites, length: Array) -> Sites:

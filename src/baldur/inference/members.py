@@ -17,7 +17,9 @@ from numpy.typing import NDArray
 
 from baldur.inference.features import Features
 from baldur.inference.gaussian import Gaussian, mixed
+from baldur.model.ard import GammaPosterior
 from baldur.model.likelihood import Likelihood
+from baldur.model.loadings import FactorLikelihood
 
 Array = NDArray[np.float64]
 
@@ -123,10 +125,10 @@ def following_length(iteration: int) -> float:
 def follow(q: Gaussian, length: float) -> None:
     """Move the sites part of the way, without recomputing q(w); exact for Gaussian outputs."""
     mean, var = q.moments()
-    noise = q.likelihood.noise_at(mean, var)
+    noise = q.likelihood.learn(mean, var, q.noise)
     q.noise = noise
     _, target = q.likelihood.evaluate(mean, var, noise)
-    part = length if noise is None else 1.0
+    part = 1.0 if isinstance(noise, GammaPosterior) else length
     q.sites = mixed(q.sites, target, np.full(target.h.shape[1], part))
 
 
@@ -192,7 +194,10 @@ def fit_by_view(
         if change < CALM and iteration >= MIN_ITER:
             member.converged = True
             break
-    member.points, member.weights = over_scales(q)
+    if isinstance(likelihood, FactorLikelihood):  # one bound, so one scale for all factors
+        q.settle(max_iter=10, tol=SETTLED)
+    else:
+        member.points, member.weights = over_scales(q)
     return member
 
 

@@ -19,7 +19,8 @@ from baldur.inference.features import (
     gather,
 )
 from baldur.inference.predictive import Moments
-from baldur.model.posterior import INTERCEPT_VAR, SampleSide, Side
+from baldur.model.loadings import Loadings
+from baldur.model.posterior import SampleSide, Side
 from baldur.views.products import PreparedView
 
 Array = NDArray[np.float64]
@@ -153,44 +154,13 @@ class Implicit:
 
     def intercept(self) -> Array:
         """From alpha, or the first weight where weights are known."""
-        s0 = getattr(self.features, "intercept_var", None)
+        s0 = self.features.intercept_var
         return np.array(
             [
-                (INTERCEPT_VAR if s0 is None else s0) * side.alpha.sum()
-                if isinstance(side, SampleSide)
-                else side.w[0]
+                s0 * side.alpha.sum() if isinstance(side, SampleSide) else side.w[0]
                 for side in self.sides
             ]
         )
-
-
-@dataclass
-class Loadings:
-    """q(V) and q(b) where factors are not the outputs themselves.
-
-    Attributes
-    ----------
-    V, V_cov : (C, K) and (C, K, K)
-    b, b_var : (C,)
-    """
-
-    V: Array
-    V_cov: Array
-    b: Array
-    b_var: Array
-
-    def combine(self, mean: Array, var: Array) -> tuple[Array, Array]:
-        """Return <eta> and Var eta from the moments of the factors, each (n, K)."""
-        spread = np.einsum("nk,ckl,nl->nc", mean, self.V_cov, mean)
-        spread += var @ np.einsum("ckk->ck", self.V_cov).T
-        return self.b + mean @ self.V.T, self.b_var + var @ (self.V**2).T + spread
-
-    def weights(self, w: Array, second: Array) -> tuple[Array, Array]:
-        """Return moments of the weights on the outputs (C, D) from those on the factors (K, D)."""
-        V2 = self.V**2 + np.einsum("ckk->ck", self.V_cov)
-        spread = V2 @ (second - w**2) + np.einsum("kd,ckl,ld->cd", w, self.V_cov, w)
-        mean = self.V @ w
-        return mean, mean**2 + spread
 
 
 @dataclass

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from baldur.model.posterior import INTERCEPT_VAR, SampleSide
+from baldur.model.posterior import INTERCEPT_VAR, SampleSide, weight_moments
 from baldur.views.products import PreparedView
 
 Array = NDArray[np.float64]
@@ -44,8 +44,9 @@ class Streamed:
         means, variances = [], []
         for view, part in zip(self.views, self._parts(s), strict=True):
             projected, S = view.project_with_quadratics(alphas, matrices)
-            means.append(part * projected)
-            variances.append(np.maximum(part - part**2 * S, 0.0))
+            mean, var = weight_moments(part, projected, S)
+            means.append(mean)
+            variances.append(var)
         return np.concatenate(means, axis=1), np.concatenate(variances, axis=1)
 
     def predict(

@@ -5,15 +5,15 @@ what is E[ln p(t | eta)] (or its lower bound), and which Gaussian *site*
 ``exp(j eta - h eta^2 / 2)`` should stand for it in the next update of the weights. Everything
 else in the model sees only the sites (h, j), so both bounds and regression share one algebra.
 
-A likelihood never changes. What it learns, q(psi) of Gaussian outputs, is its `noise`: callers keep
-it with the rest of their state and hand it back; logistic outputs have none.
+A likelihood never changes. What it learns, such as q(psi) of Gaussian outputs, is its `noise`:
+callers keep it with the rest of their state and hand it back; logistic outputs have none.
 
 All arrays are (N, C): samples by outputs.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,20 +41,26 @@ class Sites(NamedTuple):
 class Likelihood(Protocol):
     """What inference needs to know about the outputs."""
 
-    damping: float
     n_outputs: int
     weight: Array
 
-    def noise_at(self, mean: Array, var: Array) -> Noise:
-        """Return the best q(psi) at N(mean, var)."""
+    @property
+    def conjugate(self) -> bool:
+        """Whether ln p, or its bound, is quadratic in eta."""
 
-    def evaluate(self, mean: Array, var: Array, noise: Noise) -> tuple[Array, Sites]:
+    def noise_at(self, mean: Array, var: Array) -> Any:
+        """Return what is learned beside the weights, from N(mean, var) alone."""
+
+    def learn(self, mean: Array, var: Array, noise: Any) -> Any:
+        """Return what is learned beside the weights, no worse at N(mean, var) than `noise`."""
+
+    def evaluate(self, mean: Array, var: Array, noise: Any) -> tuple[Array, Sites]:
         """Return E[ln p] (or its lower bound) under N(mean, var), summed over rows, (C,).
 
-        And the sites that are best there.
+        And the sites that are best there. Outputs that share what is learned have one value.
         """
 
-    def evidence(self, mean: Array, var: Array, sites: Sites, noise: Noise) -> Array:
+    def evidence(self, mean: Array, var: Array, sites: Sites, noise: Any) -> Array:
         """Return what takes the place of E[ln p] where ln evidence is wanted, (C,).
 
         `mean` and `var` are moments under sites that have settled.
@@ -82,6 +88,10 @@ class _Logistic:
         """Nothing to learn."""
         return None
 
+    def learn(self, mean: Array, var: Array, noise: Noise) -> Noise:
+        """Nothing to learn."""
+        return None
+
     def base_rate(self) -> Array:
         """Return the log odds of each output."""
         rate = (self.weight * self.T).sum(axis=0) / self.weight.sum(axis=0)
@@ -105,7 +115,7 @@ class QuadratureLogistic(_Logistic):
     it and accept only steps that raise the bound.
     """
 
-    damping = 0.7
+    conjugate = False
 
     def evaluate(self, mean: Array, var: Array, noise: Noise) -> tuple[Array, Sites]:
         """sum_n weight E[t eta - ln(1 + exp eta)], and the moment-matched sites."""
@@ -154,7 +164,7 @@ class JaakkolaLogistic(_Logistic):
     Departure from the paper: its q(Y) row prints diag(xi) where diag(lambda(xi)) belongs.
     """
 
-    damping = 1.0
+    conjugate = True
 
     def evaluate(self, mean: Array, var: Array, noise: Noise) -> tuple[Array, Sites]:
         """At the best xi, where the quadratic term vanishes."""
@@ -183,7 +193,7 @@ class GaussianOutputs:
     their own units and noise.
     """
 
-    damping = 1.0
+    conjugate = True
 
     def __init__(self, Y: Array, weight: Array) -> None:
         self.Y = Y
@@ -195,6 +205,10 @@ class GaussianOutputs:
         spread = (self.weight * ((self.Y - mean) ** 2 + var)).sum(axis=0)
         shape = VAGUE.shape + 0.5 * float(self.weight.sum(axis=0).mean())
         return GammaPosterior(shape, VAGUE.rate + 0.5 * np.maximum(spread, 1e-12))
+
+    def learn(self, mean: Array, var: Array, noise: Noise) -> GammaPosterior:
+        """The best q(psi)."""
+        return self.noise_at(mean, var)
 
     def evaluate(self, mean: Array, var: Array, noise: Noise) -> tuple[Array, Sites]:
         """E[ln p(Y | eta, psi)] plus the Gamma term of q(psi); h = w <psi>, j = w <psi> y."""

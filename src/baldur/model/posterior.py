@@ -18,7 +18,7 @@ kept, so the sample side is the exact posterior and not another model.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -126,20 +126,6 @@ class FeatureSide:
         """Variance of X1 w for rows that begin with the column of ones, (n,)."""
         part = self.half @ X1.T
         return np.einsum("dn,dn->n", part, part)
-
-    def only(self, keep: NDArray[np.bool_]) -> FeatureSide:
-        """Return the posterior without weights that are exactly zero; `keep` is (D,)."""
-        with_intercept = np.concatenate([[True], keep])
-        smaller = replace(
-            self,
-            X=self.X[:, keep],
-            gram=self.gram[np.ix_(with_intercept, with_intercept)],
-            w=self.w[with_intercept],
-            half=self.half[:, with_intercept],
-        )
-        # The triangle is lost with its columns, so what needs it is taken over.
-        smaller.__dict__["var"], smaller.__dict__["S"] = self.var, self.S[keep]
-        return smaller
 
 
 Side = SampleSide | FeatureSide

@@ -199,8 +199,6 @@ FORMS: Mapping[str, Mapping[str, Check]] = {
         "max_bytes": whole,
     },
     "ArraySource": {},
-    "_Narrow": {},
-    "_Through": {"narrow": object_of("_Narrow"), "inner": anything},
     "_Predict": {"result": object_of("MeanFieldResult"), "rule": anything},
     "_Latent": {"result": object_of("MeanFieldResult")},
     "MeanFieldResult": {
@@ -230,6 +228,7 @@ FORMS: Mapping[str, Mapping[str, Check]] = {
 """Attributes that must be there, and what they must be, by class. Others may be there."""
 
 LATER: Mapping[str, Mapping[str, Check]] = {
+    "Grams": {"intercept_var": number},
     "Preparation": {"needed_": optional(by_view(flags("D"))), "alleles_": anything},
 }
 """The same for attributes that folders of an older version do not have."""

@@ -61,8 +61,7 @@ def holds_training_rows(estimator: Any) -> bool | None:
     posterior = getattr(estimator, "posterior", None)
     if posterior is None:
         return None
-    rule = posterior.moments
-    mixture = getattr(getattr(rule, "inner", rule), "__self__", None)
+    mixture = getattr(posterior.moments, "__self__", None)
     return any(
         not (isinstance(c.features, Columns) and isinstance(c.sides[0], FeatureSide))
         for c in getattr(mixture, "components", [])

@@ -10,7 +10,7 @@ import numpy as np
 from baldur.exceptions import InputError
 from baldur.persist.classes import METHODS, name_of
 from baldur.persist.forms import FORMS, LATER
-from baldur.persist.shapes import Scope, each_view, flags, numbers, object_of, places, truth
+from baldur.persist.shapes import Scope, flags, numbers, object_of, places
 
 __all__ = ["verify"]
 
@@ -123,18 +123,7 @@ def _predictor(rule: Any, scope: Scope, what: str) -> None:
     if name_of(owner) in METHODS:
         _look(owner, scope, what)
     else:
-        object_of("_Through", "_Predict", "_Latent")(rule, scope, what)
-
-
-def _through(made: Any, scope: Scope, what: str) -> None:
-    narrow = vars(made.narrow)
-    columns, used = narrow.get("columns"), narrow.get("used")
-    each_view(places("*", "D"))(columns, scope, what)
-    each_view(truth)(used, scope, what)
-    kept = [(v, len(c)) for v, c, use in zip(scope.views, columns, used, strict=True) if use]
-    sizes = {k: n for k, n in scope.sizes.items() if k not in ("M", "N")}
-    sizes["M"] = len(kept)
-    _predictor(made.inner, Scope(sizes, [v for v, _ in kept], [n for _, n in kept], _look), what)
+        object_of("_Predict", "_Latent")(rule, scope, what)
 
 
 def _mixture(made: Any, scope: Scope, what: str) -> None:
@@ -240,7 +229,6 @@ _RELATIONS: Mapping[str, Callable[[Any, Scope, str], None]] = {
     "Preparation": _preparation,
     "NormalScores": _normal_scores,
     "Fitted": _fitted,
-    "_Through": _through,
     "Mixture": _mixture,
     "Explicit": _explicit,
     "Implicit": _implicit,

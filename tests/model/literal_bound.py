@@ -1,4 +1,4 @@
-"""The structured posterior and its bound taken literally: loops and explicit inverses.
+"""The posterior under double ARD and its bound taken literally: loops and explicit inverses.
 
 Nothing here is shared with the package. For tiny problems only. The intercept of a factor is
 weight number 0, on a column of ones.
@@ -84,7 +84,7 @@ def output_moments(p):
 
 
 def weights_term(p):
-    """E[ln p(W | delta, gamma)] - E[ln q(W)], weight by weight; dropped features left out."""
+    """E[ln p(W | delta, gamma)] - E[ln q(W)], weight by weight, of the features that are in."""
     total = 0.0
     for k in range(p["V"].shape[1]):
         w, cov = p["w"][k], p["cov"][k]
@@ -94,17 +94,13 @@ def weights_term(p):
             s0 = p["intercept_var"]
             total += -0.5 * (LOG_2PI + np.log(s0)) - 0.5 * (w[0] ** 2 + cov[0, 0]) / s0
         d = 0
-        for m, kept in enumerate(p["kept"]):
+        for m, rates in enumerate(p["gamma_rate"]):
             ad, rd = p["delta_shape"][m], p["delta_rate"][m][k]
-            for i in range(len(kept)):
+            for rg in rates:
                 d += 1
-                if not kept[i]:
-                    continue
                 used.append(d)
-                gamma, log_gamma = 1.0, 0.0
-                if np.isfinite(p["gamma_shape"][m]):
-                    ag, rg = p["gamma_shape"][m], p["gamma_rate"][m][i]
-                    gamma, log_gamma = ag / rg, digamma(ag) - np.log(rg)
+                ag = p["gamma_shape"][m]
+                gamma, log_gamma = ag / rg, digamma(ag) - np.log(rg)
                 total += 0.5 * (digamma(ad) - np.log(rd) + log_gamma - LOG_2PI)
                 total -= 0.5 * ad / rd * gamma * (w[d] ** 2 + cov[d, d])
         small = cov[np.ix_(used, used)]
@@ -113,17 +109,16 @@ def weights_term(p):
 
 
 def precisions_term(p):
-    """Gamma terms of delta and gamma, one at a time."""
+    """Gamma terms of delta and gamma, one at a time; `widths` count what is out as well."""
     total = 0.0
-    for m, kept in enumerate(p["kept"]):
-        if not kept.any():
+    for m, rates in enumerate(p["gamma_rate"]):
+        if not len(rates):
             continue
         for rate in p["delta_rate"][m]:
-            total += gamma_minus_kl(p["delta_shape"][m], rate, 0.5, 0.5 / len(kept))
-        for i in range(len(kept)):
-            if kept[i] and np.isfinite(p["gamma_shape"][m]):
-                a = p["gamma_prior"]
-                total += gamma_minus_kl(p["gamma_shape"][m], p["gamma_rate"][m][i], a, a)
+            total += gamma_minus_kl(p["delta_shape"][m], rate, 0.5, 0.5 / p["widths"][m])
+        for rate in rates:
+            a = p["gamma_prior"]
+            total += gamma_minus_kl(p["gamma_shape"][m], rate, a, a)
     return total
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from baldur.model.posterior import feature_side, sample_side, weight_moments
-from model.structured.slow_reference import gaussian_kl, weights_posterior
+from model.literal_bound import gaussian_kl, weights_posterior
 
 SIZES = {"narrow": (20, 6), "square": (12, 12), "wide": (10, 40)}
 

@@ -1,1 +1,0 @@
-"""Family B, the default: weights of all views jointly Gaussian per factor."""
