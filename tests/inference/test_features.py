@@ -6,7 +6,6 @@ import pytest
 from baldur.inference.features import (
     INTERCEPT_VAR,
     Columns,
-    Grams,
     absent_matrix,
     all_features,
     columns_of,
@@ -14,6 +13,7 @@ from baldur.inference.features import (
     owners,
     positions,
 )
+from baldur.inference.grams import Grams
 from baldur.inference.mixture import NewRows
 from baldur.inference.streamed import Streamed
 from baldur.model.likelihood import Sites

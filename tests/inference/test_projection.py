@@ -7,8 +7,9 @@ from hypothesis import strategies as st
 from scipy.special import expit
 
 from baldur.inference import projection as projection_module
-from baldur.inference.features import INTERCEPT_VAR, Columns, Grams
+from baldur.inference.features import INTERCEPT_VAR, Columns
 from baldur.inference.gaussian import Gaussian
+from baldur.inference.grams import Grams
 from baldur.inference.projection import (
     COLLINEAR,
     Coordinates,

@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from baldur.exceptions import InputError
-from baldur.inference.features import Columns, Grams, gather
+from baldur.inference.features import Columns, gather
 from baldur.inference.fitted import Fitted
+from baldur.inference.grams import Grams
 from baldur.inference.mixture import Explicit, Implicit, Mixture
 from baldur.model.meanfield import noise_variance
 from baldur.model.posterior import FeatureSide

@@ -1,26 +1,26 @@
 """The features of all views as a posterior needs them: as columns, or through Gram matrices.
 
-Both kinds answer the same questions under prior variances s, one per output and column
-(`Columns`) or one per output and view (`Grams`). With equal variances they give the same posterior.
+`Columns` are here, `Grams` in a file of their own. Both answer the same questions under prior
+variances s, one per output and column (`Columns`) or one per output and view (`Grams`). With equal
+variances they give the same posterior.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from baldur.inference.grams import Grams, stacked
 from baldur.model.likelihood import Sites
 from baldur.model.posterior import (
     INTERCEPT_VAR,
-    FeatureSide,
-    SampleSide,
     Side,
     feature_side,
     sample_side,
-    weight_moments,
+    weighted_gram,
 )
 from baldur.views.products import PreparedView
 
@@ -133,7 +133,7 @@ class Columns:
         known, made = self._kernels
         factor = None if known is None else _multiple(s, known)
         if factor is None:
-            factor, made = np.ones(len(s)), [_gram(self.X, row) for row in s]
+            factor, made = np.ones(len(s)), [weighted_gram(self.X, row) for row in s]
             self._kernels = (s.copy(), made)
         return [f * K + self.intercept_var for f, K in zip(factor, made, strict=True)]
 
@@ -150,18 +150,13 @@ class Columns:
     def statistics(self, sides: Sequence[Side]) -> tuple[Array, Array]:
         """Return x_d^T alpha_c and x_d^T C_c^-1 x_d, each (C, L)."""
         alphas = np.stack([side.alpha for side in sides])
-        S = [side.S if isinstance(side, FeatureSide) else side.quadratic(self.X) for side in sides]
-        return alphas @ self.X, np.stack(S)
+        return alphas @ self.X, np.stack([side.quadratic(self.X) for side in sides])
 
     def weights(self, sides: Sequence[Side], s: Array) -> tuple[Array, Array]:
         """Return means and variances of the weights, each (C, L)."""
-        if all(isinstance(side, FeatureSide) for side in sides):
-            # Known directly there; x^T alpha loses digits where outputs have little noise.
-            w = np.stack([side.w[1:] for side in sides if isinstance(side, FeatureSide)])
-            var = [side.weight_var[1:] for side in sides if isinstance(side, FeatureSide)]
-            return w, np.stack(var)
-        projected, S = self.statistics(sides)
-        return weight_moments(s, projected, S)
+        pairs = [side.weights(self.X, row) for side, row in zip(sides, s, strict=True)]
+        mean, var = (np.stack(part) for part in zip(*pairs, strict=True))
+        return mean, var
 
     def strengths(self, sides: Sequence[Side], s: Array) -> tuple[Array, Array]:
         """Sums over columns."""
@@ -176,15 +171,12 @@ class Columns:
 
     def part_variance(self, sides: Sequence[Side], s: Array) -> Array:
         """x^T Cov x over the columns of the view."""
-        out = np.zeros((self.n_views, len(sides)))
-        for m in range(self.n_views):
-            own = np.flatnonzero(self.owner == m)
-            for c, side in enumerate(sides):
-                if isinstance(side, FeatureSide):
-                    out[m, c] = np.square(side.half[:, 1 + own] @ self.X[:, own].T).sum()
-                else:
-                    out[m, c] = _part_spread(side, _gram(self.X[:, own], s[c, own]))
-        return out / max(len(self.X), 1)
+        own = [np.flatnonzero(self.owner == m) for m in range(self.n_views)]
+        out = [
+            [side.spread_of(self.X, row, at) for side, row in zip(sides, s, strict=True)]
+            for at in own
+        ]
+        return np.array(out) / max(len(self.X), 1)
 
     def squared_weights(self, sides: Sequence[Side], s: Array) -> Array:
         """From the weights."""
@@ -197,147 +189,16 @@ class Columns:
 
     def predict(self, sides: Sequence[Side], s: Array, new: Array) -> tuple[Array, Array]:
         """From the weights, or from the kernel with the training rows."""
-        moments = []
-        for side, row in zip(sides, s, strict=True):
-            if isinstance(side, FeatureSide):
-                X1 = np.hstack([np.ones((len(new), 1)), new])
-                moments.append((X1 @ side.w, side.spread(X1)))
-            else:
-                K = (new * row) @ self.X.T + self.intercept_var
-                moments.append(side.predict(K, new**2 @ row + self.intercept_var))
-        return _stacked(moments)
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Leave out kernels, which can be made again."""
-        return {**self.__dict__, "_kernels": (None, [])}
-
-
-class Cross(NamedTuple):
-    """New rows by view: inner products (n, N) with the training rows and (n,) with themselves."""
-
-    grams: list[Array]
-    own: list[Array]
-
-
-class Grams:
-    """Features through the Gram matrix X_m X_m^T of each view; one variance per view.
-
-    Attributes
-    ----------
-    grams : list of M (N, N) arrays
-    intercept_var : float
-    """
-
-    intercept_var = INTERCEPT_VAR
-
-    def __init__(self, grams: Sequence[Array], intercept_var: float = INTERCEPT_VAR) -> None:
-        self.grams = list(grams)
-        self.n_views = len(self.grams)
-        self.intercept_var = intercept_var
-
-    def within(self, rows: Rows) -> Grams:
-        """Slice: a Gram of fewer rows is part of the Gram of all."""
-        return Grams([gram[np.ix_(rows, rows)] for gram in self.grams], self.intercept_var)
-
-    def scales(self) -> Array:
-        """tr(X_m X_m^T)/N."""
-        return np.array([np.trace(gram) / len(gram) for gram in self.grams])
-
-    def spread(self, by_view: Array) -> Array:
-        """One variance per view is all there is."""
-        return by_view
-
-    def predictor_variance(self, s: Array) -> Array:
-        """Sum of s times the traces."""
-        return np.asarray(s @ self.scales())
-
-    def kernel(self, s: Array) -> Array:
-        """Return sum_m s_m X_m X_m^T + s_0 from the variances (M,) of one output."""
-        total = self.intercept_var + s[0] * self.grams[0]
-        for variance, gram in zip(s[1:], self.grams[1:], strict=True):
-            if variance > 0:
-                total += variance * gram
-        return np.asarray(total)
-
-    def kernels(self, s: Array) -> list[Array]:
-        """Return the kernel of every output."""
-        return [self.kernel(row) for row in s]
-
-    def posterior(self, s: Array, sites: Sites) -> list[Side]:
-        """On the sample side."""
-        h, j = sites
-        return [sample_side(K, h[:, c], j[:, c]) for c, K in enumerate(self.kernels(s))]
-
-    def strengths(self, sides: Sequence[Side], s: Array) -> tuple[Array, Array]:
-        """s alpha^T G alpha and s tr(C^-1 G)."""
-        power, used = np.zeros_like(s), np.zeros_like(s)
-        for c, side in enumerate(sides):
-            for m in np.flatnonzero(s[c]):
-                gram = self.grams[m]
-                power[c, m] = s[c, m] * (side.alpha @ gram @ side.alpha)
-                used[c, m] = s[c, m] * np.vdot(_inverse(side), gram)
-        return power, used
-
-    def parts(self, sides: Sequence[Side], s: Array) -> Array:
-        """s G alpha."""
-        alphas = np.stack([side.alpha for side in sides], axis=1)
-        return np.stack([(gram @ alphas) * s[:, m] for m, gram in enumerate(self.grams)])
-
-    def part_variance(self, sides: Sequence[Side], s: Array) -> Array:
-        """From the Gram of the view."""
-        spread = [
-            [_part_spread(_sample(side), row[m] * gram) for side, row in zip(sides, s, strict=True)]
-            for m, gram in enumerate(self.grams)
-        ]
-        return np.array(spread) / len(self.grams[0])
-
-    def squared_weights(self, sides: Sequence[Side], s: Array) -> Array:
-        """s^2 alpha^T G alpha."""
-        return np.array(
+        return stacked(
             [
-                sum(
-                    v**2 * (side.alpha @ G @ side.alpha)
-                    for v, G in zip(row, self.grams, strict=True)
-                )
+                side.predict_rows(new, self.X, row, self.intercept_var)
                 for side, row in zip(sides, s, strict=True)
             ]
         )
 
-    def new_rows(self, rows: Rows, new: Rows) -> Cross:
-        """Slices of the Grams."""
-        return Cross(
-            [gram[np.ix_(new, rows)] for gram in self.grams],
-            [np.diag(gram)[new] for gram in self.grams],
-        )
-
-    def predict(self, sides: Sequence[Side], s: Array, new: Cross) -> tuple[Array, Array]:
-        """From the kernel with the training rows."""
-        moments = []
-        for side, row in zip(sides, s, strict=True):
-            K = self.intercept_var + sum(v * G for v, G in zip(row, new.grams, strict=True))
-            own = self.intercept_var + sum(v * part for v, part in zip(row, new.own, strict=True))
-            moments.append(_sample(side).predict(np.asarray(K), np.asarray(own)))
-        return _stacked(moments)
-
-
-def _part_spread(side: SampleSide, K: Array) -> float:
-    """Return tr(K - K C^-1 K) for the kernel K of one view."""
-    return max(float(np.trace(K) - np.square(side.half @ K).sum()), 0.0)
-
-
-def _sample(side: Side) -> SampleSide:
-    assert isinstance(side, SampleSide)
-    return side
-
-
-def _inverse(side: Side) -> Array:
-    return _sample(side).Ci
-
-
-def _gram(X: Array, s: Array) -> Array:
-    """Return X diag(s) X^T; an array times its own transpose is half the work for BLAS."""
-    scaled = X * np.sqrt(s)
-    return np.asarray(scaled @ scaled.T)
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out kernels, which can be made again."""
+        return {**self.__dict__, "_kernels": (None, [])}
 
 
 def _multiple(s: Array, known: Array) -> Array | None:
@@ -349,11 +210,6 @@ def _multiple(s: Array, known: Array) -> Array | None:
     factor = s[each, top] / np.where(peak > 0, peak, 1.0)
     same = np.abs(s - factor[:, None] * known) <= 1e-12 * s
     return factor if same.all() else None
-
-
-def _stacked(moments: Sequence[tuple[Array, Array]]) -> tuple[Array, Array]:
-    mean, var = (np.stack(part, axis=1) for part in zip(*moments, strict=True))
-    return mean, np.maximum(var, 1e-12)
 
 
 def all_features(

@@ -10,14 +10,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from baldur.inference.features import (
-    Columns,
-    Cross,
-    Grams,
-    Index,
-    absent_matrix,
-    gather,
-)
+from baldur.inference.features import Columns, Index, absent_matrix, gather
+from baldur.inference.grams import Cross, Grams
 from baldur.inference.predictive import Moments
 from baldur.model.loadings import Loadings
 from baldur.model.posterior import SampleSide, Side
@@ -153,14 +147,8 @@ class Implicit:
         return mean, var + new.absent @ self.lacking
 
     def intercept(self) -> Array:
-        """From alpha, or the first weight where weights are known."""
-        s0 = self.features.intercept_var
-        return np.array(
-            [
-                s0 * side.alpha.sum() if isinstance(side, SampleSide) else side.w[0]
-                for side in self.sides
-            ]
-        )
+        """As the posteriors know it."""
+        return np.array([side.intercept(self.features.intercept_var) for side in self.sides])
 
 
 @dataclass

@@ -30,8 +30,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
-from baldur.inference.features import Columns, Grams
+from baldur.inference.features import Columns
 from baldur.inference.gaussian import Gaussian
+from baldur.inference.grams import Grams
 from baldur.model.posterior import FeatureSide
 
 Array = NDArray[np.float64]

@@ -64,6 +64,28 @@ class SampleSide:
         part = triangle_times(self.half, X)
         return np.einsum("nd,nd->d", part, part)
 
+    def intercept(self, intercept_var: float) -> float:
+        """Return the mean intercept."""
+        return float(intercept_var * self.alpha.sum())
+
+    def weights(self, X: Array, s: Array) -> tuple[Array, Array]:
+        """Return means and variances of the weights of columns X (N, L), each (L,)."""
+        return weight_moments(s, self.alpha @ X, self.quadratic(X))
+
+    def spread_of(self, X: Array, s: Array, own: NDArray[np.intp]) -> float:
+        """Return the variance of the part of f that some columns have, summed over rows."""
+        return self.spread_under(weighted_gram(X[:, own], s[own]))
+
+    def spread_under(self, K: Array) -> float:
+        """Return tr(K - K C^-1 K) for the part K of the kernel."""
+        return max(float(np.trace(K) - np.square(self.half @ K).sum()), 0.0)
+
+    def predict_rows(
+        self, new: Array, X: Array, s: Array, intercept_var: float
+    ) -> tuple[Array, Array]:
+        """Return mean and variance of f for new rows (n, L) of columns X (N, L)."""
+        return self.predict((new * s) @ X.T + intercept_var, new**2 @ s + intercept_var)
+
     def predict(self, K: Array, own: Array) -> tuple[Array, Array]:
         """Return mean and variance of f for new rows.
 
@@ -122,10 +144,29 @@ class FeatureSide:
         S = np.diag(self.gram) - np.einsum("de,de->e", part, part)
         return np.maximum(S[1:], 0.0)
 
-    def spread(self, X1: Array) -> Array:
-        """Variance of X1 w for rows that begin with the column of ones, (n,)."""
+    def quadratic(self, X: Array) -> Array:
+        """Return x_d^T C^-1 x_d of its own columns X, (D,)."""
+        return self.S
+
+    def intercept(self, intercept_var: float) -> float:
+        """Return the mean intercept."""
+        return float(self.w[0])
+
+    def weights(self, X: Array, s: Array) -> tuple[Array, Array]:
+        """Return means and variances of the weights, known: x^T alpha would lose digits."""
+        return self.w[1:], self.weight_var[1:]
+
+    def spread_of(self, X: Array, s: Array, own: NDArray[np.intp]) -> float:
+        """Return the variance of the part of f that some columns have, summed over rows."""
+        return float(np.square(self.half[:, 1 + own] @ X[:, own].T).sum())
+
+    def predict_rows(
+        self, new: Array, X: Array, s: Array, intercept_var: float
+    ) -> tuple[Array, Array]:
+        """Return mean and variance of f for new rows (n, D)."""
+        X1 = np.hstack([np.ones((len(new), 1)), new])
         part = self.half @ X1.T
-        return np.einsum("dn,dn->n", part, part)
+        return X1 @ self.w, np.einsum("dn,dn->n", part, part)
 
 
 Side = SampleSide | FeatureSide
@@ -201,6 +242,12 @@ def feature_side(X: Array, s: Array, intercept_var: float, h: Array, j: Array) -
     alpha = j - h * mean
     kl = 0.5 * (alpha @ mean - trace + log_det)
     return FeatureSide(X, gram, alpha, w, half, mean, float(kl))
+
+
+def weighted_gram(X: Array, s: Array) -> Array:
+    """Return X diag(s) X^T; an array times its own transpose is half the work for BLAS."""
+    scaled = X * np.sqrt(s)
+    return np.asarray(scaled @ scaled.T)
 
 
 def weight_moments(s: Array, projected: Array, S: Array) -> tuple[Array, Array]:

@@ -40,7 +40,7 @@ CLASSES: Mapping[str, str] = MappingProxyType(
         "Implicit": "baldur.inference.mixture",
         "Loadings": "baldur.model.loadings",
         "Columns": "baldur.inference.features",
-        "Grams": "baldur.inference.features",
+        "Grams": "baldur.inference.grams",
         "Streamed": "baldur.inference.streamed",
         "SampleSide": "baldur.model.posterior",
         "FeatureSide": "baldur.model.posterior",
