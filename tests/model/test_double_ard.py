@@ -181,7 +181,8 @@ def test_closed_forms_maximise_the_literal_bound(setting):
             (fit.q.likelihood.factors, {"V": "additive", "V_cov": "covariance"}),
             (fit.q.likelihood.intercepts, {"b": "additive", "b_var": "positive"}),
         ):
-            at = propose(*moments, learned)(1.0)
+            sites = fit.q.likelihood.behind(*moments, learned)[1]
+            at = propose(*moments, learned, sites)(1.0)
             for name, kind in names.items():
                 p = parts() | {other: getattr(at, other) for other in names}
                 assert_maximum(p, likelihood, name, None, kind, rng)

@@ -121,58 +121,60 @@ class FactorLikelihood:
 
     def evaluate(self, mean: Array, var: Array, noise: Learned) -> tuple[Array, Sites]:
         """E[ln p(T | f)] with the terms of V, b and omega, (1,), and the sites of the factors."""
-        at = noise.loadings
-        value, (h, j) = self.outputs.evaluate(*self._outputs(mean, var, noise), noise.noise)
+        at, (value, (h, j)) = noise.loadings, self.behind(mean, var, noise)
         r = np.einsum("nc,ckk->nk", h, at.second)
         others = np.einsum("nc,ckl,nl->nk", h, at.second, mean) - r * mean
         sites = Sites(np.maximum(r, MIN_PRECISION), (j - h * at.b) @ at.V - others)
-        return np.array([value.sum() + prior_terms(noise)]), sites
+        return np.array([value]), sites
 
-    def _outputs(self, mean: Array, var: Array, noise: Learned) -> tuple[Array, Array]:
+    def behind(self, mean: Array, var: Array, noise: Learned) -> tuple[float, Sites]:
+        """Return the value, and the sites of the outputs."""
+        value, sites = self.outputs.evaluate(*self._eta(mean, var, noise), noise.noise)
+        return float(value.sum()) + prior_terms(noise), sites
+
+    def _eta(self, mean: Array, var: Array, noise: Learned) -> tuple[Array, Array]:
         eta, spread = noise.loadings.combine(mean, var)
         return eta, np.maximum(spread, 1e-12)
 
     def learn(self, mean: Array, var: Array, noise: Learned) -> Learned:
         """q(psi), q(b), q(V) and q(omega) in turn; none lowers the value."""
-        psi = self.outputs.learn(*self._outputs(mean, var, noise), noise.noise)
+        psi = self.outputs.learn(*self._eta(mean, var, noise), noise.noise)
         noise = replace(noise, noise=psi)
+        value, sites = self.behind(mean, var, noise)
         for proposed in (self.intercepts, self.factors):
-            noise = self._guarded(mean, var, noise, proposed(mean, var, noise))
+            move = proposed(mean, var, noise, sites)
+            for halving in range(HALVINGS):
+                trial = replace(noise, loadings=move(0.5**halving))
+                after, there = self.behind(mean, var, trial)
+                if after >= value:
+                    noise, value, sites = trial, after, there
+                    break
         at = noise.loadings
         return replace(noise, omega=update_omega(OMEGA_PRIOR, len(at.b), at.squares))
 
-    def _guarded(
-        self, mean: Array, var: Array, noise: Learned, move: Callable[[float], Loadings]
-    ) -> Learned:
-        """Try the move at 1, 1/2, 1/4, ...; keep the first that does not lower the value."""
-        before = self.evaluate(mean, var, noise)[0]
-        for halving in range(HALVINGS):
-            trial = replace(noise, loadings=move(0.5**halving))
-            if self.evaluate(mean, var, trial)[0] >= before:
-                return trial
-        return noise
-
-    def intercepts(self, mean: Array, var: Array, noise: Learned) -> Callable[[float], Loadings]:
+    def intercepts(
+        self, mean: Array, var: Array, noise: Learned, sites: Sites
+    ) -> Callable[[float], Loadings]:
         """q(b_c): precision 1/s_0 + sum_n h, linear term sum_n (j - h <v.f>)."""
-        at = noise.loadings
-        _, (h, j) = self.outputs.evaluate(*self._outputs(mean, var, noise), noise.noise)
+        at, (h, j) = noise.loadings, sites
         b_var = 1.0 / (1.0 / INTERCEPT_VAR + h.sum(axis=0))
         b = b_var * (j - h * (mean @ at.V.T)).sum(axis=0)
         return lambda length: replace(
             at, b=at.b + length * (b - at.b), b_var=at.b_var + length * (b_var - at.b_var)
         )
 
-    def factors(self, mean: Array, var: Array, noise: Learned) -> Callable[[float], Loadings]:
+    def factors(
+        self, mean: Array, var: Array, noise: Learned, sites: Sites
+    ) -> Callable[[float], Loadings]:
         """q(v_c), with <f f^T> carrying its covariance, the intercept taken off.
 
         Sigma_c^-1 = diag(<omega>) + sum_n h_nc <f_n f_n^T>
         <v_c>      = Sigma_c sum_n (j_nc - h_nc <b_c>) <f_n>
         """
-        at = noise.loadings
-        _, (h, j) = self.outputs.evaluate(*self._outputs(mean, var, noise), noise.noise)
-        A = np.einsum("nc,nk,nl->ckl", h, mean, mean)
+        at, (h, j) = noise.loadings, sites
+        A = (h.T[:, None, :] * mean.T) @ mean
         A += (h.T @ var + noise.omega.mean)[:, :, None] * np.eye(len(noise.omega.rate))
-        cov = np.linalg.inv(A)
+        cov: Array = np.linalg.inv(A).astype(np.float64)
         V = np.einsum("ckl,cl->ck", cov, (j - h * at.b).T @ mean)
         if not self.outputs.conjugate:
             cov = np.zeros_like(cov)
