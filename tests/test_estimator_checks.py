@@ -12,14 +12,21 @@ sparse format among the fast tests.
 import pytest
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
-from baldur import BaldurClassifier, BaldurRegressor
-from inference.problems import few_repeats  # noqa: F401
+from baldur import BaldurClassifier, BaldurRegressor, inner_folds
 
 CANNOT_APPLY = {
     "check_sample_weight_equivalence_on_dense_data",
     "check_sample_weight_equivalence_on_sparse_data",
 }
 SLOW = {"check_estimator_sparse_array", "check_estimator_sparse_matrix"}
+
+
+@pytest.fixture(autouse=True)
+def two_folds(monkeypatch):
+    """The least of inner folds: what is checked here hangs on none of them."""
+    monkeypatch.setattr(inner_folds, "N_FOLDS", 2)
+    monkeypatch.setattr(inner_folds, "MOST_REPEATS", 1)
+    monkeypatch.setattr(inner_folds, "SMALL", 0)
 
 
 def cases():

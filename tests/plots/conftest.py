@@ -5,7 +5,7 @@ import warnings
 import numpy as np
 import pytest
 
-from baldur import BaldurClassifier, BaldurRegressor
+from baldur import BaldurClassifier, BaldurRegressor, inner_folds
 from baldur.baselines import ElasticNetLogisticClassifier, PriorClassifier, RidgeLogisticClassifier
 from baldur.datasets import make_multiview
 from baldur.evaluate import nested_cv
@@ -32,9 +32,10 @@ def cohort():
 @pytest.fixture(scope="session")
 def model(cohort):
     """A default classifier: path, credible sets and inclusion probabilities."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return BaldurClassifier().fit(cohort.data[:60], cohort.target[:60])
+    with pytest.MonkeyPatch.context() as patch:
+        # Of figures it is asked what they show, whatever the folds.
+        patch.setattr(inner_folds, "MOST_REPEATS", 1)
+        return fitted(BaldurClassifier(), cohort.data[:60], cohort.target[:60])
 
 
 def fitted(estimator, X, y):
