@@ -97,7 +97,9 @@ class BaldurClassifier(StructuredFit, ClassificationBase):
         loss, how much it lies above the reference's with its standard error and upper 95 % bound,
         whether the step is a candidate, and which one was kept.
     stack_ : dict of str to float
-        With ``sparsity="auto"``, how much each prior counts in the reference.
+        With ``sparsity="auto"``, the weight of each prior's linear predictor in the reference.
+        The sum is how far they are believed: below 1 the reference is shrunk towards the base
+        rate, above 1 they were too cautious.
     signal_, signal_shown_ : float, bool
         With ``sparsity="auto"``, what the reference gains over the base rate on held-out rows, in
         standard errors, and whether that shows a signal with 95 % confidence. If not, the kept

@@ -124,7 +124,7 @@ def test_larger_margins_never_keep_more(losses, small, large):
 
 
 def literal_choice(losses, reference, allowed, weight):
-    """The rule spelled out: every resample of the rows has its say, and the median is kept."""
+    """The rule spelled out: every resample of the rows has its say, and the mean is kept."""
     K, n = losses.shape
     ranked = np.argsort(reference, kind="stable")  # dealt by rank, so order does not matter
     votes = []
@@ -140,7 +140,7 @@ def literal_choice(losses, reference, allowed, weight):
                 vote = place
                 break
         votes.append(vote)
-    usual = int(np.median(votes))
+    usual = round(np.mean(votes))
     shown = [paired_gap(loss, reference, weight).upper <= allowed for loss in losses[:-1]]
     candidates = [*np.flatnonzero(shown), K - 1]
     return min(place for place in candidates if place >= usual), np.array([*shown, True])

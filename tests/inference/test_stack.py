@@ -1,132 +1,169 @@
-"""Stacking: the maximum of a concave score on the simplex, whatever the start or the order."""
+"""Stacking: the best pool of linear predictors, whatever the order, the repeats or the start."""
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from hypothesis.extra.numpy import arrays
-from scipy.optimize import minimize
+from scipy.optimize import approx_fprime, minimize
+from scipy.special import softmax
 
-from baldur.inference.stack import prior_exponents
-from baldur.inference.stack import stacking_weights as general_weights
+from baldur.inference import stack as stack_module
+from baldur.inference.predictive import pooled, predictive_density, score_and_slopes
+from baldur.inference.stack import SLOPE_SD, HeldOut, attenuation, fit_stack
 
-
-def stacking_weights(density, weight):
-    """With the same exponent for every member."""
-    return general_weights(density, weight, np.full(density.shape[1], 0.5))
-
-
-def score(w, density, weight):
-    return weight @ np.log(density @ w) + 0.5 * np.log(w).sum()
+TASKS = ["binary", "multiclass", "multilabel", "regression"]
+OUTPUTS = {"binary": 1, "multiclass": 3, "multilabel": 2, "regression": 2}
 
 
-def densities(n=80, K=4, seed=0):
+def drawn(task="binary", n=120, K=3, seed=0, truth=1.0):
+    """Members of which the first is `truth` times too cautious and the others know less."""
     rng = np.random.default_rng(seed)
-    return rng.uniform(0.05, 1.0, (n, K)), rng.uniform(0.5, 2.0, n)
+    C = OUTPUTS[task]
+    eta = 2.0 * rng.standard_normal((n, C))
+    mean = np.stack([eta / truth + k * rng.standard_normal((n, C)) for k in range(K)], axis=1)
+    var = rng.gamma(2.0, 0.1, (n, K, C)) + 0.01
+    p = 1.0 / (1.0 + np.exp(-eta))
+    if task == "multiclass":
+        p /= p.sum(axis=1, keepdims=True)
+        T = np.eye(C)[[rng.choice(C, p=row) for row in p]]
+    elif task == "regression":
+        T, var = eta + rng.standard_normal((n, C)), var + 1.0
+    else:
+        T = (rng.random((n, C)) < p).astype(float)
+    level = np.full((n, C), 0.1)
+    return HeldOut(mean, var, level, T, rng.uniform(0.5, 2.0, n))
 
 
-@pytest.mark.parametrize("K", [2, 4, 5])
-@pytest.mark.parametrize("seed", range(3))
-def test_weights_are_the_best_on_the_simplex(seed, K):
-    density, weight = densities(K=K, seed=seed)
-
-    def loss(z):
-        w = np.exp(z - z.max())
-        return -score(w / w.sum(), density, weight)
-
-    found = minimize(loss, np.zeros(K), method="BFGS", options={"gtol": 1e-8})
-    best = np.exp(found.x - found.x.max())
-    w = stacking_weights(density, weight)
-    assert w.sum() == pytest.approx(1.0, abs=1e-12)
-    np.testing.assert_allclose(w, best / best.sum(), atol=1e-3)
-    assert score(w, density, weight) == pytest.approx(-found.fun, abs=1e-5)
+def literal_loss(x, held, task, trust):
+    """What `fit_stack` minimises, row by row and member by member."""
+    slope, q = np.exp(x[0]), softmax(x[1:])
+    share = q * trust / (q * trust).sum()
+    weights = np.repeat(share[:, None], held.T.shape[1], axis=1)
+    value = 0.0
+    for n in range(len(held.T)):
+        moments = [(held.mean[n, k][None], held.var[n, k][None]) for k in range(len(share))]
+        one = pooled(moments, weights, held.level[n], slope)
+        density = predictive_density([one], np.ones((1, weights.shape[1])), held.T[n][None], task)
+        value += held.weight[n] * np.log(density).sum()
+    value += 2.0 / len(q) * np.log(q).sum() - 0.5 * (x[0] / np.log(2.0)) ** 2
+    return -value + 0.5 * stack_module.FLAT * (x[1:] ** 2).sum()
 
 
-@settings(max_examples=40, deadline=None)
-@given(arrays(float, (12, 3), elements=st.floats(1e-6, 1.0)))
-def test_no_other_weights_score_higher(density):
-    weight = np.ones(12)
-    w = stacking_weights(density, weight)
-    assert (w > 0).all()
-    best = score(w, density, weight)
+@pytest.mark.parametrize("task", TASKS)
+def test_the_stack_is_the_best_one(task):
+    held = drawn(task, n=50)
+    trust = attenuation(held.var, logistic=task != "regression")
+    stack, x = fit_stack(held, task)
+    best = minimize(literal_loss, x, (held, task, trust), method="Nelder-Mead")
+    assert literal_loss(x, held, task, trust) <= best.fun + 1e-4
+    assert stack.shares.sum() == pytest.approx(1.0, abs=1e-12)
     rng = np.random.default_rng(0)
-    for other in rng.dirichlet(np.ones(3), 20):
-        mixed = 0.99 * w + 0.01 * other
-        assert score(mixed, density, weight) <= best + 1e-4
+    for _ in range(10):
+        other = x + 0.3 * rng.standard_normal(len(x))
+        assert literal_loss(other, held, task, trust) > literal_loss(x, held, task, trust)
 
 
-def test_a_perfect_member_gets_nearly_all():
-    density, weight = densities(n=500)
-    density[:, 2] = 1.0
-    density[:, [0, 1, 3]] *= 0.5
-    w = stacking_weights(density, weight)
-    assert w[2] > 0.98
+@pytest.mark.parametrize("task", TASKS)
+def test_slopes_of_the_score_are_those_of_its_values(task):
+    held = drawn(task, n=6)
+    mean, var = held.mean[:, 0], held.var[:, 0] + 0.5
+    _, by_mean, by_var = score_and_slopes(mean, var, held.T, task)
+
+    def total(flat):
+        m, v = flat.reshape(2, *mean.shape)
+        return score_and_slopes(m, v, held.T, task)[0].sum()
+
+    want = approx_fprime(np.concatenate([mean.ravel(), var.ravel()]), total, 1e-6)
+    np.testing.assert_allclose(
+        np.concatenate([by_mean.ravel(), by_var.ravel()]), want, rtol=1e-3, atol=1e-5
+    )
 
 
-def test_equal_members_get_equal_weights():
-    density, weight = densities()
-    same = np.repeat(density[:, :1], 5, axis=1)
-    np.testing.assert_allclose(stacking_weights(same, weight), 0.2, atol=1e-12)
-    pair = np.column_stack([density[:, 0], density[:, 1], density[:, 1]])
-    w = stacking_weights(pair, weight)
-    assert w[1] == pytest.approx(w[2], abs=1e-12)
+@pytest.mark.parametrize("task", TASKS)
+def test_the_score_is_the_predictive_density(task):
+    held = drawn(task, n=20)
+    mean, var = held.mean[:, 1], held.var[:, 1]
+    value, _, _ = score_and_slopes(mean, var, held.T, task)
+    density = predictive_density([(mean, var)], np.ones((1, mean.shape[1])), held.T, task)
+    np.testing.assert_allclose(value, np.log(density).sum(axis=1), rtol=1e-10)
 
 
-def test_without_rows_the_weights_are_equal():
-    w = stacking_weights(np.ones((1, 4)), np.zeros(1))
-    np.testing.assert_allclose(w, 0.25, atol=1e-12)
+def test_one_member_that_is_right_is_believed():
+    stack, _ = fit_stack(drawn(n=3000), "binary")
+    assert stack.shares[0] > 0.85
+    assert stack.slope == pytest.approx(1.0, abs=0.15)
 
 
-def test_order_and_scale_do_not_matter():
-    density, weight = densities()
-    w = stacking_weights(density, weight)
-    order = np.array([2, 0, 3, 1])
-    np.testing.assert_allclose(stacking_weights(density[:, order], weight), w[order], atol=1e-9)
-    rows = np.random.default_rng(0).permutation(len(weight))
-    np.testing.assert_allclose(stacking_weights(density[rows], weight[rows]), w, atol=1e-9)
-    scaled = density * np.random.default_rng(1).uniform(0.1, 10, (len(weight), 1))
-    np.testing.assert_allclose(stacking_weights(scaled, weight), w, atol=1e-9)
+@pytest.mark.parametrize("truth", [0.5, 2.0])
+def test_the_slope_mends_members_that_are_too_sure_or_too_cautious(truth):
+    held = drawn(n=3000, truth=truth)
+    held.var *= 0.01
+    stack, _ = fit_stack(held, "binary")
+    assert stack.slope == pytest.approx(truth, rel=0.15)
+
+
+def test_where_members_know_nothing_the_slope_is_small():
+    held = drawn(n=400)
+    held.T = np.random.default_rng(1).integers(0, 2, held.T.shape).astype(float)
+    stack, _ = fit_stack(held, "binary")
+    assert stack.slope < 0.35
+
+
+def test_equal_members_get_equal_shares():
+    held = drawn()
+    same = HeldOut(
+        np.repeat(held.mean[:, :1], 4, axis=1),
+        np.repeat(held.var[:, :1], 4, axis=1),
+        held.level,
+        held.T,
+        held.weight,
+    )
+    np.testing.assert_allclose(fit_stack(same, "binary")[0].shares, 0.25, atol=1e-6)
+
+
+def test_members_that_stand_behind_little_count_for_little_at_first():
+    """Without rows the shares are what is left of each predictor in its probabilities."""
+    held = drawn()
+    held.weight[:] = 0.0
+    held.var[:, 2] = 100.0
+    stack, _ = fit_stack(held, "binary")
+    trust = attenuation(held.var, logistic=True)
+    np.testing.assert_allclose(stack.shares, trust / trust.sum(), rtol=1e-6)
+    assert trust[2] < 0.2 < 0.8 < trust[0]
+    assert stack.slope == pytest.approx(1.0)
+
+
+def test_order_does_not_matter():
+    held = drawn()
+    stack, _ = fit_stack(held, "binary")
+    rows = np.random.default_rng(0).permutation(len(held.T))
+    again, _ = fit_stack(held.only(rows), "binary")
+    np.testing.assert_allclose(again.shares, stack.shares, atol=1e-3)
+    order = [2, 0, 1]
+    turned = HeldOut(held.mean[:, order], held.var[:, order], held.level, held.T, held.weight)
+    other, _ = fit_stack(turned, "binary")
+    np.testing.assert_allclose(other.shares, stack.shares[order], atol=1e-3)
+    assert other.slope == pytest.approx(stack.slope, rel=1e-3)
 
 
 def test_weight_two_is_a_row_twice():
-    density, _ = densities(n=30)
-    weight = np.ones(30)
-    weight[::4] = 2.0
-    twice = np.concatenate([density, density[::4]])
-    w = stacking_weights(density, weight)
-    np.testing.assert_allclose(stacking_weights(twice, np.ones(len(twice))), w, atol=1e-9)
+    held = drawn(n=40)
+    held.weight[:] = 1.0
+    twice = held.only(np.concatenate([np.arange(40), np.arange(0, 40, 4)]))
+    held.weight[::4] = 2.0
+    trust = np.ones(3)
+    a, b = fit_stack(held, "binary", trust)[0], fit_stack(twice, "binary", trust)[0]
+    np.testing.assert_allclose(a.shares, b.shares, atol=1e-4)
+    assert a.slope == pytest.approx(b.slope, rel=1e-4)
 
 
-def test_impossible_outcomes_do_not_break_it():
-    density, weight = densities(n=20)
-    density[3] = 0.0
-    w = stacking_weights(density, weight)
-    assert np.isfinite(w).all()
-    assert w.sum() == pytest.approx(1.0)
-
-
-def test_the_weights_of_members_are_the_mean_of_a_dirichlet():
-    """Rows that one member alone can explain: counts, whose posterior is a Dirichlet."""
-    counts = np.array([5, 11, 2])
-    density = np.repeat(np.eye(3), counts, axis=0)
-    each = prior_exponents(4)[:3]  # three members; the base rate explains nothing
-    w = general_weights(density, np.ones(len(density)), each)
-    np.testing.assert_allclose(w, (counts + each) / (counts + each).sum(), rtol=1e-6)
-    np.testing.assert_allclose(each, 1.5)
-
-
-def test_the_base_rate_counts_as_far_as_rows_ask_for_it():
-    each = prior_exponents(4)
-    np.testing.assert_allclose(each, [1.5, 1.5, 1.5, 0.5])
-    density, weight = densities(n=300)
-    density[:, -1] *= 0.3
-    w = general_weights(density, weight, each)
-    assert w[-1] < 0.02
-
-
-def test_members_that_predict_nearly_alike_have_nearly_equal_weights():
-    rng = np.random.default_rng(0)
-    density = np.repeat(rng.uniform(0.2, 0.9, (60, 1)), 3, axis=1)
-    density[:, 0] *= np.exp(0.01 * rng.standard_normal(60) + 0.005)
-    w = general_weights(density, np.ones(60), prior_exponents(3))
-    assert abs(w[0] / w[1] - 1.0) < 0.4
+@settings(max_examples=25, deadline=None)
+@given(st.integers(0, 10_000), st.integers(1, 5), st.floats(1e-3, 1e3), st.sampled_from(TASKS))
+def test_whatever_members_say_the_stack_is_one(seed, K, scale, task):
+    held = drawn(task, n=15, K=K, seed=seed)
+    held.mean *= scale
+    held.var *= scale
+    stack, _ = fit_stack(held, task)
+    assert (stack.shares >= 0).all()
+    assert stack.shares.sum() == pytest.approx(1.0)
+    assert 0.0 < stack.slope < np.exp(10 * SLOPE_SD)

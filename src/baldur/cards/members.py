@@ -12,7 +12,7 @@ from baldur.exceptions import InputError
 from baldur.inference.features import Columns, gather
 from baldur.inference.fitted import Fitted
 from baldur.inference.grams import Grams
-from baldur.inference.mixture import Explicit, Implicit, Mixture
+from baldur.inference.mixture import Explicit, Implicit, Mixture, Pool
 from baldur.model.meanfield import noise_variance
 from baldur.model.posterior import FeatureSide
 
@@ -100,6 +100,8 @@ def _of_mixture(mixture: Mixture, weights: Array) -> Plain:
     _check_size(len(mixture.components), K, L)
     starts = np.concatenate([[0], np.cumsum([len(i) for i in index])])
     members = []
+    if mixture.pool is not None:
+        weights = mixture.weights
     for component, weight in zip(mixture.components, weights, strict=True):
         own = _columns_of(component, mixture.widths)
         at = np.concatenate(
@@ -110,12 +112,34 @@ def _of_mixture(mixture: Mixture, weights: Array) -> Plain:
         mean[:, at] = found_mean
         cov[:, at[:, None], at] = found_cov
         members.append(Member(np.asarray(weight), mean, cov, component.lacking))
+    if mixture.pool is not None:
+        members = [_pooled(members, mixture.pool)]
     loadings = None
     if mixture.loadings is not None:
         q = mixture.loadings
         b_var = np.broadcast_to(q.b_var, q.b.shape)
         loadings = {"V": q.V, "V_cov": q.V_cov, "b": q.b, "b_var": b_var}
     return Plain(index, members, loadings, np.zeros(weights.shape[1]))
+
+
+def _pooled(members: list[Member], pool: Pool) -> Member:
+    """Return the one Gaussian that stands for several, see `baldur.inference.stack`."""
+    weight = np.stack([member.weight for member in members])
+    means = np.stack([member.mean for member in members])
+    mean = np.einsum("jk,jkd->kd", weight, means)
+    away = means - mean
+    cov = np.einsum("jk,jkde->kde", weight, np.stack([member.cov for member in members]))
+    cov += np.einsum("jk,jkd,jke->kde", weight, away, away)
+    mean = pool.slope * mean
+    mean[:, 0] += (1.0 - pool.slope) * pool.level
+    lacking = np.einsum("jk,jmk->mk", weight, np.stack([member.lacking for member in members]))
+    shrink = pool.shrink
+    return Member(
+        np.ones(len(shrink)),
+        shrink[:, None] * mean,
+        shrink[:, None, None] ** 2 * cov,
+        shrink**2 * lacking,
+    )
 
 
 def _columns_of(component: Explicit | Implicit, widths: list[int]) -> Index:

@@ -1,8 +1,9 @@
 """``sparsity="auto"``: one reference, a path of smaller models, and an honest choice.
 
 1. *Reference.* The same Gaussian posterior under several priors (`baldur.inference.reference`),
-   each integrated over the scale of its prior, and the base rate. Repeated inner folds say how
-   much each counts (`baldur.inference.stack`); a weak signal is shrunk towards the base rate.
+   some of them integrated over the scale of the prior. Repeated inner folds say how much each
+   counts, and how far all are believed (`baldur.inference.stack`); a weak signal is shrunk towards
+   the base rate.
 2. *Is there a signal?* Held-out losses of the reference and of the base rate, row by row, with
    stack weights that the judging rows had no part in. Shown to be worse than the base rate, the
    reference is dropped and nothing is kept. Neither shown to be better nor worse, it predicts: it
@@ -31,19 +32,21 @@ from baldur.inference.held_out import (
     SIZES,
     Fold,
     Path,
-    averaged,
-    cross_weights,
+    Scores,
+    base_losses,
     first_views,
+    fit_stacks,
     make_path,
-    member_densities,
-    path_losses,
-    view_losses,
+    path_moments,
+    score,
+    view_moments,
     view_order,
 )
 from baldur.inference.kept import nothing, projected, whole
 from baldur.inference.mixture import Mixture
 from baldur.inference.reference import Candidates, Reference, fit_reference
 from baldur.inference.screening import Problem, candidates, with_their_groups
+from baldur.inference.stack import Stack
 from baldur.inference.stand_ins import StandIns, stand_ins
 from baldur.inference.threads import few_blas_threads
 from baldur.views.reads import passes
@@ -54,6 +57,8 @@ Watcher = Callable[[dict[str, Any]], None]
 
 VIEW_COUNTS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)
 """Numbers of views at which the reference is scored, besides all of them."""
+HALF = 0.5
+"""Of what may be lost, for leaving out views: something must be left for leaving out features."""
 
 
 @dataclass
@@ -66,7 +71,7 @@ class Answer:
     selected : list of (D_m,) bool arrays
     inclusion : list of (D_m,) arrays, probability that each feature is in
     share : (M,) learned share of features that are in
-    stack : dict of str to float, weight of each member
+    stack : dict of str to float, weight of each member's linear predictor
     signal : Gap, what the reference gains over the base rate per held-out row
     path : list of dict, one per step
     stand_ins : list of StandIns, one per kept feature; empty where everything was kept
@@ -167,69 +172,76 @@ class _Scoring:
         self.weight = weight / weight.mean()
         self.widths = [view.shape[1] for view in problem.views]
 
-    def losses(self, job: Callable[[Reference, int], Array]) -> Array:
-        """Return the losses (K, N) of a job done for every fold, averaged over repeats."""
+    def each(self, job: Callable[[Reference, int], Any]) -> list[Any]:
+        """Return what a job gives for every fold."""
         jobs = (delayed(job)(reference, f) for f, reference in enumerate(self.references))
-        made = Parallel(n_jobs=self.n_jobs, prefer="threads")(jobs)
-        return averaged(made, self.folds, len(self.T))
+        return list(Parallel(n_jobs=self.n_jobs, prefer="threads")(jobs))
 
     def answer(self, index: Index, margin: float) -> Answer:
         """Stack, test for a signal, choose views, then features."""
         task, T, folds, weight = self.problem.task, self.T, self.folds, self.weight
-        densities = [
-            member_densities(reference, held, T, task)
-            for reference, (_, held) in zip(self.references, folds, strict=True)
-        ]
-        stack, without = cross_weights(densities, folds, weight)
+        stack, without = fit_stacks(self.references, folds, T, weight, task)
         M = len(self.widths)
         counts = [count for count in VIEW_COUNTS if count < M] + [M]
-        base, *rest = self.losses(
-            lambda ref, f: view_losses(ref, without[f], counts, folds[f][1], T, task)
-        )
-        by_views = np.array(rest)
-        reference = by_views[-1]
+        base = base_losses(self.references, folds, T, task)
+        found = self.each(lambda ref, f: view_moments(ref, without[f], counts, folds[f][1]))
+        whole_moments = [(mean[-1], var[-1]) for mean, var in found]
+        by_views = score(found, whole_moments, folds, T, weight, task)
+        reference = by_views.losses[-1]
         signal = paired_gap(base, reference, weight)
         allowed = margin * max(signal.mean, 0.0)
         hopeless = signal.in_errors < -CONFIDENT
-        at_view, fit_views = smallest_as_good(by_views, reference, allowed, weight)
+        at_view, fit_views = smallest_as_good(by_views.losses, reference, HALF * allowed, weight)
 
         points, weights = self.full.mixture(stack)
-        order = view_order(self.full.parts(points, weights))
+        order = view_order(self.full)
         mask = first_views(order, counts[at_view])
         path = make_path(self.full, stack, counts[at_view], max(SIZES), task)
         sizes = self._sizes(path, mask)
-        steps = by_views[at_view][None]
+        steps = Scores(by_views.left[[at_view]], by_views.losses[[at_view]])
         if sizes:
 
-            def score(ref: Reference, f: int) -> Array:
-                made = make_path(ref, without[f], counts[at_view], max(sizes), task)
-                return path_losses(made, ref.data, folds[f][1], sizes, T[folds[f][1]], task)
+            def along(ref: Reference, f: int) -> tuple[Array, Array]:
+                path = make_path(ref, without[f], counts[at_view], max(sizes), task)
+                return path_moments(path, ref.data, folds[f][1], sizes)
 
-            steps = np.concatenate([self.losses(score), steps])
-        at, fit_features = smallest_as_good(steps, reference, allowed, weight)
+            smaller = score(self.each(along), whole_moments, folds, T, weight, task)
+            steps = smaller.and_then(steps)
+        at, fit_features = smallest_as_good(steps.losses, reference, allowed, weight)
 
         sets: list[StandIns] = []
         if hopeless:
             mixture, kept = nothing(self.full, self.widths)
         elif at < len(sizes):
             size = path.basis.whole_groups(sizes[at])
-            mixture, kept, chosen = projected(self.full, path, size, index, self.widths)
+            mixture, kept, chosen = projected(
+                self.full, path, size, steps.left[at], index, self.widths
+            )
             sets = stand_ins(self.full, chosen, index)
             if self.problem.groups is not None:  # a level that the others say has weight 0
                 closed = with_their_groups([np.flatnonzero(k) for k in kept], self.problem.groups)
                 for of_view, columns in zip(kept, closed, strict=True):
                     of_view[columns] = True
         else:
-            mixture, kept = whole(self.full, points, weights, mask, index, self.problem.views)
+            mixture, kept = whole(
+                self.full,
+                points,
+                weights,
+                stack.slope,
+                by_views.left[at_view],
+                mask,
+                index,
+                self.problem.views,
+            )
         by_count = [self._width(first_views(order, count)) for count in counts]
         describe = _Table(reference, weight)
         describe.add("nothing", [0], [0], base[None], [False], 0 if hopeless else None)
-        describe.add("views", counts, by_count, by_views, fit_views, None)
+        describe.add("views", counts, by_count, by_views.losses, fit_views, None)
         describe.add(
             "features",
-            [counts[at_view]] * len(steps),
+            [counts[at_view]] * len(steps.losses),
             [*map(path.basis.whole_groups, sizes), self._width(mask)],
-            steps,
+            steps.losses,
             fit_features,
             None if hopeless else at,
         )
@@ -239,7 +251,7 @@ class _Scoring:
             kept,
             inclusion,
             share,
-            {name: float(w) for name, w in zip(self.full.names, stack, strict=True)},
+            dict(zip(self.full.members, (stack.slope * stack.shares).tolist(), strict=True)),
             signal,
             describe.records,
             sets,
@@ -263,9 +275,9 @@ class _Scoring:
         sizes = [size for size in SIZES if size <= longest and size < self._width(mask)]
         return list({path.basis.whole_groups(size): size for size in sizes}.values())
 
-    def _inclusion(self, stack: Array, index: Index) -> tuple[list[Array], Array]:
+    def _inclusion(self, stack: Stack, index: Index) -> tuple[list[Array], Array]:
         """Average P(in) and the share in over the members that select."""
-        members = zip(stack, self.full.members.values(), strict=False)
+        members = zip(stack.shares, self.full.members.values(), strict=True)
         found = [(w, member.details) for w, member in members if member.details is not None]
         total = sum(w for w, _ in found)
         rho = sum(w / total * details.rho for w, details in found)

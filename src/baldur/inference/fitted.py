@@ -67,7 +67,7 @@ def from_mixture(mixture: Mixture, V: Array, **record: Any) -> Fitted:
         latent=mixture.latent,
         moments=mixture.moments,
         weights=mixture.output_weights,
-        factor_weights=mixture.weights,
+        factor_weights=mixture.factor_weights,
         noise=mixture.noise,
         coef=coef,
         coef_std=std,

@@ -9,18 +9,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from baldur.inference.features import Rows
-from baldur.inference.predictive import Task, predictive_density, probabilities
+from baldur.inference.predictive import Task, averaged_over, mixture_moments, predictive_density
 from baldur.inference.projection import (
     Basis,
     Coordinates,
     constant,
     mean_weights,
+    pool,
     predict_path,
     project,
     search,
 )
 from baldur.inference.reference import Candidates, Reference, noise_variance
-from baldur.inference.stack import prior_exponents, stacking_weights
+from baldur.inference.stack import HeldOut, Stack, attenuation, fit_stack
+from baldur.model.quadrature import logistic_moments
 
 Array = NDArray[np.float64]
 Fold = tuple[Rows, Rows]
@@ -30,73 +32,126 @@ SIZES = (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14, 16, 18, 20, 24, 28, 32, 40, 48, 
 about a quarter."""
 
 
-def member_densities(reference: Reference, held: Rows, T: Array, task: Task) -> Array:
-    """Return the predictive density of held-out outcomes under each member, (n, U, K)."""
+def member_moments(reference: Reference, held: Rows) -> tuple[Array, Array]:
+    """Return mean and variance of the linear predictor under each member, each (n, K, C)."""
     points = [q for member in reference.members.values() for q in member.points]
     moments = reference.moments(points, held)
-    out, at = [], 0
+    found, at = [], 0
     for member in reference.members.values():
-        part = moments[at : at + len(member.points)]
-        out.append(predictive_density(part, member.weights, T[held], task))
+        found.append(mixture_moments(moments[at : at + len(member.points)], member.weights))
         at += len(member.points)
-    base = np.ones((1, T.shape[1]))
-    out.append(predictive_density(moments[-1:], base, T[held], task))
-    return np.stack(out, axis=-1)
+    means, variances = zip(*found, strict=True)
+    return np.stack(means, axis=1), np.stack(variances, axis=1)
 
 
-def cross_weights(
-    densities: Sequence[Array], folds: Sequence[Fold], weight: Array
-) -> tuple[Array, list[Array]]:
-    """Return stack weights (K,), and for each fold those learned without the rows it holds out.
+def fit_stacks(
+    references: Sequence[Reference], folds: Sequence[Fold], T: Array, weight: Array, task: Task
+) -> tuple[Stack, list[Stack]]:
+    """Return the stack, and for each fold the one learned without the rows it holds out.
 
     Without any prediction of these rows, also those of other repeats.
     """
-    pairs = list(zip(folds, densities, strict=True))
-    held = np.concatenate([np.repeat(rows, d.shape[1]) for (_, rows), d in pairs])
-    flat = np.concatenate([d.reshape(-1, d.shape[-1]) for d in densities])
-    repeats = np.bincount(np.concatenate([rows for _, rows in folds]), minlength=len(weight))
-    share = weight[held] / repeats[held]
-    each = prior_exponents(flat.shape[1])
-    stack = stacking_weights(flat, share, each)
+    rows = np.concatenate([held for _, held in folds])
+    repeats = np.bincount(rows, minlength=len(weight))
+    moments = [member_moments(ref, held) for ref, (_, held) in zip(references, folds, strict=True)]
+    levels = [
+        np.tile(ref.level, (len(held), 1)) for ref, (_, held) in zip(references, folds, strict=True)
+    ]
+    mean, var = (np.concatenate(part) for part in zip(*moments, strict=True))
+    every = HeldOut(mean, var, np.concatenate(levels), T[rows], weight[rows] / repeats[rows])
+    trust = attenuation(var, logistic=task != "regression")
+    stack, x = fit_stack(every, task, trust)
     without = []
-    for _, rows in folds:
-        others = ~np.isin(held, rows)
-        without.append(
-            stacking_weights(flat[others], share[others], each) if others.any() else stack
-        )
+    for _, held in folds:
+        others = ~np.isin(rows, held)
+        part = fit_stack(every.only(others), task, trust, x)[0] if others.any() else stack
+        without.append(part)
     return stack, without
 
 
-def averaged(losses: Sequence[Array], folds: Sequence[Fold], n_rows: int) -> Array:
-    """Return the mean loss of each row over the folds that held it out, (K, N)."""
-    total = np.zeros((losses[0].shape[0], n_rows))
-    count = np.zeros(n_rows)
-    for loss, (_, held) in zip(losses, folds, strict=True):
-        total[:, held] += loss
-        count[held] += 1
-    return total / count
-
-
-def view_losses(
-    reference: Reference, stack: Array, counts: Sequence[int], held: Rows, T: Array, task: Task
-) -> Array:
-    """Return losses of the base rate, then of the reference on its first views, (1 + V, n)."""
+def view_moments(
+    reference: Reference, stack: Stack, counts: Sequence[int], held: Rows
+) -> tuple[Array, Array]:
+    """Return the reference's moments on its first views, each (V, n, C), noise included."""
     points, weights = reference.mixture(stack)
-    order = view_order(reference.parts(points, weights))
-    base = reference.base_moments(len(held))
-    ones = np.ones((1, T.shape[1]))
-    losses = [-np.log(predictive_density([base], ones, T[held], task)).sum(axis=-1)]
+    order = view_order(reference)
+    found = []
     for count in counts:
-        mask = first_views(order, count)
-        moments = reference.moments(reference.restricted(points, mask), held)
-        losses.append(-np.log(predictive_density(moments, weights, T[held], task)).sum(axis=-1))
-    return np.stack(losses)
+        some = reference.restricted(points, first_views(order, count))
+        found.append(reference.pooled(reference.moments(some, held), weights, stack))
+    means, variances = zip(*found, strict=True)
+    return np.stack(means), np.stack(variances)
 
 
-def view_order(parts: Array) -> NDArray[np.intp]:
+@dataclass
+class Scores:
+    """What smaller models leave out of the reference, and what they lose.
+
+    Attributes
+    ----------
+    left : (V, C) variance of the linear predictor that each leaves out
+    losses : (V, N) mean loss of each row over the folds that held it out
+    """
+
+    left: Array
+    losses: Array
+
+    def and_then(self, others: Scores) -> Scores:
+        """Return these models and others after them."""
+        return Scores(
+            np.concatenate([self.left, others.left]), np.concatenate([self.losses, others.losses])
+        )
+
+
+def score(
+    found: Sequence[tuple[Array, Array]],
+    whole: Sequence[tuple[Array, Array]],
+    folds: Sequence[Fold],
+    T: Array,
+    weight: Array,
+    task: Task,
+) -> Scores:
+    """Score smaller models by their moments (V, n, C) on the held-out rows of every fold.
+
+    What a model leaves out is known from the same rows, all folds together: how far its means are
+    from those of the reference, `whole`, and how much posterior variance it lacks. It is averaged
+    over, see `averaged_over`.
+    """
+    total, count = np.zeros((len(found[0][0]), T.shape[1])), 0.0
+    for (mean, var), (mean_all, var_all), (_, held) in zip(found, whole, folds, strict=True):
+        apart = (mean - mean_all) ** 2 + var_all - var
+        total += np.einsum("vnc,n->vc", apart, weight[held])
+        count += weight[held].sum()
+    left = np.maximum(total / count, 0.0)
+    losses, times = np.zeros((len(left), len(T))), np.zeros(len(T))
+    for (mean, var), (_, held) in zip(found, folds, strict=True):
+        moments = averaged_over(mean, var, left[:, None], task)
+        losses[:, held] += loss_of(moments, T[held], task)
+        times[held] += 1
+    return Scores(left, losses / times)
+
+
+def base_losses(
+    references: Sequence[Reference], folds: Sequence[Fold], T: Array, task: Task
+) -> Array:
+    """Return the mean loss of every row at the base rate, (N,)."""
+    total, times = np.zeros(len(T)), np.zeros(len(T))
+    for reference, (_, held) in zip(references, folds, strict=True):
+        total[held] += loss_of(reference.base_moments(len(held)), T[held], task)
+        times[held] += 1
+    return np.asarray(total / times)
+
+
+def loss_of(moments: tuple[Array, Array], T: Array, task: Task) -> Array:
+    """Return -ln p of the outcomes T (n, C) under moments (..., n, C), (..., n)."""
+    one = np.ones((1, T.shape[-1]))
+    return np.asarray(-np.log(predictive_density([moments], one, T, task)).sum(axis=-1))
+
+
+def view_order(reference: Reference) -> NDArray[np.intp]:
     """Return views by falling variance of their part of the linear predictor, (M,)."""
-    spread = parts.var(axis=1).sum(axis=-1)
-    return np.argsort(-spread, kind="stable")
+    parts = reference.parts(*reference.mixture(reference.at_first()))
+    return np.argsort(-parts.var(axis=1).sum(axis=-1), kind="stable")
 
 
 def first_views(order: NDArray[np.intp], count: int) -> NDArray[np.bool_]:
@@ -115,82 +170,72 @@ class Path:
     rows : training rows
     basis : Basis, `order` counted among `columns`
     columns : (L,) candidate columns that the views have
-    coordinates : list of J Coordinates, the base rate last
-    weights : (J, C)
-    noise : (J, C) variance of the noise
+    z : Coordinates
+    noise : (C,) variance of the noise
     """
 
     rows: Rows
     basis: Basis
     columns: NDArray[np.intp]
-    coordinates: list[Coordinates]
-    weights: Array
+    z: Coordinates
     noise: Array
 
-    def weights_of(self, z: Coordinates, size: int) -> tuple[Array, Array]:
+    def weights_of(self, size: int) -> tuple[Array, Array]:
         """Return mean (C, k + 1) and covariance of the weights on the first features."""
-        triangles = [R[: size + 1, : size + 1] for R in self.basis.R_inverse]
-        slope = z.slope[:, size]
-        mean = [R @ z.mean[c, : size + 1] for c, R in enumerate(triangles)]
-        cov = [R @ z.cov[c, : size + 1, : size + 1] @ R.T for c, R in enumerate(triangles)]
-        return slope[:, None] * np.stack(mean), slope[:, None, None] ** 2 * np.stack(cov)
+        z, k = self.z, size + 1
+        triangles = [R[:k, :k] for R in self.basis.R_inverse]
+        mean = [R @ z.mean[c, :k] for c, R in enumerate(triangles)]
+        cov = [R @ z.cov[c, :k, :k] @ R.T for c, R in enumerate(triangles)]
+        return np.stack(mean), np.stack(cov)
 
-    def signal(self, z: Coordinates, size: int, data: Candidates) -> tuple[Array, Array]:
+    def signal(self, size: int, data: Candidates) -> tuple[Array, Array]:
         """Return the mean square of each view's part with the first features, (M, C).
 
         And its variance for a row that lacks the view, which has the uncertainty of the weights.
         """
         chosen = self.columns[self.basis.order[:size]]
-        w, cov = self.weights_of(z, size)
+        w, cov = self.weights_of(size)
         X, owner = data.cells(self.rows, chosen), data.owner[chosen]
         return view_signals(X, owner, w[:, 1:], cov[:, 1:, 1:], data.absent[self.rows])
 
 
-def make_path(reference: Reference, stack: Array, n_views: int, size: int, task: Task) -> Path:
-    """Order the features of the first views and project every Gaussian onto them."""
-    points, weights = reference.mixture(stack)
-    mask = first_views(view_order(reference.parts(points, weights)), n_views)
-    points = reference.restricted(points, mask)
+def make_path(reference: Reference, stack: Stack, n_views: int, size: int, task: Task) -> Path:
+    """Order the features of the first views and project the reference onto them."""
+    mask = first_views(view_order(reference), n_views)
     whole = reference.data.columns
     columns = np.flatnonzero(mask[whole.owner])
     X = whole.X[np.ix_(reference.rows, columns)]
-    likelihood = reference.likelihood
-    H = likelihood.weight.copy()
+    H, groups = reference.likelihood.weight.copy(), reference.data.groups
+    points, weights = reference.mixture(reference.at_first())
+    points = reference.restricted(points, mask)
+    eta, var = mixture_moments([q.moments() for q in points], weights)
     if task != "regression":
-        moments = [q.moments() for q in points] + [reference.base_moments(len(X))]
-        p = probabilities(moments, weights, "binary" if task == "multiclass" else task)
+        p = logistic_moments(eta, var).rate
         H *= np.maximum(p * (1.0 - p), 1e-4)
-    eta = reference.mean_predictor(points, weights)
-    each = [mean_weights(q, whole, columns, X) for q in points]
-    shares = weights[:-1, :, None]
-    w = np.asarray((shares * each).sum(axis=0))
-    groups = reference.data.groups
+    each = np.stack([mean_weights(q, whole, columns, X) for q in points])
+    w = np.asarray((weights[:, :, None] * each).sum(axis=0))
     basis = search(X, H, eta, w, size, None if groups is None else groups[columns])
-    z = [project(q, basis, whole, columns, X) for q in points]
-    z.append(constant(reference.level, basis, reference.level_noise is None))
-    C = H.shape[1]
-    noises = [q.noise for q in points] + [reference.level_noise]
-    noise = np.stack([noise_variance(each) * np.ones(C) for each in noises])
-    return Path(reference.rows, basis, columns, z, weights, noise)
+    points, weights = reference.mixture(stack)
+    points = reference.restricted(points, mask)
+    found = [project(q, basis, whole, columns, X) for q in points]
+    z = pool(found, weights, constant(reference.level, basis), stack.slope)
+    noises = [noise_variance(q.noise) * np.ones(len(reference.level)) for q in points]
+    return Path(reference.rows, basis, columns, z, (weights * noises).sum(axis=0))
 
 
-def path_losses(
-    path: Path, data: Candidates, held: Rows, sizes: Sequence[int], T: Array, task: Task
-) -> Array:
-    """Return losses with the first k features, for every k of `sizes`, (K, n).
+def path_moments(
+    path: Path, data: Candidates, held: Rows, sizes: Sequence[int]
+) -> tuple[Array, Array]:
+    """Return moments with the first k features, for every k of `sizes`, each (K, n, C).
 
-    A group that k would cut is taken whole. `held` are rows of `data` and T (n, C) their outcomes.
+    A group that k would cut is taken whole. `held` are rows of `data`; noise is included.
     """
     X, absent = data.cells(held, path.columns), data.absent[held]
-    rows = path.basis.rows(X)
     at = [path.basis.whole_groups(size) for size in sizes]
-    moments = []
-    for z, noise in zip(path.coordinates, path.noise, strict=True):
-        mean, var = predict_path(rows, z, at)
-        if absent.any():
-            var = var + np.stack([absent @ path.signal(z, size, data)[1] for size in at])
-        moments.append((mean, var + noise))
-    return -np.log(predictive_density(moments, path.weights, T, task)).sum(axis=-1)
+    mean, var = predict_path(path.basis.rows(X), path.z, at)
+    if absent.any():
+        var = var + np.stack([absent @ path.signal(size, data)[1] for size in at])
+    return mean, var + path.noise
 
 
 def view_signals(

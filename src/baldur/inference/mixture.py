@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from baldur.inference.features import Columns, Index, absent_matrix, gather
 from baldur.inference.grams import Cross, Grams
-from baldur.inference.predictive import Moments
+from baldur.inference.predictive import Moments, pooled
 from baldur.model.loadings import Loadings
 from baldur.model.posterior import SampleSide, Side
 from baldur.views.products import PreparedView
@@ -152,6 +152,22 @@ class Implicit:
 
 
 @dataclass
+class Pool:
+    """One Gaussian in place of several, see `baldur.inference.stack`.
+
+    Attributes
+    ----------
+    level : (K,) linear predictors of the base rate
+    slope : float, of the stack
+    shrink : (K,) what averaging over views that are left out leaves of linear predictors
+    """
+
+    level: Array
+    slope: float
+    shrink: Array
+
+
+@dataclass
 class Mixture:
     """Weighted Gaussians.
 
@@ -161,24 +177,36 @@ class Mixture:
     weights : (J, K) array, columns sum to one
     widths : features of each view
     loadings : Loadings, or None where factor k is output k
+    pool : Pool, or None where probabilities are averaged over the Gaussians
     """
 
     components: Sequence[Explicit | Implicit]
     weights: Array
     widths: list[int]
     loadings: Loadings | None = None
+    pool: Pool | None = None
+
+    @property
+    def factor_weights(self) -> Array:
+        """How much each pair of moments counts for each factor, (J, K)."""
+        return self.weights if self.pool is None else np.ones_like(self.weights[:1])
 
     @property
     def output_weights(self) -> Array:
-        """How much each component counts for each output, (J, C)."""
+        """How much each pair of moments counts for each output, (J, C)."""
         if self.loadings is None:
-            return self.weights
+            return self.factor_weights
         return np.repeat(self.weights[:, :1], len(self.loadings.b), axis=1)
 
     def latent(self, views: Views) -> Moments:
-        """Return mean and variance of the factors, each (n, K), under every component."""
+        """Return mean and variance of the factors, each (n, K): one pair, or one a component."""
         new = NewRows(views)
-        return [component.latent(new) for component in self.components]
+        moments = [component.latent(new) for component in self.components]
+        if self.pool is None:
+            return moments
+        pool = self.pool
+        mean, var = pooled(moments, self.weights, pool.level, pool.slope)
+        return [(pool.shrink * mean, pool.shrink**2 * var)]
 
     def moments(self, views: Views) -> Moments:
         """Return <eta> and Var eta, each (n, C), without noise, under every component."""
@@ -188,11 +216,15 @@ class Mixture:
     @property
     def noise(self) -> Array:
         """Variance of the noise of every output, averaged, (C,)."""
-        return np.asarray((self.output_weights * [c.noise for c in self.components]).sum(axis=0))
+        noises = np.array([component.noise for component in self.components])
+        if self.loadings is not None:
+            return np.asarray((self.output_weights * noises).sum(axis=0))
+        return np.asarray((self.weights * noises).sum(axis=0))
 
     def signal(self) -> Array:
         """Return the (M, K) variance that each view gives each factor, averaged."""
-        return np.asarray(
+        slope = 1.0 if self.pool is None else self.pool.slope * self.pool.shrink
+        return slope**2 * np.asarray(
             sum(
                 w * component.signal
                 for w, component in zip(self.weights, self.components, strict=True)
@@ -200,22 +232,14 @@ class Mixture:
         )
 
     def coefficients(self) -> tuple[list[Array], list[Array], Array]:
-        """Return means and s.d. of the weights of each view (C, D_m), and intercepts (C,).
-
-        The s.d. is that of the components with features: how uncertain a weight is if there is a
-        signal. That there may be none is in the mean, and has its own probability.
-        """
+        """Return means and s.d. of the weights of each view (C, D_m), and intercepts (C,)."""
         K = self.weights.shape[1]
-        signal = np.zeros(K)
         mean = [np.zeros((K, D)) for D in self.widths]
         second = [np.zeros((K, D)) for D in self.widths]
         b = np.zeros(K)
         dense: list[tuple[Array, Implicit]] = []
         for w, component in zip(self.weights, self.components, strict=True):
             b += w * component.intercept()
-            if isinstance(component, Explicit) and not component.has_features:
-                continue
-            signal += w
             if isinstance(component, Explicit):
                 var = np.einsum("kdd->kd", component.cov)[:, 1:]
                 _scatter(mean, second, component.index, w, component.mean[:, 1:], var)
@@ -226,16 +250,16 @@ class Mixture:
                 _scatter(mean, second, component.index, w, found, var)
         if dense:
             _add_dense(mean, second, dense)
-        if signal.any():
-            second = [s / signal[:, None] for s in second]
-            given = [m / signal[:, None] for m in mean]
-        else:
-            given = mean
         if self.loadings is not None:
             pairs = [self.loadings.weights(m, s) for m, s in zip(mean, second, strict=True)]
             mean, second = [m for m, _ in pairs], [s for _, s in pairs]
-            given, b = mean, self.loadings.b + self.loadings.V @ b
-        std = [np.sqrt(np.maximum(s - m**2, 0.0)) for m, s in zip(given, second, strict=True)]
+            b = self.loadings.b + self.loadings.V @ b
+        std = [np.sqrt(np.maximum(s - m**2, 0.0)) for m, s in zip(mean, second, strict=True)]
+        if self.pool is not None:
+            pool = self.pool
+            mean = [pool.slope * pool.shrink[:, None] * m for m in mean]
+            std = [pool.shrink[:, None] * s for s in std]
+            b = pool.shrink * (pool.level + pool.slope * (b - pool.level))
         return mean, std, b
 
 

@@ -17,6 +17,8 @@ variance has the noise in it."""
 Task = Literal["binary", "multiclass", "multilabel", "regression"]
 
 FLOOR = 1e-12
+STEP = 1e-4
+"""Of the linear predictor, to take a slope: its error is some 1e-5 of the slope."""
 
 
 def probabilities(moments: Moments, weights: Array, task: Task) -> Array:
@@ -57,3 +59,54 @@ def predictive_density(moments: Moments, weights: Array, T: Array, task: Task) -
     if task == "multiclass":
         return np.asarray((T * p).sum(axis=-1, keepdims=True))
     return np.where(T > 0.5, p, 1.0 - p)
+
+
+def pooled(moments: Moments, weights: Array, level: Array, slope: float) -> tuple[Array, Array]:
+    """Return mean and variance of the stack of several Gaussians, see `baldur.inference.stack`."""
+    mean, var = mixture_moments(moments, weights)
+    return level + slope * (mean - level), var
+
+
+def averaged_over(mean: Array, var: Array, left: Array, task: Task) -> tuple[Array, Array]:
+    """Return moments with the part `left` of the variance of eta, that a model leaves out, in them.
+
+    E[sigmoid(eta + r)] is close to sigmoid(eta/(1 + pi v/8)^1/2) for r ~ N(0, v). So a model of few
+    features has weights of its own, smaller than those beside the features it leaves out, and is
+    not surer than the reference it stands for. To real outputs it is noise.
+    """
+    if task == "regression":
+        return mean, var + left
+    shrink = shrinkage(left)
+    return shrink * mean, shrink**2 * var
+
+
+def shrinkage(left: Array) -> Array:
+    """Return (1 + pi v/8)^-1/2."""
+    return np.asarray(1.0 / np.sqrt(1.0 + np.pi / 8.0 * left))
+
+
+def score_and_slopes(mean: Array, var: Array, T: Array, task: Task) -> tuple[Array, Array, Array]:
+    """Return the log density of each row's outcomes, (n,), and its slopes by mean and variance.
+
+    Parameters
+    ----------
+    mean, var : (n, C) moments of the linear predictors, noise included
+    T : (n, C) outcomes
+    task : Task
+    """
+    if task == "regression":
+        away = T - mean
+        value = -0.5 * (away**2 / var + np.log(2.0 * np.pi * var))
+        return value.sum(axis=1), away / var, 0.5 * (away**2 / var - 1.0) / var
+    found = logistic_moments(mean, var)
+    # By the variance the slope is half the second derivative by the mean.
+    curve = (logistic_moments(mean + STEP, var).slope - found.slope) / STEP
+    p = np.clip(found.rate, FLOOR, 1.0 - FLOOR)
+    if task == "multiclass":
+        total = p.sum(axis=1, keepdims=True)
+        value = np.log((T * p).sum(axis=1) / total[:, 0])
+        by_rate = T / p - 1.0 / total
+    else:
+        value = np.where(T > 0.5, np.log(p), np.log1p(-p)).sum(axis=1)
+        by_rate = np.where(T > 0.5, 1.0 / p, -1.0 / (1.0 - p))
+    return np.asarray(value), by_rate * found.slope, 0.5 * by_rate * curve

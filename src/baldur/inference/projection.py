@@ -51,8 +51,6 @@ class Basis:
     order : (K,) columns, first to last
     F : list of C (N, K + 1) arrays; u = F^T eta + e w_S, the intercept first
     e : (C, K) array
-    total : (C,), sums of the row weights
-    variance : (C, L), variance of every column in the metric of the row weights
     R_inverse : list of C (K + 1, K + 1) upper triangles
     shrinkage : float, a
     ends : rising numbers of features at which no group is cut
@@ -61,8 +59,6 @@ class Basis:
     order: NDArray[np.intp]
     F: list[Array]
     e: Array
-    total: Array
-    variance: Array
     R_inverse: list[Array]
     shrinkage: float
     ends: NDArray[np.intp]
@@ -72,32 +68,6 @@ class Basis:
         later = self.ends[self.ends >= size]
         return int(later[0]) if len(later) else len(self.order)
 
-    def row_weights(self) -> Array:
-        """Return H, (N, C)."""
-        return np.stack(
-            [F[:, 0] * np.sqrt(total) for F, total in zip(self.F, self.total, strict=True)], axis=1
-        )
-
-    def left_out(self, eta: Array, w: Array, z: Array, outside: Array) -> Array:
-        """Return the variance of a linear predictor that its first k features leave out.
-
-        w^T Sigma w less what z explains, (C, K + 1).
-
-        Parameters
-        ----------
-        eta, w : (N, C) linear predictor and (C, L) its weights on the candidates
-        z : (C, K + 1) its coordinates
-        outside : (C,) sum of its squared weights on other features, which have variance 1
-        """
-        a, H = self.shrinkage, self.row_weights()
-        share = H / self.total
-        centred = eta - (share * eta).sum(axis=0)
-        spread = (1.0 - a) * (share * centred**2).sum(axis=0)
-        spread += a * ((w**2 * self.variance).sum(axis=1) + outside)
-        explained = np.cumsum(z[:, 1:] ** 2, axis=1) / self.total[:, None]
-        none = np.zeros((len(z), 1))
-        return np.maximum(spread[:, None] - np.hstack([none, explained]), 0.0)
-
     def rows(self, X: Array) -> list[Array]:
         """Return x R^-1 of rows X (n, L) of all columns, for every output, (n, K + 1)."""
         X1 = np.hstack([np.ones((len(X), 1)), X[:, self.order]])
@@ -106,37 +76,16 @@ class Basis:
 
 @dataclass
 class Coordinates:
-    """One projected Gaussian.
+    """The projected reference.
 
     Attributes
     ----------
     mean : (C, K + 1), <z>
     cov : (C, K + 1, K + 1)
-    left_out : (C, K + 1), variance of the linear predictor that the first k features leave out
-    logistic : bool, whether outputs are logistic
     """
 
     mean: Array
     cov: Array
-    left_out: Array
-    logistic: bool
-
-    @property
-    def slope(self) -> Array:
-        """What is left of the weights on k features when the others are not known, (C, K + 1).
-
-        E[sigmoid(eta + r)] is close to sigmoid(eta/(1 + pi v/8)^1/2) for r ~ N(0, v). So a model
-        of few features has weights of its own, smaller than those beside the features it leaves
-        out, and is not surer than the reference it stands for.
-        """
-        if not self.logistic:
-            return np.ones_like(self.left_out)
-        return np.asarray(1.0 / np.sqrt(1.0 + np.pi / 8.0 * self.left_out))
-
-    @property
-    def noise(self) -> Array:
-        """What the features that are left out add to the noise of real outputs, (C, K + 1)."""
-        return np.zeros_like(self.left_out) if self.logistic else self.left_out
 
 
 def correlation_noise(X: Array, H: Array) -> float:
@@ -247,10 +196,8 @@ def search(
         R[1:, 1:] = np.triu(rows[c, :K][:, chosen])
         inverses.append(linalg.solve_triangular(R, np.eye(K + 1)))
         F.append(np.hstack([(H[:, c] / norm)[:, None], weighted[c][:, chosen]]))
-    total = H.sum(axis=0)
-    variance = diagonal / total[:, None]
     e = a * diagonal[:, chosen]
-    return Basis(chosen, F, e, total, variance, inverses, a, np.array(ends, dtype=np.intp))
+    return Basis(chosen, F, e, inverses, a, np.array(ends, dtype=np.intp))
 
 
 def column_variances(q: Gaussian, columns: Columns, at: NDArray[np.intp]) -> Array:
@@ -271,7 +218,7 @@ def project(
     at: NDArray[np.intp],
     X: Array,
 ) -> Coordinates:
-    """Return z of one Gaussian posterior.
+    """Return z under one Gaussian posterior.
 
     Parameters
     ----------
@@ -281,7 +228,6 @@ def project(
     at : (L,) candidates that the path may use
     X : (N, L) training rows of these
     """
-    eta, _ = q.moments()
     S = at[basis.order]
     s = column_variances(q, columns, S)
     XS = X[:, basis.order]
@@ -311,25 +257,27 @@ def project(
         full = np.block([[np.ones((1, 1)), np.zeros((1, len(S)))], [np.zeros((len(S), 1)), lower]])
         means.append(mean)
         covs.append(full @ cov @ full.T)
-    z = np.stack(means)
-    w = mean_weights(q, columns, at, X)
-    left = basis.left_out(eta, w, z, outside_squares(q, w))
-    return Coordinates(z, np.stack(covs), left, q.noise is None)
+    return Coordinates(np.stack(means), np.stack(covs))
 
 
-def outside_squares(q: Gaussian, w: Array) -> Array:
-    """Return sum_d <w_d>^2 over features that are no candidates, (C,); w are the candidates'."""
-    total = q.features.squared_weights(q.sides, q.s)
-    return np.maximum(total - (w**2).sum(axis=1), 0.0)
+def pool(found: Sequence[Coordinates], weights: Array, level: Array, slope: float) -> Coordinates:
+    """Return z under the stack of several Gaussians, see `baldur.inference.stack`.
+
+    Weights are (J, C), and `level` is the mean of z at the base rate.
+    """
+    means, covs = np.stack([z.mean for z in found]), np.stack([z.cov for z in found])
+    mean = np.einsum("jc,jck->ck", weights, means)
+    away = means - mean
+    cov = np.einsum("jc,jckl->ckl", weights, covs)
+    cov += np.einsum("jc,jck,jcl->ckl", weights, away, away)
+    return Coordinates(level + slope * (mean - level), cov)
 
 
-def constant(level: Array, basis: Basis, logistic: bool) -> Coordinates:
-    """Return z of a model without features, whose linear predictors are `level` (C,)."""
-    K = len(basis.order) + 1
-    mean = np.zeros((len(level), K))
-    mean[:, 0] = [F[:, 0].sum() * level[c] for c, F in enumerate(basis.F)]
-    nothing = np.zeros((len(level), K))
-    return Coordinates(mean, np.zeros((len(level), K, K)), nothing, logistic)
+def constant(level: Array, basis: Basis) -> Array:
+    """Return z of a model without features, whose linear predictors are `level`, (C, K + 1)."""
+    z = np.zeros((len(level), len(basis.order) + 1))
+    z[:, 0] = [F[:, 0].sum() * level[c] for c, F in enumerate(basis.F)]
+    return z
 
 
 def predict_path(
@@ -337,15 +285,14 @@ def predict_path(
 ) -> tuple[Array, Array]:
     """Return <eta> and Var eta with the first k features, for every k of `sizes`, (K', n, C).
 
-    The variance with k features is that with k - 1 plus a_k (2 sum_{i<k} Z_ki a_i + Z_kk a_k), both
-    before `slope` and `noise` of what was left out.
+    The variance with k features is that with k - 1 plus a_k (2 sum_{i<k} Z_ki a_i + Z_kk a_k).
     """
     at = np.asarray(sizes)
     means, variances = [], []
     for c, A in enumerate(rows):
-        means.append((z.slope[c] * np.cumsum(A * z.mean[c], axis=1))[:, at])
+        means.append(np.cumsum(A * z.mean[c], axis=1)[:, at])
         low = 2.0 * np.tril(z.cov[c], -1) + np.diag(np.diag(z.cov[c]))
         spread = np.maximum(np.cumsum(A * (A @ low.T), axis=1), 0.0)
-        variances.append((z.slope[c] ** 2 * spread + z.noise[c])[:, at])
+        variances.append(spread[:, at])
     mean, var = np.stack(means, axis=-1), np.stack(variances, axis=-1)
     return mean.transpose(1, 0, 2), np.maximum(var.transpose(1, 0, 2), 1e-12)

@@ -12,12 +12,13 @@ from baldur.inference.features import Columns, Features, Rows
 from baldur.inference.gaussian import Gaussian
 from baldur.inference.inclusion import fit_inclusion
 from baldur.inference.members import SETTLED, Member, fit_by_view
-from baldur.inference.predictive import Moments
+from baldur.inference.predictive import Moments, mixture_moments, pooled
+from baldur.inference.stack import Stack, attenuation
 from baldur.model.likelihood import Likelihood, Noise
 
 Array = NDArray[np.float64]
 
-NAMES = ("in or out", "in or out, wider", "per view", "pooled", "base rate")
+NAMES = ("in or out", "in or out, wider", "per view", "pooled")
 """Members of the stack; with a single view "per view" is "pooled", and is left out."""
 
 NEGLIGIBLE = 0.01
@@ -83,22 +84,31 @@ class Reference:
     level: Array
     level_noise: Noise
 
-    @property
-    def names(self) -> list[str]:
-        """Names of the members, the base rate last."""
-        return [*self.members, NAMES[-1]]
-
-    def mixture(self, stack: Array) -> tuple[list[Gaussian], Array]:
-        """Return the Gaussians that count, and their weights (J + 1, C); the base rate is last."""
+    def mixture(self, stack: Stack) -> tuple[list[Gaussian], Array]:
+        """Return the Gaussians that count, and their weights (J, C)."""
         points, weights = [], []
-        for share, member in zip(stack, self.members.values(), strict=False):
+        for share, member in zip(stack.shares, self.members.values(), strict=True):
             points += member.points
             weights += list(share * member.weights)
         most = [weight.max() for weight in weights]
         used = [j for j, weight in enumerate(most) if weight >= min(NEGLIGIBLE, max(most))]
-        C = self.likelihood.n_outputs
-        total = np.stack([*(weights[j] for j in used), np.full(C, stack[-1])])
+        total = np.stack([weights[j] for j in used])
         return [points[j] for j in used], total / total.sum(axis=0)
+
+    def at_first(self) -> Stack:
+        """Return the stack before held-out rows have spoken: by what each member stands behind.
+
+        Orders of views and features are taken from it. They then depend on the data alone, and not
+        on how rows fell into folds; between features that nearly stand for each other a breath of
+        the shares decides.
+        """
+        moments = [
+            mixture_moments([q.moments() for q in member.points], member.weights)
+            for member in self.members.values()
+        ]
+        variances = np.stack([var for _, var in moments], axis=1)
+        trust = attenuation(variances, logistic=self.level_noise is None)
+        return Stack(trust / trust.sum(), 1.0)
 
     def base_moments(self, n: int) -> tuple[Array, Array]:
         """Return the moments of a model without features."""
@@ -106,7 +116,7 @@ class Reference:
         return mean, np.full_like(mean, 1e-12) + noise_variance(self.level_noise)
 
     def moments(self, points: list[Gaussian], new: Rows) -> Moments:
-        """Return moments of rows `new` under each Gaussian, and under the base rate."""
+        """Return moments of rows `new` under each Gaussian."""
         absent = self.data.absent[new]
         cells: dict[bool, Any] = {}
         out = []
@@ -119,23 +129,20 @@ class Reference:
             if absent.any():
                 var = var + absent @ q.lacking()
             out.append((mean, var + noise_variance(q.noise)))
-        return [*out, self.base_moments(len(new))]
+        return out
 
     def has_own_variances(self, q: Gaussian) -> bool:
         """Whether a Gaussian is one of the candidates, and not of all features."""
         return isinstance(q.features, Columns) and q.s.shape[1] == len(self.data.owner)
 
-    def parts(self, points: list[Gaussian], weights: Array) -> Array:
-        """Return each view's part of the reference's mean linear predictor, (M, N, C)."""
-        return np.asarray(
-            sum(w * q.features.parts(q.sides, q.s) for w, q in zip(weights, points, strict=False))
-        )
+    def pooled(self, moments: Moments, weights: Array, stack: Stack) -> tuple[Array, Array]:
+        """Return the stack's moments from those under the Gaussians of its mixture."""
+        return pooled(moments, weights, self.level, stack.slope)
 
-    def mean_predictor(self, points: list[Gaussian], weights: Array) -> Array:
-        """Return the reference's mean linear predictor on its rows, (N, C)."""
-        total = weights[-1] * self.level
+    def parts(self, points: list[Gaussian], weights: Array) -> Array:
+        """Return each view's part of the members' mean linear predictor, (M, N, C)."""
         return np.asarray(
-            total + sum(w * q.moments()[0] for w, q in zip(weights, points, strict=False))
+            sum(w * q.features.parts(q.sides, q.s) for w, q in zip(weights, points, strict=True))
         )
 
     def restricted(self, points: list[Gaussian], views: NDArray[np.bool_]) -> list[Gaussian]:

@@ -1,69 +1,136 @@
-"""Stacking: how much each member counts, from what it predicted for rows it had not seen."""
+"""Stacking: the members' linear predictors pooled into one, as held-out rows ask for it.
+
+Member k predicts eta ~ N(m_k, v_k) for a row. With shares on the simplex and one slope,
+
+    m = level + slope (sum_k share_k m_k - level)
+    v = sum_k share_k (v_k + (m_k - sum_j share_j m_j)^2)
+
+level being the base rate. A pool of probabilities would be too cautious even where every member is
+right about itself (Ranjan and Gneiting), and no weights could mend that. A pool of linear
+predictors is again one Gaussian over the weights, and its slope says how far the members are to be
+believed: towards 0 there is little but the base rate, and above 1 they were shrunk too much, as
+where classes separate.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import minimize
+from scipy.special import softmax
+
+from baldur.inference.predictive import Task, score_and_slopes, shrinkage
 
 Array = NDArray[np.float64]
 
 PRIOR_COUNT = 2.0
 """Rows' worth of prior spread evenly over the members: Dirichlet(1 + 2/K)."""
-MAX_ITER, CALM = 100, 1e-10
+SLOPE_SD = float(np.log(2.0))
+"""The logarithm of the slope is normal: twice or half of what the members say is one s.d. away."""
+FLAT = 1e-3
+"""Of the free parameters, whose sum the score does not know."""
+MAX_ITER, CALM = 100, 1e-7
 
 
-def prior_exponents(K: int) -> Array:
-    """Return the exponents of the weights in what is maximised, (K,); the base rate is last.
+@dataclass(frozen=True)
+class Stack:
+    """How much each member counts.
 
-    Held-out rows hardly tell members that predict alike apart, and the most probable weights then
-    swing from one to the other with every new draw of the folds. The mean of the weights does not:
-    for a Dirichlet posterior it is the maximum with exponents that are one larger, 1 + 2/K. The
-    base rate is no such member. It has the exponent of the mode, 2/K: it counts as far as the rows
-    ask for it.
+    Attributes
+    ----------
+    shares : (K,) on the simplex
+    slope : float
     """
-    each = np.full(K, 1.0 + PRIOR_COUNT / K)
-    each[-1] = PRIOR_COUNT / K
-    return each
+
+    shares: Array
+    slope: float
 
 
-def stacking_weights(density: Array, weight: Array, each: Array) -> Array:
-    """Return weights on the simplex that maximise the held-out log score, (K,).
+@dataclass
+class HeldOut:
+    """What the members predicted for rows that they had not seen.
 
-    F(w) = sum_n weight_n ln sum_k w_k p_k(t_n) + sum_k each_k ln w_k, concave with its maximum
-    inside the simplex, climbed by Newton steps along it.
+    Attributes
+    ----------
+    mean, var : (n, K, C) moments of the linear predictors, noise included
+    level : (n, C) base rate of the rows that the members were fitted to
+    T : (n, C) outcomes
+    weight : (n,) how much each row counts
+    """
+
+    mean: Array
+    var: Array
+    level: Array
+    T: Array
+    weight: Array
+
+    def only(self, rows: NDArray[np.bool_]) -> HeldOut:
+        """Return some of the rows."""
+        parts = (self.mean, self.var, self.level, self.T, self.weight)
+        return HeldOut(*(part[rows] for part in parts))
+
+
+def attenuation(var: Array, *, logistic: bool) -> Array:
+    """Return how much of its linear predictor each member stands behind, (K,), from (n, K, C).
+
+    The probability of eta ~ N(m, v) is close to that of m/(1 + pi v/8)^1/2. Members of which little
+    is left count for little from the start: their means are large for want of knowledge. Real
+    outputs have no such shrinkage.
+    """
+    return np.asarray(shrinkage(var).mean(axis=(0, 2))) if logistic else np.ones(var.shape[1])
+
+
+def shares_of(x: Array, trust: Array) -> tuple[Array, Array]:
+    """Return softmax(x), and with it the shares in the linear predictor, each (K,)."""
+    q = softmax(x)
+    return q, q * trust / (q @ trust)
+
+
+def fit_stack(
+    held: HeldOut, task: Task, trust: Array | None = None, start: Array | None = None
+) -> tuple[Stack, Array]:
+    """Return the stack that maximises the held-out log score, and the parameters it came from.
+
+    F = sum_n weight_n ln p(t_n) + 2/K sum_k ln q_k - (ln slope)^2/(2 ln(2)^2)
 
     Parameters
     ----------
-    density : (n, K) array
-        What each member predicted for each held-out outcome.
-    weight : (n,) array
-        How much each outcome counts.
-    each : (K,) array
-        Positive exponents, see `prior_exponents`.
+    held : HeldOut
+    task : Task
+    trust : (K,) array, optional
+        See `attenuation`, by which it is set otherwise.
+    start : (1 + K,) array, optional
+        Parameters to begin with.
     """
-    K = density.shape[1]
-    # Only ratios of a row's densities matter.
-    P = np.maximum(density, 1e-300) / np.maximum(density.max(axis=1, keepdims=True), 1e-300)
+    K = held.mean.shape[1]
+    if trust is None:
+        trust = attenuation(held.var, logistic=task != "regression")
+    U = held.mean - held.level[:, None]
 
-    def score(w: Array) -> float:
-        return float(weight @ np.log(P @ w) + each @ np.log(w))
+    def loss(x: Array) -> tuple[float, Array]:
+        slope = np.exp(x[0])
+        q, share = shares_of(x[1:], trust)
+        middle = np.einsum("nkc,k->nc", U, share)
+        apart = held.var + (U - middle[:, None]) ** 2
+        score, by_mean, by_var = score_and_slopes(
+            held.level + slope * middle, np.einsum("nkc,k->nc", apart, share), held.T, task
+        )
+        by_mean, by_var = (held.weight[:, None] * each for each in (by_mean, by_var))
+        # By the mean within `apart` the score has no slope: shares sum to one.
+        by_share = slope * np.einsum("nkc,nc->k", U, by_mean)
+        by_share += np.einsum("nkc,nc->k", apart, by_var)
+        tilted = share * (by_share - share @ by_share)
+        gradient = np.concatenate([[slope * (middle * by_mean).sum()], tilted])
+        gradient[0] -= x[0] / SLOPE_SD**2
+        gradient[1:] += PRIOR_COUNT / K - PRIOR_COUNT * q - FLAT * x[1:]
+        value = held.weight @ score + PRIOR_COUNT / K * np.log(q).sum()
+        value -= 0.5 * (x[0] / SLOPE_SD) ** 2 + 0.5 * FLAT * (x[1:] @ x[1:])
+        return -float(value), -gradient
 
-    w = np.full(K, 1.0 / K)
-    value = score(w)
-    system = np.zeros((K + 1, K + 1))
-    system[K, :K] = system[:K, K] = 1.0
-    for _ in range(MAX_ITER):
-        mixed = P @ w
-        gradient = P.T @ (weight / mixed) + each / w
-        scaled = P * (np.sqrt(weight) / mixed)[:, None]
-        system[:K, :K] = -scaled.T @ scaled - np.diag(each / w**2)
-        step = np.linalg.solve(system, np.append(-gradient, 0.0))[:K]
-        falling = step < 0
-        length = min(1.0, 0.95 * float((-w[falling] / step[falling]).min(initial=np.inf)))
-        while length > 1e-12 and score(w + length * step) < value:
-            length *= 0.5
-        w = w + length * step
-        gained, value = score(w) - value, score(w)
-        if gained <= CALM * max(1.0, abs(value)):
-            break
-    return np.asarray(w / w.sum())
+    start = np.zeros(1 + K) if start is None else start
+    options = {"maxiter": MAX_ITER, "ftol": CALM, "gtol": 1e-4}
+    bounds = [(-8.0, 4.0)] + [(-12.0, 12.0)] * K  # far beyond what the priors leave room for
+    x = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options).x
+    return Stack(shares_of(x[1:], trust)[1], float(np.exp(x[0]))), x

@@ -39,6 +39,7 @@ CLASSES: Mapping[str, str] = MappingProxyType(
         "Explicit": "baldur.inference.mixture",
         "Implicit": "baldur.inference.mixture",
         "Loadings": "baldur.model.loadings",
+        "Pool": "baldur.inference.mixture",
         "Columns": "baldur.inference.features",
         "Grams": "baldur.inference.grams",
         "Streamed": "baldur.inference.streamed",

@@ -140,10 +140,15 @@ FORMS: Mapping[str, Mapping[str, Check]] = {
         "factor_weights": numbers("J", "K"),
     },
     "Mixture": {
-        "components": each(object_of("Explicit", "Implicit"), "J"),
-        "weights": numbers("J", "K"),
+        "components": each(object_of("Explicit", "Implicit"), "G"),
+        "weights": numbers("G", "K"),
         "widths": each_view(whole),
         "loadings": optional(object_of("Loadings")),
+    },
+    "Pool": {
+        "level": numbers("K"),
+        "slope": number,
+        "shrink": numbers("K"),
     },
     "Loadings": {
         "V": numbers("C", "K"),
@@ -230,5 +235,6 @@ FORMS: Mapping[str, Mapping[str, Check]] = {
 LATER: Mapping[str, Mapping[str, Check]] = {
     "Grams": {"intercept_var": number},
     "Preparation": {"needed_": optional(by_view(flags("D"))), "alleles_": anything},
+    "Mixture": {"pool": optional(object_of("Pool"))},
 }
 """The same for attributes that folders of an older version do not have."""

@@ -128,6 +128,8 @@ def _predictor(rule: Any, scope: Scope, what: str) -> None:
 
 def _mixture(made: Any, scope: Scope, what: str) -> None:
     _need(list(made.widths) == scope.widths, what, "it is of views of another width")
+    pairs = len(made.components) if made.pool is None else 1
+    _need(pairs == scope.sizes["J"], what, "another number of moments than of their weights")
     if made.loadings is None:
         _need(scope.sizes["K"] == scope.sizes["C"], what, "factors and outputs differ in number")
     else:
