@@ -10,6 +10,7 @@ from scipy.stats import norm
 from baldur.inference import screening
 from baldur.inference.auto import Answer, _Scoring, fit_auto, fit_references
 from baldur.inference.fitted import from_answer
+from baldur.inference.held_out import Scores
 from baldur.inference.kept import whole
 from baldur.inference.predictive import mixture_moments, probabilities
 from baldur.inference.reference import NAMES
@@ -175,8 +176,11 @@ def test_wide_views_are_screened_and_nothing_else_changes(monkeypatch, task):
     stack = Stack(np.full(4, 0.25), 1.5)
     points, weights = run.full.mixture(stack)
 
+    one = np.ones((1, T.shape[1]))
+    step = Scores(1.3 * one, 0.7 * one, np.zeros((1, len(T))))
+
     def of_views(*mask):
-        rest = (1.5, np.full(T.shape[1], 0.7), np.array(mask), index, problem.views)
+        rest = (1.5, step, np.array(mask), index, problem.views)
         return whole(run.full, points, weights, *rest)
 
     mixture, kept = of_views(True, True)

@@ -198,7 +198,7 @@ def scored(task="binary", by_grams=False):
     path = make_path(full, STACK, 2, 12, task)
     views = view_moments(full, STACK, [1, 2], rows)
     whole_moments = [(views[0][-1], views[1][-1])]
-    rest = (whole_moments, [(rows, rows)], T, np.ones(len(T)), task)
+    rest = (whole_moments, STACK.slope, [(rows, rows)], T, np.ones(len(T)), task)
     sizes = [1, 3, 8]
     steps = score([path_moments(path, full.data, rows, sizes)], *rest)
     return problem, T, full, path, sizes, steps, score([views], *rest)
@@ -209,7 +209,7 @@ def test_the_kept_step_of_a_path_predicts_as_it_was_scored(task):
     problem, T, full, path, sizes, steps, _ = scored(task)
     index = [np.arange(view.shape[1]) for view in problem.views]
     for at, size in enumerate(sizes):
-        mixture, kept, chosen = projected(full, path, size, steps.left[at], index, [4, 8])
+        mixture, kept, chosen = projected(full, path, size, steps[at : at + 1], index, [4, 8])
         assert np.concatenate(kept).sum() == len(chosen) == size
         assert np.concatenate(kept)[chosen].all()
         assert isinstance(mixture.components[0], Explicit)
@@ -225,7 +225,7 @@ def test_whole_views_predict_as_they_were_scored(by_grams, task):
     points, weights = full.mixture(STACK)
     index = [np.arange(view.shape[1]) for view in problem.views]
     for at, views in enumerate(([True, False], [True, True])):
-        rest = (by_views.left[at], np.array(views), index, problem.views)
+        rest = (by_views[at : at + 1], np.array(views), index, problem.views)
         mixture, kept = whole(full, points, weights, STACK.slope, *rest)
         assert [mask.all() for mask in kept] == [mask.any() for mask in kept] == views
         got = loss_of(moments_of(mixture, problem.views), T, task)
@@ -247,17 +247,24 @@ def test_what_is_left_out_is_averaged_over():
         np.testing.assert_allclose(var, 1.0 + v)
 
 
-def test_what_a_model_leaves_out_is_how_far_it_is_and_how_much_less_it_varies():
+@pytest.mark.parametrize("slope", [0.5, 1.0, 1.4, 50.0])
+def test_what_a_model_leaves_out_is_how_far_it_is_and_how_much_less_it_varies(slope):
     _, T, _, reference = folded("binary", False)
     rows = np.arange(len(T))
     (mean, var), weight = view_moments(reference, STACK, [1, 2], rows), np.linspace(0.5, 2, len(T))
-    found = score([(mean, var)], [(mean[1], var[1])], [(rows, rows)], T, weight, "binary")
-    apart = (mean[0] - mean[1]) ** 2 + var[1] - var[0]
-    want = max(float(weight @ apart[:, 0] / weight.sum()), 0.0)
-    np.testing.assert_allclose(found.left[:, 0], [want, 0.0], atol=1e-12)
-    small = averaged_over(mean[0], var[0], found.left[0], "binary")
+    whole_moments = [(mean[1], var[1])]
+    found = score([(mean, var)], whole_moments, slope, [(rows, rows)], T, weight, "binary")
+    share = weight / weight.sum()
+    own, theirs = share @ var[0][:, 0], share @ var[1][:, 0]
+    stretch = min(slope**2, max(theirs / own, 1.0))
+    left = max(share @ (mean[0] - mean[1])[:, 0] ** 2 + theirs - stretch * own, 0.0)
+    np.testing.assert_allclose(found.stretch[:, 0], [stretch, min(slope**2, 1.0)])
+    assert found.left[0, 0] == pytest.approx(left)
+    small = averaged_over(mean[0], stretch * var[0], found.left[0], "binary")
     np.testing.assert_allclose(found.losses[0], loss_of(small, T, "binary"), rtol=1e-10)
-    np.testing.assert_allclose(found.losses[1], loss_of((mean[1], var[1]), T, "binary"))
+    if slope >= 1.0:  # the reference leaves nothing out of itself
+        np.testing.assert_allclose(found.left[1], 0.0, atol=1e-12)
+        np.testing.assert_allclose(found.losses[1], loss_of((mean[1], var[1]), T, "binary"))
 
 
 class Parts:

@@ -133,12 +133,11 @@ def _pooled(members: list[Member], pool: Pool) -> Member:
     mean = pool.slope * mean
     mean[:, 0] += (1.0 - pool.slope) * pool.level
     lacking = np.einsum("jk,jmk->mk", weight, np.stack([member.lacking for member in members]))
-    shrink = pool.shrink
     return Member(
-        np.ones(len(shrink)),
-        shrink[:, None] * mean,
-        shrink[:, None, None] ** 2 * cov,
-        shrink**2 * lacking,
+        np.ones(len(pool.level)),
+        pool.shrink[:, None] * mean,
+        pool.spread[:, None, None] ** 2 * cov,
+        pool.spread**2 * lacking,
     )
 
 

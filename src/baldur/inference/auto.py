@@ -32,7 +32,6 @@ from baldur.inference.held_out import (
     SIZES,
     Fold,
     Path,
-    Scores,
     base_losses,
     first_views,
     fit_stacks,
@@ -186,7 +185,7 @@ class _Scoring:
         base = base_losses(self.references, folds, T, task)
         found = self.each(lambda ref, f: view_moments(ref, without[f], counts, folds[f][1]))
         whole_moments = [(mean[-1], var[-1]) for mean, var in found]
-        by_views = score(found, whole_moments, folds, T, weight, task)
+        by_views = score(found, whole_moments, stack.slope, folds, T, weight, task)
         reference = by_views.losses[-1]
         signal = paired_gap(base, reference, weight)
         allowed = margin * max(signal.mean, 0.0)
@@ -198,14 +197,15 @@ class _Scoring:
         mask = first_views(order, counts[at_view])
         path = make_path(self.full, stack, counts[at_view], max(SIZES), task)
         sizes = self._sizes(path, mask)
-        steps = Scores(by_views.left[[at_view]], by_views.losses[[at_view]])
+        steps = by_views[at_view : at_view + 1]
         if sizes:
 
             def along(ref: Reference, f: int) -> tuple[Array, Array]:
                 path = make_path(ref, without[f], counts[at_view], max(sizes), task)
                 return path_moments(path, ref.data, folds[f][1], sizes)
 
-            smaller = score(self.each(along), whole_moments, folds, T, weight, task)
+            made = self.each(along)
+            smaller = score(made, whole_moments, stack.slope, folds, T, weight, task)
             steps = smaller.and_then(steps)
         at, fit_features = smallest_as_good(steps.losses, reference, allowed, weight)
 
@@ -215,7 +215,7 @@ class _Scoring:
         elif at < len(sizes):
             size = path.basis.whole_groups(sizes[at])
             mixture, kept, chosen = projected(
-                self.full, path, size, steps.left[at], index, self.widths
+                self.full, path, size, steps[at : at + 1], index, self.widths
             )
             sets = stand_ins(self.full, chosen, index)
             if self.problem.groups is not None:  # a level that the others say has weight 0
@@ -228,7 +228,7 @@ class _Scoring:
                 points,
                 weights,
                 stack.slope,
-                by_views.left[at_view],
+                by_views[at_view : at_view + 1],
                 mask,
                 index,
                 self.problem.views,

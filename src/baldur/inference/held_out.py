@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,9 +27,11 @@ from baldur.model.quadrature import logistic_moments
 Array = NDArray[np.float64]
 Fold = tuple[Rows, Rows]
 
-SIZES = (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14, 16, 18, 20, 24, 28, 32, 40, 48, 64, 96, 128)
+SIZES = (
+    *range(1, 11), *range(12, 20, 2), *range(20, 36, 4), *range(40, 72, 8), *range(80, 144, 16)
+)  # fmt: skip
 """Numbers of features at which the path is scored: each one while one more can matter, then by
-about a quarter."""
+about a fifth."""
 
 
 def member_moments(reference: Reference, held: Rows) -> tuple[Array, Array]:
@@ -85,27 +87,33 @@ def view_moments(
 
 @dataclass
 class Scores:
-    """What smaller models leave out of the reference, and what they lose.
+    """How smaller models stand to the reference, and what they lose.
 
     Attributes
     ----------
-    left : (V, C) variance of the linear predictor that each leaves out
+    stretch : (V, C) factor of the variance of their linear predictors
+    left : (V, C) variance of the reference's linear predictor that each leaves out
     losses : (V, N) mean loss of each row over the folds that held it out
     """
 
+    stretch: Array
     left: Array
     losses: Array
 
+    def __getitem__(self, places: slice) -> Scores:
+        """Return some of the models."""
+        return Scores(self.stretch[places], self.left[places], self.losses[places])
+
     def and_then(self, others: Scores) -> Scores:
         """Return these models and others after them."""
-        return Scores(
-            np.concatenate([self.left, others.left]), np.concatenate([self.losses, others.losses])
-        )
+        pairs = zip(astuple(self), astuple(others), strict=True)
+        return Scores(*(np.concatenate(pair) for pair in pairs))
 
 
 def score(
     found: Sequence[tuple[Array, Array]],
     whole: Sequence[tuple[Array, Array]],
+    slope: float,
     folds: Sequence[Fold],
     T: Array,
     weight: Array,
@@ -113,22 +121,29 @@ def score(
 ) -> Scores:
     """Score smaller models by their moments (V, n, C) on the held-out rows of every fold.
 
-    What a model leaves out is known from the same rows, all folds together: how far its means are
-    from those of the reference, `whole`, and how much posterior variance it lacks. It is averaged
-    over, see `averaged_over`.
+    The slope of the stack has stretched their means, and stretches their standard deviations
+    alike: what is known of a weight is known in proportion. But a smaller model is no more
+    uncertain than the reference, `whole`, of which the slope was learned with all its variance.
+    What is left of that, and the distance of the means, is what a model leaves out: it is averaged
+    over, see `averaged_over`. All this is known from the held-out rows, all folds together.
     """
-    total, count = np.zeros((len(found[0][0]), T.shape[1])), 0.0
+    V, C = len(found[0][0]), T.shape[1]
+    own, theirs, apart, count = np.zeros((V, C)), np.zeros(C), np.zeros((V, C)), 0.0
     for (mean, var), (mean_all, var_all), (_, held) in zip(found, whole, folds, strict=True):
-        apart = (mean - mean_all) ** 2 + var_all - var
-        total += np.einsum("vnc,n->vc", apart, weight[held])
+        own += np.einsum("vnc,n->vc", var, weight[held])
+        theirs += weight[held] @ var_all
+        apart += np.einsum("vnc,n->vc", (mean - mean_all) ** 2, weight[held])
         count += weight[held].sum()
-    left = np.maximum(total / count, 0.0)
-    losses, times = np.zeros((len(left), len(T))), np.zeros(len(T))
+    stretch = np.ones((V, C))
+    if task != "regression":  # where variances are mostly noise
+        stretch = np.minimum(slope**2, np.maximum(theirs / np.maximum(own, 1e-300), 1.0))
+    left = np.maximum((apart + theirs - stretch * own) / count, 0.0)
+    losses, times = np.zeros((V, len(T))), np.zeros(len(T))
     for (mean, var), (_, held) in zip(found, folds, strict=True):
-        moments = averaged_over(mean, var, left[:, None], task)
+        moments = averaged_over(mean, stretch[:, None] * var, left[:, None], task)
         losses[:, held] += loss_of(moments, T[held], task)
         times[held] += 1
-    return Scores(left, losses / times)
+    return Scores(stretch, left, losses / times)
 
 
 def base_losses(

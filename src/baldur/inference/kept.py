@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from baldur.inference.features import Index
 from baldur.inference.gaussian import Gaussian
-from baldur.inference.held_out import Path
+from baldur.inference.held_out import Path, Scores
 from baldur.inference.mixture import Explicit, Implicit, Mixture, Pool
 from baldur.inference.predictive import shrinkage
 from baldur.inference.reference import Reference, noise_variance
@@ -38,14 +38,14 @@ def projected(
     reference: Reference,
     path: Path,
     size: int,
-    left: Array,
+    step: Scores,
     candidates: Index,
     widths: Sequence[int],
 ) -> tuple[Mixture, list[Mask], NDArray[np.intp]]:
     """Return the reference projected onto the first features of the path.
 
     Also the masks of the kept features, and their places among the candidates, in path order.
-    `left` (C,) is the variance of the linear predictor that these features leave out.
+    `step` says how these features stand to the reference.
     """
     chosen = path.columns[path.basis.order[:size]]
     place = np.argsort(chosen, kind="stable")  # components list columns in rising order
@@ -57,18 +57,18 @@ def projected(
     mean, cov = path.weights_of(size)
     signal, lacking = path.signal(size, reference.data)
     mean, cov = mean[:, reorder], cov[:, reorder][:, :, reorder]
-    shrink, noise = np.ones(len(mean)), path.noise
+    shrink, noise, stretch = np.ones(len(mean)), path.noise, step.stretch[0]
     if reference.level_noise is None:
-        shrink = shrinkage(left)
+        shrink = shrinkage(step.left[0])
     else:
-        noise = noise + left
+        noise = noise + step.left[0]
     component = Explicit(
         index,
         shrink[:, None] * mean,
-        shrink[:, None, None] ** 2 * cov,
+        (shrink**2 * stretch)[:, None, None] * cov,
         noise,
         shrink**2 * signal,
-        shrink**2 * lacking,
+        shrink**2 * (signal + stretch * (lacking - signal)),
     )
     kept = [np.zeros(D, dtype=bool) for D in widths]
     for mask, columns in zip(kept, index, strict=True):
@@ -81,16 +81,16 @@ def whole(
     points: list[Gaussian],
     weights: Array,
     slope: float,
-    left: Array,
+    step: Scores,
     views: Mask,
     candidates: Index,
     train: Sequence[PreparedView],
 ) -> tuple[Mixture, list[Mask]]:
     """Return the reference on all features of some views, and the masks of these.
 
-    `left` (C,) is the variance of the linear predictor that the other views would have added.
+    `step` says how these views stand to the reference.
     """
-    logistic = reference.level_noise is None
+    logistic, left = reference.level_noise is None, step.left[0]
     widths = [view.shape[1] for view in train]
     C = reference.likelihood.n_outputs
     shared = list(train)
@@ -108,5 +108,6 @@ def whole(
         for q in reference.restricted(points, views)
     ]
     kept = [np.full(D, use) for D, use in zip(widths, views, strict=True)]
-    pool = Pool(reference.level, slope, shrinkage(left) if logistic else np.ones(C))
+    shrink = shrinkage(left) if logistic else np.ones(C)
+    pool = Pool(reference.level, slope, shrink, shrink * np.sqrt(step.stretch[0]))
     return Mixture(components, weights, widths, pool=pool), kept

@@ -160,11 +160,13 @@ class Pool:
     level : (K,) linear predictors of the base rate
     slope : float, of the stack
     shrink : (K,) what averaging over views that are left out leaves of linear predictors
+    spread : (K,) factor of their standard deviations
     """
 
     level: Array
     slope: float
     shrink: Array
+    spread: Array
 
 
 @dataclass
@@ -206,7 +208,7 @@ class Mixture:
             return moments
         pool = self.pool
         mean, var = pooled(moments, self.weights, pool.level, pool.slope)
-        return [(pool.shrink * mean, pool.shrink**2 * var)]
+        return [(pool.shrink * mean, pool.spread**2 * var)]
 
     def moments(self, views: Views) -> Moments:
         """Return <eta> and Var eta, each (n, C), without noise, under every component."""
@@ -258,7 +260,7 @@ class Mixture:
         if self.pool is not None:
             pool = self.pool
             mean = [pool.slope * pool.shrink[:, None] * m for m in mean]
-            std = [pool.shrink[:, None] * s for s in std]
+            std = [pool.spread[:, None] * s for s in std]
             b = pool.shrink * (pool.level + pool.slope * (b - pool.level))
         return mean, std, b
 

@@ -149,6 +149,7 @@ FORMS: Mapping[str, Mapping[str, Check]] = {
         "level": numbers("K"),
         "slope": number,
         "shrink": numbers("K"),
+        "spread": numbers("K"),
     },
     "Loadings": {
         "V": numbers("C", "K"),
