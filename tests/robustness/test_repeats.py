@@ -76,6 +76,7 @@ def test_repeated_fits_leave_nothing_behind(here, name):
         later, *others_later = held()
     finally:
         tracemalloc.stop()
-    assert others_later == others
+    # Fewer is no leak: what earlier tests held may go meanwhile.
+    assert all(now <= before for now, before in zip(others_later, others, strict=True))
     # The numbers of arrays; a fit that kept its data would show more.
     assert later - memory < 16 * 10 * 8
