@@ -8,7 +8,9 @@ from baldur import BaldurClassifier, MultiView
 from baldur.datasets import make_multiview
 from baldur.evaluate import nested_cv
 from baldur.evaluate.models import Model
+from baldur.report import report_folder
 from baldur.study.run import write_results
+from report.browser import Browser
 
 NASTY = [
     "<script>document.title='run'</script>",
@@ -89,3 +91,17 @@ def folder(result, tmp_path_factory):
     place = tmp_path_factory.mktemp("results")
     write_results(result, place)
     return place
+
+
+@pytest.fixture(scope="session")
+def run_page(folder):
+    """The page of the folder, in its usual place."""
+    return report_folder(folder)
+
+
+@pytest.fixture(scope="session")
+def browser():
+    """One browser for all pages."""
+    made = Browser()
+    yield made
+    made.driver.quit()

@@ -9,26 +9,18 @@ import numpy as np
 import pytest
 
 from baldur import BaldurClassifier
-from baldur.report import report_folder, report_model, report_result
-from report.browser import Browser
+from baldur.report import report_model, report_result
 from report.conftest import NASTY, small_data
 
 
 @pytest.fixture(scope="module")
-def browser():
-    made = Browser()
-    yield made
-    made.driver.quit()
-
-
-@pytest.fixture(scope="module")
-def pages(browser, result, folder, model, data, tmp_path_factory):
+def pages(browser, run_page, result, model, data, tmp_path_factory):
     """Three pages, made once; after the browser, without which nobody needs them."""
     place = tmp_path_factory.mktemp("pages")
     X, y = data
     labels = np.array(["control", "patient"])[y]
     return {
-        "run": report_folder(folder),
+        "run": run_page,
         "both": report_result(result, place / "both.html", model=model),
         "model": report_model(model, place / "model.html", X, labels),
     }

@@ -32,8 +32,8 @@ def test_the_same_model_gives_the_same_bytes_and_no_address(model, data, tmp_pat
     assert b"secret-" not in first
 
 
-def test_the_page_of_results_is_what_to_open_first(result, folder, tmp_path):
-    page = report_folder(folder)
+def test_the_page_of_results_is_what_to_open_first(run_page, folder, tmp_path):
+    page = run_page
     assert page == folder / REPORT
     assert "secret-" not in page.read_text(encoding="utf-8")
     lines = (folder / INDEX).read_text().splitlines()

@@ -13,15 +13,7 @@ from baldur.baselines import BASELINES
 from baldur.evaluate import nested_cv
 from baldur.evaluate.models import Model
 from baldur.report import report_folder, report_model, report_result
-from report.browser import Browser
 from report.conftest import NASTY, small_data
-
-
-@pytest.fixture(scope="module")
-def browser():
-    made = Browser()
-    yield made
-    made.driver.quit()
 
 
 def opened(browser, page):
