@@ -76,7 +76,6 @@ def test_the_posterior_is_one(setting, name):
             "strengths": features.strengths(sides, s),
             "parts": features.parts(sides, s),
             "part variance": features.part_variance(sides, s),
-            "squared weights": features.squared_weights(sides, s),
             "predict": features.predict(sides, s, new),
             "scales": features.scales(),
             "predictor variance": features.predictor_variance(s),

@@ -58,9 +58,6 @@ class Features(Protocol):
     def part_variance(self, sides: Sequence[Side], s: Array) -> Array:
         """Return the posterior variance of each view's part of eta, mean over rows, (M, C)."""
 
-    def squared_weights(self, sides: Sequence[Side], s: Array) -> Array:
-        """Return sum_d <w_d>^2 over all features, (C,)."""
-
     def new_rows(self, rows: Rows, new: Rows) -> Any:
         """Return what `predict` of the features within `rows` needs to know of rows `new`."""
 
@@ -177,11 +174,6 @@ class Columns:
             for at in own
         ]
         return np.array(out) / max(len(self.X), 1)
-
-    def squared_weights(self, sides: Sequence[Side], s: Array) -> Array:
-        """From the weights."""
-        w, _ = self.weights(sides, s)
-        return np.asarray((w**2).sum(axis=1))
 
     def new_rows(self, rows: Rows, new: Rows) -> Array:
         """Their cells, (n, L)."""

@@ -93,18 +93,6 @@ class Grams:
         ]
         return np.array(spread) / len(self.grams[0])
 
-    def squared_weights(self, sides: Sequence[Side], s: Array) -> Array:
-        """s^2 alpha^T G alpha."""
-        return np.array(
-            [
-                sum(
-                    v**2 * (side.alpha @ G @ side.alpha)
-                    for v, G in zip(row, self.grams, strict=True)
-                )
-                for side, row in zip(sides, s, strict=True)
-            ]
-        )
-
     def new_rows(self, rows: NDArray[np.intp], new: NDArray[np.intp]) -> Cross:
         """Slices of the Grams."""
         return Cross(

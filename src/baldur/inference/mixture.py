@@ -95,11 +95,6 @@ class Explicit:
     signal: Array
     lacking: Array
 
-    @property
-    def has_features(self) -> bool:
-        """Whether it is more than the base rate."""
-        return bool(self.mean[:, 1:].any() or self.cov.any())
-
     def latent(self, new: NewRows) -> tuple[Array, Array]:
         """X <w> and x^T Cov x, with the variance of what is absent."""
         X = new.columns(self.index)
