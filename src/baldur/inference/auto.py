@@ -5,9 +5,9 @@
    counts, and how far all are believed (`baldur.inference.stack`); a weak signal is shrunk towards
    the base rate.
 2. *Is there a signal?* Held-out losses of the reference and of the base rate, row by row, with
-   stack weights that the judging rows had no part in. Shown to be worse than the base rate, the
-   reference is dropped and nothing is kept. Neither shown to be better nor worse, it predicts: it
-   costs next to nothing, and weak real signals live there.
+   stack weights that the judging rows had no part in. Shown or not, the reference predicts: its
+   slope has shrunk what it could not show, so that it costs next to nothing, and weak real signals
+   live there. What is not shown is said to be so.
 3. *Path.* The reference is projected, not refitted: first onto fewer views, then onto fewer
    features of the views that were kept (`baldur.inference.projection`).
 4. *Choice.* The smallest model that is shown not to be worse (`baldur.inference.choice`). If none
@@ -26,7 +26,7 @@ import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
-from baldur.inference.choice import CONFIDENT, Gap, paired_gap, smallest_as_good
+from baldur.inference.choice import Gap, paired_gap, smallest_as_good
 from baldur.inference.features import Index, absent_matrix, all_features, columns_of, positions
 from baldur.inference.held_out import (
     SIZES,
@@ -41,7 +41,7 @@ from baldur.inference.held_out import (
     view_moments,
     view_order,
 )
-from baldur.inference.kept import nothing, projected, whole
+from baldur.inference.kept import projected, whole
 from baldur.inference.mixture import Mixture
 from baldur.inference.reference import Candidates, Reference, fit_reference
 from baldur.inference.screening import Problem, candidates, with_their_groups
@@ -56,8 +56,6 @@ Watcher = Callable[[dict[str, Any]], None]
 
 VIEW_COUNTS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)
 """Numbers of views at which the reference is scored, besides all of them."""
-HALF = 0.5
-"""Of what may be lost, for leaving out views: something must be left for leaving out features."""
 
 
 @dataclass
@@ -189,8 +187,7 @@ class _Scoring:
         reference = by_views.losses[-1]
         signal = paired_gap(base, reference, weight)
         allowed = margin * max(signal.mean, 0.0)
-        hopeless = signal.in_errors < -CONFIDENT
-        at_view, fit_views = smallest_as_good(by_views.losses, reference, HALF * allowed, weight)
+        at_view, fit_views = smallest_as_good(by_views.losses, reference, allowed, weight)
 
         points, weights = self.full.mixture(stack)
         order = view_order(self.full)
@@ -210,9 +207,7 @@ class _Scoring:
         at, fit_features = smallest_as_good(steps.losses, reference, allowed, weight)
 
         sets: list[StandIns] = []
-        if hopeless:
-            mixture, kept = nothing(self.full, self.widths)
-        elif at < len(sizes):
+        if at < len(sizes):
             size = path.basis.whole_groups(sizes[at])
             mixture, kept, chosen = projected(
                 self.full, path, size, steps[at : at + 1], index, self.widths
@@ -235,7 +230,7 @@ class _Scoring:
             )
         by_count = [self._width(first_views(order, count)) for count in counts]
         describe = _Table(reference, weight)
-        describe.add("nothing", [0], [0], base[None], [False], 0 if hopeless else None)
+        describe.add("nothing", [0], [0], base[None], [False], None)
         describe.add("views", counts, by_count, by_views.losses, fit_views, None)
         describe.add(
             "features",
@@ -243,7 +238,7 @@ class _Scoring:
             [*map(path.basis.whole_groups, sizes), self._width(mask)],
             steps.losses,
             fit_features,
-            None if hopeless else at,
+            at,
         )
         inclusion, share = self._inclusion(stack, index)
         return Answer(

@@ -2,10 +2,10 @@
 
 A model is a candidate if, with 95 % confidence, its held-out loss exceeds the reference's by at
 most `margin` of what the reference gains over the base rate. Losses are compared row by row;
-repeats of the folds are averaged before, so they do not count as rows. Where the reference itself
-is beaten on the path, as where few features carry all and the reference still listens to the
-others, the same is asked against the best model: of the candidates, the smallest is kept that
-exceeds the best by at most as much, with as much confidence.
+repeats of the folds are averaged before, so they do not count as rows. The margin says what may be
+lost, not that it should be: of the candidates, the smallest is kept that is no more than one
+standard error of the gap behind the best model of the path. That is the usual rule, with rows
+paired, and it holds where the reference itself is beaten, as where few features carry all.
 """
 
 from __future__ import annotations
@@ -19,6 +19,9 @@ Array = NDArray[np.float64]
 
 CONFIDENT = 1.645
 """Standard errors of a one-sided 95 % bound."""
+A_LITTLE = 0.05
+"""Part of what may be lost that may be given away to be smaller, however small the standard error:
+with many rows it would vanish, and a larger margin would keep no less."""
 RESAMPLES = 200
 """The choice is the mean place over so many resamples of the rows. A rule with thresholds jumps
 when a loss moves by a hair; its mean over resamples does not."""
@@ -68,7 +71,7 @@ def smallest_as_good(
     reference : (n,) array
         Losses of the reference.
     allowed : float
-        Loss above the reference's and the best model's that is allowed, with 95 % confidence.
+        Loss above the reference's that is allowed, with 95 % confidence.
     weight : (n,) array
     """
     n = losses.shape[1]
@@ -87,7 +90,7 @@ def smallest_as_good(
     for place in np.unique(best):
         at = best == place
         mean, error = _gaps(losses - losses[place], shares[at], drawn[at])
-        enough[at] &= mean + CONFIDENT * error <= allowed
+        enough[at] &= mean <= np.maximum(error, A_LITTLE * allowed)
     enough[:, -1] = True
     usual = round(float(enough[1:].argmax(axis=1).mean()))
     candidates = np.flatnonzero(candidate[0])

@@ -1,4 +1,4 @@
-"""The posterior that predicts, from what was chosen: nothing, some features, or whole views."""
+"""The posterior that predicts, from what was chosen: some features, or whole views."""
 
 from __future__ import annotations
 
@@ -17,21 +17,6 @@ from baldur.views.products import PreparedView
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
-
-
-def nothing(reference: Reference, widths: Sequence[int]) -> tuple[Mixture, list[Mask]]:
-    """Return the base rate."""
-    C, M = reference.likelihood.n_outputs, len(widths)
-    component = Explicit(
-        [np.zeros(0, dtype=np.intp) for _ in widths],
-        reference.level[:, None],
-        np.zeros((C, 1, 1)),
-        noise_variance(reference.level_noise) * np.ones(C),
-        np.zeros((M, C)),
-        np.zeros((M, C)),
-    )
-    kept = [np.zeros(D, dtype=bool) for D in widths]
-    return Mixture([component], np.ones((1, C)), list(widths)), kept
 
 
 def projected(
