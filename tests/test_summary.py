@@ -57,24 +57,17 @@ def test_the_path_is_told_in_words(binary):
     assert f"{whole['loss']:.3f} with all 38 features of 2 views" in sentence
 
 
-@pytest.mark.parametrize(
-    ("at", "said"),
-    [
-        (0, "of 2 views; nothing is kept."),
-        (-1, "no smaller set was shown to predict as well, so all are kept."),
-    ],
-)
-def test_the_ends_of_the_path_have_words_of_their_own(at, said):
+def test_everything_kept_has_words_of_its_own():
     path = pd.DataFrame(
         {
             "step": ["nothing", "views", "views", "features", "features"],
             "n_views": [0, 1, 2, 2, 2],
             "n_features": [0, 8, 38, 4, 38],
             "loss": [0.7, 0.5, 0.4, 0.41, 0.4],
-            "kept": False,
+            "kept": [False, False, False, False, True],
         }
     )
-    path.loc[path.index[at], "kept"] = True
+    said = "no smaller set was shown to predict as well, so all are kept."
     assert path_sentence(SimpleNamespace(sparsity_path_=path)).endswith(said)
 
 

@@ -145,8 +145,6 @@ def path_sentence(model: Any) -> str:
         f"Loss on held-out rows: {base['loss']:.3f} at the base rate, {whole['loss']:.3f} with all "
         f"{_count(whole['n_features'], 'feature')} of {_count(whole['n_views'], 'view')}"
     )
-    if kept["step"] == "nothing":
-        return f"{losses}; nothing is kept."
     if kept["n_features"] == whole["n_features"]:
         return f"{losses}; no smaller set was shown to predict as well, so all are kept."
     of_views = path[(path["step"] == "views") & (path["n_views"] == kept["n_views"])].iloc[0]
