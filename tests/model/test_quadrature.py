@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy.integrate import quad
 from scipy.special import expit, ndtri
 
-from baldur.model.quadrature import NARROW, logistic_moments
+from baldur.model.quadrature import NARROW, logistic_moments, logistic_rates
 
 MEANS = [-40.0, -6.0, -1.0, 0.0, 0.3, 4.0, 25.0]
 SDS = [1e-4, 0.01, 0.3, 1.0, NARROW, 1.8, 2.5, 4.0, 10.0, 33.0, 100.0, 1000.0]
@@ -101,6 +101,17 @@ def test_slope_is_the_derivative_of_the_rate(mean, sd):
     here = at(mean, sd)
     assert (up[0] - down[0]) / (2 * eps) == pytest.approx(here[1], abs=2e-5)
     assert (up[2] - down[2]) / (2 * eps) == pytest.approx(here[0], abs=2e-5)
+
+
+@pytest.mark.parametrize("sd", SDS)
+def test_rates_have_their_own_curvature(sd):
+    """The same rate and slope to the last bit, and E[sigmoid''] beside them."""
+    for mean in MEANS:
+        found = logistic_rates(np.array([mean]), np.array([sd**2]))
+        moments = logistic_moments(np.array([mean]), np.array([sd**2]))
+        assert (found.rate, found.slope) == (moments.rate, moments.slope)
+        want = integral(lambda x: sigmoid(x) * sigmoid(-x) * (sigmoid(-x) - sigmoid(x)), mean, sd)
+        assert float(found.curve[0]) == pytest.approx(want, abs=1e-6)
 
 
 def test_both_rules_meet_at_their_border():

@@ -22,7 +22,7 @@ from baldur.inference.projection import (
 )
 from baldur.inference.reference import Candidates, Reference, noise_variance
 from baldur.inference.stack import HeldOut, Stack, attenuation, fit_stack
-from baldur.model.quadrature import logistic_moments
+from baldur.model.quadrature import logistic_rates
 
 Array = NDArray[np.float64]
 Fold = tuple[Rows, Rows]
@@ -221,17 +221,15 @@ def make_path(reference: Reference, stack: Stack, n_views: int, size: int, task:
     columns = np.flatnonzero(mask[whole.owner])
     X = whole.X[np.ix_(reference.rows, columns)]
     H, groups = reference.likelihood.weight.copy(), reference.data.groups
-    points, weights = reference.mixture(reference.at_first())
+    points, (first, weights) = reference.mixtures(reference.at_first(), stack)
     points = reference.restricted(points, mask)
-    eta, var = mixture_moments([q.moments() for q in points], weights)
+    eta, var = mixture_moments([q.moments() for q in points], first)
     if task != "regression":
-        p = logistic_moments(eta, var).rate
+        p = logistic_rates(eta, var).rate
         H *= np.maximum(p * (1.0 - p), 1e-4)
     each = np.stack([mean_weights(q, whole, columns, X) for q in points])
-    w = np.asarray((weights[:, :, None] * each).sum(axis=0))
+    w = np.asarray((first[:, :, None] * each).sum(axis=0))
     basis = search(X, H, eta, w, size, None if groups is None else groups[columns])
-    points, weights = reference.mixture(stack)
-    points = reference.restricted(points, mask)
     found = [project(q, basis, whole, columns, X) for q in points]
     z = pool(found, weights, constant(reference.level, basis), stack.slope)
     noises = [noise_variance(q.noise) * np.ones(len(reference.level)) for q in points]

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy.special import expit, ndtr, ndtri
 
 from baldur.inference.predictive import FLOOR, Moments, Task
-from baldur.model.quadrature import logistic_moments
+from baldur.model.quadrature import logistic_rates
 
 Array = NDArray[np.float64]
 
@@ -86,7 +86,7 @@ def _rate(eta: Array, noise: Array | None) -> Array:
     """Return P(t = 1) given the linear predictor, which it rises with."""
     if noise is None:
         return np.asarray(expit(eta))
-    return logistic_moments(eta, np.broadcast_to(noise, eta.shape)).rate
+    return logistic_rates(eta, np.broadcast_to(noise, eta.shape)).rate
 
 
 def _share_interval(

@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from baldur.model.quadrature import logistic_moments
+from baldur.model.quadrature import logistic_rates
 
 Array = NDArray[np.float64]
 Moments = Sequence[tuple[Array, Array]]
@@ -17,8 +17,6 @@ variance has the noise in it."""
 Task = Literal["binary", "multiclass", "multilabel", "regression"]
 
 FLOOR = 1e-12
-STEP = 1e-4
-"""Of the linear predictor, to take a slope: its error is some 1e-5 of the slope."""
 
 
 def probabilities(moments: Moments, weights: Array, task: Task) -> Array:
@@ -27,8 +25,7 @@ def probabilities(moments: Moments, weights: Array, task: Task) -> Array:
     Multi-class probabilities are normalised over the classes.
     """
     p = sum(
-        w * logistic_moments(mean, var).rate
-        for w, (mean, var) in zip(weights, moments, strict=True)
+        w * logistic_rates(mean, var).rate for w, (mean, var) in zip(weights, moments, strict=True)
     )
     if task == "multiclass":
         p = np.maximum(p, FLOOR)
@@ -98,9 +95,7 @@ def score_and_slopes(mean: Array, var: Array, T: Array, task: Task) -> tuple[Arr
         away = T - mean
         value = -0.5 * (away**2 / var + np.log(2.0 * np.pi * var))
         return value.sum(axis=1), away / var, 0.5 * (away**2 / var - 1.0) / var
-    found = logistic_moments(mean, var)
-    # By the variance the slope is half the second derivative by the mean.
-    curve = (logistic_moments(mean + STEP, var).slope - found.slope) / STEP
+    found = logistic_rates(mean, var)
     p = np.clip(found.rate, FLOOR, 1.0 - FLOOR)
     if task == "multiclass":
         total = p.sum(axis=1, keepdims=True)
@@ -109,4 +104,5 @@ def score_and_slopes(mean: Array, var: Array, T: Array, task: Task) -> tuple[Arr
     else:
         value = np.where(T > 0.5, np.log(p), np.log1p(-p)).sum(axis=1)
         by_rate = np.where(T > 0.5, 1.0 / p, -1.0 / (1.0 - p))
-    return np.asarray(value), by_rate * found.slope, 0.5 * by_rate * curve
+    # By the variance the slope is half the second derivative by the mean.
+    return np.asarray(value), by_rate * found.slope, 0.5 * by_rate * found.curve

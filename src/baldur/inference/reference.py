@@ -86,14 +86,22 @@ class Reference:
 
     def mixture(self, stack: Stack) -> tuple[list[Gaussian], Array]:
         """Return the Gaussians that count, and their weights (J, C)."""
-        points, weights = [], []
-        for share, member in zip(stack.shares, self.members.values(), strict=True):
-            points += member.points
-            weights += list(share * member.weights)
-        most = [weight.max() for weight in weights]
-        used = [j for j, weight in enumerate(most) if weight >= min(NEGLIGIBLE, max(most))]
-        total = np.stack([weights[j] for j in used])
-        return [points[j] for j in used], total / total.sum(axis=0)
+        points, weights = self.mixtures(stack)
+        return points, weights[0]
+
+    def mixtures(self, *stacks: Stack) -> tuple[list[Gaussian], list[Array]]:
+        """Return the Gaussians that count in any of the stacks, and their weights in each."""
+        members = list(self.members.values())
+        points = [q for member in members for q in member.points]
+        found = []
+        for stack in stacks:
+            pairs = zip(stack.shares, members, strict=True)
+            weights = np.concatenate([share * member.weights for share, member in pairs])
+            most = weights.max(axis=1)
+            weights[most < min(NEGLIGIBLE, most.max())] = 0.0
+            found.append(weights / weights.sum(axis=0))
+        used = np.flatnonzero(sum(weights.any(axis=1) for weights in found))
+        return [points[j] for j in used], [weights[used] for weights in found]
 
     def at_first(self) -> Stack:
         """Return the stack before held-out rows have spoken: by what each member stands behind.

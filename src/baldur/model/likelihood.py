@@ -21,7 +21,7 @@ from scipy.special import expit, log_expit
 
 from baldur.model.ard import LOG_2PI, GammaPosterior, gamma_terms
 from baldur.model.priors import VAGUE
-from baldur.model.quadrature import logistic_moments
+from baldur.model.quadrature import logistic_moments, logistic_rates
 
 Array = NDArray[np.float64]
 Noise = GammaPosterior | None
@@ -141,13 +141,13 @@ class QuadratureLogistic(_Logistic):
         exact = left * var > 1e-6
         cv = 1.0 / np.where(exact, left, 1.0)
         cm = (mean / var - j) * cv
-        rate = logistic_moments(cm, cv).rate
+        rate = logistic_rates(cm, cv).rate
         z = np.where(self.T > 0.5, rate, 1.0 - rate)
         spread = 1.0 + h * cv
         g = (j**2 * cv + 2.0 * j * cm - h * cm**2) / spread - np.log(spread)
-        soft = logistic_moments(mean, var).softplus
         each = j * mean - 0.5 * h * (mean**2 + var) + np.log(np.maximum(z, 1e-300)) - 0.5 * g
-        each = np.where(exact, each, self.T * mean - soft)
+        if not exact.all():
+            each = np.where(exact, each, self.T * mean - logistic_moments(mean, var).softplus)
         return np.asarray((self.weight * each).sum(axis=0))
 
     def rows(self, index: NDArray[np.intp]) -> QuadratureLogistic:

@@ -35,6 +35,7 @@ _HALF = np.concatenate([0.5 * (b - a) * x + 0.5 * (a + b) for a, b, (x, _) in _R
 _HALF_W = np.concatenate([0.5 * (b - a) * w for a, b, (_, w) in _RULES])
 _LINE, _LINE_W = np.concatenate([-_HALF, _HALF]), np.concatenate([_HALF_W, _HALF_W])
 _BUMP = expit(_LINE) * expit(-_LINE)
+_CURVE = _BUMP * (expit(-_LINE) - expit(_LINE))
 _KINK = np.log1p(np.exp(-np.abs(_LINE)))
 _ROOT_2PI = float(np.sqrt(2.0 * np.pi))
 
@@ -51,11 +52,29 @@ class LogisticMoments(NamedTuple):
     softplus: Array
 
 
+class Rates(NamedTuple):
+    """E[sigmoid], E[sigmoid'] and E[sigmoid''] of a Gaussian logit, each shaped as its mean."""
+
+    rate: Array
+    slope: Array
+    curve: Array
+
+
 def logistic_moments(mean: Array, var: Array) -> LogisticMoments:
     """Return E[sigmoid(eta)], E[sigmoid'(eta)] and E[ln(1 + exp eta)] for eta ~ N(mean, var)."""
+    return LogisticMoments(*_expectations(mean, var, bound=True))
+
+
+def logistic_rates(mean: Array, var: Array) -> Rates:
+    """Return E[sigmoid(eta)] and its first two derivatives by the mean, for eta ~ N(mean, var)."""
+    return Rates(*_expectations(mean, var, bound=False))
+
+
+def _expectations(mean: Array, var: Array, *, bound: bool) -> list[Array]:
+    """Return three expectations; the last is that of softplus or of sigmoid''."""
     shape = np.shape(mean)
     m, s = np.ravel(mean), np.sqrt(np.ravel(var))
-    out = LogisticMoments(np.empty_like(m), np.empty_like(m), np.empty_like(m))
+    out = [np.empty_like(m) for _ in range(3)]
     narrow, small = s <= NARROW, s <= SMALL
     for mask, rule in (
         (small, _by_few),
@@ -63,42 +82,47 @@ def logistic_moments(mean: Array, var: Array) -> LogisticMoments:
         (~narrow, _by_logistic),
     ):
         if mask.all():
-            out = rule(m, s)
+            out = rule(m, s, bound)
             break
         if mask.any():
-            for whole, part in zip(out, rule(m[mask], s[mask]), strict=True):
+            for whole, part in zip(out, rule(m[mask], s[mask], bound), strict=True):
                 whole[mask] = part
-    return LogisticMoments(*(part.reshape(shape) for part in out))
+    return [part.reshape(shape) for part in out]
 
 
-def _by_few(m: Array, s: Array) -> LogisticMoments:
-    return _by_hermite(m, s, _FEW, _FEW_WEIGHTS)
+def _by_few(m: Array, s: Array, bound: bool) -> list[Array]:
+    return _by_hermite(m, s, bound, _FEW, _FEW_WEIGHTS)
 
 
 def _by_hermite(
-    m: Array, s: Array, nodes: Array = _NODES, weights: Array = _WEIGHTS
-) -> LogisticMoments:
-    out = LogisticMoments(np.empty_like(m), np.empty_like(m), np.empty_like(m))
+    m: Array, s: Array, bound: bool, nodes: Array = _NODES, weights: Array = _WEIGHTS
+) -> list[Array]:
+    rate, slope, last = (np.empty_like(m) for _ in range(3))
     for start in range(0, len(m), CHUNK):
         part = slice(start, start + CHUNK)
         eta = m[part, None] + s[part, None] * nodes
         small = np.exp(-np.abs(eta))
         near = 1.0 / (1.0 + small)  # sigmoid(|eta|)
         far = small * near
-        out.rate[part] = np.where(eta >= 0.0, near, far) @ weights
-        out.slope[part] = (near * far) @ weights
-        out.softplus[part] = (np.maximum(eta, 0.0) + np.log1p(small)) @ weights
-    return out
+        bump = near * far
+        rate[part] = np.where(eta >= 0.0, near, far) @ weights
+        slope[part] = bump @ weights
+        if bound:
+            last[part] = (np.maximum(eta, 0.0) + np.log1p(small)) @ weights
+        else:
+            last[part] = (bump * np.copysign(far - near, -eta)) @ weights
+    return [rate, slope, last]
 
 
-def _by_logistic(m: Array, s: Array) -> LogisticMoments:
+def _by_logistic(m: Array, s: Array, bound: bool) -> list[Array]:
     z = (m[:, None] - _LINE) / s[:, None]
     density = np.exp(-0.5 * z * z) / (_ROOT_2PI * s[:, None])
     rate = np.clip(ndtr(z) @ (_LINE_W * _BUMP), 0.0, 1.0)  # weights sum to one to 1e-9
+    slope = density @ (_LINE_W * _BUMP)
+    if not bound:
+        return [rate, slope, density @ (_LINE_W * _CURVE)]
     positive = m * ndtr(m / s) + s * np.exp(-0.5 * (m / s) ** 2) / _ROOT_2PI
-    return LogisticMoments(
-        rate, density @ (_LINE_W * _BUMP), positive + density @ (_LINE_W * _KINK)
-    )
+    return [rate, slope, positive + density @ (_LINE_W * _KINK)]
 
 
 def rate_rules() -> list[tuple[float, Array, Array]]:
