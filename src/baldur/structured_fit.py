@@ -96,9 +96,9 @@ class StructuredFit(BaldurBase):
     def _publish(self, mv: MultiView, fitted: Fitted) -> None:
         super()._publish(mv, fitted)
         if fitted.answer is not None:
-            self._publish_answer(mv, fitted.answer)
+            self._publish_answer(fitted.answer)
 
-    def _publish_answer(self, mv: MultiView, answer: Answer) -> None:
+    def _publish_answer(self, answer: Answer) -> None:
         """Set what only "auto" knows: the path, the stack, and how sure the choice is."""
         names = self.view_names_
         self.inclusion_probability_ = dict(zip(names, answer.inclusion, strict=True))
@@ -106,7 +106,7 @@ class StructuredFit(BaldurBase):
         self.stack_ = answer.stack
         self.signal_ = answer.signal.in_errors
         self.signal_shown_ = bool(self.signal_ > CONFIDENT)
-        features = [mv.view(name).feature_names for name in names]
+        features = [self.feature_names_[name] for name in names]
         self.credible_sets_ = pd.DataFrame(
             [
                 {

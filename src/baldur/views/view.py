@@ -68,7 +68,8 @@ class View:
         """Return the names of some features without making all of them."""
         if self._table.names is not None:
             return self._table.names[index]
-        return np.char.add(f"{self.name}_", np.asarray(index).astype(str))
+        digits = len(str(self.shape[1]))  # numpy would make room for 21 of them
+        return np.char.add(f"{self.name}_", np.asarray(index).astype(f"U{digits}"))
 
     @property
     def names_given(self) -> bool:
