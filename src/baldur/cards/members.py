@@ -13,6 +13,7 @@ from baldur.inference.features import Columns, gather
 from baldur.inference.fitted import Fitted
 from baldur.inference.grams import Grams
 from baldur.inference.mixture import Explicit, Implicit, Mixture, Pool
+from baldur.inference.predictive import pooled_weights
 from baldur.model.meanfield import noise_variance
 from baldur.model.posterior import FeatureSide
 
@@ -126,12 +127,10 @@ def _pooled(members: list[Member], pool: Pool) -> Member:
     """Return the one Gaussian that stands for several, see `baldur.inference.stack`."""
     weight = np.stack([member.weight for member in members])
     means = np.stack([member.mean for member in members])
-    mean = np.einsum("jk,jkd->kd", weight, means)
-    away = means - mean
-    cov = np.einsum("jk,jkde->kde", weight, np.stack([member.cov for member in members]))
-    cov += np.einsum("jk,jkd,jke->kde", weight, away, away)
-    mean = pool.slope * mean
-    mean[:, 0] += (1.0 - pool.slope) * pool.level
+    covs = np.stack([member.cov for member in members])
+    level = np.zeros_like(means[0])
+    level[:, 0] = pool.level
+    mean, cov = pooled_weights(means, covs, weight, level, pool.slope)
     lacking = np.einsum("jk,jmk->mk", weight, np.stack([member.lacking for member in members]))
     return Member(
         np.ones(len(pool.level)),

@@ -146,8 +146,8 @@ class Columns:
 
     def statistics(self, sides: Sequence[Side]) -> tuple[Array, Array]:
         """Return x_d^T alpha_c and x_d^T C_c^-1 x_d, each (C, L)."""
-        alphas = np.stack([side.alpha for side in sides])
-        return alphas @ self.X, np.stack([side.quadratic(self.X) for side in sides])
+        alphas = np.array([side.alpha for side in sides])
+        return alphas @ self.X, np.array([side.quadratic(self.X) for side in sides])
 
     def weights(self, sides: Sequence[Side], s: Array) -> tuple[Array, Array]:
         """Return means and variances of the weights, each (C, L)."""

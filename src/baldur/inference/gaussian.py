@@ -68,8 +68,8 @@ class Gaussian:
 
     def moments(self) -> tuple[Array, Array]:
         """Return <eta> and Var eta on the training rows, each (N, C)."""
-        mean = np.stack([side.mean for side in self.sides], axis=1)
-        var = np.stack([side.var for side in self.sides], axis=1) + self.extra
+        mean = np.array([side.mean for side in self.sides]).T
+        var = np.array([side.var for side in self.sides]).T + self.extra
         return mean, np.maximum(var, 1e-12)
 
     def evaluate(self) -> tuple[Array, Sites]:

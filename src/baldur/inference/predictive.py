@@ -64,6 +64,21 @@ def pooled(moments: Moments, weights: Array, level: Array, slope: float) -> tupl
     return level + slope * (mean - level), var
 
 
+def pooled_weights(
+    means: Array, covs: Array, weights: Array, level: Array, slope: float
+) -> tuple[Array, Array]:
+    """Return the stack of several Gaussians over weights: mean (C, k) and covariance (C, k, k).
+
+    From means (J, C, k), covariances (J, C, k, k), how much each counts (J, C), and the weights
+    `level` (C, k) of a model that knows the base rate alone.
+    """
+    mean = np.einsum("jc,jck->ck", weights, means)
+    away = means - mean
+    cov = np.einsum("jc,jckl->ckl", weights, covs)
+    cov += np.einsum("jc,jck,jcl->ckl", weights, away, away)
+    return level + slope * (mean - level), cov
+
+
 def averaged_over(mean: Array, var: Array, left: Array, task: Task) -> tuple[Array, Array]:
     """Return moments with the part `left` of the variance of eta, that a model leaves out, in them.
 

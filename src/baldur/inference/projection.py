@@ -33,6 +33,7 @@ from scipy import linalg
 from baldur.inference.features import Columns
 from baldur.inference.gaussian import Gaussian
 from baldur.inference.grams import Grams
+from baldur.inference.predictive import pooled_weights
 from baldur.model.posterior import FeatureSide
 
 Array = NDArray[np.float64]
@@ -266,11 +267,7 @@ def pool(found: Sequence[Coordinates], weights: Array, level: Array, slope: floa
     Weights are (J, C), and `level` is the mean of z at the base rate.
     """
     means, covs = np.stack([z.mean for z in found]), np.stack([z.cov for z in found])
-    mean = np.einsum("jc,jck->ck", weights, means)
-    away = means - mean
-    cov = np.einsum("jc,jckl->ckl", weights, covs)
-    cov += np.einsum("jc,jck,jcl->ckl", weights, away, away)
-    return Coordinates(level + slope * (mean - level), cov)
+    return Coordinates(*pooled_weights(means, covs, weights, level, slope))
 
 
 def constant(level: Array, basis: Basis) -> Array:

@@ -75,6 +75,8 @@ def _expectations(mean: Array, var: Array, *, bound: bool) -> list[Array]:
     shape = np.shape(mean)
     m, s = np.ravel(mean), np.sqrt(np.ravel(var))
     out = [np.empty_like(m) for _ in range(3)]
+    if s.size and s.max() <= SMALL:  # as most often: nothing to tell apart
+        return [part.reshape(shape) for part in _by_few(m, s, bound)]
     narrow, small = s <= NARROW, s <= SMALL
     for mask, rule in (
         (small, _by_few),
