@@ -14,7 +14,7 @@ from baldur.cli import main
 from baldur.datasets import make_multiview
 from baldur.study import evaluate_study, load_study, simulate_study
 from baldur.study.toml_writer import dump_toml
-from cli.places import disk, results  # noqa: F401 disk is a fixture
+from cli.places import copy_of, disk, results  # noqa: F401 disk is a fixture
 
 SOURCE = Path(__file__).resolve().parents[2] / "src"
 # A shell starts its background jobs with Ctrl-C ignored, and so would every process below them.
@@ -24,10 +24,9 @@ CODE = (
 )
 
 MODELS = [
-    {"name": "Ridge logistic", "grid": {"C": [0.1, 1.0, 10.0]}},
+    {"name": "Ridge logistic", "grid": {"C": [0.1, 1.0]}},
     {"name": "LSVM-l1", "grid": {"c_ratio": [3.0, 10.0]}},
-    {"name": "MV-PLS", "grid": {"n_components": [1, 2, 3]}},
-    {"name": "RF", "settings": {"n_estimators": 20}, "grid": {"max_features": ["sqrt", 0.1]}},
+    {"name": "MV-PLS", "grid": {"n_components": [1, 2]}},
 ]
 
 
@@ -80,12 +79,19 @@ def start():
         process.communicate()
 
 
-@pytest.fixture
-def study(tmp_path):
-    """A study file with four quick models."""
+@pytest.fixture(scope="module")
+def simulated(tmp_path_factory):
+    """A study file with three quick models."""
+    folder = tmp_path_factory.mktemp("simulated")
     return simulate_study(
-        "biofind", tmp_path / "study", scale=0.0005, models=MODELS, folds={"outer": 4, "inner": 3}
+        "biofind", folder / "study", scale=0.0005, models=MODELS, folds={"outer": 2, "inner": 2}
     )
+
+
+@pytest.fixture
+def study(simulated, tmp_path):
+    """A copy of it, to change."""
+    return copy_of(simulated, tmp_path / "study")
 
 
 def small_study(folder, models, folds):
@@ -119,7 +125,7 @@ def quick(tmp_path_factory):
 @pytest.fixture(scope="module")
 def steady(tmp_path_factory):
     """A study of 24 jobs, half of which take a moment, and its results."""
-    forest = {"n_estimators": 100}
+    forest = {"n_estimators": 50}
     models = [{"name": "Ridge logistic", "grid": {"C": [0.1, 1.0]}},
               {"name": "RF", "settings": forest, "grid": {"max_features": ["sqrt", 0.5]}},
               ]  # fmt: skip

@@ -10,6 +10,7 @@ import time
 
 import pytest
 
+from baldur.cli import main
 from baldur.exceptions import UnfinishedError
 from baldur.files import LOCK
 from baldur.study import evaluate_study, load_study
@@ -45,6 +46,24 @@ def forked(study, out, **keywords):
     )
     process.start()
     return process
+
+
+def forked_command(arguments, said):
+    """Start the command likewise; what it says goes to the files `said`.out and `said`.err."""
+    process = multiprocessing.get_context("fork").Process(target=_command, args=(arguments, said))
+    process.start()
+    return process
+
+
+def _command(arguments, said):
+    sys.argv = ["baldur", *map(str, arguments)]
+    with (
+        open(f"{said}.out", "w") as out,
+        open(f"{said}.err", "w") as err,
+        contextlib.redirect_stdout(out),
+        contextlib.redirect_stderr(err),
+    ):
+        main()
 
 
 def _evaluate(study, out, **keywords):

@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 
 from baldur.study.toml_writer import dump_toml
+from inference.problems import few_repeats  # noqa: F401
 
 
 def test_fit_tells_what_it_found_and_predict_why(call, quick, tmp_path):

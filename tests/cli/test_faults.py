@@ -254,13 +254,15 @@ def test_a_full_temporary_folder_is_named(call, quick, disk, monkeypatch, tmp_pa
         ScratchFolder()
 
 
-def test_a_limit_on_file_sizes_is_named(run, quick, tmp_path):
-    def limit():
-        resource.setrlimit(resource.RLIMIT_FSIZE, (600, 600))
-
+def test_a_limit_on_file_sizes_is_named(call, quick, tmp_path):
     out = tmp_path / "out"
-    done = run("evaluate", quick[0], "--out", out, "--quiet", preexec_fn=limit)
-    one_line(done.returncode, done.stderr, "File too large", "ulimit -f")
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (600, hard))
+    try:
+        code, _, err = call("evaluate", quick[0], "--out", out, "--quiet")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    one_line(code, err, "File too large", "ulimit -f")
     assert hidden(out) == []
     evaluate_study(load_study(quick[0]), output=out)
     assert results(out) == quick[1]

@@ -11,25 +11,22 @@ import pytest
 from baldur.cli import app
 from baldur.exceptions import InputError, UnfinishedError
 from baldur.study import evaluate_study, load_study
-from cli.places import copy_of, forked, hidden, jobs_in, results, wait_for_jobs
+from cli.places import copy_of, forked, forked_command, hidden, jobs_in, results, wait_for_jobs
 
 PLACES = 4  # two models on two folds in the quick study
 
 
-def pair(start, study, out, jobs):
-    """Two processes at once, both to their end."""
-    both = [start("evaluate", study, "--out", out, "--jobs", jobs, "--quiet") for _ in range(2)]
-    for process in both:
-        said, err = process.communicate(timeout=900)
-        assert process.returncode == 0, err
-        assert err == ""
-        assert "% Features selected" in said
-
-
-def test_a_pair_of_processes_on_one_folder(start, quick, tmp_path):
+def test_a_pair_of_processes_on_one_folder(quick, tmp_path):
     study, whole = quick
     out = tmp_path / "out"
-    pair(start, study, out, 1)
+    call = ["evaluate", study, "--out", out, "--jobs", 1, "--quiet", "--no-report"]
+    both = [forked_command(call, tmp_path / f"said{i}") for i in range(2)]
+    for i, process in enumerate(both):
+        process.join(900)
+        err = (tmp_path / f"said{i}.err").read_text()
+        assert process.exitcode == 0, err
+        assert err == ""
+        assert "% Features selected" in (tmp_path / f"said{i}.out").read_text()
     assert results(out) == whole
     assert hidden(out) == []
 

@@ -8,9 +8,8 @@ from baldur.datasets import make_multiview
 from baldur.study.toml_writer import dump_toml
 
 
-@pytest.fixture
-def parts():
-    """The study as a dictionary."""
+def make_parts():
+    """Return the study as a dictionary."""
     return {
         "title": "Small",
         "seed": 3,
@@ -26,9 +25,8 @@ def parts():
     }
 
 
-@pytest.fixture
-def tables():
-    """Its tables, as frames."""
+def make_tables():
+    """Return its tables, as frames."""
     sim = make_multiview(60, {"blood": 4, "brain": 12}, random_state=0)
     ids = [f"p{i:02d}" for i in range(60)]
     rng = np.random.default_rng(0)
@@ -52,16 +50,29 @@ def tables():
     return found
 
 
+def write_study(parts, tables, folder):
+    """Write a study and its tables into a folder; returns the study file."""
+    folder.mkdir(exist_ok=True)
+    for name, frame in tables.items():
+        frame.to_csv(folder / f"{name}.csv", index=False)
+    file = folder / "study.toml"
+    file.write_text(parts if isinstance(parts, str) else dump_toml(parts))
+    return file
+
+
+@pytest.fixture
+def parts():
+    """The study, to change."""
+    return make_parts()
+
+
+@pytest.fixture
+def tables():
+    """Its tables, to change."""
+    return make_tables()
+
+
 @pytest.fixture
 def write(tmp_path):
-    """Write a study and its tables into a folder; returns the study file."""
-
-    def write_study(parts, tables, folder=tmp_path):
-        folder.mkdir(exist_ok=True)
-        for name, frame in tables.items():
-            frame.to_csv(folder / f"{name}.csv", index=False)
-        file = folder / "study.toml"
-        file.write_text(parts if isinstance(parts, str) else dump_toml(parts))
-        return file
-
-    return write_study
+    """`write_study` into the folder of the test, unless another is given."""
+    return lambda parts, tables, folder=tmp_path: write_study(parts, tables, folder)

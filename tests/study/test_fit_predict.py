@@ -1,6 +1,7 @@
 """Fit, save, load, predict: the same scores, and clear words where new files differ."""
 
 import json
+import shutil
 
 import numpy as np
 import pandas as pd
@@ -9,14 +10,23 @@ import pytest
 from baldur.exceptions import InputError, StudyError
 from baldur.persist import SavedModel, load_model, read_manifest, save_model
 from baldur.study import fit_study, load_study, predict_study
+from study.conftest import make_parts, make_tables, write_study
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory):
+    """Folder of one fitted model."""
+    folder = tmp_path_factory.mktemp("saved")
+    covariates = {"regress_out": ["age"], "include": ["sex"]}
+    file = write_study({**make_parts(), "covariates": covariates}, make_tables(), folder)
+    model, _ = fit_study(load_study(file))
+    return save_model(model, folder / "model")
 
 
 @pytest.fixture
-def fitted(parts, tables, write, tmp_path):
-    parts["covariates"] = {"regress_out": ["age"], "include": ["sex"]}
-    file = write(parts, tables)
-    model, _ = fit_study(load_study(file))
-    return load_model(save_model(model, tmp_path / "model"))
+def fitted(saved, tmp_path):
+    """It, loaded from a copy in the folder of the test."""
+    return load_model(shutil.copytree(saved, tmp_path / "model"))
 
 
 def new_study(parts, tables, write, tmp_path, **change):

@@ -29,7 +29,7 @@ def spoiled():
 
 def test_every_model_sees_harmonised_views_and_the_result_says_what_changed(spoiled):
     sim, views, site = spoiled
-    models = {"Ridge logistic": {"C": [0.1, 1.0]}, "RF": {}}
+    models = {"Ridge logistic": {"C": [0.1, 1.0]}, "RF": {"n_estimators": [30]}}
     plain, aligned, clean = (
         nested_cv(models, X, sim.target, views=None, outer=3, inner=3, harmonise=h)
         for X, h in (
@@ -49,7 +49,7 @@ def test_every_model_sees_harmonised_views_and_the_result_says_what_changed(spoi
     assert plain.harmonisation().empty
     # The sites travel with the rows and are no feature of any model.
     assert set(aligned.selection["view"]) <= {"a", "b"}
-    assert set(aligned.settings["setting"]) == {"C"}
+    assert set(aligned.settings["setting"]) == {"C", "n_estimators"}
 
 
 def test_labels_and_cells_of_test_rows_change_nothing_in_training(spoiled):

@@ -14,6 +14,7 @@ from baldur.prepare import CategoryEncoder
 from baldur.study import evaluate_study, load_study, read_study, schema_text
 from baldur.study.toml_writer import dump_toml
 from baldur.views import MultiView
+from study.conftest import make_parts, make_tables, write_study
 
 FILES = {
     "table.csv", "table.md", "table.tex", "table.txt", "predictions.csv", "selection.csv",
@@ -36,34 +37,38 @@ def read(folder, name):
 NUMBERS = ["mean_weight", "mean_raw_weight", "sign_agreement", "p_control", "p_patient", "score"]
 
 
-def test_the_folder_holds_what_it_should(parts, tables, write):
-    done = evaluate_study(load_study(write(parts, tables)))
-    here = {f.name for f in done.folder.iterdir()}
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory):
+    """The study as it is, evaluated; to be read and not changed."""
+    file = write_study(make_parts(), make_tables(), tmp_path_factory.mktemp("plain"))
+    return evaluate_study(load_study(file))
+
+
+def test_the_folder_holds_what_it_should(plain):
+    here = {f.name for f in plain.folder.iterdir()}
     assert here == FILES | {"jobs", ".lock"}
-    predictions = read(done.folder, "predictions.csv")
+    predictions = read(plain.folder, "predictions.csv")
     fixed = ["model", "repeat", "fold", "sample", "label", "predicted"]
     assert list(predictions.columns) == [
         *fixed, "p_control", "p_patient", "probability", "score",
     ]  # fmt: skip
-    selection = read(done.folder, "selection.csv")
+    selection = read(plain.folder, "selection.csv")
     assert {"model", "view", "feature", "frequency", "mean_weight", "sign_agreement"} <= set(
         selection
     )
-    log = (done.folder / "log.txt").read_text()
+    log = (plain.folder / "log.txt").read_text()
     assert "60 samples" in log
     assert "finished in" in log
 
 
-def test_every_number_in_the_table_follows_from_the_files(parts, tables, write):
-    done = evaluate_study(load_study(write(parts, tables)))
+def test_every_number_in_the_table_follows_from_the_files(plain):
     found = recompute_table(
-        read(done.folder, "predictions.csv"), read(done.folder, "selection.csv")
+        read(plain.folder, "predictions.csv"), read(plain.folder, "selection.csv")
     )
-    assert found.to_csv(index=False).encode() == (done.folder / "table.csv").read_bytes()
+    assert found.to_csv(index=False).encode() == (plain.folder / "table.csv").read_bytes()
 
 
-def test_the_file_equals_the_call_from_python(parts, tables, write):
-    done = evaluate_study(load_study(write(parts, tables)))
+def test_the_file_equals_the_call_from_python(plain, tables):
     X = MultiView(
         {v: tables[v].drop(columns="sample").to_numpy() for v in ("blood", "brain")},
         sample_ids=tables["samples"]["sample"].to_numpy(dtype=str),
@@ -73,25 +78,22 @@ def test_the_file_equals_the_call_from_python(parts, tables, write):
         X, tables["samples"]["diagnosis"].to_numpy(), positive="patient", outer=3, inner=3,
         random_state=3,
     )  # fmt: skip
-    pd.testing.assert_frame_equal(done.result.table(), expected.table())
+    pd.testing.assert_frame_equal(plain.result.table(), expected.table())
 
 
-def test_the_resolved_study_runs_elsewhere_and_gives_the_same_table(parts, tables, write, tmp_path):
-    done = evaluate_study(load_study(write(parts, tables)))
-    resolved = done.folder / "study.toml"
-    copy = tmp_path / "elsewhere" / "copy.toml"
-    copy.parent.mkdir()
-    copy.write_bytes(resolved.read_bytes())
-    again = evaluate_study(load_study(copy, roots=[tmp_path]), output=tmp_path / "again")
+def test_the_resolved_study_runs_elsewhere_and_gives_the_same_table(plain, tmp_path):
+    copy = tmp_path / "copy.toml"
+    copy.write_bytes((plain.folder / "study.toml").read_bytes())
+    data = plain.folder.parent
+    again = evaluate_study(load_study(copy, roots=[data]), output=tmp_path / "again")
     for name in ("table.csv", "predictions.csv", "selection.csv", "table.tex"):
-        assert (again.folder / name).read_bytes() == (done.folder / name).read_bytes()
+        assert (again.folder / name).read_bytes() == (plain.folder / name).read_bytes()
 
 
-def test_rows_follow_ids_whatever_the_order_of_the_files(parts, tables, write, tmp_path):
-    first = evaluate_study(load_study(write(parts, tables)), output=tmp_path / "a")
+def test_rows_follow_ids_whatever_the_order_of_the_files(plain, parts, tables, write):
     mixed = {**tables, "brain": tables["brain"].iloc[::-1], "blood": tables["blood"].sample(60)}
-    second = evaluate_study(load_study(write(parts, mixed)), output=tmp_path / "b")
-    assert (first.folder / "table.csv").read_bytes() == (second.folder / "table.csv").read_bytes()
+    second = evaluate_study(load_study(write(parts, mixed)))
+    assert (plain.folder / "table.csv").read_bytes() == (second.folder / "table.csv").read_bytes()
 
 
 def test_union_keeps_who_lacks_a_view_and_says_who_is_lost(parts, tables, write):
@@ -216,6 +218,7 @@ def test_one_scale_for_all_models(parts, tables, write, tmp_path):
 
 def test_subgroups_thresholds_and_prevalence_are_reported(parts, tables, write):
     parts["samples"]["group"] = "family"
+    parts["models"] = parts["models"][:1]
     parts["report"] = {"subgroups": ["sex", "age"], "thresholds": [0.3, 0.6], "prevalence": 0.1}
     done = evaluate_study(load_study(write(parts, tables)))
     predictions = read(done.folder, "predictions.csv")
@@ -254,16 +257,16 @@ def test_wrong_report_settings_are_one_line(parts, tables, write, report, said):
         read_study(load_study(write(parts, tables)))
 
 
-def test_the_table_shows_intervals_and_the_other_form_folds(parts, tables, write):
-    done = evaluate_study(load_study(write(parts, tables)))
-    table = done.result.table().iloc[0]
+def test_the_table_shows_intervals_and_the_other_form_folds(plain):
+    table = plain.result.table().iloc[0]
     cell = f"{table['auc_pooled']:.2f} [{table['auc_low']:.2f}, {table['auc_high']:.2f}]"
-    assert cell in (done.folder / "table.txt").read_text()
+    assert cell in (plain.folder / "table.txt").read_text()
     cell = f"{table['auc']:.2f} ± {table['auc_sd']:.2f}"
-    assert cell in (done.folder / "table_folds.md").read_text()
+    assert cell in (plain.folder / "table_folds.md").read_text()
 
 
 def test_a_learning_curve_reuses_finished_jobs(parts, tables, write):
+    parts["models"] = parts["models"][:1]
     file = write(parts, tables)
     first = evaluate_study(load_study(file))
     jobs = first.folder / "jobs"
@@ -287,6 +290,7 @@ def test_a_learning_curve_reuses_finished_jobs(parts, tables, write):
 
 def test_too_few_people_for_a_learning_curve_is_a_note(parts, tables, write):
     parts["report"] = {"learning_curve": [0.01, 0.5]}
+    parts["models"] = parts["models"][:1]
     done = evaluate_study(load_study(write(parts, tables)))
     assert any("no learning curve" in note for note in done.notes)
     assert not (done.folder / "learning_curve.csv").exists()
@@ -297,6 +301,7 @@ def test_classes_that_look_like_formulas_come_back_from_the_files(parts, tables,
     signs = {"control": "-x", "patient": "+x"}
     tables["samples"]["diagnosis"] = tables["samples"]["diagnosis"].map(signs)
     parts["outcome"]["positive"] = "+x"
+    parts["models"] = parts["models"][:1]
     done = evaluate_study(load_study(write(parts, tables)))
     predictions = pd.read_csv(done.folder / "predictions.csv", float_precision="round_trip")
     assert set(predictions["label"]) == {"'-x", "'+x"}

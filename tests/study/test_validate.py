@@ -1,13 +1,12 @@
 """A frozen model on a new cohort: its figures, what differs, and what recalibration gives."""
 
-import subprocess
-import sys
-
 import numpy as np
 import pandas as pd
 import pytest
 from scipy.special import expit, logit
+from typer.testing import CliRunner
 
+from baldur.cli import app
 from baldur.datasets import load_shared
 from baldur.evaluate.drift import describe_views, predictor_shift
 from baldur.evaluate.recalibration import recalibrate
@@ -16,6 +15,7 @@ from baldur.persist import load_model, save_model
 from baldur.study import evaluate_study, fit_study, load_study, validate_study
 from baldur.study.toml_writer import dump_toml
 from baldur.views import MultiView
+from study.conftest import make_parts, make_tables, write_study
 
 RIDGE = {"name": "Ridge logistic", "grid": {"C": [0.01, 0.1]}}
 
@@ -72,11 +72,18 @@ def test_the_fixed_split_of_a_study_is_reproduced_exactly(shared_data, tmp_path,
     assert set(done.recalibrated.parameters["version"]) == {"intercept", "intercept and slope"}
 
 
-@pytest.fixture
-def fitted(parts, tables, write, tmp_path):
-    parts["models"] = [{"name": "Ridge logistic", "grid": {"C": [1.0]}}]
-    model, _ = fit_study(load_study(write(parts, tables)))
-    return load_model(save_model(model, tmp_path / "model"))
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory):
+    """Folder of one fitted model."""
+    folder = tmp_path_factory.mktemp("saved")
+    models = [{"name": "Ridge logistic", "grid": {"C": [1.0]}}]
+    file = write_study({**make_parts(), "models": models}, make_tables(), folder)
+    return save_model(fit_study(load_study(file))[0], folder / "model")
+
+
+@pytest.fixture(scope="module")
+def fitted(saved):
+    return load_model(saved)
 
 
 def cohort_of(parts, tables, write, tmp_path, **change):
@@ -220,15 +227,13 @@ def test_a_model_without_probabilities_or_classes(parts, tables, write, tmp_path
     assert done.scores.loc[0, "r2"] > 0.8
 
 
-def test_the_command(parts, tables, write, tmp_path, fitted):
+def test_the_command(parts, tables, write, tmp_path, saved):
     parts["report"] = {"subgroups": ["sex"]}
     tables["samples"].loc[:4, "diagnosis"] = ""
     kept = {k: v for k, v in parts.items() if k in ("samples", "views", "outcome", "report")}
     file = write(kept, tables, tmp_path / "new")
-    main = [sys.executable, "-c", "from baldur.cli import main; main()"]
-    call = [*main, "validate", str(tmp_path / "model"), str(file)]
-    done = subprocess.run(call, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    done = CliRunner().invoke(app, ["validate", str(saved), str(file)])
+    assert done.exit_code == 0, done.output
     assert "on 55 new ones" in done.stdout
     assert "Recalibrated on this cohort" in done.stdout
     folder = tmp_path / "new" / "results"
