@@ -156,9 +156,10 @@ class Columns:
         return mean, var
 
     def strengths(self, sides: Sequence[Side], s: Array) -> tuple[Array, Array]:
-        """Sums over columns."""
-        projected, S = self.statistics(sides)
-        return self.by_view(s * projected**2), self.by_view(s * S)
+        """Sums over columns; on the feature side the weights are known, and x^T C^-1 x is dear."""
+        w, var = self.weights(sides, s)
+        safe = np.where(s > 0, s, 1.0)
+        return self.by_view(w**2 / safe), self.by_view(np.where(s > 0, 1.0 - var / safe, 0.0))
 
     def parts(self, sides: Sequence[Side], s: Array) -> Array:
         """X_m <w_m>."""
