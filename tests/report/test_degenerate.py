@@ -12,6 +12,7 @@ from baldur import BaldurClassifier, BaldurRegressor, MultiView
 from baldur.baselines import BASELINES
 from baldur.evaluate import nested_cv
 from baldur.evaluate.models import Model
+from baldur.exceptions import NoSignalWarning
 from baldur.report import report_folder, report_model, report_result
 from report.conftest import NASTY, small_data
 
@@ -29,15 +30,28 @@ def compare(models, X, y, **options):
     return nested_cv(models, X, y, **{"outer": 2, "inner": 2, "random_state": 0, **options})
 
 
-@pytest.mark.parametrize(
-    "sparsity", [1e-6, pytest.param("auto", marks=pytest.mark.slow)], ids=["sparse", "auto"]
-)
-def test_nothing_selected(browser, tmp_path, sparsity):
+def noise():
+    """Forty people of whom four numbers tell nothing; the base rate is shown to be better."""
+    X = MultiView({"a": np.random.default_rng(1).normal(size=(40, 4))})
+    return X, np.tile(["no", "yes"], 20)
+
+
+@pytest.mark.slow
+def test_no_signal_shown(browser, tmp_path):
+    """The default still predicts, and the page says that its features are not to be read."""
+    X, y = noise()
+    with pytest.warns(NoSignalWarning):
+        fitted = BaldurClassifier().fit(X, y)
+    text = opened(browser, report_model(fitted, tmp_path / "m.html", X, y))
+    assert "B01" in text
+    assert "Do not read the features as findings" in text
+    assert "less than 95 % confidence needs" in text
+
+
+def test_nothing_selected(browser, tmp_path):
     """Noise: the base rate is kept, and the page says that this is an answer."""
-    rng = np.random.default_rng(1)  # the base rate is shown to be better
-    X = MultiView({"a": rng.normal(size=(40, 4))})
-    y = np.tile(["no", "yes"], 20)
-    fitted = BaldurClassifier(sparsity=sparsity).fit(X, y)
+    X, y = noise()
+    fitted = BaldurClassifier(sparsity=1e-6).fit(X, y)
     assert not fitted.selected_features_["a"].any()
     text = opened(browser, report_model(fitted, tmp_path / "m.html", X, y))
     assert "everybody gets the base rate" in text
