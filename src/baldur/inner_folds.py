@@ -14,10 +14,10 @@ from baldur.inference.held_out import Fold
 from baldur.inference.predictive import Task
 
 N_FOLDS = 5
-MOST_REPEATS, SMALL, CHEAP = 10, 100, 1600
+MOST_REPEATS, SMALL, CHEAP = 10, 100, 1200
 """How rows fall into folds is chance, and the answer should not hang on it: folds are repeated ten
 times, twice as often in samples of up to 100, and less often where repeats times N^2, times the
-number of outputs, would exceed 1,600^2: large samples are steadier by themselves, and their fits
+number of outputs, would exceed 1,200^2: large samples are steadier by themselves, and their fits
 are not cheap."""
 
 

@@ -45,7 +45,7 @@ def literal_loss(x, held, task, trust):
         one = pooled(moments, weights, held.level[n], slope)
         density = predictive_density([one], np.ones((1, weights.shape[1])), held.T[n][None], task)
         value += held.weight[n] * np.log(density).sum()
-    value += 2.0 / len(q) * np.log(q).sum() - 0.5 * (x[0] / np.log(2.0)) ** 2
+    value += 2.0 / len(q) * np.log(q).sum() - 2.0 * x[0] ** 2
     return -value + 0.5 * stack_module.FLAT * (x[1:] ** 2).sum()
 
 
