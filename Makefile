@@ -2,7 +2,8 @@
 
 VENV ?= .venv
 BIN := $(VENV)/bin
-PYTEST_ARGS ?= -n 2 -q
+# Each process keeps to one part of the tests, and makes what they share once.
+PYTEST_ARGS ?= -n 2 --dist worksteal -q
 
 # The first interpreter that runs, is 3.11 or newer, and can make virtual environments.
 PYTHON ?= $(shell for p in python3.11 python3 python python3.12; do \

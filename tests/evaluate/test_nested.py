@@ -13,6 +13,7 @@ from baldur.evaluate import nested_cv, recompute_table
 from baldur.evaluate.splits import Plan
 from baldur.exceptions import InputError, StudyError
 from evaluate import spies
+from inference.problems import few_repeats  # noqa: F401
 
 MODELS = {
     "Dummy": None,

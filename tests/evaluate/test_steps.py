@@ -14,6 +14,7 @@ from baldur.evaluate.steps import fit_with_groups
 from baldur.io import CategoryEncoder, VariantFilter
 from baldur.views import MultiView
 from evaluate import spies
+from inference.problems import few_repeats  # noqa: F401
 
 
 @pytest.fixture
