@@ -12,7 +12,7 @@ import pandas as pd
 from baldur.estimator import BaldurBase, Training, check_seed
 from baldur.exceptions import InputError, NoSignalWarning
 from baldur.inference.auto import Answer, fit_auto
-from baldur.inference.choice import CONFIDENT
+from baldur.inference.choice import CONFIDENT, against_base_rate
 from baldur.inference.fitted import Fitted, from_answer
 from baldur.inference.fixed_shape import fit_factors_on_kept, fit_shape
 from baldur.inference.screening import Problem
@@ -137,9 +137,9 @@ class StructuredFit(BaldurBase):
                 else "the features it keeps are not to be read as findings"
             )
             warnings.warn(
-                f"{type(self).__name__}: no signal was shown. On held-out rows the model gains "
-                f"{self.signal_:.1f} standard errors over the base rate, and {CONFIDENT} would be "
-                f"needed for 95 % confidence; {what}.",
+                f"{type(self).__name__}: no signal was shown. On held-out rows the model is "
+                f"{against_base_rate(self.signal_)}, and {CONFIDENT} better would be needed for "
+                f"95 % confidence; {what}.",
                 NoSignalWarning,
                 stacklevel=4,
             )

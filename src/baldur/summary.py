@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 
+from baldur.inference.choice import against_base_rate
 from baldur.views.container import MultiView
 
 INTERVAL = 1.959964
@@ -164,12 +165,12 @@ def _count(number: float, what: str) -> str:
 
 def signal_sentence(model: Any) -> str:
     """Return whether held-out rows showed a signal, as one sentence."""
-    gain = f"{model.signal_:.1f} standard errors"
+    gain = against_base_rate(model.signal_)
     if model.signal_shown_:
-        return f"Held-out rows show a signal: {gain} better than the base rate."
+        return f"Held-out rows show a signal: {gain}."
     return (
-        f"NO SIGNAL WAS SHOWN: held-out rows are {gain} better than the base rate, less than 95 % "
-        "confidence needs. The features below are not to be read as findings."
+        f"NO SIGNAL WAS SHOWN: held-out rows are {gain}, less than 95 % confidence needs. The "
+        "features below are not to be read as findings."
     )
 
 

@@ -6,7 +6,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from baldur.inference.choice import A_LITTLE, NEAR, RESAMPLES, Gap, paired_gap, smallest_as_good
+from baldur.inference.choice import (
+    A_LITTLE,
+    NEAR,
+    RESAMPLES,
+    Gap,
+    against_base_rate,
+    paired_gap,
+    smallest_as_good,
+)
 
 N = 200
 ONES = np.ones(N)
@@ -48,6 +56,11 @@ def test_no_difference_is_no_standard_error_away():
     assert (same.mean, same.error, same.upper) == (0.0, 0.0, 0.0)
     assert same.in_errors == 0.0
     assert paired_gap(ONES + 1.0, ONES, ONES).in_errors == np.inf
+
+
+def test_the_base_rate_may_be_better():
+    assert against_base_rate(2.04) == "2.0 standard errors better than the base rate"
+    assert against_base_rate(-1.26) == "1.3 standard errors worse than the base rate"
 
 
 def choose(gaps, allowed):

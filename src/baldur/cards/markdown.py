@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from baldur.guard.escape import markdown
+from baldur.inference.choice import against_base_rate
 
 __all__ = ["page"]
 
@@ -74,7 +75,7 @@ def _signal(about: dict[str, Any]) -> str:
     if not about["signal"]:
         return ""
     errors = about["signal"]["standard_errors_over_base_rate"]
-    said = f"{errors:.1f} standard errors over the base rate on held-out training rows"
+    said = f"{against_base_rate(errors)} on held-out training rows"
     if about["signal"]["shown"]:
         return f"A signal was shown: {said}"
     return f"**No signal was shown**: {said}. The weights are not to be read as findings"

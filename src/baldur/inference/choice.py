@@ -49,6 +49,12 @@ class Gap:
         return float(np.copysign(np.inf, self.mean)) if self.mean else 0.0
 
 
+def against_base_rate(errors: float) -> str:
+    """Return in words how many standard errors a model is better, or worse, than the base rate."""
+    than = "better" if errors >= 0 else "worse"
+    return f"{abs(errors):.1f} standard errors {than} than the base rate"
+
+
 def paired_gap(loss: Array, other: Array, weight: Array) -> Gap:
     """Return how much more `loss` is than `other`, rows weighted, each (n,)."""
     gap = loss - other

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from baldur.evaluate.metrics import METRICS
+from baldur.inference.choice import against_base_rate
 from baldur.report.checks import Check
 from baldur.report.fitted import FittedModel
 from baldur.report.source import Run
@@ -101,11 +102,11 @@ def answer_of_model(model: FittedModel) -> list[Sentence]:
         return [Sentence("Which measurements decide it?", text)]
     made = []
     if hasattr(inner, "signal_shown_"):
-        gain = f"{number(inner.signal_, 1)} standard errors better than the base rate"
+        gain = against_base_rate(inner.signal_)
         text = (
             f"Yes: on held-out training rows the model is {gain}."
             if inner.signal_shown_
-            else f"That was not shown: on held-out training rows the model is only {gain}."
+            else f"That was not shown: on held-out training rows the model is {gain}."
         )
         made.append(Sentence("Can the outcome be predicted?", text))
     summary = model.summary()

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from baldur.inference.choice import against_base_rate
 from baldur.report.fitted import FittedModel
 from baldur.report.source import Run
 from baldur.report.words import count, estimate, listed, number, percent, short
@@ -202,8 +203,8 @@ def checks_of_model(model: FittedModel) -> list[Check]:
     kept = sum(int(np.sum(mask)) for mask in inner.selected_features_.values())
     if not getattr(inner, "signal_shown_", True):
         text = (
-            f"Held-out training rows are {number(inner.signal_, 1)} standard errors better than "
-            "the base rate, less than 95 % confidence needs."
+            f"Held-out training rows are {against_base_rate(inner.signal_)}, less than 95 % "
+            "confidence needs."
         )
         found.append(Check("B01", SERIOUS, text))
     if not kept:
