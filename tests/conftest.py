@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from baldur import inner_folds
+
 ROOT = Path(__file__).resolve().parents[1]
 
 
@@ -18,3 +20,14 @@ def shared_data() -> Path:
             f"no shared data folder at {folder}; set BALDUR_SHARED_DATA to its path to run this"
         )
     return folder
+
+
+@pytest.fixture(scope="module")
+def one_repeat():
+    """Deal rows to the inner folds of the default as rarely as it ever does.
+
+    For tests that would say the same whatever the folds are: a fit then takes a tenth of the time.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(inner_folds, "MOST_REPEATS", 1)
+        yield

@@ -8,7 +8,6 @@ import pytest
 
 from baldur import BaldurClassifier, BaldurRegressor
 from baldur.datasets import make_multiview
-from inference.problems import few_repeats  # noqa: F401
 
 N = 80
 QUICK = {"sparsity": float("inf")}
@@ -30,7 +29,10 @@ CHANGES = {
 # Tested below, by what they do instead of by the answer.
 ELSEWHERE = {"views", "n_jobs", "verbose", "n_factors"}
 
-pytestmark = pytest.mark.filterwarnings("ignore::baldur.exceptions.NotConvergedWarning")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::baldur.exceptions.NotConvergedWarning"),
+    pytest.mark.usefixtures("one_repeat"),
+]
 
 
 @pytest.fixture(scope="module")
@@ -49,23 +51,26 @@ def sims():
 
 
 @pytest.fixture(scope="module")
-def seen(sims):
-    """What a user reads off a model with some settings, fitted once for each."""
+def fitted(sims):
+    """A model with some settings, fitted once for each."""
     found = {}
 
-    def look(kind, settings):
+    def fit(kind, settings):
         key = (kind, repr(sorted(settings.items())))
         if key not in found:
-            sim = sims[kind]
-            model = kind(**settings).fit(sim.data[:N], sim.target[:N])
-            answer = model.predict_proba if kind is BaldurClassifier else model.predict
-            shown = [answer(sim.data[N:]), *model.coef_.values()]
-            if hasattr(model, "sparsity_path_"):
-                shown.append(model.sparsity_path_.select_dtypes(["number", "bool"]).to_numpy(float))
-            found[key] = np.concatenate([np.ravel(s) for s in shown])
+            found[key] = kind(**settings).fit(sims[kind].data[:N], sims[kind].target[:N])
         return found[key]
 
-    return look
+    return fit
+
+
+def seen(model, new):
+    """What a user reads off a model."""
+    answer = getattr(model, "predict_proba", model.predict)
+    shown = [answer(new), *model.coef_.values()]
+    if hasattr(model, "sparsity_path_"):
+        shown.append(model.sparsity_path_.select_dtypes(["number", "bool"]).to_numpy(float))
+    return np.concatenate([np.ravel(s) for s in shown])
 
 
 @pytest.mark.parametrize("kind", CLASSES)
@@ -77,33 +82,33 @@ def test_every_argument_is_listed(kind):
 
 @pytest.mark.parametrize("kind", CLASSES)
 @pytest.mark.parametrize("name", CHANGES)
-def test_every_argument_changes_the_answer(kind, name, seen):
+def test_every_argument_changes_the_answer(kind, name, sims, fitted):
     if name not in inspect.signature(kind).parameters:
         pytest.skip("an argument of the classifier alone")
     settings, value = CHANGES[name]
-    one, other = seen(kind, settings), seen(kind, {**settings, name: value})
+    one, other = (
+        seen(fitted(kind, given), sims[kind].data[N:])
+        for given in (settings, {**settings, name: value})
+    )
     assert one.shape != other.shape or np.nanmax(np.abs(one - other)) > 1e-6
 
 
 @pytest.mark.parametrize("kind", CLASSES)
 @pytest.mark.parametrize("name", ["max_iter", "tol"])
-def test_the_iteration_stops_when_told_to(kind, name, sims):
+def test_the_iteration_stops_when_told_to(kind, name, fitted):
     """Fewer sweeps are shown as fewer records, and said to be too few."""
-    sim = sims[kind]
-    many = kind(**SHAPED).fit(sim.data[:N], sim.target[:N])
-    few = kind(**SHAPED, **{name: {"max_iter": 2, "tol": 0.1}[name]})
-    few.fit(sim.data[:N], sim.target[:N])
+    many = fitted(kind, SHAPED)
+    few = fitted(kind, {**SHAPED, name: {"max_iter": 2, "tol": 0.1}[name]})
     assert few.n_iter_ < many.n_iter_
     assert many.converged_
     assert few.converged_ == (name == "tol")
 
 
 @pytest.mark.parametrize("kind", CLASSES)
-def test_a_larger_margin_keeps_fewer(kind, sims):
-    sim = sims[kind]
+def test_a_larger_margin_keeps_fewer(kind, fitted):
     kept = []
     for margin in (0.0, 1.0):
-        model = kind(margin=margin).fit(sim.data[:N], sim.target[:N])
+        model = fitted(kind, {"margin": margin})
         kept.append(sum(int(mask.sum()) for mask in model.selected_features_.values()))
     assert kept[0] >= kept[1] > 0
     assert kept[0] > kept[1] or kind is BaldurRegressor

@@ -26,11 +26,12 @@ from baldur import BaldurClassifier, BaldurRegressor
 from baldur.datasets import make_multiview
 from baldur.exceptions import InputError
 from baldur.inner_folds import inner_folds
-from inference.problems import few_repeats  # noqa: F401
 
 N = 80
 VIEWS = {"clinic": slice(0, 4), "genes": slice(4, 24)}
 FAST = {"sparsity": 0.5, "max_iter": 50}
+
+pytestmark = pytest.mark.usefixtures("one_repeat")
 
 
 @pytest.fixture(scope="module")

@@ -2,11 +2,12 @@
 
 import numpy as np
 import pandas as pd
+import pytest
 
 from baldur.study.toml_writer import dump_toml
-from inference.problems import few_repeats  # noqa: F401
 
 
+@pytest.mark.usefixtures("one_repeat")
 def test_fit_tells_what_it_found_and_predict_why(call, quick, tmp_path):
     source = quick[0].parent
     parts = {

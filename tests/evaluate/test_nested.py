@@ -13,7 +13,6 @@ from baldur.evaluate import nested_cv, recompute_table
 from baldur.evaluate.splits import Plan
 from baldur.exceptions import InputError, StudyError
 from evaluate import spies
-from inference.problems import few_repeats  # noqa: F401
 
 MODELS = {
     "Dummy": None,
@@ -181,6 +180,7 @@ def test_a_worker_that_dies_is_explained(sim):
     assert nested_cv({"Dummy": None}, sim.data, sim.target, outer=3, n_jobs=2).failures == {}
 
 
+@pytest.mark.usefixtures("one_repeat")
 def test_baldur_classifies_and_regresses_by_name():
     numbers = make_multiview(60, {"a": 6, "b": 10}, n_classes=None, noise=0.5, random_state=0)
     found = nested_cv(["BALDUR"], numbers.data, numbers.target, task="regression", outer=3)

@@ -14,7 +14,6 @@ from baldur.evaluate.steps import fit_with_groups
 from baldur.io import CategoryEncoder, VariantFilter
 from baldur.views import MultiView
 from evaluate import spies
-from inference.problems import few_repeats  # noqa: F401
 
 
 @pytest.fixture
@@ -88,6 +87,7 @@ def test_groups_are_told_to_models_that_ask_for_them_through_every_wrapper():
     assert fit_with_groups(spies.Spy(), mv, y, groups).classes_.tolist() == [0, 1]
 
 
+@pytest.mark.usefixtures("one_repeat")
 def test_groups_reach_the_folds_inside_baldur(monkeypatch):
     """BALDUR chooses its sparsity on folds of the training rows; those keep groups whole."""
     sim = make_multiview(60, {"a": 6}, random_state=0)
