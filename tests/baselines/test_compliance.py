@@ -12,7 +12,7 @@ from sklearn.utils.estimator_checks import check_estimator
 SHORT = {
     "SGP+ARD": {"max_iter": 5, "n_inducing": 10, "learning_rate": 0.3},
     "CPM-Nets": {"n_epochs": 5, "n_latent": 8},
-    "RF": {"n_estimators": 20},
+    "RF": {"n_estimators": 10},
     "PB-MVBoost": {"n_rounds": 5},
     "Boosted trees": {"max_iter": 10},
     "Stacking": {"Cs": (1.0,), "cv": 2},

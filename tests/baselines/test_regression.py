@@ -12,7 +12,7 @@ from baldur.evaluate import nested_cv
 from baldur.exceptions import InputError
 
 ROWS = [name for name, entry in BASELINES.items() if entry.regressor is not None]
-SHORT = {"RF": {"n_estimators": 20}, "Boosted trees": {"max_iter": 10}}
+SHORT = {"RF": {"n_estimators": 10}, "Boosted trees": {"max_iter": 10}}
 
 
 @pytest.fixture
