@@ -9,11 +9,12 @@ from baldur import BaldurRegressor, MultiView
 from baldur.datasets import make_multiview
 from baldur.exceptions import InputError, NoSignalWarning
 from baldur.inner_folds import inner_folds
-from inference.problems import few_repeats  # noqa: F401
 from prepare.literal import linear
 
 DIMS = {"clinic": 6, "genes": 40}
 N = 100
+
+pytestmark = pytest.mark.usefixtures("one_repeat")
 
 
 @pytest.fixture(scope="module")
