@@ -19,6 +19,9 @@ DIMS = {"clinic": 6, "genes": 30}
 N = 100
 
 
+pytestmark = pytest.mark.usefixtures("one_repeat")
+
+
 @pytest.fixture(scope="module")
 def sim():
     return make_multiview(N + 200, DIMS, informative={"clinic": 3}, random_state=1)
