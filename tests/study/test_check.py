@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import roc_auc_score
 
@@ -135,6 +135,7 @@ def test_check_refuses_what_evaluate_would(labels, said, parts, tables, write):
 
 @settings(max_examples=15, deadline=None)
 @given(st.integers(0, 10_000), st.floats(0.0, 0.4), st.booleans())
+@example(986, 0.1875, True)  # 99 of 100 pairs: on the limit, where rounding decides
 def test_columns_that_separate_are_those_of_a_large_auc(seed, gaps, rounded):
     rng = np.random.default_rng(seed)
     codes = rng.permutation(np.repeat([0, 1], [14, 11]))
@@ -147,8 +148,10 @@ def test_columns_that_separate_are_those_of_a_large_auc(seed, gaps, rounded):
         known = np.isfinite(column)
         both = known.any() and len(np.unique(codes[known])) == 2
         auc = roc_auc_score(codes[known], column[known]) if both else 0.5
-        slow.append(max(auc, 1 - auc) > LIMIT)
-    assert copying_classes(block, codes, 12).tolist() == slow
+        slow.append(max(auc, 1 - auc))
+    clear = np.abs(np.array(slow) - LIMIT) > 1e-12
+    found = copying_classes(block, codes, 12)
+    assert (found == (np.array(slow) > LIMIT))[clear].all()
 
 
 def test_few_rows_separate_by_chance_and_are_not_reported():
