@@ -40,11 +40,11 @@ class BaldurClassifier(StructuredFit, ClassificationBase):
         Shape a of the prior Gamma(a, a) of the feature precisions: 1e-6 keeps few features, 0.5 is
         a heavy-tailed prior, ``float("inf")`` shrinks whole views only. "auto" stacks several
         priors, sparse and dense, by what they predict on held-out training rows, and keeps the
-        fewest views and features that are shown to predict as well (see `sparsity_path_`).
+        fewest views and features that predict about as well as the best (see `sparsity_path_`).
     margin : float, default=0.1
         With ``sparsity="auto"``, the part of what the reference gains over the base rate that a
-        smaller model may lose, with 95 % confidence. 0 keeps whatever predicts best; larger values
-        keep less.
+        smaller model may lose, with 95 % confidence; of those the smallest that is next to nothing
+        behind the best is kept. 0 keeps whatever predicts best; larger values keep less.
     bound : {"quadrature", "jaakkola"}, default="quadrature"
         How E[ln sigmoid] is computed: exactly, or by the paper's quadratic bound.
     prune : bool, default=True

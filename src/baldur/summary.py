@@ -138,7 +138,7 @@ def heading(model: Any) -> str:
 
 
 def path_sentence(model: Any) -> str:
-    """Return how the kept set was reached, from all features to the smallest shown as good."""
+    """Return how the kept set was reached, from all features to the fewest that do as well."""
     path = model.sparsity_path_
     base, whole = path[path["step"] == "nothing"].iloc[0], path[path["step"] == "views"].iloc[-1]
     kept = path[path["kept"]].iloc[0]
@@ -155,7 +155,7 @@ def path_sentence(model: Any) -> str:
         return f"{losses}, {first}which is kept whole ({_count(kept['n_features'], 'feature')})."
     return (
         f"{losses}, {first}{kept['loss']:.3f} with the {_count(kept['n_features'], 'feature')} "
-        "that are kept, the fewest shown to predict as well."
+        "that are kept, the fewest that predict about as well as the best."
     )
 
 

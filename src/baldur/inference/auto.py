@@ -10,8 +10,8 @@
    live there. What is not shown is said to be so.
 3. *Path.* The reference is projected, not refitted: first onto fewer views, then onto fewer
    features of the views that were kept (`baldur.inference.projection`).
-4. *Choice.* The smallest model that is shown not to be worse (`baldur.inference.choice`). If none
-   is, everything that the reference uses is kept.
+4. *Choice.* Of the models shown to lose little, the smallest that is next to nothing behind the
+   best (`baldur.inference.choice`). If there is none, everything the reference uses is kept.
 
 Everything that predicts is kept and everything kept predicts.
 """

@@ -62,9 +62,9 @@ def methods_of_run(run: Run, main: str | None) -> str:
     if main is not None and main.startswith("BALDUR"):
         sentences.append(
             "BALDUR is a Bayesian multi-view model: several sparse and dense priors are stacked by "
-            "what they predict on held-out training people, the fewest views and features that are "
-            "shown to predict as well are kept, and predictions integrate the uncertainty of the "
-            "weights."
+            "what they predict on held-out training people; of the smaller models shown to lose "
+            "little of what the whole gains (95 % confidence), the smallest that is next to "
+            "nothing behind the best is kept; predictions integrate the uncertainty of the weights."
         )
     sentences.append(
         "Figures are those of pooled held-out predictions; 95 % intervals come from 2,000 "
