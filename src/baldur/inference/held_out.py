@@ -138,21 +138,30 @@ def score(
     if task != "regression":  # where variances are mostly noise
         stretch = np.minimum(slope**2, np.maximum(theirs / np.maximum(own, 1e-300), 1.0))
     left = np.maximum((apart + theirs - stretch * own) / count, 0.0)
-    losses, times = np.zeros((V, len(T))), np.zeros(len(T))
-    for (mean, var), (_, held) in zip(found, folds, strict=True):
-        moments = averaged_over(mean, stretch[:, None] * var, left[:, None], task)
-        losses[:, held] += loss_of(moments, T[held], task)
-        times[held] += 1
-    return Scores(stretch, left, losses / times)
+    moments = [
+        averaged_over(mean, stretch[:, None] * var, left[:, None], task) for mean, var in found
+    ]
+    return Scores(stretch, left, mean_losses(moments, folds, T, task))
 
 
 def base_losses(
     references: Sequence[Reference], folds: Sequence[Fold], T: Array, task: Task
 ) -> Array:
     """Return the mean loss of every row at the base rate, (N,)."""
-    total, times = np.zeros(len(T)), np.zeros(len(T))
-    for reference, (_, held) in zip(references, folds, strict=True):
-        total[held] += loss_of(reference.base_moments(len(held)), T[held], task)
+    moments = [
+        ref.base_moments(len(held)) for ref, (_, held) in zip(references, folds, strict=True)
+    ]
+    return mean_losses(moments, folds, T, task)
+
+
+def mean_losses(
+    moments: Sequence[tuple[Array, Array]], folds: Sequence[Fold], T: Array, task: Task
+) -> Array:
+    """Return the mean loss of each row over the folds that held it out, (..., N)."""
+    losses = [loss_of(own, T[held], task) for own, (_, held) in zip(moments, folds, strict=True)]
+    total, times = np.zeros((*losses[0].shape[:-1], len(T))), np.zeros(len(T))
+    for loss, (_, held) in zip(losses, folds, strict=True):
+        total[..., held] += loss
         times[held] += 1
     return np.asarray(total / times)
 
