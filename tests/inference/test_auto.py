@@ -1,6 +1,7 @@
 """``sparsity="auto"``: one posterior predicts, is kept and is shown; order does not matter."""
 
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -173,14 +174,14 @@ def test_wide_views_are_screened_and_nothing_else_changes(monkeypatch, task):
         outside = np.setdiff1d(np.arange(90), index[1])
         assert not rho[outside].any()
     # Everything that the reference uses: every feature of every view has a weight.
-    stack = Stack(np.full(4, 0.25), 1.5)
+    stack = Stack(np.full(4, 0.25), 1.5, 0.04)
     points, weights = run.full.mixture(stack)
 
     one = np.ones((1, T.shape[1]))
     step = Scores(1.3 * one, 0.7 * one, np.zeros((1, len(T))))
 
-    def of_views(*mask):
-        rest = (1.5, step, np.array(mask), index, problem.views)
+    def of_views(*mask, stack=stack):
+        rest = (stack, step, np.array(mask), index, problem.views)
         return whole(run.full, points, weights, *rest)
 
     mixture, kept = of_views(True, True)
@@ -190,6 +191,11 @@ def test_wide_views_are_screened_and_nothing_else_changes(monkeypatch, task):
     ((mean, _),) = mixture.moments(problem.views)
     np.testing.assert_allclose(eta, mean, atol=1e-6)
     assert all((sd > 0).all() for sd in std)
+    # What is not known of the slope moves a weight by a part of itself.
+    sure = of_views(True, True, stack=replace(stack, slope_var=0.0))[0].coefficients()
+    for w, sd, w_sure, sd_sure in zip(coef, std, *sure[:2], strict=True):
+        np.testing.assert_array_equal(w, w_sure)
+        np.testing.assert_allclose(sd**2, sd_sure**2 + 1.3 * 0.04 * w**2, rtol=1e-9)
     # ... and views that are not kept have none.
     mixture, kept = of_views(True, False)
     assert [mask.all() for mask in kept] == [True, False]

@@ -27,7 +27,7 @@ from baldur.inference.stack import Stack
 from baldur.model.quadrature import logistic_moments
 from inference.problems import as_candidates, make_problem
 
-STACK = Stack(np.array([0.2, 0.2, 0.3, 0.3]), 1.4)
+STACK = Stack(np.array([0.2, 0.2, 0.3, 0.3]), 1.4, 0.04)
 TASKS = ["binary", "multiclass", "regression"]
 FITS = {}
 
@@ -123,7 +123,8 @@ def test_moments_by_views_are_literal(task):
     spread = sum(w * (v + (m - centre) ** 2) for w, (m, v) in zip(weights, each, strict=True))
     want = reference.level + STACK.slope * (centre - reference.level)
     np.testing.assert_allclose(mean[1], want, rtol=1e-10)
-    np.testing.assert_allclose(var[1], spread, rtol=1e-10)
+    unsure = STACK.slope_var * (want - reference.level) ** 2
+    np.testing.assert_allclose(var[1], spread + unsure, rtol=1e-10)
     # One view: the other has no part in it.
     first = view_order(reference)[0]
     assert first == 0  # where the signal is
@@ -222,7 +223,7 @@ def test_whole_views_predict_as_they_were_scored(by_grams, task):
     index = [np.arange(view.shape[1]) for view in problem.views]
     for at, views in enumerate(([True, False], [True, True])):
         rest = (by_views[at : at + 1], np.array(views), index, problem.views)
-        mixture, kept = whole(full, points, weights, STACK.slope, *rest)
+        mixture, kept = whole(full, points, weights, STACK, *rest)
         assert [mask.all() for mask in kept] == [mask.any() for mask in kept] == views
         got = loss_of(moments_of(mixture, problem.views), T, task)
         np.testing.assert_allclose(got, by_views.losses[at], rtol=1e-8)

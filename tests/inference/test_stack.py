@@ -102,6 +102,35 @@ def test_the_slope_mends_members_that_are_too_sure_or_too_cautious(truth):
     assert stack.slope == pytest.approx(truth, rel=0.15)
 
 
+@pytest.mark.parametrize("task", TASKS)
+def test_what_rows_leave_unknown_of_the_slope_is_the_curvature_of_the_score(task):
+    held = drawn(task, n=40)
+    trust = attenuation(held.var, logistic=task != "regression")
+    stack, x = fit_stack(held, task)
+    step = np.append(0.05, np.zeros(held.mean.shape[1]))
+    low, middle, high = (literal_loss(x + k * step, held, task, trust) for k in (-1, 0, 1))
+    assert stack.slope_var == pytest.approx(0.05**2 / (low - 2.0 * middle + high), rel=0.05)
+
+
+def test_intervals_of_the_slope_hold_it():
+    """90 % intervals of the ln slope, over draws from its prior, one member that is right."""
+    hits, rng = [], np.random.default_rng(0)
+    for seed in range(200):
+        truth = np.exp(SLOPE_SD * rng.standard_normal())
+        held = drawn(n=120, K=1, truth=truth, seed=seed)
+        held.var *= 1e-3
+        held.weight[:] = 1.0
+        stack, x = fit_stack(held, "binary")
+        hits.append(abs(x[0] - np.log(truth)) < 1.645 * np.sqrt(stack.slope_var))
+    assert 0.84 < np.mean(hits) < 0.96  # 90 % within three standard errors
+
+
+def test_without_rows_the_slope_is_as_uncertain_as_its_prior():
+    held = drawn()
+    held.weight[:] = 0.0
+    assert fit_stack(held, "binary")[0].slope_var == pytest.approx(SLOPE_SD**2)
+
+
 def test_where_members_know_nothing_the_slope_is_small():
     held = drawn(n=400)
     held.T = np.random.default_rng(1).integers(0, 2, held.T.shape).astype(float)
@@ -167,3 +196,4 @@ def test_whatever_members_say_the_stack_is_one(seed, K, scale, task):
     assert (stack.shares >= 0).all()
     assert stack.shares.sum() == pytest.approx(1.0)
     assert 0.0 < stack.slope < np.exp(10 * SLOPE_SD)
+    assert 0.0 < stack.slope_var <= SLOPE_SD**2

@@ -130,7 +130,7 @@ def _pooled(members: list[Member], pool: Pool) -> Member:
     covs = np.stack([member.cov for member in members])
     level = np.zeros_like(means[0])
     level[:, 0] = pool.level
-    mean, cov = pooled_weights(means, covs, weight, level, pool.slope)
+    mean, cov = pooled_weights(means, covs, weight, level, pool.slope, pool.slope_var)
     lacking = np.einsum("jk,jmk->mk", weight, np.stack([member.lacking for member in members]))
     return Member(
         np.ones(len(pool.level)),

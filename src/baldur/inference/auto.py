@@ -222,7 +222,7 @@ class _Scoring:
                 self.full,
                 points,
                 weights,
-                stack.slope,
+                stack,
                 by_views[at_view : at_view + 1],
                 mask,
                 index,

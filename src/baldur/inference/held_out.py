@@ -240,7 +240,8 @@ def make_path(reference: Reference, stack: Stack, n_views: int, size: int, task:
     w = np.asarray((first[:, :, None] * each).sum(axis=0))
     basis = search(X, H, eta, w, size, None if groups is None else groups[columns])
     found = [project(q, basis, whole, columns, X) for q in points]
-    z = pool(found, weights, constant(reference.level, basis), stack.slope)
+    level = constant(reference.level, basis)
+    z = pool(found, weights, level, stack.slope, stack.slope_var)
     noises = [noise_variance(q.noise) * np.ones(len(reference.level)) for q in points]
     return Path(reference.rows, basis, columns, z, (weights * noises).sum(axis=0))
 

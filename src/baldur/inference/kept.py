@@ -13,6 +13,7 @@ from baldur.inference.held_out import Path, Scores
 from baldur.inference.mixture import Explicit, Implicit, Mixture, Pool
 from baldur.inference.predictive import shrinkage
 from baldur.inference.reference import Reference, noise_variance
+from baldur.inference.stack import Stack
 from baldur.views.products import PreparedView
 
 Array = NDArray[np.float64]
@@ -65,7 +66,7 @@ def whole(
     reference: Reference,
     points: list[Gaussian],
     weights: Array,
-    slope: float,
+    stack: Stack,
     step: Scores,
     views: Mask,
     candidates: Index,
@@ -94,5 +95,6 @@ def whole(
     ]
     kept = [np.full(D, use) for D, use in zip(widths, views, strict=True)]
     shrink = shrinkage(left) if logistic else np.ones(C)
-    pool = Pool(reference.level, slope, shrink, shrink * np.sqrt(step.stretch[0]))
+    spread = shrink * np.sqrt(step.stretch[0])
+    pool = Pool(reference.level, stack.slope, shrink, spread, stack.slope_var)
     return Mixture(components, weights, widths, pool=pool), kept

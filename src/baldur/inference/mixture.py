@@ -156,12 +156,14 @@ class Pool:
     slope : float, of the stack
     shrink : (K,) what averaging over views that are left out leaves of linear predictors
     spread : (K,) factor of their standard deviations
+    slope_var : float, posterior variance of the ln slope
     """
 
     level: Array
     slope: float
     shrink: Array
     spread: Array
+    slope_var: float = 0.0
 
 
 @dataclass
@@ -202,7 +204,7 @@ class Mixture:
         if self.pool is None:
             return moments
         pool = self.pool
-        mean, var = pooled(moments, self.weights, pool.level, pool.slope)
+        mean, var = pooled(moments, self.weights, pool.level, pool.slope, pool.slope_var)
         return [(pool.shrink * mean, pool.spread**2 * var)]
 
     def moments(self, views: Views) -> Moments:
@@ -254,8 +256,12 @@ class Mixture:
         std = [np.sqrt(np.maximum(s - m**2, 0.0)) for m, s in zip(mean, second, strict=True)]
         if self.pool is not None:
             pool = self.pool
-            mean = [pool.slope * pool.shrink[:, None] * m for m in mean]
-            std = [pool.spread[:, None] * s for s in std]
+            sloped = [pool.slope * m for m in mean]
+            std = [
+                pool.spread[:, None] * np.sqrt(s**2 + pool.slope_var * m**2)
+                for m, s in zip(sloped, std, strict=True)
+            ]
+            mean = [pool.shrink[:, None] * m for m in sloped]
             b = pool.shrink * (pool.level + pool.slope * (b - pool.level))
         return mean, std, b
 

@@ -58,14 +58,22 @@ def predictive_density(moments: Moments, weights: Array, T: Array, task: Task) -
     return np.where(T > 0.5, p, 1.0 - p)
 
 
-def pooled(moments: Moments, weights: Array, level: Array, slope: float) -> tuple[Array, Array]:
+def pooled(
+    moments: Moments, weights: Array, level: Array, slope: float, slope_var: float = 0.0
+) -> tuple[Array, Array]:
     """Return mean and variance of the stack of several Gaussians, see `baldur.inference.stack`."""
     mean, var = mixture_moments(moments, weights)
-    return level + slope * (mean - level), var
+    away = slope * (mean - level)
+    return level + away, var + slope_var * away**2
 
 
 def pooled_weights(
-    means: Array, covs: Array, weights: Array, level: Array, slope: float
+    means: Array,
+    covs: Array,
+    weights: Array,
+    level: Array,
+    slope: float,
+    slope_var: float = 0.0,
 ) -> tuple[Array, Array]:
     """Return the stack of several Gaussians over weights: mean (C, k) and covariance (C, k, k).
 
@@ -76,7 +84,9 @@ def pooled_weights(
     away = means - mean
     cov = np.einsum("jc,jckl->ckl", weights, covs)
     cov += np.einsum("jc,jck,jcl->ckl", weights, away, away)
-    return level + slope * (mean - level), cov
+    sloped = slope * (mean - level)
+    cov += slope_var * sloped[:, :, None] * sloped[:, None, :]
+    return level + sloped, cov
 
 
 def averaged_over(mean: Array, var: Array, left: Array, task: Task) -> tuple[Array, Array]:

@@ -261,13 +261,19 @@ def project(
     return Coordinates(np.stack(means), np.stack(covs))
 
 
-def pool(found: Sequence[Coordinates], weights: Array, level: Array, slope: float) -> Coordinates:
+def pool(
+    found: Sequence[Coordinates],
+    weights: Array,
+    level: Array,
+    slope: float,
+    slope_var: float = 0.0,
+) -> Coordinates:
     """Return z under the stack of several Gaussians, see `baldur.inference.stack`.
 
     Weights are (J, C), and `level` is the mean of z at the base rate.
     """
     means, covs = np.stack([z.mean for z in found]), np.stack([z.cov for z in found])
-    return Coordinates(*pooled_weights(means, covs, weights, level, slope))
+    return Coordinates(*pooled_weights(means, covs, weights, level, slope, slope_var))
 
 
 def constant(level: Array, basis: Basis) -> Array:

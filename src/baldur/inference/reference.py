@@ -145,7 +145,7 @@ class Reference:
 
     def pooled(self, moments: Moments, weights: Array, stack: Stack) -> tuple[Array, Array]:
         """Return the stack's moments from those under the Gaussians of its mixture."""
-        return pooled(moments, weights, self.level, stack.slope)
+        return pooled(moments, weights, self.level, stack.slope, stack.slope_var)
 
     def parts(self, points: list[Gaussian], weights: Array) -> Array:
         """Return each view's part of the members' mean linear predictor, (M, N, C)."""

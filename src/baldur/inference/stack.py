@@ -3,13 +3,13 @@
 Member k predicts eta ~ N(m_k, v_k) for a row. With shares on the simplex and one slope,
 
     m = level + slope (sum_k share_k m_k - level)
-    v = sum_k share_k (v_k + (m_k - sum_j share_j m_j)^2)
+    v = sum_k share_k (v_k + (m_k - sum_j share_j m_j)^2) + slope_var (m - level)^2
 
-level being the base rate. A pool of probabilities would be too cautious even where every member is
-right about itself (Ranjan and Gneiting), and no weights could mend that. A pool of linear
-predictors is again one Gaussian over the weights, and its slope says how far the members are to be
-believed: towards 0 there is little but the base rate, and above 1 they were shrunk too much, as
-where classes separate.
+level being the base rate and slope_var what held-out rows leave unknown of the ln slope. A pool of
+probabilities would be too cautious even where every member is right about itself (Ranjan and
+Gneiting), and no weights could mend that. A pool of linear predictors is again one Gaussian over
+the weights, and its slope says how far the members are to be believed: towards 0 there is little
+but the base rate, and above 1 they were shrunk too much, as where classes separate.
 """
 
 from __future__ import annotations
@@ -33,6 +33,8 @@ members of well separated classes ask for; few rows do not know it much better."
 FLAT = 1e-3
 """Of the free parameters, whose sum the score does not know."""
 MAX_ITER, CALM = 100, 1e-7
+DIFFERENCE = 0.02
+"""Step of the ln slope for the curvature of the score, far below what the slope is known to."""
 
 
 @dataclass(frozen=True)
@@ -43,10 +45,12 @@ class Stack:
     ----------
     shares : (K,) on the simplex
     slope : float
+    slope_var : float, posterior variance of the ln slope
     """
 
     shares: Array
     slope: float
+    slope_var: float = 0.0
 
 
 @dataclass
@@ -134,4 +138,8 @@ def fit_stack(
     options = {"maxiter": MAX_ITER, "ftol": CALM, "gtol": 1e-4}
     bounds = [(-8.0, 4.0)] + [(-12.0, 12.0)] * K  # far beyond what the priors leave room for
     x = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options).x
-    return Stack(shares_of(x[1:], trust)[1], float(np.exp(x[0]))), x
+    step = np.append(DIFFERENCE, np.zeros(K))
+    curvature = (loss(x + step)[1][0] - loss(x - step)[1][0]) / (2.0 * DIFFERENCE)
+    # Rows cannot make it less certain than it was before them.
+    slope_var = 1.0 / max(curvature, 1.0 / SLOPE_SD**2)
+    return Stack(shares_of(x[1:], trust)[1], float(np.exp(x[0])), slope_var), x

@@ -237,5 +237,6 @@ LATER: Mapping[str, Mapping[str, Check]] = {
     "Grams": {"intercept_var": number},
     "Preparation": {"needed_": optional(by_view(flags("D"))), "alleles_": anything},
     "Mixture": {"pool": optional(object_of("Pool"))},
+    "Pool": {"slope_var": number},
 }
 """The same for attributes that folders of an older version do not have."""
