@@ -5,8 +5,9 @@ import pytest
 from sklearn.model_selection import StratifiedKFold
 
 from baldur import inner_folds
-from baldur.inference.features import Columns, absent_matrix, columns_of
+from baldur.inference.features import Columns, columns_of
 from baldur.inference.grams import Grams
+from baldur.inference.new_rows import absent_matrix
 from baldur.inference.reference import Candidates
 from baldur.inference.screening import Problem
 from baldur.model.likelihood import GaussianOutputs, JaakkolaLogistic, QuadratureLogistic

@@ -8,8 +8,9 @@ import pytest
 from scipy.special import expit
 
 from baldur.inference.double_ard import fit_double_ard
-from baldur.inference.features import absent_matrix, all_features
+from baldur.inference.features import all_features
 from baldur.inference.fixed_shape import fit_dense, fit_shape
+from baldur.inference.new_rows import absent_matrix
 from baldur.inference.screening import Problem
 from baldur.model.likelihood import QuadratureLogistic
 from baldur.model.loadings import FactorLikelihood

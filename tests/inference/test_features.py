@@ -6,15 +6,13 @@ import pytest
 from baldur.inference.features import (
     INTERCEPT_VAR,
     Columns,
-    absent_matrix,
     all_features,
     columns_of,
-    gather,
     owners,
     positions,
 )
 from baldur.inference.grams import Grams
-from baldur.inference.mixture import NewRows
+from baldur.inference.new_rows import NewRows, absent_matrix, gather
 from baldur.inference.streamed import Streamed
 from baldur.model.likelihood import Sites
 from baldur.model.posterior import FeatureSide, SampleSide, sample_side

@@ -5,7 +5,6 @@ import pytest
 from scipy.special import expit
 from scipy.stats import norm
 
-from baldur.inference.features import absent_matrix
 from baldur.inference.held_out import (
     base_losses,
     first_views,
@@ -20,6 +19,7 @@ from baldur.inference.held_out import (
 )
 from baldur.inference.kept import projected, whole
 from baldur.inference.mixture import Explicit, Implicit, Mixture
+from baldur.inference.new_rows import absent_matrix
 from baldur.inference.predictive import averaged_over, mixture_moments, shrinkage
 from baldur.inference.reference import NAMES, NEGLIGIBLE, fit_reference, noise_variance
 from baldur.inference.screening import Problem

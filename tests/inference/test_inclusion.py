@@ -12,7 +12,6 @@ from baldur.inference.inclusion import (
     PRIOR_OUT,
     SLAB_COUNT,
     fit_inclusion,
-    outside_quadratic,
 )
 from baldur.inference.members import PREDICTOR_SD
 from baldur.model.inclusion import NONLOCAL
@@ -176,4 +175,4 @@ def test_outside_quadratic_is_literal(L):
     side = Columns(X, np.zeros(L, dtype=int), 1).posterior(s, sites)[0]
     K = (X * s[0]) @ X.T + INTERCEPT_VAR + np.diag(1 / sites.h[:, 0])
     want = np.einsum("nd,nm,md->d", new, np.linalg.inv(K), new)
-    np.testing.assert_allclose(outside_quadratic(side, new, sites.h[:, 0]), want, rtol=1e-8)
+    np.testing.assert_allclose(side.outside_quadratic(new, sites.h[:, 0]), want, rtol=1e-8)

@@ -6,8 +6,8 @@ import numpy as np
 
 from baldur.inference.double_ard import ArdFit
 from baldur.inference.entries import Entries
-from baldur.inference.features import absent_matrix
 from baldur.inference.grams import Grams
+from baldur.inference.new_rows import absent_matrix
 from baldur.inference.screening import Problem
 from baldur.model.ard import GammaPosterior
 from baldur.model.likelihood import GaussianOutputs, JaakkolaLogistic, QuadratureLogistic, Sites

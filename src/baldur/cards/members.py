@@ -9,13 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from baldur.exceptions import InputError
-from baldur.inference.features import Columns, gather
 from baldur.inference.fitted import Fitted
-from baldur.inference.grams import Grams
-from baldur.inference.mixture import Explicit, Implicit, Mixture, Pool
+from baldur.inference.mixture import Mixture, Pool
 from baldur.inference.predictive import pooled_weights
 from baldur.model.meanfield import noise_variance
-from baldur.model.posterior import FeatureSide
 
 __all__ = ["Member", "Plain", "plain_posterior"]
 
@@ -94,7 +91,7 @@ def _check_size(J: int, K: int, L: int) -> None:
 def _of_mixture(mixture: Mixture, weights: Array) -> Plain:
     used = [np.zeros(D, dtype=bool) for D in mixture.widths]
     for component in mixture.components:
-        for mask, columns in zip(used, _columns_of(component, mixture.widths), strict=True):
+        for mask, columns in zip(used, component.entering(mixture.widths), strict=True):
             mask[columns] = True
     index = [np.flatnonzero(mask) for mask in used]
     L, K = sum(map(len, index)), mixture.weights.shape[1]
@@ -104,12 +101,12 @@ def _of_mixture(mixture: Mixture, weights: Array) -> Plain:
     if mixture.pool is not None:
         weights = mixture.weights
     for component, weight in zip(mixture.components, weights, strict=True):
-        own = _columns_of(component, mixture.widths)
+        own = component.entering(mixture.widths)
         at = np.concatenate(
             [[0], *(1 + starts[m] + np.searchsorted(index[m], c) for m, c in enumerate(own))]
         ).astype(np.intp)
         mean, cov = np.zeros((K, L + 1)), np.zeros((K, L + 1, L + 1))
-        found_mean, found_cov = _moments(component, own)
+        found_mean, found_cov = component.joint(mixture.widths)
         mean[:, at] = found_mean
         cov[:, at[:, None], at] = found_cov
         members.append(Member(np.asarray(weight), mean, cov, component.lacking))
@@ -138,45 +135,6 @@ def _pooled(members: list[Member], pool: Pool) -> Member:
         pool.spread[:, None, None] ** 2 * cov,
         pool.spread**2 * lacking,
     )
-
-
-def _columns_of(component: Explicit | Implicit, widths: list[int]) -> Index:
-    """Return the features of each view that a component has weights for."""
-    if isinstance(component, Explicit) or isinstance(component.features, Columns):
-        return component.index
-    live = np.atleast_1d(component.s.any(axis=0))
-    if isinstance(component.features, Grams):
-        return [np.arange(D if use else 0) for D, use in zip(widths, live, strict=True)]
-    return [np.flatnonzero(part) for part in np.split(live, np.cumsum(widths)[:-1])]
-
-
-def _moments(component: Explicit | Implicit, own: Index) -> tuple[Array, Array]:
-    """Return mean (K, L + 1) and covariance (K, L + 1, L + 1), the intercept first."""
-    if isinstance(component, Explicit):
-        return component.mean, component.cov
-    features, sides = component.features, component.sides
-    if all(isinstance(side, FeatureSide) for side in sides):
-        return (
-            np.stack([side.w for side in sides if isinstance(side, FeatureSide)]),
-            np.stack([side.cov for side in sides if isinstance(side, FeatureSide)]),
-        )
-    if isinstance(features, Columns):
-        X, s, s0 = features.X, component.s, features.intercept_var
-    elif isinstance(features, Grams):
-        X, s0 = gather(component.train, own), features.intercept_var
-        s = np.repeat(component.s, [len(columns) for columns in own], axis=1)
-    else:
-        X, s0 = gather(features.views, own), features.intercept_var
-        s = component.s[:, component.s.any(axis=0)]
-    X1 = np.hstack([np.ones((len(X), 1)), X])
-    means, covs = [], []
-    for side, row in zip(sides, s, strict=True):
-        assert not isinstance(side, FeatureSide)
-        prior = np.concatenate([[s0], row])
-        part = side.half @ (X1 * prior)
-        means.append(prior * (X1.T @ side.alpha))
-        covs.append(np.diag(prior) - part.T @ part)
-    return np.stack(means), np.stack(covs)
 
 
 def _of_mean_field(result: Any, noise: Array, n_views: int) -> Plain:

@@ -27,7 +27,7 @@ from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
 from baldur.inference.choice import Gap, paired_gap, smallest_as_good
-from baldur.inference.features import Index, absent_matrix, all_features, columns_of, positions
+from baldur.inference.features import all_features, columns_of, positions
 from baldur.inference.held_out import (
     SIZES,
     Fold,
@@ -43,6 +43,7 @@ from baldur.inference.held_out import (
 )
 from baldur.inference.kept import projected, whole
 from baldur.inference.mixture import Mixture
+from baldur.inference.new_rows import Index, absent_matrix
 from baldur.inference.reference import Candidates, Reference, fit_reference
 from baldur.inference.screening import Problem, candidates, with_their_groups
 from baldur.inference.stack import Stack

@@ -12,9 +12,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from baldur.inference.features import Columns, Features, Index, gather, owners
+from baldur.inference.features import Columns, Features, owners
 from baldur.inference.gaussian import Gaussian
 from baldur.inference.grams import Grams
+from baldur.inference.new_rows import Index, gather
 from baldur.inference.screening import Problem, candidates
 from baldur.model.double_ard import DoubleArd
 from baldur.model.posterior import SampleSide

@@ -14,6 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from baldur.inference.grams import Grams, stacked
+from baldur.inference.new_rows import Index, NewRows, Views, gather
+from baldur.inference.weight_sums import WeightSums
 from baldur.model.likelihood import Sites
 from baldur.model.posterior import (
     INTERCEPT_VAR,
@@ -25,11 +27,33 @@ from baldur.model.posterior import (
 from baldur.views.products import PreparedView
 
 Array = NDArray[np.float64]
-Index = list[NDArray[np.intp]]
 Rows = NDArray[np.intp]
 
 
-class Features(Protocol):
+class Known(Protocol):
+    """Features of a posterior that predicts rows of prepared views; `index` are its columns."""
+
+    intercept_var: float
+
+    def of_new(self, new: NewRows, index: Index, train: Views) -> Any:
+        """Return what `predict` needs to know of new rows."""
+
+    def predict(self, sides: Any, s: Array, new: Any) -> tuple[Array, Array]:
+        """Return <eta> and Var eta of new rows, each (n, C)."""
+
+    def add_weights(
+        self, sums: WeightSums, w: Array, sides: Any, s: Array, index: Index, train: Views
+    ) -> None:
+        """Add the weights of every feature to sums, counted w (K,) times."""
+
+    def entering(self, s: Array, index: Index, widths: Sequence[int]) -> Index:
+        """Return the features of each view that have a weight."""
+
+    def training_columns(self, s: Array, own: Index, train: Views) -> tuple[Array, Array]:
+        """Return cells (N, L) and prior variances (C, L) of the features that have a weight."""
+
+
+class Features(Known, Protocol):
     """Features of all views on some rows."""
 
     n_views: int
@@ -66,6 +90,9 @@ class Features(Protocol):
 
     def kernels(self, s: Array) -> list[Array]:
         """Return X diag(s_c) X^T + s_0 of every output."""
+
+    def variances_of(self, s: Array, owner: NDArray[np.intp], at: NDArray[np.intp]) -> Array:
+        """Return the prior variances of features `at`, (C, L), whose views are `owner` of all."""
 
 
 class Columns:
@@ -180,6 +207,28 @@ class Columns:
         """Their cells, (n, L)."""
         return np.asarray(self.X[new])
 
+    def variances_of(self, s: Array, owner: NDArray[np.intp], at: NDArray[np.intp]) -> Array:
+        """Their own."""
+        return s[:, at]
+
+    def of_new(self, new: NewRows, index: Index, train: Views) -> Array:
+        """Their cells, (n, L)."""
+        return new.columns(index)
+
+    def add_weights(
+        self, sums: WeightSums, w: Array, sides: Any, s: Array, index: Index, train: Views
+    ) -> None:
+        """One by one."""
+        sums.add_columns(index, w, *self.weights(sides, s))
+
+    def entering(self, s: Array, index: Index, widths: Sequence[int]) -> Index:
+        """The columns."""
+        return index
+
+    def training_columns(self, s: Array, own: Index, train: Views) -> tuple[Array, Array]:
+        """As they are."""
+        return self.X, s
+
     def predict(self, sides: Sequence[Side], s: Array, new: Array) -> tuple[Array, Array]:
         """From the weights, or from the kernel with the training rows."""
         return stacked(
@@ -220,18 +269,6 @@ def columns_of(
 ) -> Columns:
     """Return chosen columns of every view."""
     return Columns(gather(views, index), owners(index), len(views), intercept_var)
-
-
-def gather(views: Sequence[PreparedView], index: Index) -> Array:
-    """Return chosen columns of every view side by side, (n, L) float64."""
-    return np.concatenate(
-        [view.columns(columns) for view, columns in zip(views, index, strict=True)], axis=1
-    )
-
-
-def absent_matrix(views: Sequence[PreparedView]) -> Array:
-    """Return the (n, M) matrix that is 1 where a sample lacks a view."""
-    return np.stack([view.absent for view in views], axis=1).astype(float)
 
 
 def owners(index: Index) -> NDArray[np.intp]:

@@ -18,8 +18,6 @@ from baldur.inference.entries import Entries
 from baldur.inference.features import (
     Columns,
     Features,
-    Index,
-    absent_matrix,
     all_features,
     columns_of,
 )
@@ -27,6 +25,7 @@ from baldur.inference.fitted import Fitted, from_mixture
 from baldur.inference.gaussian import Gaussian
 from baldur.inference.members import Member, fit_by_view, over_scales
 from baldur.inference.mixture import Implicit, Mixture
+from baldur.inference.new_rows import Index, absent_matrix
 from baldur.inference.predictive import mixture_moments
 from baldur.inference.reference import noise_variance
 from baldur.inference.screening import Problem

@@ -3,22 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from baldur.inference.new_rows import Cross, Index, NewRows, Views, gather
+from baldur.inference.weight_sums import ThroughGrams, WeightSums
 from baldur.model.likelihood import Sites
-from baldur.model.posterior import INTERCEPT_VAR, SampleSide, Side, sample_side
+from baldur.model.posterior import INTERCEPT_VAR, Side, on_samples, sample_side
 
 Array = NDArray[np.float64]
-
-
-class Cross(NamedTuple):
-    """New rows by view: inner products (n, N) with the training rows and (n,) with themselves."""
-
-    grams: list[Array]
-    own: list[Array]
 
 
 class Grams:
@@ -77,7 +71,7 @@ class Grams:
             for m in np.flatnonzero(s[c]):
                 gram = self.grams[m]
                 power[c, m] = s[c, m] * (side.alpha @ gram @ side.alpha)
-                used[c, m] = s[c, m] * np.vdot(_sample(side).Ci, gram)
+                used[c, m] = s[c, m] * np.vdot(on_samples(side).Ci, gram)
         return power, used
 
     def parts(self, sides: Sequence[Side], s: Array) -> Array:
@@ -88,7 +82,10 @@ class Grams:
     def part_variance(self, sides: Sequence[Side], s: Array) -> Array:
         """From the Gram of the view."""
         spread = [
-            [_sample(side).spread_under(row[m] * gram) for side, row in zip(sides, s, strict=True)]
+            [
+                on_samples(side).spread_under(row[m] * gram)
+                for side, row in zip(sides, s, strict=True)
+            ]
             for m, gram in enumerate(self.grams)
         ]
         return np.array(spread) / len(self.grams[0])
@@ -100,13 +97,42 @@ class Grams:
             [np.diag(gram)[new] for gram in self.grams],
         )
 
+    def of_new(self, new: NewRows, index: Index, train: Views) -> Cross:
+        """Inner products with the training views."""
+        return new.cross(train)
+
+    def variances_of(self, s: Array, owner: NDArray[np.intp], at: NDArray[np.intp]) -> Array:
+        """Those of their views."""
+        return s[:, owner[at]]
+
+    def add_weights(
+        self,
+        sums: WeightSums,
+        w: Array,
+        sides: Sequence[Side],
+        s: Array,
+        index: Index,
+        train: Views,
+    ) -> None:
+        """From the training views, once for all posteriors of this kind."""
+        sums.add_grams(ThroughGrams(w, sides, s, train))
+
+    def entering(self, s: Array, index: Index, widths: Sequence[int]) -> Index:
+        """All features of views with a variance."""
+        live = np.atleast_1d(s.any(axis=0))
+        return [np.arange(D if use else 0) for D, use in zip(widths, live, strict=True)]
+
+    def training_columns(self, s: Array, own: Index, train: Views) -> tuple[Array, Array]:
+        """Gathered from the training views, each with the variance of its view."""
+        return gather(train, own), np.repeat(s, [len(columns) for columns in own], axis=1)
+
     def predict(self, sides: Sequence[Side], s: Array, new: Cross) -> tuple[Array, Array]:
         """From the kernel with the training rows."""
         moments = []
         for side, row in zip(sides, s, strict=True):
             K = self.intercept_var + sum(v * G for v, G in zip(row, new.grams, strict=True))
             own = self.intercept_var + sum(v * part for v, part in zip(row, new.own, strict=True))
-            moments.append(_sample(side).predict(np.asarray(K), np.asarray(own)))
+            moments.append(on_samples(side).predict(np.asarray(K), np.asarray(own)))
         return stacked(moments)
 
 
@@ -114,8 +140,3 @@ def stacked(moments: Sequence[tuple[Array, Array]]) -> tuple[Array, Array]:
     """Return means and variances of all outputs, each (n, C), from those of each."""
     mean, var = (np.stack(part, axis=1) for part in zip(*moments, strict=True))
     return mean, np.maximum(var, 1e-12)
-
-
-def _sample(side: Side) -> SampleSide:
-    assert isinstance(side, SampleSide)
-    return side

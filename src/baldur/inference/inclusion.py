@@ -27,7 +27,7 @@ from baldur.model.inclusion import (
     weight_in,
 )
 from baldur.model.likelihood import Likelihood
-from baldur.model.posterior import FeatureSide, Side
+from baldur.model.posterior import Side
 
 Array = NDArray[np.float64]
 
@@ -181,17 +181,8 @@ def _statistics(
     S = np.empty((len(alphas), X.shape[1]))
     S[:, active] = part.statistics(sides)[1]
     rest = X[:, ~active]
-    S[:, ~active] = [outside_quadratic(side, rest, h[:, c]) for c, side in enumerate(sides)]
+    S[:, ~active] = [side.outside_quadratic(rest, h[:, c]) for c, side in enumerate(sides)]
     return alphas @ X, S
-
-
-def outside_quadratic(side: Side, X: Array, h: Array) -> Array:
-    """Return x_d^T C_c^-1 x_d of columns X (N, L) that are not in the posterior, (L,)."""
-    if not isinstance(side, FeatureSide):
-        return side.quadratic(X)
-    weighted = h[:, None] * X
-    part = side.half @ np.concatenate([weighted.sum(axis=0)[None], side.X.T @ weighted])
-    return np.asarray(h @ X**2 - np.einsum("de,de->e", part, part))
 
 
 def _learn(

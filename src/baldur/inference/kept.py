@@ -7,10 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from baldur.inference.features import Index
 from baldur.inference.gaussian import Gaussian
 from baldur.inference.held_out import Path, Scores
 from baldur.inference.mixture import Explicit, Implicit, Mixture, Pool
+from baldur.inference.new_rows import Index
 from baldur.inference.predictive import shrinkage
 from baldur.inference.reference import Reference, noise_variance
 from baldur.inference.stack import Stack

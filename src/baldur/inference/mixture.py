@@ -4,61 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from baldur.inference.features import Columns, Index, absent_matrix, gather
-from baldur.inference.grams import Cross, Grams
+from baldur.inference.features import Known
+from baldur.inference.new_rows import Index, NewRows, Views
 from baldur.inference.predictive import Moments, pooled
+from baldur.inference.weight_sums import WeightSums
 from baldur.model.loadings import Loadings
-from baldur.model.posterior import SampleSide, Side
-from baldur.views.products import PreparedView
+from baldur.model.posterior import Side, with_ones
 
 Array = NDArray[np.float64]
-Views = Sequence[PreparedView]
-Weights = tuple[list[Array], list[Array]]
-"""Means and second moments of the weights of each view, (K, D_m)."""
-
-
-class NewRows:
-    """New rows in the forms that Gaussians ask for; each form is made once."""
-
-    def __init__(self, views: Views) -> None:
-        self.views = list(views)
-        self._columns: dict[int, Array] = {}
-        self._cross: dict[int, Cross] = {}
-
-    @cached_property
-    def absent(self) -> Array:
-        """1 where a row lacks a view, (n, M)."""
-        return absent_matrix(self.views)
-
-    def columns(self, index: Index) -> Array:
-        """Return chosen columns side by side, (n, L)."""
-        if id(index) not in self._columns:
-            self._columns[id(index)] = gather(self.views, index)
-        return self._columns[id(index)]
-
-    def cross(self, train: Views) -> Cross:
-        """Return inner products with training rows and with themselves, by view."""
-        if id(train) not in self._cross:
-            self._cross[id(train)] = Cross(
-                [old.cross_gram(new) for old, new in zip(train, self.views, strict=True)],
-                [squares(new) for new in self.views],
-            )
-        return self._cross[id(train)]
-
-
-def squares(view: PreparedView) -> Array:
-    """Return |x_n|^2 of every row, (n,), a few rows at a time."""
-    out = np.empty(view.shape[0])
-    for start in range(0, len(out), 256):
-        rows = np.arange(start, min(start + 256, len(out)))
-        out[rows] = np.diag(view.take_rows(rows).weighted_gram())
-    return out
 
 
 class Component(Protocol):
@@ -66,12 +24,22 @@ class Component(Protocol):
 
     noise: Array
     signal: Array
+    lacking: Array
 
     def latent(self, new: NewRows) -> tuple[Array, Array]:
         """Return mean and variance of the factors, each (n, K)."""
 
     def intercept(self) -> Array:
         """Return the mean intercept of every factor, (K,)."""
+
+    def add_weights(self, sums: WeightSums, w: Array) -> None:
+        """Add the weights of every feature to sums, counted w (K,) times."""
+
+    def entering(self, widths: Sequence[int]) -> Index:
+        """Return the features of each view that have a weight."""
+
+    def joint(self, widths: Sequence[int]) -> tuple[Array, Array]:
+        """Return mean (K, L + 1) and covariance of these weights, the intercept first."""
 
 
 @dataclass
@@ -97,8 +65,7 @@ class Explicit:
 
     def latent(self, new: NewRows) -> tuple[Array, Array]:
         """X <w> and x^T Cov x, with the variance of what is absent."""
-        X = new.columns(self.index)
-        X1 = np.hstack([np.ones((len(X), 1)), X])
+        X1 = with_ones(new.columns(self.index))
         var = np.stack([np.einsum("nd,nd->n", X1 @ cov, X1) for cov in self.cov], axis=1)
         var = np.maximum(var, 0.0) + new.absent @ self.lacking
         return X1 @ self.mean.T, np.maximum(var, 1e-12)
@@ -106,6 +73,19 @@ class Explicit:
     def intercept(self) -> Array:
         """The first weight."""
         return self.mean[:, 0]
+
+    def add_weights(self, sums: WeightSums, w: Array) -> None:
+        """The others."""
+        var = np.einsum("kdd->kd", self.cov)[:, 1:]
+        sums.add_columns(self.index, w, self.mean[:, 1:], var)
+
+    def entering(self, widths: Sequence[int]) -> Index:
+        """The kept ones."""
+        return self.index
+
+    def joint(self, widths: Sequence[int]) -> tuple[Array, Array]:
+        """As known."""
+        return self.mean, self.cov
 
 
 @dataclass
@@ -122,7 +102,7 @@ class Implicit:
     noise, signal, lacking : as in `Explicit`
     """
 
-    features: Any
+    features: Known
     s: Array
     sides: list[Side]
     index: Index
@@ -133,17 +113,29 @@ class Implicit:
 
     def latent(self, new: NewRows) -> tuple[Array, Array]:
         """As the features know new rows."""
-        if isinstance(self.features, Grams):
-            mean, var = self.features.predict(self.sides, self.s, new.cross(self.train))
-        elif isinstance(self.features, Columns):
-            mean, var = self.features.predict(self.sides, self.s, new.columns(self.index))
-        else:
-            mean, var = self.features.predict(self.sides, self.s, new.views)
+        rows = self.features.of_new(new, self.index, self.train)
+        mean, var = self.features.predict(self.sides, self.s, rows)
         return mean, var + new.absent @ self.lacking
 
     def intercept(self) -> Array:
         """As the posteriors know it."""
         return np.array([side.intercept(self.features.intercept_var) for side in self.sides])
+
+    def add_weights(self, sums: WeightSums, w: Array) -> None:
+        """As the features know them."""
+        self.features.add_weights(sums, w, self.sides, self.s, self.index, self.train)
+
+    def entering(self, widths: Sequence[int]) -> Index:
+        """As the features know it."""
+        return self.features.entering(self.s, self.index, widths)
+
+    def joint(self, widths: Sequence[int]) -> tuple[Array, Array]:
+        """From the training rows of the features that enter."""
+        X, s = self.features.training_columns(self.s, self.entering(widths), self.train)
+        s0 = self.features.intercept_var
+        pairs = [side.joint(X, row, s0) for side, row in zip(self.sides, s, strict=True)]
+        mean, cov = (np.stack(part) for part in zip(*pairs, strict=True))
+        return mean, cov
 
 
 @dataclass
@@ -179,7 +171,7 @@ class Mixture:
     pool : Pool, or None where probabilities are averaged over the Gaussians
     """
 
-    components: Sequence[Explicit | Implicit]
+    components: Sequence[Component]
     weights: Array
     widths: list[int]
     loadings: Loadings | None = None
@@ -233,22 +225,11 @@ class Mixture:
     def coefficients(self) -> tuple[list[Array], list[Array], Array]:
         """Return means and s.d. of the weights of each view (C, D_m), and intercepts (C,)."""
         K = self.weights.shape[1]
-        mean = [np.zeros((K, D)) for D in self.widths]
-        second = [np.zeros((K, D)) for D in self.widths]
-        b = np.zeros(K)
-        dense: list[tuple[Array, Implicit]] = []
+        sums, b = WeightSums(K, self.widths), np.zeros(K)
         for w, component in zip(self.weights, self.components, strict=True):
             b += w * component.intercept()
-            if isinstance(component, Explicit):
-                var = np.einsum("kdd->kd", component.cov)[:, 1:]
-                _scatter(mean, second, component.index, w, component.mean[:, 1:], var)
-            elif isinstance(component.features, Grams):
-                dense.append((w, component))
-            else:
-                found, var = component.features.weights(component.sides, component.s)
-                _scatter(mean, second, component.index, w, found, var)
-        if dense:
-            _add_dense(mean, second, dense)
+            component.add_weights(sums, w)
+        mean, second = sums.moments()
         if self.loadings is not None:
             pairs = [self.loadings.weights(m, s) for m, s in zip(mean, second, strict=True)]
             mean, second = [m for m, _ in pairs], [s for _, s in pairs]
@@ -264,45 +245,3 @@ class Mixture:
             mean = [pool.shrink[:, None] * m for m in sloped]
             b = pool.shrink * (pool.level + pool.slope * (b - pool.level))
         return mean, std, b
-
-
-def _scatter(
-    mean: list[Array], second: list[Array], index: Index, w: Array, found: Array, var: Array
-) -> None:
-    """Add weights on gathered columns to those of the views."""
-    edges = np.concatenate([[0], np.cumsum([len(columns) for columns in index])])
-    for m, columns in enumerate(index):
-        part = slice(edges[m], edges[m + 1])
-        mean[m][:, columns] += w[:, None] * found[:, part]
-        second[m][:, columns] += w[:, None] * (found[:, part] ** 2 + var[:, part])
-
-
-def _add_dense(
-    mean: list[Array], second: list[Array], dense: Sequence[tuple[Array, Implicit]]
-) -> None:
-    """Add the weights of posteriors through Grams: one pass for all of them.
-
-    The expected variance, sum_j w_j (s_j - s_j^2 x^T C_j^-1 x), needs one matrix per factor.
-    """
-    K = len(dense[0][0])
-    alphas = np.concatenate(
-        [np.stack([side.alpha for side in c.sides], axis=1) for _, c in dense], axis=1
-    )
-    for m, view in enumerate(dense[0][1].train):
-        matrices, prior = [], np.zeros(K)
-        for k in range(K):
-            total = np.zeros((view.shape[0], view.shape[0]))
-            for w, c in dense:
-                side = c.sides[k]
-                if isinstance(side, SampleSide):
-                    total += w[k] * c.s[k, m] ** 2 * side.Ci
-                prior[k] += w[k] * c.s[k, m]
-            matrices.append(total)
-        if not prior.any():
-            continue
-        projected, quadratics = view.project_with_quadratics(alphas, matrices)
-        second[m] += np.maximum(prior[:, None] - quadratics, 0.0)
-        for j, (w, c) in enumerate(dense):
-            part = c.s[:, m, None] * projected[j * K : (j + 1) * K]
-            mean[m] += w[:, None] * part
-            second[m] += w[:, None] * part**2

@@ -25,6 +25,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache, partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,9 +33,8 @@ from scipy import linalg
 
 from baldur.inference.features import Columns
 from baldur.inference.gaussian import Gaussian
-from baldur.inference.grams import Grams
 from baldur.inference.predictive import pooled_weights
-from baldur.model.posterior import FeatureSide
+from baldur.model.posterior import Own, with_ones
 
 Array = NDArray[np.float64]
 
@@ -71,7 +71,7 @@ class Basis:
 
     def rows(self, X: Array) -> list[Array]:
         """Return x R^-1 of rows X (n, L) of all columns, for every output, (n, K + 1)."""
-        X1 = np.hstack([np.ones((len(X), 1)), X[:, self.order]])
+        X1 = with_ones(X[:, self.order])
         return [X1 @ R for R in self.R_inverse]
 
 
@@ -201,15 +201,10 @@ def search(
     return Basis(chosen, F, e, inverses, a, np.array(ends, dtype=np.intp))
 
 
-def column_variances(q: Gaussian, columns: Columns, at: NDArray[np.intp]) -> Array:
-    """Return the prior variances (C, K) that a Gaussian gives some of the candidate columns."""
-    return q.s[:, columns.owner[at]] if isinstance(q.features, Grams) else q.s[:, at]
-
-
 def mean_weights(q: Gaussian, columns: Columns, at: NDArray[np.intp], X: Array) -> Array:
     """Return <w> of some of the candidate columns, whose training rows are X, (C, L)."""
     alphas = np.stack([side.alpha for side in q.sides])
-    return column_variances(q, columns, at) * (alphas @ X)
+    return q.features.variances_of(q.s, columns.owner, at) * (alphas @ X)
 
 
 def project(
@@ -230,30 +225,15 @@ def project(
     X : (N, L) training rows of these
     """
     S = at[basis.order]
-    s = column_variances(q, columns, S)
+    s = q.features.variances_of(q.s, columns.owner, S)
     XS = X[:, basis.order]
+    kernels = cache(lambda: q.features.kernels(q.s))  # the feature side does without
     means, covs = [], []
-    kernels = None
     for c, side in enumerate(q.sides):
-        F, e, R = basis.F[c], basis.e[c], basis.R_inverse[c]
-        if isinstance(side, FeatureSide):
-            linear = np.concatenate([F.sum(axis=0)[None], side.X.T @ F])
-            linear[1 + S, 1 + np.arange(len(S))] += e
-            part = side.half @ linear
-            mean, cov = linear.T @ side.w, part.T @ part
-        else:
-            if kernels is None:
-                kernels = q.features.kernels(q.s)
-            extra = np.hstack([np.zeros((len(XS), 1)), XS * (s[c] * e)])
-            KF = kernels[c] @ F
-            Y = KF + extra
-            cross = F.T @ extra
-            cov = F.T @ KF + cross + cross.T
-            cov[np.arange(1, len(cov)), np.arange(1, len(cov))] += e**2 * s[c]
-            part = side.half @ Y
-            mean, cov = Y.T @ side.alpha, cov - part.T @ part
+        kernel = partial(lambda at: kernels()[at], c)
+        mean, cov = side.functional(basis.F[c], basis.e[c], Own(S, XS, s[c]), kernel)
         # z = R^-T u, where the intercept's row of u is already orthogonal to the rest.
-        lower = R[1:, 1:].T
+        lower = basis.R_inverse[c][1:, 1:].T
         mean = np.concatenate([mean[:1], lower @ mean[1:]])
         full = np.block([[np.ones((1, 1)), np.zeros((1, len(S)))], [np.zeros((len(S), 1)), lower]])
         means.append(mean)

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from baldur.inference.features import Index, Rows
+from baldur.inference.features import Rows
+from baldur.inference.new_rows import Index
 from baldur.inference.predictive import Task
 from baldur.model.likelihood import Likelihood
 from baldur.views.products import PreparedView

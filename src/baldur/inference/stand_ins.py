@@ -17,9 +17,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from baldur.inference.features import Index
 from baldur.inference.gaussian import Gaussian
-from baldur.inference.inclusion import Inclusion, outside_quadratic
+from baldur.inference.inclusion import Inclusion
+from baldur.inference.new_rows import Index
 from baldur.inference.reference import Reference
 
 Array = NDArray[np.float64]
@@ -85,7 +85,7 @@ def stand_ins(
         score = np.log(pi)
         for c in range(C):
             Q = sides[c].alpha @ X
-            S = outside_quadratic(sides[c], X, q.sites.h[:, c])
+            S = sides[c].outside_quadratic(X, q.sites.h[:, c])
             # The effect is as large as it is, whoever has it: the slab is that of its own view.
             spread = 1.0 + slab[c, j] * np.maximum(S, 0.0)
             score = score + 0.5 * (Q**2 * slab[c, j] / spread - np.log(spread))

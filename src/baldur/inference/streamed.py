@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from baldur.inference.new_rows import Index, NewRows, Views, gather
+from baldur.inference.weight_sums import WeightSums
 from baldur.model.posterior import INTERCEPT_VAR, SampleSide, weight_moments
 from baldur.views.products import PreparedView
 
@@ -36,6 +39,25 @@ class Streamed:
         """Split (C, D) values by view."""
         edges = np.cumsum([view.shape[1] for view in self.views])[:-1]
         return np.split(values, edges, axis=1)
+
+    def of_new(self, new: NewRows, index: Index, train: Views) -> Views:
+        """The views themselves."""
+        return new.views
+
+    def add_weights(
+        self, sums: WeightSums, w: Array, sides: Any, s: Array, index: Index, train: Views
+    ) -> None:
+        """One by one."""
+        sums.add_columns(index, w, *self.weights(sides, s))
+
+    def entering(self, s: Array, index: Index, widths: Sequence[int]) -> Index:
+        """Those with a variance."""
+        live = s.any(axis=0)
+        return [np.flatnonzero(part) for part in np.split(live, np.cumsum(widths)[:-1])]
+
+    def training_columns(self, s: Array, own: Index, train: Views) -> tuple[Array, Array]:
+        """Gathered from the views."""
+        return gather(self.views, own), s[:, s.any(axis=0)]
 
     def weights(self, sides: Sequence[SampleSide], s: Array) -> tuple[Array, Array]:
         """Return means and variances of the weights, each (C, D): one pass."""

@@ -18,8 +18,10 @@ kept, so the sample side is the exact posterior and not another model.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +34,17 @@ INTERCEPT_VAR = 100.0
 """Prior variance of an intercept: ten logits, or ten standard deviations of an output."""
 SMALL_PRECISION = 1e-3
 """Site precision below which the variance of a row is computed without dividing by it."""
+
+
+class Own(NamedTuple):
+    """Some of the columns: their places among all (L,), cells (N, L) and prior variances (L,)."""
+
+    at: NDArray[np.intp]
+    X: Array
+    s: Array
+
+
+Kernel = Callable[[], Array]
 
 
 @dataclass(frozen=True)
@@ -64,9 +77,39 @@ class SampleSide:
         part = triangle_times(self.half, X)
         return np.einsum("nd,nd->d", part, part)
 
+    def outside_quadratic(self, X: Array, h: Array) -> Array:
+        """Return x_d^T C^-1 x_d of columns X (N, L) that are not in the posterior, (L,)."""
+        return self.quadratic(X)
+
     def intercept(self, intercept_var: float) -> float:
         """Return the mean intercept."""
         return float(intercept_var * self.alpha.sum())
+
+    def joint(self, X: Array, s: Array, intercept_var: float) -> tuple[Array, Array]:
+        """Return mean (L + 1,) and covariance of the weights of columns X, the intercept first."""
+        X1, prior = with_ones(X), np.concatenate([[intercept_var], s])
+        part = self.half @ (X1 * prior)
+        return prior * (X1.T @ self.alpha), np.diag(prior) - part.T @ part
+
+    def functional(self, F: Array, e: Array, own: Own, kernel: Kernel) -> tuple[Array, Array]:
+        """Return mean (k,) and covariance of F^T f with e w added from its second entry on.
+
+        Parameters
+        ----------
+        F : (N, k) array
+        e : (k - 1,) array
+        own : the columns whose weights w are added
+        kernel : makes K, the intercept included
+        """
+        K = kernel()
+        extra = np.hstack([np.zeros((len(K), 1)), own.X * (own.s * e)])
+        KF = K @ F
+        Y, cross = KF + extra, F.T @ extra
+        cov = F.T @ KF + cross + cross.T
+        at = np.arange(1, len(cov))
+        cov[at, at] += e**2 * own.s
+        part = self.half @ Y
+        return Y.T @ self.alpha, cov - part.T @ part
 
     def weights(self, X: Array, s: Array) -> tuple[Array, Array]:
         """Return means and variances of the weights of columns X (N, L), each (L,)."""
@@ -148,9 +191,26 @@ class FeatureSide:
         """Return x_d^T C^-1 x_d of its own columns X, (D,)."""
         return self.S
 
+    def outside_quadratic(self, X: Array, h: Array) -> Array:
+        """Return x_d^T C^-1 x_d of columns X (N, L) that are not in the posterior, (L,)."""
+        weighted = h[:, None] * X
+        part = self.half @ np.concatenate([weighted.sum(axis=0)[None], self.X.T @ weighted])
+        return np.asarray(h @ X**2 - np.einsum("de,de->e", part, part))
+
     def intercept(self, intercept_var: float) -> float:
         """Return the mean intercept."""
         return float(self.w[0])
+
+    def joint(self, X: Array, s: Array, intercept_var: float) -> tuple[Array, Array]:
+        """Return mean (D + 1,) and covariance of all weights, known."""
+        return self.w, self.cov
+
+    def functional(self, F: Array, e: Array, own: Own, kernel: Kernel) -> tuple[Array, Array]:
+        """Return mean (k,) and covariance of F^T f with e w added, see `SampleSide`."""
+        linear = np.concatenate([F.sum(axis=0)[None], self.X.T @ F])
+        linear[1 + own.at, 1 + np.arange(len(own.at))] += e
+        part = self.half @ linear
+        return linear.T @ self.w, part.T @ part
 
     def weights(self, X: Array, s: Array) -> tuple[Array, Array]:
         """Return means and variances of the weights, known: x^T alpha would lose digits."""
@@ -164,12 +224,23 @@ class FeatureSide:
         self, new: Array, X: Array, s: Array, intercept_var: float
     ) -> tuple[Array, Array]:
         """Return mean and variance of f for new rows (n, D)."""
-        X1 = np.hstack([np.ones((len(new), 1)), new])
+        X1 = with_ones(new)
         part = self.half @ X1.T
         return X1 @ self.w, np.einsum("dn,dn->n", part, part)
 
 
 Side = SampleSide | FeatureSide
+
+
+def on_samples(side: Side) -> SampleSide:
+    """Return a posterior that is known to be on the sample side."""
+    assert isinstance(side, SampleSide)
+    return side
+
+
+def with_ones(X: Array) -> Array:
+    """Return X (n, D) with a column of ones before it."""
+    return np.hstack([np.ones((len(X), 1)), X])
 
 
 def triangle_times(L: Array, X: Array) -> Array:
