@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from baldur.inference.features import Columns, Features, Rows
 from baldur.inference.gaussian import Gaussian
 from baldur.inference.inclusion import fit_inclusion
-from baldur.inference.members import SETTLED, Member, fit_by_view
+from baldur.inference.members import Member, fit_by_view, follow, following_length
 from baldur.inference.predictive import Moments, mixture_moments, pooled
 from baldur.inference.stack import Stack, attenuation
 from baldur.model.likelihood import Likelihood, Noise
@@ -163,10 +163,11 @@ class Reference:
         made = []
         for q in points:
             smaller = q.with_variances(q.s * q.features.spread(views[None].astype(float)))
-            smaller.settle(max_iter=1, tol=SETTLED)
-            if q.absent.any():
+            for _ in range(2 if q.absent.any() else 1):
+                smaller.refresh()
                 smaller.refresh_extra()
-                smaller.settle(max_iter=1, tol=SETTLED)
+                follow(smaller, following_length(0))
+            smaller.refresh()
             made.append(smaller)
         return made
 
