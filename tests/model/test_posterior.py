@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from baldur.model.posterior import feature_side, sample_side, weight_moments
+from baldur.model.posterior import Own, feature_side, sample_side, weight_moments, with_ones
 from model.literal_bound import gaussian_kl, weights_posterior
 
 SIZES = {"narrow": (20, 6), "square": (12, 12), "wide": (10, 40)}
@@ -50,6 +50,29 @@ def test_both_sides_are_the_literal_posterior(size, intercept_var, dropped):
             close(mean, w[1:])
             close(var, np.diag(cov)[1:])
             close(intercept_var * q.alpha.sum(), w[0])
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_both_sides_give_the_literal_moments_of_any_linear_function(size):
+    """Of all weights together, and of F^T f with e w of some columns added."""
+    X, s, h, j = problem(size)
+    w, cov = weights_posterior(X, s, 100.0, h, j)
+    X1, rng = with_ones(X), np.random.default_rng(1)
+    K = (X * s) @ X.T + 100.0
+    at = np.array([4, 0, 2])
+    F, e = rng.standard_normal((len(X), 4)), rng.uniform(0.5, 2.0, 3)
+    linear = X1.T @ F
+    linear[1 + at, 1 + np.arange(3)] += e
+    new = rng.standard_normal((len(X), 5))
+    C = K + np.diag(1 / h)
+    for q in (sample_side(K, h, j), feature_side(X, s, 100.0, h, j)):
+        mean, spread = q.joint(X, s, 100.0)
+        close(mean, w)
+        close(spread, cov)
+        mean, spread = q.functional(F, e, Own(at, X[:, at], s[at]), lambda: K)
+        close(mean, linear.T @ w)
+        close(spread, linear.T @ cov @ linear)
+        close(q.outside_quadratic(new, h), np.diag(new.T @ np.linalg.inv(C) @ new))
 
 
 @pytest.mark.parametrize("size", SIZES)
