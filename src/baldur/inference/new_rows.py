@@ -61,13 +61,13 @@ def squares(view: PreparedView) -> Array:
     return out
 
 
-def gather(views: Sequence[PreparedView], index: Index) -> Array:
+def gather(views: Views, index: Index) -> Array:
     """Return chosen columns of every view side by side, (n, L) float64."""
     return np.concatenate(
         [view.columns(columns) for view, columns in zip(views, index, strict=True)], axis=1
     )
 
 
-def absent_matrix(views: Sequence[PreparedView]) -> Array:
+def absent_matrix(views: Views) -> Array:
     """Return the (n, M) matrix that is 1 where a sample lacks a view."""
     return np.stack([view.absent for view in views], axis=1).astype(float)

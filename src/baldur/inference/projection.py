@@ -227,11 +227,15 @@ def project(
     S = at[basis.order]
     s = q.features.variances_of(q.s, columns.owner, S)
     XS = X[:, basis.order]
-    kernels = cache(lambda: q.features.kernels(q.s))  # the feature side does without
+    kernels = cache(lambda: q.features.kernels(q.s))  # the feature side never asks for them
+
+    def kernel(c: int) -> Array:
+        return kernels()[c]
+
     means, covs = [], []
     for c, side in enumerate(q.sides):
-        kernel = partial(lambda at: kernels()[at], c)
-        mean, cov = side.functional(basis.F[c], basis.e[c], Own(S, XS, s[c]), kernel)
+        own = Own(S, XS, s[c])
+        mean, cov = side.functional(basis.F[c], basis.e[c], own, partial(kernel, c))
         # z = R^-T u, where the intercept's row of u is already orthogonal to the rest.
         lower = basis.R_inverse[c][1:, 1:].T
         mean = np.concatenate([mean[:1], lower @ mean[1:]])
