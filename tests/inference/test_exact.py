@@ -38,7 +38,7 @@ def pooled_member(X, t, X_new):
 
     features = Columns(X, np.zeros(X.shape[1], dtype=np.intp), 1)
     likelihood = QuadratureLogistic(t[:, None], np.ones((len(t), 1)))
-    member = members.fit_by_view(features, np.zeros((len(t), 1)), likelihood, pooled=True)
+    member = members.fit_pooled(features, np.zeros((len(t), 1)), likelihood)
     weights = [q.features.weights(q.sides, q.s) for q in member.points]
     mean, var = mixture_moments([(w.T, v.T) for w, v in weights], member.weights)
     moments = [q.features.predict(q.sides, q.s, X_new) for q in member.points]

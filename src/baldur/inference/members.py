@@ -1,8 +1,8 @@
 """Members of the reference: the same Gaussian posterior, each under a prior learned its own way.
 
-`per_view` learns one prior variance per view and output (gamma = 1, delta_m learned), `pooled` one
-per output. The in-or-out prior is in `baldur.inference.inclusion`. Each member is then integrated
-over the scale of its prior (`over_scales`).
+"per view" learns one prior variance per view and output (gamma = 1, delta_m learned) and is then
+integrated over their common scale; "pooled" has one per output, and its scale is all there is to
+integrate over. The in-or-out prior is in `baldur.inference.inclusion`.
 """
 
 from __future__ import annotations
@@ -37,7 +37,10 @@ SCALE_STEP = 1.5
 """Distance of the points of ln variance. A Gaussian of s.d. 0.75 or more is integrated to 2 % by
 them, and with a narrower one the scale is known well enough for one point."""
 SCALE_POINTS = 3
-"""Most points on either side: a factor of 90."""
+"""Most points on either side of variances that were learned: a factor of 90."""
+POOLED_POINTS = 6
+"""Most points on either side of a predictor of variance 1: from 1e-4, which nobody can tell from no
+signal, to 8,000, which the prior of the scale rules out."""
 SETTLED = 3e-4
 """Relative gain of the bound below which sites have settled: some hundredths of a nat."""
 SCALE_DROP = 3.0
@@ -73,24 +76,30 @@ def log_scale_prior(variance: Array) -> Array:
     return np.asarray(0.5 * (np.log(variance) - variance / PREDICTOR_SD**2))
 
 
-def over_scales(q: Gaussian, *, drop: float = SCALE_DROP) -> tuple[list[Gaussian], Array]:
+def over_scales(
+    q: Gaussian, *, most: int | None = None, drop: float = SCALE_DROP
+) -> tuple[list[Gaussian], Array]:
     """Return settled posteriors at a few scales of the prior variances, and weights (G, C).
 
     ln weight = ln evidence + ln p(ln v), v the variance the prior gives the linear predictor. From
     the given variances outwards in steps of `SCALE_STEP`, each starting at the sites of the one
-    before, until the weights are small or about to be.
+    before, until the weights are small or about to be, or there are `most` on either side.
     """
+    most = SCALE_POINTS if most is None else most
     floor = np.finfo(float).tiny
     v = np.maximum(q.features.predictor_variance(q.s), floor)
 
     def at(scale: float, near: Gaussian) -> tuple[Gaussian, Array]:
         made = near.with_variances(q.s * np.exp(scale))
+        if made.absent.any():
+            made.refresh()
+            made.refresh_extra()
         made.settle(max_iter=10, tol=SETTLED)
         return made, made.evidence() + log_scale_prior(v * np.exp(scale))
 
     found = {0: at(0.0, q)}
     for direction in (-1, 1):
-        for step in range(direction, direction * (SCALE_POINTS + 1), direction):
+        for step in range(direction, direction * (most + 1), direction):
             found[step] = at(step * SCALE_STEP, found[step - direction][0])
             least = np.max([value for _, value in found.values()], axis=0) - drop
             last = [
@@ -132,13 +141,29 @@ def follow(q: Gaussian, length: float) -> None:
     q.sites = mixed(q.sites, target, np.full(target.h.shape[1], part))
 
 
+def fit_pooled(features: Features, absent: Array, likelihood: Likelihood) -> Member:
+    """Integrate over the one prior variance of all features, from a predictor of variance 1 on.
+
+    Parameters
+    ----------
+    features : Features
+    absent : (N, M) array of 0 and 1
+    likelihood : Likelihood
+    """
+    C = likelihood.n_outputs
+    total = max(float(features.scales().sum()), 1e-12)
+    s = features.spread(np.full((C, features.n_views), 1.0 / total))
+    q = Gaussian.start(features, likelihood, s, absent)
+    started = time.perf_counter()
+    if absent.any():  # what an absent view would add is known only when sites have settled
+        q.settle(max_iter=10, tol=SETTLED)
+    points, weights = over_scales(q, most=POOLED_POINTS)
+    record = {"change": 0.0, "n_factors": C, "seconds": time.perf_counter() - started}
+    return Member(points, weights, [record])
+
+
 def fit_by_view(
-    features: Features,
-    absent: Array,
-    likelihood: Likelihood,
-    *,
-    pooled: bool = False,
-    max_iter: int = 200,
+    features: Features, absent: Array, likelihood: Likelihood, *, max_iter: int = 200
 ) -> Member:
     """Iterate q(w) and the prior variance of each view to their common fixed point.
 
@@ -150,19 +175,21 @@ def fit_by_view(
     With the prior of the s.d. of the linear predictor, the denominator has v/25 added, where v is
     the variance that sigma^2 gives the view's part of eta.
 
+    With a single view nothing but the scale is left to learn, and this is `fit_pooled`.
+
     Parameters
     ----------
     features : Features
     absent : (N, M) array of 0 and 1
     likelihood : Likelihood
-    pooled : bool
-        One variance for all views instead of one for each.
     max_iter : int
     """
     M, C = features.n_views, likelihood.n_outputs
+    factors = isinstance(likelihood, FactorLikelihood)  # one bound, so one scale for all
+    if M == 1 and not factors:
+        return fit_pooled(features, absent, likelihood)
     scales = np.maximum(features.scales(), 1e-12)
-    share = 1.0 / scales.sum() if pooled else 1.0 / (M * scales)
-    slab = np.tile(share * np.ones(M), (C, 1))
+    slab = np.tile(1.0 / (M * scales), (C, 1))
     q = Gaussian.start(features, likelihood, features.spread(slab), absent)
     member = Member([q], np.ones((1, C)), converged=False)
     started = time.perf_counter()
@@ -173,11 +200,6 @@ def fit_by_view(
         ratio, used = features.strengths(q.sides, q.s)
         follow(q, following_length(iteration))
         reach = slab * scales / PREDICTOR_SD**2
-        if pooled:
-            ratio, used, reach = (
-                np.repeat(part.sum(axis=1, keepdims=True), M, axis=1)
-                for part in (ratio, used, reach)
-            )
         new = np.clip(slab * ratio / (used + reach + 1e-300), 1e-12 / scales, 1e6 / scales)
         share = slab * scales / (slab * scales).sum(axis=1, keepdims=True)
         change = float((np.abs(new / slab - 1.0) * share).max())
@@ -194,7 +216,7 @@ def fit_by_view(
         if change < CALM and iteration >= MIN_ITER:
             member.converged = True
             break
-    if isinstance(likelihood, FactorLikelihood):  # one bound, so one scale for all factors
+    if factors:
         q.settle(max_iter=10, tol=SETTLED)
     else:
         member.points, member.weights = over_scales(q)

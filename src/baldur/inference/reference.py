@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from baldur.inference.features import Columns, Features, Rows
 from baldur.inference.gaussian import Gaussian
 from baldur.inference.inclusion import fit_inclusion
-from baldur.inference.members import Member, fit_by_view, follow, following_length
+from baldur.inference.members import Member, fit_by_view, fit_pooled, follow, following_length
 from baldur.inference.predictive import Moments, mixture_moments, pooled
 from baldur.inference.stack import Stack, attenuation
 from baldur.model.likelihood import Likelihood, Noise
@@ -195,13 +195,11 @@ def fit_reference(
             max_iter=max_iter,
         )
 
-    def by_view(pooled: bool) -> Member:
-        return fit_by_view(everything, absent, likelihood, pooled=pooled, max_iter=max_iter)
-
     by_mean = inclusion(None)
-    members = {NAMES[0]: by_mean, NAMES[1]: inclusion(by_mean), NAMES[3]: by_view(pooled=True)}
+    pooled = fit_pooled(everything, absent, likelihood)
+    members = {NAMES[0]: by_mean, NAMES[1]: inclusion(by_mean), NAMES[3]: pooled}
     if everything.n_views > 1:
-        members[NAMES[2]] = by_view(pooled=False)
+        members[NAMES[2]] = fit_by_view(everything, absent, likelihood, max_iter=max_iter)
     level = likelihood.base_rate()
     mean = np.tile(level, (len(rows), 1))
     return Reference(
