@@ -227,10 +227,11 @@ def extrapolated(steps: Sequence[Array], share: Array) -> Array:
     """Return where three values of ln sigma^2 (C, M) in a row are heading.
 
     The squared extrapolation of fixed points: with r = x1 - x0 and v = x2 - 2 x1 + x0,
-    x = x0 + 2 a r + a^2 v, a = |r|/|v|, lengths weighted by each view's share of the variance.
+    x = x0 + 2 a r + a^2 v, a = |r|/|v| for each output, lengths weighted by each view's share of
+    its variance.
     """
     first, second, third = steps
     r, v = second - first, third - 2.0 * second + first
-    a = np.sqrt((share * r**2).sum() / max((share * v**2).sum(), 1e-300))
-    a = min(max(a, 1.0), LONGEST_STEP)
+    lengths = [(share * step**2).sum(axis=1, keepdims=True) for step in (r, v)]
+    a = np.clip(np.sqrt(lengths[0] / np.maximum(lengths[1], 1e-300)), 1.0, LONGEST_STEP)
     return np.clip(first + 2.0 * a * r + a**2 * v, third - 2.0, third + 2.0)
