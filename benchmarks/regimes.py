@@ -99,6 +99,15 @@ def draw_effects(regime, rng):
     return effects
 
 
+def draw_labels(eta, rate, rng):
+    """Return labels 0 and 1 with the log odds eta (n,), moved so that the rate is as given."""
+    low, high = -30.0, 30.0
+    for _ in range(60):
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if expit(eta + middle).mean() < rate else (low, middle)
+    return (rng.random(len(eta)) < expit(eta + low)).astype(int)
+
+
 def simulate(name, seed):
     """Return views, labels and the number of training rows of a regime."""
     regime = REGIMES[name]
@@ -108,13 +117,7 @@ def simulate(name, seed):
     eta = X @ draw_effects(regime, rng)
     eta = regime.logit_sd * (eta - eta.mean(axis=0)) / eta.std(axis=0)
     if regime.n_classes == 2:
-        low, high = -30.0, 30.0
-        for _ in range(60):  # the intercept that gives the rate
-            middle = 0.5 * (low + high)
-            low, high = (
-                (middle, high) if expit(eta + middle).mean() < regime.rate else (low, middle)
-            )
-        y = (rng.random(n) < expit(eta[:, 0] + low)).astype(int)
+        y = draw_labels(eta[:, 0], regime.rate, rng)
     else:
         p = softmax(eta, axis=1).cumsum(axis=1)
         y = (rng.random((n, 1)) > p[:, :-1]).sum(axis=1)
@@ -125,23 +128,30 @@ def simulate(name, seed):
 
 def baldur(name, seed):
     """Return AUC, log-loss, features kept and seconds of BALDUR."""
-    data, y, n = simulate(name, seed)
+    return baldur_on(*simulate(name, seed))
+
+
+def rivals(name, seed):
+    """Return AUC and log-loss of every rival."""
+    return rivals_on(*simulate(name, seed))
+
+
+def baldur_on(data, y, n):
+    """Return the figures of BALDUR fitted to the first n rows, on the others."""
     model, seconds = fit_default(BaldurClassifier, data[:n], y[:n])
     p = model.predict_proba(data[n:])
     return auc(y[n:], p), loss(y[n:], p), kept_features(model), seconds
 
 
-def rivals(name, seed):
-    """Return AUC and log-loss of every rival."""
-    data, y, n = simulate(name, seed)
+def rivals_on(data, y, n):
+    """Return the figures of every rival fitted to the first n rows, on the others."""
     X, X_new = concatenate(data, np.arange(n), np.arange(n, len(y)))
     found = [competitor(rival)(X, y[:n], X_new)[0] for rival in RIVALS]
     return [(auc(y[n:], p), loss(y[n:], p)) for p in found]
 
 
-def main():
-    """Read the arguments; print the table and the bars."""
-    given = parse(__doc__, REGIMES, 10)
+def compare(given, baldur, rivals):
+    """Print the table and the bars."""
     tasks = [(name, seed) for name in given.part for seed in range(given.seeds)]
     shape = (len(given.part), given.seeds, -1)
     ours = np.reshape(run(baldur, tasks, given.jobs), shape)
@@ -169,4 +179,4 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    compare(parse(__doc__, REGIMES, 10), baldur, rivals)
