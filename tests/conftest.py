@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 
 from baldur import inner_folds
+from baldur.evaluate.clinical.bootstrap import Bootstrap
+from baldur.model.meanfield import run as mean_field_run
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -30,4 +32,32 @@ def one_repeat():
     """
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(inner_folds, "MOST_REPEATS", 1)
+        yield
+
+
+@pytest.fixture(scope="module")
+def few_resamples():
+    """Draw people for intervals as rarely as is allowed.
+
+    For tests that would say the same of any intervals: half of the time that a small study takes
+    goes into two thousand resamples of its people.
+    """
+    whole = Bootstrap.__init__
+
+    def few(self, units, resamples=100, level=0.95, random_state=0):
+        whole(self, units, min(resamples, 100), level, random_state)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Bootstrap, "__init__", few)
+        yield
+
+
+@pytest.fixture(scope="module")
+def few_cycles():
+    """Let the mean-field fit take few cycles for each step of gamma.
+
+    For tests that would say the same of any fit: it then takes a fifth of the time.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(mean_field_run, "N_INNER", 3)
         yield

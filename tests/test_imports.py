@@ -6,6 +6,7 @@
 import ast
 from collections import defaultdict
 from dataclasses import dataclass
+from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -66,16 +67,19 @@ def module_name(file):
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-TREES = {
-    module_name(file): ast.parse(file.read_text(encoding="utf-8"), str(file))
-    for file in sorted(PACKAGE.rglob("*.py"))
-}
+@cache
+def trees():
+    """The syntax of every module; parsed by the process that runs these tests, and no other."""
+    return {
+        module_name(file): ast.parse(file.read_text(encoding="utf-8"), str(file))
+        for file in sorted(PACKAGE.rglob("*.py"))
+    }
 
 
 def imports_of(module):
     """Every import of the package in a module, inside functions too."""
     found = []
-    for node in ast.walk(TREES[module]):
+    for node in ast.walk(trees()[module]):
         if isinstance(node, ast.Import):
             pairs = [(alias.name, "") for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
@@ -86,7 +90,7 @@ def imports_of(module):
         for target, name in pairs:
             if target.split(".")[0] != "baldur":
                 continue
-            if f"{target}.{name}" in TREES:  # a module taken out of its package
+            if f"{target}.{name}" in trees():  # a module taken out of its package
                 target, name = f"{target}.{name}", ""
             found.append(Import(module, target, name, node.lineno))
     return found
@@ -96,13 +100,18 @@ def part_of(module):
     return [*module.split("."), ""][1]
 
 
-# The top of the package imports its parts when they are asked for; that is no arrow.
-IMPORTS = [found for module in TREES if module != "baldur" for found in imports_of(module)]
-BETWEEN = [i for i in IMPORTS if part_of(i.source) != part_of(i.target)]
+@cache
+def imports():
+    # The top of the package imports its parts when they are asked for; that is no arrow.
+    return [found for module in trees() if module != "baldur" for found in imports_of(module)]
+
+
+def between():
+    return [i for i in imports() if part_of(i.source) != part_of(i.target)]
 
 
 def test_every_part_has_its_place():
-    parts = {part_of(module) for module in TREES} - {""}
+    parts = {part_of(module) for module in trees()} - {""}
     assert parts - set(ORDER) == set(), "a new part: put it in ORDER, above what it imports"
     assert set(ORDER) - parts == set(), "a part is gone: take it out of ORDER"
 
@@ -110,14 +119,14 @@ def test_every_part_has_its_place():
 def test_no_import_goes_upwards():
     # A part without a place, which the test above reports, counts as the highest.
     place = defaultdict(lambda: len(ORDER), {"": -1}, **{part: i for i, part in enumerate(ORDER)})
-    wrong = [str(i) for i in BETWEEN if place[part_of(i.source)] < place[part_of(i.target)]]
+    wrong = [str(i) for i in between() if place[part_of(i.source)] < place[part_of(i.target)]]
     assert not wrong, "\n".join(wrong)
 
 
 def test_the_top_is_asked_for_its_version_and_place_alone():
     own = ("__version__", "__file__")
-    wrong = [str(i) for i in IMPORTS if i.target == "baldur" and i.name not in ("", *own)]
-    for module, tree in TREES.items():
+    wrong = [str(i) for i in imports() if i.target == "baldur" and i.name not in ("", *own)]
+    for module, tree in trees().items():
         wrong += [
             f"{module}, line {node.lineno}: baldur.{node.attr}"
             for node in ast.walk(tree)
@@ -131,9 +140,9 @@ def test_the_top_is_asked_for_its_version_and_place_alone():
 
 def test_modules_of_a_part_do_not_import_in_circles():
     graph = defaultdict(set)
-    for i in IMPORTS:
+    for i in imports():
         # A package's own names are its modules; its __init__ only gathers them.
-        if i.target in TREES and i.target != "baldur" and i.source != i.target:
+        if i.target in trees() and i.target != "baldur" and i.source != i.target:
             graph[i.source].add(i.target)
     try:
         list(TopologicalSorter(graph).static_order())
@@ -148,7 +157,7 @@ def is_private(name):
 def test_nothing_private_of_another_part_is_imported():
     wrong = [
         str(i)
-        for i in BETWEEN
+        for i in between()
         if is_private(i.name) or any(is_private(part) for part in i.target.split("."))
     ]
     assert not wrong, "\n".join(wrong)
@@ -157,7 +166,7 @@ def test_nothing_private_of_another_part_is_imported():
 def test_private_members_of_the_container_stay_inside():
     container = next(
         node
-        for node in TREES["baldur.views.container"].body
+        for node in trees()["baldur.views.container"].body
         if isinstance(node, ast.ClassDef) and node.name == "MultiView"
     )
     private = {
@@ -169,7 +178,7 @@ def test_private_members_of_the_container_stay_inside():
     assert {"_tables", "_rows", "_with"} <= private
     wrong = [
         f"{module}, line {node.lineno}: {ast.unparse(node)}"
-        for module, tree in TREES.items()
+        for module, tree in trees().items()
         if module != "baldur.views.container"
         for node in ast.walk(tree)
         if isinstance(node, ast.Attribute)
@@ -181,5 +190,5 @@ def test_private_members_of_the_container_stay_inside():
 
 if __name__ == "__main__":
     for name in ORDER:
-        below = {part_of(i.target) for i in BETWEEN if part_of(i.source) == name} - {""}
+        below = {part_of(i.target) for i in between() if part_of(i.source) == name} - {""}
         print(f"{name:<15} {' '.join(sorted(below, key=ORDER.index))}")

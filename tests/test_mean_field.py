@@ -20,7 +20,10 @@ DIMS = {"clinic": 6, "genes": 70}
 N = 60
 PAIR = {True: MeanFieldClassifier, False: MeanFieldRegressor}
 
-pytestmark = pytest.mark.filterwarnings("ignore::baldur.exceptions.NotConvergedWarning")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::baldur.exceptions.NotConvergedWarning"),
+    pytest.mark.usefixtures("few_cycles"),
+]
 
 
 @pytest.fixture(scope="module")
@@ -150,7 +153,8 @@ def test_classifier(labels, options):
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2])
-def test_regression_intervals_cover_and_noise_is_that_of_the_data(seed):
+def test_regression_intervals_cover_and_noise_is_that_of_the_data(seed, monkeypatch):
+    monkeypatch.setattr("baldur.model.meanfield.run.N_INNER", 20)  # as it is outside this module
     dims, noise = {"clinic": 6, "genes": 20}, 1.5
     sim = make_multiview(
         2300, dims, informative={"clinic": 3}, n_classes=None, noise=noise, random_state=seed

@@ -76,7 +76,7 @@ def table_cells(
     heads = ["", *(METRICS[m].heading for m in metrics), _FEATURES_HEADING]
     escape = _ESCAPE[form]
     heads = [escape(head) for head in heads]
-    best = {c: _best(table, c, figures) for c in columns}
+    best = _best(table, columns, figures)
     rows, reasons = [], {}
     star = "recall" if "recall" in metrics else columns[0]
     for record in table.to_dict("records"):
@@ -111,18 +111,23 @@ def _bold(text: str, form: str) -> str:
     return text if form == "text" else f"**{text}**"
 
 
-def _best(table: pd.DataFrame, column: str, figures: str) -> set[str]:
-    """Rows whose printed figure is the best of a column; none where all are equal."""
+def _best(table: pd.DataFrame, columns: Sequence[str], figures: str) -> dict[str, set[str]]:
+    """Rows whose printed figure is the best of each column; none where all are equal."""
     fit = (table["failure"] == "") & ~table["note"].str.startswith("chance level")
-    shown = column if column == FEATURES or figures == "folds" else f"{column}_pooled"
-    values = table.loc[fit, shown].round(2 if column != FEATURES else 12).dropna()
-    if column == FEATURES:
-        values = values[values > 0]
-    if values.nunique() < 2:
-        return set()
-    up = column != FEATURES and METRICS[column].greater_is_better
-    top = values.max() if up else values.min()
-    return set(table.loc[values.index[values == top], "model"])
+    rows = np.flatnonzero(fit.to_numpy(dtype=bool))
+    models = table["model"].to_numpy()[rows]
+    best: dict[str, set[str]] = {}
+    for column in columns:
+        shown = column if column == FEATURES or figures == "folds" else f"{column}_pooled"
+        values = table[shown].to_numpy(dtype=float)[rows]
+        values = values.round(2 if column != FEATURES else 12)
+        usable = values > 0 if column == FEATURES else ~np.isnan(values)
+        best[column] = set()
+        if len(np.unique(values[usable])) > 1:
+            up = column != FEATURES and METRICS[column].greater_is_better
+            top = values[usable].max() if up else values[usable].min()
+            best[column] = set(models[values == top])
+    return best
 
 
 def _mean_pm_sd(mean: float, sd: float, column: str, form: str) -> str:
