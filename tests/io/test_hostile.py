@@ -278,7 +278,7 @@ def npy_header(shape, dtype="<f8"):
 
 
 def write_bombs(folder):
-    """Small files that stand for many gigabytes."""
+    """Small files that stand for more than may be read, some for many gigabytes."""
     nib = pytest.importorskip("nibabel")
     openpyxl = pytest.importorskip("openpyxl")
     pa = pytest.importorskip("pyarrow")
@@ -288,8 +288,8 @@ def write_bombs(folder):
         zipfile.ZipFile(folder / "zip.npz", "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive,
         archive.open("X.npy", "w") as member,
     ):
-        member.write(npy_header((1 << 7, 1 << 20)))
-        for _ in range(1 << 10):
+        member.write(npy_header((40, 1 << 20)))
+        for _ in range(320):
             member.write(zeros)
     with zipfile.ZipFile(folder / "claim.npz", "w") as archive:
         archive.writestr("X.npy", npy_header((1 << 30, 1 << 30)) + zeros)
@@ -319,7 +319,7 @@ def write_bombs(folder):
         for entry in old.infolist():
             if "sheet1" in entry.filename:
                 with new.open(entry.filename, "w") as member:
-                    for _ in range(600):
+                    for _ in range(320):
                         member.write(b" " * (1 << 20))
             else:
                 new.writestr(entry, old.read(entry))

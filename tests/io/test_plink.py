@@ -273,7 +273,7 @@ def check_memory(tmp_path, n, few, many, block=1 << 26, what="products", limit=2
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc/self/status")
 def test_memory_does_not_follow_the_genotypes(tmp_path):
-    check_memory(tmp_path, n=800, few=10_000, many=60_000, block=1 << 21)
+    check_memory(tmp_path, n=400, few=10_000, many=60_000, block=1 << 21)
 
 
 @pytest.mark.slow
