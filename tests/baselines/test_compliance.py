@@ -10,11 +10,11 @@ import pytest
 from sklearn.utils.estimator_checks import check_estimator
 
 SHORT = {
-    "SGP+ARD": {"max_iter": 5, "n_inducing": 10, "learning_rate": 0.3},
-    "CPM-Nets": {"n_epochs": 5, "n_latent": 8},
-    "RF": {"n_estimators": 10},
+    "SGP+ARD": {"max_iter": 2, "n_inducing": 5, "learning_rate": 0.5},
+    "CPM-Nets": {"n_epochs": 2, "n_latent": 8},
+    "RF": {"n_estimators": 4},
     "PB-MVBoost": {"n_rounds": 5},
-    "Boosted trees": {"max_iter": 10},
+    "Boosted trees": {"max_iter": 3},
     "Stacking": {"Cs": (1.0,), "cv": 2},
 }
 

@@ -44,6 +44,11 @@ def environment():
     return {**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1", "COLUMNS": "200"}
 
 
+@pytest.fixture(scope="module", autouse=True)
+def quick_intervals(few_resamples):
+    """No test of a command is about the width of an interval."""
+
+
 @pytest.fixture
 def run():
     """Run the command to its end."""

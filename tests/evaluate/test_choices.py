@@ -17,6 +17,8 @@ from baldur.exceptions import InputError
 from baldur.rows import REGRESSION, ROWS
 from baldur.views import MultiView
 
+pytestmark = pytest.mark.usefixtures("few_resamples")
+
 
 class Sharpened(ClassifierMixin, BaseEstimator):
     """Probabilities of one column, raised to a power: the order of the rows does not change."""

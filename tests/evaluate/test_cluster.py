@@ -25,6 +25,8 @@ SOURCE = Path(baldur.__file__).parents[1]
 MODELS = {"Ridge logistic": {"C": [0.1, 1.0]}, "Dummy": None, "broken": spies.Fails()}
 FOLDS = {"outer": 2, "inner": 2}
 
+pytestmark = pytest.mark.usefixtures("few_resamples")
+
 
 @pytest.fixture(scope="module")
 def client():

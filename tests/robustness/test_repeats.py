@@ -12,6 +12,7 @@ import pytest
 
 from baldur import BaldurClassifier, MeanFieldClassifier, inner_folds
 from baldur.datasets import make_multiview
+from baldur.model.meanfield import run as mean_field_run
 
 MODELS = {
     "auto": lambda: BaldurClassifier(max_iter=5, random_state=0),
@@ -22,8 +23,9 @@ MODELS = {
 
 def bits(name):
     """What one fit says of its rows, to the last bit."""
-    # A process that was started anew has its own copy of this constant.
+    # A process that was started anew has its own copy of these constants.
     inner_folds.MOST_REPEATS = 1
+    mean_field_run.N_INNER = 3
     sim = make_multiview(16, {"a": 4, "b": 6}, random_state=0)
     model = MODELS[name]().fit(sim.data, sim.target)
     return model.predict_proba(sim.data).tobytes() + model.coef_["a"].tobytes()
@@ -32,16 +34,14 @@ def bits(name):
 pytestmark = pytest.mark.filterwarnings("ignore::baldur.exceptions.NotConvergedWarning")
 
 
-@pytest.fixture(autouse=True)
-def one_repeat(monkeypatch):
-    monkeypatch.setattr(inner_folds, "MOST_REPEATS", 1)
+@pytest.fixture(scope="module", autouse=True)
+def short(one_repeat, few_cycles):
+    """What `bits` changes in this process is as it was afterwards."""
 
 
 @pytest.fixture(scope="module")
 def here():
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(inner_folds, "MOST_REPEATS", 1)
-        return [bits(name) for name in MODELS]
+    return [bits(name) for name in MODELS]
 
 
 def test_threads_do_not_disturb_one_another(here):

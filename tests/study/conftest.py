@@ -8,6 +8,11 @@ from baldur.datasets import make_multiview
 from baldur.study.toml_writer import dump_toml
 
 
+@pytest.fixture(scope="module", autouse=True)
+def quick_intervals(few_resamples):
+    """No test of a study is about the width of an interval."""
+
+
 def make_parts():
     """Return the study as a dictionary."""
     return {
