@@ -40,38 +40,53 @@ def alive(session):
     return found
 
 
-@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc")
-def test_workers_leave_when_their_study_is_killed(start, steady, tmp_path, monkeypatch):
-    monkeypatch.setenv("TMPDIR", str(tmp_path))
-    process = start("evaluate", steady[0], "--out", tmp_path / "out", "--jobs", 2)
-    assert kill_when(process, tmp_path / "out", 2, 0.0)
-    end = time.monotonic() + 60
-    while alive(process.pid) and time.monotonic() < end:
-        time.sleep(0.2)
-    assert alive(process.pid) == []
-    # The data it had laid out for them goes with the next study.
-    left = list(tmp_path.glob("baldur-data-*"))
-    assert len(left) == 1
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    sweep_left_behind()
-    assert not left[0].exists()
-
-
-def test_killed_three_times_with_two_processes(call, start, steady, tmp_path):
+def test_killed_twice_then_interrupted_with_two_processes(
+    call, start, steady, tmp_path, monkeypatch
+):
+    """One folder for all, as every start of the command imports everything three times."""
     study, whole = steady
     out = tmp_path / "out"
     out.mkdir()
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
     rng = np.random.default_rng(0)
-    for _ in range(3):
+    for _ in range(2):
         before = jobs_in(out)
         process = start("evaluate", study, "--out", out, "--jobs", 2)
         more = len(before) + int(rng.integers(1, 4))
         assert kill_when(process, out, more, float(rng.uniform(0, 0.05)))
         # What was finished is still there, and was not done again.
         assert before.items() <= jobs_in(out).items()
+        check_workers_leave(process, tmp_path, monkeypatch)
+    before = jobs_in(out)
+    process = start("evaluate", study, "--out", out, "--jobs", 2)
+    end = time.monotonic() + 120
+    while jobs_in(out) == before and time.monotonic() < end and process.poll() is None:
+        time.sleep(0.01)
+    # The terminal sends it to the whole group, workers included.
+    os.killpg(process.pid, signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "the same command continues" in err
+    assert "Traceback" not in err
+    assert before.items() <= jobs_in(out).items()
     code, _, err = call("evaluate", study, "--out", out, "--jobs", 1)
     assert code == 0, err
     assert results(out) == whole
+
+
+def check_workers_leave(process, temporary, monkeypatch):
+    """Workers end when their study is killed, and what it laid out for them goes with the next."""
+    if Path("/proc/self/stat").exists():
+        end = time.monotonic() + 60
+        while alive(process.pid) and time.monotonic() < end:
+            time.sleep(0.1)
+        assert alive(process.pid) == []
+    left = list(temporary.glob("baldur-data-*"))
+    assert len(left) == 1
+    with monkeypatch.context() as patch:
+        patch.setattr("tempfile.tempdir", str(temporary))
+        sweep_left_behind()
+    assert not left[0].exists()
 
 
 @pytest.mark.slow
@@ -98,20 +113,3 @@ def test_killed_twenty_times(steady, tmp_path):
         assert hidden(out) == []
     print(f"killed {killed} times; all result files byte-identical, no finished job done again")
     assert killed == 20
-
-
-def test_interrupt_is_clean_and_the_next_run_finishes(call, start, steady, tmp_path):
-    study, whole = steady
-    out = tmp_path / "out"
-    process = start("evaluate", study, "--out", out, "--jobs", 2)
-    end = time.monotonic() + 120
-    while not jobs_in(out) and time.monotonic() < end and process.poll() is None:
-        time.sleep(0.01)
-    # The terminal sends it to the whole group, workers included.
-    os.killpg(process.pid, signal.SIGINT)
-    _, err = process.communicate(timeout=60)
-    assert process.returncode == 130
-    assert "the same command continues" in err
-    assert "Traceback" not in err
-    assert call("evaluate", study, "--out", out)[0] == 0
-    assert results(out) == whole

@@ -15,8 +15,11 @@ from baldur.evaluate import scratch
 from baldur.evaluate.scratch import ScratchFolder, sweep_left_behind
 
 SOURCE = Path(baldur.__file__).parents[1]
-HOLD = """
-import os, time
+# The module without its package, which imports everything that a study may need.
+HOLD = f"""
+import os, sys, time, types
+package = sys.modules["baldur.evaluate"] = types.ModuleType("baldur.evaluate")
+package.__path__ = [{str(Path(scratch.__file__).parent)!r}]
 from baldur.evaluate.scratch import ScratchFolder
 held = ScratchFolder()
 (held.path / "data").write_text("cells")
