@@ -17,9 +17,11 @@ export PIP_DISABLE_PIP_VERSION_CHECK = 1
 demo: $(VENV)/.report
 	@$(BIN)/baldur demo --out build/demo
 
-# One thread per process: the tests already run in two processes.
+# One thread per process: the tests already run in two processes. Compiled modules are kept even
+# where the environment says otherwise: some tests start processes that import the package anew.
 test: $(VENV)/.test browser
-	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest $(PYTEST_ARGS)
+	PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 \
+		$(BIN)/python -m pytest $(PYTEST_ARGS)
 
 # The report page is tested in a real browser where the system can give one: never a failure, as
 # the tests say themselves why they were skipped.

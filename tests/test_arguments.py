@@ -118,20 +118,21 @@ def test_a_larger_margin_keeps_fewer(kind, fitted):
 @pytest.mark.parametrize("kind", CLASSES)
 def test_the_number_of_factors(kind, sparsity):
     """Three outputs: as many factors by default, and as many as asked for."""
+    n = 45
     sim = make_multiview(
-        N, {"clinic": 4, "genes": 8}, informative={"clinic": 2}, n_classes=3, random_state=1
+        n, {"clinic": 4, "genes": 8}, informative={"clinic": 2}, n_classes=3, random_state=1
     )
     y = sim.target
     if kind is BaldurRegressor:
-        noise = np.random.default_rng(0).standard_normal((N, 3))
+        noise = np.random.default_rng(0).standard_normal((n, 3))
         y = sim.data.view("clinic").read()[:, :1] * [1.0, -1.0, 2.0] + noise
-    options = {"sparsity": sparsity, "max_iter": 60, "tol": 1e-4}
+    options = {"sparsity": sparsity, "max_iter": 15, "tol": 1e-4}
     many, few = (kind(n_factors=K, **options).fit(sim.data, y) for K in ("auto", 1))
     assert many.n_factors_ == 3
     np.testing.assert_array_equal(many.loadings_, np.eye(3))
     assert few.n_factors_ == 1
     assert few.loadings_.shape == (3, 1)
-    assert few.transform(sim.data).shape == (N, 1)
+    assert few.transform(sim.data).shape == (n, 1)
 
 
 @pytest.mark.parametrize("kind", CLASSES)

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from scipy.integrate import quad
 from scipy.special import expit, log_expit
-from scipy.stats import norm
 
 from baldur.model.ard import GammaPosterior
 from baldur.model.likelihood import GaussianOutputs, JaakkolaLogistic, QuadratureLogistic
+from model.literal_bound import gaussian
 
 KINDS = [QuadratureLogistic, JaakkolaLogistic, GaussianOutputs]
 
@@ -33,7 +33,7 @@ def gaussian_expectation(f, mean, var):
     sd = np.sqrt(var)
     edges = (mean - 12 * sd, mean + 12 * sd)
     value, _ = quad(
-        lambda x: f(x) * norm.pdf(x, mean, sd), *edges, points=[0.0, mean], limit=400, epsabs=1e-13
+        lambda x: f(x) * gaussian(x, mean, sd), *edges, points=[0.0, mean], limit=400, epsabs=1e-13
     )
     return value
 

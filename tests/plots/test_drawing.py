@@ -59,7 +59,7 @@ MAKERS = {
 }
 
 
-@pytest.fixture(params=MAKERS)
+@pytest.fixture(scope="module", params=MAKERS)
 def display(request):
     return MAKERS[request.param](request.getfixturevalue)
 

@@ -8,7 +8,7 @@ from baldur import BaldurClassifier, MultiView
 from baldur.datasets import make_multiview
 from baldur.evaluate import nested_cv
 from baldur.evaluate.models import Model
-from baldur.report import report_folder
+from baldur.report import report_folder, report_model
 from baldur.study.run import write_results
 from report.browser import Browser
 
@@ -97,6 +97,14 @@ def folder(result, tmp_path_factory):
 def run_page(folder):
     """The page of the folder, in its usual place."""
     return report_folder(folder)
+
+
+@pytest.fixture(scope="session")
+def model_page(model, data, tmp_path_factory):
+    """The page of the model, with the rows it was fitted to."""
+    X, y = data
+    place = tmp_path_factory.mktemp("model page") / "model.html"
+    return report_model(model, place, X, np.array(["control", "patient"])[y])
 
 
 @pytest.fixture(scope="session")

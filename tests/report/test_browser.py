@@ -14,15 +14,13 @@ from report.conftest import NASTY, small_data
 
 
 @pytest.fixture(scope="module")
-def pages(browser, run_page, result, model, data, tmp_path_factory):
+def pages(browser, run_page, result, model, model_page, tmp_path_factory):
     """Three pages, made once; after the browser, without which nobody needs them."""
     place = tmp_path_factory.mktemp("pages")
-    X, y = data
-    labels = np.array(["control", "patient"])[y]
     return {
         "run": run_page,
         "both": report_result(result, place / "both.html", model=model),
-        "model": report_model(model, place / "model.html", X, labels),
+        "model": model_page,
     }
 
 

@@ -16,6 +16,8 @@ from baldur.exceptions import NoSignalWarning
 from baldur.report import report_folder, report_model, report_result
 from report.conftest import NASTY, small_data
 
+pytestmark = pytest.mark.usefixtures("few_resamples")
+
 
 def opened(browser, page):
     """Open a page, and return its text if nothing went wrong."""
