@@ -3,10 +3,12 @@
 import pytest
 
 from baldur import inner_folds
+from baldur.model.meanfield import run as mean_field_run
 
 
 @pytest.fixture(autouse=True)
 def quick_examples(request, monkeypatch):
-    """Deal rows to the inner folds once in an example; what it shows is the same of any folds."""
+    """Fit examples with one repeat of the folds, or few cycles; what they show is the same."""
     if isinstance(request.node, pytest.DoctestItem):
         monkeypatch.setattr(inner_folds, "MOST_REPEATS", 1)
+        monkeypatch.setattr(mean_field_run, "N_INNER", 3)

@@ -196,7 +196,9 @@ def test_rescaling_a_feature_rescales_its_weight(train, shaped):
 
 def test_weights_with_fewer_factors_than_classes(three):
     data, y = three
-    model = BaldurClassifier(n_factors=2, sparsity=0.5).fit(data, y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", NotConvergedWarning)
+        model = BaldurClassifier(n_factors=2, sparsity=0.5, max_iter=30).fit(data, y)
     assert model.n_factors_ <= 2
     assert model.loadings_.shape == (3, model.n_factors_)
     Z = model.transform(data)

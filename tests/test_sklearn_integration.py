@@ -80,7 +80,7 @@ def test_as_a_transformer_in_a_pipeline(form, sim):
 
 def test_grid_search(form, sim):
     X, views = form
-    grid = {"sparsity": [1e-6, 0.5, float("inf")]}
+    grid = {"sparsity": [0.5, float("inf")]}
     search = GridSearchCV(BaldurClassifier(**views, max_iter=50), grid, cv=3, scoring="roc_auc")
     search.fit(X, sim.target)
     assert search.best_params_["sparsity"] in grid["sparsity"]
@@ -288,8 +288,8 @@ def test_pickles_of_the_regressor(sim, outcome):
 
 
 def test_a_pickle_does_not_hold_the_training_data(sim):
-    wide = make_multiview(N, {"a": 2000}, informative={"a": 2}, random_state=0)
-    model = BaldurClassifier(sparsity=1e-6).fit(wide.data, wide.target)
+    wide = make_multiview(N, {"a": 1000}, informative={"a": 2}, random_state=0)
+    model = BaldurClassifier(sparsity=1e-6, max_iter=20).fit(wide.data, wide.target)
     assert len(pickle.dumps(model)) < wide.data.view("a").read().nbytes
 
 

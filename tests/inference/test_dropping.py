@@ -114,7 +114,7 @@ def test_history_falls_only_where_missing_views_are_declared(likelihood, shape):
     for seed in range(2):
         problem = make_small("multiclass", likelihood, N=40, sizes=(4, 12), seed=seed, absent=True)
         V = np.random.default_rng(seed).standard_normal((3, 2))
-        fit = fit_double_ard(start_fit(problem, shape, V=V), max_iter=15)
+        fit = fit_double_ard(start_fit(problem, shape, V=V), max_iter=8)
         for before, after in pairwise(fit.history):
             if after["event"] != "missing views":
                 assert after["bound"] >= before["bound"] - 1e-8 * abs(before["bound"]), after

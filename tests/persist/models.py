@@ -14,6 +14,7 @@ from baldur import (
     inner_folds,
 )
 from baldur.datasets import make_multiview
+from baldur.model.meanfield import run as mean_field_run
 from baldur.views import MultiView
 
 N = 40
@@ -73,6 +74,7 @@ def fitted(name):
         warnings.simplefilter("ignore")
         # What is kept is kept alike, whatever the folds chose.
         patch.setattr(inner_folds, "MOST_REPEATS", 1)
+        patch.setattr(mean_field_run, "N_INNER", 3)
         return kind(**settings).fit(X[:N], y[:N])
 
 

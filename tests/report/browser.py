@@ -25,6 +25,12 @@ def start():
         "--headless=new",
         "--no-sandbox",  # the tests may run as root
         "--disable-gpu",
+        # Nothing in the background: no updates, no extensions, no calls home.
+        "--disable-background-networking",
+        "--disable-component-update",
+        "--disable-extensions",
+        "--disable-sync",
+        "--no-first-run",
         "--disable-dev-shm-usage",
         "--hide-scrollbars",
         "--window-size=1366,900",

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from baldur import BaldurClassifier, inner_folds
+from baldur import BaldurClassifier
 from baldur.persist import load_model, save_model
 from baldur.study import fit_study, load_study, predict_study
 from baldur.study.answers import found_by, predictions_of, reasons_of
@@ -15,9 +15,7 @@ from baldur.views import MultiView
 N = 60
 
 
-@pytest.fixture(autouse=True)
-def few_repeats(monkeypatch):
-    monkeypatch.setattr(inner_folds, "MOST_REPEATS", 2)
+pytestmark = pytest.mark.usefixtures("one_repeat")
 
 
 @pytest.fixture

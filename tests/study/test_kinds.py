@@ -40,13 +40,14 @@ def test_variant_filters_of_a_study_are_learned_on_training_rows(tmp_path):
     assert max(counts) < row["n_features"].item()
 
 
-def test_wide_float_views_go_to_npz_and_come_back(tmp_path):
+def test_wide_float_views_go_to_npz_and_come_back(tmp_path, monkeypatch):
+    monkeypatch.setattr("baldur.study.simulate.WIDEST_CSV", 1000)
     models = [{"name": "Dummy"}]
-    file = simulate_study("adni", tmp_path, scale=0.15, models=models, folds={"outer": 3})
+    file = simulate_study("adni", tmp_path, scale=0.03, models=models, folds={"outer": 3})
     study = load_study(file)
     assert study.views["grey_matter"]["file"] == "grey_matter.npz"
     found = read_study(study)
-    assert found.data.n_features["grey_matter"] > 5000
+    assert found.data.n_features["grey_matter"] > 1000
     truth = pd.read_csv(tmp_path / "truth.csv")
     assert set(truth["feature"]) & set(found.data.feature_names["grey_matter"])
 

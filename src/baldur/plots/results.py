@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from baldur.evaluate.clinical.evaluation import Evaluation
 from baldur.evaluate.clinical.held_out import classes_of
 from baldur.evaluate.result import NestedResult
 from baldur.exceptions import InputError
@@ -24,6 +26,7 @@ _TEXT = (
     "view_a", "feature_a", "view_b", "feature_b", "chromosome", "folds", "measure", "note",
     "failure", "figure", "reason", "output", "step",
 )  # fmt: skip
+_EVALUATED = tuple(field.name for field in fields(Evaluation))
 
 
 class Results:
@@ -105,10 +108,10 @@ class Results:
         }
         if name in makers:
             return makers[name]()
-        if len(result.predictions):
-            made = result.evaluation().frames()
-            for file, table in made.items():
-                self._kept.setdefault(file.removesuffix(".csv"), table)
+        if name in _EVALUATED and len(result.predictions):
+            # Once for all of them, those without rows too.
+            for table, frame in vars(result.evaluation()).items():
+                self._kept.setdefault(table, frame if len(frame) else pd.DataFrame())
         return self._kept.get(name, pd.DataFrame())
 
     def _read(self, name: str) -> pd.DataFrame:
