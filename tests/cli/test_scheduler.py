@@ -18,6 +18,11 @@ distributed = pytest.importorskip("distributed")
 pytestmark = pytest.mark.slow
 
 
+@pytest.fixture(scope="module", autouse=True)
+def quick_intervals():
+    """None here: a command of its own draws as often as commands do, and must give the same."""
+
+
 @contextlib.contextmanager
 def local_cluster():
     """Two worker processes, reached over loopback."""

@@ -83,6 +83,23 @@ def check_workers_leave(process, temporary, monkeypatch):
 
 
 @pytest.mark.slow
+def test_killed_three_times_with_two_processes(call, start, steady, tmp_path):
+    study, whole = steady
+    out = tmp_path / "out"
+    out.mkdir()
+    rng = np.random.default_rng(0)
+    for _ in range(3):
+        before = jobs_in(out)
+        process = start("evaluate", study, "--out", out, "--jobs", 2)
+        more = len(before) + int(rng.integers(1, 4))
+        assert kill_when(process, out, more, float(rng.uniform(0, 0.05)))
+        assert before.items() <= jobs_in(out).items()
+    code, _, err = call("evaluate", study, "--out", out, "--jobs", 1)
+    assert code == 0, err
+    assert results(out) == whole
+
+
+@pytest.mark.slow
 def test_killed_twenty_times(steady, tmp_path):
     study, whole = steady
     rng = np.random.default_rng(0)
