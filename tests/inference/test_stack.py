@@ -9,7 +9,7 @@ from scipy.special import softmax
 
 from baldur.inference import stack as stack_module
 from baldur.inference.predictive import pooled, predictive_density, score_and_slopes
-from baldur.inference.stack import SLOPE_SD, HeldOut, attenuation, fit_stack
+from baldur.inference.stack import SLOPE_SD, HeldOut, around, attenuation, fit_stack
 
 TASKS = ["binary", "multiclass", "multilabel", "regression"]
 OUTPUTS = {"binary": 1, "multiclass": 3, "multilabel": 2, "regression": 2}
@@ -197,3 +197,16 @@ def test_whatever_members_say_the_stack_is_one(seed, K, scale, task):
     assert stack.shares.sum() == pytest.approx(1.0)
     assert 0.0 < stack.slope < np.exp(10 * SLOPE_SD)
     assert 0.0 < stack.slope_var <= SLOPE_SD**2
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_another_start_finds_the_same_stack(task):
+    """Most of the rows, from the optimum of all and its curvature, or from nothing."""
+    held = drawn(task)
+    trust = attenuation(held.var, logistic=task != "regression")
+    start = around(held, task, trust, fit_stack(held, task, trust)[1])
+    most = held.only(np.arange(120) % 5 > 0)
+    near, nothing = (fit_stack(most, task, trust, begun)[0] for begun in (start, None))
+    np.testing.assert_allclose(near.shares, nothing.shares, atol=2e-3)
+    assert near.slope == pytest.approx(nothing.slope, rel=2e-3)
+    assert near.slope_var == pytest.approx(nothing.slope_var, rel=2e-3)

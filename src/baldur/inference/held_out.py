@@ -21,7 +21,7 @@ from baldur.inference.projection import (
     search,
 )
 from baldur.inference.reference import Candidates, Reference, noise_variance
-from baldur.inference.stack import HeldOut, Stack, attenuation, fit_stack
+from baldur.inference.stack import HeldOut, Stack, around, attenuation, fit_stack
 from baldur.model.quadrature import logistic_rates
 
 Array = NDArray[np.float64]
@@ -63,10 +63,11 @@ def fit_stacks(
     every = HeldOut(mean, var, np.concatenate(levels), T[rows], weight[rows] / repeats[rows])
     trust = attenuation(var, logistic=task != "regression")
     stack, x = fit_stack(every, task, trust)
+    start = around(every, task, trust, x)
     without = []
     for _, held in folds:
         others = ~np.isin(rows, held)
-        part = fit_stack(every.only(others), task, trust, x)[0] if others.any() else stack
+        part = fit_stack(every.only(others), task, trust, start)[0] if others.any() else stack
         without.append(part)
     return stack, without
 

@@ -14,6 +14,7 @@ but the base rate, and above 1 they were shrunk too much, as where classes separ
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -34,7 +35,7 @@ FLAT = 1e-3
 """Of the free parameters, whose sum the score does not know."""
 MAX_ITER, CALM = 100, 1e-7
 DIFFERENCE = 0.02
-"""Step of the ln slope for the curvature of the score, far below what the slope is known to."""
+"""Step for the curvature of the score, far below what the parameters are known to."""
 
 
 @dataclass(frozen=True)
@@ -93,25 +94,17 @@ def shares_of(x: Array, trust: Array) -> tuple[Array, Array]:
     return q, q * trust / (q @ trust)
 
 
-def fit_stack(
-    held: HeldOut, task: Task, trust: Array | None = None, start: Array | None = None
-) -> tuple[Stack, Array]:
-    """Return the stack that maximises the held-out log score, and the parameters it came from.
+Objective = Callable[[Array], tuple[float, Array]]
+
+
+def objective(held: HeldOut, task: Task, trust: Array) -> Objective:
+    """Return the negative of the score that the stack maximises, with its gradient.
 
     F = sum_n weight_n ln p(t_n) + 2/K sum_k ln q_k - 2 (ln slope)^2
 
-    Parameters
-    ----------
-    held : HeldOut
-    task : Task
-    trust : (K,) array, optional
-        See `attenuation`, by which it is set otherwise.
-    start : (1 + K,) array, optional
-        Parameters to begin with.
+    as a function of the ln slope and the K arguments of the softmax that gives q.
     """
     K = held.mean.shape[1]
-    if trust is None:
-        trust = attenuation(held.var, logistic=task != "regression")
     U = held.mean - held.level[:, None]
 
     def loss(x: Array) -> tuple[float, Array]:
@@ -134,12 +127,69 @@ def fit_stack(
         value -= 0.5 * (x[0] / SLOPE_SD) ** 2 + 0.5 * FLAT * (x[1:] @ x[1:])
         return -float(value), -gradient
 
-    start = np.zeros(1 + K) if start is None else start
+    return loss
+
+
+@dataclass(frozen=True)
+class Start:
+    """Where to begin: parameters x, and steps that each move the objective about alike.
+
+    Attributes
+    ----------
+    x : (1 + K,) array
+    steps : (1 + K, 1 + K) array, one step a column
+    """
+
+    x: Array
+    steps: Array
+
+
+def around(held: HeldOut, task: Task, trust: Array, x: Array) -> Start:
+    """Return the start of fits to most of the same rows: the optimum, and its curvature.
+
+    In the steps H^-1/2 the objective is about round, and few evaluations find a new optimum.
+    """
+    loss = objective(held, task, trust)
+    H = np.array([_slope_along(loss, x, step) for step in DIFFERENCE * np.eye(len(x))])
+    values, vectors = np.linalg.eigh(0.5 * (H + H.T))
+    return Start(x, vectors / np.sqrt(np.maximum(values, FLAT)))
+
+
+def _slope_along(loss: Objective, x: Array, step: Array) -> Array:
+    """Return the derivative of the gradient in the direction of a step."""
+    return np.asarray((loss(x + step)[1] - loss(x - step)[1]) / (2.0 * np.linalg.norm(step)))
+
+
+def fit_stack(
+    held: HeldOut, task: Task, trust: Array | None = None, start: Start | None = None
+) -> tuple[Stack, Array]:
+    """Return the stack that maximises the held-out log score, and the parameters it came from.
+
+    Parameters
+    ----------
+    held : HeldOut
+    task : Task
+    trust : (K,) array, optional
+        See `attenuation`, by which it is set otherwise.
+    start : Start, optional
+        Parameters to begin with, see `around`.
+    """
+    K = held.mean.shape[1]
+    if trust is None:
+        trust = attenuation(held.var, logistic=task != "regression")
+    if start is None:
+        start = Start(np.zeros(1 + K), np.eye(1 + K))
+    loss, far = objective(held, task, trust), np.append(4.0, np.full(K, 12.0))
+
+    def along(z: Array) -> tuple[float, Array]:
+        # Far beyond what the priors leave room for, the line search may still ask.
+        value, gradient = loss(np.clip(start.x + start.steps @ z, -2.0 * far, far))
+        return value, start.steps.T @ gradient
+
     options = {"maxiter": MAX_ITER, "ftol": CALM, "gtol": 1e-4}
-    bounds = [(-8.0, 4.0)] + [(-12.0, 12.0)] * K  # far beyond what the priors leave room for
-    x = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options).x
-    step = np.append(DIFFERENCE, np.zeros(K))
-    curvature = (loss(x + step)[1][0] - loss(x - step)[1][0]) / (2.0 * DIFFERENCE)
+    z = minimize(along, np.zeros(1 + K), jac=True, method="L-BFGS-B", options=options).x
+    x = np.clip(start.x + start.steps @ z, -2.0 * far, far)
+    curvature = _slope_along(loss, x, np.append(DIFFERENCE, np.zeros(K)))[0]
     # Rows cannot make it less certain than it was before them.
     slope_var = 1.0 / max(curvature, 1.0 / SLOPE_SD**2)
     return Stack(shares_of(x[1:], trust)[1], float(np.exp(x[0])), slope_var), x
