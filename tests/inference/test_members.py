@@ -208,8 +208,7 @@ def test_the_integral_over_scales_is_close_to_a_fine_one(monkeypatch):
     q = Gaussian.start(columns, likelihood, np.full((1, 12), 0.3), no_absent(columns, 40))
     coarse = mixture_moments(*zip_moments(over_scales(q)))
     monkeypatch.setattr(members_module, "SCALE_STEP", 0.1)
-    monkeypatch.setattr(members_module, "SCALE_POINTS", 60)
-    fine = mixture_moments(*zip_moments(over_scales(q, drop=6.0)))
+    fine = mixture_moments(*zip_moments(over_scales(q, most=60, drop=6.0)))
     np.testing.assert_allclose(coarse[0], fine[0], atol=0.1)
     np.testing.assert_allclose(np.sqrt(coarse[1]), np.sqrt(fine[1]), rtol=0.1)
 

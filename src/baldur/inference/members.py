@@ -77,7 +77,7 @@ def log_scale_prior(variance: Array) -> Array:
 
 
 def over_scales(
-    q: Gaussian, *, most: int | None = None, drop: float = SCALE_DROP
+    q: Gaussian, *, most: int = SCALE_POINTS, drop: float = SCALE_DROP
 ) -> tuple[list[Gaussian], Array]:
     """Return settled posteriors at a few scales of the prior variances, and weights (G, C).
 
@@ -85,7 +85,6 @@ def over_scales(
     the given variances outwards in steps of `SCALE_STEP`, each starting at the sites of the one
     before, until the weights are small or about to be, or there are `most` on either side.
     """
-    most = SCALE_POINTS if most is None else most
     floor = np.finfo(float).tiny
     v = np.maximum(q.features.predictor_variance(q.s), floor)
 

@@ -196,8 +196,8 @@ def fit_reference(
         )
 
     by_mean = inclusion(None)
-    pooled = fit_pooled(everything, absent, likelihood)
-    members = {NAMES[0]: by_mean, NAMES[1]: inclusion(by_mean), NAMES[3]: pooled}
+    members = {NAMES[0]: by_mean, NAMES[1]: inclusion(by_mean)}
+    members[NAMES[3]] = fit_pooled(everything, absent, likelihood)
     if everything.n_views > 1:
         members[NAMES[2]] = fit_by_view(everything, absent, likelihood, max_iter=max_iter)
     level = likelihood.base_rate()
