@@ -13,7 +13,7 @@ from baldur import BaldurClassifier, MultiView
 from baldur.datasets import make_multiview
 from baldur.exceptions import InputError, NoSignalWarning, NotConvergedWarning
 from inference.problems import few_repeats  # noqa: F401
-from prepare.literal import linear
+from preparation.literal import linear
 
 DIMS = {"clinic": 6, "genes": 30}
 N = 100

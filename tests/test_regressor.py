@@ -9,7 +9,7 @@ from baldur import BaldurRegressor, MultiView
 from baldur.datasets import make_multiview
 from baldur.exceptions import InputError, NoSignalWarning
 from baldur.inner_folds import inner_folds
-from prepare.literal import linear
+from preparation.literal import linear
 
 DIMS = {"clinic": 6, "genes": 40}
 N = 100

@@ -22,7 +22,7 @@ from baldur.explain import contributions
 from baldur.inference.fitted import Fitted
 from baldur.inference.predictive import Task, mixture_moments
 from baldur.keeping import Printing
-from baldur.prepare import SCALES, Preparation
+from baldur.preparation import SCALES, preparation_for
 from baldur.progress import Reporter
 from baldur.summary import Summary, output_names, summarise, views_used
 from baldur.views.container import MultiView
@@ -78,6 +78,7 @@ class BaldurBase(Printing, TransformerMixin, BaseEstimator):
 
     views: Any
     scale: str
+    preparation: Any
     n_factors: Any
     max_iter: int
     tol: float
@@ -90,11 +91,10 @@ class BaldurBase(Printing, TransformerMixin, BaseEstimator):
         started = time.perf_counter()
         mv = training.mv
         weight = training.weight if np.ptp(training.weight) > 0 else None
-        self.preparation_ = Preparation(self.scale, all_missing="zero").fit(
-            mv, sample_weight=weight
-        )
+        self.preparation_ = preparation_for(self.preparation, self.scale)
+        prepared = self.preparation_.fit_transform(mv, sample_weight=weight)
         self.view_names_ = list(mv.view_names)
-        views = self._prepare(mv)
+        views = [prepared[name] for name in self.view_names_]
         with Reporter(self.verbose, type(self).__name__) as reporter:
             fitted = self._run(views, training, reporter)
         self._posterior = fitted
@@ -128,7 +128,7 @@ class BaldurBase(Printing, TransformerMixin, BaseEstimator):
             raise InputError(f"tol must be a positive number, but got {self.tol!r}.")
 
     def _publish(self, mv: MultiView, fitted: Fitted) -> None:
-        """Set the fitted attributes, weights in the units of the input."""
+        """Set the fitted attributes, weights in the units and over all columns of the input."""
         names = self.view_names_
         self.feature_names_ = {name: mv.view(name).feature_names for name in names}
         self.feature_info_ = mv.feature_info
@@ -140,13 +140,14 @@ class BaldurBase(Printing, TransformerMixin, BaseEstimator):
             self.coef_[name] = prep.coef_in_input_units(name, coef) * scale
             self.coef_std_[name] = prep.coef_in_input_units(name, std) * scale
             # Prepared columns have standard deviation 1.
-            informative = ~prep.constant_[name]
-            self.coef_scaled_[name] = coef * scale * informative
-            self.coef_scaled_std_[name] = std * scale * informative
+            informative = ~prep.scaling_.constant_[name]
+            self.coef_scaled_[name] = prep.expand(name, coef * scale * informative)
+            self.coef_scaled_std_[name] = prep.expand(name, std * scale * informative)
             shift = shift + prep.intercept_shift(name, coef)
         self.intercept_ = self._output_intercept((fitted.intercept + shift) * scale[:, 0])
-        self.selected_features_ = dict(zip(names, fitted.selected, strict=True))
-        prep.needed_ = self.selected_features_
+        selected = dict(zip(names, fitted.selected, strict=True))
+        prep.mark_needed(selected)
+        self.selected_features_ = {name: prep.expand(name, mask) for name, mask in selected.items()}
         strength = fitted.signal @ (fitted.V**2).sum(axis=0)
         total = strength.sum()
         share = strength / total if total > 0 else np.full(len(names), 1.0 / len(names))
@@ -176,15 +177,13 @@ class BaldurBase(Printing, TransformerMixin, BaseEstimator):
 
     # -- using -----------------------------------------------------------------------------
 
-    def _prepare(self, mv: MultiView) -> list[PreparedView]:
-        prepared = self.preparation_.transform(mv)
+    def _prepare(self, mv: MultiView, *, warn: bool = False) -> list[PreparedView]:
+        prepared = self.preparation_.transform(mv, warn=warn)
         return [prepared[name] for name in self.view_names_]
 
     def _open_new(self, X: Any) -> list[PreparedView]:
         check_is_fitted(self)
-        mv = open_views(self, X, reset=False)
-        self.preparation_.check_scale(mv)
-        return self._prepare(mv)
+        return self._prepare(open_views(self, X, reset=False), warn=True)
 
     def transform(self, X: Any, return_std: bool = False) -> Any:
         """Return the latent factors of each sample.
@@ -256,19 +255,21 @@ class BaldurBase(Printing, TransformerMixin, BaseEstimator):
         """
         fitted = self._posterior_checked()
         mv = open_views(self, X, reset=False)
+        views = self._prepare(mv)
         scale = self._output_scale()
         names = self.view_names_
-        informative = [~self.preparation_.constant_[name] for name in names]
+        constant, columns = self.preparation_.scaling_.constant_, self.preparation_.columns_
+        informative = [~constant[name] for name in names]
         return contributions(
-            self._prepare(mv),
+            views,
             names,
-            self.feature_names_,
+            {name: np.asarray(self.feature_names_[name])[columns[name]] for name in names},
             [w * scale * keep for w, keep in zip(fitted.coef, informative, strict=True)],
             [s * scale * keep for s, keep in zip(fitted.coef_std, informative, strict=True)],
             self._output_intercept(fitted.intercept * scale[:, 0]),
             output_names(self),
             list(mv.sample_ids),
-            self._log_odds(mv),
+            self._log_odds(views),
             most,
         )
 
@@ -288,9 +289,23 @@ class BaldurBase(Printing, TransformerMixin, BaseEstimator):
         check_is_fitted(self)
         return views_used(open_views(self, X, reset=False), self.selected_features_)
 
-    def _log_odds(self, mv: MultiView) -> Array | None:
+    def _log_odds(self, views: list[PreparedView]) -> Array | None:
         """Return the log odds of the predictions, (n, C); None where there are none."""
         return None
+
+    @property
+    def covariate_coef_(self) -> Array:
+        """Weights of the covariates that are regressed out, (n_outputs, q), per unit of each.
+
+        With `coef_` and `intercept_` they give the linear predictor for cells within the clip; the
+        columns are ``preparation_.covariates_.features``.
+        """
+        fitted = self._posterior_checked()
+        parts = [
+            self.preparation_.covariate_weights(name, coef * self._output_scale())
+            for name, coef in zip(self.view_names_, fitted.coef, strict=True)
+        ]
+        return np.asarray(np.sum(parts, axis=0))
 
     def report(self, path: str | Path, X: Any = None, y: Any = None, **options: Any) -> Path:
         """Write one page about this model: what it found, its figures and a calculator.

@@ -67,7 +67,7 @@ class StructuredFit(BaldurBase):
     ) -> Fitted:
         T = training.T
         rank = None if self.n_factors == "auto" else int(self.n_factors)
-        problem = Problem(views, likelihood, training.task, feature_groups(training.mv))
+        problem = Problem(views, likelihood, training.task, self.preparation_.feature_groups)
         if self.sparsity != "auto":
             return fit_shape(
                 problem,
@@ -101,12 +101,16 @@ class StructuredFit(BaldurBase):
     def _publish_answer(self, answer: Answer) -> None:
         """Set what only "auto" knows: the path, the stack, and how sure the choice is."""
         names = self.view_names_
-        self.inclusion_probability_ = dict(zip(names, answer.inclusion, strict=True))
+        self.inclusion_probability_ = {
+            name: self.preparation_.expand(name, inclusion)
+            for name, inclusion in zip(names, answer.inclusion, strict=True)
+        }
         self.sparsity_path_ = pd.DataFrame(answer.path)
         self.stack_ = answer.stack
         self.signal_ = answer.signal.in_errors
         self.signal_shown_ = bool(self.signal_ > CONFIDENT)
-        features = [self.feature_names_[name] for name in names]
+        columns = self.preparation_.columns_
+        features = [np.asarray(self.feature_names_[name])[columns[name]] for name in names]
         self.credible_sets_ = pd.DataFrame(
             [
                 {
@@ -143,11 +147,3 @@ class StructuredFit(BaldurBase):
                 NoSignalWarning,
                 stacklevel=4,
             )
-
-
-def feature_groups(mv: MultiView) -> list[np.ndarray] | None:
-    """Return a number per column of every view, shared within a category; None without any."""
-    found = mv.feature_groups
-    if not found:
-        return None
-    return [found.get(name, np.arange(mv.n_features[name])) for name in mv.view_names]

@@ -11,7 +11,7 @@ from baldur.baselines import BASELINES
 from baldur.evaluate import Deconfounded, Harmonise, SideBySide, WithSteps
 from baldur.evaluate.deconfound import CONFOUNDS
 from baldur.evaluate.harmonise import with_sites
-from baldur.prepare import CategoryEncoder, VariantFilter, VoxelMask
+from baldur.preparation import CategoryEncoder, VariantFilter, VoxelMask
 from baldur.views import MultiView
 
 N = 120

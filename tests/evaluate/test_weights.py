@@ -10,7 +10,7 @@ from baldur.baselines import BASELINES
 from baldur.evaluate import Deconfounded, SideBySide, WithSteps, nested_cv
 from baldur.evaluate.deconfound import CONFOUNDS
 from baldur.evaluate.weights import by_class, weights_of
-from baldur.prepare import CategoryEncoder
+from baldur.preparation import CategoryEncoder
 
 
 def cohort(n=70, classes=2, seed=0):

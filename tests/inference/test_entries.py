@@ -14,7 +14,7 @@ from baldur.inference.screening import Problem, best_everywhere
 from baldur.model.ard import GammaPosterior
 from baldur.model.likelihood import GaussianOutputs, QuadratureLogistic
 from baldur.model.posterior import INTERCEPT_VAR
-from baldur.prepare import Preparation
+from baldur.preparation import Preparation
 from baldur.views.reads import passes
 from model.problems import make_small, start_fit
 

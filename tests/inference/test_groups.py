@@ -10,7 +10,7 @@ from baldur import BaldurClassifier, MultiView
 from baldur.inference.auto import fit_auto
 from baldur.inference.projection import search
 from baldur.inference.screening import with_their_groups
-from baldur.prepare import CategoryEncoder
+from baldur.preparation import CategoryEncoder
 from inference.problems import few_repeats, make_problem  # noqa: F401
 
 

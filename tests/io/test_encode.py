@@ -12,7 +12,7 @@ from baldur import MultiView
 from baldur.baselines import BASELINES
 from baldur.exceptions import InputError
 from baldur.io import CategoryEncoder, align, read_table
-from baldur.prepare import Preparation
+from baldur.preparation import Preparation
 
 
 def write(tmp_path, frame, name="t.csv"):

@@ -13,8 +13,8 @@ from baldur.evaluate import Deconfounded, SideBySide
 from baldur.evaluate.deconfound import CONFOUNDS
 from baldur.evaluate.steps import WithSteps
 from baldur.persist import read_manifest
-from baldur.prepare import CategoryEncoder, SiteHarmoniser, VariantFilter, VoxelMask
-from baldur.prepare.harmonise import SITES
+from baldur.preparation import CategoryEncoder, SiteHarmoniser, VariantFilter, VoxelMask
+from baldur.preparation.sites import SITES
 from baldur.study import fit_study, load_study, predict_study
 
 N = 50

@@ -14,7 +14,7 @@ from baldur import (
     MultiView,
 )
 from baldur.exceptions import BaldurError, InputError, InputWarning
-from baldur.prepare import Preparation
+from baldur.preparation import Preparation
 from baldur.views.standardised import FARTHEST
 from baldur.views.weights import MOST_UNEVEN, positive_weights
 

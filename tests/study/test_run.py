@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from baldur.evaluate import evaluate_predictions, nested_cv, recompute_table
 from baldur.exceptions import StudyError
-from baldur.prepare import CategoryEncoder
+from baldur.preparation import CategoryEncoder
 from baldur.study import evaluate_study, load_study, read_study, schema_text
 from baldur.study.toml_writer import dump_toml
 from baldur.views import MultiView

@@ -5,7 +5,7 @@ import pytest
 
 from baldur import MultiView
 from baldur.exceptions import InputError
-from baldur.prepare import Preparation
+from baldur.preparation import Preparation
 from baldur.views.gram import GramPCA, gram_eigh
 
 

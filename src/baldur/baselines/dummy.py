@@ -44,7 +44,9 @@ class PriorClassifier(BaselineClassifier):
     def _fit(self, blocks: list[Block], codes: NDArray[np.intp]) -> None:
         self.dummy_ = DummyClassifier(strategy=self.strategy, random_state=self.random_state)
         self.dummy_.fit(np.zeros((len(codes), 1)), codes)
-        self.selected_features_ = {b.name: np.zeros(b.width, dtype=bool) for b in blocks}
+        self.selected_features_ = {
+            b.name: b.over_input(np.zeros(b.width, dtype=bool)) for b in blocks
+        }
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -76,7 +78,9 @@ class MeanRegressor(BaselineRegressor):
 
     def _fit(self, blocks: list[Block], y: Array) -> None:
         self.mean_ = float(y.mean())
-        self.selected_features_ = {b.name: np.zeros(b.width, dtype=bool) for b in blocks}
+        self.selected_features_ = {
+            b.name: b.over_input(np.zeros(b.width, dtype=bool)) for b in blocks
+        }
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

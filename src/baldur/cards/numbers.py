@@ -8,7 +8,7 @@ import numpy as np
 
 from baldur.cards.members import plain_posterior
 from baldur.model.quadrature import rate_rules
-from baldur.prepare import Preparation
+from baldur.preparation.scaling import Scaling
 
 __all__ = ["printable"]
 
@@ -34,12 +34,14 @@ def printable(model: Any, classes: list[Any] | None = None) -> dict[str, Any]:
         which probabilities are integrated. ``score.py``, ``score.R`` and ``score.js`` read it.
     """
     posterior = plain_posterior(model.posterior)
-    preparation = model.preparation_
+    scaling, input_columns = model.preparation_.scaling_, model.preparation_.columns_
     task = getattr(model, "_task", "regression")
     known = getattr(model, "classes_", None)
     labels = [] if known is None else (classes or np.asarray(known).tolist())
     features = [
-        _feature(preparation, view, int(column), str(model.feature_names_[view][column]))
+        _feature(
+            scaling, view, int(column), str(model.feature_names_[view][input_columns[view][column]])
+        )
         for view, columns in zip(model.view_names_, posterior.index, strict=True)
         for column in columns
     ]
@@ -82,24 +84,22 @@ def printable(model: Any, classes: list[Any] | None = None) -> dict[str, Any]:
     return {**made, "rules": rules}
 
 
-def _feature(preparation: Preparation, view: str, column: int, name: str) -> dict[str, Any]:
+def _feature(scaling: Scaling, view: str, column: int, name: str) -> dict[str, Any]:
     """What turns a cell into what the weights are for; 0 for a cell that is missing."""
-    dead = bool(preparation.constant_[view][column])
-    lower, upper = (
-        float(limit[view][column]) for limit in (preparation.lower_, preparation.upper_)
-    )
+    dead = bool(scaling.constant_[view][column])
+    lower, upper = (float(limit[view][column]) for limit in (scaling.lower_, scaling.upper_))
     held = np.isfinite([lower, upper]).all()
     found = {
         "view": view,
         "name": name,
-        "mean": float(preparation.mean_[view][column]),
-        "factor": 0.0 if dead else 1.0 / float(preparation.scale_[view][column]),
+        "mean": float(scaling.mean_[view][column]),
+        "factor": 0.0 if dead else 1.0 / float(scaling.scale_[view][column]),
         "lower": lower if held else None,
         "upper": upper if held else None,
         "knots": None,
         "scores": None,
     }
-    ranks = preparation.ranks_of(view, column)
+    ranks = scaling.ranks_of(view, column)
     if ranks is None:
         return found
     knots, scores = ranks

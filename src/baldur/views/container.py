@@ -18,6 +18,7 @@ from baldur.views.validate import (
     check_present,
     check_row_counts,
     check_sample_ids,
+    check_samples,
     check_view_names,
     check_width,
 )
@@ -72,6 +73,10 @@ class MultiView:
     present : dict of str to array-like of bool, optional
         False where a sample lacks the whole view. A row whose cells are all missing (float
         or int8 views) counts as absent without being declared.
+    samples : DataFrame, optional
+        One row per sample with what is known about it beside the views: covariates to regress
+        out, the site of measurement. Columns may be of any type. They are no features; a
+        `Preparation` names those that it uses.
 
     Notes
     -----
@@ -105,6 +110,7 @@ class MultiView:
         feature_names: Mapping[str, Any] | None = None,
         feature_info: Mapping[str, pd.DataFrame] | None = None,
         present: Mapping[str, Any] | None = None,
+        samples: pd.DataFrame | None = None,
     ) -> None:
         pairs = check_view_names(views)
         names = [name for name, _ in pairs]
@@ -128,6 +134,7 @@ class MultiView:
         }
         self._rows: np.ndarray | None = None
         self.sample_ids = check_sample_ids(sample_ids, n, frames)
+        self._samples = check_samples(samples, self.sample_ids)
 
     # -- what it holds ---------------------------------------------------------------------
 
@@ -172,6 +179,11 @@ class MultiView:
         """Smallest dtype that holds every view."""
         return np.result_type(*(table.source.dtype for table in self._tables.values()))
 
+    @property
+    def samples(self) -> pd.DataFrame | None:
+        """What is known about the samples beside the views, one row per sample, or None."""
+        return self._samples
+
     def __len__(self) -> int:
         return len(self.sample_ids)
 
@@ -203,7 +215,22 @@ class MultiView:
         MultiView
             Of the same samples; see `baldur.views.rebuild` for what is made with it.
         """
-        return self._with({**self._tables, **tables}, self._rows, self.sample_ids)
+        return self._with({**self._tables, **tables}, self._rows, self.sample_ids, self._samples)
+
+    def with_samples(self, samples: pd.DataFrame | None) -> MultiView:
+        """Return the same views with another table about the samples.
+
+        Parameters
+        ----------
+        samples : DataFrame or None
+            One row per sample, in the order of the samples.
+
+        Returns
+        -------
+        MultiView
+        """
+        table = check_samples(samples, self.sample_ids)
+        return self._with(self._tables, self._rows, self.sample_ids, table)
 
     # -- cutting ---------------------------------------------------------------------------
 
@@ -213,6 +240,7 @@ class MultiView:
             self._tables,
             rows if self._rows is None else self._rows[rows],
             self.sample_ids[rows],
+            None if self._samples is None else self._samples.iloc[rows].reset_index(drop=True),
         )
 
     def select(self, names: str | Sequence[str]) -> MultiView:
@@ -224,16 +252,23 @@ class MultiView:
                 f"select expects one or more different names out of {self.view_names}, "
                 f"but got {wanted}."
             )
-        return self._with({n: self._tables[n] for n in wanted}, self._rows, self.sample_ids)
+        return self._with(
+            {n: self._tables[n] for n in wanted}, self._rows, self.sample_ids, self._samples
+        )
 
     @classmethod
     def _with(
-        cls, tables: dict[str, Table], rows: np.ndarray | None, sample_ids: np.ndarray
+        cls,
+        tables: dict[str, Table],
+        rows: np.ndarray | None,
+        sample_ids: np.ndarray,
+        samples: pd.DataFrame | None,
     ) -> MultiView:
         made = cls.__new__(cls)
         made._tables = tables
         made._rows = rows
         made.sample_ids = sample_ids
+        made._samples = samples
         return made
 
     # -- in and out ------------------------------------------------------------------------
@@ -247,7 +282,7 @@ class MultiView:
         views : dict of str to matrix
             As in the constructor; nested lists are accepted too.
         **keywords
-            `sample_ids`, `feature_names`, `feature_info`, `present`.
+            `sample_ids`, `feature_names`, `feature_info`, `present`, `samples`.
 
         Returns
         -------
@@ -269,7 +304,7 @@ class MultiView:
             Columns as names (DataFrame), indices, a slice or a boolean mask. Columns that no
             view names are left out. None: one view called "X".
         **keywords
-            `sample_ids`, `feature_names`, `feature_info`, `present`.
+            `sample_ids`, `feature_names`, `feature_info`, `present`, `samples`.
 
         Returns
         -------
@@ -368,6 +403,8 @@ class MultiView:
             if declared is not None and not declared.all():
                 note += f", absent for {int((~declared).sum()):,}"
             lines.append(f"  {name:<{wide}}  {view.shape[1]:>{digits},}  {view.dtype}{note}")
+        if self._samples is not None and self._samples.shape[1]:
+            lines.append(f"  about the samples: {', '.join(map(str, self._samples.columns[:8]))}")
         return "\n".join(lines)
 
 

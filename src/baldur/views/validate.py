@@ -20,6 +20,7 @@ __all__ = [
     "check_present",
     "check_row_counts",
     "check_sample_ids",
+    "check_samples",
     "check_view_names",
     "check_width",
     "match_labels",
@@ -125,6 +126,37 @@ def check_row_counts(counts: Mapping[str, int]) -> int:
     if n == 0:
         raise InputError(f"Views must have at least one sample, but {some(list(counts))} have 0.")
     return n
+
+
+def check_samples(samples: Any, sample_ids: np.ndarray) -> pd.DataFrame | None:
+    """Return the table about the samples with rows numbered 0, 1, 2, ..., or explain."""
+    if samples is None:
+        return None
+    if not isinstance(samples, pd.DataFrame):
+        raise InputError(
+            f"samples: expected a DataFrame with one row per sample, but got "
+            f"{type(samples).__name__}. Name the columns, for example "
+            "samples=pd.DataFrame({'age': age})."
+        )
+    n = len(sample_ids)
+    if len(samples) != n:
+        raise InputError(
+            f"samples: expected one row per sample ({n}), but the table has {len(samples)}."
+        )
+    names = [str(name) for name in samples.columns]
+    if len(set(names)) != len(names):
+        twice = [name for name, count in Counter(names).items() if count > 1]
+        raise InputError(f"samples: the columns {some(twice)} occur more than once. Rename them.")
+    ids, numbered = [str(one) for one in sample_ids], [str(i) for i in range(n)]
+    index = [str(one) for one in samples.index]
+    if numbered not in (ids, index) and index != ids and sorted(index) == sorted(ids):
+        raise InputError(
+            "samples: its index has the sample ids in another order than the views. Reorder "
+            "it with samples.loc[sample_ids]."
+        )
+    made = samples.reset_index(drop=True)
+    made.columns = pd.Index(names)
+    return made
 
 
 def check_sample_ids(given: Any, n: int, frames: Mapping[str, pd.DataFrame]) -> np.ndarray:

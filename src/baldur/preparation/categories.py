@@ -7,20 +7,20 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from baldur.exceptions import InputError
-from baldur.prepare.learned import check_multiview, chosen_views
+from baldur.preparation.state import State, StateReader
+from baldur.preparation.step import Step, check_multiview, chosen_views, read_views, views_state
 from baldur.views.container import MultiView
 from baldur.views.rebuild import select_columns, set_view
 from baldur.views.validate import some
 from baldur.views.view import View
 
-__all__ = ["CategoryEncoder"]
+__all__ = ["CategoryEncoder", "has_categories"]
 
 
-class CategoryEncoder(TransformerMixin, BaseEstimator):
+class CategoryEncoder(Step):
     """Code categories for linear models, with the levels that occur in the training rows.
 
     `read_table` writes one column per level found in the file. This step, fitted on training
@@ -52,12 +52,14 @@ class CategoryEncoder(TransformerMixin, BaseEstimator):
         For each view, the categories whose reference level has no column, and that level.
     features_ : dict of str to array of str
         For each view with categories, the names of the columns that remain.
+    columns_ : dict of str to int array
+        Where these stand in the input.
 
     Examples
     --------
     >>> import numpy as np, pandas as pd
     >>> from baldur import MultiView
-    >>> from baldur.prepare import CategoryEncoder
+    >>> from baldur.preparation import CategoryEncoder
     >>> info = pd.DataFrame({"column": ["site"] * 3, "level": ["Lima", "Oslo", "Rome"]})
     >>> X = MultiView(
     ...     {"clinic": np.array([[1.0, 0, 0], [0, 1, 0], [0, 0, 1]])},
@@ -84,16 +86,12 @@ class CategoryEncoder(TransformerMixin, BaseEstimator):
 
     def fit(self, X: MultiView, y: Any = None) -> CategoryEncoder:
         """Learn the levels from the rows of `X`; `y` is not used."""
-        legal = self.drop in ("first", "if_binary", None) and self.unknown in ("ignore", "error")
-        if not legal:
-            raise InputError(
-                "CategoryEncoder: drop must be 'first', 'if_binary' or None and unknown 'ignore' "
-                f"or 'error', but got {self.drop!r} and {self.unknown!r}."
-            )
+        self._check_options()
         X = check_multiview(X, "CategoryEncoder")
         self.levels_: dict[str, dict[str, list[str]]] = {}
         self.reference_: dict[str, dict[str, str]] = {}
         self.features_: dict[str, np.ndarray] = {}
+        self._columns: dict[str, np.ndarray] = {}
         self._info: dict[str, pd.DataFrame] = {}
         self._seen: dict[str, set[str]] = {}
         for name in chosen_views(X, self.views, "CategoryEncoder"):
@@ -123,10 +121,25 @@ class CategoryEncoder(TransformerMixin, BaseEstimator):
                     f"View {name!r}: every category is missing in all {len(X)} training rows, and "
                     "the view has no other column. Leave the view out."
                 )
+            self._columns[name] = np.flatnonzero(kept)
             self.features_[name] = view.feature_names[kept]
             self._seen[name] = set(view.feature_names.tolist())
-            self._info[name] = info.iloc[np.flatnonzero(kept)].reset_index(drop=True)
+            left = info.iloc[self._columns[name]]
+            self._info[name] = left[["column", "level"]].reset_index(drop=True)
         return self
+
+    @property
+    def columns_(self) -> dict[str, np.ndarray]:
+        """For each view with categories, the columns of the input that remain."""
+        return self._columns
+
+    def _check_options(self) -> None:
+        legal = self.drop in ("first", "if_binary", None) and self.unknown in ("ignore", "error")
+        if not legal:
+            raise InputError(
+                "CategoryEncoder: drop must be 'first', 'if_binary' or None and unknown 'ignore' "
+                f"or 'error', but got {self.drop!r} and {self.unknown!r}."
+            )
 
     def transform(self, X: MultiView) -> MultiView:
         """Return `X` with the columns learned in `fit`, in their order."""
@@ -227,6 +240,68 @@ class CategoryEncoder(TransformerMixin, BaseEstimator):
             here = rows if len(rows) else np.flatnonzero(view.feature_names == str(column))
             cells[np.isnan(view.read(here)).all(axis=1), at] = np.nan
         return cells
+
+    def to_state(self) -> State:
+        """Return options and learned levels as plain values, text and arrays."""
+        return {
+            "views": views_state(self.views),
+            "drop": self.drop,
+            "unknown": self.unknown,
+            "learned": {
+                name: {
+                    "levels": {
+                        column: list(levels) for column, levels in self.levels_[name].items()
+                    },
+                    "reference": dict(self.reference_[name]),
+                    "features": self.features_[name],
+                    "columns": self.columns_[name],
+                    "seen": sorted(self._seen[name]),
+                    "column": self._info[name]["column"].astype(str).tolist(),
+                    "level": ["" if v is None else str(v) for v in _plain(self._info[name])],
+                    "coded": self._info[name]["level"].notna().to_numpy(),
+                }
+                for name in self.features_
+            },
+        }
+
+    @classmethod
+    def from_state(cls, state: Any) -> CategoryEncoder:
+        """Build a fitted encoder from what `to_state` returned."""
+        reader = StateReader(state, "CategoryEncoder")
+        made = cls(read_views(reader), drop=reader.get("drop"), unknown=reader.get("unknown"))
+        made._check_options()
+        made.levels_, made.reference_, made.features_, made._columns = {}, {}, {}, {}
+        made._info, made._seen = {}, {}
+        for name, view in reader.by_name("learned").items():
+            columns = view.array("columns", (None,), "i")
+            width = len(columns)
+            levels, reference = view.inside("levels"), view.inside("reference")
+            made.levels_[name] = {column: levels.texts(column) for column in levels.state}
+            made.reference_[name] = {column: reference.text(column) for column in reference.state}
+            made._columns[name] = columns
+            made.features_[name] = view.array("features", (width,), "UO")
+            made._seen[name] = set(view.texts("seen"))
+            column, level = view.texts("column"), view.texts("level")
+            coded = view.array("coded", (width,), "b")
+            view.need(len(column) == len(level) == width, "levels of other columns than it leaves")
+            made._info[name] = pd.DataFrame(
+                {
+                    "column": np.array(column, dtype=object),
+                    "level": [
+                        one if known else None for one, known in zip(level, coded, strict=True)
+                    ],
+                }
+            )
+        return made
+
+
+def has_categories(view: View) -> bool:
+    """Whether some columns of a view are levels of a category."""
+    return _coded(view) is not None
+
+
+def _plain(info: pd.DataFrame) -> list[Any]:
+    return info["level"].where(info["level"].notna(), None).tolist()
 
 
 def _coded(view: View) -> np.ndarray | None:

@@ -13,11 +13,11 @@ import pandas as pd
 from pandas.api import types
 
 from baldur.exceptions import InputError
-from baldur.guard.budget import MAX_BYTES, Deadline, check_size
-from baldur.io._files import feature_names
+from baldur.guard.budget import MAX_BYTES, Deadline, check_size, text_array
+from baldur.guard.escape import check_names
 from baldur.views.validate import some
 
-__all__ = ["Encoded", "encode_frame", "mark_missing"]
+__all__ = ["Encoded", "encode_frame", "feature_names", "level_text", "mark_missing"]
 
 _DATE = re.compile(
     r"\s*(?:\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.]\d{2,4})(?:[T ]|\s*$)"
@@ -73,6 +73,13 @@ def _is_number(text: str) -> bool:
         return np.isfinite(float(text))
     except ValueError:
         return False
+
+
+def feature_names(names: Any, origin: object, max_bytes: int = MAX_BYTES) -> np.ndarray:
+    """Return names of features as an array of text, without control characters."""
+    listed = [str(name) for name in names]
+    check_names(listed, "feature name", str(origin))
+    return text_array(listed, str(origin), max_bytes)
 
 
 def encode_frame(
@@ -206,7 +213,7 @@ def _encode(
             numbers = _numbers_in_text(cells, name, origin)
         if numbers is not None:
             return cells.spread(numbers)[:, None], None
-    texts = np.array([_level(value) for value in cells.values], dtype=object)
+    texts = np.array([level_text(value) for value in cells.values], dtype=object)
     levels = sorted(set(texts))
     if len(levels) > max_levels:
         raise InputError(
@@ -223,7 +230,8 @@ def _encode(
     return coded, levels
 
 
-def _level(value: Any) -> str:
+def level_text(value: Any) -> str:
+    """Return the text of one category level; 1.0 and 1 are the same level."""
     # 1.0 and 1 are one level: missing cells turn whole numbers into floats.
     if isinstance(value, (float, np.floating)) and float(value).is_integer():
         value = int(value)

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from baldur.exceptions import InputError
-from baldur.prepare.learned import check_multiview, chosen_views
-from baldur.prepare.scale import column_statistics
+from baldur.preparation.column_statistics import column_statistics
+from baldur.preparation.state import State, StateReader
+from baldur.preparation.step import Step, check_multiview, chosen_views, read_views, views_state
 from baldur.views.container import MultiView
 from baldur.views.rebuild import select_columns
 from baldur.views.validate import some
@@ -19,7 +19,7 @@ from baldur.views.validate import some
 __all__ = ["VariantFilter"]
 
 
-class VariantFilter(TransformerMixin, BaseEstimator):
+class VariantFilter(Step):
     """Drop variants by what the training rows say about them.
 
     Parameters
@@ -46,7 +46,7 @@ class VariantFilter(TransformerMixin, BaseEstimator):
     --------
     >>> import numpy as np, pandas as pd
     >>> from baldur import MultiView
-    >>> from baldur.prepare import VariantFilter
+    >>> from baldur.preparation import VariantFilter
     >>> G = np.array([[0, 1, 2], [0, 1, -127], [0, 2, -127], [0, 0, 1]], dtype=np.int8)
     >>> info = pd.DataFrame({"chromosome": [1, 1, 2]})
     >>> X = MultiView({"snps": G}, feature_info={"snps": info})
@@ -72,11 +72,7 @@ class VariantFilter(TransformerMixin, BaseEstimator):
 
     def fit(self, X: MultiView, y: Any = None) -> VariantFilter:
         """Judge every variant on the rows of `X`; `y` is not used."""
-        if not 0 <= self.min_maf <= 0.5 or not 0 <= self.max_missing <= 1:
-            raise InputError(
-                "VariantFilter: min_maf must lie between 0 and 0.5 and max_missing between 0 and "
-                f"1, but got {self.min_maf!r} and {self.max_missing!r}."
-            )
+        self._check_options()
         X = check_multiview(X, "VariantFilter")
         names = chosen_views(X, self.views, "VariantFilter")
         if self.views is None:
@@ -112,6 +108,18 @@ class VariantFilter(TransformerMixin, BaseEstimator):
             self._names[name] = view.names_of(at)
         return self
 
+    def _check_options(self) -> None:
+        if not 0 <= self.min_maf <= 0.5 or not 0 <= self.max_missing <= 1:
+            raise InputError(
+                "VariantFilter: min_maf must lie between 0 and 0.5 and max_missing between 0 and "
+                f"1, but got {self.min_maf!r} and {self.max_missing!r}."
+            )
+
+    @property
+    def columns_(self) -> dict[str, np.ndarray]:
+        """For each view, the variants that remain."""
+        return {name: np.flatnonzero(mask) for name, mask in self.kept_.items()}
+
     def transform(self, X: MultiView) -> MultiView:
         """Return `X` with the variants kept in `fit`; nothing is copied."""
         check_is_fitted(self, "kept_")
@@ -131,3 +139,38 @@ class VariantFilter(TransformerMixin, BaseEstimator):
                 )
             kept[name] = at
         return select_columns(X, kept)
+
+    def to_state(self) -> State:
+        """Return options and kept variants as plain values, text and arrays."""
+        return {
+            "views": views_state(self.views),
+            "min_maf": float(self.min_maf),
+            "max_missing": float(self.max_missing),
+            "drop_monomorphic": bool(self.drop_monomorphic),
+            "learned": {
+                name: {
+                    "kept": mask,
+                    "names": self._names[name],
+                    "dropped": dict(self.dropped_[name]),
+                }
+                for name, mask in self.kept_.items()
+            },
+        }
+
+    @classmethod
+    def from_state(cls, state: Any) -> VariantFilter:
+        """Build a fitted filter from what `to_state` returned."""
+        reader = StateReader(state, "VariantFilter")
+        options = {key: reader.get(key) for key in ("min_maf", "max_missing", "drop_monomorphic")}
+        good = all(type(v) in (float, bool) for v in options.values())
+        reader.need(good, "its options are not numbers")
+        made = cls(read_views(reader), **options)
+        made._check_options()
+        made.kept_, made.dropped_, made._names = {}, {}, {}
+        for name, view in reader.by_name("learned").items():
+            made.kept_[name] = view.array("kept", (None,), "b")
+            left = int(made.kept_[name].sum())
+            made._names[name] = view.array("names", (left,), "UO")
+            counts = view.inside("dropped")
+            made.dropped_[name] = {why: counts.count(why) for why in counts.state}
+        return made
