@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from baldur.exceptions import InputError
 from baldur.guard.spreadsheet import csv_text
 from baldur.io import read_table, read_text_table
-from baldur.views.encode import _Cells, encode_frame
 from baldur.io._delimited import read_delimited
+from baldur.views.encode import _Cells, encode_frame
 
 numbers = st.one_of(
     st.floats(allow_nan=False, width=64).map(repr),

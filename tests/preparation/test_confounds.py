@@ -69,7 +69,7 @@ def test_test_rows_do_not_reach_the_regression(study):
 
 
 def test_missing_cells_and_absent_samples_stay_zero(study):
-    mv, covariates = study
+    mv, _ = study
     x = mv.view("x").read()
     x[2, 3] = np.nan
     x[7] = np.nan

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,9 @@ from baldur.views.validate import some
 from baldur.views.view import View
 
 __all__ = ["CategoryEncoder", "has_categories"]
+
+_ENCODED = "encoded"
+"""Mark among ``feature_info.attrs`` of a view that has been encoded, and passes unchanged."""
 
 
 class CategoryEncoder(Step):
@@ -167,7 +171,13 @@ class CategoryEncoder(Step):
         X = select_columns(X, columns)
         for name, cells in filled.items():
             X = set_view(X, name, cells, self.features_[name], self._info[name])
-        return X
+        made = {}
+        for name in self.features_:
+            table = X.table(name)
+            info = self._info[name] if table.info is None else table.info.copy()
+            info.attrs[_ENCODED] = True
+            made[name] = replace(table, info=info)
+        return X.replace_tables(made)
 
     def _check(self, view: View, found: np.ndarray) -> None:
         """Refuse columns of numbers that came or went, and new levels if asked to."""
@@ -307,7 +317,7 @@ def _plain(info: pd.DataFrame) -> list[Any]:
 def _coded(view: View) -> np.ndarray | None:
     """Return which columns are levels of a category, or None where there are none."""
     info = view.feature_info
-    if info is None or "column" not in info or "level" not in info:
+    if info is None or "column" not in info or "level" not in info or info.attrs.get(_ENCODED):
         return None
     coded = info["level"].notna().to_numpy()
     return coded if coded.any() else None
