@@ -27,7 +27,8 @@ class BaldurClassifier(StructuredFit, ClassificationBase):
     Parameters
     ----------
     views : dict of str to columns, optional
-        Which columns of a 2-D `X` form which view (names, indices, a slice or a mask). None for a
+        Which columns of a 2-D `X` form which view: names, "gene_*", a regular expression, a
+        `make_column_selector`, indices, a slice or a mask, see `MultiView.from_columns`. None for a
         `MultiView`, or to treat all columns as one view.
     scale : {"clipped", "standard", "rank"}, default="clipped"
         How columns are scaled. "standard": mean 0, standard deviation 1. "clipped": the same, but

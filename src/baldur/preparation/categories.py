@@ -14,6 +14,7 @@ from baldur.exceptions import InputError
 from baldur.preparation.state import State, StateReader
 from baldur.preparation.step import Step, check_multiview, chosen_views, read_views, views_state
 from baldur.views.container import MultiView
+from baldur.views.encode import level_text
 from baldur.views.rebuild import select_columns, set_view
 from baldur.views.validate import some
 from baldur.views.view import View
@@ -193,7 +194,11 @@ class CategoryEncoder(Step):
         coded = _coded(view)
         coded = np.zeros(view.shape[1], dtype=bool) if coded is None else coded
         names = view.feature_names
-        extra = [n for n in names[~coded].tolist() if n not in self._seen[view.name]]
+        extra = [
+            n
+            for n in names[~coded].tolist()
+            if n not in self._seen[view.name] and n not in categories
+        ]
         if gone or extra:
             raise InputError(
                 f"View {view.name!r}: expected the columns seen in fit, but "
@@ -205,7 +210,8 @@ class CategoryEncoder(Step):
                     )
                     if part
                 )
-                + ". Read the table with the same columns= and categorical=."
+                + ". Give the columns of fit, and read tables with the same columns= and "
+                "categorical=."
             )
         if self.unknown == "error":
             at = np.flatnonzero(coded & ~np.isin(names, sorted(known_levels)))
@@ -242,14 +248,30 @@ class CategoryEncoder(Step):
         cells[:, known] = view.read(found[known])
         given = view.feature_info
         for at in np.flatnonzero(~known):
-            column = info["column"].to_numpy()[at]
+            column, level = str(info["column"].iloc[at]), str(info["level"].iloc[at])
             rows = np.zeros(0, dtype=np.intp)
             if given is not None:
                 rows = np.flatnonzero(given["column"].to_numpy() == column)
-            # A category no row of this file knows came in as one column of missing cells.
-            here = rows if len(rows) else np.flatnonzero(view.feature_names == str(column))
-            cells[np.isnan(view.read(here)).all(axis=1), at] = np.nan
+            if len(rows):
+                cells[np.isnan(view.read(rows)).all(axis=1), at] = np.nan
+            else:
+                cells[:, at] = self._of_numbers(view, column, level)
         return cells
+
+    def _of_numbers(self, view: View, column: str, level: str) -> np.ndarray:
+        """Return the column of one level where the category came in as one column of numbers.
+
+        A category that no new row has is a column of missing cells; one whose levels are written
+        as numbers may be a column of these.
+        """
+        values = view.read(np.flatnonzero(view.feature_names == column))[:, 0]
+        texts = np.array([level_text(float(v)) for v in values], dtype=object)
+        made = (texts == level).astype(np.float64)
+        unknown = np.isnan(values)
+        if column in self.reference_[view.name]:
+            unknown |= ~np.isin(texts, self.levels_[view.name][column])
+        made[unknown] = np.nan
+        return made
 
     def to_state(self) -> State:
         """Return options and learned levels as plain values, text and arrays."""

@@ -10,9 +10,11 @@ import pandas as pd
 
 from baldur.exceptions import InputError
 from baldur.views.columns import split_columns
+from baldur.views.encode import Encoded, encode_view, is_numeric
 from baldur.views.indexing import as_rows
 from baldur.views.source import RowMapSource, as_source
 from baldur.views.validate import (
+    check_columns,
     check_feature_info,
     check_feature_names,
     check_present,
@@ -60,9 +62,11 @@ class MultiView:
     ----------
     views : dict of str to matrix, or sequence of (name, matrix) pairs
         Each matrix has one row per sample: a NumPy array (float, integer or bool), a memory
-        map, a SciPy sparse matrix, a DataFrame of numeric columns, or any object with `shape`,
-        `dtype` and `read(rows, cols)` (a lazily read matrix). Nothing is copied. NaN in floats
-        and -127 in int8 mean a missing cell.
+        map, a SciPy sparse matrix, a DataFrame, or any object with `shape`, `dtype` and
+        `read(rows, cols)` (a lazily read matrix). Nothing is copied. NaN in floats and -127 in int8
+        mean a missing cell. Truth values in a DataFrame become 0 and 1, and text and categories
+        one column of 0 and 1 per level, named ``column=level``, as `baldur.io.read_table` does;
+        estimators keep the levels of their training rows, see `CategoryEncoder`.
     sample_ids : array-like of str or int, optional
         Unique name of each sample. Default: the index shared by the DataFrames among the
         views, otherwise 0, 1, 2, ...
@@ -114,14 +118,24 @@ class MultiView:
     ) -> None:
         pairs = check_view_names(views)
         names = [name for name, _ in pairs]
-        sources = {name: as_source(matrix, name) for name, matrix in pairs}
+        encoded: dict[str, Encoded] = {}
+        for name, matrix in pairs:
+            if isinstance(matrix, pd.DataFrame) and not is_numeric(matrix):
+                check_columns(matrix, f"View {name!r}")
+                encoded[name] = encode_view(matrix, name)
+        sources = {
+            name: as_source(encoded[name].matrix if name in encoded else matrix, name)
+            for name, matrix in pairs
+        }
         for name, source in sources.items():
             check_width(name, source.shape)
         n = check_row_counts({name: source.shape[0] for name, source in sources.items()})
         frames = {name: m for name, m in pairs if isinstance(m, pd.DataFrame)}
-        given = {name: frame.columns for name, frame in frames.items()}
+        given: dict[str, Any] = {name: frame.columns for name, frame in frames.items()}
+        given.update({name: one.names for name, one in encoded.items()})
         given.update(_checked_keys(feature_names, names, "feature_names"))
-        info = _checked_keys(feature_info, names, "feature_info")
+        info = {name: one.info for name, one in encoded.items() if one.info is not None}
+        info.update(_checked_keys(feature_info, names, "feature_info"))
         declared = _checked_keys(present, names, "present")
         self._tables = {
             name: Table(
@@ -301,8 +315,11 @@ class MultiView:
         X : array, memory map, sparse matrix or DataFrame of shape (n_samples, n_columns)
             A DataFrame with two column levels, as `to_frame` makes, needs no `views`.
         views : dict of str to columns, optional
-            Columns as names (DataFrame), indices, a slice or a boolean mask. Columns that no
-            view names are left out. None: one view called "X".
+            Columns as names, a name with ``*`` for any text ("gene_*"), a compiled regular
+            expression that is searched in names, a function of the DataFrame such as
+            `sklearn.compose.make_column_selector`, indices, a slice or a boolean mask. Columns of a
+            DataFrame that no view names become `samples`, others are left out. None: one view
+            called "X".
         **keywords
             `sample_ids`, `feature_names`, `feature_info`, `present`, `samples`.
 
@@ -310,7 +327,9 @@ class MultiView:
         -------
         MultiView
         """
-        matrices = split_columns(X, views)
+        matrices, rest = split_columns(X, views)
+        if rest is not None and keywords.get("samples") is None:
+            keywords["samples"] = rest
         if isinstance(X, pd.DataFrame) and "sample_ids" not in keywords:
             default = isinstance(X.index, pd.RangeIndex) and X.index.equals(pd.RangeIndex(len(X)))
             keywords["sample_ids"] = None if default else X.index

@@ -79,33 +79,28 @@ def check_width(view: str, shape: tuple[int, int]) -> None:
 
 
 def check_columns(frame: pd.DataFrame, who: str) -> None:
-    """Refuse columns that are no numbers, all of them in one error."""
-    kinds: dict[str, list[Any]] = {"dates": [], "text": [], "complex numbers": []}
+    """Refuse columns that cannot become numbers, all of them in one error."""
+    kinds: dict[str, list[Any]] = {"dates": [], "complex numbers": []}
     for column, dtype in zip(frame.columns, frame.dtypes, strict=True):
         if types.is_complex_dtype(dtype):
             kinds["complex numbers"].append(column)
-        elif types.is_numeric_dtype(dtype) or types.is_bool_dtype(dtype):
-            continue
         elif (
             types.is_datetime64_any_dtype(dtype)
             or types.is_timedelta64_dtype(dtype)
             or isinstance(dtype, pd.PeriodDtype)
         ):
             kinds["dates"].append(column)
-        else:
-            kinds["text"].append(column)
     wrong = {kind: columns for kind, columns in kinds.items() if columns}
     if wrong:
         advice = {
             "dates": "Turn dates into numbers such as an age.",
-            "text": "Encode text as numbers (pandas.to_numeric, pandas.get_dummies), or read the "
-            "file with baldur.io.read_table, which does.",
             "complex numbers": "Split complex numbers into two columns.",
         }
         listed = "; ".join(f"{kind} in {some(columns)}" for kind, columns in wrong.items())
         count = sum(map(len, wrong.values()))
         raise InputError(
-            f"{who}: expected numeric columns, but {count} of {frame.shape[1]} are not: {listed}. "
+            f"{who}: expected columns of numbers, truth values or text, but {count} of "
+            f"{frame.shape[1]} are not: {listed}. "
             + " ".join(advice[kind] for kind in wrong)
             + " Or leave these columns out."
         )
