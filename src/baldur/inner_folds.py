@@ -1,4 +1,4 @@
-"""Inner folds of ``sparsity="auto"``: repeated, stratified by label, whole groups held out."""
+"""Inner folds of the default fit: repeated, stratified by label, whole groups held out."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from baldur.views.products import PreparedView
 Array = NDArray[np.float64]
 
 CANDIDATES = 1000
-"""Features that the in-or-out prior looks at, where features outnumber samples: the best by
+"""Features that the spike-and-slab prior looks at, where features outnumber samples: the best by
 marginal score, an order of magnitude more than a sample of some hundreds can tell apart."""
 
 PER_VIEW = 100

@@ -1,4 +1,4 @@
-"""The in-or-out prior: each feature is in the model or not, and the data say how many are.
+"""The spike-and-slab prior: each feature is in the model or not, and the data say how many are.
 
     w_cd = 0 with probability 1 - pi_m (for all outputs c at once), and otherwise
     w_cd ~ N(+mu, (1 - f) sigma_cm^2) or N(-mu, (1 - f) sigma_cm^2), each with probability 1/2,
@@ -13,8 +13,8 @@ f = 0 is the usual normal slab, under which a feature that is in most probably h
 0, so features of small weight are hardly told from those that are out. With f > 0 the prior of a
 weight that is in is *non-local* (Johnson and Rossell): being in means having an effect.
 
-q(w_c) stays jointly Gaussian, with prior variances s_cd that summarise the in-or-out prior. From
-the leave-one-out (cavity) mean m and variance V of a weight, under prior variance s,
+q(w_c) stays jointly Gaussian, with prior variances s_cd that summarise the spike-and-slab prior.
+From the leave-one-out (cavity) mean m and variance V of a weight, under prior variance s,
 
     1/V = S/(1 - s S),   m/V = x^T alpha/(1 - s S),      S = x^T C^-1 x
     ln odds of in = ln(pi/(1 - pi)) + sum_c ln [ p(m | in) / N(m; 0, V) ]

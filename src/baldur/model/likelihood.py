@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit, log_expit
+from scipy.special import expit
 
 from baldur.model.ard import LOG_2PI, GammaPosterior, gamma_terms
 from baldur.model.priors import VAGUE
@@ -153,34 +153,6 @@ class QuadratureLogistic(_Logistic):
     def rows(self, index: NDArray[np.intp]) -> QuadratureLogistic:
         """Return the likelihood of a subset of the samples."""
         return QuadratureLogistic(self.T[index], self.weight[index])
-
-
-class JaakkolaLogistic(_Logistic):
-    """Bernoulli outputs under the paper's quadratic bound.
-
-    ln p(t|eta) >= ln sigmoid(xi) + eta t - (eta + xi)/2 - lambda(xi)(eta^2 - xi^2),
-    lambda(xi) = tanh(xi/2)/(4 xi), best at xi^2 = <eta^2>; so h = 2 lambda(xi), j = t - 1/2.
-
-    Departure from the paper: its q(Y) row prints diag(xi) where diag(lambda(xi)) belongs.
-    """
-
-    conjugate = True
-
-    def evaluate(self, mean: Array, var: Array, noise: Noise) -> tuple[Array, Sites]:
-        """At the best xi, where the quadratic term vanishes."""
-        xi = np.maximum(np.sqrt(mean**2 + var), 1e-8)
-        each = log_expit(xi) - 0.5 * xi + (self.T - 0.5) * mean
-        h = np.maximum(self.weight * np.tanh(0.5 * xi) / (2.0 * xi), MIN_PRECISION)
-        sites = Sites(h, self.weight * (self.T - 0.5))
-        return np.asarray((self.weight * each).sum(axis=0)), sites
-
-    def evidence(self, mean: Array, var: Array, sites: Sites, noise: Noise) -> Array:
-        """The bound."""
-        return self.evaluate(mean, var, noise)[0]
-
-    def rows(self, index: NDArray[np.intp]) -> JaakkolaLogistic:
-        """Return the likelihood of a subset of the samples."""
-        return JaakkolaLogistic(self.T[index], self.weight[index])
 
 
 class GaussianOutputs:
