@@ -23,21 +23,13 @@ from baldur.views.weights import positive_weights
 
 Array = NDArray[np.float64]
 
-BOUNDS = ("quadrature", "jaakkola")
-
 
 class ClassificationBase(ClassifierMixin, BaldurBase):
     """Binary, multi-class and multi-label targets as 0/1 outputs; subclasses fit the posterior."""
 
-    bound: str
     class_weight: Any
     _row_noise: Array | None = None
     """Variance of the linear predictor that is each row's own, (C,), where a model has one."""
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        if self.bound not in BOUNDS:
-            raise InputError(f"bound must be one of {BOUNDS}, but got {self.bound!r}.")
 
     def _open_training(self, X: Any, y: Any, sample_weight: Any, groups: Any = None) -> Training:
         """Return the samples that count and their outputs; set `classes_`."""

@@ -80,7 +80,6 @@ class BaldurBase(Printing, TransformerMixin, BaseEstimator):
     scale: str
     n_factors: Any
     max_iter: int
-    tol: float
     verbose: int
 
     # -- fitting ---------------------------------------------------------------------------
@@ -102,14 +101,14 @@ class BaldurBase(Printing, TransformerMixin, BaseEstimator):
         self.fit_seconds_ = time.perf_counter() - started
         if not fitted.converged:
             warnings.warn(
-                f"{type(self).__name__} stopped before it was calm. Raise {self._calm_settings()}.",
+                f"{type(self).__name__} did not converge. Raise {self._stopping_settings()}.",
                 NotConvergedWarning,
                 stacklevel=3,
             )
 
-    def _calm_settings(self) -> str:
-        """Name the settings that decide when a fit is calm."""
-        return f"max_iter (now {self.max_iter}) or tol (now {self.tol})"
+    def _stopping_settings(self) -> str:
+        """Return the settings that decide when a fit stops, with their values, for messages."""
+        return f"max_iter (now {self.max_iter})"
 
     @abstractmethod
     def _run(self, views: list[PreparedView], training: Training, reporter: Reporter) -> Fitted:
@@ -124,8 +123,6 @@ class BaldurBase(Printing, TransformerMixin, BaseEstimator):
             raise InputError(f'n_factors must be "auto" or a positive integer, but got {rank!r}.')
         if not (isinstance(self.max_iter, Integral) and int(self.max_iter) >= 1):
             raise InputError(f"max_iter must be a positive integer, but got {self.max_iter!r}.")
-        if not (isinstance(self.tol, Real) and float(self.tol) > 0):
-            raise InputError(f"tol must be a positive number, but got {self.tol!r}.")
 
     def _publish(self, mv: MultiView, fitted: Fitted) -> None:
         """Set the fitted attributes, weights in the units of the input."""
@@ -147,7 +144,7 @@ class BaldurBase(Printing, TransformerMixin, BaseEstimator):
         self.intercept_ = self._output_intercept((fitted.intercept + shift) * scale[:, 0])
         self.selected_features_ = dict(zip(names, fitted.selected, strict=True))
         prep.needed_ = self.selected_features_
-        strength = fitted.signal @ (fitted.V**2).sum(axis=0)
+        strength = fitted.view_signal.sum(axis=1)
         total = strength.sum()
         share = strength / total if total > 0 else np.full(len(names), 1.0 / len(names))
         self.view_relevance_ = {name: float(s) for name, s in zip(names, share, strict=True)}
@@ -163,7 +160,6 @@ class BaldurBase(Printing, TransformerMixin, BaseEstimator):
         else:
             self.sparsity_ = fitted.sparsity
         self.space_ = dict(zip(names, fitted.spaces, strict=True))
-        self.elbo_ = fitted.elbo
         self.history_ = fitted.history
         self.n_iter_ = len(fitted.history)
         self.converged_ = fitted.converged

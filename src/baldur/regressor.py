@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from baldur.estimator import Training
 from baldur.inference.fitted import Fitted
+from baldur.inference.reference import MEMBERS
 from baldur.model.likelihood import GaussianOutputs
 from baldur.progress import Reporter
 from baldur.regression import RegressionBase
@@ -31,19 +33,14 @@ class BaldurRegressor(StructuredFit, RegressionBase):
         How columns are scaled; see `BaldurClassifier`.
     n_factors : "auto" or int, default="auto"
         Latent factors; "auto" has one per output.
-    sparsity : "auto" or float, default="auto"
-        Shape of the prior of the feature precisions, or how many features to keep settled on
-        training rows; see `BaldurClassifier`.
+    members : sequence of str, default=("spike_slab", "spike_slab_wide", "per_view", "pooled")
+        Priors whose posteriors form the ensemble, one or more of these names; see
+        `BaldurClassifier`.
     margin : float, default=0.1
-        With ``sparsity="auto"``, the part of what the reference gains over the base rate that a
-        smaller model may lose, with 95 % confidence. 0 keeps whatever predicts best; larger values
-        keep less.
-    prune : bool, default=True
-        Drop features, factors and views whose removal raises the bound.
+        The part of what the ensemble gains over the base rate that a smaller model may lose, with
+        95 % confidence. 0 selects whatever predicts best; larger values select less.
     max_iter : int, default=200
-        Most sweeps, or iterations of each member of the stack.
-    tol : float, default=1e-5
-        With a finite number for `sparsity`, the relative change of the bound that counts as calm.
+        Most iterations of each member of the ensemble.
     random_state : int, RandomState or None, default=0
         Assigns rows to the inner folds.
     n_jobs : int, optional
@@ -62,12 +59,12 @@ class BaldurRegressor(StructuredFit, RegressionBase):
     noise_std_ : ndarray of shape (n_outputs,)
         Standard deviation of the noise of each output.
     selected_features_, view_relevance_, factor_relevance_, loadings_, n_factors_
-        As in `BaldurClassifier`.
+        As in `BaldurClassifier`; relevance adds outputs up in units of their standard deviations.
     sparsity_, inclusion_probability_, sparsity_path_, stack_, signal_, signal_shown_
         As in `BaldurClassifier`.
     credible_sets_, space_
         As in `BaldurClassifier`.
-    elbo_, history_, n_iter_, converged_, preparation_
+    history_, n_iter_, converged_, preparation_
         As in `BaldurClassifier`.
 
     Examples
@@ -88,11 +85,9 @@ class BaldurRegressor(StructuredFit, RegressionBase):
         *,
         scale: str = "clipped",
         n_factors: Any = "auto",
-        sparsity: Any = "auto",
+        members: Sequence[str] = MEMBERS,
         margin: float = 0.1,
-        prune: bool = True,
         max_iter: int = 200,
-        tol: float = 1e-5,
         random_state: Any = 0,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -100,11 +95,9 @@ class BaldurRegressor(StructuredFit, RegressionBase):
         self.views = views
         self.scale = scale
         self.n_factors = n_factors
-        self.sparsity = sparsity
+        self.members = members
         self.margin = margin
-        self.prune = prune
         self.max_iter = max_iter
-        self.tol = tol
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
@@ -121,7 +114,7 @@ class BaldurRegressor(StructuredFit, RegressionBase):
         sample_weight : array-like of shape (n_samples,), optional
             How much each sample counts. A weight of 0 leaves the sample out.
         groups : array-like of shape (n_samples,), optional
-            Samples of one group stay together in the inner folds of ``sparsity="auto"``.
+            Samples of one group stay together in the inner folds.
 
         Returns
         -------

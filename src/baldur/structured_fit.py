@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterable, Sequence
 from numbers import Integral, Real
 from typing import Any
 
@@ -13,8 +14,9 @@ from baldur.estimator import BaldurBase, Training, check_seed
 from baldur.exceptions import InputError, NoSignalWarning
 from baldur.inference.auto import Answer, fit_auto
 from baldur.inference.choice import CONFIDENT, against_base_rate
+from baldur.inference.factors import fit_factors_on_selected
 from baldur.inference.fitted import Fitted, from_answer
-from baldur.inference.fixed_shape import fit_factors_on_kept, fit_shape
+from baldur.inference.reference import MEMBERS
 from baldur.inference.screening import Problem
 from baldur.inner_folds import inner_folds
 from baldur.model.likelihood import Likelihood
@@ -26,20 +28,14 @@ from baldur.views.products import PreparedView
 class StructuredFit(BaldurBase):
     """The settings of the two estimators and the fit they share."""
 
-    sparsity: Any
+    members: Sequence[str]
     margin: float
-    prune: bool
     random_state: Any
     n_jobs: int | None
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        shape = self.sparsity
-        if shape != "auto" and not (isinstance(shape, Real) and float(shape) >= 1e-6):
-            raise InputError(
-                'sparsity must be "auto" or the shape of a Gamma prior from 1e-6 (few features) to '
-                f"float('inf') (none dropped), but got {shape!r}."
-            )
+        check_members(self.members)
         check_seed(self.random_state)
         if self.n_jobs is not None and not (isinstance(self.n_jobs, Integral) and self.n_jobs != 0):
             raise InputError(
@@ -53,11 +49,6 @@ class StructuredFit(BaldurBase):
                 f"{self.margin!r}."
             )
 
-    def _calm_settings(self) -> str:
-        if self.sparsity == "auto" or np.isinf(self.sparsity):  # where tol does not act
-            return f"max_iter (now {self.max_iter})"
-        return super()._calm_settings()
-
     def _fit_posterior(
         self,
         views: list[PreparedView],
@@ -68,20 +59,11 @@ class StructuredFit(BaldurBase):
         T = training.T
         rank = None if self.n_factors == "auto" else int(self.n_factors)
         problem = Problem(views, likelihood, training.task, feature_groups(training.mv))
-        if self.sparsity != "auto":
-            return fit_shape(
-                problem,
-                shape=float(self.sparsity),
-                n_factors=rank,
-                max_iter=self.max_iter,
-                tol=self.tol,
-                prune=self.prune,
-                watch=reporter.watch,
-            )
         answer = fit_auto(
             problem,
             T,
             inner_folds(training.labels, training.task, training.groups, self.random_state),
+            members=tuple(self.members),
             margin=float(self.margin),
             n_jobs=self.n_jobs,
             max_iter=self.max_iter,
@@ -91,7 +73,7 @@ class StructuredFit(BaldurBase):
         fitted = from_answer(answer, "feature" if narrow else "sample")
         if rank is None or rank >= T.shape[1]:
             return fitted
-        return fit_factors_on_kept(problem, fitted, rank, max_iter=self.max_iter)
+        return fit_factors_on_selected(problem, fitted, rank, max_iter=self.max_iter)
 
     def _publish(self, mv: MultiView, fitted: Fitted) -> None:
         super()._publish(mv, fitted)
@@ -99,7 +81,7 @@ class StructuredFit(BaldurBase):
             self._publish_answer(fitted.answer)
 
     def _publish_answer(self, answer: Answer) -> None:
-        """Set what only "auto" knows: the path, the stack, and how sure the choice is."""
+        """Set the submodel path, the stacking weights, and what is known of the selection."""
         names = self.view_names_
         self.inclusion_probability_ = dict(zip(names, answer.inclusion, strict=True))
         self.sparsity_path_ = pd.DataFrame(answer.path)
@@ -143,6 +125,17 @@ class StructuredFit(BaldurBase):
                 NoSignalWarning,
                 stacklevel=4,
             )
+
+
+def check_members(members: Any) -> None:
+    """Refuse anything but a non-empty collection of members' names."""
+    legal = ", ".join(f'"{name}"' for name in MEMBERS)
+    several = isinstance(members, Iterable) and not isinstance(members, (str, bytes))
+    names = list(members) if several else []
+    if not names or any(not isinstance(name, str) or name not in MEMBERS for name in names):
+        raise InputError(
+            f"members must be a tuple or list of one or more of {legal}, but got {members!r}."
+        )
 
 
 def feature_groups(mv: MultiView) -> list[np.ndarray] | None:

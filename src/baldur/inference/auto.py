@@ -1,4 +1,4 @@
-"""``sparsity="auto"``: one reference, a path of smaller models, and an honest choice.
+"""The default fit: one reference, a path of smaller models, and an honest choice.
 
 1. *Reference.* The same Gaussian posterior under several priors (`baldur.inference.reference`),
    some of them integrated over the scale of the prior. Repeated inner folds say how much each
@@ -44,7 +44,7 @@ from baldur.inference.held_out import (
 from baldur.inference.kept import projected, whole
 from baldur.inference.mixture import Mixture
 from baldur.inference.new_rows import Index, absent_matrix
-from baldur.inference.reference import Candidates, Reference, fit_reference
+from baldur.inference.reference import MEMBERS, Candidates, Reference, fit_reference
 from baldur.inference.screening import Problem, candidates, with_their_groups
 from baldur.inference.stack import Stack
 from baldur.inference.stand_ins import StandIns, stand_ins
@@ -67,12 +67,13 @@ class Answer:
     ----------
     mixture : Mixture, the posterior that predicts
     selected : list of (D_m,) bool arrays
-    inclusion : list of (D_m,) arrays, probability that each feature is in
-    share : (M,) learned share of features that are in
+    inclusion : list of (D_m,) arrays, posterior inclusion probabilities; 1 where no member selects
+    share : (M,) learned share of features with an effect; 1 where no member selects
     stack : dict of str to float, weight of each member's linear predictor
     signal : Gap, what the reference gains over the base rate per held-out row
     path : list of dict, one per step
-    stand_ins : list of StandIns, one per kept feature; empty where everything was kept
+    stand_ins : list of StandIns, one per kept feature; empty where everything was kept or no
+        member selects
     history, converged : the record of the fit on all rows
     """
 
@@ -93,6 +94,7 @@ def fit_auto(
     T: Array,
     folds: Sequence[Fold],
     *,
+    members: Sequence[str] = MEMBERS,
     margin: float = 0.1,
     n_jobs: int | None = None,
     max_iter: int = 200,
@@ -106,6 +108,8 @@ def fit_auto(
     T : (N, C) array
         Outputs: 0 and 1, or real for regression.
     folds : list of (training rows, held-out rows), of one or several repeats
+    members : sequence of str
+        Names of `MEMBERS` that form the ensemble.
     margin : float
         Part of the reference's gain over the base rate that a smaller model may lose.
     n_jobs : int, optional
@@ -116,7 +120,7 @@ def fit_auto(
         Called with a record after each fit.
     """
     with few_blas_threads(problem.n_samples):
-        references, index = fit_references(problem, folds, n_jobs, max_iter, watch)
+        references, index = fit_references(problem, folds, n_jobs, max_iter, watch, members)
         return _Scoring(problem, T, folds, references, n_jobs).answer(index, margin)
 
 
@@ -126,6 +130,7 @@ def fit_references(
     n_jobs: int | None,
     max_iter: int,
     watch: Watcher | None,
+    members: Sequence[str] = MEMBERS,
 ) -> tuple[list[Reference], Index]:
     """Return the reference of every fold, that of all rows last, and the candidates of the last.
 
@@ -141,7 +146,7 @@ def fit_references(
         groups = None if problem.groups is None else problem.group_numbers(chosen[f])
         at = positions(union, chosen[f])
         data = Candidates(gathered, everything, problem.widths, absent, groups, at)
-        return fit_reference(data, fits[f], problem.likelihood.rows(fits[f]), max_iter)
+        return fit_reference(data, fits[f], problem.likelihood.rows(fits[f]), max_iter, members)
 
     jobs = (delayed(fit)(f) for f in range(len(fits)))
     made = []
@@ -213,7 +218,8 @@ class _Scoring:
             mixture, kept, chosen = projected(
                 self.full, path, size, steps[at : at + 1], index, self.widths
             )
-            sets = stand_ins(self.full, chosen, index)
+            if self._selecting():
+                sets = stand_ins(self.full, chosen, index)
             if self.problem.groups is not None:  # a level that the others say has weight 0
                 closed = with_their_groups([np.flatnonzero(k) for k in kept], self.problem.groups)
                 for of_view, columns in zip(kept, closed, strict=True):
@@ -271,8 +277,17 @@ class _Scoring:
         sizes = [size for size in SIZES if size <= longest and size < self._width(mask)]
         return list({path.basis.whole_groups(size): size for size in sizes}.values())
 
+    def _selecting(self) -> bool:
+        """Whether any member has inclusion probabilities."""
+        return any(member.details is not None for member in self.full.members.values())
+
     def _inclusion(self, stack: Stack, index: Index) -> tuple[list[Array], Array]:
-        """Average P(in) and the share in over the members that select."""
+        """Average inclusion probabilities and shares over the members that select.
+
+        All are 1 if there is no such member.
+        """
+        if not self._selecting():
+            return [np.ones(D) for D in self.widths], np.ones(len(self.widths))
         members = zip(stack.shares, self.full.members.values(), strict=True)
         found = [(w, member.details) for w, member in members if member.details is not None]
         total = sum(w for w, _ in found)

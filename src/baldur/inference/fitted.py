@@ -32,13 +32,14 @@ class Fitted:
     selected : list of (D_m,) bool arrays
     coef, coef_std : lists of (C, D_m)
     intercept : (C,)
-    signal : (M, K), variance that each view gives each factor
+    signal : (M, K) mean square of each view's part of each factor, at the mean weights and over
+        the training rows that have the view
+    view_signal : (M, C) the same of each linear predictor, so that it goes with `coef`
     V : (C, K)
     spaces : list of str per view
-    sparsity : what was settled: a shape, or the share in per view
-    elbo : float, the bound; nan for a stack of posteriors, which has none
+    sparsity : share of features with an effect per view (M,), or the prior shape of a mean field
     converged, history : the record of the fit
-    answer : Answer of ``sparsity="auto"``, or None
+    answer : Answer of the ensemble, or None for a mean field
     """
 
     latent: Callable[[Views], Moments]
@@ -51,17 +52,20 @@ class Fitted:
     coef_std: list[Array]
     intercept: Array
     signal: Array
+    view_signal: Array
     V: Array
     spaces: list[str]
     sparsity: Any
-    elbo: float
     converged: bool
     history: list[dict[str, Any]] = field(default_factory=list)
     answer: Answer | None = None
 
 
-def from_mixture(mixture: Mixture, V: Array, **record: Any) -> Fitted:
-    """Return the full-width answer of a mixture."""
+def from_mixture(
+    mixture: Mixture, V: Array, view_signal: Array | None = None, **record: Any
+) -> Fitted:
+    """Return the full-width answer of a mixture; factors are the outputs without `view_signal`."""
+    signal = mixture.signal()
     coef, std, b = mixture.coefficients()
     return Fitted(
         latent=mixture.latent,
@@ -72,14 +76,15 @@ def from_mixture(mixture: Mixture, V: Array, **record: Any) -> Fitted:
         coef=coef,
         coef_std=std,
         intercept=b,
-        signal=mixture.signal(),
+        signal=signal,
+        view_signal=signal if view_signal is None else view_signal,
         V=V,
         **record,
     )
 
 
 def from_answer(answer: Answer, side: str) -> Fitted:
-    """Return the answer of ``sparsity="auto"``: factors are the outputs."""
+    """Return the fitted posterior of the ensemble's answer: factors are the outputs."""
     M = len(answer.selected)
     return from_mixture(
         answer.mixture,
@@ -87,7 +92,6 @@ def from_answer(answer: Answer, side: str) -> Fitted:
         selected=answer.selected,
         spaces=[side] * M,
         sparsity=answer.share,
-        elbo=float("nan"),
         converged=answer.converged,
         history=answer.history,
         answer=answer,

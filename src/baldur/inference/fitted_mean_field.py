@@ -9,6 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from baldur.inference.fitted import Fitted, Views
+from baldur.inference.gaussian import mean_squares
+from baldur.inference.new_rows import absent_matrix
 from baldur.inference.predictive import Moments
 from baldur.model.meanfield import (
     latent_moments,
@@ -22,10 +24,11 @@ Array = NDArray[np.float64]
 
 
 class MeanFieldFitted(NamedTuple):
-    """A fitted posterior, and the noise variance of each output, (C,)."""
+    """A fitted posterior, the noise variance of each output, (C,), and the bound."""
 
     fitted: Fitted
     noise_variance: Array
+    elbo: float
 
 
 def fit_mean_field(views: Views, T: Array, *, task: str, **options: Any) -> MeanFieldFitted:
@@ -36,14 +39,8 @@ def fit_mean_field(views: Views, T: Array, *, task: str, **options: Any) -> Mean
     """
     result = run_meanfield(list(views), T, task=task, **options)
     V = np.asarray(result.V)
-    signal = np.stack(
-        [
-            (view.apply(W.T)[~view.absent] ** 2).mean(axis=0)
-            if not view.absent.all()
-            else 0 * W[:, 0]
-            for view, W in zip(views, result.W, strict=True)
-        ]
-    )
+    parts = np.stack([view.apply(W.T) for view, W in zip(views, result.W, strict=True)])
+    absent = absent_matrix(views)
     fitted = Fitted(
         latent=_Latent(result),
         moments=_Predict(result, predict_meanfield if task != "regression" else predictor_moments),
@@ -54,15 +51,15 @@ def fit_mean_field(views: Views, T: Array, *, task: str, **options: Any) -> Mean
         coef=[V @ W for W in result.W],
         coef_std=[_spread(V, np.asarray(result.V_cov), W, std) for W, std in _pairs(result)],
         intercept=np.asarray(result.b, dtype=float),
-        signal=signal,
+        signal=mean_squares(parts, absent),
+        view_signal=mean_squares(parts @ V.T, absent),
         V=V,
         spaces=list(result.spaces),
         sparsity=options.get("a_gamma"),
-        elbo=float(result.elbo),
         converged=bool(result.converged),
         history=list(result.history),
     )
-    return MeanFieldFitted(fitted, noise_variance(result))
+    return MeanFieldFitted(fitted, noise_variance(result), float(result.elbo))
 
 
 class _Predict:

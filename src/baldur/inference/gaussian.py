@@ -94,10 +94,7 @@ class Gaussian:
 
     def signal(self) -> Array:
         """Return the mean square of each view's part over the rows that have it, (M, C)."""
-        has = 1.0 - self.absent
-        parts = self.features.parts(self.sides, self.s)
-        total = np.einsum("mnc,nm->mc", parts**2, has)
-        return np.asarray(total / np.maximum(has.sum(axis=0), 1.0)[:, None])
+        return mean_squares(self.features.parts(self.sides, self.s), self.absent)
 
     def lacking(self) -> Array:
         """Return how uncertain a view's part of eta is for a row that lacks it, (M, C).
@@ -182,6 +179,13 @@ class Gaussian:
             sides=[],
             bounds=[],
         )
+
+
+def mean_squares(parts: Array, absent: Array) -> Array:
+    """Return mean squares of the views' parts (M, N, C) over the rows that have them, (M, C)."""
+    has = 1.0 - absent
+    total = np.einsum("mnc,nm->mc", parts**2, has)
+    return np.asarray(total / np.maximum(has.sum(axis=0), 1.0)[:, None])
 
 
 def mixed(old: Sites, target: Sites, length: Array) -> Sites:

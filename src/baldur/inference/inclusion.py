@@ -1,4 +1,4 @@
-"""Fixed point of the in-or-out prior on a set of candidate columns."""
+"""Fixed point of the spike-and-slab prior on a set of candidate columns."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ LOOK_EVERY = 4
 
 @dataclass
 class Inclusion:
-    """What the in-or-out prior learned.
+    """What the spike-and-slab prior learned.
 
     Attributes
     ----------

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from baldur.inference.gaussian import Gaussian
+from baldur.inference.gaussian import Gaussian, mean_squares
 from baldur.inference.held_out import Path, Scores
 from baldur.inference.mixture import Explicit, Implicit, Mixture, Pool
 from baldur.inference.new_rows import Index
@@ -80,6 +80,9 @@ def whole(
     widths = [view.shape[1] for view in train]
     C = reference.likelihood.n_outputs
     shared = list(train)
+    smaller = reference.restricted(points, views)
+    # Of the mean over all Gaussians, as the coefficients are.
+    signal = mean_squares(reference.parts(smaller, weights), reference.data.absent[reference.rows])
     components = [
         Implicit(
             q.features,
@@ -88,10 +91,10 @@ def whole(
             candidates,
             shared,
             noise_variance(q.noise) * np.ones(C) + (0.0 if logistic else left),
-            q.signal(),
+            signal,
             q.lacking(),
         )
-        for q in reference.restricted(points, views)
+        for q in smaller
     ]
     kept = [np.full(D, use) for D, use in zip(widths, views, strict=True)]
     shrink = shrinkage(left) if logistic else np.ones(C)

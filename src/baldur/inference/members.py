@@ -1,8 +1,8 @@
 """Members of the reference: the same Gaussian posterior, each under a prior learned its own way.
 
-"per view" learns one prior variance per view and output (gamma = 1, delta_m learned) and is then
-integrated over their common scale; "pooled" has one per output, and its scale is all there is to
-integrate over. The in-or-out prior is in `baldur.inference.inclusion`.
+"per_view" learns one prior variance per view and output and is then integrated over their common
+scale; "pooled" has one per output, and its scale is all there is to integrate over. The
+spike-and-slab prior is in `baldur.inference.inclusion`.
 """
 
 from __future__ import annotations
@@ -65,10 +65,6 @@ class Member:
     history: list[dict[str, Any]] = field(default_factory=list)
     converged: bool = True
     details: Any = None
-
-    def bound(self) -> float:
-        """Return the bound of the best point, summed over outputs."""
-        return float(np.max([point.bound() for point in self.points], axis=0).sum())
 
 
 def log_scale_prior(variance: Array) -> Array:

@@ -94,12 +94,12 @@ class Implicit:
 
     Attributes
     ----------
-    features : Columns, Grams or Streamed, on the training rows
+    features : Columns or Grams, on the training rows
     s : prior variances
     sides : list of K posteriors
     index : features of each view that are columns; not used by Grams
     train : training views, for Grams
-    noise, signal, lacking : as in `Explicit`
+    noise, signal, lacking : as in `Explicit`; the signal is that of the mean of the mixture
     """
 
     features: Known
@@ -213,7 +213,7 @@ class Mixture:
         return np.asarray((self.weights * noises).sum(axis=0))
 
     def signal(self) -> Array:
-        """Return the (M, K) variance that each view gives each factor, averaged."""
+        """Return the mean square of each view's part of each factor at the mean weights, (M, K)."""
         slope = 1.0 if self.pool is None else self.pool.slope * self.pool.shrink
         return slope**2 * np.asarray(
             sum(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,8 +19,8 @@ from baldur.model.likelihood import Likelihood, Noise
 
 Array = NDArray[np.float64]
 
-NAMES = ("in or out", "in or out, wider", "per view", "pooled")
-"""Members of the stack; with a single view "per view" is "pooled", and is left out."""
+MEMBERS = ("spike_slab", "spike_slab_wide", "per_view", "pooled")
+"""Members of the ensemble; see `members_for` for which of them are fitted."""
 
 NEGLIGIBLE = 0.01
 """Gaussians that count for less than this in every output are left out of the mixture: together
@@ -28,7 +29,7 @@ they count for little, and each costs as much as the others."""
 
 @dataclass
 class Candidates:
-    """Columns that the in-or-out members look at, and all features for the others.
+    """Columns that the spike-and-slab members look at, and all features for the others.
 
     Attributes
     ----------
@@ -177,36 +178,50 @@ def noise_variance(noise: Noise) -> Array | float:
     return 0.0 if noise is None else 1.0 / noise.mean
 
 
+def members_for(chosen: Sequence[str], n_views: int) -> list[str]:
+    """Return the names of the members to fit, in the order of `MEMBERS`.
+
+    With a single view "per_view" is the same posterior as "pooled", and only one of them is fitted.
+    """
+    names = [name for name in MEMBERS if name in chosen]
+    if n_views == 1 and "pooled" in names:
+        names = [name for name in names if name != "per_view"]
+    return names
+
+
 def fit_reference(
-    data: Candidates, rows: Rows, likelihood: Likelihood, max_iter: int = 200
+    data: Candidates,
+    rows: Rows,
+    likelihood: Likelihood,
+    max_iter: int = 200,
+    chosen: Sequence[str] = MEMBERS,
 ) -> Reference:
-    """Fit every member on some rows; `likelihood` is of these rows."""
+    """Fit the chosen members on some rows; `likelihood` is of these rows."""
     columns, everything = data.columns.within(rows), data.everything.within(rows)
     absent = data.absent[rows]
-
-    def inclusion(start: Member | None) -> Member:
-        return fit_inclusion(
-            columns,
-            absent,
-            data.n_features,
-            likelihood,
-            by_mean=start is None,
-            start=start,
-            max_iter=max_iter,
-        )
-
-    by_mean = inclusion(None)
-    members = {NAMES[0]: by_mean, NAMES[1]: inclusion(by_mean)}
-    members[NAMES[3]] = fit_pooled(everything, absent, likelihood)
-    if everything.n_views > 1:
-        members[NAMES[2]] = fit_by_view(everything, absent, likelihood, max_iter=max_iter)
+    members: dict[str, Member] = {}
+    for name in members_for(chosen, everything.n_views):
+        if name == "pooled":
+            members[name] = fit_pooled(everything, absent, likelihood)
+        elif name == "per_view":
+            members[name] = fit_by_view(everything, absent, likelihood, max_iter=max_iter)
+        else:
+            members[name] = fit_inclusion(
+                columns,
+                absent,
+                data.n_features,
+                likelihood,
+                by_mean=name == "spike_slab",
+                start=members.get("spike_slab"),
+                max_iter=max_iter,
+            )
     level = likelihood.base_rate()
     mean = np.tile(level, (len(rows), 1))
     return Reference(
         rows,
         data,
         likelihood,
-        {name: members[name] for name in NAMES if name in members},
+        members,
         level,
         likelihood.noise_at(mean, np.zeros_like(mean)),
     )
