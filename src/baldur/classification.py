@@ -132,8 +132,7 @@ class ClassificationBase(ClassifierMixin, BaldurBase):
         return self._probability_of(self._open_new(X))
 
     def _probability_of(self, views: list[PreparedView]) -> Array:
-        fitted = self._posterior
-        return probabilities(fitted.moments(views), fitted.weights, self._task)
+        return probabilities(*self._predictor.moments(views), self._task)
 
     def predict_proba(self, X: Any) -> Array:
         """Return class probabilities, uncertainty of the weights integrated out.
@@ -172,11 +171,8 @@ class ClassificationBase(ClassifierMixin, BaldurBase):
             For multi-label targets, of P(label) for each label.
         """
         check_level(level)
-        fitted = self._posterior_checked()
-        moments = fitted.moments(self._open_new(X))
-        low, high = probability_interval(
-            moments, fitted.weights, self._task, level, self._row_noise
-        )
+        mean, var = self.predictor.moments(self._open_new(X))
+        low, high = probability_interval(mean, var, self._task, level, self._row_noise)
         if self._task == "binary":
             return np.hstack([1.0 - high, low]), np.hstack([1.0 - low, high])
         return low, high

@@ -5,16 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from baldur.classification import ClassificationBase
-from baldur.estimator import Training
-from baldur.inference.fitted import Fitted
-from baldur.inference.reference import MEMBERS
-from baldur.model.likelihood import QuadratureLogistic
-from baldur.progress import Reporter
+from baldur.inference.ensemble import MEMBERS
 from baldur.structured_fit import StructuredFit
-from baldur.views.products import PreparedView
 
 __all__ = ["BaldurClassifier"]
 
@@ -72,8 +65,8 @@ class BaldurClassifier(StructuredFit, ClassificationBase):
         members with features: how uncertain a weight is if there is a signal.
     coef_scaled_, coef_scaled_std_ : dict of str to ndarray of shape (n_outputs, n_features)
         The same per standard deviation of the input.
-    intercept_ : ndarray of shape (n_outputs,)
-        Mean intercept that goes with `coef_`.
+    intercept_, intercept_scaled_ : ndarray of shape (n_outputs,)
+        Mean intercepts that go with `coef_` and with `coef_scaled_`.
     selected_features_ : dict of str to bool array
         Features that were selected. Only these enter predictions.
     view_relevance_ : dict of str to float
@@ -181,8 +174,3 @@ class BaldurClassifier(StructuredFit, ClassificationBase):
         self._check_parameters()
         self._fit_outputs(self._open_training(X, y, sample_weight, groups))
         return self
-
-    def _run(self, views: list[PreparedView], training: Training, reporter: Reporter) -> Fitted:
-        T = training.T
-        likelihood = QuadratureLogistic(T, np.repeat(training.weight[:, None], T.shape[1], axis=1))
-        return self._fit_posterior(views, likelihood, training, reporter)

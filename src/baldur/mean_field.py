@@ -11,10 +11,10 @@ from sklearn.utils import check_random_state
 from baldur.classification import ClassificationBase
 from baldur.estimator import BaldurBase, Training, check_seed
 from baldur.exceptions import InputError
-from baldur.inference.fitted import Fitted
-from baldur.inference.fitted_mean_field import MeanFieldFitted, fit_mean_field
+from baldur.inference.fitted_mean_field import MeanFieldRun, fit_mean_field
 from baldur.progress import Reporter
 from baldur.regression import RegressionBase
+from baldur.views.container import MultiView
 from baldur.views.products import PreparedView
 
 __all__ = ["MeanFieldClassifier", "MeanFieldRegressor"]
@@ -61,7 +61,7 @@ class MeanFieldFit(BaldurBase):
 
     def _fit_mean_field(
         self, views: list[PreparedView], training: Training, reporter: Reporter, bound: str
-    ) -> MeanFieldFitted:
+    ) -> MeanFieldRun:
         outputs = training.T.shape[1]
         result = fit_mean_field(
             views,
@@ -80,7 +80,12 @@ class MeanFieldFit(BaldurBase):
             callback=reporter.watch,
         )
         self.elbo_ = result.elbo
+        self.sparsity_ = float(self.sparsity)
         return result
+
+    def _publish(self, mv: MultiView, fitted: MeanFieldRun) -> None:
+        super()._publish(mv, fitted)
+        self.space_ = dict(zip(self.view_names_, fitted.spaces, strict=True))
 
 
 class MeanFieldClassifier(MeanFieldFit, ClassificationBase):
@@ -223,10 +228,12 @@ class MeanFieldClassifier(MeanFieldFit, ClassificationBase):
         if self.bound not in BOUNDS:
             raise InputError(f"bound must be one of {BOUNDS}, but got {self.bound!r}.")
 
-    def _run(self, views: list[PreparedView], training: Training, reporter: Reporter) -> Fitted:
+    def _run(
+        self, views: list[PreparedView], training: Training, reporter: Reporter
+    ) -> MeanFieldRun:
         result = self._fit_mean_field(views, training, reporter, self.bound)
         self._row_noise = result.noise_variance
-        return result.fitted
+        return result
 
 
 class MeanFieldRegressor(MeanFieldFit, RegressionBase):
@@ -339,7 +346,9 @@ class MeanFieldRegressor(MeanFieldFit, RegressionBase):
         self._fit_outputs(self._open_training(X, y, sample_weight))
         return self
 
-    def _run(self, views: list[PreparedView], training: Training, reporter: Reporter) -> Fitted:
+    def _run(
+        self, views: list[PreparedView], training: Training, reporter: Reporter
+    ) -> MeanFieldRun:
         if not training.T.any():
             raise InputError(
                 "y: outcomes must differ, but all are the same in the samples that count, and this "
@@ -348,4 +357,4 @@ class MeanFieldRegressor(MeanFieldFit, RegressionBase):
         # Outputs are observed: no bound on the logistic function is ever used.
         result = self._fit_mean_field(views, training, reporter, bound="jaakkola")
         self.noise_std_ = self._spread * np.sqrt(result.noise_variance)
-        return result.fitted
+        return result

@@ -7,14 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from baldur.estimator import Training
-from baldur.inference.fitted import Fitted
-from baldur.inference.reference import MEMBERS
-from baldur.model.likelihood import GaussianOutputs
-from baldur.progress import Reporter
+from baldur.inference.ensemble import MEMBERS
 from baldur.regression import RegressionBase
 from baldur.structured_fit import StructuredFit
-from baldur.views.products import PreparedView
+from baldur.views.container import MultiView
 
 __all__ = ["BaldurRegressor"]
 
@@ -54,8 +50,8 @@ class BaldurRegressor(StructuredFit, RegressionBase):
         Posterior mean and standard deviation of the weights, in units of output per input.
     coef_scaled_, coef_scaled_std_ : dict of str to ndarray of shape (n_outputs, n_features)
         The same per standard deviation of the input.
-    intercept_ : ndarray of shape (n_outputs,)
-        Mean intercept that goes with `coef_`.
+    intercept_, intercept_scaled_ : ndarray of shape (n_outputs,)
+        Mean intercepts that go with `coef_` and with `coef_scaled_`.
     noise_std_ : ndarray of shape (n_outputs,)
         Standard deviation of the noise of each output.
     selected_features_, view_relevance_, factor_relevance_, loadings_, n_factors_
@@ -125,9 +121,6 @@ class BaldurRegressor(StructuredFit, RegressionBase):
         self._fit_outputs(self._open_training(X, y, sample_weight, groups))
         return self
 
-    def _run(self, views: list[PreparedView], training: Training, reporter: Reporter) -> Fitted:
-        T = training.T
-        likelihood = GaussianOutputs(T, np.repeat(training.weight[:, None], T.shape[1], axis=1))
-        fitted = self._fit_posterior(views, likelihood, training, reporter)
-        self.noise_std_ = self._spread * np.sqrt(fitted.noise)
-        return fitted
+    def _publish(self, mv: MultiView, fitted: Any) -> None:
+        super()._publish(mv, fitted)
+        self.noise_std_ = self._spread * np.sqrt(fitted.predictor.noise)

@@ -12,14 +12,12 @@ import pandas as pd
 
 from baldur.estimator import BaldurBase, Training, check_seed
 from baldur.exceptions import InputError, NoSignalWarning
-from baldur.inference.auto import Answer, fit_auto
-from baldur.inference.choice import CONFIDENT, against_base_rate
+from baldur.inference.ensemble import MEMBERS
 from baldur.inference.factors import fit_factors_on_selected
-from baldur.inference.fitted import Fitted, from_answer
-from baldur.inference.reference import MEMBERS
+from baldur.inference.fit import FitResult, fit_default
+from baldur.inference.inner_folds import inner_folds
 from baldur.inference.screening import Problem
-from baldur.inner_folds import inner_folds
-from baldur.model.likelihood import Likelihood
+from baldur.inference.selection import CONFIDENT, against_base_rate
 from baldur.progress import Reporter
 from baldur.views.container import MultiView
 from baldur.views.products import PreparedView
@@ -49,19 +47,11 @@ class StructuredFit(BaldurBase):
                 f"{self.margin!r}."
             )
 
-    def _fit_posterior(
-        self,
-        views: list[PreparedView],
-        likelihood: Likelihood,
-        training: Training,
-        reporter: Reporter,
-    ) -> Fitted:
+    def _run(self, views: list[PreparedView], training: Training, reporter: Reporter) -> FitResult:
         T = training.T
-        rank = None if self.n_factors == "auto" else int(self.n_factors)
-        problem = Problem(views, likelihood, training.task, feature_groups(training.mv))
-        answer = fit_auto(
+        problem = Problem(views, T, training.weight, training.task, feature_groups(training.mv))
+        result = fit_default(
             problem,
-            T,
             inner_folds(training.labels, training.task, training.groups, self.random_state),
             members=tuple(self.members),
             margin=float(self.margin),
@@ -69,23 +59,22 @@ class StructuredFit(BaldurBase):
             max_iter=self.max_iter,
             watch=reporter.watch,
         )
-        narrow = problem.widths.sum() < problem.n_samples
-        fitted = from_answer(answer, "feature" if narrow else "sample")
-        if rank is None or rank >= T.shape[1]:
-            return fitted
-        return fit_factors_on_selected(problem, fitted, rank, max_iter=self.max_iter)
+        if self.n_factors == "auto" or int(self.n_factors) >= T.shape[1]:
+            return result
+        return fit_factors_on_selected(problem, result, int(self.n_factors), max_iter=self.max_iter)
 
-    def _publish(self, mv: MultiView, fitted: Fitted) -> None:
+    def _publish(self, mv: MultiView, fitted: FitResult) -> None:
         super()._publish(mv, fitted)
-        if fitted.answer is not None:
-            self._publish_answer(fitted.answer)
+        self._publish_selection(fitted)
 
-    def _publish_answer(self, answer: Answer) -> None:
+    def _publish_selection(self, answer: FitResult) -> None:
         """Set the submodel path, the stacking weights, and what is known of the selection."""
         names = self.view_names_
         self.inclusion_probability_ = dict(zip(names, answer.inclusion, strict=True))
         self.sparsity_path_ = pd.DataFrame(answer.path)
-        self.stack_ = answer.stack
+        self.stack_ = answer.stacking
+        self.sparsity_ = dict(zip(names, answer.share.tolist(), strict=True))
+        self.space_ = dict.fromkeys(names, answer.solver)
         self.signal_ = answer.signal.in_errors
         self.signal_shown_ = bool(self.signal_ > CONFIDENT)
         features = [self.feature_names_[name] for name in names]
@@ -99,7 +88,7 @@ class StructuredFit(BaldurBase):
                     "probability": p,
                     "min_abs_correlation": found.min_abs_correlation,
                 }
-                for found in answer.stand_ins
+                for found in answer.credible_sets
                 for m, d, p in zip(found.views, found.features, found.probability, strict=True)
             ],
             columns=[

@@ -65,9 +65,7 @@ class ColumnDesign:
     def take(self, at: IntArray) -> ColumnDesign:
         """Return the design of some folds."""
         held = None if self.held is None else self.held[at]
-        return replace(
-            self, X1=self.X1[at], owner=self.owner[at], count=self.count[at], held=held
-        )
+        return replace(self, X1=self.X1[at], owner=self.owner[at], count=self.count[at], held=held)
 
     def columns(self, chosen: IntArray, used: Array) -> ColumnDesign:
         """Return some columns (F, K) of each fold, zero where `used` (F, K) is 0; training only."""

@@ -44,6 +44,7 @@ from baldur.inference.predictor import (
     Predictor,
     WeightGaussian,
     gather,
+    mean_squares,
     pool,
 )
 from baldur.inference.screening import Problem, candidates, with_their_groups
@@ -92,6 +93,7 @@ class FitResult:
     credible_sets : list of CredibleSet, one per selected feature; empty where all are used
     history : list of dict, the record of the fit on all rows
     converged : bool
+    solver : str, "feature" or "sample"
     """
 
     predictor: Predictor
@@ -104,6 +106,7 @@ class FitResult:
     credible_sets: list[CredibleSet]
     history: list[dict[str, Any]]
     converged: bool
+    solver: str
 
 
 def fit_default(
@@ -214,9 +217,7 @@ class _Fit:
         n_views, whole = counts[at_view], by_views[at_view : at_view + 1]
         views = first_views(self.full.view_order(), n_views)
         path, sizes, steps = self._score_path(n_views, views[0], whole)
-        at, feature_candidates = select_smallest(
-            steps.losses, ensemble_loss, allowed, self.weight
-        )
+        at, feature_candidates = select_smallest(steps.losses, ensemble_loss, allowed, self.weight)
         sets: list[CredibleSet] = []
         if at < len(sizes):
             size = path.basis.whole_groups(0, sizes[at])
@@ -258,6 +259,7 @@ class _Fit:
                 for record in member.history
             ],
             all(bool(member.converged.all()) for member in self.full.members.values()),
+            "feature" if self.data.grams is None else "sample",
         )
 
     # -- the ensemble and its weights ------------------------------------------------------
@@ -427,6 +429,7 @@ class _Fit:
             self.problem.widths,
             noise,
             shrink**2 * signal,
+            shrink**2 * signal,
             shrink**2 * (signal + stretch * (lacking - signal)),
         )
         return predictor, selected, chosen
@@ -442,12 +445,12 @@ class _Fit:
         designs = Designs.of(self.data, self.everyone)
         nobody = np.zeros(1, dtype=np.intp)
         found = []
-        noise, signal, lacking = np.zeros(C), 0.0, 0.0
+        noise, parts, lacking = np.zeros(C), 0.0, 0.0
         for j, _ in self.full.used(weights[:, None]):
             q = restricted(designs.attach(self.full.points[j], nobody), views)
             w = weights[j]
             noise = noise + w * noise_variance(q.noise, (1, C))[0]
-            signal = signal + w * q.view_signal()[0]
+            parts = parts + w[:, None] * q.design.parts(q.solution, q.s)[0]
             lacking = lacking + w * q.missing_view_variance()[0]
             found.append((j, q))
         shrink = np.ones(C) if regression else shrinkage(left_out)
@@ -456,6 +459,7 @@ class _Fit:
         calibration = Calibration(
             self.full.base_logit[0], slope, float(self.stacking.slope_var[0]), shrink, spread
         )
+        signal = (slope * shrink) ** 2 * mean_squares(np.asarray(parts), self.data.absent)
         blocks, order = self._blocks(found, designs)
         weights = weights[order]
         final: Calibration | None = calibration
@@ -467,7 +471,8 @@ class _Fit:
             weights,
             self.problem.widths,
             noise + (left_out if regression else 0.0),
-            (slope * shrink) ** 2 * np.asarray(signal),
+            signal,
+            signal,
             spread**2 * np.asarray(lacking),
             final,
         )
@@ -478,7 +483,9 @@ class _Fit:
         """Return the Gaussians as blocks of one kind each, and their order among the points."""
         kinds: dict[str, list[tuple[int, WeightPosterior]]] = {}
         for j, q in found:
-            kind = "views" if self.full.points[j].dense and self.data.grams is not None else "columns"
+            kind = (
+                "views" if self.full.points[j].dense and self.data.grams is not None else "columns"
+            )
             if isinstance(q.solution, FeaturePosterior):
                 kind = "weights"
             kinds.setdefault(kind, []).append((j, q))

@@ -22,7 +22,9 @@ of outputs, would exceed 1,200^2: large samples are steadier by themselves, and 
 cheap."""
 
 
-def inner_folds(labels: NDArray[Any], task: Task, groups: Any, random_state: Any) -> list[tuple[IntArray, IntArray]]:
+def inner_folds(
+    labels: NDArray[Any], task: Task, groups: Any, random_state: Any
+) -> list[tuple[IntArray, IntArray]]:
     """Return (training rows, held-out rows) of every fold of every repeat.
 
     Parameters

@@ -217,7 +217,8 @@ class Predictor:
     weights : (J, K) array, how much each of their Gaussians counts, columns sum to one
     widths : features of each view
     noise : (C,) array, variance of the noise, 0 for logistic outputs
-    signal : (M, K) array, mean square of each view's part of each factor
+    signal : (M, K) array, mean square of each view's part of each factor on the training rows
+    output_signal : (M, C) array, the same for each output
     missing_variance : (M, K) array, variance of a view's part for a row that lacks it
     calibration : Calibration, or None where the Gaussian is used as it is
     loadings : Loadings, or None where factor k is output k
@@ -228,6 +229,7 @@ class Predictor:
     widths: list[int]
     noise: Array
     signal: Array
+    output_signal: Array
     missing_variance: Array
     calibration: Calibration | None = None
     loadings: Loadings | None = None
@@ -340,6 +342,18 @@ def pool(
     return WeightGaussian(
         gaussians.index, (shrink[:, None] * mean)[None], (spread[:, None, None] ** 2 * cov)[None]
     )
+
+
+def mean_squares(parts: Array, absent: Array | None) -> Array:
+    """Return the mean square of each view's part (M, C, n) over the rows that have it, (M, C).
+
+    `absent` (n, M) is 1 where a row has no measurements of a view.
+    """
+    if absent is None:
+        return np.asarray((parts**2).mean(axis=-1))
+    has = 1.0 - absent.T
+    total = np.einsum("mcn,mn->mc", parts**2, has)
+    return np.asarray(total / np.maximum(has.sum(axis=1), 1.0)[:, None])
 
 
 def gather(views: Views, index: Index) -> Array:

@@ -97,9 +97,7 @@ def candidates(problem: Problem, fits: Sequence[IntArray]) -> list[Index]:
     return chosen if groups is None else [with_their_groups(index, groups) for index in chosen]
 
 
-def strongest(
-    view: PreparedView, A: Array, first: IntArray, count: int
-) -> tuple[IntArray, Array]:
+def strongest(view: PreparedView, A: Array, first: IntArray, count: int) -> tuple[IntArray, Array]:
     """Return the features of the largest |x_d^T a| of every fit, and these, each (K, fits).
 
     In one pass, without holding the projections of all features. Features are in rising order.

@@ -218,7 +218,9 @@ def _update(state: _State, projected: Array, S: Array, at: Any, wide: bool) -> A
 
     The change is the largest of any inclusion probability of each fold, (F,).
     """
-    found = _targets(state, projected, S, state.s, state.design.owner, state.length, state.step, wide)
+    found = _targets(
+        state, projected, S, state.s, state.design.owner, state.length, state.step, wide
+    )
     rho, second, s, length, step = found
     change = np.abs(rho - state.learned.rho).max(axis=1, initial=0.0)
     state.learned.rho, state.second, state.s = rho, second, s

@@ -26,7 +26,13 @@ from scipy.special import ndtr
 
 from baldur.types import Array
 
-__all__ = ["LogisticMoments", "LogisticRates", "logistic_moments", "logistic_rates", "probit_mixture"]
+__all__ = [
+    "LogisticMoments",
+    "LogisticRates",
+    "logistic_moments",
+    "logistic_rates",
+    "probit_mixture",
+]
 
 _WEIGHTS = np.array(
     [

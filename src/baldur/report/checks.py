@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from baldur.inference.choice import against_base_rate
+from baldur.inference.selection import against_base_rate
 from baldur.report.fitted import FittedModel
 from baldur.report.source import Run
 from baldur.report.words import count, estimate, listed, number, percent, short
