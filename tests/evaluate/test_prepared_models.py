@@ -6,12 +6,15 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 import baldur
-from baldur import BaldurClassifier, BaldurRegressor, Preparation, inner_folds
+from baldur import BaldurClassifier, BaldurRegressor, Preparation
 from baldur.baselines import BASELINES
 from baldur.evaluate import SideBySide
+from baldur.inference import inner_folds
 from baldur.preparation import CategoryEncoder, SiteHarmoniser, VariantFilter, VoxelMask
 from baldur.preparation.scaling import Scaling
 from baldur.views import MultiView
+
+pytestmark = pytest.mark.usefixtures("one_repeat")
 
 N = 120
 LEVELS = ["Bonn", "Lima", "Oslo"]
@@ -97,12 +100,11 @@ def test_attributes_have_the_width_and_the_names_of_the_input(fitted):
 def test_what_steps_removed_is_zero_and_the_rest_is_in_its_place(fitted):
     model, _ = fitted
     gone = {"snps": [2, 5], "clinic": [0], "brain": [2, 4]}
-    inside = model.posterior
+    coefs = model.predictor.coefficients()[0]
     for i, (v, columns) in enumerate(gone.items()):
         left = np.delete(np.arange(WIDTHS[v]), columns)
         np.testing.assert_array_equal(model.preparation_.columns_[v], left)
-        np.testing.assert_array_equal(model.coef_scaled_[v][:, left], inside.coef[i])
-        np.testing.assert_array_equal(model.selected_features_[v][left], inside.selected[i])
+        np.testing.assert_array_equal(model.coef_scaled_[v][:, left], coefs[i])
         for name in (*PER_FEATURE, "inclusion_probability_", "selected_features_"):
             assert not getattr(model, name)[v][..., columns].any()
     assert any(mask.any() for mask in model.selected_features_.values())
@@ -127,7 +129,7 @@ def test_the_preparation_is_fitted_once_and_applied_once_per_call(data, monkeypa
             return _original(self, *a, **k)
 
         monkeypatch.setattr(Scaling, name, counted)
-    model = BaldurClassifier(sparsity=float("inf"), preparation=Preparation(regress_out=["age"]))
+    model = BaldurClassifier(members=("pooled",), preparation=Preparation(regress_out=["age"]))
     model.fit(mv, (logit > 0).astype(int))
     assert calls == ["fit", "transform"]
     for method in (model.predict, model.predict_proba, model.explain, model.predict_interval):
@@ -228,9 +230,8 @@ def test_models_without_masks_use_what_is_left(data):
 
 def test_regression_has_its_spread(data):
     mv, logit = data
-    model = BaldurRegressor(
-        sparsity=float("inf"), preparation=Preparation(regress_out=["age", "dose"])
-    )
+    preparation = Preparation(regress_out=["age", "dose"])
+    model = BaldurRegressor(members=("pooled",), preparation=preparation)
     model.fit(mv.select("clinic"), logit)
     new = mv.select("clinic")[:10]
     mean, std = model.predict(new, return_std=True)

@@ -20,6 +20,8 @@ from baldur.preparation import (
 )
 from baldur.study import fit_study, load_study, predict_study
 
+pytestmark = pytest.mark.usefixtures("one_repeat")
+
 N = 50
 
 
@@ -72,7 +74,7 @@ def cohort():
     return X, y
 
 
-DENSE = {"sparsity": float("inf")}
+DENSE = {"members": ("pooled",)}
 CASES = {
     "categories": lambda: BaldurClassifier(**DENSE, preparation=Preparation()),
     "variants": lambda: BaldurClassifier(**DENSE, preparation=having(VariantFilter(min_maf=0.05))),
@@ -81,7 +83,7 @@ CASES = {
         **DENSE, preparation=having(SiteHarmoniser("site", ["blood"], new_sites="own"))
     ),
     "plain sites": lambda: BaldurRegressor(
-        sparsity=0.5,
+        **DENSE,
         preparation=having(SiteHarmoniser("site", ["blood"], keep=["sex"], estimates="plain")),
     ),
     "covariates": lambda: BaldurClassifier(
@@ -174,7 +176,7 @@ def test_a_study_that_is_fitted_saved_loaded_and_told_what_differs(tmp_path):
     (tmp_path / "study.toml").write_text(
         '[samples]\nfile = "samples.csv"\nid = "sample"\n[outcome]\ncolumn = "state"\n'
         'positive = "ill"\n[views.blood]\nfile = "blood.csv"\n[[models]]\nname = "BALDUR"\n'
-        "settings = { sparsity = 0.5 }\n"
+        "settings = { members = ['pooled'] }\n"
     )
     saved, _ = fit_study(load_study(tmp_path / "study.toml"))
     folder = baldur.save(saved, tmp_path / "model")

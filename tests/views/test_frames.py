@@ -19,7 +19,9 @@ from baldur.exceptions import InputError
 from baldur.io import read_table
 
 N = 90
-DENSE = {"sparsity": float("inf")}
+DENSE = {"members": ("pooled",)}
+
+pytestmark = pytest.mark.usefixtures("one_repeat")
 
 
 def cohort(seed=0):

@@ -130,7 +130,7 @@ def make_card(model: Any, **words: Any) -> Card:
     -------
     Card
     """
-    if not hasattr(model, "posterior"):
+    if not hasattr(model, "predictor"):
         raise InputError(
             f"{type(model).__name__} has no card: cards are of BALDUR, whose weights and their "
             "uncertainty can be printed."

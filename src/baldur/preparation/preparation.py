@@ -510,6 +510,7 @@ class Preparation(BaseEstimator):
     def to_state(self) -> State:
         """Return what was learned as plain values, text and arrays."""
         return {
+            "kind": "preparation",
             "views": {
                 name: {"n_features": width, "names": self._names[name]}
                 for name, width in self.n_features_.items()
