@@ -376,4 +376,3 @@ def _record(state: _State, C: int, change: Array, began: float) -> dict[str, Any
         "change": float(change.max()),
         "seconds": time.perf_counter() - began,
     }
-
