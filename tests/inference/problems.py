@@ -2,13 +2,13 @@
 
 import numpy as np
 import pytest
-from sklearn.model_selection import StratifiedKFold
-
-from baldur import inner_folds
 from baldur.inference.features import Columns, columns_of
 from baldur.inference.grams import Grams
 from baldur.inference.new_rows import absent_matrix
 from baldur.inference.reference import Candidates
+from sklearn.model_selection import StratifiedKFold
+
+from baldur.inference import inner_folds
 from baldur.inference.screening import Problem
 from baldur.model.likelihood import GaussianOutputs, QuadratureLogistic
 from model.problems import as_view

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-
 from baldur.inference.features import (
     INTERCEPT_VAR,
     Columns,
@@ -13,6 +12,7 @@ from baldur.inference.features import (
 )
 from baldur.inference.grams import Grams
 from baldur.inference.new_rows import NewRows, absent_matrix, gather
+
 from baldur.model.likelihood import Sites
 from baldur.model.posterior import FeatureSide, SampleSide, sample_side
 from inference.problems import make_problem

@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
-from scipy.optimize import minimize
-
 from baldur.inference.features import INTERCEPT_VAR, Columns
 from baldur.inference.gaussian import Gaussian, mixed
 from baldur.inference.grams import Grams
+from scipy.optimize import minimize
+
 from baldur.model.likelihood import GaussianOutputs, QuadratureLogistic, Sites
 from baldur.model.quadrature import logistic_moments
 from inference.problems import KINDS, plain_problem, target, two_views

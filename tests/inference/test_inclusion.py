@@ -2,10 +2,6 @@
 
 import numpy as np
 import pytest
-from scipy.special import expit
-from scipy.stats import multivariate_normal
-
-from baldur.inference import inclusion as inclusion_module
 from baldur.inference.features import INTERCEPT_VAR, Columns
 from baldur.inference.inclusion import (
     PRIOR_IN,
@@ -15,6 +11,10 @@ from baldur.inference.inclusion import (
 )
 from baldur.inference.members import PREDICTOR_SD
 from baldur.model.inclusion import NONLOCAL
+from scipy.special import expit
+from scipy.stats import multivariate_normal
+
+from baldur.inference import inclusion as inclusion_module
 from baldur.model.likelihood import GaussianOutputs, QuadratureLogistic, Sites
 from inference.problems import KINDS, plain_problem, target
 from model.test_inclusion import exact_weight_in

@@ -2,9 +2,6 @@
 
 import numpy as np
 import pytest
-from scipy.stats import halfnorm
-
-from baldur.inference import members as members_module
 from baldur.inference.features import Columns
 from baldur.inference.gaussian import Gaussian
 from baldur.inference.members import (
@@ -17,8 +14,11 @@ from baldur.inference.members import (
     log_scale_prior,
     over_scales,
 )
-from baldur.inference.predictive import mixture_moments
 from baldur.inference.reference import MEMBERS, fit_reference, members_for
+from scipy.stats import halfnorm
+
+from baldur.inference import members as members_module
+from baldur.inference.predictive import mixture_moments
 from baldur.model.likelihood import GaussianOutputs, QuadratureLogistic
 from inference.problems import (
     KINDS,

@@ -3,10 +3,10 @@
 from dataclasses import replace
 
 import numpy as np
-
 from baldur.inference.features import columns_of
 from baldur.inference.gaussian import Gaussian
 from baldur.inference.new_rows import absent_matrix
+
 from baldur.inference.screening import Problem
 from baldur.model.ard import GammaPosterior
 from baldur.model.likelihood import GaussianOutputs, QuadratureLogistic, Sites

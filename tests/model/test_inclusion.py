@@ -2,12 +2,6 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from scipy.integrate import trapezoid
-from scipy.special import expit
-from scipy.stats import multivariate_normal, norm
-
 from baldur.inference.features import INTERCEPT_VAR, Columns
 from baldur.model.inclusion import (
     MIN_RHO,
@@ -19,6 +13,12 @@ from baldur.model.inclusion import (
     variance_by_mean,
     weight_in,
 )
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.integrate import trapezoid
+from scipy.special import expit
+from scipy.stats import multivariate_normal, norm
+
 from baldur.model.likelihood import Sites
 
 rates = st.floats(1e-4, 1.0 - 1e-4)
