@@ -7,7 +7,6 @@ from scipy import linalg
 from baldur.model.posterior import (
     INTERCEPT_VAR,
     feature_posterior,
-    functional,
     inverse_cholesky,
     matvec,
     put,
@@ -161,27 +160,6 @@ def test_a_batch_is_its_problems_one_by_one(size):
                          for part in (X1, s1, h, j)))[at]  # fmt: skip
             for name in ("mean", "var", "alpha", "half", "kl"):
                 close(getattr(q, name)[f, c], getattr(one, name)[0, 0], 1e-11)
-
-
-@pytest.mark.parametrize("size", SIZES)
-def test_both_solvers_give_the_literal_moments_of_any_linear_function(size):
-    """Of u = F^T f with e w of some columns added from its second entry on."""
-    X1, s1, h, j = batch(size, dropped=True, padded=True)
-    rng = np.random.default_rng(1)
-    k = 4
-    at = np.stack([rng.permutation(X1.shape[2] - 1)[: k - 1] for _ in range(F)])
-    forms, e = rng.standard_normal((F, C, X1.shape[1], k)), rng.uniform(0.5, 2.0, (F, C, k - 1))
-    cells = np.take_along_axis(X1[:, :, 1:], at[:, None, :], axis=2)
-    variances = np.take_along_axis(s1[..., 1:], np.repeat(at[:, None], C, axis=1), axis=2)
-    K = kernel(X1, s1)
-    for q in both(X1, s1, h, j):
-        mean, cov = functional(q, forms, e, cells, variances, at, K)
-        for f, c in np.ndindex(F, C):
-            w, spread, _ = literal(X1, s1, h, j, f, c)
-            linear = X1[f].T @ forms[f, c]
-            linear[1 + at[f], 1 + np.arange(k - 1)] += e[f, c]
-            close(mean[f, c], linear.T @ w)
-            close(cov[f, c], linear.T @ spread @ linear)
 
 
 @pytest.mark.parametrize("size", SIZES)

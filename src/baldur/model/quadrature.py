@@ -2,7 +2,8 @@
 
 Only E[sigmoid''], a second derivative of the mixture below, has errors of up to 8e-8.
 
-The logistic function is written as a mixture of eight probit functions (Monahan and Stefanski, 1992),
+The logistic function is written as a mixture of eight probit functions (Monahan and Stefanski,
+1992),
 
     sigmoid(x) = sum_i p_i Phi(x / c_i),
 
