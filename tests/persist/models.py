@@ -11,9 +11,9 @@ from baldur import (
     BaldurRegressor,
     MeanFieldClassifier,
     MeanFieldRegressor,
-    inner_folds,
 )
 from baldur.datasets import make_multiview
+from baldur.inference import inner_folds
 from baldur.model.meanfield import run as mean_field_run
 from baldur.views import MultiView
 
