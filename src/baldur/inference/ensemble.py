@@ -413,7 +413,9 @@ def fit_ensemble(
             if name in members:
                 fitted[name] = spiked
     for name in DENSE:
-        if name not in members or (data.n_views == 1 and len(fitted) and _has_dense(fitted)):
+        if name not in members:
+            continue
+        if name == "per_view" and data.n_views == 1 and "pooled" in members:
             continue
         start = None
         if full is not None and name in full.members:
@@ -425,10 +427,6 @@ def fit_ensemble(
                 designs.dense, absent, likelihood, max_iter=max_iter, start=start
             )
     return _summarise(data, batch, likelihood, fitted)
-
-
-def _has_dense(fitted: dict[str, Member]) -> bool:
-    return any(name in fitted for name in DENSE)
 
 
 def _summarise(
