@@ -287,10 +287,10 @@ class BaldurBase(Printing, TransformerMixin, BaseEstimator):
         columns are ``preparation_.covariates_.features``.
         """
         check_is_fitted(self)
-        coefs, scale = self.predictor.coefficients()[0], self._output_scale()
+        columns = self.preparation_.columns_
         parts = [
-            self.preparation_.covariate_weights(name, coef * scale)
-            for name, coef in zip(self.view_names_, coefs, strict=True)
+            self.preparation_.covariate_weights(name, self.coef_scaled_[name][:, columns[name]])
+            for name in self.view_names_
         ]
         return np.asarray(np.sum(parts, axis=0))
 

@@ -100,11 +100,12 @@ def test_attributes_have_the_width_and_the_names_of_the_input(fitted):
 def test_what_steps_removed_is_zero_and_the_rest_is_in_its_place(fitted):
     model, _ = fitted
     gone = {"snps": [2, 5], "clinic": [0], "brain": [2, 4]}
-    coefs = model.predictor.coefficients()[0]
+    inside = model.posterior
     for i, (v, columns) in enumerate(gone.items()):
         left = np.delete(np.arange(WIDTHS[v]), columns)
         np.testing.assert_array_equal(model.preparation_.columns_[v], left)
-        np.testing.assert_array_equal(model.coef_scaled_[v][:, left], coefs[i])
+        np.testing.assert_array_equal(model.coef_scaled_[v][:, left], inside.coef[i])
+        np.testing.assert_array_equal(model.selected_features_[v][left], inside.selected[i])
         for name in (*PER_FEATURE, "inclusion_probability_", "selected_features_"):
             assert not getattr(model, name)[v][..., columns].any()
     assert any(mask.any() for mask in model.selected_features_.values())
@@ -230,8 +231,9 @@ def test_models_without_masks_use_what_is_left(data):
 
 def test_regression_has_its_spread(data):
     mv, logit = data
-    preparation = Preparation(regress_out=["age", "dose"])
-    model = BaldurRegressor(members=("pooled",), preparation=preparation)
+    model = BaldurRegressor(
+        members=("pooled",), preparation=Preparation(regress_out=["age", "dose"])
+    )
     model.fit(mv.select("clinic"), logit)
     new = mv.select("clinic")[:10]
     mean, std = model.predict(new, return_std=True)

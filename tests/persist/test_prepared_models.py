@@ -83,7 +83,7 @@ CASES = {
         **DENSE, preparation=having(SiteHarmoniser("site", ["blood"], new_sites="own"))
     ),
     "plain sites": lambda: BaldurRegressor(
-        **DENSE,
+        members=("pooled",),
         preparation=having(SiteHarmoniser("site", ["blood"], keep=["sex"], estimates="plain")),
     ),
     "covariates": lambda: BaldurClassifier(

@@ -76,7 +76,7 @@ def _loadings(q: Loadings | None) -> dict[str, Any] | None:
 
 
 def _feature(scaling: Scaling, view: str, column: int, name: str) -> dict[str, Any]:
-    """Return how a value of one prepared column is standardised."""
+    """Return how a value of one column is standardised."""
     constant = bool(scaling.constant_[view][column])
     lower, upper = (float(limit[view][column]) for limit in (scaling.lower_, scaling.upper_))
     clipped = np.isfinite([lower, upper]).all()

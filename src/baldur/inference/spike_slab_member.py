@@ -40,7 +40,9 @@ LONGER, SHORTER = 1.1, 0.6
 shorter where they turn, as with interchangeable features."""
 TOLERANCE = 1e-2
 """Largest change of any inclusion probability that counts as converged."""
-MIN_ITER, LEARN_AFTER = 10, 3
+MIN_ITER, MIN_WARM_ITER, LEARN_AFTER = 10, 6, 3
+"""Least iterations from the uninformed start and from the end of the other member, and those before
+the shares and slab variances are learned."""
 NEGLIGIBLE = 1e-2
 """A column is inactive if the data determine less than this part more of its weight than of the
 average inactive one. Inactive columns share their mean variance while the others are updated, and
@@ -127,9 +129,8 @@ def fit_spike_slab(
         With its `spike_slab`.
     """
     began = time.perf_counter()
-    F, L = design.owner.shape
+    F = len(design.owner)
     C, M = likelihood.n_outputs, design.n_views
-    real = design.owner < M
     if start is None:
         pi = np.tile(np.minimum(0.3, EXPECTED_IN / n_features), (F, 1))
         learned = SpikeSlab(_by_owner(pi, design.owner), pi, np.ones((F, C, M)))
@@ -139,8 +140,8 @@ def fit_spike_slab(
     s = learned.rho[:, None] * design.spread(learned.slab)
     state = _State(
         design,
-        np.einsum("fnl->fln", design.X1[:, :, 1:] ** 2),
-        design.grams(),
+        design.X1[:, :, 1:].swapaxes(1, 2) ** 2,
+        np.zeros((F, M, 0, 0)) if design.uses_features else design.grams(),
         learned,
         s,
         s.copy(),
@@ -156,38 +157,43 @@ def fit_spike_slab(
     q = q.with_variances(s)
     converged = np.zeros(F, dtype=bool)
     history: list[dict[str, Any]] = []
-    active = np.empty(0)
+    least = MIN_ITER if start is None else MIN_WARM_ITER
     for iteration in range(max_iter):
-        look = iteration % LOOK_EVERY == 0 or iteration < LOOK_EVERY
+        look = iteration % LOOK_EVERY == 0 or iteration == 2 or design.uses_features
         if look:
             chosen, used, shared = _active(state, q.sites.h)
-            part = state.design.columns(chosen, used)
+            whole_design = state.design.uses_features
+            part = state.design if whole_design else state.design.columns(chosen, used)
         at = chosen[:, None, :]
         own = part.owner[:, None, :]
         s_own = np.take_along_axis(state.s, at, axis=2) * used[:, None]
+        padded = np.concatenate([shared, np.zeros((*shared.shape[:2], 1))], axis=2)
+        common = np.take_along_axis(padded, np.broadcast_to(own, s_own.shape), axis=2)
+        s_own = np.maximum(s_own, common)  # the variances that the posterior has
         q = q.with_variances(s_own, part)
         if shared.any() or not part.uses_features:
             n = state.grams.shape[-1]
             flat = state.grams.reshape(len(shared), M, n * n)
             K = np.matmul(shared, flat).reshape(len(shared), C, n, n)
-            padded = np.concatenate([shared, np.zeros((*shared.shape[:2], 1))], axis=2)
-            above = s_own - np.take_along_axis(padded, np.broadcast_to(own, s_own.shape), axis=2)
-            K += weighted_gram(part.X1[:, :, 1:], np.maximum(above, 0.0))
+            K += weighted_gram(part.X1[:, :, 1:], s_own - common)
             K += design.intercept_var
             q.kernel = K
         q.refresh()
         q.refresh_extra()
         if look:
             projected, S = state.design.statistics(q.solution, q.sites.h)
-            change = _update(state, projected, S, slice(None), wide)
+            prior = state.design.spread(shared)
+            real_own = np.where(used[:, None] > 0, s_own, np.take_along_axis(prior, at, axis=2))
+            np.put_along_axis(prior, np.broadcast_to(at, s_own.shape), real_own, axis=2)
+            change = _update(state, projected, S, prior, wide)
         else:
             projected, S = part.statistics(q.solution, q.sites.h)
-            change = _update_some(state, projected, S, chosen, used, wide)
+            change = _update_some(state, projected, S, s_own, chosen, used, wide)
         q.damped_update(iteration)
         if iteration > LEARN_AFTER:
             _learn(state, n_features)
-        history.append(_record(state, real[folds], C, change, began))
-        if not (look and iteration > MIN_ITER):
+        history.append(_record(state, C, change, began))
+        if not (look and iteration > least):
             continue
         going = change >= TOLERANCE
         if going.all():
@@ -224,19 +230,26 @@ def _active(state: _State, h: Array) -> tuple[IntArray, Array, Array]:
     """
     design, s = state.design, state.s
     M = design.n_views
+    if design.uses_features:  # few columns: no gain from leaving any out
+        every = np.tile(np.arange(s.shape[2]), (len(s), 1))
+        return every, (design.owner < M).astype(float), np.zeros((*s.shape[:2], M))
     determined = np.matmul(h, state.squares.swapaxes(1, 2))  # (F, C, L)
     inactive = np.ones(design.owner.shape, dtype=bool)
-    shared = np.zeros((*s.shape[:2], M))
+    shared = _mean_variances(design, s, inactive)
     for _ in range(2):
-        weight = inactive[:, None, :] * np.ones_like(s)
-        count = design.by_view(weight)
-        shared = design.by_view(weight * s) / np.maximum(count, 1.0)
         above = s - design.spread(shared)
         inactive &= ~((above * determined > NEGLIGIBLE).any(axis=1))
-    total = (design.by_view(inactive[:, None, :] * s) * 1.0).sum(axis=(1, 2))
+        shared = _mean_variances(design, s, inactive)
+    total = design.by_view(inactive[:, None, :] * s).sum(axis=(1, 2))
     shared[total < NEGLIGIBLE] = 0.0
     chosen, used = _padded(~inactive & (design.owner < M))
     return chosen, used, shared
+
+
+def _mean_variances(design: ColumnDesign, s: Array, among: Array) -> Array:
+    """Return the mean variance of some columns (F, L) of each view, (F, C, M)."""
+    weight = among[:, None, :] * np.ones_like(s)
+    return design.by_view(weight * s) / np.maximum(design.by_view(weight), 1.0)
 
 
 def _padded(active: Array) -> tuple[IntArray, Array]:
@@ -248,13 +261,15 @@ def _padded(active: Array) -> tuple[IntArray, Array]:
     return chosen, used
 
 
-def _update(state: _State, projected: Array, S: Array, at: Any, wide: bool) -> Array:
-    """Update inclusion probabilities and prior variances of the columns `at`; return the change.
+def _update(state: _State, projected: Array, S: Array, prior: Array, wide: bool) -> Array:
+    """Update inclusion probabilities and prior variances of all columns; return the change.
 
-    The change is the largest of any inclusion probability of each fold, (F,).
+    `prior` (F, C, L) are the variances of the posterior that the statistics come from, those of
+    inactive columns shared. The change is the largest of any inclusion probability of each fold,
+    (F,).
     """
     found = _targets(
-        state, projected, S, state.s, state.design.owner, state.length, state.step, wide
+        state, projected, S, prior, state.s, state.design.owner, state.length, state.step, wide
     )
     rho, second, s, length, step = found
     change = np.abs(rho - state.learned.rho).max(axis=1, initial=0.0)
@@ -264,7 +279,13 @@ def _update(state: _State, projected: Array, S: Array, at: Any, wide: bool) -> A
 
 
 def _update_some(
-    state: _State, projected: Array, S: Array, chosen: IntArray, used: Array, wide: bool
+    state: _State,
+    projected: Array,
+    S: Array,
+    prior: Array,
+    chosen: IntArray,
+    used: Array,
+    wide: bool,
 ) -> Array:
     """Do the same as `_update` for the chosen columns (F, K) of each fold alone."""
     at = chosen[:, None, :]
@@ -274,7 +295,9 @@ def _update_some(
 
     owner = np.take_along_axis(state.design.owner, chosen, axis=1)
     s, length, step = here(state.s), here(state.length), here(state.step)
-    rho, second, s, length, step = _targets(state, projected, S, s, owner, length, step, wide)
+    rho, second, s, length, step = _targets(
+        state, projected, S, prior, s, owner, length, step, wide
+    )
     before = np.take_along_axis(state.learned.rho, chosen, axis=1)
     change = (np.abs(rho - before) * used).max(axis=1, initial=0.0)
     keep = used > 0
@@ -294,6 +317,7 @@ def _targets(
     state: _State,
     projected: Array,
     S: Array,
+    prior: Array,
     s: Array,
     owner: IntArray,
     length: Array,
@@ -306,7 +330,7 @@ def _targets(
     odds = _by_owner(np.log(pi / (1.0 - pi)), owner)
     padded = np.concatenate([state.learned.slab, np.ones((*s.shape[:2], 1))], axis=2)
     slab = np.take_along_axis(padded, np.broadcast_to(owner[:, None, :], s.shape), axis=2)
-    cav = cavity(s, projected, S)
+    cav = cavity(prior, projected, S)
     found = slab_moments(cav, slab, NONLOCAL)
     rho = inclusion_probability(found, odds)
     target = (wider_variance if wide else mean_matched_variance)(rho, found, cav, slab)
@@ -361,7 +385,7 @@ def _store(
     final.slab[folds] = state.learned.slab
 
 
-def _record(state: _State, real: Array, C: int, change: Array, began: float) -> dict[str, Any]:
+def _record(state: _State, C: int, change: Array, began: float) -> dict[str, Any]:
     rho = state.learned.rho[0]
     counted = np.einsum("l,lm->m", rho > 0.5, state.design.membership[0])
     return {
@@ -371,4 +395,3 @@ def _record(state: _State, real: Array, C: int, change: Array, began: float) -> 
         "change": float(change.max()),
         "seconds": time.perf_counter() - began,
     }
-
