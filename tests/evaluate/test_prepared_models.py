@@ -100,12 +100,11 @@ def test_attributes_have_the_width_and_the_names_of_the_input(fitted):
 def test_what_steps_removed_is_zero_and_the_rest_is_in_its_place(fitted):
     model, _ = fitted
     gone = {"snps": [2, 5], "clinic": [0], "brain": [2, 4]}
-    inside = model.posterior
+    coefs = model.predictor.coefficients()[0]
     for i, (v, columns) in enumerate(gone.items()):
         left = np.delete(np.arange(WIDTHS[v]), columns)
         np.testing.assert_array_equal(model.preparation_.columns_[v], left)
-        np.testing.assert_array_equal(model.coef_scaled_[v][:, left], inside.coef[i])
-        np.testing.assert_array_equal(model.selected_features_[v][left], inside.selected[i])
+        np.testing.assert_array_equal(model.coef_scaled_[v][:, left], coefs[i])
         for name in (*PER_FEATURE, "inclusion_probability_", "selected_features_"):
             assert not getattr(model, name)[v][..., columns].any()
     assert any(mask.any() for mask in model.selected_features_.values())
