@@ -17,6 +17,7 @@ PACKAGE = Path(__file__).parents[1] / "src" / "baldur"
 # A part is a module or package directly below baldur. It may import those before it.
 ORDER = (
     "exceptions",
+    "types",
     "files",
     "guard",
     "keeping",
@@ -28,7 +29,6 @@ ORDER = (
     "datasets",
     "model",
     "inference",
-    "inner_folds",
     "summary",
     "explain",
     "estimator",

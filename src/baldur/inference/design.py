@@ -265,7 +265,9 @@ class GramDesign:
 
     def predict_held(self, q: Posterior, s: Array) -> tuple[Array, Array]:
         """Return <eta> and Var eta of the held-out rows, each (F, C, p)."""
-        assert isinstance(q, SamplePosterior) and self.cross is not None and self.own is not None
+        assert isinstance(q, SamplePosterior)
+        assert self.cross is not None
+        assert self.own is not None
         F, M, p, n = self.cross.shape
         K = np.matmul(s, self.cross.reshape(F, M, p * n)).reshape(F, -1, p, n)
         K += self.intercept_var

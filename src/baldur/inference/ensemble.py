@@ -14,7 +14,7 @@ import numpy as np
 
 from baldur.inference.dense_members import Member, WarmStart, fit_per_view, fit_pooled
 from baldur.inference.design import ColumnDesign, Design, GramDesign
-from baldur.inference.predictive import pooled_moments, shrinkage
+from baldur.inference.predictive import calibrated_moments, shrinkage
 from baldur.inference.spike_slab_member import fit_spike_slab
 from baldur.inference.stacking import Stacking
 from baldur.inference.weight_posterior import WeightPosterior
@@ -22,7 +22,6 @@ from baldur.model.likelihood import (
     GaussianLikelihood,
     Likelihood,
     LogisticLikelihood,
-    Precision,
 )
 from baldur.model.posterior import INTERCEPT_VAR, with_ones
 from baldur.types import Array, IntArray, Mask
@@ -36,9 +35,9 @@ NEGLIGIBLE = 0.01
 they count for little, and each costs as much as the others."""
 
 BATCH_BYTES, CACHE_BYTES = 1 << 27, 1 << 21
-"""Working memory of one batch of folds, and size of one of its arrays of n x n matrices. Arrays that
-stay in the processor's cache are a third faster at 200 samples than those of all folds at once, and
-the time spent on calls is negligible from about ten folds on."""
+"""Working memory of one batch of folds, and size of one of its arrays of n x n matrices. Arrays
+that stay in the processor's cache are a third faster at 200 samples than those of all folds at once,
+and the time spent on calls is negligible from about ten folds on."""
 
 
 @dataclass(frozen=True)
@@ -517,7 +516,9 @@ def view_moments(
                 lacking = None if held_absent is None else held_absent[folds]
                 mean[j, folds], var[j, folds] = held_moments(q, lacking)
         pooled = mixture(mean, var, w[..., None])
-        found.append(pooled_moments(*pooled, ensemble.base_logit[..., None], stacking))
+        slope, slope_var = stacking.slope[:, None, None], stacking.slope_var[:, None, None]
+        base = ensemble.base_logit[..., None]
+        found.append(calibrated_moments(*pooled, base, slope, slope_var))
     means, variances = zip(*found, strict=True)
     return np.stack(means), np.stack(variances)
 
@@ -527,15 +528,3 @@ def first_views(order: IntArray, count: int) -> Mask:
     mask = np.zeros(order.shape, dtype=bool)
     np.put_along_axis(mask, order[:, :count], True, axis=1)
     return mask
-
-
-__all__ = [
-    "MEMBERS",
-    "Designs",
-    "Ensemble",
-    "EnsembleData",
-    "FoldBatch",
-    "Precision",
-    "fit_ensemble",
-    "view_moments",
-]

@@ -8,8 +8,9 @@
    ensemble predicts: its slope has shrunk what it could not show. The estimators say which it is.
 3. *Submodel path.* The ensemble is projected, not refitted: first onto fewer views, then onto fewer
    features of the selected views (`baldur.inference.submodel_path`).
-4. *Selection.* Of the submodels shown to lose little, the smallest that is about as good as the best
-   (`baldur.inference.selection`). If there is none, all features of the selected views are used.
+4. *Selection.* Of the submodels shown to lose little, the smallest that is about as good as the
+   best (`baldur.inference.selection`). If there is none, all features of the selected views are
+   used.
 
 The features that are selected are exactly those that predict.
 """

@@ -75,9 +75,9 @@ def balanced_folds(
 
     Folds that are drawn anew for each repeat hold some pairs of rows out together often and others
     never. Here each row has a vector v of digits modulo the prime number p of folds, and repeat r
-    holds it out in fold a_r . v modulo p with vectors a_r that are pairwise independent: any fold of
-    one repeat has an equal share of the rows of any fold of another one. The first digit of a_r
-    is 1, so p rows in a row of one stratum are in p different folds.
+    holds it out in fold a_r . v modulo p with vectors a_r that are pairwise independent: any fold
+    of one repeat has an equal share of the rows of any fold of another one. The first digit of
+    a_r is 1, so p rows in a row of one stratum are in p different folds.
 
     Parameters
     ----------

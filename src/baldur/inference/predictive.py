@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
 
 from baldur.model.quadrature import logistic_rates
 from baldur.types import Array
-
-if TYPE_CHECKING:
-    from baldur.inference.stacking import Stacking
 
 Task = Literal["binary", "multiclass", "multilabel", "regression"]
 
@@ -29,14 +26,14 @@ def probabilities(mean: Array, var: Array, task: Task) -> Array:
     return np.asarray(p)
 
 
-def pooled_moments(mean: Array, var: Array, base: Array, stacking: Stacking) -> tuple[Array, Array]:
+def calibrated_moments(
+    mean: Array, var: Array, base: Array, slope: Array, slope_var: Array
+) -> tuple[Array, Array]:
     """Return mean and variance after the calibration slope, see `baldur.inference.stacking`.
 
-    Moments are those of the pooled members, (F, C, ...), `base` is the base logit.
+    Moments are those of the pooled members, `base` is the base logit, slope_var the variance of
+    the ln slope; all of them broadcast.
     """
-    slope, slope_var = (
-        part.reshape(-1, *[1] * (mean.ndim - 1)) for part in (stacking.slope, stacking.slope_var)
-    )
     away = slope * (mean - base)
     return base + away, var + slope_var * away**2
 

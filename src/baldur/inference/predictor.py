@@ -18,7 +18,7 @@ import numpy as np
 
 from baldur.inference.design import predict_rows
 from baldur.inference.ensemble import mixture
-from baldur.inference.predictive import pooled_weights
+from baldur.inference.predictive import calibrated_moments, pooled_weights
 from baldur.model.loadings import Loadings
 from baldur.model.posterior import SamplePosterior, with_ones
 from baldur.types import Array, Index
@@ -156,7 +156,7 @@ class KernelGaussian:
             prior = (weights * s).sum(axis=0)
             if not prior.any():
                 continue
-            # The expected variance, sum_j w_j (s_j - s_j^2 x^T C_j^-1 x), has one matrix per factor.
+            # The expected variance sum_j w_j (s_j - s_j^2 x^T C_j^-1 x) has a matrix per factor.
             matrices = np.einsum("jk,jknr->knr", weights * s**2, inverses)
             projected, quadratics = view.project_with_quadratics(alphas, list(matrices))
             mean = s[..., None] * projected.reshape(J, K, -1)
@@ -252,9 +252,9 @@ class Predictor:
         mean, var = mean.T, var.T
         calibration = self.calibration
         if calibration is not None:
-            away = calibration.slope * (mean - calibration.base)
-            var = calibration.spread**2 * (var + calibration.slope_var * away**2)
-            mean = calibration.shrink * (calibration.base + away)
+            slope, slope_var = np.asarray(calibration.slope), np.asarray(calibration.slope_var)
+            mean, var = calibrated_moments(mean, var, calibration.base, slope, slope_var)
+            mean, var = calibration.shrink * mean, calibration.spread**2 * var
         absent = np.stack([view.absent for view in views], axis=1)
         if absent.any():
             var = var + absent @ self.missing_variance

@@ -180,7 +180,7 @@ def search(
     groups : (F, L) int array, optional
         Columns with the same number come in together.
     """
-    F, n, L = X.shape
+    F, n, _ = X.shape
     C = H.shape[1]
     a = correlation_noise(X, H.mean(axis=1), allowed)
     total = H.sum(axis=-1)
@@ -254,7 +254,7 @@ def _pivots(
     groups: IntArray | None,
 ) -> tuple[list[list[int]], list[list[int]], list[Array]]:
     """Return for every fold the chosen columns, where groups end, and the rows of R, (C, K, L)."""
-    F, n, L = X.shape
+    F, _, L = X.shape
     C = H.shape[1]
     agree, left = agree.copy(), left.copy()
     numbers = np.tile(np.arange(L), (F, 1)) if groups is None else groups
