@@ -131,7 +131,8 @@ class ClassificationBase(ClassifierMixin, BaldurBase):
         return self._probability_of(self._open_new(X))
 
     def _probability_of(self, views: list[PreparedView]) -> Array:
-        return probabilities(*self._predictor.moments(views), self._task)
+        mean, var = self._predictor.moments(views)
+        return probabilities(mean, var, self._task)
 
     def predict_proba(self, X: Any) -> Array:
         """Return class probabilities, uncertainty of the weights integrated out.

@@ -20,7 +20,7 @@ import numpy as np
 from baldur.inference.design import Design
 from baldur.inference.weight_posterior import WeightPosterior
 from baldur.model.likelihood import Likelihood, Sites
-from baldur.types import Array, IntArray
+from baldur.types import Array, IntArray, Mask
 
 PREDICTOR_SD = 5.0
 """The s.d. of the linear predictor is half-normal with this scale: weakly informative, from no
@@ -182,7 +182,7 @@ def over_scales(
     return points, weights[[weight.any() for weight in weights]]
 
 
-def _ended(values: dict[int, Array], last: int, direction: int, folds: IntArray) -> Array:
+def _ended(values: dict[int, Array], last: int, direction: int, folds: IntArray) -> Mask:
     """Return for which folds the weights are small at the last scale, or will be at the next."""
     least = np.max([value[folds] for value in values.values()], axis=0) - SCALE_DROP
     here = values[last][folds]

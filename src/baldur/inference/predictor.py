@@ -168,7 +168,7 @@ class KernelGaussian:
         """Return the columns, or all features of views with a variance."""
         if self.index is not None:
             return self.index
-        live = self.s.any(axis=(0, 1))
+        live = np.atleast_1d(self.s.any(axis=(0, 1)))
         return [np.arange(D if use else 0) for D, use in zip(widths, live, strict=True)]
 
     def joint(self, widths: Sequence[int]) -> tuple[Array, Array]:

@@ -83,7 +83,7 @@ def candidates(problem: Problem, fits: Sequence[IntArray]) -> list[Index]:
     for rows in fits:
         logistic = problem.task != "regression"
         left = residual(problem.T[rows].T, problem.weight[rows], logistic=logistic).T
-        full = np.zeros(problem.T.shape)
+        full: Array = np.zeros(np.shape(problem.T))
         full[rows] = left / np.maximum(np.linalg.norm(left, axis=0), 1e-12)
         columns.append(full)
     first = np.cumsum([0, *(part.shape[1] for part in columns[:-1])])

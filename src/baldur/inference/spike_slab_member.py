@@ -27,7 +27,7 @@ from baldur.model.spike_slab import (
     slab_moments,
     wider_variance,
 )
-from baldur.types import Array, IntArray
+from baldur.types import Array, IntArray, Mask
 
 PRIOR_IN, PRIOR_OUT = 1.0, 1.0
 """Beta prior of each pi_m: uniform."""
@@ -252,7 +252,7 @@ def _mean_variances(design: ColumnDesign, s: Array, among: Array) -> Array:
     return design.by_view(weight * s) / np.maximum(design.by_view(weight), 1.0)
 
 
-def _padded(active: Array) -> tuple[IntArray, Array]:
+def _padded(active: Mask) -> tuple[IntArray, Array]:
     """Return the active columns of each fold, padded to equal number, and 1 where they are real."""
     count = active.sum(axis=1)
     K = int(count.max(initial=0))

@@ -45,7 +45,7 @@ from baldur.inference.stacking import Stacking
 from baldur.inference.weight_posterior import WeightPosterior
 from baldur.model.posterior import FeaturePosterior, with_ones
 from baldur.model.quadrature import logistic_rates
-from baldur.types import Array, IntArray
+from baldur.types import Array, IntArray, Mask
 
 COLLINEAR = 1e-3
 """Part of a column's variance that must be left after taking out the features before it: below that
@@ -271,16 +271,16 @@ def _pivots(
     orders: list[list[int]] = [[] for _ in range(F)]
     ends: list[list[int]] = [[] for _ in range(F)]
     waiting = np.zeros((F, L), dtype=bool)  # others of a group that is begun
-    usable = (diagonal > 0).all(axis=1)
+    usable: Mask = np.asarray((diagonal > 0).all(axis=1))
     going = np.ones(F, dtype=bool)
     share = (1.0 - a)[:, None, None]
     each, outputs = np.arange(F), np.arange(C)[None, :]
     for k in range(most + 1):
-        usable &= (left > COLLINEAR * diagonal).all(axis=1)
+        usable &= np.asarray((left > COLLINEAR * diagonal).all(axis=1))
         waiting &= usable
-        has = waiting.any(axis=1)
+        has = np.asarray(waiting.any(axis=1))
         if k:
-            for f in np.flatnonzero(going & ~has):
+            for f in np.flatnonzero(going & ~has).tolist():
                 ends[f].append(k)
         going &= has | (wanted > k)
         free = np.where(has[:, None], waiting, usable & (members <= (longest - k)[:, None]))
@@ -305,7 +305,7 @@ def _pivots(
         left = np.where(going[:, None, None], np.maximum(left - row**2, 0.0), left)
         agree = np.where(going[:, None, None], agree - row * along, agree)
         usable[each[going], best[going]] = False
-        for f in np.flatnonzero(going):
+        for f in np.flatnonzero(going).tolist():
             orders[f].append(int(best[f]))
     return orders, ends, [rows[f] for f in range(F)]
 
@@ -434,6 +434,7 @@ class _Projection:
             part = np.matmul(solution.half, linear)
             self.cov[folds] += w * np.matmul(part.swapaxes(-1, -2), part)
             return
+        assert q.kernel is not None
         s = np.take_along_axis(s, order[:, None, :], axis=2)
         Y = np.matmul(q.kernel, forms)
         Y[..., 1:] += self.cells[folds][:, None] * (s * e)[:, :, None, :]

@@ -87,7 +87,9 @@ Noise = Precision | None
 class Likelihood(Protocol):
     """What inference needs to know about the outputs."""
 
-    weight: Array
+    @property
+    def weight(self) -> Array:
+        """How much each row counts, (F, C, n)."""
 
     @property
     def n_outputs(self) -> int:
