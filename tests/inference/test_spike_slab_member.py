@@ -76,9 +76,7 @@ def test_order_of_features_views_rows_and_outputs_does_not_matter(kind, wide):
     np.testing.assert_allclose(b.rho, a.rho[:, cols], atol=1e-6)
     np.testing.assert_allclose(b.pi, a.pi[:, ::-1], rtol=1e-6)
     np.testing.assert_allclose(b.slab, a.slab[:, ::-1, ::-1], rtol=1e-6)
-    np.testing.assert_allclose(
-        weights(other, Z), weights(one, X)[:, ::-1][..., cols], atol=1e-6
-    )
+    np.testing.assert_allclose(weights(other, Z), weights(one, X)[:, ::-1][..., cols], atol=1e-6)
 
 
 @pytest.mark.parametrize("wide", [False, True])
@@ -93,9 +91,7 @@ def test_folds_of_a_batch_are_fitted_as_if_alone(kind, wide):
         for name in ("rho", "pi", "slab"):
             got, want = getattr(whole.spike_slab, name)[f], getattr(alone.spike_slab, name)[0]
             np.testing.assert_allclose(got, want, rtol=1e-7, atol=1e-9)
-        for got, want in zip(
-            whole.points[0].q.moments(), alone.points[0].q.moments(), strict=True
-        ):
+        for got, want in zip(whole.points[0].q.moments(), alone.points[0].q.moments(), strict=True):
             np.testing.assert_allclose(got[f], want[0], rtol=1e-7, atol=1e-8)
         assert whole.converged[f] == alone.converged[0]
 
@@ -125,9 +121,7 @@ def test_rows_and_columns_that_pad_change_nothing():
         np.testing.assert_allclose(rho[:L], alone.spike_slab.rho[0], rtol=1e-7, atol=1e-9)
         assert not rho[L:].any()
         np.testing.assert_allclose(whole.spike_slab.slab[f], alone.spike_slab.slab[0], rtol=1e-7)
-        for got, want in zip(
-            whole.points[0].q.moments(), alone.points[0].q.moments(), strict=True
-        ):
+        for got, want in zip(whole.points[0].q.moments(), alone.points[0].q.moments(), strict=True):
             np.testing.assert_allclose(got[f, :, :n], want[0], rtol=1e-7, atol=1e-8)
 
 
@@ -138,16 +132,16 @@ def test_rows_and_columns_that_pad_change_nothing():
     [(LogisticLikelihood, None), (GaussianLikelihood, 1.0), (GaussianLikelihood, 0.05)],
 )
 def test_inactive_columns_change_little(monkeypatch, kind, noise, wide):
-    """With and without inactive columns, probabilities agree after as many iterations."""
+    """With and without inactive columns the fixed point is the same to the tolerance of fits."""
     X, likelihood = plain_problem(kind, N=60, L=80)
     if noise is not None:
         Y = X[0, :, 0] - X[0, :, 40] + noise * np.random.default_rng(0).standard_normal(60)
         Y = (Y / Y.std())[None, None]
         likelihood = GaussianLikelihood(Y, np.ones_like(Y))
-    some = fit(X, likelihood, wide=wide, max_iter=120)
+    some = fit(X, likelihood, wide=wide, max_iter=300)
     monkeypatch.setattr(spike_slab_member, "NEGLIGIBLE", -np.inf)
-    every = fit(X, likelihood, wide=wide, max_iter=120)
-    np.testing.assert_allclose(some.spike_slab.rho, every.spike_slab.rho, atol=5e-3)
+    every = fit(X, likelihood, wide=wide, max_iter=300)
+    np.testing.assert_allclose(some.spike_slab.rho, every.spike_slab.rho, atol=1e-2)
     np.testing.assert_allclose(weights(some, X), weights(every, X), atol=0.02)
 
 
@@ -156,9 +150,7 @@ def test_inactive_columns_change_little(monkeypatch, kind, noise, wide):
 def test_variances_have_an_end_where_classes_separate(wide):
     """The prior of the s.d. of the linear predictor holds them; iterations do not matter."""
     X, likelihood = plain_problem(N=60, L=80, separable=True)
-    some, more = (
-        fit(X, likelihood, wide=wide, max_iter=count).spike_slab for count in (300, 600)
-    )
+    some, more = (fit(X, likelihood, wide=wide, max_iter=count).spike_slab for count in (300, 600))
     np.testing.assert_allclose(more.slab, some.slab, rtol=0.1)
     np.testing.assert_allclose(more.rho, some.rho, atol=0.02)
 

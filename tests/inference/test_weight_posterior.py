@@ -245,9 +245,7 @@ def test_some_folds_are_taken_and_put_back():
     at = np.array([2, 0])
     part = q.take(at)
     for name in ("mean", "var", "kl"):
-        np.testing.assert_array_equal(
-            getattr(part.solution, name), getattr(q.solution, name)[at]
-        )
+        np.testing.assert_array_equal(getattr(part.solution, name), getattr(q.solution, name)[at])
     np.testing.assert_array_equal(part.extra, q.extra[at])
     middle = [p[1].copy() for p in (*q.moments(), *q.sites, q.noise.rate)]
     part.optimise_sites(3)
