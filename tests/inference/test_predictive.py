@@ -38,7 +38,7 @@ def test_probabilities_are_averages_over_the_posterior():
 
 
 def test_mixtures_have_the_moments_of_draws():
-    means = np.stack([MEAN, MEAN + [[1.0, 0.5], [-1.0, -0.2]]])
+    means = np.stack([MEAN, MEAN + np.array([[1.0, 0.5], [-1.0, -0.2]])])
     variances = np.stack([VAR, [[0.1, 0.3], [0.4, 1.0]]])
     weights = np.array([[0.3, 0.8], [0.7, 0.2]])[:, None]
     mean, var = mixture(means, variances, weights)
