@@ -23,7 +23,7 @@ ORDER = (
     "progress",
     "rows",
     "views",
-    "prepare",
+    "preparation",
     "io",
     "datasets",
     "model",

@@ -159,7 +159,7 @@ def fit_spike_slab(
     history: list[dict[str, Any]] = []
     least = MIN_ITER if start is None else MIN_WARM_ITER
     for iteration in range(max_iter):
-        look = iteration % LOOK_EVERY == 0 or iteration < LOOK_EVERY or design.uses_features
+        look = iteration % LOOK_EVERY == 0 or iteration == 2 or design.uses_features
         if look:
             chosen, used, shared = _active(state, q.sites.h)
             whole_design = state.design.uses_features
@@ -395,4 +395,3 @@ def _record(state: _State, C: int, change: Array, began: float) -> dict[str, Any
         "change": float(change.max()),
         "seconds": time.perf_counter() - began,
     }
-

@@ -34,9 +34,6 @@ TRUSTED = (
     "baldur.baselines.sgp_ard.SGPARDClassifier",
     "baldur.baselines.sgp_bound.SGPFit",
     "baldur.baselines.stacking.StackingClassifier",
-    "baldur.prepare.confounds.ConfoundDesign",
-    "baldur.prepare.preparation.Preparation",
-    "baldur.views.scores.NormalScores",
     "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",
     "sklearn.tree._tree.Tree",
 )

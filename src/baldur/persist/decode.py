@@ -17,6 +17,7 @@ from sklearn.base import BaseEstimator
 
 from baldur.exceptions import InputError
 from baldur.persist.classes import METHODS, class_named, function_named, name_of
+from baldur.preparation import Preparation, Step
 from baldur.views.reads import Reads
 
 __all__ = ["Decoder"]
@@ -184,6 +185,8 @@ class Decoder:
         for name in fields:
             if not name.isidentifier() or name.startswith("__"):
                 raise InputError(f"a {kind.__name__} with an attribute {name[:40]!r}")
+            if issubclass(kind, (Preparation, Step)) and name not in kind._get_param_names():
+                raise InputError(f"a {kind.__name__} that was fitted, outside of an estimator")
             if name not in own and callable(getattr(kind, name, None)):
                 raise InputError(f"a {kind.__name__} whose method {name} is replaced")
         made = kind.__new__(kind)
@@ -191,6 +194,9 @@ class Decoder:
         _complete(made)
         _with_defaults(made)
         return made
+
+    def _preparation(self, node: dict[str, Any]) -> Preparation:
+        return Preparation.from_state(self.value(node.get("state")))
 
     def _method(self, node: dict[str, Any]) -> Any:
         owner, name = self.value(node.get("of")), node.get("name")
@@ -211,6 +217,7 @@ _KINDS = frozenset(
     {
         "float", "scalar", "dtype", "list", "tuple", "set", "dict", "slice", "random", "array",
         "texts", "objects", "categorical", "frame", "object", "method", "function", "skops",
+        "preparation",
     }
 )  # fmt: skip
 

@@ -23,6 +23,7 @@ import pandas as pd
 from baldur.exceptions import InputError
 from baldur.persist.classes import FUNCTIONS, METHODS, name_of
 from baldur.persist.trim import state_of
+from baldur.preparation import Preparation
 
 __all__ = ["Encoder"]
 
@@ -104,6 +105,8 @@ class Encoder:
             return self._frame(value)
         if isinstance(value, np.random.RandomState):
             return {"is": "random", "state": self.node(value.get_state(legacy=True))}
+        if isinstance(value, Preparation) and hasattr(value, "scaling_"):
+            return {"is": "preparation", "state": self.node(value.to_state())}
         if name_of(value) is not None:
             state = {k: self.node(v) for k, v in state_of(value).items()}
             return {"is": "object", "class": name_of(value), "fields": state}

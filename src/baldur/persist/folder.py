@@ -18,6 +18,7 @@ from __future__ import annotations
 import os
 import shutil
 import stat
+from copy import copy
 from pathlib import Path
 from typing import Any
 
@@ -33,8 +34,9 @@ from baldur.persist.encode import Encoder
 from baldur.persist.legacy import OLD_FILES, load_pickled, old_manifest
 from baldur.persist.manifest import COMPARED, FORMAT, SCHEMA, describe, versions
 from baldur.persist.plain import digest, read_json, write_json
-from baldur.persist.saved import SavedModel, layers
+from baldur.persist.saved import SavedModel
 from baldur.persist.verify import verify
+from baldur.preparation import Preparation
 
 __all__ = ["identity", "load", "load_model", "read_manifest", "save", "save_model"]
 
@@ -164,14 +166,32 @@ def pack(model: SavedModel) -> dict[str, bytes]:
 
 def _printed(model: SavedModel) -> dict[str, bytes]:
     """Return the files of the card, for models that have one."""
-    if not hasattr(list(layers(model.estimator))[-1], "posterior"):
+    if not hasattr(model.estimator, "posterior"):
         return {}
     return make_card(model.estimator, classes=model.classes).files()
 
 
 def _packed(value: Any) -> dict[str, Any] | None:
-    content = pack_baseline(value)
-    return None if content is None else {"is": "skops", "content": content}
+    """Return the node of a competitor: what it learned by skops, and its preparation by us."""
+    bare = copy(value)
+    parts = {"preparation": getattr(value, "preparation", None)}
+    if parts["preparation"] is not None:
+        bare.preparation = None
+    if "preparation_" in vars(value):
+        parts["preparation_"] = vars(bare).pop("preparation_")
+    content = pack_baseline(bare)
+    return None if content is None else {"is": "skops", "content": content, **parts}
+
+
+def _unpacked(decoder: Decoder, node: dict[str, Any]) -> Any:
+    made = unpack_baseline(decoder.value(node["content"]))
+    for name in ("preparation", "preparation_"):
+        if node.get(name) is not None:
+            part = decoder.value(node[name])
+            if not isinstance(part, Preparation):
+                raise InputError(f"a baseline whose {name} is none")
+            setattr(made, name, part)
+    return made
 
 
 def identity(folder: str | Path) -> str:
@@ -234,7 +254,7 @@ def load_model(
         return load_pickled(folder, manifest, trust)
     try:
         arrays, _ = unpack_arrays(contents[ARRAYS])
-        decoder = Decoder(arrays, lambda node: unpack_baseline(decoder.value(node["content"])))
+        decoder = Decoder(arrays, lambda node: _unpacked(decoder, node))
         parts = decoder.value(read_json(contents[STRUCTURE]))
         if not isinstance(parts, dict) or set(parts) != set(_PARTS):
             raise InputError("its parts are not those of a model")

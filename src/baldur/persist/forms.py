@@ -27,31 +27,10 @@ from baldur.persist.shapes import (
 
 __all__ = ["FORMS", "LATER"]
 
-_PREPARATION: dict[str, Check] = {
-    "scale": one_of("clipped", "standard", "rank"),
-    "impute": one_of("mean", "error"),
-    "all_missing": one_of("error", "zero"),
-    "dtype": one_of("auto", "float32", "float64"),
-    "max_bytes": whole,
-    "n_features_": by_view(whole),
-    "mean_": by_view(numbers("D")),
-    "scale_": by_view(numbers("D")),
-    "lower_": by_view(floats("D")),
-    "upper_": by_view(floats("D")),
-    "minimum_": by_view(anything),
-    "maximum_": by_view(anything),
-    "constant_": by_view(flags("D")),
-    "constant_features_": by_view(texts("*")),
-    "_scores": by_view(optional(object_of("NormalScores"))),
-    "_names": by_view(optional(texts("D"))),
-    "confound_design_": optional(object_of("ConfoundDesign")),
-    "n_samples_": whole,
-}
-
 _ESTIMATOR: dict[str, Check] = {
     "view_names_": anything,
     "preparation_": object_of("Preparation"),
-    "_posterior": object_of("Fitted"),
+    "_posterior": anything,
     "feature_names_": by_view(texts("D")),
     "coef_": by_view(numbers("C", "D")),
     "coef_std_": by_view(numbers("C", "D")),
@@ -85,42 +64,14 @@ FORMS: Mapping[str, Mapping[str, Check]] = {
     "MeanFieldClassifier": _CLASSIFIER,
     "BaldurRegressor": _REGRESSOR,
     "MeanFieldRegressor": _REGRESSOR,
-    "Deconfounded": {
-        "view": text,
-        "view_names_": anything,
-        "covariate_mean_": numbers("q"),
-        "preparation_": object_of("Preparation"),
-        "estimator_": anything,
-    },
     "SideBySide": {"preparation_": object_of("Preparation"), "estimator_": anything},
-    "WithSteps": {"steps_": each(anything), "estimator_": anything},
-    "Preparation": _PREPARATION,
     "NormalScores": {
         "position": whole_numbers("D"),
         "knots": numbers("k", "r"),
         "scores": numbers("k", "r"),
     },
-    "ConfoundDesign": {"mean": numbers("q"), "scale": numbers("q")},
-    "Pooled": {
-        "level": numbers("d"),
-        "spread": numbers("d"),
-        "coef": numbers("q", "d"),
-        "held": floats("d"),
-        "left_alone": flags("d"),
-    },
-    "CategoryEncoder": {"levels_": anything, "features_": anything, "reference_": anything},
-    "VariantFilter": {"kept_": anything},
-    "VoxelMask": {"kept_": anything},
-    "SiteHarmoniser": {
-        "sites_": each(anything),
-        "small_sites_": each(anything),
-        "covariate_mean_": numbers("q"),
-        "design_": object_of("ConfoundDesign"),
-        "pooled_": anything,
-        "shift_": anything,
-        "factor_": anything,
-        "view_names_": each(text),
-    },
+    # Learned preparations are checked by `Preparation.from_state`.
+    "Preparation": {},
     "Fitted": {
         "latent": anything,
         "moments": anything,
@@ -229,7 +180,6 @@ FORMS: Mapping[str, Mapping[str, Check]] = {
 
 LATER: Mapping[str, Mapping[str, Check]] = {
     "Grams": {"intercept_var": number},
-    "Preparation": {"needed_": optional(by_view(flags("D"))), "alleles_": anything},
     "Mixture": {"pool": optional(object_of("Pool"))},
     "Pool": {"slope_var": number},
 }

@@ -40,8 +40,7 @@ def describe(model: SavedModel) -> dict[str, Any]:
         "wrapped_in": [_name(layer) for layer in chain[:-1]],
         "steps": [
             {"step": _name(step), "settings": plain(step.get_params(deep=False))}
-            for layer in chain
-            for step in vars(layer).get("steps_", [])
+            for step in ([] if preparation is None else preparation.steps_)
         ],
         "task": getattr(inner, "_task", None) or ("classes" if model.classes else "numbers"),
         "classes": plain(model.classes),
@@ -56,9 +55,9 @@ def describe(model: SavedModel) -> dict[str, Any]:
         "preparation": None
         if preparation is None
         else {
-            "scale": preparation.scale,
+            "scale": preparation.scaling_.scale,
             "missing": preparation.impute,
-            "covariates_regressed_out": preparation.confound_design_ is not None,
+            "covariates_regressed_out": preparation.covariates_ is not None,
             "samples": int(preparation.n_samples_),
             "fingerprint": fingerprint(preparation),
         },
@@ -84,11 +83,10 @@ def fingerprint(preparation: Any) -> str:
     fingerprint saw the same data, or data that agree in all of these to the last digit.
     """
     found = hashlib.sha256(str(preparation.n_samples_).encode())
+    parts = (preparation.mean_, preparation.scale_, preparation.minimum_, preparation.maximum_)
     for name, width in preparation.n_features_.items():
         found.update(f"\0{name}\0{width}".encode("utf-8", "surrogatepass"))
-        for part in (
-            preparation.mean_, preparation.scale_, preparation.minimum_, preparation.maximum_,
-        ):  # fmt: skip
+        for part in parts:
             found.update(np.ascontiguousarray(part[name], dtype="<f8").tobytes())
     return found.hexdigest()
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from baldur.exceptions import InputError
-from baldur.prepare import Preparation
+from baldur.preparation import Preparation
 from baldur.views import MultiView
 
 __all__ = ["SavedModel", "layers", "preparation_of"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,12 +11,11 @@ import numpy as np
 from baldur.exceptions import InputError
 from baldur.persist.classes import METHODS, name_of
 from baldur.persist.forms import FORMS, LATER
-from baldur.persist.shapes import Scope, flags, numbers, object_of, places
+from baldur.persist.shapes import Scope, object_of, places
 
 __all__ = ["verify"]
 
 _ESTIMATORS = ("BaldurClassifier", "BaldurRegressor", "MeanFieldClassifier", "MeanFieldRegressor")
-_STEPS = ("CategoryEncoder", "SiteHarmoniser", "VariantFilter", "VoxelMask")
 
 
 def verify(model: Any) -> None:
@@ -71,6 +71,10 @@ def _need(holds: Any, what: str, said: str) -> None:
 
 def _estimator(model: Any, scope: Scope, what: str) -> None:
     _need(model.view_names_ == scope.views, what, "its views are not those of its preparation")
+    # The posterior is of prepared columns, of which there may be fewer than columns of the input.
+    widths = list(model.preparation_.scaling_.n_features_.values())
+    posterior = replace(scope, widths=widths)
+    object_of("Fitted")(model._posterior, posterior.inside(), f"{what}._posterior")
     model._check_parameters()
     K, C = scope.sizes["K"], scope.sizes["C"]
     _need(model.n_factors_ == K, what, "it has another number of factors than it says")
@@ -84,25 +88,7 @@ def _estimator(model: Any, scope: Scope, what: str) -> None:
 
 
 def _preparation(made: Any, scope: Scope, what: str) -> None:
-    for name, alleles in getattr(made, "alleles_", {}).items():
-        width = dict(zip(scope.views, scope.widths, strict=True)).get(name)
-        _need(np.shape(alleles) == (2, width), what, f"alleles of view {name!r} do not fit")
-    for name, width in zip(scope.views, scope.widths, strict=True):
-        _need(made.n_features_[name] == width, what, f"another width of view {name!r}")
-        _need((made.scale_[name] > 0).all(), what, f"a scale of view {name!r} is not positive")
-        for limit in (made.minimum_, made.maximum_):
-            _need(np.shape(limit[name]) == (width,), what, f"a range of view {name!r} is cut")
-        scores = made._scores[name]
-        _need(scores is None or len(scores.position) == width, what, "ranks of another view")
-    design = made.confound_design_
-    coef = made.confound_coef_
-    if design is None:
-        _need(coef == {}, what, "covariates without their design")
-        return
-    _need(isinstance(coef, dict) and list(coef) == scope.views, what, "covariates are missing")
-    for name, width in zip(scope.views, scope.widths, strict=True):
-        numbers(str(len(design.mean) + 1), str(width))(coef[name], scope.inside(), what)
-        numbers(str(width))(made._spread[name], scope.inside(), what)
+    _need(hasattr(made, "scaling_"), what, "nothing was learned")
 
 
 def _normal_scores(made: Any, scope: Scope, what: str) -> None:
@@ -188,44 +174,6 @@ def _mean_field(made: Any, scope: Scope, what: str) -> None:
         _need(full, what, "a basis does not fit its features")
 
 
-def _deconfounded(made: Any, scope: Scope, what: str) -> None:
-    _need(made.view_names_ == list(made.preparation_.n_features_), what, "its views differ")
-    design = made.preparation_.confound_design_
-    _need(design is not None, what, "it has no covariates")
-    _need(len(design.mean) == len(made.covariate_mean_), what, "its covariates differ in number")
-    verify(made.estimator_)
-
-
-def _with_steps(made: Any, scope: Scope, what: str) -> None:
-    for step in made.steps_:
-        object_of(*_STEPS)(step, Scope({}, [], [], _look), what)
-    verify(made.estimator_)
-
-
-def _masks(made: Any, scope: Scope, what: str) -> None:
-    _need(isinstance(made.kept_, dict), what, "it does not say what it keeps")
-    for view, mask in made.kept_.items():
-        flags("*")(mask, scope, f"{what}.kept_[{view!r}]")
-    names = getattr(made, "_names", None)
-    if names is not None:
-        _need(list(names) == list(made.kept_), what, "names of another view")
-        for view, mask in made.kept_.items():
-            _need(np.shape(names[view]) == (int(mask.sum()),), what, "names of other variants")
-
-
-def _harmoniser(made: Any, scope: Scope, what: str) -> None:
-    for table in (made.pooled_, made.shift_, made.factor_):
-        fits = isinstance(table, dict) and list(table) == made.view_names_
-        _need(fits, what, "it does not know every view")
-    for view in made.view_names_:
-        object_of("Pooled")(made.pooled_[view], scope, what)
-        shape = (str(len(made.sites_)), str(len(made.pooled_[view].level)))
-        for part in (made.shift_, made.factor_):
-            numbers(*shape)(part[view], scope.inside(), f"{what}[{view!r}]")
-        q = len(made.design_.mean)
-        _need(made.pooled_[view].coef.shape[0] == q, what, "its covariates differ in number")
-
-
 _RELATIONS: Mapping[str, Callable[[Any, Scope, str], None]] = {
     **dict.fromkeys(_ESTIMATORS, _estimator),
     "Preparation": _preparation,
@@ -236,9 +184,4 @@ _RELATIONS: Mapping[str, Callable[[Any, Scope, str], None]] = {
     "Implicit": _implicit,
     "PreparedView": _prepared_view,
     "MeanFieldResult": _mean_field,
-    "Deconfounded": _deconfounded,
-    "WithSteps": _with_steps,
-    "VariantFilter": _masks,
-    "VoxelMask": _masks,
-    "SiteHarmoniser": _harmoniser,
 }

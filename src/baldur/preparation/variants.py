@@ -1,0 +1,176 @@
+"""VariantFilter: rare, poorly called and monomorphic variants, judged on training rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from baldur.exceptions import InputError
+from baldur.preparation.column_statistics import column_statistics
+from baldur.preparation.state import State, StateReader
+from baldur.preparation.step import Step, check_multiview, chosen_views, read_views, views_state
+from baldur.views.container import MultiView
+from baldur.views.rebuild import select_columns
+from baldur.views.validate import some
+
+__all__ = ["VariantFilter"]
+
+
+class VariantFilter(Step):
+    """Drop variants by what the training rows say about them.
+
+    Parameters
+    ----------
+    views : str or sequence of str, optional
+        Views of allele counts (0, 1, 2). By default those with a chromosome in their
+        `feature_info`, as `read_plink` makes them; other views pass unchanged.
+    min_maf : float, default=0
+        Smallest frequency of the rarer allele among called genotypes.
+    max_missing : float, default=1
+        Largest share of people without a call.
+    drop_monomorphic : bool, default=True
+        Drop variants with one genotype only, or without any call.
+
+    Attributes
+    ----------
+    kept_ : dict of str to bool array
+        For each view, which variants remain.
+    dropped_ : dict of str to dict of str to int
+        For each view, how many variants were dropped and why: ``monomorphic``, ``rare``,
+        ``missing``; a variant counts under the first reason that applies.
+
+    Examples
+    --------
+    >>> import numpy as np, pandas as pd
+    >>> from baldur import MultiView
+    >>> from baldur.preparation import VariantFilter
+    >>> G = np.array([[0, 1, 2], [0, 1, -127], [0, 2, -127], [0, 0, 1]], dtype=np.int8)
+    >>> info = pd.DataFrame({"chromosome": [1, 1, 2]})
+    >>> X = MultiView({"snps": G}, feature_info={"snps": info})
+    >>> step = VariantFilter(max_missing=0.1).fit(X)
+    >>> step.dropped_
+    {'snps': {'monomorphic': 1, 'rare': 0, 'missing': 1}}
+    >>> step.transform(X).feature_names["snps"].tolist()
+    ['snps_1']
+    """
+
+    def __init__(
+        self,
+        views: str | Sequence[str] | None = None,
+        *,
+        min_maf: float = 0.0,
+        max_missing: float = 1.0,
+        drop_monomorphic: bool = True,
+    ) -> None:
+        self.views = views
+        self.min_maf = min_maf
+        self.max_missing = max_missing
+        self.drop_monomorphic = drop_monomorphic
+
+    def fit(self, X: MultiView, y: Any = None) -> VariantFilter:
+        """Judge every variant on the rows of `X`; `y` is not used."""
+        self._check_options()
+        X = check_multiview(X, "VariantFilter")
+        names = chosen_views(X, self.views, "VariantFilter")
+        if self.views is None:
+            names = [
+                name
+                for name in names
+                if name in X.feature_info and "chromosome" in X.feature_info[name]
+            ]
+        self.kept_: dict[str, np.ndarray] = {}
+        self.dropped_: dict[str, dict[str, int]] = {}
+        self._names: dict[str, np.ndarray] = {}
+        for name in names:
+            view = X.view(name)
+            found = column_statistics(view)
+            called = int(view.present.sum())
+            frequency = np.minimum(found.mean / 2, 1 - found.mean / 2)
+            one = found.constant if self.drop_monomorphic else np.zeros(view.shape[1], dtype=bool)
+            rare = (frequency < self.min_maf) & ~one
+            gaps = (found.count < (1 - self.max_missing) * called - 1e-9) & ~one & ~rare
+            self.kept_[name] = ~(one | rare | gaps)
+            self.dropped_[name] = {
+                "monomorphic": int(one.sum()),
+                "rare": int(rare.sum()),
+                "missing": int(gaps.sum()),
+            }
+            if not self.kept_[name].any():
+                raise InputError(
+                    f"View {name!r}: the filters leave none of {view.shape[1]:,} variants "
+                    f"({self.dropped_[name]}, judged on {called} people). Loosen min_maf or "
+                    "max_missing, or leave the view out."
+                )
+            at = np.flatnonzero(self.kept_[name])
+            self._names[name] = view.names_of(at)
+        return self
+
+    def _check_options(self) -> None:
+        if not 0 <= self.min_maf <= 0.5 or not 0 <= self.max_missing <= 1:
+            raise InputError(
+                "VariantFilter: min_maf must lie between 0 and 0.5 and max_missing between 0 and "
+                f"1, but got {self.min_maf!r} and {self.max_missing!r}."
+            )
+
+    @property
+    def columns_(self) -> dict[str, np.ndarray]:
+        """For each view, the variants that remain."""
+        return {name: np.flatnonzero(mask) for name, mask in self.kept_.items()}
+
+    def transform(self, X: MultiView) -> MultiView:
+        """Return `X` with the variants kept in `fit`; nothing is copied."""
+        check_is_fitted(self, "kept_")
+        X = check_multiview(X, "VariantFilter")
+        kept = {}
+        for name, mask in self.kept_.items():
+            if name not in X.view_names or X.n_features[name] != len(mask):
+                raise InputError(
+                    f"VariantFilter: expected the view {name!r} with {len(mask):,} variants as in "
+                    f"fit, but the views are {some(list(X.n_features.items()))}."
+                )
+            at = np.flatnonzero(mask)
+            if (X.view(name).names_of(at) != self._names[name]).any():
+                raise InputError(
+                    f"View {name!r}: expected the variants of fit in the same order, but their "
+                    "names differ. Read both sets from files with the same list of variants."
+                )
+            kept[name] = at
+        return select_columns(X, kept)
+
+    def to_state(self) -> State:
+        """Return options and kept variants as plain values, text and arrays."""
+        return {
+            "views": views_state(self.views),
+            "min_maf": float(self.min_maf),
+            "max_missing": float(self.max_missing),
+            "drop_monomorphic": bool(self.drop_monomorphic),
+            "learned": {
+                name: {
+                    "kept": mask,
+                    "names": self._names[name],
+                    "dropped": dict(self.dropped_[name]),
+                }
+                for name, mask in self.kept_.items()
+            },
+        }
+
+    @classmethod
+    def from_state(cls, state: Any) -> VariantFilter:
+        """Build a fitted filter from what `to_state` returned."""
+        reader = StateReader(state, "VariantFilter")
+        options = {key: reader.get(key) for key in ("min_maf", "max_missing", "drop_monomorphic")}
+        good = all(type(v) in (float, bool) for v in options.values())
+        reader.need(good, "its options are not numbers")
+        made = cls(read_views(reader), **options)
+        made._check_options()
+        made.kept_, made.dropped_, made._names = {}, {}, {}
+        for name, view in reader.by_name("learned").items():
+            made.kept_[name] = view.array("kept", (None,), "b")
+            left = int(made.kept_[name].sum())
+            made._names[name] = view.array("names", (left,), "UO")
+            counts = view.inside("dropped")
+            made.dropped_[name] = {why: counts.count(why) for why in counts.state}
+        return made

@@ -1,0 +1,168 @@
+"""New rows on another scale, or with other alleles: said by name, put right, or refused."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from baldur import BaldurClassifier, MultiView
+from baldur.datasets import make_multiview
+from baldur.evaluate import batch_drift
+from baldur.exceptions import InputError, ShiftWarning
+from baldur.preparation import Preparation
+
+pytestmark = pytest.mark.usefixtures("one_repeat")
+
+# -- alleles -------------------------------------------------------------------------------------
+
+KNOWN = [("A", "G"), ("C", "T"), ("A", "T"), ("G", "C"), ("AT", "A")]
+
+
+def genotypes(alleles, cells=None, dtype=np.int8):
+    if cells is None:
+        cells = np.random.default_rng(0).integers(0, 3, (30, len(alleles)))
+        cells[4] = -127
+    info = pd.DataFrame(alleles, columns=["allele_1", "allele_2"]).astype("category")
+    names = [f"rs{i}" for i in range(len(alleles))]
+    return MultiView(
+        {"snps": np.asarray(cells).astype(dtype)},
+        feature_names={"snps": names},
+        feature_info={"snps": info},
+    )
+
+
+def prepared(step, mv):
+    return step.transform(mv)["snps"].dense()
+
+
+@pytest.fixture(scope="module")
+def step():
+    return Preparation().fit(genotypes(KNOWN))
+
+
+def test_swapped_alleles_are_turned_round(step):
+    cells = genotypes(KNOWN).view("snps").raw()
+    swapped = np.where(cells == -127, -127, 2 - cells)
+    mixed = cells.copy()
+    mixed[:, [0, 4]] = swapped[:, [0, 4]]
+    new = [("G", "A"), *KNOWN[1:4], ("A", "AT")]
+    want = prepared(step, genotypes(KNOWN))
+    np.testing.assert_array_equal(prepared(step, genotypes(new, mixed)), want)
+    # Lower case, and single rows.
+    lower = [(a.lower(), b.lower()) for a, b in new]
+    np.testing.assert_array_equal(prepared(step, genotypes(lower, mixed)[[7, 2]]), want[[7, 2]])
+
+
+def test_the_other_strand_is_known_by_its_letters(step):
+    cells = genotypes(KNOWN).view("snps").raw()
+    want = prepared(step, genotypes(KNOWN))
+    strand = [("T", "C"), ("G", "A"), *KNOWN[2:4], ("AT", "T")]
+    np.testing.assert_array_equal(prepared(step, genotypes(strand, cells)), want)
+    both = cells.copy()
+    both[:, 0] = np.where(cells[:, 0] == -127, -127, 2 - cells[:, 0])
+    swapped = [("C", "T"), *KNOWN[1:]]
+    np.testing.assert_array_equal(prepared(step, genotypes(swapped, both)), want)
+
+
+@pytest.mark.parametrize("pair", [2, 3])
+def test_what_is_not_certain_is_refused(step, pair):
+    new = list(KNOWN)
+    new[pair] = new[pair][::-1]
+    with pytest.raises(InputError, match=rf"'snps'.*rs{pair}.*alleles or the strand are swapped"):
+        step.transform(genotypes(new))
+    new = list(KNOWN)
+    new[0] = ("A", "C")
+    with pytest.raises(InputError, match=r"rs0.*was A/G and is now A/C: these are not the alleles"):
+        step.transform(genotypes(new))
+
+
+def test_an_allele_that_nobody_has_is_no_other_allele(step):
+    cells = genotypes(KNOWN).view("snps").raw().copy()
+    cells[:, 0] = 0
+    want = prepared(step, genotypes(KNOWN, cells))
+    np.testing.assert_array_equal(prepared(step, genotypes([("0", "G"), *KNOWN[1:]], cells)), want)
+    # Everybody has two A, and the file counts the other one.
+    cells[:, 0] = 2
+    want = prepared(step, genotypes(KNOWN, cells))
+    cells[:, 0] = 0
+    np.testing.assert_array_equal(prepared(step, genotypes([("0", "A"), *KNOWN[1:]], cells)), want)
+
+
+def test_a_model_predicts_the_same_from_a_swapped_file():
+    rng = np.random.default_rng(1)
+    cells = rng.integers(0, 3, (60, 4)).astype(np.int8)
+    y = (cells[:, 0] + rng.normal(size=60) > 1).astype(int)
+    alleles = [("A", "G"), ("C", "A"), ("T", "G"), ("A", "T")]
+    turned = [(b, a) for a, b in alleles[:3]] + [alleles[3]]
+    other = cells.copy()
+    other[:, :3] = 2 - other[:, :3]
+    ages = pd.DataFrame({"age": rng.normal(size=60)})
+    for regress_out in ([], ["age"]):
+        one = genotypes(alleles, cells).with_samples(ages)
+        two = genotypes(turned, other).with_samples(ages)
+        preparation = Preparation(regress_out=regress_out)
+        model = BaldurClassifier(members=("pooled",), preparation=preparation).fit(one, y)
+        np.testing.assert_array_equal(model.predict_proba(two), model.predict_proba(one))
+
+
+# -- scale -----------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def cohort():
+    sim = make_multiview(90, {"clinic": 3, "blood": 6}, informative={"clinic": 2}, random_state=0)
+    cells = {v: 20.0 + 3.0 * sim.data.view(v).read() for v in sim.data.view_names}
+    model = BaldurClassifier(members=("pooled",), margin=0.0)
+    return model.fit(MultiView(cells)[:60], sim.target[:60]), {v: c[60:] for v, c in cells.items()}
+
+
+def test_a_view_in_other_units_is_named(cohort):
+    model, cells = cohort
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ShiftWarning)
+        model.predict_proba(MultiView(cells))
+        model.predict_proba(MultiView(cells)[:1])
+    other = {**cells, "blood": cells["blood"] * 1000}
+    with pytest.warns(ShiftWarning, match=r"View 'blood': 'blood_0', .*training had .*units"):
+        model.predict(MultiView(other))
+    sentinel = {v: c.copy() for v, c in cells.items()}
+    sentinel["clinic"][:20, 1] = -999
+    with pytest.warns(ShiftWarning, match=r"View 'clinic': 'clinic_1' lie.*-999"):
+        model.predict_proba(MultiView(sentinel))
+
+
+def test_one_extreme_person_among_many_is_no_other_scale(cohort):
+    model, cells = cohort
+    extreme = {v: c.copy() for v, c in cells.items()}
+    extreme["blood"][3] *= 1000
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ShiftWarning)
+        model.predict_proba(MultiView(extreme))
+
+
+def test_features_and_views_that_differ_are_named(cohort):
+    model, cells = cohort
+    with pytest.raises(InputError, match="'blood' missing"):
+        model.predict(MultiView({"clinic": cells["clinic"]}))
+    with pytest.raises(InputError, match=r"View 'blood': X has 5 features"):
+        model.predict(MultiView({**cells, "blood": cells["blood"][:, :5]}))
+    names = {v: [f"{v}_{i}" for i in range(c.shape[1])] for v, c in cells.items()}
+    named = BaldurClassifier(members=("pooled",))
+    y = np.tile([0, 1], 15)
+    named.fit(MultiView(cells, feature_names=names), y)
+    turned = {v: n[::-1] for v, n in names.items()}
+    with pytest.raises(InputError, match="the features of fit in the same order"):
+        named.predict(MultiView(cells, feature_names=turned))
+
+
+def test_a_batch_is_compared_with_training(cohort):
+    model, cells = cohort
+    views, features = batch_drift(model, MultiView({**cells, "blood": cells["blood"] + 30.0}))
+    table = views.set_index("view")
+    assert table.loc["blood", "far"] == 6
+    assert table.loc["blood", "outside"] == 1.0
+    assert abs(table.loc["clinic", "mean_shift"]) < 0.5
+    assert set(features["view"]) == {"clinic", "blood"}
+    with pytest.raises(InputError, match="does not know its training rows"):
+        batch_drift(BaldurClassifier(), MultiView(cells))
