@@ -126,7 +126,7 @@ def _only(batch, f):
 
 def test_predictions_are_the_literal_posterior(setting):
     """Mean and variance of x w + b from the explicit inverse, row by row of every fold."""
-    data, batch, designs, sites, by_view = setting
+    data, _, designs, sites, by_view = setting
     X1 = np.hstack([np.ones((N, 1)), data.columns])
     for design in designs.values():
         s = design.spread(by_view)

@@ -1,24 +1,28 @@
-"""The default fit: one posterior predicts, is kept and is shown; order does not matter."""
+"""The default fit: one posterior predicts, is selected and is shown; order does not matter."""
 
 import pickle
+import warnings
 from dataclasses import replace
 
 import numpy as np
 import pytest
-from baldur.inference.auto import Answer, _Scoring, fit_auto, fit_references
-from baldur.inference.fitted import from_answer
-from baldur.inference.held_out import Scores
-from baldur.inference.kept import whole
-from baldur.inference.reference import MEMBERS
-from baldur.inference.stack import Stack
 from scipy.special import expit
 from scipy.stats import norm
+from threadpoolctl import threadpool_info
 
+from baldur import BaldurClassifier, BaldurRegressor, MultiView
+from baldur.exceptions import NotConvergedWarning
+from baldur.inference import fit as fit_module
 from baldur.inference import screening
-from baldur.inference.predictive import mixture_moments, probabilities
+from baldur.inference.ensemble import MEMBERS, fit_ensemble
+from baldur.inference.fit import FitResult, _Fit, fit_default, folds_at_once, gather_data
+from baldur.inference.predictive import probabilities
+from baldur.inference.predictor import KernelGaussian, WeightGaussian
 from baldur.inference.screening import Problem
-from baldur.model.likelihood import GaussianOutputs, QuadratureLogistic
-from inference.problems import make_problem
+from baldur.inference.selection import mean_losses
+from baldur.inference.stacking import Stacking
+from baldur.inference.threads import MANY_SAMPLES, few_blas_threads
+from inference.problems import few_repeats, gathered, make_problem  # noqa: F401
 from model.problems import as_view
 
 TASKS = ["binary", "multiclass", "multilabel", "regression"]
@@ -29,32 +33,27 @@ def answered(task="binary", **options):
     """Fit a small problem once for each setting."""
     key = (task, repr(sorted(options.items())))
     if key not in DONE:
-        problem, T, folds = make_problem(task, **{"absent": True, **options})
-        DONE[key] = problem, T, fit_auto(problem, T, folds, max_iter=60)
+        problem, folds = make_problem(task, **{"absent": True, **options})
+        DONE[key] = problem, fit_default(problem, folds, max_iter=60)
     return DONE[key]
 
 
-def predictions(answer, views):
-    """<eta> and Var eta of the mixture."""
-    return mixture_moments(answer.mixture.moments(views), answer.mixture.output_weights)
+def linear(result, views):
+    """The data times the weights."""
+    coef, _, b = result.predictor.coefficients()
+    return sum(view.apply(w.T) for view, w in zip(views, coef, strict=True)) + b
 
 
-def scored(problem, T, folds, max_iter=60):
-    """Fit every fold; the answer under any margin then needs no more fits."""
-    references, index = fit_references(problem, folds, None, max_iter, None)
-    return _Scoring(problem, T, folds, references, None), index
-
-
-def bits(answer):
-    coef, std, b = answer.mixture.coefficients()
-    losses = [step["loss"] for step in answer.path]
+def bits(result):
+    coef, std, b = result.predictor.coefficients()
+    losses = [step["loss"] for step in result.path]
     arrays = [
         *coef,
         *std,
         b,
-        *answer.inclusion,
+        *result.inclusion,
         np.array(losses),
-        np.array(list(answer.stack.values())),
+        np.array(list(result.stacking.values())),
     ]
     return [a.tobytes() for a in arrays]
 
@@ -63,63 +62,60 @@ def bits(answer):
 
 
 @pytest.mark.parametrize("task", TASKS)
-def test_one_posterior_predicts_is_kept_and_is_shown(task):
-    problem, _, answer = answered(task)
-    coef, std, b = answer.mixture.coefficients()
-    eta = sum(v.apply(w.T) for v, w in zip(problem.views, coef, strict=True)) + b
-    mean, var = predictions(answer, problem.views)
-    np.testing.assert_allclose(eta, mean, atol=1e-6)
+def test_one_posterior_predicts_is_selected_and_is_shown(task):
+    problem, result = answered(task)
+    coef, std, _ = result.predictor.coefficients()
+    mean, var = result.predictor.moments(problem.views)
+    np.testing.assert_allclose(linear(result, problem.views), mean, atol=1e-6)
     assert (var > 0).all()
-    for mask, w, sd in zip(answer.selected, coef, std, strict=True):
+    for mask, w, sd in zip(result.selected, coef, std, strict=True):
         assert not w[:, ~mask].any()
         assert not sd[:, ~mask].any()
         assert (sd[:, mask] > 0).all()
-    assert answer.selected[0][0]
-    assert answer.signal.in_errors > 1.645
-    fitted = from_answer(answer, "feature")
-    assert [m.tolist() for m in fitted.selected] == [m.tolist() for m in answer.selected]
+    assert result.selected[0][0]
+    assert result.signal.in_errors > 1.645
+    assert result.solver == "feature"
 
 
 @pytest.mark.parametrize("task", TASKS)
-def test_what_is_not_kept_does_not_predict(task):
-    """Other numbers, or none, in features that are not kept change no bit of a prediction."""
-    problem, _, answer = answered(task)
+def test_what_is_not_selected_does_not_predict(task):
+    """Other numbers, or none, in features that are not selected change no prediction."""
+    problem, result = answered(task)
     rng = np.random.default_rng(0)
     other = []
-    assert not all(mask.all() for mask in answer.selected)
-    for view, mask in zip(problem.views, answer.selected, strict=True):
+    assert not all(mask.all() for mask in result.selected)
+    for view, mask in zip(problem.views, result.selected, strict=True):
         X = view.dense().copy()
         X[:, ~mask] = 1e3 * rng.standard_normal((len(X), (~mask).sum()))
         other.append(as_view(X, view.absent))
-    for got, want in zip(
-        predictions(answer, other), predictions(answer, problem.views), strict=True
-    ):
+    predict = result.predictor.moments
+    for got, want in zip(predict(other), predict(problem.views), strict=True):
         np.testing.assert_allclose(got, want, rtol=1e-12, atol=1e-12)
 
 
 @pytest.mark.parametrize("task", TASKS)
-def test_what_is_kept_predicts(task):
-    problem, _, answer = answered(task)
-    mean, _ = predictions(answer, problem.views)
-    for m, mask in enumerate(answer.selected):
+def test_what_is_selected_predicts(task):
+    problem, result = answered(task)
+    mean, _ = result.predictor.moments(problem.views)
+    for m, mask in enumerate(result.selected):
         for d in np.flatnonzero(mask):
             views = list(problem.views)
             X = views[m].dense().copy()
             X[:, d] += 1.0
             views[m] = as_view(X, views[m].absent)
-            assert np.abs(predictions(answer, views)[0] - mean).max() > 0
+            assert np.abs(result.predictor.moments(views)[0] - mean).max() > 0
 
 
 @pytest.mark.parametrize("task", TASKS)
-def test_the_path_says_what_was_kept(task):
-    _, _, answer = answered(task)
-    path = answer.path
+def test_the_path_says_what_was_selected(task):
+    _, result = answered(task)
+    path = result.path
     assert [step["step"] for step in path] == sorted(
         (step["step"] for step in path), key=["nothing", "views", "features"].index
     )
     kept = [step for step in path if step["kept"]]
     assert len(kept) == 1
-    assert kept[0]["n_features"] == sum(int(mask.sum()) for mask in answer.selected)
+    assert kept[0]["n_features"] == sum(int(mask.sum()) for mask in result.selected)
     for kind in ("views", "features"):
         sizes = [step["n_features"] for step in path if step["step"] == kind]
         assert sizes == sorted(set(sizes))
@@ -130,41 +126,42 @@ def test_the_path_says_what_was_kept(task):
     whole = [step for step in path if step["step"] == "views"][-1]
     assert whole["n_views"] == 2
     assert whole["above_reference"] == 0.0
-    assert path[0]["loss"] - whole["loss"] == pytest.approx(answer.signal.mean)
-    allowed = 0.1 * answer.signal.mean
+    assert path[0]["loss"] - whole["loss"] == pytest.approx(result.signal.mean)
+    allowed = 0.1 * result.signal.mean
     for step in path:
         if step["candidate"] and step is not path[-1]:
             assert step["upper"] <= allowed + 1e-12
 
 
 @pytest.mark.parametrize("task", TASKS)
-def test_the_stack_and_probabilities_of_being_in(task):
-    problem, _, answer = answered(task)
-    assert list(answer.stack) == list(MEMBERS)
-    assert 0.5 < sum(answer.stack.values()) < 4.0  # there is a signal, and members believe in it
-    assert min(answer.stack.values()) > 0.0
-    for rho, view in zip(answer.inclusion, problem.views, strict=True):
+def test_stacking_weights_and_inclusion_probabilities(task):
+    problem, result = answered(task)
+    assert list(result.stacking) == list(MEMBERS)
+    assert 0.5 < sum(result.stacking.values()) < 4.0  # there is a signal
+    assert min(result.stacking.values()) > 0.0
+    for rho, view in zip(result.inclusion, problem.views, strict=True):
         assert rho.shape == (view.shape[1],)
         assert ((rho >= 0) & (rho <= 1)).all()
-    assert answer.inclusion[0][0] > 0.5
-    assert ((answer.share > 0) & (answer.share < 1)).all()
+    assert result.inclusion[0][0] > 0.5
+    assert ((result.share > 0) & (result.share < 1)).all()
+    assert [(s.view, s.feature) for s in result.credible_sets] != []
 
 
 def test_one_view_has_no_member_per_view():
-    problem, T, folds = make_problem(sizes=(8,), N=36)
-    answer = fit_auto(problem, T, folds, max_iter=30)
-    assert list(answer.stack) == [name for name in MEMBERS if name != "per_view"]
+    problem, folds = make_problem(sizes=(8,), N=36)
+    result = fit_default(problem, folds, max_iter=30)
+    assert list(result.stacking) == [name for name in MEMBERS if name != "per_view"]
 
 
 @pytest.mark.parametrize("task", TASKS)
 def test_without_a_selecting_member_every_feature_is_included(task):
-    problem, T, folds = make_problem(task)
-    answer = fit_auto(problem, T, folds, members=("pooled", "per_view"), max_iter=30)
-    assert list(answer.stack) == ["per_view", "pooled"]
-    assert [rho.tolist() for rho in answer.inclusion] == [[1.0] * 5, [1.0] * 20]
-    assert answer.share.tolist() == [1.0, 1.0]
-    assert answer.stand_ins == []
-    assert answer.selected[0][0]
+    problem, folds = make_problem(task)
+    result = fit_default(problem, folds, members=("pooled", "per_view"), max_iter=30)
+    assert list(result.stacking) == ["per_view", "pooled"]
+    assert [rho.tolist() for rho in result.inclusion] == [[1.0] * 5, [1.0] * 20]
+    assert result.share.tolist() == [1.0, 1.0]
+    assert result.credible_sets == []
+    assert result.selected[0][0]
 
 
 @pytest.mark.parametrize("task", ["binary", "regression"])
@@ -172,177 +169,255 @@ def test_wide_views_are_screened_and_nothing_else_changes(monkeypatch, task):
     """Fewer candidates than features and more features than samples: still one posterior."""
     monkeypatch.setattr(screening, "CANDIDATES", 30)
     monkeypatch.setattr(screening, "PER_VIEW", 4)
-    problem, T, folds = make_problem(task, N=48, sizes=(5, 90), absent=True)
-    run, index = scored(problem, T, folds)
+    problem, folds = make_problem(task, N=48, sizes=(5, 90), absent=True)
+    index = screening.candidates(problem, [np.arange(48)])[0]
     assert 30 <= sum(map(len, index)) <= 38
     for margin in (0.0, 0.1):
-        answer = run.answer(index, margin)
-        coef, _, b = answer.mixture.coefficients()
-        eta = sum(v.apply(w.T) for v, w in zip(problem.views, coef, strict=True)) + b
-        np.testing.assert_allclose(eta, predictions(answer, problem.views)[0], atol=1e-6)
-        assert answer.selected[0][:2].any()
-        rho = answer.inclusion[1]
+        result = fit_default(problem, folds, margin=margin, max_iter=60)
+        mean, _ = result.predictor.moments(problem.views)
+        np.testing.assert_allclose(linear(result, problem.views), mean, atol=1e-6)
+        assert result.selected[0][:2].any()
         outside = np.setdiff1d(np.arange(90), index[1])
-        assert not rho[outside].any()
-    # Everything that the reference uses: every feature of every view has a weight.
-    stack = Stack(np.full(4, 0.25), 1.5, 0.04)
-    points, weights = run.full.mixture(stack)
+        assert not result.inclusion[1][outside].any()
+        assert result.solver == "sample"
 
-    one = np.ones((1, T.shape[1]))
-    step = Scores(1.3 * one, 0.7 * one, np.zeros((1, len(T))))
 
-    def of_views(*mask, stack=stack):
-        rest = (stack, step, np.array(mask), index, problem.views)
-        return whole(run.full, points, weights, *rest)
+# -- what predicts is what was scored ------------------------------------------------------------
 
-    mixture, kept = of_views(True, True)
-    assert all(mask.all() for mask in kept)
-    coef, std, b = mixture.coefficients()
-    eta = sum(v.apply(w.T) for v, w in zip(problem.views, coef, strict=True)) + b
-    ((mean, _),) = mixture.moments(problem.views)
-    np.testing.assert_allclose(eta, mean, atol=1e-6)
-    assert all((sd > 0).all() for sd in std)
-    # What is not known of the slope moves a weight by a part of itself.
-    sure = of_views(True, True, stack=replace(stack, slope_var=0.0))[0].coefficients()
-    for w, sd, w_sure, sd_sure in zip(coef, std, *sure[:2], strict=True):
-        np.testing.assert_array_equal(w, w_sure)
-        np.testing.assert_allclose(sd**2, sd_sure**2 + 1.3 * 0.04 * w**2, rtol=1e-9)
-    # ... and views that are not kept have none.
-    mixture, kept = of_views(True, False)
-    assert [mask.all() for mask in kept] == [True, False]
-    coef, std, _ = mixture.coefficients()
-    assert not coef[1].any()
-    assert not std[1].any()
+
+def scored(task, sizes=(4, 8)):
+    """A fit whose only fold holds out all rows, fitted to all rows, and its scores."""
+    problem, _ = make_problem(task, N=42, sizes=sizes, absent=True)
+    everyone = np.arange(42)
+    index = [np.arange(D) for D in problem.widths]
+    data, places = gather_data(problem, [index, index])
+    fit = _Fit(problem, data, index, places, [(everyone, everyone)], MEMBERS, 200, None, None)
+    fit._fit_ensembles()
+    fit.ensembles = [fit_ensemble(data, fit.batches[0])]
+    fit._stack()
+    fit.stacking = fit.without = Stacking(np.full((1, 4), 0.25), np.array([1.4]), np.array([0.04]))
+    base, by_views, counts = fit._score_views()
+    assert counts == [1, 2]
+    assert base.shape == (42,)
+    return problem, fit, by_views
+
+
+def losses_of(predictor, problem):
+    mean, var = predictor.moments(problem.views)
+    rows = np.arange(problem.n_samples)
+    return mean_losses(mean, var + predictor.noise, rows, problem.T, problem.task)
+
+
+@pytest.mark.parametrize("task", ["binary", "multilabel", "regression"])
+def test_the_selected_submodel_predicts_as_it_was_scored(task):
+    problem, fit, by_views = scored(task)
+    path, sizes, steps = fit._score_path(2, np.ones(2, dtype=bool), by_views[1:])
+    has = fit.data.absent.sum(axis=1) == 0
+    for at, size in enumerate(sizes):
+        predictor, selected, chosen = fit._submodel(path, size, steps[at : at + 1])
+        assert np.concatenate(selected).sum() == len(chosen) == size
+        assert np.concatenate(selected)[chosen].all()
+        assert isinstance(predictor.blocks[0], WeightGaussian)
+        got = losses_of(predictor, problem)
+        np.testing.assert_allclose(got[has], steps.losses[at][has], rtol=1e-6, atol=1e-9)
+
+
+@pytest.mark.parametrize("sizes", [(4, 8), (4, 60)], ids=["columns", "Grams"])
+@pytest.mark.parametrize("task", ["binary", "regression"])
+def test_whole_views_predict_as_they_were_scored(sizes, task):
+    """All of them exactly; fewer were scored at the best point of each member."""
+    problem, fit, by_views = scored(task, sizes)
+    for at, mask in enumerate(([[True, False]], [[True, True]])):
+        predictor = fit._whole_views(np.array(mask), by_views[at : at + 1])
+        got, want = losses_of(predictor, problem), by_views.losses[at]
+        if at:
+            np.testing.assert_allclose(got, want, rtol=1e-7)
+            kinds = {type(block) for block in predictor.blocks}
+            assert kinds == ({WeightGaussian} if sizes == (4, 8) else {KernelGaussian})
+        else:
+            np.testing.assert_allclose(got, want, atol=0.1)
+            assert abs(got.mean() - want.mean()) < 0.02
+        coef, std, _ = predictor.coefficients()
+        assert [w.any() for w in coef] == [sd.any() for sd in std] == mask[0]
+    np.testing.assert_allclose(by_views.left_out[-1], 0.0, atol=1e-12)
 
 
 # -- the same answer ----------------------------------------------------------------------------
 
 
-def test_two_fits_and_two_jobs_give_the_same_bits():
-    problem, T, folds = make_problem("binary", absent=True)
-    _, _, first = answered("binary")
-    for n_jobs in (1, 2):
-        again = fit_auto(problem, T, folds, max_iter=60, n_jobs=n_jobs)
-        assert bits(again) == bits(first)
+@pytest.mark.parametrize("sizes", [(5, 20), (5, 60)], ids=["feature solver", "sample solver"])
+def test_two_fits_and_two_jobs_give_the_same_bits(monkeypatch, sizes):
+    """Also where every fold is a batch of its own."""
+    monkeypatch.setattr(fit_module, "folds_at_once", lambda *args: 1)
+    problem, folds = make_problem("multilabel", absent=True, sizes=sizes)
+    fits = [fit_default(problem, folds, max_iter=60, n_jobs=n_jobs) for n_jobs in (None, 1, 2)]
+    for other in fits[1:]:
+        assert bits(other) == bits(fits[0])
 
 
-def permuted(problem, T, folds, rows, columns, views):
+@pytest.mark.parametrize("task", ["binary", "regression"])
+def test_the_size_of_batches_does_not_matter(monkeypatch, task):
+    problem, folds = make_problem(task, absent=True)
+    _, whole = answered(task)
+    for size in (1, 2):
+        monkeypatch.setattr(fit_module, "folds_at_once", lambda *args, size=size: size)
+        found = fit_default(problem, folds, max_iter=60)
+        for got, want in zip(
+            found.predictor.moments(problem.views),
+            whole.predictor.moments(problem.views),
+            strict=True,
+        ):
+            np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6)
+        losses = [[step["loss"] for step in each.path] for each in (found, whole)]
+        np.testing.assert_allclose(*losses, rtol=1e-6)
+
+
+def test_batches_are_smaller_for_larger_folds():
+    problem, folds = make_problem(sizes=(5, 60))
+    data, _ = gathered(problem, folds, by_grams=True)
+    sizes = [folds_at_once(data, n, 65) for n in (20, 100, 1000, 100_000)]
+    assert sizes == sorted(sizes, reverse=True)
+    assert sizes[-1] == 1
+
+
+def permuted(problem, folds, rows, columns, views):
     """The same problem with rows, features and views in another order."""
     made = [
         as_view(problem.views[m].dense()[rows][:, columns[m]], problem.views[m].absent[rows])
         for m in views
     ]
     place = np.argsort(rows)
-    deals = [(place[a], place[b]) for a, b in folds]
-    likelihood = problem.likelihood.rows(rows)
-    return Problem(made, likelihood, problem.task), T[rows], deals
+    moved = [(place[a], place[b]) for a, b in folds]
+    return Problem(made, problem.T[rows], problem.weight[rows], problem.task), moved
 
 
 @pytest.mark.parametrize("task", ["binary", "regression"])
 def test_order_of_rows_features_and_views_does_not_matter(task):
-    problem, T, folds = make_problem(task, absent=True)
-    _, _, answer = answered(task)
+    problem, folds = make_problem(task, absent=True)
+    _, result = answered(task)
     rng = np.random.default_rng(0)
-    rows = rng.permutation(len(T))
+    rows = rng.permutation(48)
     columns = [rng.permutation(view.shape[1]) for view in problem.views]
-    other = fit_auto(*permuted(problem, T, folds, rows, columns, [1, 0]), max_iter=60)
-    coef, std, b = answer.mixture.coefficients()
-    coef2, std2, b2 = other.mixture.coefficients()
+    other = fit_default(*permuted(problem, folds, rows, columns, [1, 0]), max_iter=60)
+    coef, std, b = result.predictor.coefficients()
+    coef2, std2, b2 = other.predictor.coefficients()
     np.testing.assert_allclose(b2, b, rtol=1e-4, atol=1e-5)
     for m in range(2):
         order, at = columns[m], 1 - m
-        np.testing.assert_array_equal(other.selected[at], answer.selected[m][order])
+        np.testing.assert_array_equal(other.selected[at], result.selected[m][order])
         np.testing.assert_allclose(coef2[at], coef[m][:, order], rtol=1e-4, atol=1e-5)
         np.testing.assert_allclose(std2[at], std[m][:, order], rtol=1e-4, atol=1e-5)
-        np.testing.assert_allclose(other.inclusion[at], answer.inclusion[m][order], atol=1e-4)
-    for name, weight in answer.stack.items():
-        assert other.stack[name] == pytest.approx(weight, abs=1e-4)
+        np.testing.assert_allclose(other.inclusion[at], result.inclusion[m][order], atol=1e-4)
+    for name, weight in result.stacking.items():
+        assert other.stacking[name] == pytest.approx(weight, abs=1e-4)
 
 
-def test_answers_survive_pickling():
-    problem, _, answer = answered("binary")
-    copy = pickle.loads(pickle.dumps(answer))
-    assert isinstance(copy, Answer)
+def test_order_of_outputs_does_not_matter():
+    problem, folds = make_problem("multilabel", absent=True)
+    _, result = answered("multilabel")
+    other = fit_default(replace(problem, T=problem.T[:, ::-1]), folds, max_iter=60)
     for got, want in zip(
-        predictions(copy, problem.views), predictions(answer, problem.views), strict=True
+        other.predictor.moments(problem.views), result.predictor.moments(problem.views), strict=True
+    ):
+        np.testing.assert_allclose(got, want[:, ::-1], rtol=1e-4, atol=1e-5)
+
+
+def test_results_survive_pickling():
+    problem, result = answered("binary")
+    copy = pickle.loads(pickle.dumps(result))
+    assert isinstance(copy, FitResult)
+    for got, want in zip(
+        copy.predictor.moments(problem.views), result.predictor.moments(problem.views), strict=True
     ):
         np.testing.assert_array_equal(got, want)
 
 
-# -- the choice ---------------------------------------------------------------------------------
+def test_each_step_is_told():
+    problem, folds = make_problem(N=36, sizes=(4, 6))
+    told = []
+    fit_default(problem, folds, max_iter=20, watch=told.append)
+    events = [record["event"] for record in told]
+    assert events[0] == "fitted on all rows"
+    assert events[-1] == "scored features"
+    assert all(record["passes"] >= 0 for record in told)
+
+
+def test_small_samples_get_one_thread_of_blas():
+    def threads():
+        return {pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"}
+
+    before = threads()
+    with few_blas_threads(MANY_SAMPLES - 1):
+        assert threads() == {1}
+    assert threads() == before
+    with few_blas_threads(MANY_SAMPLES):
+        assert threads() == before
+
+
+# -- selection ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("task", ["binary", "regression"])
-def test_larger_margins_keep_no_more(task):
-    problem, T, folds = make_problem(task, N=60, sizes=(6, 12), repeats=2)
-    run, index = scored(problem, T, folds)
+def test_larger_margins_select_no_more(task):
+    problem, folds = make_problem(task, N=60, sizes=(6, 12), repeats=2)
     sizes = []
     for margin in (0.0, 0.1, 0.3, 1.0):
-        answer = run.answer(index, margin)
-        sizes.append(sum(int(mask.sum()) for mask in answer.selected))
+        result = fit_default(problem, folds, margin=margin)
+        sizes.append(sum(int(mask.sum()) for mask in result.selected))
     assert sizes == sorted(sizes, reverse=True)
     assert sizes[-1] <= 4
 
 
 def noise(seed, task="binary", N=50, sizes=(6, 30)):
     """A problem whose outcomes know nothing of its features."""
-    problem, T, folds = make_problem(task, N=N, sizes=sizes, seed=seed, repeats=2)
-    T = T[np.random.default_rng(seed + 100).permutation(N)]
-    problem.likelihood = type(problem.likelihood)(T, np.ones_like(T))
-    return problem, T, folds
+    problem, folds = make_problem(task, N=N, sizes=sizes, seed=seed, repeats=2)
+    T = problem.T[np.random.default_rng(seed + 100).permutation(N)]
+    return replace(problem, T=T), folds
 
 
 def test_pure_noise_claims_nothing():
-    """No signal is shown, and what predicts all the same stays near the base rate."""
-    below = 0
+    """No evidence of a signal, and what predicts all the same stays near the base rate."""
     for seed in (1, 3, 10, 12):
-        problem, T, folds = noise(seed, sizes=(6, 30))
-        answer = fit_auto(problem, T, folds, max_iter=60)
-        assert answer.signal.in_errors < 1.645
-        below += answer.signal.in_errors < -1.645
-        p = probabilities(
-            answer.mixture.moments(problem.views), answer.mixture.output_weights, "binary"
-        )
-        assert np.abs(p - T.mean()).mean() < 0.1  # on the training rows
-        assert any(mask.any() for mask in answer.selected)
-    assert below  # also where the base rate is shown to be better
+        problem, folds = noise(seed)
+        result = fit_default(problem, folds, max_iter=60)
+        assert result.signal.in_errors < 1.645
+        p = probabilities(*result.predictor.moments(problem.views), "binary")
+        assert np.abs(p - problem.T.mean()).mean() < 0.1  # on the training rows
+        assert any(mask.any() for mask in result.selected)
 
 
 def test_noise_in_real_outcomes_claims_nothing():
-    problem, T, folds = noise(1, "regression")
-    answer = fit_auto(problem, T, folds, max_iter=60)
-    assert answer.signal.in_errors < 1.645
+    problem, folds = noise(1, "regression")
+    assert fit_default(problem, folds, max_iter=60).signal.in_errors < 1.645
 
 
 # -- what predictions are worth -----------------------------------------------------------------
 
 
-def simulated(kind, N=300, n_test=3000, seed=0):
+def simulated(task, N=300, n_test=3000, seed=0):
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((N + n_test, 15))
     eta = 1.5 * X[:, [0]] - 1.5 * X[:, [8]]
-    if kind is GaussianOutputs:
+    if task == "regression":
         T = eta + 0.8 * rng.standard_normal(eta.shape)
     else:
         T = (rng.random(eta.shape) < expit(eta)).astype(float)
     train, test = np.arange(N), np.arange(N, N + n_test)
-    mean, sd = X[train].mean(0), X[train].std(0)
-    X = (X - mean) / sd
+    X = (X - X[train].mean(0)) / X[train].std(0)
     blocks = [X[:, :6], X[:, 6:]]
-    task = "regression" if kind is GaussianOutputs else "binary"
-    problem = Problem([as_view(A[train]) for A in blocks], kind(T[train], np.ones((N, 1))), task)
+    problem = Problem([as_view(A[train]) for A in blocks], T[train], np.ones(N), task)
     order = rng.permutation(N)
     folds = [(np.setdiff1d(train, part), np.sort(part)) for part in np.array_split(order, 3)]
-    return problem, T, folds, [as_view(A[test]) for A in blocks], T[test]
+    return problem, folds, [as_view(A[test]) for A in blocks], T[test]
 
 
 def test_probabilities_are_calibrated():
-    problem, T, folds, new, truth = simulated(QuadratureLogistic)
-    answer = fit_auto(problem, T[: problem.n_samples], folds, max_iter=60)
-    p = probabilities(answer.mixture.moments(new), answer.mixture.weights, "binary")[:, 0]
+    problem, folds, new, truth = simulated("binary")
+    result = fit_default(problem, folds, max_iter=60)
+    p = probabilities(*result.predictor.moments(new), "binary")[:, 0]
     t = truth[:, 0]
-    assert answer.selected[0][0]
-    assert answer.selected[1][2]
+    assert result.selected[0][0]
+    assert result.selected[1][2]
     loss = -np.log(np.where(t > 0, p, 1 - p)).mean()
     assert loss < 0.50  # the truth has .46, the base rate .69
     bins = np.digitize(p, np.quantile(p, [0.2, 0.4, 0.6, 0.8]))
@@ -351,25 +426,70 @@ def test_probabilities_are_calibrated():
 
 
 def test_intervals_of_real_outcomes_cover():
-    problem, T, folds, new, truth = simulated(GaussianOutputs)
-    answer = fit_auto(problem, T[: problem.n_samples], folds, max_iter=60)
-    mean, var = predictions(answer, new)
-    sd = np.sqrt(var + answer.mixture.noise)
+    problem, folds, new, truth = simulated("regression")
+    result = fit_default(problem, folds, max_iter=60)
+    mean, var = result.predictor.moments(new)
+    sd = np.sqrt(var + result.predictor.noise)
     for level in (0.5, 0.9):
         covered = (np.abs(truth - mean) < norm.ppf(0.5 + level / 2) * sd).mean()
         assert covered == pytest.approx(level, abs=0.06)
-    assert answer.mixture.noise[0] == pytest.approx(0.64, rel=0.3)
+    assert result.predictor.noise[0] == pytest.approx(0.64, rel=0.3)
 
 
-def test_rows_that_lack_a_view_are_less_sure():
-    problem, _, answer = answered("binary")
+def test_rows_with_a_missing_view_are_less_sure():
+    problem, result = answered("binary")
     gone = [
         as_view(np.zeros_like(problem.views[0].dense()), np.ones(48, dtype=bool)),
         problem.views[1],
     ]
-    _, var = predictions(answer, problem.views)
-    mean, wide = predictions(answer, gone)
+    _, var = result.predictor.moments(problem.views)
+    mean, wide = result.predictor.moments(gone)
     assert (wide > var).all()
-    signal = answer.mixture.signal()
-    assert wide.mean() > signal[0, 0] * 0.9
-    assert np.ptp(mean) < 1e-9 or answer.selected[1].any()
+    assert wide.mean() > result.predictor.signal[0, 0] * 0.9
+    assert np.ptp(mean) < 1e-9 or result.selected[1].any()
+
+
+# -- through the estimators -------------------------------------------------------------------
+
+
+def tables(N=60, seed=0, classes=2):
+    rng = np.random.default_rng(seed)
+    A = rng.normal(3.0, 2.0, (N, 4))
+    B = rng.normal(-1.0, 0.3, (N, 15))
+    eta = A[:, 0] - 3.0 + 3 * (B[:, 0] + 1.0)
+    y = np.digitize(
+        eta + 0.3 * rng.standard_normal(N), np.quantile(eta, [0.33, 0.67][: classes - 1])
+    )
+    return A, B, eta, y
+
+
+@pytest.mark.parametrize(("members", "classes"), [(MEMBERS, 2), (("pooled",), 3)])
+def test_estimators_do_not_depend_on_the_order_of_features_and_views(members, classes):
+    """The answer is permuted with the input and is otherwise the same."""
+    A, B, _, y = tables(classes=classes)
+    cols = np.random.default_rng(1).permutation(15)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", NotConvergedWarning)
+        model = BaldurClassifier(members=members, max_iter=15).fit(MultiView({"A": A, "B": B}), y)
+        by_feature = BaldurClassifier(members=members[::-1], max_iter=15)
+        by_feature.fit(MultiView({"B": B[:, cols], "A": A}), y)
+    p = model.predict_proba(MultiView({"A": A, "B": B}))
+    other = MultiView({"B": B[:, cols], "A": A})
+    np.testing.assert_allclose(by_feature.predict_proba(other), p, atol=1e-5)
+    np.testing.assert_allclose(by_feature.coef_["B"], model.coef_["B"][:, cols], atol=1e-5)
+    for name in ("A", "B"):
+        assert by_feature.view_relevance_[name] == pytest.approx(
+            model.view_relevance_[name], abs=1e-5
+        )
+
+
+def test_coef_is_in_the_units_of_the_input():
+    A, B, eta, y = tables()
+    mv = MultiView({"A": A, "B": B})
+    model = BaldurClassifier(scale="standard").fit(mv, y)
+    product = A @ model.coef_["A"].T + B @ model.coef_["B"].T + model.intercept_
+    np.testing.assert_allclose(product, model.transform(mv), atol=1e-8)
+    # Without noise: the hard case for rounding.
+    reg = BaldurRegressor(scale="standard").fit(mv, eta * 100 + 7)
+    product = A @ reg.coef_["A"].T + B @ reg.coef_["B"].T + reg.intercept_
+    np.testing.assert_allclose(product[:, 0], reg.predict(mv), rtol=1e-8)

@@ -1,75 +1,124 @@
-"""From moments to predictions: mixtures, normalised classes, densities of known outcomes."""
+"""From moments to predictions: normalised classes, densities of known outcomes, pooled weights."""
 
 import numpy as np
 import pytest
 from scipy.special import expit
 from scipy.stats import norm
 
-from baldur.inference.predictive import mixture_moments, predictive_density, probabilities
-
-MOMENTS = (
-    (np.array([[0.3, -1.0], [2.0, 0.1]]), np.array([[0.5, 1.0], [0.2, 2.0]])),
-    (np.array([[1.3, -0.5], [1.0, -0.1]]), np.array([[0.1, 0.3], [0.4, 1.0]])),
+from baldur.inference.ensemble import mixture
+from baldur.inference.predictive import (
+    integrate_left_out,
+    pooled_weights,
+    probabilities,
+    score_and_slopes,
+    shrinkage,
 )
-WEIGHTS = np.array([[0.3, 0.8], [0.7, 0.2]])
+from baldur.model.quadrature import logistic_moments
+
+MEAN = np.array([[0.3, -1.0], [2.0, 0.1]])
+VAR = np.array([[0.5, 1.0], [0.2, 2.0]])
 T = np.array([[1.0, 0.0], [0.0, 1.0]])
 NODES = norm.ppf((np.arange(20_000) + 0.5) / 20_000)
 
 
 def rates():
-    """P(t = 1) from a fine grid of quantiles of every Gaussian."""
-    p = np.zeros((2, 2))
-    for share, (mean, var) in zip(WEIGHTS, MOMENTS, strict=True):
-        p += share * expit(mean[..., None] + np.sqrt(var)[..., None] * NODES).mean(axis=-1)
-    return p
+    """P(t = 1) from a fine grid of quantiles."""
+    return expit(MEAN[..., None] + np.sqrt(VAR)[..., None] * NODES).mean(axis=-1)
 
 
-def test_probabilities_are_averages_over_the_mixture():
-    np.testing.assert_allclose(probabilities(MOMENTS, WEIGHTS, "multilabel"), rates(), atol=1e-5)
-    q = probabilities(MOMENTS, WEIGHTS, "multiclass")
+def score(mean, var, T, task):
+    return score_and_slopes(mean, var, T, task)[0]
+
+
+def test_probabilities_are_averages_over_the_posterior():
+    np.testing.assert_allclose(probabilities(MEAN, VAR, "multilabel"), rates(), atol=1e-5)
     p = rates()
+    q = probabilities(MEAN, VAR, "multiclass")
     np.testing.assert_allclose(q, p / p.sum(axis=1, keepdims=True), atol=1e-5)
 
 
-def test_mixture_moments_are_those_of_draws():
-    mean, var = mixture_moments(MOMENTS, WEIGHTS)
-    for index in np.ndindex(2, 2):
-        values = [m[index] + np.sqrt(v[index]) * NODES for m, v in MOMENTS]
-        share = WEIGHTS[:, index[1]]
+def test_mixtures_have_the_moments_of_draws():
+    means = np.stack([MEAN, MEAN + np.array([[1.0, 0.5], [-1.0, -0.2]])])
+    variances = np.stack([VAR, [[0.1, 0.3], [0.4, 1.0]]])
+    weights = np.array([[0.3, 0.8], [0.7, 0.2]])[:, None]
+    mean, var = mixture(means, variances, weights)
+    for at in np.ndindex(2, 2):
+        values = [m[at] + np.sqrt(v[at]) * NODES for m, v in zip(means, variances, strict=True)]
+        share = weights[:, 0, at[1]]
         first = share @ [x.mean() for x in values]
         second = share @ [(x**2).mean() for x in values]
-        assert mean[index] == pytest.approx(first, abs=1e-6)
-        assert var[index] == pytest.approx(second - first**2, rel=1e-3)
+        assert mean[at] == pytest.approx(first, abs=1e-6)
+        assert var[at] == pytest.approx(second - first**2, rel=1e-3)
 
 
 def test_leading_axes_are_kept():
     """A path of models at once is each model alone."""
-    deep = [(np.stack([m, 2 * m, -m]), np.stack([v, v, 3 * v])) for m, v in MOMENTS]
+    mean, var = np.stack([MEAN, 2 * MEAN, -MEAN]), np.stack([VAR, VAR, 3 * VAR])
     for task in ("multilabel", "multiclass", "regression"):
-        together = predictive_density(deep, WEIGHTS, T, task)
+        together = score_and_slopes(mean, var, T, task)
         for k in range(3):
-            alone = predictive_density([(m[k], v[k]) for m, v in deep], WEIGHTS, T, task)
-            np.testing.assert_allclose(together[k], alone, rtol=1e-12)
-    mean, var = mixture_moments(deep, WEIGHTS)
-    np.testing.assert_allclose(mean[0], mixture_moments(MOMENTS, WEIGHTS)[0])
-    np.testing.assert_allclose(var[0], mixture_moments(MOMENTS, WEIGHTS)[1])
+            alone = score_and_slopes(mean[k], var[k], T, task)
+            for got, want in zip(together, alone, strict=True):
+                np.testing.assert_allclose(got[k], want, rtol=1e-12)
 
 
-def test_densities_of_known_outcomes():
+def test_scores_are_log_densities_of_known_outcomes():
     p = rates()
-    labels = predictive_density(MOMENTS, WEIGHTS, T, "multilabel")
-    np.testing.assert_allclose(labels, np.where(T > 0, p, 1 - p), atol=1e-5)
+    labels = np.where(T > 0, p, 1 - p)
+    np.testing.assert_allclose(
+        score(MEAN, VAR, T, "multilabel"), np.log(labels).sum(axis=1), atol=1e-5
+    )
     q = p / p.sum(axis=1, keepdims=True)
-    classes = predictive_density(MOMENTS, WEIGHTS, T, "multiclass")
-    np.testing.assert_allclose(classes, [[q[0, 0]], [q[1, 1]]], atol=1e-5)
-    numbers = predictive_density(MOMENTS, WEIGHTS, T, "regression")
-    want = sum(w * norm.pdf(T, m, np.sqrt(v)) for w, (m, v) in zip(WEIGHTS, MOMENTS, strict=True))
-    np.testing.assert_allclose(numbers, want, rtol=1e-12)
+    want = np.log([q[0, 0], q[1, 1]])
+    np.testing.assert_allclose(score(MEAN, VAR, T, "multiclass"), want, atol=1e-5)
+    numbers = norm.logpdf(T, MEAN, np.sqrt(VAR)).sum(axis=1)
+    np.testing.assert_allclose(score(MEAN, VAR, T, "regression"), numbers, rtol=1e-12)
 
 
 def test_certainty_never_costs_everything():
-    sure = [(np.array([[500.0]]), np.array([[1e-12]]))]
-    wrong = predictive_density(sure, np.ones((1, 1)), np.zeros((1, 1)), "binary")
-    assert 0.0 < wrong[0, 0] <= 1e-11
-    far = [(np.array([[1e6]]), np.array([[1.0]]))]
-    assert predictive_density(far, np.ones((1, 1)), np.zeros((1, 1)), "regression")[0, 0] > 0.0
+    one = np.ones((1, 1))
+    wrong = score(500.0 * one, 1e-12 * one, 0.0 * one, "binary")[0]
+    assert np.log(1e-13) < wrong <= np.log(1e-11)
+    assert np.isfinite(score(1e6 * one, one, 0.0 * one, "regression")[0])
+    shares = np.array([[500.0, -500.0]]), np.full((1, 2), 1e-12)
+    assert np.isfinite(score(*shares, np.array([[0.0, 1.0]]), "multiclass")[0])
+
+
+def test_what_is_left_out_is_averaged_over():
+    """Probabilities with the shrunk weights are those with what was left out as random."""
+    eta = np.linspace(-4.0, 4.0, 33)[:, None]
+    for v in (0.0, 0.5, 2.0, 6.0):
+        left = np.array([v])
+        mean, var = integrate_left_out(eta, np.ones_like(eta), left, "binary")
+        exact = logistic_moments(eta, np.full_like(eta, v)).rate
+        np.testing.assert_allclose(expit(mean), exact, atol=0.02)
+        np.testing.assert_allclose(mean, shrinkage(left) * eta)
+        np.testing.assert_allclose(var, shrinkage(left) ** 2 * np.ones_like(eta))
+        mean, var = integrate_left_out(eta, np.ones_like(eta), left, "regression")
+        np.testing.assert_array_equal(mean, eta)
+        np.testing.assert_allclose(var, 1.0 + v)
+
+
+def test_several_gaussians_are_pooled_to_one():
+    """Means around the base rate, stretched; covariances within, between and of the slope."""
+    rng = np.random.default_rng(0)
+    J, C, k = 3, 2, 4
+    means = rng.standard_normal((J, C, k))
+    covs = np.stack([[np.cov(rng.standard_normal((k, 9))) for _ in range(C)] for _ in range(J)])
+    weights = rng.dirichlet(np.ones(J), C).T
+    base = rng.standard_normal((C, k))
+    slope, slope_var = np.array([1.7, 0.4]), np.array([0.1, 0.0])
+    mean, cov = pooled_weights(means, covs, weights, base, slope, slope_var)
+    averaged = np.einsum("jc,jckl->ckl", weights, covs)[None]
+    again = pooled_weights(means, averaged, weights, base, slope, slope_var)
+    for c in range(C):
+        centre = weights[:, c] @ means[:, c]
+        literal = sum(
+            w * (S + np.outer(m - centre, m - centre))
+            for w, m, S in zip(weights[:, c], means[:, c], covs[:, c], strict=True)
+        )
+        away = slope[c] * (centre - base[c])
+        np.testing.assert_allclose(mean[c], base[c] + away)
+        np.testing.assert_allclose(cov[c], literal + slope_var[c] * np.outer(away, away))
+    np.testing.assert_allclose(again[0], mean)
+    np.testing.assert_allclose(again[1], cov)

@@ -1,123 +1,264 @@
-"""What a fit leaves: weights, latent factors and predictions say the same thing."""
+"""The fitted predictor: every form of a Gaussian over weights is the literal one."""
 
 import pickle
-import warnings
 
 import numpy as np
 import pytest
-from baldur.inference.auto import fit_auto
-from baldur.inference.fitted import from_answer
-from baldur.inference.reference import MEMBERS
 
-from baldur import BaldurClassifier, BaldurRegressor, MultiView
-from baldur.exceptions import NotConvergedWarning
-from baldur.inference.factors import fit_factors_on_selected
-from baldur.inference.predictive import mixture_moments
+from baldur.inference.design import GramDesign
+from baldur.inference.predictor import (
+    Calibration,
+    KernelGaussian,
+    Predictor,
+    WeightGaussian,
+    gather,
+    mean_squares,
+    pool,
+    squared_lengths,
+)
+from baldur.model.likelihood import Sites
 from baldur.model.loadings import Loadings
-from inference.problems import few_repeats, make_problem  # noqa: F401
+from baldur.model.posterior import INTERCEPT_VAR, sample_posterior, weighted_gram, with_ones
+from model.problems import make_views
+
+N, SIZES, J, K = 20, (4, 9), 3, 2
+WIDTHS = list(SIZES)
+INDEX = [np.array([0, 2]), np.array([1, 4, 5, 8])]
+EVERY = [np.arange(D) for D in SIZES]
 
 
-def check_consistent(fitted, views):
-    """<eta> is the weights times the data, and is V times the latent factors."""
-    eta = sum(v.apply(w.T) for v, w in zip(views, fitted.coef, strict=True)) + fitted.intercept
-    mean, var = mixture_moments(fitted.moments(views), fitted.weights)
-    np.testing.assert_allclose(mean, eta, atol=1e-6)
-    assert (var > 0).all()
-    for mask, w, std in zip(fitted.selected, fitted.coef, fitted.coef_std, strict=True):
-        assert not w[:, ~mask].any()
-        assert not std[:, ~mask].any()
+def close(got, want, tolerance=1e-8):
+    np.testing.assert_allclose(got, want, rtol=tolerance, atol=tolerance)
 
 
-def test_learned_loadings_spread_the_predictions_as_draws_do():
-    """Mean and variance of eta = b + v.f for independent Gaussians, against draws."""
-    rng = np.random.default_rng(0)
-    C, K, n = 3, 2, 4
-    A = rng.standard_normal((C, K, K))
-    loadings = Loadings(
-        rng.standard_normal((C, K)),
-        0.2 * A @ A.transpose(0, 2, 1),
-        rng.standard_normal(C),
-        rng.uniform(0.1, 0.5, C),
-    )
-    mean, var = rng.standard_normal((n, K)), rng.uniform(0.1, 1, (n, K))
-    got_mean, got_var = loadings.combine(mean, var)
-    R = 200_000
-    f = rng.normal(mean, np.sqrt(var), (R, n, K))
-    for c in range(C):
-        v = rng.multivariate_normal(loadings.V[c], loadings.V_cov[c], R)
-        b = rng.normal(loadings.b[c], np.sqrt(loadings.b_var[c]), R)
-        eta = b[:, None] + np.einsum("rnk,rk->rn", f, v)
-        np.testing.assert_allclose(got_mean[:, c], eta.mean(axis=0), atol=0.03)
-        np.testing.assert_allclose(got_var[:, c], eta.var(axis=0), rtol=0.03)
+@pytest.fixture(scope="module")
+def views():
+    """Views of 30 rows; the last ten are new, and some of them lack the second view."""
+    return make_views(N + 10, SIZES, absent=True)
 
 
-@pytest.mark.parametrize("task", ["multiclass", "multilabel"])
-def test_fewer_factors_on_selected_features(task):
-    problem, T, folds = make_problem(task, absent=True)
-    full = from_answer(fit_auto(problem, T, folds, max_iter=40), "feature")
-    small = fit_factors_on_selected(problem, full, 1, max_iter=30)
-    check_consistent(small, problem.views)
-    assert small.V.shape == (T.shape[1], 1)
-    for few, many in zip(small.selected, full.selected, strict=True):
-        assert not (few & ~many).any()
-    assert [len(mask) for mask in small.selected] == [v.shape[1] for v in problem.views]
-    assert small.answer is full.answer
-    latent, _ = mixture_moments(small.latent(problem.views), small.factor_weights)
-    mean, _ = mixture_moments(small.moments(problem.views), small.weights)
-    level = mean - latent @ small.V.T
-    np.testing.assert_allclose(level, np.tile(level[0], (len(T), 1)), atol=1e-6)
-    again = pickle.loads(pickle.dumps(small))
-    np.testing.assert_array_equal(again.moments(problem.views)[0], small.moments(problem.views)[0])
+def train(views):
+    return [view.take_rows(np.arange(N)) for view in views]
 
 
-def test_nothing_selected_leaves_nothing_to_factorise():
-    problem, T, folds = make_problem("multilabel", N=30, sizes=(4, 6))
-    full = from_answer(fit_auto(problem, T, folds, max_iter=20), "feature")
-    full.selected = [np.zeros_like(mask) for mask in full.selected]
-    assert fit_factors_on_selected(problem, full, 1, max_iter=5) is full
+def new(views):
+    return [view.take_rows(np.arange(N, N + 10)) for view in views]
 
 
-# -- through the estimators -------------------------------------------------------------------
-
-
-def tables(N=60, seed=0, classes=2):
+def sites(seed):
     rng = np.random.default_rng(seed)
-    A = rng.normal(3.0, 2.0, (N, 4))
-    B = rng.normal(-1.0, 0.3, (N, 15))
-    eta = A[:, 0] - 3.0 + 3 * (B[:, 0] + 1.0)
-    y = np.digitize(
-        eta + 0.3 * rng.standard_normal(N), np.quantile(eta, [0.33, 0.67][: classes - 1])
-    )
-    return A, B, eta, y
+    return Sites(rng.uniform(0.05, 0.25, (J, K, N)), rng.normal(0, 0.4, (J, K, N)))
 
 
-@pytest.mark.parametrize(("members", "classes"), [(MEMBERS, 2), (("pooled",), 3)])
-def test_order_of_features_and_views_does_not_matter(members, classes):
-    """The answer is permuted with the input and is otherwise the same."""
-    A, B, _, y = tables(classes=classes)
-    cols = np.random.default_rng(1).permutation(15)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", NotConvergedWarning)
-        model = BaldurClassifier(members=members, max_iter=15).fit(MultiView({"A": A, "B": B}), y)
-        by_feature = BaldurClassifier(members=members[::-1], max_iter=15)
-        by_feature.fit(MultiView({"B": B[:, cols], "A": A}), y)
-    p = model.predict_proba(MultiView({"A": A, "B": B}))
-    other = MultiView({"B": B[:, cols], "A": A})
-    np.testing.assert_allclose(by_feature.predict_proba(other), p, atol=1e-5)
-    np.testing.assert_allclose(by_feature.coef_["B"], model.coef_["B"][:, cols], atol=1e-5)
-    for name in ("A", "B"):
-        assert by_feature.view_relevance_[name] == pytest.approx(
-            model.view_relevance_[name], abs=1e-5
+def literal(X, s, at):
+    """Mean (J, K, 1 + L) and covariance of (b, w) under variances s (J, K, L)."""
+    X1 = with_ones(X)
+    mean, cov = np.empty((J, K, X1.shape[1])), np.empty((J, K, X1.shape[1], X1.shape[1]))
+    for j, k in np.ndindex(J, K):
+        prior = np.concatenate([[INTERCEPT_VAR], s[j, k]])
+        cov[j, k] = np.linalg.inv(np.diag(1 / prior) + (X1.T * at.h[j, k]) @ X1)
+        mean[j, k] = cov[j, k] @ X1.T @ at.j[j, k]
+    return mean, cov
+
+
+def by_columns(views):
+    """Gaussians of some columns through the training rows, and the literal ones."""
+    rng = np.random.default_rng(0)
+    cells, at = gather(train(views), INDEX), sites(1)
+    s = rng.uniform(0.05, 0.6, (J, K, cells.shape[1]))
+    q = sample_posterior(weighted_gram(np.stack([cells] * J), s) + INTERCEPT_VAR, *at)
+    block = KernelGaussian(q.alpha, q.half, s, INTERCEPT_VAR, INDEX, cells, None)
+    return block, INDEX, literal(cells, s, at)
+
+
+def by_views(views):
+    """Gaussians of whole views through the training rows, and the literal ones."""
+    rng = np.random.default_rng(2)
+    at = sites(3)
+    s = rng.uniform(0.05, 0.6, (J, K, 2))
+    grams = np.stack([view.weighted_gram() for view in train(views)])
+    design = GramDesign(np.stack([grams] * J), np.full(J, float(N)))
+    q = design.posterior(s, at, None)
+    block = KernelGaussian(q.alpha, q.half, s, INTERCEPT_VAR, None, None, train(views))
+    return block, EVERY, literal(gather(train(views), EVERY), np.repeat(s, SIZES, axis=2), at)
+
+
+def by_weights(views):
+    """Gaussians known by mean and covariance."""
+    _, index, (mean, cov) = by_columns(views)
+    return WeightGaussian(index, mean, cov), index, (mean, cov)
+
+
+FORMS = {"weights": by_weights, "columns": by_columns, "views": by_views}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_every_form_is_the_literal_gaussian(views, form):
+    block, index, (mean, cov) = FORMS[form](views)
+    X1 = with_ones(gather(new(views), index))
+    got_mean, got_var = block.moments(new(views))
+    close(got_mean, mean @ X1.T)
+    close(got_var, np.einsum("nd,jkde,ne->jkn", X1, cov, X1), 1e-7)
+    entering = block.entering(WIDTHS)
+    assert [columns.tolist() for columns in entering] == [columns.tolist() for columns in index]
+    for got, want in zip(block.joint(WIDTHS), (mean, cov), strict=True):
+        close(got, want, 1e-7)
+
+
+def predictor(views, forms=tuple(FORMS), calibrated=True, **options):
+    """A predictor of several blocks, and all literal Gaussians on all features."""
+    rng = np.random.default_rng(5)
+    blocks, means, covs = [], [], []
+    edges = np.concatenate([[0], np.cumsum(SIZES)])
+    D = 1 + sum(SIZES)
+    for form in forms:
+        block, index, (mean, cov) = FORMS[form](views)
+        blocks.append(block)
+        at = np.concatenate([[0], *(1 + edges[m] + c for m, c in enumerate(index))]).astype(int)
+        whole, spread = np.zeros((J, K, D)), np.zeros((J, K, D, D))
+        whole[..., at], spread[..., at[:, None], at] = mean, cov
+        means.append(whole)
+        covs.append(spread)
+    weights = rng.dirichlet(np.ones(J * len(forms)), K).T
+    calibration = None
+    if calibrated:
+        calibration = Calibration(
+            rng.standard_normal(K), 1.4, 0.05, np.array([0.9, 0.7]), np.array([1.1, 0.8])
         )
+    signal = rng.uniform(0.1, 1.0, (2, K))
+    made = Predictor(
+        blocks, weights, WIDTHS, np.zeros(K), signal, signal, 1.5 * signal, calibration, **options
+    )
+    return made, np.concatenate(means), np.concatenate(covs)
 
 
-def test_coef_is_in_the_units_of_the_input():
-    A, B, eta, y = tables()
-    mv = MultiView({"A": A, "B": B})
-    model = BaldurClassifier(scale="standard").fit(mv, y)
-    linear = A @ model.coef_["A"].T + B @ model.coef_["B"].T + model.intercept_
-    np.testing.assert_allclose(linear, model.transform(mv), atol=1e-8)
-    # Without noise: the hard case for rounding.
-    reg = BaldurRegressor(scale="standard").fit(mv, eta * 100 + 7)
-    linear = A @ reg.coef_["A"].T + B @ reg.coef_["B"].T + reg.intercept_
-    np.testing.assert_allclose(linear[:, 0], reg.predict(mv), rtol=1e-8)
+def literal_pool(made, means, covs):
+    """Mean (K, D) and covariance of the pooled and calibrated weights."""
+    out_mean, out_cov = [], []
+    for k in range(K):
+        w = made.weights[:, k]
+        centre = w @ means[:, k]
+        away = means[:, k] - centre
+        cov = np.einsum("j,jde->de", w, covs[:, k]) + (away.T * w) @ away
+        at = made.calibration
+        if at is not None:
+            base = np.zeros_like(centre)
+            base[0] = at.base[k]
+            sloped = at.slope * (centre - base)
+            cov = at.spread[k] ** 2 * (cov + at.slope_var * np.outer(sloped, sloped))
+            centre = at.shrink[k] * (base + sloped)
+        out_mean.append(centre)
+        out_cov.append(cov)
+    return np.array(out_mean), np.array(out_cov)
+
+
+CASES = [("weights",), ("columns",), ("views",), ("columns", "views"), tuple(FORMS)]
+
+
+@pytest.mark.parametrize("calibrated", [False, True])
+@pytest.mark.parametrize("forms", CASES, ids=" and ".join)
+def test_moments_joint_and_coefficients_are_one_gaussian(views, forms, calibrated):
+    made, means, covs = predictor(views, forms, calibrated)
+    mean, cov = literal_pool(made, means, covs)
+    rows = new(views)
+    absent = np.stack([view.absent for view in rows], axis=1)
+    assert absent.any()
+    X1 = with_ones(gather(rows, EVERY))
+    lacking = absent @ made.missing_variance
+    got_mean, got_var = made.moments(rows)
+    close(got_mean, X1 @ mean.T)
+    close(got_var, np.einsum("nd,kde,ne->nk", X1, cov, X1) + lacking, 1e-7)
+    # The joint Gaussian predicts the same.
+    joint = made.joint()
+    assert len(joint.mean) == 1
+    index, size = made.count_joint()
+    assert [c.tolist() for c in joint.index] == [c.tolist() for c in index]
+    assert size == len(made.weights) * K * joint.mean.shape[-1] ** 2
+    joint_mean, joint_var = joint.moments(rows)
+    close(joint_mean[0].T, got_mean)
+    close(joint_var[0].T + lacking, got_var, 1e-7)
+    # Coefficients are its means and standard deviations.
+    coef, std, b = made.coefficients()
+    close(b, mean[:, 0])
+    close(np.hstack(coef), mean[:, 1:])
+    close(np.hstack(std), np.sqrt(np.einsum("kdd->kd", cov)[:, 1:]), 1e-6)
+    at = np.concatenate([np.flatnonzero(np.isin(E, c)) + e for E, c, e in
+                         zip(EVERY, index, (0, SIZES[0]), strict=True)])  # fmt: skip
+    close(joint.mean[0][:, 1:], np.hstack(coef)[:, at])
+    close(np.sqrt(np.einsum("kdd->kd", joint.cov[0])[:, 1:]), np.hstack(std)[:, at], 1e-6)
+    outside = np.setdiff1d(np.arange(sum(SIZES)), at)
+    assert not np.hstack(coef)[:, outside].any()
+    assert not np.hstack(std)[:, outside].any()
+
+
+def test_a_pool_of_one_block_is_that_block():
+    rng = np.random.default_rng(0)
+    A = rng.standard_normal((1, K, 5, 8))
+    one = WeightGaussian([np.arange(4)], rng.standard_normal((1, K, 5)), A @ A.swapaxes(-1, -2))
+    same = pool(one, np.ones((1, K)), None)
+    close(same.mean, one.mean)
+    close(same.cov, one.cov)
+
+
+def test_order_of_rows_and_blocks_does_not_matter(views):
+    made, _, _ = predictor(views)
+    rows = new(views)
+    mean, var = made.moments(rows)
+    order = np.random.default_rng(0).permutation(10)
+    again = made.moments([view.take_rows(order) for view in rows])
+    close(again[0], mean[order], 1e-12)
+    close(again[1], var[order], 1e-12)
+    turned, *_ = predictor(views, tuple(FORMS)[::-1])
+    place = np.arange(3 * J).reshape(3, J)[::-1].ravel()
+    turned.weights = made.weights[place]
+    close(turned.moments(rows)[0], mean, 1e-10)
+    close(turned.moments(rows)[1], var, 1e-10)
+
+
+def test_loadings_turn_factors_into_outputs(views):
+    rng = np.random.default_rng(0)
+    A = rng.standard_normal((3, K, K))
+    loadings = Loadings(
+        rng.standard_normal((3, K)), 0.1 * A @ A.swapaxes(1, 2), rng.standard_normal(3), np.ones(3)
+    )
+    made, _, _ = predictor(views, ("weights",), False, loadings=loadings)
+    plain, _, _ = predictor(views, ("weights",), False)
+    rows = new(views)
+    mean, var = plain.moments(rows)
+    close(made.latent(rows)[0], mean)
+    for got, want in zip(made.moments(rows), loadings.combine(mean, var), strict=True):
+        close(got, want)
+    np.testing.assert_array_equal(made.V, loadings.V)
+    np.testing.assert_array_equal(plain.V, np.eye(K))
+    coef, _, b = made.coefficients()
+    eta = gather(rows, EVERY) @ np.hstack(coef).T + b
+    close(eta, made.moments(rows)[0], 1e-7)
+
+
+def test_what_holds_training_rows_says_so(views):
+    assert not predictor(views, ("weights",))[0].holds_training_rows
+    for forms in (("columns",), ("weights", "views")):
+        assert predictor(views, forms)[0].holds_training_rows
+
+
+def test_predictors_survive_pickling(views):
+    made, _, _ = predictor(views)
+    copy = pickle.loads(pickle.dumps(made))
+    for got, want in zip(copy.moments(new(views)), made.moments(new(views)), strict=True):
+        np.testing.assert_array_equal(got, want)
+
+
+def test_mean_squares_are_those_of_the_rows_that_have_the_view():
+    rng = np.random.default_rng(0)
+    parts = rng.standard_normal((2, 3, 20))
+    close(mean_squares(parts, None), (parts**2).mean(axis=2))
+    absent = np.zeros((20, 2))
+    absent[::3, 1] = 1.0
+    found = mean_squares(parts, absent)
+    close(found[0], (parts[0] ** 2).mean(axis=1))
+    close(found[1], (parts[1][:, absent[:, 1] == 0] ** 2).mean(axis=1))
+
+
+def test_squared_lengths_are_literal():
+    (view,) = make_views(600, (5,))
+    close(squared_lengths(view), (view.dense() ** 2).sum(axis=1))

@@ -4,7 +4,13 @@ import numpy as np
 import pytest
 
 from baldur.inference import screening
-from baldur.inference.screening import best_everywhere, best_features, candidates, strongest
+from baldur.inference.screening import (
+    best_everywhere,
+    best_features,
+    candidates,
+    strongest,
+    with_their_groups,
+)
 from inference.problems import make_problem
 
 TASKS = ["binary", "multiclass", "multilabel", "regression"]
@@ -15,7 +21,8 @@ def test_candidates_have_the_largest_literal_projections(monkeypatch, task):
     """Of every set of training rows, in one pass, from these rows alone."""
     monkeypatch.setattr(screening, "CANDIDATES", 9)
     monkeypatch.setattr(screening, "PER_VIEW", 0)
-    problem, T, folds = make_problem(task, N=18, absent=True)
+    problem, folds = make_problem(task, N=18, absent=True)
+    T = problem.T
     fits = [rows for rows, _ in folds]
     for rows, index in zip(fits, candidates(problem, fits), strict=True):
         residual = T[rows] - T[rows].mean(axis=0)
@@ -30,7 +37,7 @@ def test_candidates_have_the_largest_literal_projections(monkeypatch, task):
 
 
 def test_all_features_are_candidates_where_they_are_few(monkeypatch):
-    problem, _, folds = make_problem(N=48, sizes=(5, 20))
+    problem, folds = make_problem(N=48, sizes=(5, 20))
     for limit in (25, 3):  # no more than the limit; or no more than the samples
         monkeypatch.setattr(screening, "CANDIDATES", limit)
         for index in candidates(problem, [rows for rows, _ in folds]):
@@ -56,15 +63,16 @@ def test_every_view_has_its_best():
 
 
 def test_the_size_of_a_problem():
-    problem, T, _ = make_problem(N=30, sizes=(4, 6))
-    assert problem.n_samples == len(T) == 30
-    np.testing.assert_array_equal(problem.widths, [4.0, 6.0])
+    problem, _ = make_problem(N=30, sizes=(4, 6))
+    assert problem.n_samples == len(problem.T) == 30
+    assert problem.widths == [4, 6]
+    assert problem.group_numbers([np.arange(4), np.arange(6)]) is None
 
 
 @pytest.mark.parametrize("count", [1, 3, 7, 100])
 def test_the_strongest_are_those_of_all_projections(count):
     """Block by block as at once, for fits of one and of two columns."""
-    problem, _, _ = make_problem(N=30, sizes=(40, 6))
+    problem, _ = make_problem(N=30, sizes=(40, 6))
     A = np.random.default_rng(0).standard_normal((30, 3))
     first = np.array([0, 1])
     for view in problem.views:
@@ -77,3 +85,17 @@ def test_the_strongest_are_those_of_all_projections(count):
             np.testing.assert_allclose(scores[:, f], literal[places[:, f], f], rtol=1e-12)
             rest = np.delete(literal[:, f], places[:, f])
             assert not len(rest) or scores[:, f].min() >= rest.max()
+
+
+def test_candidates_come_with_their_groups():
+    groups = [np.array([0, 1, 1, 2]), np.array([0, 1, 2])]
+    found = with_their_groups([np.array([2]), np.array([0, 2])], groups)
+    assert [columns.tolist() for columns in found] == [[1, 2], [0, 2]]
+
+
+def test_groups_of_different_views_have_different_numbers():
+    problem, _ = make_problem(N=30, sizes=(4, 3))
+    problem.groups = [np.array([0, 1, 1, 2]), np.array([0, 0, 1])]
+    numbers = problem.group_numbers([np.arange(4), np.array([0, 1, 2])])
+    assert numbers.tolist() == [0, 1, 1, 2, 3, 3, 4]
+    assert problem.group_numbers([np.array([2]), np.array([0, 2])]).tolist() == [1, 3, 4]

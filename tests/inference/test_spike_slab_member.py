@@ -132,16 +132,16 @@ def test_rows_and_columns_that_pad_change_nothing():
     [(LogisticLikelihood, None), (GaussianLikelihood, 1.0), (GaussianLikelihood, 0.05)],
 )
 def test_inactive_columns_change_little(monkeypatch, kind, noise, wide):
-    """With and without inactive columns, probabilities agree after as many iterations."""
+    """With and without inactive columns the fixed point is the same to the tolerance of fits."""
     X, likelihood = plain_problem(kind, N=60, L=80)
     if noise is not None:
         Y = X[0, :, 0] - X[0, :, 40] + noise * np.random.default_rng(0).standard_normal(60)
         Y = (Y / Y.std())[None, None]
         likelihood = GaussianLikelihood(Y, np.ones_like(Y))
-    some = fit(X, likelihood, wide=wide, max_iter=120)
+    some = fit(X, likelihood, wide=wide, max_iter=300)
     monkeypatch.setattr(spike_slab_member, "NEGLIGIBLE", -np.inf)
-    every = fit(X, likelihood, wide=wide, max_iter=120)
-    np.testing.assert_allclose(some.spike_slab.rho, every.spike_slab.rho, atol=5e-3)
+    every = fit(X, likelihood, wide=wide, max_iter=300)
+    np.testing.assert_allclose(some.spike_slab.rho, every.spike_slab.rho, atol=1e-2)
     np.testing.assert_allclose(weights(some, X), weights(every, X), atol=0.02)
 
 

@@ -284,7 +284,8 @@ def _pivots(
                 ends[f].append(k)
         going &= has | (wanted > k)
         free = np.where(has[:, None], waiting, usable & (members <= (longest - k)[:, None]))
-        gain = np.where(free, (agree**2 / np.maximum(left, tiny)).sum(axis=1), -1.0)
+        open_agree = np.where(free[:, None], agree, 0.0)  # left of the others may be 0
+        gain = np.where(free, (open_agree**2 / np.maximum(left, tiny)).sum(axis=1), -1.0)
         best = gain.argmax(axis=1)
         going &= has | (gain[each, best] > 0.0)
         if not going.any():
