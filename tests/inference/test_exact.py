@@ -10,7 +10,13 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy.special import expit
 
+from baldur.inference.dense_members import fit_pooled
+from baldur.inference.ensemble import mixture
+from baldur.model.likelihood import LogisticLikelihood
+from baldur.model.posterior import with_ones
+from baldur.model.quadrature import logistic_rates
 from inference import exact_sampler as exact
+from inference.problems import in_views
 
 SCALE = 5.0
 CASES = {"D1": (30, 1), "D2": (30, 2), "D10": (40, 10), "D40": (30, 40), "D200": (60, 200)}
@@ -31,19 +37,19 @@ def problem(case, n_new=200):
 
 def pooled_member(X, t, X_new):
     """Return mean and s.d. of the weights (D,) and P(t = 1) of new rows, as fitted."""
-    members = pytest.importorskip("baldur.inference.members")
-    from baldur.inference.features import Columns
-
-    from baldur.inference.predictive import mixture_moments, probabilities
-    from baldur.model.likelihood import QuadratureLogistic
-
-    features = Columns(X, np.zeros(X.shape[1], dtype=np.intp), 1)
-    likelihood = QuadratureLogistic(t[:, None], np.ones((len(t), 1)))
-    member = members.fit_pooled(features, np.zeros((len(t), 1)), likelihood)
-    weights = [q.features.weights(q.sides, q.s) for q in member.points]
-    mean, var = mixture_moments([(w.T, v.T) for w, v in weights], member.weights)
-    moments = [q.features.predict(q.sides, q.s, X_new) for q in member.points]
-    return mean[:, 0], np.sqrt(var[:, 0]), probabilities(moments, member.weights, "binary")[:, 0]
+    design = in_views(X[None], np.zeros(X.shape[1], dtype=int))
+    likelihood = LogisticLikelihood(t[None, None], np.ones((1, 1, len(t))))
+    member = fit_pooled(design, None, likelihood)
+    weights, moments = [], []
+    for point in member.points:
+        q = point.q
+        weights.append(design.weights(q.solution, q.s, q.sites.h))
+        moments.append(design.predict(q.solution, q.s, with_ones(X_new)[None]))
+    shares = member.weights[..., None]
+    mean, var = (part[0, 0] for part in mixture(*map(np.stack, zip(*weights, strict=True)), shares))
+    pairs = zip(member.weights[:, 0, 0], moments, strict=True)
+    p = sum(w * logistic_rates(m[0, 0], v[0, 0]).rate for w, (m, v) in pairs)
+    return mean, np.sqrt(var), p
 
 
 @pytest.mark.slow

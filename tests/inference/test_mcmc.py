@@ -1,4 +1,4 @@
-"""The structured posterior against long NUTS chains of the same model.
+"""The weight posterior against long NUTS chains of the same model.
 
 NumPyro and JAX are not installed by the ``test`` extra. To run:
 
@@ -8,12 +8,12 @@ NumPyro and JAX are not installed by the ``test`` extra. To run:
 
 import numpy as np
 import pytest
-from baldur.inference.features import Columns
-from baldur.inference.gaussian import Gaussian
 from scipy.special import expit
 
-from baldur.model.likelihood import QuadratureLogistic
+from baldur.inference.weight_posterior import WeightPosterior
+from baldur.model.likelihood import LogisticLikelihood
 from baldur.model.posterior import INTERCEPT_VAR
+from inference.problems import in_views
 
 pytestmark = pytest.mark.slow
 
@@ -85,11 +85,13 @@ def test_fixed_precisions():
         numpyro.sample("t", numpyro.distributions.Bernoulli(logits=b + X @ w), obs=t)
 
     draws = nuts(model, X, t)
-    likelihood = QuadratureLogistic(t[:, None], np.ones((60, 1)))
-    columns = Columns(X, np.repeat([0, 1], SIZES), 2)
-    q = Gaussian.start(columns, likelihood, s[None], np.zeros((60, 2)))
-    q.settle(max_iter=500, tol=1e-12)
-    side = q.sides[0]
-    shift, ratio = report("quadrature", side.w, np.sqrt(np.diag(side.cov)), draws)
+    likelihood = LogisticLikelihood(t[None, None], np.ones((1, 1, 60)))
+    design = in_views(X[None], np.repeat([0, 1], SIZES))
+    q = WeightPosterior.start(design, likelihood, s[None, None], None)
+    q.optimise_sites(max_iter=500, tol=1e-12)
+    solution = q.solution
+    shift, ratio = report(
+        "variational", solution.w[0, 0], np.sqrt(solution.weight_var[0, 0]), draws
+    )
     assert shift.max() < 0.1
     assert np.abs(ratio - 1).max() < 0.1

@@ -1,0 +1,135 @@
+"""Inner folds: every row once per repeat, balanced strata, repeats orthogonal to each other."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from baldur.exceptions import InputError
+from baldur.inference import inner_folds as module
+from baldur.inference.inner_folds import balanced_folds, inner_folds
+
+some = settings(max_examples=30, deadline=None)
+
+
+def labels_of(task, n=53, seed=0):
+    rng = np.random.default_rng(seed)
+    if task == "binary":
+        return (rng.random(n) < 0.4).astype(int)
+    if task == "multiclass":
+        return np.arange(n) % 3
+    return rng.standard_normal((n, 2))
+
+
+@pytest.mark.parametrize("task", ["binary", "multiclass", "multilabel", "regression"])
+def test_every_repeat_holds_every_row_out_once(task):
+    n = 53
+    folds = inner_folds(labels_of(task), task, None, 0)
+    assert len(folds) % 5 == 0
+    assert len(folds) > 5
+    for at in range(0, len(folds), 5):
+        repeat = folds[at : at + 5]
+        np.testing.assert_array_equal(
+            np.sort(np.concatenate([held for _, held in repeat])), np.arange(n)
+        )
+    for train, held in folds:
+        np.testing.assert_array_equal(np.sort(np.concatenate([train, held])), np.arange(n))
+        assert (np.diff(train) > 0).all()
+
+
+@pytest.mark.parametrize("task", ["binary", "multiclass"])
+def test_every_fold_has_its_share_of_every_class(task):
+    labels = labels_of(task)
+    for _, held in inner_folds(labels, task, None, 0):
+        for label in np.unique(labels):
+            share = (labels == label).sum() / 5
+            assert abs((labels[held] == label).sum() - share) < 1.0 + 1e-9
+
+
+def test_the_seed_decides_alone():
+    labels = labels_of("binary")
+    one, same, other = (inner_folds(labels, "binary", None, seed) for seed in (0, 0, 1))
+    for (a, b), (c, d) in zip(one, same, strict=True):
+        np.testing.assert_array_equal(a, c)
+        np.testing.assert_array_equal(b, d)
+    assert any(not np.array_equal(a, c) for (a, _), (c, _) in zip(one, other, strict=True))
+
+
+@pytest.mark.parametrize("p", [2, 3, 5])
+def test_repeats_are_orthogonal(p):
+    """Any fold of one repeat has an equal share of the rows of any fold of another."""
+    n = p**3 if p > 2 else 16
+    repeats = min(p * p, 9)
+    random = np.random.RandomState(0)
+    found = balanced_folds(np.zeros(n, dtype=int), p, repeats, random)
+    assert len(found) == repeats
+    for r in range(repeats):
+        assert np.bincount(found[r], minlength=p).tolist() == [n // p] * p
+        for other in found[:r]:
+            table = np.zeros((p, p), dtype=int)
+            np.add.at(table, (found[r], other), 1)
+            assert (table == n // p**2).all()
+
+
+@some
+@given(
+    st.integers(0, 1000),
+    st.lists(st.integers(1, 40), min_size=1, max_size=4),
+    st.sampled_from([2, 3, 5]),
+    st.integers(1, 12),
+)
+def test_strata_are_spread_over_the_folds(seed, sizes, p, repeats):
+    strata = np.random.default_rng(seed).permutation(np.repeat(np.arange(len(sizes)), sizes))
+    found = balanced_folds(strata, p, repeats, np.random.RandomState(seed))
+    assert len(found) == repeats
+    for fold in found:
+        for k, size in enumerate(sizes):
+            counts = np.bincount(fold[strata == k], minlength=p)
+            assert counts.sum() == size
+            assert np.ptp(counts) <= 1
+
+
+def test_pairs_of_rows_are_held_out_together_about_equally_often():
+    """More evenly than folds that are drawn anew, which is what the balance is for."""
+    found = balanced_folds(np.zeros(125, dtype=int), 5, 8, np.random.RandomState(0))
+    together = sum((fold[:, None] == fold).astype(int) for fold in found)
+    pairs = together[np.triu_indices(125, 1)]
+    rng = np.random.default_rng(0)
+    drawn = sum(
+        (fold[:, None] == fold).astype(int)
+        for fold in (rng.permutation(np.arange(125) % 5) for _ in range(8))
+    )[np.triu_indices(125, 1)]
+    assert pairs.mean() == pytest.approx(drawn.mean(), rel=0.02)
+    assert pairs.var() < drawn.var()
+
+
+@pytest.mark.parametrize("task", ["binary", "regression"])
+def test_groups_are_held_out_together(task):
+    labels = labels_of(task)
+    groups = np.arange(53) // 3
+    for train, held in inner_folds(labels, task, groups, 0):
+        assert not set(groups[train]) & set(groups[held])
+
+
+def test_small_classes_have_fewer_folds():
+    labels = np.array([0] * 20 + [1] * 3)
+    folds = inner_folds(labels, "binary", None, 0)
+    assert len(folds) % 3 == 0
+    for train, held in folds:
+        assert set(labels[train]) == set(labels[held]) == {0, 1}
+
+
+def test_large_samples_have_fewer_repeats(monkeypatch):
+    many, few = (len(inner_folds(np.zeros(n), "regression", None, 0)) for n in (120, 2000))
+    assert many == 5 * module.MOST_REPEATS
+    assert few == 5
+    monkeypatch.setattr(module, "MOST_REPEATS", 1)
+    assert len(inner_folds(np.zeros(120), "regression", None, 0)) == 5
+
+
+def test_groups_that_do_not_fit_are_refused():
+    labels = labels_of("binary")
+    with pytest.raises(InputError, match="53 entries"):
+        inner_folds(labels, "binary", np.zeros(7), 0)
+    with pytest.raises(InputError, match="at least two groups"):
+        inner_folds(labels, "binary", np.zeros(53), 0)
