@@ -19,6 +19,7 @@ ORDER = (
     "exceptions",
     "files",
     "guard",
+    "state",
     "keeping",
     "progress",
     "rows",
