@@ -37,6 +37,7 @@ __all__ = [
     "make_folder",
     "refused",
     "replace_files",
+    "sync_folder",
     "write_atomically",
     "writing",
 ]
@@ -135,7 +136,7 @@ def atomic_file(path: str | Path, *, sync: bool = True) -> Iterator[IO[bytes]]:
             file.close()
             os.replace(part, path)
             if sync:
-                _sync_folder(path.parent)
+                sync_folder(path.parent)
     except BaseException:
         # A full disk refuses what is left in the buffer once more.
         with suppress(OSError):
@@ -227,12 +228,12 @@ def replace_files(
                     file.write(content)
                     file.flush()
                     os.fsync(file.fileno())
-            _sync_folder(stage)
+            sync_folder(stage)
             os.rename(stage, folder / _READY)
         except BaseException:
             shutil.rmtree(stage, ignore_errors=True)
             raise
-        _sync_folder(folder)
+        sync_folder(folder)
         _settle(folder, known)
 
 
@@ -266,7 +267,7 @@ def _settle(folder: Path, known: Collection[str]) -> None:
                 if stat.S_ISREG(os.lstat(moving / name).st_mode):
                     os.replace(moving / name, folder / name)
         shutil.rmtree(moving)
-        _sync_folder(folder)
+        sync_folder(folder)
 
 
 @contextmanager
@@ -310,7 +311,7 @@ def _lock(number: int, shared: bool, wait: bool) -> bool:
     return True
 
 
-def _sync_folder(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
     """Ask the disk to keep the new names; not every system can, and the files are whole anyway."""
     if os.name == "posix":
         with suppress(OSError):

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from baldur.inference.fitted import Fitted, Views
 from baldur.inference.predictive import Moments
 from baldur.model.meanfield import (
+    MeanFieldResult,
     latent_moments,
     noise_variance,
     predict_meanfield,
@@ -35,7 +36,6 @@ def fit_mean_field(views: Views, T: Array, *, task: str, **options: Any) -> Mean
     noise. In regression the output itself is observed, and its noise is apart.
     """
     result = run_meanfield(list(views), T, task=task, **options)
-    V = np.asarray(result.V)
     signal = np.stack(
         [
             (view.apply(W.T)[~view.absent] ** 2).mean(axis=0)
@@ -44,12 +44,34 @@ def fit_mean_field(views: Views, T: Array, *, task: str, **options: Any) -> Mean
             for view, W in zip(views, result.W, strict=True)
         ]
     )
-    fitted = Fitted(
+    fitted = fitted_from_result(
+        result, signal=signal, sparsity=options.get("a_gamma"), observed=task == "regression"
+    )
+    return MeanFieldFitted(fitted, noise_variance(result))
+
+
+def fitted_from_result(
+    result: MeanFieldResult, *, signal: Array, sparsity: Any, observed: bool
+) -> Fitted:
+    """Return the posterior of a run as the estimators see it.
+
+    Parameters
+    ----------
+    result : MeanFieldResult
+    signal : (M, K) array
+        Variance that each view gives each factor, over the training rows.
+    sparsity : float
+        Shape of the prior of the feature precisions.
+    observed : bool
+        Whether outputs are observed, as in regression.
+    """
+    V = np.asarray(result.V)
+    return Fitted(
         latent=_Latent(result),
-        moments=_Predict(result, predict_meanfield if task != "regression" else predictor_moments),
+        moments=_Predict(result, observed),
         weights=np.ones((1, len(V))),
         factor_weights=np.ones((1, V.shape[1])),
-        noise=noise_variance(result) if task == "regression" else np.zeros(len(V)),
+        noise=noise_variance(result) if observed else np.zeros(len(V)),
         selected=[np.asarray(mask) for mask in result.features],
         coef=[V @ W for W in result.W],
         coef_std=[_spread(V, np.asarray(result.V_cov), W, std) for W, std in _pairs(result)],
@@ -57,23 +79,23 @@ def fit_mean_field(views: Views, T: Array, *, task: str, **options: Any) -> Mean
         signal=signal,
         V=V,
         spaces=list(result.spaces),
-        sparsity=options.get("a_gamma"),
+        sparsity=sparsity,
         elbo=float(result.elbo),
         converged=bool(result.converged),
         history=list(result.history),
     )
-    return MeanFieldFitted(fitted, noise_variance(result))
 
 
 class _Predict:
-    """<eta> and Var eta of new rows."""
+    """<eta> and Var eta of new rows; with the noise of a latent output where it is not observed."""
 
-    def __init__(self, result: Any, rule: Any) -> None:
+    def __init__(self, result: MeanFieldResult, observed: bool) -> None:
         self.result = result
-        self.rule = rule
+        self.observed = observed
 
     def __call__(self, views: Views) -> Moments:
-        return [self.rule(self.result, list(views))]
+        rule = predictor_moments if self.observed else predict_meanfield
+        return [rule(self.result, list(views))]
 
 
 class _Latent:

@@ -38,7 +38,7 @@ Traceback (most recent call last):
 baldur.state.fields.StateError: cov: expected variances that are not negative
 """
 
-from baldur.state.fields import LARGEST, Fields, Shape, State, StateError, plain
+from baldur.state.fields import LARGEST, Fields, Shape, State, StateError, by_kind, made_by, plain
 from baldur.state.tables import read_table, table_state
 
 __all__ = [
@@ -47,6 +47,8 @@ __all__ = [
     "Shape",
     "State",
     "StateError",
+    "by_kind",
+    "made_by",
     "plain",
     "read_table",
     "table_state",

@@ -11,7 +11,7 @@ import numpy as np
 from baldur.exceptions import InputError
 from baldur.guard.escape import has_control
 
-__all__ = ["LARGEST", "Fields", "Shape", "State", "StateError", "plain"]
+__all__ = ["LARGEST", "Fields", "Shape", "State", "StateError", "by_kind", "made_by", "plain"]
 
 State = dict[str, Any]
 """What ``to_state`` returns."""
@@ -303,6 +303,13 @@ class Fields:
         """Return a tree of plain values that nothing is computed from, such as a record."""
         return self._take(name)
 
+    def records(self, name: str) -> list[dict[str, Any]]:
+        """Return a list of dictionaries of plain values, such as the history of a fit."""
+        value = self._list(name)
+        if not all(type(one) is dict for one in value):
+            raise StateError((name,), "expected a list of records")
+        return value
+
     def names(self, name: str) -> list[str]:
         """Return a list of printable names, none of them twice."""
         value = self._list(name)
@@ -432,7 +439,21 @@ class Fields:
 def made_by(
     path: tuple[str, ...], make: Callable[..., T], state: Any, context: Mapping[str, Any]
 ) -> T:
-    """Call a maker; an error of it gets the way to the object."""
+    """Return ``make(state, **context)``; an error of it gets the way to the object in front.
+
+    Parameters
+    ----------
+    path : tuple of str
+        The way to the object.
+    make : callable
+    state : object
+    context : dict of str to object
+        Keyword arguments.
+
+    Returns
+    -------
+    object
+    """
     try:
         return make(state, **context)
     except StateError as error:
@@ -442,6 +463,18 @@ def made_by(
 
 
 def by_kind(makers: Mapping[str, Callable[..., T]]) -> Callable[..., T]:
+    """Return a maker that chooses one of several by the entry ``kind`` of the state.
+
+    Parameters
+    ----------
+    makers : dict of str to callable
+        By kind.
+
+    Returns
+    -------
+    callable
+    """
+
     def make(state: Any, **context: Any) -> T:
         kind = state.get("kind") if type(state) is dict else None
         if type(kind) is not str or kind not in makers:
