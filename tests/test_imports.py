@@ -43,6 +43,7 @@ ORDER = (
     "evaluate",
     "cards",
     "persist",
+    "saving",
     "plots",
     "study",
     "report",

@@ -256,6 +256,10 @@ def finish_replacing(folder: str | Path, known: Collection[str]) -> None:
 def _settle(folder: Path, known: Collection[str]) -> None:
     """Every step may be the last of a killed process, and is then done again or found done."""
     ready, moving = folder / _READY, folder / _MOVING
+    for place in (ready, moving):
+        # A link there is somebody else's doing; what it leads to is not ours to move.
+        if place.is_symlink():
+            os.unlink(place)
     if ready.is_dir() and not moving.is_dir():
         for name in known:
             (folder / name).unlink(missing_ok=True)

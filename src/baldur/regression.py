@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
 
-from baldur.estimator import BaldurBase, Training, check_level
+from baldur.estimator import BaldurBase, Training, check_answer, check_level
 from baldur.exceptions import InputError
 from baldur.inference.intervals import mixture_quantile, tails
 from baldur.inference.predictive import mixture_moments
@@ -97,6 +97,8 @@ class RegressionBase(RegressorMixin, BaldurBase):
         mean, var = mixture_moments(self._posterior.moments(views), self._posterior.weights)
         mean = mean * self._spread + self._center
         std = np.hypot(np.sqrt(var) * self._spread, self.noise_std_)
+        check_answer(mean, "predictions")
+        check_answer(std, "standard deviations")
         if self._one_output:
             mean, std = mean[:, 0], std[:, 0]
         return (mean, std) if return_std else mean

@@ -148,7 +148,7 @@ def test_a_full_disk_changes_nothing_and_leaves_no_parts(tmp_path, monkeypatch, 
 
     with monkeypatch.context() as patch:
         patch.setattr(files.os, step, broken)
-        with pytest.raises(OutputError, match="No space left.*free some space"):
+        with pytest.raises(OutputError, match=r"No space left.*free some space"):
             write(folder, "new")
         with pytest.raises(OutputError):
             write(tmp_path / "fresh", "new")
@@ -239,7 +239,7 @@ def test_a_link_a_pipe_or_a_folder_in_place_of_a_file_is_refused(tmp_path, name)
         read_folder(folder, MOST)
     (folder / name).unlink()
     (folder / name).mkdir()
-    with pytest.raises(InputError, match="not a plain file|cannot be read"):
+    with pytest.raises(InputError, match=r"not a plain file|cannot be read"):
         read_folder(folder, MOST)
 
 
@@ -363,7 +363,7 @@ def test_readers_beside_a_writer_see_one_model(tmp_path):
 
 @pytest.mark.slow
 def test_really_killed_at_any_moment(tmp_path):
-    """A process that saves again and again, killed thirty times."""
+    """A process that saves again and again, killed ten times."""
     folder = write(tmp_path / "model", "0")
     code = (
         "import sys; sys.path.insert(0, sys.argv[2])\n"
@@ -371,7 +371,7 @@ def test_really_killed_at_any_moment(tmp_path):
         "print('ready', flush=True); i = 0\n"
         "while True: i += 1; write(Path(sys.argv[1]), str(i))\n"
     )
-    for delay in range(30):
+    for delay in range(0, 30, 3):
         process = subprocess.Popen(
             [sys.executable, "-c", code, str(folder), str(Path(__file__).parents[1])],
             stdout=subprocess.PIPE,

@@ -205,7 +205,7 @@ FORMS: Mapping[str, Mapping[str, Check]] = {
         "max_bytes": whole,
     },
     "ArraySource": {},
-    "_Predict": {"result": object_of("MeanFieldResult"), "rule": anything},
+    "_Predict": {"result": object_of("MeanFieldResult"), "observed": truth},
     "_Latent": {"result": object_of("MeanFieldResult")},
     "MeanFieldResult": {
         "W": each_view(numbers("K", "D")),

@@ -1,0 +1,81 @@
+"""Small fitted models, each fitted once."""
+
+import warnings
+from functools import cache
+
+import numpy as np
+import pytest
+
+from baldur import MeanFieldClassifier, MeanFieldRegressor
+from baldur.datasets import make_multiview
+from baldur.model.meanfield import run as mean_field_run
+from baldur.views import MultiView
+
+N = 40
+"""Training rows; the rest are new ones."""
+
+
+@cache
+def cohort(kind):
+    """Rows with missing cells and missing views, and what is to be predicted."""
+    sim = make_multiview(
+        60,
+        {"a": 3, "b": 5},
+        informative={"a": 2, "b": 1},
+        n_classes={"numbers": None, "three": 3}.get(kind, 2),
+        noise=1.0,
+        random_state=0,
+    )
+    cells = {v: sim.data.view(v).read().astype(float) for v in ("a", "b")}
+    cells["a"][::7, 1] = np.nan
+    cells["b"][3] = np.nan
+    cells["b"][45] = np.nan
+    cells["a"][50] *= 30  # beyond the clip
+    names = {"a": ["age", "Größe", 'x"y'], "b": [f"gene {i}" for i in range(5)]}
+    X = MultiView(cells, feature_names=names)
+    y = np.asarray(sim.target)
+    if kind == "labels":
+        y = np.column_stack([y, cells["a"][:, 0] > 0]).astype(int)
+    if kind == "words":
+        y = np.where(y > 0, "ill", "well")
+    return X, y
+
+
+MODELS = {
+    "mean field": (MeanFieldClassifier, {"bound": "jaakkola", "sparsity": np.inf}, "two"),
+    "mean field, words": (MeanFieldClassifier, {"bound": "jaakkola", "sparsity": 0.5}, "words"),
+    "mean field, three": (MeanFieldClassifier, {"sparsity": 0.5, "n_factors": 2}, "three"),
+    "mean field, labels": (MeanFieldClassifier, {"sparsity": 0.5}, "labels"),
+    "mean field, dual": (MeanFieldClassifier, {"space": "dual", "bound": "jaakkola"}, "two"),
+    "mean field, numbers": (MeanFieldRegressor, {"sparsity": 0.5}, "numbers"),
+}
+
+
+@cache
+def fitted(name):
+    """One of the models above, on the first rows of its cohort."""
+    kind, settings, data = MODELS[name]
+    X, y = cohort(data)
+    with warnings.catch_warnings(), pytest.MonkeyPatch.context() as patch:
+        warnings.simplefilter("ignore")
+        patch.setattr(mean_field_run, "N_INNER", 3)
+        return kind(**{"max_iter": 30, **settings}).fit(X[:N], y[:N])
+
+
+def rows_for(name):
+    """New rows for a model."""
+    return cohort(MODELS[name][2])[0][N:]
+
+
+def answers(model, rows):
+    """All that a model says about rows, as arrays and tables."""
+    found = {"predict": model.predict(rows)}
+    for method in ("predict_proba", "decision_function", "transform"):
+        if hasattr(model, method):
+            found[method] = getattr(model, method)(rows)
+    if hasattr(model, "predict_proba"):
+        found["one row"] = model.predict_proba(rows[:1])
+        found["interval"] = model.predict_interval(rows)
+    else:
+        found["std"] = model.predict(rows, return_std=True)[1]
+    return found

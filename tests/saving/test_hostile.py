@@ -1,0 +1,224 @@
+"""Model folders from strangers: nothing is executed or trusted, every fault is one line."""
+
+import copy
+import json
+import pickle
+import random
+import zipfile
+from io import BytesIO
+
+import joblib
+import numpy as np
+import pytest
+
+from baldur.exceptions import BaldurError, InputError
+from baldur.saving import load, load_model, save
+from baldur.saving.baselines import TRUSTED
+from saving.forging import read_tree, reseal, run
+from saving.models import N, cohort, fitted, rows_for
+
+NAME = "mean field, words"
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return save(fitted(NAME), tmp_path / "model")
+
+
+def test_forged_models_are_refused_or_predict_what_can_be():
+    """Finding: NaN ranges and weights of 1e300 gave probabilities of NaN, or from -2 to 3.
+
+    150 here; ``python tests/saving/forging.py 2000`` makes more.
+    """
+    names = ("mean field", "mean field, three", "mean field, labels", "mean field, numbers")
+    counts, faults = run(150, 1, {name: (fitted(name), rows_for(name)) for name in names})
+    assert faults == []
+    assert counts["refused"] > 30
+    assert counts["sound"] > 30
+
+
+@pytest.mark.slow
+def test_five_hundred_forged_models():
+    names = ("mean field, words", "mean field, three", "mean field, labels", "mean field, numbers")
+    _, faults = run(500, 2, {name: (fitted(name), rows_for(name)) for name in names})
+    assert faults == []
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "said"),
+    [
+        ("estimator.predictor.result.V_cov", lambda v: -v, "not negative"),
+        ("estimator.predictor.result.tau", lambda v: -1.0, "above 0"),
+        ("estimator.predictor.result.W", lambda v: v[:1], "2 entries, but got 1"),
+        ("estimator.predictor.kind", lambda v: "os.system", "expected 'mean-field predictor'"),
+        ("estimator.kind", lambda v: "subprocess.Popen", "expected 'baldur classifier' or"),
+        ("estimator.kind", lambda v: "baseline", "it is missing"),
+        ("estimator.task", lambda v: "regression", "expected one of"),
+        ("estimator.task", lambda v: "multiclass", "one output per class"),
+        ("estimator.settings.max_iter", lambda v: -3, "max_iter must be"),
+        ("estimator.settings.evil", lambda v: 1, "field 'evil' that it does not have"),
+        ("estimator.fitted.predict", lambda v: 1, "field 'predict' that it does not have"),
+        ("estimator.fitted.__class__", lambda v: 1, "field '__class__' that it does not have"),
+        ("estimator.fitted.coef_", lambda v: {**v, "a": v["b"]}, "coef_.a: expected numbers of"),
+        ("estimator.fitted.selected_features_.a", lambda v: ~v, "features that were selected"),
+        ("estimator.fitted.classes_", lambda v: np.array(["a", "a"]), "twice"),
+        ("estimator.fitted.classes_", lambda v: np.array(["a", "b", "c"]), "two classes"),
+        ("estimator.views", lambda v: v[::-1], "views of the preparation"),
+        ("n_features.a", lambda v: 2**40, "features.a: expected text of shape"),
+        ("classes", lambda v: ["a"], "expected 2 labels"),
+        ("classes", lambda v: [["a"], "b"], "labels that are text"),
+        ("training", lambda v: {"a": {"mean": np.zeros(9)}}, "training.a.mean: expected numbers"),
+        ("training", lambda v: {"c": {}}, "training: expected one entry for each"),
+        ("details", lambda v: [], "details: expected a dictionary"),
+        ("views", lambda v: [], "at least one view"),
+    ],
+)
+def test_states_that_do_not_fit_are_refused_and_named(folder, path, value, said):
+    tree = read_tree(folder)
+    *way, last = path.split(".")
+    inside = tree
+    for step in way:
+        inside = inside[step]
+    inside[last] = value(inside.get(last))
+    reseal(folder, tree)
+    with pytest.raises(InputError, match="does not hold a sound model: ") as caught:
+        load(folder)
+    assert said in str(caught.value)
+    assert len(str(caught.value).splitlines()) == 1
+
+
+def test_control_characters_do_not_get_in(folder):
+    """Finding: labels with control characters reached predictions.csv."""
+    tree = read_tree(folder)
+    with pytest.raises(InputError, match="control characters"):
+        reseal(folder, {**tree, "classes": ["ill\x1b[31m", "well"]})
+    # Written by another program.
+    raw = (folder / "state.json").read_text().replace('"ill"', '"ill\\u001b[31m"')
+    (folder / "state.json").write_text(raw)
+    reseal(folder)
+    with pytest.raises(InputError, match="control characters"):
+        load(folder)
+
+
+def test_a_manifest_that_tells_another_story_is_refused_even_with_right_checksums(folder):
+    reseal(folder, classes=["well", "ill"])
+    with pytest.raises(InputError, match="describes another model than the one beside it"):
+        load(folder)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_damaged_files_are_refused(folder, seed):
+    """Bits flipped, cut, repeated, exchanged: found by the checksums, whatever they hit."""
+    rng = random.Random(seed)
+    names = sorted(f.name for f in folder.iterdir() if f.name not in (".lock", "card.md"))
+    original = {name: (folder / name).read_bytes() for name in names}
+    for _ in range(40):
+        name = rng.choice(names)
+        raw = bytearray(original[name])
+        at = rng.randrange(len(raw))
+        match rng.choice(["flip", "cut", "grow", "other"]):
+            case "flip":
+                raw[at] ^= 1 << rng.randrange(8)
+            case "cut":
+                del raw[at:]
+            case "grow":
+                raw[at:at] = rng.randbytes(9)
+            case "other":
+                raw = bytearray(original[rng.choice([n for n in names if n != name])])
+        if bytes(raw) == original[name]:
+            continue
+        (folder / name).write_bytes(raw)
+        with pytest.raises(BaldurError) as caught:
+            load(folder)
+        assert len(str(caught.value).splitlines()) == 1
+        (folder / name).write_bytes(original[name])
+    load(folder)
+
+
+def test_damaged_states_with_right_checksums_give_one_line(folder):
+    """The JSON text changed at random, then sealed: refused, or a model that predicts."""
+    rng, said = random.Random(0), []
+    original = (folder / "state.json").read_bytes()
+    for _ in range(150):
+        raw = bytearray(original)
+        for _ in range(rng.choice([1, 3])):
+            at = rng.randrange(len(raw))
+            raw[at : at + rng.choice([0, 1, 4])] = rng.choice(
+                [b"", b"0", b"-", b'"', b"[", b"}", b",", b"null", b"1e9", b'"$array"']
+            )
+        (folder / "state.json").write_bytes(raw)
+        reseal(folder)
+        try:
+            p = load(folder).predict_proba(rows_for(NAME))
+        except BaldurError as error:
+            said.append(str(error))
+        else:
+            assert np.isfinite(p).all()
+    assert len(said) > 100
+    assert all(len(line.splitlines()) == 1 and len(line) < 600 for line in said)
+
+
+# -- baselines -----------------------------------------------------------------------------------
+
+
+def baseline(name="Ridge logistic", **settings):
+    from baldur.baselines import BASELINES
+
+    X, y = cohort("two")
+    return BASELINES[name].make().set_params(**settings).fit(X[:N], y[:N])
+
+
+def test_loading_works_without_pickle_and_joblib(tmp_path, monkeypatch):
+    models = [fitted(NAME), baseline(), baseline("RF", n_estimators=3)]
+    folders = [save(model, tmp_path / str(i)) for i, model in enumerate(models)]
+
+    def broken(*_, **__):
+        raise AssertionError("a pickle was opened")
+
+    for name in ("load", "loads", "Unpickler"):
+        monkeypatch.setattr(pickle, name, broken)
+    monkeypatch.setattr(joblib, "load", broken)
+    X = cohort("two")[0]
+    for model, saved in zip(models, folders, strict=True):
+        again = load(saved)
+        np.testing.assert_array_equal(again.predict_proba(X[N:]), model.predict_proba(X[N:]))
+
+
+def repack(content, change=lambda schema: None, **options):
+    """A skops archive with another schema, or packed otherwise."""
+    made = BytesIO()
+    with zipfile.ZipFile(BytesIO(content)) as old, zipfile.ZipFile(made, "w", **options) as new:
+        for name in old.namelist():
+            raw = old.read(name)
+            if name == "schema.json":
+                schema = json.loads(raw)
+                change(schema)
+                raw = json.dumps(schema).encode()
+            new.writestr(name, raw)
+    return made.getvalue()
+
+
+def test_baselines_of_other_types_are_refused(tmp_path):
+    from sklearn.linear_model import LogisticRegression
+    from skops.io import dumps
+
+    folder = save(baseline(), tmp_path / "model")
+    tree = read_tree(folder)
+    good = tree["estimator"]["skops"].tobytes()
+    cases = {
+        "not a baseline": dumps([1, 2]),
+        "of scikit-learn": dumps(LogisticRegression()),
+        "a function": dumps({"a": np.sum}),
+        "nonsense": b"PK nonsense",
+        "nothing": b"",
+        "compressed": repack(good, compression=zipfile.ZIP_DEFLATED),
+        "other type": repack(good, lambda s: s.update({"__class__": "Popen", "__module__": "os"})),
+    }
+    for name, content in cases.items():
+        forged = copy.deepcopy(tree)
+        forged["estimator"]["skops"] = np.frombuffer(content, dtype=np.uint8)
+        reseal(folder, forged)
+        with pytest.raises(InputError, match=r"estimator\.skops: ") as caught:
+            load_model(folder)
+        assert len(str(caught.value).splitlines()) == 1, name
+    assert not any(path.endswith(("Preparation", "FunctionType")) for path in TRUSTED)
