@@ -64,6 +64,7 @@ def test_five_hundred_forged_models():
         ("estimator.fitted.classes_", lambda v: np.array(["a", "a"]), "twice"),
         ("estimator.fitted.classes_", lambda v: np.array(["a", "b", "c"]), "two classes"),
         ("estimator.views", lambda v: v[::-1], "views of the preparation"),
+        ("estimator.views", lambda v: ["a", "other"], "views of the preparation"),
         ("n_features.a", lambda v: 2**40, "features.a: expected text of shape"),
         ("classes", lambda v: ["a"], "expected 2 labels"),
         ("classes", lambda v: [["a"], "b"], "labels that are text"),

@@ -128,12 +128,9 @@ def _read_own(state: Any) -> Any:
         made_by(("settings",), lambda _: made._check_parameters(), None, {})
         made.view_names_ = read.names("views")
         made.preparation_ = read.part("preparation", _read_preparation)
-        widths = {name: int(made.preparation_.n_features_[name]) for name in made.view_names_}
-        read.need(
-            list(made.preparation_.n_features_) == made.view_names_,
-            "expected the views of the preparation",
-            "views",
-        )
+        widths = {name: int(width) for name, width in made.preparation_.n_features_.items()}
+        same = list(widths) == made.view_names_
+        read.need(same, "expected the views of the preparation", "views")
         outline = Outline(task, made.view_names_, widths)
         read.part("fitted", _read_fitted, made=made, kind=kind, outline=outline)
         read.part("predictor", _read_predictor, made=made, outline=outline)
