@@ -2,17 +2,16 @@
 
 Usage::
 
-    python benchmarks/wide.py --cache DIR [--jobs 2] [--part biofind-shape biofind-auto adni-auto
-                                                       bits growth disk outer]
+    python benchmarks/wide.py --cache DIR [--jobs 2] [--part biofind adni bits growth disk outer]
 
 The unit of time is ONE weighted Gram, ``(X * s) @ X.T`` with X float32 and in memory, of the widest
 view, measured in the same run, the fastest of several. Every figure comes from a process of its
 own, so that peak memory (the resident set of the whole process, Python and libraries included) is
 that of one fit. Passes are those of products; preparing a view reads it once more.
 
-- biofind-shape, biofind-auto: 172 training rows of `make_biofind_like`, 841,685 genotypes, from
-  an int8 array, a ``.bed`` file and a ``.npy`` file; sparsity=0.5 and "auto".
-- adni-auto: 956 training rows of `make_adni_like`, 75,694 features.
+- biofind: 172 training rows of `make_biofind_like`, 841,685 genotypes, from an int8 array, a
+  ``.bed`` file and a ``.npy`` file.
+- adni: 956 training rows of `make_adni_like`, 75,694 features.
 - bits: coefficients and probabilities at 100,000 genotypes, fitted twice and with two workers:
   the same to the last bit.
 - growth: 10,000 to 841,685 genotypes from an int8 array, with the slope of log time on log D.
@@ -38,8 +37,8 @@ import numpy as np
 
 WIDTHS = (10_000, 30_000, 100_000, 300_000, 841_685)
 FULL = WIDTHS[-1]
-BARS = {"biofind-shape": 25.0, "biofind-auto": 25.0, "adni-auto": 80.0}
-MEMORY_BAR_GB = {"biofind-shape": 0.8, "biofind-auto": 0.8, "adni-auto": None}
+BARS = {"biofind": 25.0, "adni": 80.0}
+MEMORY_BAR_GB = {"biofind": 0.8, "adni": None}
 BITS_WIDTH = 100_000
 SLOPE_BAR = 1.1
 
@@ -104,7 +103,7 @@ def folds(y, cohort):
     return list(splitter.split(np.zeros(len(y)), y))
 
 
-def fit(cache, cohort, width, storage, sparsity, n_folds=1, n_jobs=None):
+def fit(cache, cohort, width, storage, n_folds=1, n_jobs=None):
     """Fit on training rows; return seconds, passes, peak memory, AUC and what was kept."""
     from sklearn.metrics import roc_auc_score
 
@@ -117,7 +116,7 @@ def fit(cache, cohort, width, storage, sparsity, n_folds=1, n_jobs=None):
     for train, test in folds(y, cohort)[:n_folds]:
         part = data[train]
         started = time.perf_counter()
-        model = BaldurClassifier(sparsity=sparsity, random_state=0, n_jobs=n_jobs)
+        model = BaldurClassifier(random_state=0, n_jobs=n_jobs)
         model.fit(part, y[train])
         seconds.append(time.perf_counter() - started)
         if n_folds == 1:
@@ -205,11 +204,11 @@ def tell(name, found, unit, part):
     )
 
 
-def biofind(cache, jobs, part, sparsity):
+def biofind(cache, jobs):
     """One fit at full width from each kind of storage."""
     have(cache, FULL)
     unit = child("gram", rows=172, width=FULL)
-    print(f"\n{part}: sparsity={sparsity!r}, 172 x {FULL:,}; one Gram {unit:.3f} s")
+    print(f"\nbiofind: 172 x {FULL:,}; one Gram {unit:.3f} s")
     for storage in ("int8 array", ".bed", ".npy"):
         found = child(
             "fit",
@@ -217,10 +216,9 @@ def biofind(cache, jobs, part, sparsity):
             cohort="biofind",
             width=FULL,
             storage=storage,
-            sparsity=sparsity,
             n_jobs=jobs,
         )
-        tell(storage, found, unit, part)
+        tell(storage, found, unit, "biofind")
 
 
 def adni(cache, jobs):
@@ -228,23 +226,22 @@ def adni(cache, jobs):
     if not (cache / "adni.npz").exists():
         child("adni", cache=str(cache))
     unit = child("gram", rows=956, width=37_643)
-    print(f"\nadni-auto: sparsity='auto', 956 rows, 75,694 features; one Gram {unit:.3f} s")
+    print(f"\nadni: 956 rows, 75,694 features; one Gram {unit:.3f} s")
     found = child(
-        "fit", cache=str(cache), cohort="adni", width=0, storage="array", sparsity="auto",
-        n_jobs=jobs,
+        "fit", cache=str(cache), cohort="adni", width=0, storage="array", n_jobs=jobs,
     )  # fmt: skip
-    tell(f"float arrays, {found['rows']} rows", found, unit, "adni-auto")
+    tell(f"float arrays, {found['rows']} rows", found, unit, "adni")
 
 
 def bits(cache, jobs):
     """The same fit twice, and with two workers."""
     have(cache, BITS_WIDTH)
-    print(f"\nbits: sparsity='auto', 172 x {BITS_WIDTH:,}")
+    print(f"\nbits: 172 x {BITS_WIDTH:,}")
     first = None
     for name, n_jobs in (("once", None), ("twice", None), ("with two workers", 2)):
         found = child(
             "fit", cache=str(cache), cohort="biofind", width=BITS_WIDTH, storage="int8 array",
-            sparsity="auto", n_jobs=n_jobs,
+            n_jobs=n_jobs,
         )  # fmt: skip
         first = first or found["digest"]
         same = "met" if found["digest"] == first else "NOT MET"
@@ -256,34 +253,33 @@ def bits(cache, jobs):
 def growth(cache, jobs):
     """Time against width, from an int8 array, with the slope of the straight line."""
     print("\ngrowth: 172 rows, int8 array")
-    for sparsity in (0.5, "auto"):
-        times = []
-        for width in WIDTHS:
-            have(cache, width)
-            found = child(
-                "fit", cache=str(cache), cohort="biofind", width=width, storage="int8 array",
-                sparsity=sparsity, n_jobs=jobs,
-            )  # fmt: skip
-            times.append(found["seconds"][0])
-            print(f"  {sparsity!r}, D = {width:>7,}: {times[-1]:6.2f} s, {found['peak']:.2f} GB")
-        whole = np.polyfit(np.log(WIDTHS), np.log(times), 1)[0]
-        last = np.log(times[-1] / times[-2]) / np.log(WIDTHS[-1] / WIDTHS[-2])
-        print(
-            f"  {sparsity!r}: slope {verdict(whole, SLOPE_BAR, '')}; over the last step "
-            f"{verdict(last, SLOPE_BAR, '')}",
-            flush=True,
-        )
+    times = []
+    for width in WIDTHS:
+        have(cache, width)
+        found = child(
+            "fit", cache=str(cache), cohort="biofind", width=width, storage="int8 array",
+            n_jobs=jobs,
+        )  # fmt: skip
+        times.append(found["seconds"][0])
+        print(f"  D = {width:>7,}: {times[-1]:6.2f} s, {found['peak']:.2f} GB")
+    whole = np.polyfit(np.log(WIDTHS), np.log(times), 1)[0]
+    last = np.log(times[-1] / times[-2]) / np.log(WIDTHS[-1] / WIDTHS[-2])
+    print(
+        f"  slope {verdict(whole, SLOPE_BAR, '')}; over the last step "
+        f"{verdict(last, SLOPE_BAR, '')}",
+        flush=True,
+    )
 
 
 def disk(cache, jobs):
     """Peak memory from files of 300,000 and 3,000,000 columns."""
-    print("\ndisk: sparsity=0.5, peak memory of the process")
+    print("\ndisk: peak memory of the process")
     for storage in (".npy", ".bed"):
         for width in (300_000, 3_000_000):
             have(cache, width)
             found = child(
                 "fit", cache=str(cache), cohort="biofind", width=width, storage=storage,
-                sparsity=0.5, n_jobs=jobs,
+                n_jobs=jobs,
             )  # fmt: skip
             print(
                 f"  {storage}, D = {width:>9,}: {found['peak']:.2f} GB ({found['before']:.2f} GB "
@@ -298,7 +294,7 @@ def outer(cache, jobs):
     started = time.perf_counter()
     found = child(
         "fit", cache=str(cache), cohort="biofind", width=FULL, storage="int8 array",
-        sparsity="auto", n_folds=5, n_jobs=jobs,
+        n_folds=5, n_jobs=jobs,
     )  # fmt: skip
     seconds = time.perf_counter() - started
     print(
@@ -311,9 +307,8 @@ def outer(cache, jobs):
 
 
 PARTS = {
-    "biofind-shape": lambda cache, jobs: biofind(cache, jobs, "biofind-shape", 0.5),
-    "biofind-auto": lambda cache, jobs: biofind(cache, jobs, "biofind-auto", "auto"),
-    "adni-auto": adni,
+    "biofind": biofind,
+    "adni": adni,
     "bits": bits,
     "growth": growth,
     "disk": disk,

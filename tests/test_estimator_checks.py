@@ -1,9 +1,9 @@
 """scikit-learn's own checks of an estimator, on the defaults of both.
 
-Two checks cannot apply. Both repeat rows and ask that an integer weight does the same. With
-``sparsity="auto"`` rows are dealt to inner folds, so copies of a row fall on both sides of a fold
-where a weighted row does not. In their place stand, in the tests of each estimator,
-`test_weight_zero_leaves_a_sample_out` and `test_weight_two_is_a_repeated_sample`.
+Two checks cannot apply. Both repeat rows and ask that an integer weight does the same. Rows are
+assigned to inner folds, so copies of a row fall on both sides of a fold where a weighted row does
+not. In their place stand `test_weight_zero_leaves_a_sample_out` in the tests of each estimator and
+`test_weight_two_is_a_repeated_sample` in the tests of the members.
 
 The checks of every sparse format fit twenty times and are marked slow; `test_classifier` has one
 sparse format among the fast tests.

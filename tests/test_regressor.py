@@ -8,6 +8,7 @@ from scipy.stats import norm
 from baldur import BaldurRegressor, MultiView
 from baldur.datasets import make_multiview
 from baldur.exceptions import InputError, NoSignalWarning
+from baldur.inference.reference import MEMBERS
 from baldur.inner_folds import inner_folds
 from prepare.literal import linear
 
@@ -55,11 +56,11 @@ def test_weights_are_in_units_of_input_and_output(sim, model):
     assert (error < 4 * model.coef_std_["clinic"][0, here]).all()
 
 
-@pytest.mark.parametrize("sparsity", ["auto", 0.5])
-def test_units_of_the_target_do_not_matter(sim, sparsity):
+@pytest.mark.parametrize("members", [MEMBERS, ("pooled",)])
+def test_units_of_the_target_do_not_matter(sim, members):
     data, y = sim.data[:N], sim.target[:N]
-    one = BaldurRegressor(sparsity=sparsity).fit(data, y)
-    two = BaldurRegressor(sparsity=sparsity).fit(data, 1000 * y - 7)
+    one = BaldurRegressor(members=members).fit(data, y)
+    two = BaldurRegressor(members=members).fit(data, 1000 * y - 7)
     mean, std = two.predict(data, return_std=True)
     other, other_std = one.predict(data, return_std=True)
     assert_allclose(mean, 1000 * other - 7, rtol=1e-6, atol=1e-4)
@@ -97,8 +98,7 @@ def test_fewer_factors_than_outputs(sim):
     rng = np.random.default_rng(0)
     score = sim.data.view("clinic").read()[:, 0]
     Y = np.outer(score, [1.0, -2.0, 10.0]) + rng.standard_normal((len(score), 3)) * [0.3, 0.6, 3]
-    # The scale moves slowly between weights and loadings, at hardly any gain: a looser tolerance.
-    model = BaldurRegressor(n_factors=1, sparsity=0.5, tol=1e-4).fit(sim.data[:N], Y[:N])
+    model = BaldurRegressor(n_factors=1, members=("pooled",)).fit(sim.data[:N], Y[:N])
     assert model.n_factors_ == 1
     assert model.loadings_.shape == (3, 1)
     assert model.transform(sim.data[N:]).shape == (1000, 1)
@@ -107,7 +107,7 @@ def test_fewer_factors_than_outputs(sim):
 
 
 def test_a_column_of_targets_keeps_its_shape(sim):
-    model = BaldurRegressor(sparsity=0.5).fit(sim.data[:N], sim.target[:N, None])
+    model = BaldurRegressor(members=("pooled",)).fit(sim.data[:N], sim.target[:N, None])
     assert model.predict(sim.data[N:]).shape == (1000, 1)
 
 
@@ -120,19 +120,6 @@ def test_weight_zero_leaves_a_sample_out(sim):
     one = BaldurRegressor().fit(sim.data[:N], y, sample_weight=weight)
     two = BaldurRegressor().fit(sim.data[keep], y[keep])
     assert_array_equal(one.predict(sim.data[N:]), two.predict(sim.data[N:]))
-
-
-def test_weight_two_is_a_repeated_sample():
-    # The repeated rows have the means and scales of all rows, as in the classifier's test.
-    rng = np.random.default_rng(3)
-    A = rng.standard_normal((40, 4))
-    X = np.concatenate([A, A])
-    y = X[:, 0] + 0.5 * rng.standard_normal(80)
-    weight = np.repeat([1.0, 2.0], 40)
-    one = BaldurRegressor(sparsity=0.5).fit(X, y, sample_weight=weight)
-    two = BaldurRegressor(sparsity=0.5).fit(np.concatenate([X, A]), np.append(y, y[40:]))
-    assert_allclose(one.predict(A), two.predict(A), rtol=1e-4, atol=1e-5)
-    assert_allclose(one.noise_std_, two.noise_std_, rtol=1e-4)
 
 
 def test_a_missing_view_widens_the_interval(sim, model):

@@ -23,21 +23,13 @@ from baldur.views.weights import positive_weights
 
 Array = NDArray[np.float64]
 
-BOUNDS = ("quadrature", "jaakkola")
-
 
 class ClassificationBase(ClassifierMixin, BaldurBase):
     """Binary, multi-class and multi-label targets as 0/1 outputs; subclasses fit the posterior."""
 
-    bound: str
     class_weight: Any
     _row_noise: Array | None = None
     """Variance of the linear predictor that is each row's own, (C,), where a model has one."""
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        if self.bound not in BOUNDS:
-            raise InputError(f"bound must be one of {BOUNDS}, but got {self.bound!r}.")
 
     def _open_training(self, X: Any, y: Any, sample_weight: Any, groups: Any = None) -> Training:
         """Return the samples that count and their outputs; set `classes_`."""
@@ -140,8 +132,7 @@ class ClassificationBase(ClassifierMixin, BaldurBase):
         return self._probability_of(self._open_new(X))
 
     def _probability_of(self, views: list[PreparedView]) -> Array:
-        fitted = self._posterior
-        p = probabilities(fitted.moments(views), fitted.weights, self._task)
+        p = probabilities(*self._predictor.moments(views), self._task)
         return check_answer(p, "probabilities", (0.0, 1.0))
 
     def predict_proba(self, X: Any) -> Array:
@@ -181,11 +172,8 @@ class ClassificationBase(ClassifierMixin, BaldurBase):
             For multi-label targets, of P(label) for each label.
         """
         check_level(level)
-        fitted = self._posterior_checked()
-        moments = fitted.moments(self._open_new(X))
-        low, high = probability_interval(
-            moments, fitted.weights, self._task, level, self._row_noise
-        )
+        mean, var = self.predictor.moments(self._open_new(X))
+        low, high = probability_interval(mean, var, self._task, level, self._row_noise)
         if self._task == "binary":
             return np.hstack([1.0 - high, low]), np.hstack([1.0 - low, high])
         return low, high

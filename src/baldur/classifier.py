@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from baldur.classification import ClassificationBase
-from baldur.estimator import Training
-from baldur.inference.fitted import Fitted
-from baldur.model.likelihood import JaakkolaLogistic, QuadratureLogistic
-from baldur.progress import Reporter
+from baldur.inference.ensemble import MEMBERS
 from baldur.structured_fit import StructuredFit
-from baldur.views.products import PreparedView
 
 __all__ = ["BaldurClassifier"]
 
@@ -36,26 +31,21 @@ class BaldurClassifier(StructuredFit, ClassificationBase):
     n_factors : "auto" or int, default="auto"
         Latent factors. "auto" has one per output and no loadings to learn; a number below that of
         the outputs learns loadings V.
-    sparsity : "auto" or float, default="auto"
-        Shape a of the prior Gamma(a, a) of the feature precisions: 1e-6 keeps few features, 0.5 is
-        a heavy-tailed prior, ``float("inf")`` shrinks whole views only. "auto" stacks several
-        priors, sparse and dense, by what they predict on held-out training rows, and keeps the
-        fewest views and features that predict about as well as the best (see `sparsity_path_`).
+    members : sequence of str, default=("spike_slab", "spike_slab_wide", "per_view", "pooled")
+        Priors whose posteriors form the ensemble, one or more of these names. "spike_slab" and
+        "spike_slab_wide": a feature has an effect or none, under a narrower and a wider stand-in
+        for the prior. "per_view": every feature has an effect, with one prior variance per view.
+        "pooled": the same with one variance for all views. How much each member counts is learned
+        on held-out training rows (see `stack_`). ``("per_view", "pooled")`` is a dense fit. With a
+        single view "per_view" equals "pooled" and only one of them is fitted.
     margin : float, default=0.1
-        With ``sparsity="auto"``, the part of what the reference gains over the base rate that a
-        smaller model may lose, with 95 % confidence; of those the smallest that is next to nothing
-        behind the best is kept. 0 keeps whatever predicts best; larger values keep less.
-    bound : {"quadrature", "jaakkola"}, default="quadrature"
-        How E[ln sigmoid] is computed: exactly, or by the paper's quadratic bound.
-    prune : bool, default=True
-        With a number for `sparsity`, drop features, factors and views whose removal raises the
-        bound.
+        The part of what the ensemble gains over the base rate that a smaller model may lose, with
+        95 % confidence; of those, the smallest within 0.5 standard errors of the best is selected
+        (see `sparsity_path_`). 0 selects whatever predicts best; larger values select less.
     class_weight : None, "balanced" or dict, default=None
         Weight of each class in the likelihood.
     max_iter : int, default=200
-        Most sweeps, or iterations of each member of the stack.
-    tol : float, default=1e-5
-        With a finite number for `sparsity`, the relative change of the bound that counts as calm.
+        Most iterations of each member of the ensemble.
     random_state : int, RandomState or None, default=0
         Assigns rows to the inner folds. The default gives the same result on every run.
     n_jobs : int, optional
@@ -71,52 +61,54 @@ class BaldurClassifier(StructuredFit, ClassificationBase):
         Training samples of each class, or with each label.
     coef_, coef_std_ : dict of str to ndarray of shape (n_outputs, n_features)
         Posterior mean and standard deviation of the weights of each view, per unit of the input;
-        exactly zero where a feature was dropped. With ``sparsity="auto"`` the standard deviation
-        is that of the members with features: how uncertain a weight is if there is a signal.
+        exactly zero where a feature was not selected. The standard deviation is that of the
+        members with features: how uncertain a weight is if there is a signal.
     coef_scaled_, coef_scaled_std_ : dict of str to ndarray of shape (n_outputs, n_features)
         The same per standard deviation of the input.
-    intercept_ : ndarray of shape (n_outputs,)
-        Mean intercept that goes with `coef_`.
+    intercept_, intercept_scaled_ : ndarray of shape (n_outputs,)
+        Mean intercepts that go with `coef_` and with `coef_scaled_`.
     selected_features_ : dict of str to bool array
-        Features that were kept. Only these enter predictions.
+        Features that were selected. Only these enter predictions.
     view_relevance_ : dict of str to float
-        Share of each view in the variance of the linear predictor; they sum to 1.
+        Share of each view in the variance of the linear predictor; they sum to 1. A view's part of
+        the predictor is its prepared columns times their mean weights (`coef_scaled_`), and its
+        variance the mean square of that part over the training samples that have the view, summed
+        over outputs. Without any selected feature all views have the same share.
     factor_relevance_ : DataFrame of shape (n_factors_, n_views)
         Share of each view in each factor: shared factors have several, specific ones have one.
     loadings_ : ndarray of shape (n_outputs, n_factors_)
         V, the identity where factors are outputs.
     n_factors_ : int
         Factors in use.
-    sparsity_ : float, or dict of str to float
-        Prior shape, or the learned share of features that are in.
+    sparsity_ : dict of str to float
+        Learned share of the features of each view that have an effect, averaged over the
+        spike-and-slab members; 1 without such a member.
     inclusion_probability_ : dict of str to ndarray
-        With ``sparsity="auto"``, the probability that each feature is in, averaged over the
-        members of the stack that select; 0 for features that were screened out.
+        Posterior inclusion probability of each feature, averaged over the spike-and-slab members;
+        0 for features that were screened out, and 1 for all without such a member.
     sparsity_path_ : DataFrame
-        With ``sparsity="auto"``, one row per step: nothing, fewer views, fewer features. Held-out
-        loss, how much it lies above the reference's with its standard error and upper 95 % bound,
-        whether the step is a candidate, and which one was kept.
+        The submodel path, one row per step: nothing, fewer views, fewer features. Held-out loss,
+        how much it lies above the ensemble's with its standard error and upper 95 % bound, whether
+        the step is a candidate, and which one was selected.
     stack_ : dict of str to float
-        With ``sparsity="auto"``, the weight of each prior's linear predictor in the reference.
-        The sum is how far they are believed: below 1 the reference is shrunk towards the base
-        rate, above 1 they were too cautious.
+        Stacking weight of each member's linear predictor times the calibration slope, by the
+        member's name. Their sum is the slope: below 1 the ensemble is shrunk towards the base
+        rate, above 1 the members were too cautious.
     signal_, signal_shown_ : float, bool
-        With ``sparsity="auto"``, what the reference gains over the base rate on held-out rows, in
-        standard errors, and whether that shows a signal with 95 % confidence. If not, the kept
-        features are not to be read.
+        What the ensemble gains over the base rate on held-out rows, in standard errors, and
+        whether that is evidence of signal with 95 % confidence. If not, do not interpret the
+        selected features.
     credible_sets_ : DataFrame
-        With ``sparsity="auto"``, for each kept feature the features that could be in its place:
-        the smallest set that holds the effect with 95 % probability, with the smallest
-        absolute correlation within it. Empty where all features of the kept views were kept.
+        For each selected feature the features that are interchangeable with it: the smallest set
+        that holds the effect with 95 % probability, with the smallest absolute correlation within
+        it. Empty where all features of the selected views were selected, and without a
+        spike-and-slab member.
     space_ : dict of str to str
         Side the algebra was done on, per view.
-    elbo_ : float
-        With a number for `sparsity`, the bound on the log evidence that was maximised (for
-        ``float("inf")`` given the best prior variances). nan with "auto", a stack of posteriors.
     history_ : list of dict
-        One record per sweep, or per iteration of each member of the stack.
+        One record per iteration of each member of the ensemble, with the change of what it learns.
     n_iter_, converged_ : int, bool
-        Number of records, and whether the bound was calm at the end.
+        Number of records, and whether every member converged.
     preparation_ : Preparation
         Means and scales, learned on the training rows.
 
@@ -139,13 +131,10 @@ class BaldurClassifier(StructuredFit, ClassificationBase):
         *,
         scale: str = "clipped",
         n_factors: Any = "auto",
-        sparsity: Any = "auto",
+        members: Sequence[str] = MEMBERS,
         margin: float = 0.1,
-        bound: str = "quadrature",
-        prune: bool = True,
         class_weight: Any = None,
         max_iter: int = 200,
-        tol: float = 1e-5,
         random_state: Any = 0,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -153,13 +142,10 @@ class BaldurClassifier(StructuredFit, ClassificationBase):
         self.views = views
         self.scale = scale
         self.n_factors = n_factors
-        self.sparsity = sparsity
+        self.members = members
         self.margin = margin
-        self.bound = bound
-        self.prune = prune
         self.class_weight = class_weight
         self.max_iter = max_iter
-        self.tol = tol
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
@@ -178,7 +164,7 @@ class BaldurClassifier(StructuredFit, ClassificationBase):
         sample_weight : array-like of shape (n_samples,), optional
             How much each sample counts. A weight of 0 leaves the sample out.
         groups : array-like of shape (n_samples,), optional
-            Samples of one group stay together in the inner folds of ``sparsity="auto"``.
+            Samples of one group stay together in the inner folds.
 
         Returns
         -------
@@ -188,9 +174,3 @@ class BaldurClassifier(StructuredFit, ClassificationBase):
         self._check_parameters()
         self._fit_outputs(self._open_training(X, y, sample_weight, groups))
         return self
-
-    def _run(self, views: list[PreparedView], training: Training, reporter: Reporter) -> Fitted:
-        T = training.T
-        kind = QuadratureLogistic if self.bound == "quadrature" else JaakkolaLogistic
-        likelihood = kind(T, np.repeat(training.weight[:, None], T.shape[1], axis=1))
-        return self._fit_posterior(views, likelihood, training, reporter)

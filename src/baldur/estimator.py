@@ -19,8 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from baldur.exceptions import InputError, NotConvergedWarning
 from baldur.explain import contributions
-from baldur.inference.fitted import Fitted
-from baldur.inference.predictive import Task, mixture_moments
+from baldur.inference.predictive import Task
 from baldur.keeping import Printing
 from baldur.prepare import SCALES, Preparation
 from baldur.progress import Reporter
@@ -105,7 +104,6 @@ class BaldurBase(Printing, TransformerMixin, BaseEstimator):
     scale: str
     n_factors: Any
     max_iter: int
-    tol: float
     verbose: int
 
     # -- fitting ---------------------------------------------------------------------------
@@ -122,23 +120,23 @@ class BaldurBase(Printing, TransformerMixin, BaseEstimator):
         views = self._prepare(mv)
         with Reporter(self.verbose, type(self).__name__) as reporter:
             fitted = self._run(views, training, reporter)
-        self._posterior = fitted
+        self._predictor = fitted.predictor
         self._publish(mv, fitted)
         self.fit_seconds_ = time.perf_counter() - started
         if not fitted.converged:
             warnings.warn(
-                f"{type(self).__name__} stopped before it was calm. Raise {self._calm_settings()}.",
+                f"{type(self).__name__} did not converge. Raise {self._stopping_settings()}.",
                 NotConvergedWarning,
                 stacklevel=3,
             )
 
-    def _calm_settings(self) -> str:
-        """Name the settings that decide when a fit is calm."""
-        return f"max_iter (now {self.max_iter}) or tol (now {self.tol})"
+    def _stopping_settings(self) -> str:
+        """Return the settings that decide when a fit stops, with their values, for messages."""
+        return f"max_iter (now {self.max_iter})"
 
     @abstractmethod
-    def _run(self, views: list[PreparedView], training: Training, reporter: Reporter) -> Fitted:
-        """Fit the posterior of the weights."""
+    def _run(self, views: list[PreparedView], training: Training, reporter: Reporter) -> Any:
+        """Return the fit: its predictor, the selected features and the record."""
 
     def _check_parameters(self) -> None:
         """Refuse parameters outside their legal values, before anything is computed."""
@@ -149,19 +147,19 @@ class BaldurBase(Printing, TransformerMixin, BaseEstimator):
             raise InputError(f'n_factors must be "auto" or a positive integer, but got {rank!r}.')
         if not (isinstance(self.max_iter, Integral) and int(self.max_iter) >= 1):
             raise InputError(f"max_iter must be a positive integer, but got {self.max_iter!r}.")
-        if not (isinstance(self.tol, Real) and float(self.tol) > 0):
-            raise InputError(f"tol must be a positive number, but got {self.tol!r}.")
 
-    def _publish(self, mv: MultiView, fitted: Fitted) -> None:
+    def _publish(self, mv: MultiView, fitted: Any) -> None:
         """Set the fitted attributes, weights in the units of the input."""
         names = self.view_names_
         self.feature_names_ = {name: mv.view(name).feature_names for name in names}
         self.feature_info_ = mv.feature_info
         prep = self.preparation_
+        predictor = fitted.predictor
+        coefs, stds, intercept = predictor.coefficients()
         scale = self._output_scale()  # (C, 1)
-        shift, self.coef_, self.coef_std_ = np.zeros(len(fitted.intercept)), {}, {}
+        shift, self.coef_, self.coef_std_ = np.zeros(len(intercept)), {}, {}
         self.coef_scaled_, self.coef_scaled_std_ = {}, {}
-        for name, coef, std in zip(names, fitted.coef, fitted.coef_std, strict=True):
+        for name, coef, std in zip(names, coefs, stds, strict=True):
             self.coef_[name] = prep.coef_in_input_units(name, coef) * scale
             self.coef_std_[name] = prep.coef_in_input_units(name, std) * scale
             # Prepared columns have standard deviation 1.
@@ -169,32 +167,27 @@ class BaldurBase(Printing, TransformerMixin, BaseEstimator):
             self.coef_scaled_[name] = coef * scale * informative
             self.coef_scaled_std_[name] = std * scale * informative
             shift = shift + prep.intercept_shift(name, coef)
-        self.intercept_ = self._output_intercept((fitted.intercept + shift) * scale[:, 0])
+        self.intercept_scaled_ = self._output_intercept(intercept * scale[:, 0])
+        self.intercept_ = self._output_intercept((intercept + shift) * scale[:, 0])
         self.selected_features_ = dict(zip(names, fitted.selected, strict=True))
         prep.needed_ = self.selected_features_
-        strength = fitted.signal @ (fitted.V**2).sum(axis=0)
+        strength = predictor.output_signal.sum(axis=1)
         total = strength.sum()
         share = strength / total if total > 0 else np.full(len(names), 1.0 / len(names))
         self.view_relevance_ = {name: float(s) for name, s in zip(names, share, strict=True)}
-        by_factor = fitted.signal.T  # (K, M)
+        by_factor = predictor.signal.T  # (K, M)
         sums = by_factor.sum(axis=1, keepdims=True)
         parts = np.divide(by_factor, sums, out=np.zeros_like(by_factor), where=sums > 0)
         factors = [f"factor{k}" for k in range(len(parts))]
         self.factor_relevance_ = pd.DataFrame(parts, index=factors, columns=names)
-        self.loadings_ = fitted.V
-        self.n_factors_ = int(fitted.V.shape[1])
-        if isinstance(fitted.sparsity, np.ndarray):
-            self.sparsity_ = {n: float(s) for n, s in zip(names, fitted.sparsity, strict=True)}
-        else:
-            self.sparsity_ = fitted.sparsity
-        self.space_ = dict(zip(names, fitted.spaces, strict=True))
-        self.elbo_ = fitted.elbo
+        self.loadings_ = predictor.V
+        self.n_factors_ = int(predictor.V.shape[1])
         self.history_ = fitted.history
         self.n_iter_ = len(fitted.history)
         self.converged_ = fitted.converged
 
     def _output_scale(self) -> Array:
-        return np.ones((len(self._posterior.intercept), 1))
+        return np.ones((len(self._predictor.noise), 1))
 
     def _output_intercept(self, intercept: Array) -> Array:
         return intercept
@@ -227,18 +220,14 @@ class BaldurBase(Printing, TransformerMixin, BaseEstimator):
         std : ndarray of the same shape
             Only with ``return_std=True``.
         """
-        fitted = self._posterior_checked()
-        mean, var = mixture_moments(fitted.latent(self._open_new(X)), fitted.factor_weights)
+        mean, var = self.predictor.latent(self._open_new(X))
         return (mean, np.sqrt(var)) if return_std else mean
 
     @property
-    def posterior(self) -> Fitted:
-        """The fitted posterior, for code that needs more than predictions."""
-        return self._posterior_checked()
-
-    def _posterior_checked(self) -> Fitted:
+    def predictor(self) -> Any:
+        """The fitted predictor, for code that needs more than predictions."""
         check_is_fitted(self)
-        return self._posterior
+        return self._predictor
 
     def summary(self, everything: bool = False) -> Summary:
         """Return what was found: one row per kept feature and output, the strongest first.
@@ -279,18 +268,16 @@ class BaldurBase(Printing, TransformerMixin, BaseEstimator):
             ``linear_predictor``; with "(uncertainty)" to the log odds of the predicted
             probability.
         """
-        fitted = self._posterior_checked()
+        check_is_fitted(self)
         mv = open_views(self, X, reset=False)
-        scale = self._output_scale()
         names = self.view_names_
-        informative = [~self.preparation_.constant_[name] for name in names]
         return contributions(
             self._prepare(mv),
             names,
             self.feature_names_,
-            [w * scale * keep for w, keep in zip(fitted.coef, informative, strict=True)],
-            [s * scale * keep for s, keep in zip(fitted.coef_std, informative, strict=True)],
-            self._output_intercept(fitted.intercept * scale[:, 0]),
+            [self.coef_scaled_[name] for name in names],
+            [self.coef_scaled_std_[name] for name in names],
+            self.intercept_scaled_,
             output_names(self),
             list(mv.sample_ids),
             self._log_odds(mv),
@@ -364,4 +351,4 @@ class BaldurBase(Printing, TransformerMixin, BaseEstimator):
         return tags
 
     def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "_posterior")
+        return hasattr(self, "_predictor")

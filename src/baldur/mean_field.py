@@ -11,15 +11,16 @@ from sklearn.utils import check_random_state
 from baldur.classification import ClassificationBase
 from baldur.estimator import BaldurBase, Training, check_seed
 from baldur.exceptions import InputError
-from baldur.inference.fitted import Fitted
-from baldur.inference.fitted_mean_field import MeanFieldFitted, fit_mean_field
+from baldur.inference.fitted_mean_field import MeanFieldRun, fit_mean_field
 from baldur.progress import Reporter
 from baldur.regression import RegressionBase
+from baldur.views.container import MultiView
 from baldur.views.products import PreparedView
 
 __all__ = ["MeanFieldClassifier", "MeanFieldRegressor"]
 
 SPACES = ("primal", "dual")
+BOUNDS = ("quadrature", "jaakkola")
 
 
 class MeanFieldFit(BaldurBase):
@@ -29,10 +30,14 @@ class MeanFieldFit(BaldurBase):
     prune: bool
     space: Any
     relevance_vectors: Any
+    tol: float
     random_state: Any
+    elbo_: float
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
+        if not (isinstance(self.tol, Real) and float(self.tol) > 0):
+            raise InputError(f"tol must be a positive number, but got {self.tol!r}.")
         shape = self.sparsity
         if not (isinstance(shape, Real) and float(shape) >= 1e-6):
             raise InputError(
@@ -51,11 +56,14 @@ class MeanFieldFit(BaldurBase):
                 'space="dual", or leave relevance_vectors out.'
             )
 
+    def _stopping_settings(self) -> str:
+        return f"{super()._stopping_settings()} or tol (now {self.tol})"
+
     def _fit_mean_field(
         self, views: list[PreparedView], training: Training, reporter: Reporter, bound: str
-    ) -> MeanFieldFitted:
+    ) -> MeanFieldRun:
         outputs = training.T.shape[1]
-        return fit_mean_field(
+        result = fit_mean_field(
             views,
             training.T,
             task="regression" if training.task == "regression" else "classification",
@@ -71,6 +79,13 @@ class MeanFieldFit(BaldurBase):
             bound_kind=bound,
             callback=reporter.watch,
         )
+        self.elbo_ = result.elbo
+        self.sparsity_ = float(self.sparsity)
+        return result
+
+    def _publish(self, mv: MultiView, fitted: MeanFieldRun) -> None:
+        super()._publish(mv, fitted)
+        self.space_ = dict(zip(self.view_names_, fitted.spaces, strict=True))
 
 
 class MeanFieldClassifier(MeanFieldFit, ClassificationBase):
@@ -109,7 +124,7 @@ class MeanFieldClassifier(MeanFieldFit, ClassificationBase):
     max_iter : int, default=200
         Most sweeps from each of the four starts.
     tol : float, default=1e-4
-        A sweep is calm if the bound gains less than this many nats per sample.
+        The fit has converged when a sweep gains less than this many nats per sample.
     random_state : int, RandomState or None, default=0
         Draws relevance vectors, and starts the factors beyond the number of outputs.
     verbose : int, default=0
@@ -138,7 +153,7 @@ class MeanFieldClassifier(MeanFieldFit, ClassificationBase):
     history_ : list of dict
         One record per sweep from the start that was kept.
     n_iter_, converged_ : int, bool
-        Number of records, and whether the bound was calm at the end.
+        Number of records, and whether the fit converged.
     preparation_ : Preparation
         Means and scales, learned on the training rows.
 
@@ -208,10 +223,17 @@ class MeanFieldClassifier(MeanFieldFit, ClassificationBase):
         self._fit_outputs(self._open_training(X, y, sample_weight))
         return self
 
-    def _run(self, views: list[PreparedView], training: Training, reporter: Reporter) -> Fitted:
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if self.bound not in BOUNDS:
+            raise InputError(f"bound must be one of {BOUNDS}, but got {self.bound!r}.")
+
+    def _run(
+        self, views: list[PreparedView], training: Training, reporter: Reporter
+    ) -> MeanFieldRun:
         result = self._fit_mean_field(views, training, reporter, self.bound)
         self._row_noise = result.noise_variance
-        return result.fitted
+        return result
 
 
 class MeanFieldRegressor(MeanFieldFit, RegressionBase):
@@ -240,7 +262,7 @@ class MeanFieldRegressor(MeanFieldFit, RegressionBase):
     max_iter : int, default=200
         Most sweeps from each of the four starts.
     tol : float, default=1e-4
-        A sweep is calm if the bound gains less than this many nats per sample.
+        The fit has converged when a sweep gains less than this many nats per sample.
     random_state : int, RandomState or None, default=0
         Draws relevance vectors, and starts the factors beyond the number of outputs.
     verbose : int, default=0
@@ -324,7 +346,9 @@ class MeanFieldRegressor(MeanFieldFit, RegressionBase):
         self._fit_outputs(self._open_training(X, y, sample_weight))
         return self
 
-    def _run(self, views: list[PreparedView], training: Training, reporter: Reporter) -> Fitted:
+    def _run(
+        self, views: list[PreparedView], training: Training, reporter: Reporter
+    ) -> MeanFieldRun:
         if not training.T.any():
             raise InputError(
                 "y: outcomes must differ, but all are the same in the samples that count, and this "
@@ -333,4 +357,4 @@ class MeanFieldRegressor(MeanFieldFit, RegressionBase):
         # Outputs are observed: no bound on the logistic function is ever used.
         result = self._fit_mean_field(views, training, reporter, bound="jaakkola")
         self.noise_std_ = self._spread * np.sqrt(result.noise_variance)
-        return result.fitted
+        return result

@@ -38,16 +38,17 @@ class Reporter:
             self._status.stop()
 
     def watch(self, record: dict[str, Any]) -> None:
-        """Show one history record."""
+        """Show what a history record has: event or sweep, bound, features, passes."""
         if self._status is None:
             return
         self._sweeps += 1
+        parts = [str(record.get("event", f"sweep {self._sweeps}"))]
+        if "bound" in record:
+            parts.append(f"bound {record['bound']:.2f}")
         active = record.get("active_features", record.get("features"))
-        count = sum(active) if isinstance(active, (list, tuple)) else active
-        line = (
-            f"{self.title}: sweep {self._sweeps}, bound {record.get('bound', float('nan')):.2f}, "
-            f"{count} features in"
-        )
+        if active is not None:
+            count = sum(active) if isinstance(active, (list, tuple)) else active
+            parts.append(f"{count} features selected")
         if "passes" in record:
-            line += f", {record['passes']:.1f} passes over the data"
-        self._status.update(line)
+            parts.append(f"{record['passes']:.1f} passes over the data")
+        self._status.update(f"{self.title}: {', '.join(parts)}")

@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtri
 from sklearn.base import RegressorMixin
 
 from baldur.estimator import BaldurBase, Training, check_answer, check_level
 from baldur.exceptions import InputError
-from baldur.inference.intervals import mixture_quantile, tails
-from baldur.inference.predictive import mixture_moments
+from baldur.inference.intervals import tails
 from baldur.prepare.moments import LARGEST_SPREAD, SMALLEST_SPREAD, same_but_rounding
 from baldur.views.opening import open_views
 from baldur.views.validate import check_groups, match_labels, without_mask
@@ -94,7 +94,7 @@ class RegressionBase(RegressorMixin, BaldurBase):
             Only with ``return_std=True``.
         """
         views = self._open_new(X)
-        mean, var = mixture_moments(self._posterior.moments(views), self._posterior.weights)
+        mean, var = self.predictor.moments(views)
         mean = mean * self._spread + self._center
         std = np.hypot(np.sqrt(var) * self._spread, self.noise_std_)
         check_answer(mean, "predictions")
@@ -118,13 +118,10 @@ class RegressionBase(RegressorMixin, BaldurBase):
         lower, upper : ndarray of shape (n_samples,) or (n_samples, n_outputs)
         """
         check_level(level)
-        fitted = self._posterior_checked()
-        noise = (self.noise_std_ / self._spread) ** 2
-        moments = [(mean, var + noise) for mean, var in fitted.moments(self._open_new(X))]
-        low, high = (
-            mixture_quantile(moments, fitted.weights, p) * self._spread + self._center
-            for p in tails(level)
-        )
+        mean, var = self.predictor.moments(self._open_new(X))
+        std = np.hypot(np.sqrt(var) * self._spread, self.noise_std_)
+        centre = mean * self._spread + self._center
+        low, high = (centre + ndtri(p) * std for p in tails(level))
         return (low[:, 0], high[:, 0]) if self._one_output else (low, high)
 
     def __sklearn_tags__(self) -> Any:

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from baldur.estimator import Training
-from baldur.inference.fitted import Fitted
-from baldur.model.likelihood import GaussianOutputs
-from baldur.progress import Reporter
+from baldur.inference.ensemble import MEMBERS
 from baldur.regression import RegressionBase
 from baldur.structured_fit import StructuredFit
-from baldur.views.products import PreparedView
+from baldur.views.container import MultiView
 
 __all__ = ["BaldurRegressor"]
 
@@ -31,19 +29,14 @@ class BaldurRegressor(StructuredFit, RegressionBase):
         How columns are scaled; see `BaldurClassifier`.
     n_factors : "auto" or int, default="auto"
         Latent factors; "auto" has one per output.
-    sparsity : "auto" or float, default="auto"
-        Shape of the prior of the feature precisions, or how many features to keep settled on
-        training rows; see `BaldurClassifier`.
+    members : sequence of str, default=("spike_slab", "spike_slab_wide", "per_view", "pooled")
+        Priors whose posteriors form the ensemble, one or more of these names; see
+        `BaldurClassifier`.
     margin : float, default=0.1
-        With ``sparsity="auto"``, the part of what the reference gains over the base rate that a
-        smaller model may lose, with 95 % confidence. 0 keeps whatever predicts best; larger values
-        keep less.
-    prune : bool, default=True
-        Drop features, factors and views whose removal raises the bound.
+        The part of what the ensemble gains over the base rate that a smaller model may lose, with
+        95 % confidence. 0 selects whatever predicts best; larger values select less.
     max_iter : int, default=200
-        Most sweeps, or iterations of each member of the stack.
-    tol : float, default=1e-5
-        With a finite number for `sparsity`, the relative change of the bound that counts as calm.
+        Most iterations of each member of the ensemble.
     random_state : int, RandomState or None, default=0
         Assigns rows to the inner folds.
     n_jobs : int, optional
@@ -57,17 +50,17 @@ class BaldurRegressor(StructuredFit, RegressionBase):
         Posterior mean and standard deviation of the weights, in units of output per input.
     coef_scaled_, coef_scaled_std_ : dict of str to ndarray of shape (n_outputs, n_features)
         The same per standard deviation of the input.
-    intercept_ : ndarray of shape (n_outputs,)
-        Mean intercept that goes with `coef_`.
+    intercept_, intercept_scaled_ : ndarray of shape (n_outputs,)
+        Mean intercepts that go with `coef_` and with `coef_scaled_`.
     noise_std_ : ndarray of shape (n_outputs,)
         Standard deviation of the noise of each output.
     selected_features_, view_relevance_, factor_relevance_, loadings_, n_factors_
-        As in `BaldurClassifier`.
+        As in `BaldurClassifier`; relevance adds outputs up in units of their standard deviations.
     sparsity_, inclusion_probability_, sparsity_path_, stack_, signal_, signal_shown_
         As in `BaldurClassifier`.
     credible_sets_, space_
         As in `BaldurClassifier`.
-    elbo_, history_, n_iter_, converged_, preparation_
+    history_, n_iter_, converged_, preparation_
         As in `BaldurClassifier`.
 
     Examples
@@ -88,11 +81,9 @@ class BaldurRegressor(StructuredFit, RegressionBase):
         *,
         scale: str = "clipped",
         n_factors: Any = "auto",
-        sparsity: Any = "auto",
+        members: Sequence[str] = MEMBERS,
         margin: float = 0.1,
-        prune: bool = True,
         max_iter: int = 200,
-        tol: float = 1e-5,
         random_state: Any = 0,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -100,11 +91,9 @@ class BaldurRegressor(StructuredFit, RegressionBase):
         self.views = views
         self.scale = scale
         self.n_factors = n_factors
-        self.sparsity = sparsity
+        self.members = members
         self.margin = margin
-        self.prune = prune
         self.max_iter = max_iter
-        self.tol = tol
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
@@ -121,7 +110,7 @@ class BaldurRegressor(StructuredFit, RegressionBase):
         sample_weight : array-like of shape (n_samples,), optional
             How much each sample counts. A weight of 0 leaves the sample out.
         groups : array-like of shape (n_samples,), optional
-            Samples of one group stay together in the inner folds of ``sparsity="auto"``.
+            Samples of one group stay together in the inner folds.
 
         Returns
         -------
@@ -132,9 +121,6 @@ class BaldurRegressor(StructuredFit, RegressionBase):
         self._fit_outputs(self._open_training(X, y, sample_weight, groups))
         return self
 
-    def _run(self, views: list[PreparedView], training: Training, reporter: Reporter) -> Fitted:
-        T = training.T
-        likelihood = GaussianOutputs(T, np.repeat(training.weight[:, None], T.shape[1], axis=1))
-        fitted = self._fit_posterior(views, likelihood, training, reporter)
-        self.noise_std_ = self._spread * np.sqrt(fitted.noise)
-        return fitted
+    def _publish(self, mv: MultiView, fitted: Any) -> None:
+        super()._publish(mv, fitted)
+        self.noise_std_ = self._spread * np.sqrt(fitted.predictor.noise)

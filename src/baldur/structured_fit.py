@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterable, Sequence
 from numbers import Integral, Real
 from typing import Any
 
@@ -11,13 +12,12 @@ import pandas as pd
 
 from baldur.estimator import BaldurBase, Training, check_seed
 from baldur.exceptions import InputError, NoSignalWarning
-from baldur.inference.auto import Answer, fit_auto
-from baldur.inference.choice import CONFIDENT, against_base_rate
-from baldur.inference.fitted import Fitted, from_answer
-from baldur.inference.fixed_shape import fit_factors_on_kept, fit_shape
+from baldur.inference.ensemble import MEMBERS
+from baldur.inference.factors import fit_factors_on_selected
+from baldur.inference.fit import FitResult, fit_default
+from baldur.inference.inner_folds import inner_folds
 from baldur.inference.screening import Problem
-from baldur.inner_folds import inner_folds
-from baldur.model.likelihood import Likelihood
+from baldur.inference.selection import CONFIDENT, against_base_rate
 from baldur.progress import Reporter
 from baldur.views.container import MultiView
 from baldur.views.products import PreparedView
@@ -26,20 +26,14 @@ from baldur.views.products import PreparedView
 class StructuredFit(BaldurBase):
     """The settings of the two estimators and the fit they share."""
 
-    sparsity: Any
+    members: Sequence[str]
     margin: float
-    prune: bool
     random_state: Any
     n_jobs: int | None
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        shape = self.sparsity
-        if shape != "auto" and not (isinstance(shape, Real) and float(shape) >= 1e-6):
-            raise InputError(
-                'sparsity must be "auto" or the shape of a Gamma prior from 1e-6 (few features) to '
-                f"float('inf') (none dropped), but got {shape!r}."
-            )
+        check_members(self.members)
         check_seed(self.random_state)
         if self.n_jobs is not None and not (isinstance(self.n_jobs, Integral) and self.n_jobs != 0):
             raise InputError(
@@ -53,57 +47,34 @@ class StructuredFit(BaldurBase):
                 f"{self.margin!r}."
             )
 
-    def _calm_settings(self) -> str:
-        if self.sparsity == "auto" or np.isinf(self.sparsity):  # where tol does not act
-            return f"max_iter (now {self.max_iter})"
-        return super()._calm_settings()
-
-    def _fit_posterior(
-        self,
-        views: list[PreparedView],
-        likelihood: Likelihood,
-        training: Training,
-        reporter: Reporter,
-    ) -> Fitted:
+    def _run(self, views: list[PreparedView], training: Training, reporter: Reporter) -> FitResult:
         T = training.T
-        rank = None if self.n_factors == "auto" else int(self.n_factors)
-        problem = Problem(views, likelihood, training.task, feature_groups(training.mv))
-        if self.sparsity != "auto":
-            return fit_shape(
-                problem,
-                shape=float(self.sparsity),
-                n_factors=rank,
-                max_iter=self.max_iter,
-                tol=self.tol,
-                prune=self.prune,
-                watch=reporter.watch,
-            )
-        answer = fit_auto(
+        problem = Problem(views, T, training.weight, training.task, feature_groups(training.mv))
+        result = fit_default(
             problem,
-            T,
             inner_folds(training.labels, training.task, training.groups, self.random_state),
+            members=tuple(self.members),
             margin=float(self.margin),
             n_jobs=self.n_jobs,
             max_iter=self.max_iter,
             watch=reporter.watch,
         )
-        narrow = problem.widths.sum() < problem.n_samples
-        fitted = from_answer(answer, "feature" if narrow else "sample")
-        if rank is None or rank >= T.shape[1]:
-            return fitted
-        return fit_factors_on_kept(problem, fitted, rank, max_iter=self.max_iter)
+        if self.n_factors == "auto" or int(self.n_factors) >= T.shape[1]:
+            return result
+        return fit_factors_on_selected(problem, result, int(self.n_factors), max_iter=self.max_iter)
 
-    def _publish(self, mv: MultiView, fitted: Fitted) -> None:
+    def _publish(self, mv: MultiView, fitted: FitResult) -> None:
         super()._publish(mv, fitted)
-        if fitted.answer is not None:
-            self._publish_answer(fitted.answer)
+        self._publish_selection(fitted)
 
-    def _publish_answer(self, answer: Answer) -> None:
-        """Set what only "auto" knows: the path, the stack, and how sure the choice is."""
+    def _publish_selection(self, answer: FitResult) -> None:
+        """Set the submodel path, the stacking weights, and what is known of the selection."""
         names = self.view_names_
         self.inclusion_probability_ = dict(zip(names, answer.inclusion, strict=True))
         self.sparsity_path_ = pd.DataFrame(answer.path)
-        self.stack_ = answer.stack
+        self.stack_ = answer.stacking
+        self.sparsity_ = dict(zip(names, answer.share.tolist(), strict=True))
+        self.space_ = dict.fromkeys(names, answer.solver)
         self.signal_ = answer.signal.in_errors
         self.signal_shown_ = bool(self.signal_ > CONFIDENT)
         features = [self.feature_names_[name] for name in names]
@@ -117,7 +88,7 @@ class StructuredFit(BaldurBase):
                     "probability": p,
                     "min_abs_correlation": found.min_abs_correlation,
                 }
-                for found in answer.stand_ins
+                for found in answer.credible_sets
                 for m, d, p in zip(found.views, found.features, found.probability, strict=True)
             ],
             columns=[
@@ -143,6 +114,17 @@ class StructuredFit(BaldurBase):
                 NoSignalWarning,
                 stacklevel=4,
             )
+
+
+def check_members(members: Any) -> None:
+    """Refuse anything but a non-empty collection of members' names."""
+    legal = ", ".join(f'"{name}"' for name in MEMBERS)
+    several = isinstance(members, Iterable) and not isinstance(members, (str, bytes))
+    names = list(members) if several else []
+    if not names or any(not isinstance(name, str) or name not in MEMBERS for name in names):
+        raise InputError(
+            f"members must be a tuple or list of one or more of {legal}, but got {members!r}."
+        )
 
 
 def feature_groups(mv: MultiView) -> list[np.ndarray] | None:

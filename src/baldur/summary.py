@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 
-from baldur.inference.choice import against_base_rate
+from baldur.inference.selection import against_base_rate
 from baldur.views.container import MultiView
 
 INTERVAL = 1.959964

@@ -270,10 +270,11 @@ def test_a_limit_on_file_sizes_is_named(call, quick, tmp_path):
     assert results(out) == quick[1]
 
 
+@pytest.mark.usefixtures("one_repeat")
 def test_output_to_a_full_disk_is_one_line(run, quick, tmp_path):
     # Loading one of ours does not import skops, and with it all that is installed.
     study = quick[0].with_name("ours.toml")
-    models = {"models": [{"name": "BALDUR", "settings": {"sparsity": 0.5}}]}
+    models = {"models": [{"name": "BALDUR", "settings": {"members": ["pooled"]}}]}
     study.write_text(dump_toml({**tomllib.loads(quick[0].read_text()), **models}))
     save_model(fit_study(load_study(study), "BALDUR")[0], tmp_path / "model")
     with open("/dev/full", "wb") as full:

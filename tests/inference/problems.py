@@ -1,4 +1,4 @@
-"""Small problems for the tests of ``sparsity="auto"`` and its parts."""
+"""Small problems for the tests of the ensemble, its path and its selection."""
 
 import numpy as np
 import pytest
@@ -10,10 +10,10 @@ from baldur.inference.grams import Grams
 from baldur.inference.new_rows import absent_matrix
 from baldur.inference.reference import Candidates
 from baldur.inference.screening import Problem
-from baldur.model.likelihood import GaussianOutputs, JaakkolaLogistic, QuadratureLogistic
+from baldur.model.likelihood import GaussianOutputs, QuadratureLogistic
 from model.problems import as_view
 
-KINDS = [QuadratureLogistic, JaakkolaLogistic, GaussianOutputs]
+KINDS = [QuadratureLogistic, GaussianOutputs]
 
 
 def make_problem(

@@ -1,4 +1,4 @@
-"""Columns on either side, Grams and streamed views give one posterior under equal variances."""
+"""Columns on either side and Grams give one posterior under equal variances."""
 
 import numpy as np
 import pytest
@@ -13,7 +13,6 @@ from baldur.inference.features import (
 )
 from baldur.inference.grams import Grams
 from baldur.inference.new_rows import NewRows, absent_matrix, gather
-from baldur.inference.streamed import Streamed
 from baldur.model.likelihood import Sites
 from baldur.model.posterior import FeatureSide, SampleSide, sample_side
 from inference.problems import make_problem
@@ -84,7 +83,7 @@ def test_the_posterior_is_one(setting, name):
         close(found[name][what], want)
 
 
-def test_weights_of_columns_and_of_streamed_views_are_one(setting):
+def test_weights_of_columns_are_the_same_on_either_side(setting):
     views, sites, by_view = setting
     made = kinds(views)
     columns, by_sample = made["feature side"][1], made["sample side"][1]
@@ -93,15 +92,11 @@ def test_weights_of_columns_and_of_streamed_views_are_one(setting):
     kernel_sides = by_sample.posterior(s, sites)
     train = [view.take_rows(np.arange(N)) for view in views]
     new = [view.take_rows(NEW) for view in views]
-    streamed = Streamed(train)
     want = columns.weights(sides, s)
     close(by_sample.weights(kernel_sides, s), want)
-    close(streamed.weights(kernel_sides, s), want)
-    close(
-        streamed.predict(kernel_sides, s, new),
-        columns.predict(sides, s, gather(new, [np.arange(D) for D in SIZES])),
-    )
-    # ... and so is what a mixture hands them of new rows.
+    cells = gather(new, [np.arange(D) for D in SIZES])
+    close(by_sample.predict(kernel_sides, s, cells), columns.predict(sides, s, cells))
+    # What a mixture hands them of new rows is the same as well.
     rows = NewRows(new)
     close(
         rows.columns([np.arange(D) for D in SIZES]),

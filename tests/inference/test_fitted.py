@@ -9,14 +9,12 @@ import pytest
 from baldur import BaldurClassifier, BaldurRegressor, MultiView
 from baldur.exceptions import NotConvergedWarning
 from baldur.inference.auto import fit_auto
+from baldur.inference.factors import fit_factors_on_selected
 from baldur.inference.fitted import from_answer
-from baldur.inference.fixed_shape import fit_factors_on_kept, fit_shape
 from baldur.inference.predictive import mixture_moments
+from baldur.inference.reference import MEMBERS
 from baldur.model.loadings import Loadings
 from inference.problems import few_repeats, make_problem  # noqa: F401
-from model.problems import make_small
-
-OPTIONS = {"max_iter": 8, "tol": 1e-5, "prune": True}
 
 
 def check_consistent(fitted, views):
@@ -28,31 +26,6 @@ def check_consistent(fitted, views):
     for mask, w, std in zip(fitted.selected, fitted.coef, fitted.coef_std, strict=True):
         assert not w[:, ~mask].any()
         assert not std[:, ~mask].any()
-
-
-@pytest.mark.parametrize("side", ["feature", "sample"])
-@pytest.mark.parametrize("n_factors", [None, 1, 2])
-@pytest.mark.parametrize(
-    ("task", "bound", "shape"),
-    [
-        ("multiclass", "quadrature", 0.5),
-        ("multilabel", "jaakkola", np.inf),
-        ("regression", "", 0.5),
-    ],
-)
-def test_weights_and_predictions_agree(task, bound, shape, n_factors, side):
-    sizes = (3, 5) if side == "feature" else (3, 30)
-    data = make_small(task, bound, N=24, sizes=sizes, absent=True)
-    fitted = fit_shape(data, shape=shape, n_factors=n_factors, **OPTIONS)
-    assert set(fitted.spaces) == {side}
-    check_consistent(fitted, data.views)
-    C = data.likelihood.n_outputs
-    assert fitted.V.shape[0] == C
-    assert fitted.V.shape[1] <= (C if n_factors is None else n_factors)
-    latent, _ = mixture_moments(fitted.latent(data.views), fitted.factor_weights)
-    mean, _ = mixture_moments(fitted.moments(data.views), fitted.weights)
-    level = mean - latent @ fitted.V.T
-    np.testing.assert_allclose(level, np.tile(level[0], (24, 1)), atol=1e-6)
 
 
 def test_learned_loadings_spread_the_predictions_as_draws_do():
@@ -79,10 +52,10 @@ def test_learned_loadings_spread_the_predictions_as_draws_do():
 
 
 @pytest.mark.parametrize("task", ["multiclass", "multilabel"])
-def test_fewer_factors_on_what_auto_kept(task):
+def test_fewer_factors_on_selected_features(task):
     problem, T, folds = make_problem(task, absent=True)
     full = from_answer(fit_auto(problem, T, folds, max_iter=40), "feature")
-    small = fit_factors_on_kept(problem, full, 1, max_iter=30)
+    small = fit_factors_on_selected(problem, full, 1, max_iter=30)
     check_consistent(small, problem.views)
     assert small.V.shape == (T.shape[1], 1)
     for few, many in zip(small.selected, full.selected, strict=True):
@@ -97,11 +70,11 @@ def test_fewer_factors_on_what_auto_kept(task):
     np.testing.assert_array_equal(again.moments(problem.views)[0], small.moments(problem.views)[0])
 
 
-def test_nothing_kept_leaves_nothing_to_factorise():
+def test_nothing_selected_leaves_nothing_to_factorise():
     problem, T, folds = make_problem("multilabel", N=30, sizes=(4, 6))
     full = from_answer(fit_auto(problem, T, folds, max_iter=20), "feature")
     full.selected = [np.zeros_like(mask) for mask in full.selected]
-    assert fit_factors_on_kept(problem, full, 1, max_iter=5) is full
+    assert fit_factors_on_selected(problem, full, 1, max_iter=5) is full
 
 
 # -- through the estimators -------------------------------------------------------------------
@@ -118,16 +91,15 @@ def tables(N=60, seed=0, classes=2):
     return A, B, eta, y
 
 
-@pytest.mark.parametrize(("sparsity", "classes"), [("auto", 2), (0.5, 3)])
-def test_order_of_features_views_and_rows_does_not_matter(sparsity, classes):
+@pytest.mark.parametrize(("members", "classes"), [(MEMBERS, 2), (("pooled",), 3)])
+def test_order_of_features_and_views_does_not_matter(members, classes):
     """The answer is permuted with the input and is otherwise the same."""
     A, B, _, y = tables(classes=classes)
-    rng = np.random.default_rng(1)
-    rows, cols = rng.permutation(60), rng.permutation(15)
+    cols = np.random.default_rng(1).permutation(15)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", NotConvergedWarning)
-        model = BaldurClassifier(sparsity=sparsity, max_iter=15).fit(MultiView({"A": A, "B": B}), y)
-        by_feature = BaldurClassifier(sparsity=sparsity, max_iter=15)
+        model = BaldurClassifier(members=members, max_iter=15).fit(MultiView({"A": A, "B": B}), y)
+        by_feature = BaldurClassifier(members=members[::-1], max_iter=15)
         by_feature.fit(MultiView({"B": B[:, cols], "A": A}), y)
     p = model.predict_proba(MultiView({"A": A, "B": B}))
     other = MultiView({"B": B[:, cols], "A": A})
@@ -137,13 +109,6 @@ def test_order_of_features_views_and_rows_does_not_matter(sparsity, classes):
         assert by_feature.view_relevance_[name] == pytest.approx(
             model.view_relevance_[name], abs=1e-5
         )
-    if sparsity == "auto":  # inner folds follow the rows, so rows are permuted without them
-        return
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", NotConvergedWarning)
-        by_row = BaldurClassifier(sparsity=sparsity, max_iter=15)
-        by_row.fit(MultiView({"A": A[rows], "B": B[rows]}), y[rows])
-    np.testing.assert_allclose(by_row.predict_proba(MultiView({"A": A, "B": B})), p, atol=1e-5)
 
 
 def test_coef_is_in_the_units_of_the_input():

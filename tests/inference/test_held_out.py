@@ -21,7 +21,7 @@ from baldur.inference.kept import projected, whole
 from baldur.inference.mixture import Explicit, Implicit, Mixture
 from baldur.inference.new_rows import absent_matrix
 from baldur.inference.predictive import averaged_over, mixture_moments, shrinkage
-from baldur.inference.reference import NAMES, NEGLIGIBLE, fit_reference, noise_variance
+from baldur.inference.reference import MEMBERS, NEGLIGIBLE, fit_reference, noise_variance
 from baldur.inference.screening import Problem
 from baldur.inference.stack import Stack
 from baldur.model.quadrature import logistic_moments
@@ -72,7 +72,7 @@ def test_members_of_a_fold_are_those_of_a_literal_refit(task, by_grams):
     rows, held = folds[0]
     means, variances = member_moments(reference, held)
     small, refit = literal(problem, rows, by_grams)
-    assert list(refit.members) == list(reference.members) == list(NAMES)
+    assert list(refit.members) == list(reference.members) == list(MEMBERS)
     new = [view.take_rows(held) for view in problem.views]
     for k, member in enumerate(refit.members.values()):
         parts = [implicit(q, small) for q in member.points]

@@ -12,17 +12,13 @@ from scipy.special import expit
 
 from baldur.inference.features import Columns
 from baldur.inference.gaussian import Gaussian
-from baldur.inference.screening import Problem
-from baldur.model.likelihood import JaakkolaLogistic, QuadratureLogistic
+from baldur.model.likelihood import QuadratureLogistic
 from baldur.model.posterior import INTERCEPT_VAR
-from model.problems import as_view, start_fit
 
 pytestmark = pytest.mark.slow
 
 REASON = "NUTS needs NumPyro and JAX; install them with pip install -e '.[mcmc]'"
 SIZES = (3, 5)
-SHAPE = 0.5
-LIKELIHOODS = {"quadrature": QuadratureLogistic, "jaakkola": JaakkolaLogistic}
 
 
 def problem(seed=0, N=60):
@@ -77,7 +73,7 @@ def report(label, mean, sd, draws):
 
 
 def test_fixed_precisions():
-    """delta and gamma fixed: means within 0.1 posterior s.d., s.d. within 10 % (quadrature)."""
+    """Prior variances fixed: means within 0.1 posterior s.d., s.d. within 10 %."""
     numpyro = pytest.importorskip("numpyro", reason=REASON)
     X, t = problem()
     s = np.repeat([0.5, 0.3], SIZES)
@@ -89,53 +85,11 @@ def test_fixed_precisions():
         numpyro.sample("t", numpyro.distributions.Bernoulli(logits=b + X @ w), obs=t)
 
     draws = nuts(model, X, t)
-    gaps = {}
-    for name, kind in LIKELIHOODS.items():
-        likelihood = kind(t[:, None], np.ones((60, 1)))
-        columns = Columns(X, np.repeat([0, 1], SIZES), 2)
-        q = Gaussian.start(columns, likelihood, s[None], np.zeros((60, 2)))
-        q.settle(max_iter=500, tol=1e-12)
-        side = q.sides[0]
-        gaps[name] = report(name, side.w, np.sqrt(np.diag(side.cov)), draws)
-    shift, ratio = gaps["quadrature"]
+    likelihood = QuadratureLogistic(t[:, None], np.ones((60, 1)))
+    columns = Columns(X, np.repeat([0, 1], SIZES), 2)
+    q = Gaussian.start(columns, likelihood, s[None], np.zeros((60, 2)))
+    q.settle(max_iter=500, tol=1e-12)
+    side = q.sides[0]
+    shift, ratio = report("quadrature", side.w, np.sqrt(np.diag(side.cov)), draws)
     assert shift.max() < 0.1
     assert np.abs(ratio - 1).max() < 0.1
-    # The quadratic bound keeps the means near but is too sure of itself.
-    assert gaps["jaakkola"][0].max() < 0.5
-
-
-def test_sampled_precisions():
-    """delta and gamma sampled too, a = 0.5: reported, and held only to be of the same kind."""
-    numpyro = pytest.importorskip("numpyro", reason=REASON)
-    jnp = pytest.importorskip("jax.numpy", reason=REASON)
-    dist = numpyro.distributions
-    X, t = problem()
-    owner = np.repeat([0, 1], SIZES)
-    rate = 0.5 / np.array(SIZES)
-
-    def model(X, t):
-        b = numpyro.sample("b", dist.Normal(0.0, np.sqrt(INTERCEPT_VAR)))
-        with numpyro.plate("views", 2):
-            delta = numpyro.sample("delta", dist.Gamma(0.5, rate))
-        with numpyro.plate("features", len(owner)):
-            gamma = numpyro.sample("gamma", dist.Gamma(SHAPE, SHAPE))
-            z = numpyro.sample("z", dist.Normal(0.0, 1.0))
-        w = numpyro.deterministic("w", z / jnp.sqrt(delta[owner] * gamma))
-        numpyro.sample("t", dist.Bernoulli(logits=b + X @ w), obs=t)
-
-    draws = nuts(model, X, t)
-    views = [as_view(X[:, :3]), as_view(X[:, 3:])]
-    for name, kind in LIKELIHOODS.items():
-        fit = start_fit(Problem(views, kind(t[:, None], np.ones((60, 1))), "binary"), SHAPE)
-        fit.iterate(1000, 1e-9)
-        side = Columns(X, owner, 2).posterior(fit.prior.variances, fit.q.sites)[0]
-        shift, ratio = report(name, side.w, np.sqrt(np.diag(side.cov)), draws)
-        eta, sampled = X @ side.w[1:] + side.w[0], (draws[:, 1:] @ X.T + draws[:, :1]).mean(axis=0)
-        r = np.corrcoef(eta, sampled)[0, 1]
-        print(
-            f"  {name}: correlation of fitted linear predictors {r:.4f}, "
-            f"slope {np.polyfit(sampled, eta, 1)[0]:.3f}; per weight, means off "
-            f"{np.round(shift[1:], 2)}, s.d. ratio {np.round(ratio[1:], 2)}"
-        )
-        assert r > 0.97
-        assert shift.max() < 1.0

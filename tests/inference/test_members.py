@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from scipy.stats import halfnorm
 
-from baldur import BaldurClassifier, BaldurRegressor, MultiView
 from baldur.inference import members as members_module
 from baldur.inference.features import Columns
 from baldur.inference.gaussian import Gaussian
@@ -19,7 +18,7 @@ from baldur.inference.members import (
     over_scales,
 )
 from baldur.inference.predictive import mixture_moments
-from baldur.inference.reference import fit_reference
+from baldur.inference.reference import MEMBERS, fit_reference, members_for
 from baldur.model.likelihood import GaussianOutputs, QuadratureLogistic
 from inference.problems import (
     KINDS,
@@ -27,6 +26,7 @@ from inference.problems import (
     everything,
     make_problem,
     plain_problem,
+    target,
     two_views,
 )
 
@@ -218,35 +218,55 @@ def zip_moments(found):
     return [q.moments() for q in points], weights
 
 
-def test_the_bound_of_a_member_is_its_best_point_s():
-    X, likelihood = plain_problem(C=2)
-    columns = two_views(X)
-    member = fit_by_view(columns, no_absent(columns, 60), likelihood)
-    values = np.array([q.bound() for q in member.points])
-    assert member.bound() == pytest.approx(values.max(axis=0).sum(), rel=1e-12)
+@pytest.mark.parametrize("fit", [fit_pooled, fit_by_view])
+@pytest.mark.parametrize("kind", KINDS)
+def test_weight_two_is_a_repeated_sample(kind, fit):
+    """The repeated rows have the mean squares of all rows, which do not look at weights."""
+    X, likelihood = plain_problem(kind, N=40)
+    T, twice = target(likelihood), np.concatenate([X, X])
+    weight = np.repeat([1.0, 2.0], 40)[:, None]
+    found = []
+    for rows, weights in ((np.arange(80), weight), (np.append(np.arange(80), np.arange(40)), None)):
+        Y = np.concatenate([T, T])[rows]
+        made = kind(Y, np.ones_like(Y) if weights is None else weights)
+        columns = two_views(twice[rows])
+        member = fit(columns, no_absent(columns, len(rows)), made)
+        found.append([part[:80] for part in moments(member)])
+    np.testing.assert_allclose(found[0], found[1], rtol=1e-6, atol=1e-8)
 
 
-# -- sparsity = inf -----------------------------------------------------------------------------
+# -- which members are fitted -------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("sizes", [(4, 10), (4, 60)], ids=["narrow", "wide"])
-@pytest.mark.parametrize("task", ["multiclass", "regression"])
-def test_the_estimator_with_an_infinite_shape_is_the_member(task, sizes):
-    """The same code, so the same numbers: everything in is ``sparsity=inf``."""
-    problem, T, _ = make_problem(task, N=40, sizes=sizes)
-    data = MultiView({f"view{m}": view.dense() for m, view in enumerate(problem.views)})
-    options = {"sparsity": float("inf"), "prune": False, "scale": "standard"}
-    if task == "regression":
-        model = BaldurRegressor(**options).fit(data, T[:, 0])
-        Y = (T - T.mean(axis=0)) / T.std(axis=0)
-        problem.likelihood = GaussianOutputs(Y, np.ones_like(Y))
-    else:
-        model = BaldurClassifier(**options).fit(data, T.argmax(axis=1))
-    rows = np.arange(40)
-    wide = sum(sizes) >= 40
-    reference = fit_reference(as_candidates(problem, wide), rows, problem.likelihood)
-    want, want_var = moments(reference.members["per view"])
-    mean, sd = model.transform(data, return_std=True)
-    np.testing.assert_allclose(mean, want, rtol=1e-8, atol=1e-8)
-    np.testing.assert_allclose(sd**2, want_var, rtol=1e-7, atol=1e-8)
-    assert model.elbo_ == pytest.approx(reference.members["per view"].bound(), rel=1e-8)
+@pytest.mark.parametrize("chosen", [("pooled",), ("per_view", "spike_slab"), MEMBERS[::-1]])
+def test_a_chosen_member_is_the_same_as_among_all(chosen):
+    problem, _, _ = make_problem(N=40, sizes=(4, 10))
+    rows, data = np.arange(40), as_candidates(problem)
+    every = fit_reference(data, rows, problem.likelihood)
+    some = fit_reference(data, rows, problem.likelihood, chosen=chosen)
+    assert list(every.members) == list(MEMBERS)
+    assert list(some.members) == [name for name in MEMBERS if name in chosen]
+    for name, member in some.members.items():
+        np.testing.assert_allclose(moments(member), moments(every.members[name]), rtol=1e-10)
+
+
+def test_the_wider_spike_and_slab_alone_ends_close_to_where_it_does_among_all():
+    """Without the narrower one it has no start, and finds nearly the same fixed point."""
+    problem, _, _ = make_problem(N=40, sizes=(4, 10))
+    rows, data, name = np.arange(40), as_candidates(problem), "spike_slab_wide"
+    every = fit_reference(data, rows, problem.likelihood).members[name]
+    alone = fit_reference(data, rows, problem.likelihood, chosen=[name]).members[name]
+    assert np.corrcoef(moments(alone)[0][:, 0], moments(every)[0][:, 0])[0, 1] > 0.99
+
+
+def test_with_one_view_per_view_is_pooled():
+    assert members_for(MEMBERS, 1) == ["spike_slab", "spike_slab_wide", "pooled"]
+    assert members_for(("pooled", "per_view"), 2) == ["per_view", "pooled"]
+    assert members_for(("per_view",), 1) == ["per_view"]
+    problem, _, _ = make_problem(N=40, sizes=(12,))
+    made = [
+        fit_reference(as_candidates(problem), np.arange(40), problem.likelihood, chosen=[name])
+        for name in ("per_view", "pooled")
+    ]
+    one, two = (next(iter(reference.members.values())) for reference in made)
+    np.testing.assert_array_equal(moments(one), moments(two))

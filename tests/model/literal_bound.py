@@ -1,4 +1,4 @@
-"""The posterior under double ARD and its bound taken literally: loops and explicit inverses.
+"""The posterior of weights and loadings and its bound taken literally: loops, explicit inverses.
 
 Nothing here is shared with the package. For tiny problems only. The intercept of a factor is
 weight number 0, on a column of ones.
@@ -67,12 +67,6 @@ def log_sigmoid_expectation(t, mean, var):
     )[0]
 
 
-def jaakkola(t, mean, var, xi):
-    """The quadratic bound on E[ln p(t | eta)], as printed."""
-    lam = np.tanh(xi / 2) / (4 * xi)
-    return log_expit(xi) + mean * t - (mean + xi) / 2 - lam * (mean**2 + var - xi**2)
-
-
 def output_moments(p):
     """<eta> and Var eta from the parts of `literal_parts`, entry by entry."""
     X1 = np.column_stack([np.ones(len(p["X"])), p["X"]])
@@ -87,45 +81,6 @@ def output_moments(p):
             vv = p["V_cov"][c] + np.outer(p["V"][c], p["V"][c])
             var[n, c] = p["b_var"][c] + np.trace(vv @ second) - (p["V"][c] @ f) ** 2
     return mean, var
-
-
-def weights_term(p):
-    """E[ln p(W | delta, gamma)] - E[ln q(W)], weight by weight, of the features that are in."""
-    total = 0.0
-    for k in range(p["V"].shape[1]):
-        w, cov = p["w"][k], p["cov"][k]
-        used = []
-        if p["intercept_var"] > 0:
-            used.append(0)
-            s0 = p["intercept_var"]
-            total += -0.5 * (LOG_2PI + np.log(s0)) - 0.5 * (w[0] ** 2 + cov[0, 0]) / s0
-        d = 0
-        for m, rates in enumerate(p["gamma_rate"]):
-            ad, rd = p["delta_shape"][m], p["delta_rate"][m][k]
-            for rg in rates:
-                d += 1
-                used.append(d)
-                ag = p["gamma_shape"][m]
-                gamma, log_gamma = ag / rg, digamma(ag) - np.log(rg)
-                total += 0.5 * (digamma(ad) - np.log(rd) + log_gamma - LOG_2PI)
-                total -= 0.5 * ad / rd * gamma * (w[d] ** 2 + cov[d, d])
-        small = cov[np.ix_(used, used)]
-        total += 0.5 * (len(used) * (1 + LOG_2PI) + np.linalg.slogdet(small)[1])
-    return total
-
-
-def precisions_term(p):
-    """Gamma terms of delta and gamma, one at a time; `widths` count what is out as well."""
-    total = 0.0
-    for m, rates in enumerate(p["gamma_rate"]):
-        if not len(rates):
-            continue
-        for rate in p["delta_rate"][m]:
-            total += gamma_minus_kl(p["delta_shape"][m], rate, 0.5, 0.5 / p["widths"][m])
-        for rate in rates:
-            a = p["gamma_prior"]
-            total += gamma_minus_kl(p["gamma_shape"][m], rate, a, a)
-    return total
 
 
 def loadings_term(p):
@@ -154,7 +109,7 @@ def intercepts_term(p, prior_var):
 
 
 def likelihood_term(p, kind, T, weight, psi=None):
-    """E[ln p(T | eta)] or its bound, entry by entry; `p["xi"]` for the quadratic bound."""
+    """E[ln p(T | eta)], entry by entry."""
     mean, var = output_moments(p)
     total = 0.0
     for n in range(T.shape[0]):
@@ -162,8 +117,6 @@ def likelihood_term(p, kind, T, weight, psi=None):
             m, v = mean[n, c], var[n, c]
             if kind == "quadrature":
                 value = log_sigmoid_expectation(T[n, c], m, v)
-            elif kind == "jaakkola":
-                value = jaakkola(T[n, c], m, v, p["xi"][n, c])
             else:
                 shape, rate = psi[0], psi[1][c]
                 value = 0.5 * (digamma(shape) - np.log(rate) - LOG_2PI)

@@ -1,22 +1,18 @@
-"""Small problems, and states of the double ARD prior, for tests."""
+"""Small problems, and random posteriors of learned factors, for tests."""
 
 from dataclasses import replace
 
 import numpy as np
 
-from baldur.inference.double_ard import ArdFit
-from baldur.inference.entries import Entries
-from baldur.inference.grams import Grams
+from baldur.inference.features import columns_of
+from baldur.inference.gaussian import Gaussian
 from baldur.inference.new_rows import absent_matrix
 from baldur.inference.screening import Problem
 from baldur.model.ard import GammaPosterior
-from baldur.model.likelihood import GaussianOutputs, JaakkolaLogistic, QuadratureLogistic, Sites
+from baldur.model.likelihood import GaussianOutputs, QuadratureLogistic, Sites
 from baldur.model.loadings import FactorLikelihood
-from baldur.model.posterior import INTERCEPT_VAR
 from baldur.views.products import PreparedView
 from baldur.views.standardised import Kept
-
-LIKELIHOODS = {"quadrature": QuadratureLogistic, "jaakkola": JaakkolaLogistic}
 
 
 def as_view(X, absent=None, name="view"):
@@ -57,7 +53,6 @@ def make_outputs(views, task, seed=0, separable=False):
 
 def make_small(
     task="binary",
-    bound="quadrature",
     *,
     N=30,
     sizes=(3, 5),
@@ -71,97 +66,48 @@ def make_small(
     T = make_outputs(views, task, seed, separable)
     rng = np.random.default_rng(seed + 2)
     weight = rng.uniform(0.5, 2.0, (N, 1)) if weighted else np.ones((N, 1))
-    kind = GaussianOutputs if task == "regression" else LIKELIHOODS[bound]
+    kind = GaussianOutputs if task == "regression" else QuadratureLogistic
     return Problem(views, kind(T, weight * np.ones(T.shape[1])), task)
 
 
-class OnSamples(Entries):
-    """Entries whose algebra is done on the side of the samples, however few they are."""
-
-    def scaled(self, gamma):
-        L, N = len(self.place), len(self.X)
-        grams = [np.zeros((N, N)) for _ in self.widths]
-        for d, m in enumerate(self.column_owner):
-            grams[m] += np.outer(self.X[:, d], self.X[:, d]) / gamma[d]
-        for m, gram, own in zip(self.rest_owner, self.grams, gamma[L:], strict=True):
-            grams[m] += gram / own
-        return Grams(grams, self.intercept_var)
-
-
-def start_fit(problem, shape=0.5, *, V=None, side=None, watch=None):
-    """Return an `ArdFit` at its start; V (C, K) loadings to learn, or V = I for None."""
-    likelihood, intercept_var = problem.likelihood, INTERCEPT_VAR
-    if V is not None:
-        likelihood, intercept_var = FactorLikelihood(likelihood, V), 0.0
-    entries = Entries.screen(problem, intercept_var)
-    if side == "sample":
-        entries = OnSamples(**vars(entries))
-    absent = absent_matrix(problem.views)
-    return ArdFit.start(entries, shape, likelihood, absent, problem.views, watch)
-
-
-def random_fit(problem, shape=0.5, *, K=None, side=None, seed=0, spread=True):
-    """Return an `ArdFit` with every posterior drawn at random; K learned factors, or V = I."""
+def random_gaussian(problem, K, *, seed=0, spread=True):
+    """Return the posterior of K learned factors with everything drawn at random."""
     rng = np.random.default_rng(seed)
     C, N = problem.likelihood.n_outputs, problem.n_samples
-    fit = start_fit(problem, shape, V=None if K is None else rng.standard_normal((C, K)), side=side)
-    K = fit.prior.n_factors
-    gamma, delta = fit.prior.gamma, fit.prior.delta
-    prior = replace(
-        fit.prior,
-        gamma=GammaPosterior(
-            gamma.shape, gamma.shape * np.exp(rng.standard_normal(gamma.rate.size))
-        ),
-        delta=[GammaPosterior(d.shape, d.rate * np.exp(rng.standard_normal(K))) for d in delta],
-    )
-    q = fit.q
-    if isinstance(q.likelihood, FactorLikelihood):
-        at, omega = q.noise.loadings, q.noise.omega
-        if spread:
-            A = rng.standard_normal((C, K, K + 2))
-            at = replace(at, V_cov=0.1 * A @ A.transpose(0, 2, 1) / (K + 2))
-        at = replace(at, b=rng.standard_normal(C), b_var=rng.uniform(0.05, 0.5, C))
-        omega = GammaPosterior(omega.shape, omega.rate * rng.uniform(0.5, 2, K))
-        q.noise = replace(q.noise, loadings=at, omega=omega)
+    widths = [int(D) for D in problem.widths]
+    columns = columns_of(problem.views, [np.arange(D) for D in widths], 0.0)
+    likelihood = FactorLikelihood(problem.likelihood, rng.standard_normal((C, K)))
+    s = np.exp(rng.standard_normal((K, sum(widths))))
+    q = Gaussian.start(columns, likelihood, s, absent_matrix(problem.views))
+    at, omega = q.noise.loadings, q.noise.omega
+    if spread:
+        A = rng.standard_normal((C, K, K + 2))
+        at = replace(at, V_cov=0.1 * A @ A.transpose(0, 2, 1) / (K + 2))
+    at = replace(at, b=rng.standard_normal(C), b_var=rng.uniform(0.05, 0.5, C))
+    omega = GammaPosterior(omega.shape, omega.rate * rng.uniform(0.5, 2, K))
+    q.noise = replace(q.noise, loadings=at, omega=omega)
     q.sites = Sites(rng.uniform(0.05, 0.3, (N, K)), rng.normal(0, 0.3, (N, K)))
     q.extra = np.where(q.absent.any(axis=1)[:, None], rng.uniform(0.2, 1.0, (N, K)), 0.0)
-    return fit.under(prior)
+    q.refresh()
+    return q
 
 
-def literal_parts(fit):
-    """The parts of q as plain arrays, for `literal_bound`; needs the feature side.
-
-    The fit works with features over the root of gamma; here weights are those of the features.
-    """
-    prior, q = fit.prior, fit.q
-    K, M = prior.n_factors, len(prior.widths)
-    root = np.concatenate([[1.0], 1.0 / np.sqrt(prior.gamma.mean)])
-    own = [prior.owner == m for m in range(M)]
-    learned = isinstance(q.likelihood, FactorLikelihood)
-    C = q.likelihood.outputs.n_outputs if learned else K
+def literal_parts(q):
+    """The parts of q as plain arrays, for `literal_bound`; needs the feature side."""
+    at, omega, psi = q.noise.loadings, q.noise.omega, q.noise.noise
     parts = {
-        "X": np.array(fit.entries.X),
-        "w": [root * side.w for side in q.sides],
-        "cov": [root[:, None] * side.cov * root for side in q.sides],
-        "widths": [int(D) for D in prior.widths],
-        "delta_shape": [d.shape for d in prior.delta],
-        "delta_rate": [np.array(d.rate) for d in prior.delta],
-        "gamma_shape": [prior.gamma.shape] * M,
-        "gamma_rate": [prior.gamma.rate[here] for here in own],
-        "gamma_prior": prior.a,
-        "V": np.eye(C),
-        "V_cov": np.zeros((C, K, K)),
-        "b": np.zeros(C),
-        "b_var": np.zeros(C),
+        "X": np.array(q.features.X),
+        "w": [np.array(side.w) for side in q.sides],
+        "cov": [np.array(side.cov) for side in q.sides],
+        "V": at.V,
+        "V_cov": at.V_cov,
+        "b": at.b,
+        "b_var": at.b_var,
+        "omega_shape": omega.shape,
+        "omega_rate": omega.rate,
+        "omega_prior": (0.5, 0.5),
         "extra": np.array(q.extra),
-        "intercept_var": fit.entries.intercept_var,
     }
-    if learned:
-        at = q.noise.loadings
-        parts |= {"V": at.V, "V_cov": at.V_cov, "b": at.b, "b_var": at.b_var}
-        parts |= {"omega_shape": q.noise.omega.shape, "omega_rate": q.noise.omega.rate}
-        parts |= {"omega_prior": (0.5, 0.5)}
-    psi = q.noise.noise if learned else q.noise
     if psi is not None:
         parts |= {"psi_shape": psi.shape, "psi_rate": psi.rate}
     return parts

@@ -6,10 +6,10 @@ from scipy.integrate import quad
 from scipy.special import expit, log_expit
 
 from baldur.model.ard import GammaPosterior
-from baldur.model.likelihood import GaussianOutputs, JaakkolaLogistic, QuadratureLogistic
+from baldur.model.likelihood import GaussianOutputs, QuadratureLogistic
 from model.literal_bound import gaussian
 
-KINDS = [QuadratureLogistic, JaakkolaLogistic, GaussianOutputs]
+KINDS = [QuadratureLogistic, GaussianOutputs]
 
 
 def expected(likelihood, mean, var, noise=None):
@@ -53,43 +53,6 @@ def test_quadrature_is_the_integral(mean, sd, tolerance):
         h, j = sites(likelihood, m, v)
         assert h[0, 0] == pytest.approx(curve, abs=10 * tolerance)
         assert (j - h * m)[0, 0] == pytest.approx(t - slope, abs=10 * tolerance)
-
-
-def test_jaakkola_bound_is_below_the_expectation():
-    rng = np.random.default_rng(1)
-    for _ in range(60):
-        mean, sd, t = rng.normal(0, 4), rng.uniform(0.01, 3), float(rng.integers(2))
-        exact = gaussian_expectation(lambda x, s=2 * t - 1: log_expit(s * x), mean, sd**2)
-        likelihood = JaakkolaLogistic(np.array([[t]]), np.ones((1, 1)))
-        assert expected(likelihood, np.array([[mean]]), np.array([[sd**2]])) <= exact + 1e-10
-
-
-def test_jaakkola_bound_is_tight_at_xi():
-    """With no variance xi = |eta|, and there the quadratic touches ln p."""
-    eta = np.linspace(-8, 8, 33)[:, None]
-    for t in (0.0, 1.0):
-        likelihood = JaakkolaLogistic(np.full_like(eta, t), np.ones_like(eta))
-        exact = log_expit((2 * t - 1) * eta).sum()
-        assert expected(likelihood, eta, np.zeros_like(eta)) == pytest.approx(exact, rel=1e-12)
-
-
-def test_jaakkola_takes_the_best_xi():
-    """The expectation is the printed bound, maximised over xi; sites are its quadratic."""
-    likelihood, mean, var = make(JaakkolaLogistic, N=1, C=1)
-    t, w = likelihood.T[0, 0], likelihood.weight[0, 0]
-    m, v = mean[0, 0], var[0, 0]
-
-    def printed(xi):
-        lam = np.tanh(xi / 2) / (4 * xi)
-        return w * (log_expit(xi) + m * t - (m + xi) / 2 - lam * (m**2 + v - xi**2))
-
-    grid = np.linspace(0.01, 12, 40001)
-    values = printed(grid)
-    assert expected(likelihood, mean, var) == pytest.approx(values.max(), abs=1e-7)
-    xi = grid[values.argmax()]
-    h, j = sites(likelihood, mean, var)
-    assert h[0, 0] == pytest.approx(w * np.tanh(xi / 2) / (2 * xi), rel=1e-3)
-    assert j[0, 0] == w * (t - 0.5)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -184,8 +147,7 @@ def test_rows_is_the_likelihood_of_those_rows(kind):
         assert expected(likelihood, mean, var) == pytest.approx(sum(parts), rel=1e-12)
 
 
-@pytest.mark.parametrize("kind", [QuadratureLogistic, JaakkolaLogistic])
-def test_base_rate_is_the_weighted_log_odds(kind):
-    likelihood, _, _ = make(kind)
+def test_base_rate_is_the_weighted_log_odds():
+    likelihood, _, _ = make(QuadratureLogistic)
     rate = (likelihood.weight * likelihood.T).sum(0) / likelihood.weight.sum(0)
     np.testing.assert_allclose(expit(likelihood.base_rate()), rate, rtol=1e-12)

@@ -209,7 +209,7 @@ def small_models():
     from baldur.baselines import BASELINES
 
     X, y = cohort("two")
-    names = ("finite shape", "dense, columns", "dense, Grams", "loadings", "mean field")
+    names = ("ranks", "dense, columns", "dense, Grams", "loadings", "mean field")
     models = {name: (fitted(name), rows_for(name)) for name in names}
     models["Ridge logistic"] = (BASELINES["Ridge logistic"].make().fit(X[:N], y[:N]), X[N:])
     return models

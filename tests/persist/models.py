@@ -46,16 +46,17 @@ def cohort(kind):
     return X, y
 
 
+DENSE = {"members": ("pooled",)}
 MODELS = {
     "auto": (BaldurClassifier, {}, "two"),
     "everything kept": (BaldurClassifier, {"margin": 0.0, "scale": "rank"}, "wide"),
-    "finite shape": (BaldurClassifier, {"sparsity": 0.5, "scale": "rank"}, "two"),
-    "dense, columns": (BaldurClassifier, {"sparsity": np.inf}, "two"),
-    "dense, Grams": (BaldurClassifier, {"sparsity": np.inf, "scale": "standard"}, "wide"),
-    "three classes": (BaldurClassifier, {"sparsity": np.inf}, "three"),
-    "loadings": (BaldurClassifier, {"sparsity": 0.5, "n_factors": 2}, "three"),
-    "labels": (BaldurClassifier, {"sparsity": 0.5}, "labels"),
-    "numbers": (BaldurRegressor, {"sparsity": 1e-6}, "numbers"),
+    "ranks": (BaldurClassifier, {**DENSE, "scale": "rank"}, "two"),
+    "dense, columns": (BaldurClassifier, {**DENSE, "margin": 0.0}, "two"),
+    "dense, Grams": (BaldurClassifier, {**DENSE, "margin": 0.0, "scale": "standard"}, "wide"),
+    "three classes": (BaldurClassifier, DENSE, "three"),
+    "loadings": (BaldurClassifier, {**DENSE, "n_factors": 2}, "three"),
+    "labels": (BaldurClassifier, DENSE, "labels"),
+    "numbers": (BaldurRegressor, DENSE, "numbers"),
     "numbers, auto": (BaldurRegressor, {}, "numbers"),
     "mean field": (MeanFieldClassifier, {"bound": "jaakkola", "sparsity": np.inf}, "two"),
     "mean field, dual": (MeanFieldClassifier, {"space": "dual", "bound": "jaakkola"}, "two"),

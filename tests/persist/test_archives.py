@@ -60,8 +60,8 @@ def write():
     X, y = sim.data[:50], sim.target[:50]
     made = {
         "baldur": BaldurClassifier().fit(X, y),
-        "grams": BaldurClassifier(sparsity=np.inf).fit(X[:6], y[:6]),
-        "rank": BaldurClassifier(sparsity=0.5, scale="rank").fit(X, y),
+        "grams": BaldurClassifier(members=("pooled",), margin=0.0).fit(X[:6], y[:6]),
+        "rank": BaldurClassifier(members=("pooled",), scale="rank").fit(X, y),
         "ridge": BASELINES["Ridge logistic"].make().fit(X, y),
     }
     for kind, model in made.items():

@@ -17,6 +17,8 @@ from baldur.prepare import CategoryEncoder, SiteHarmoniser, VariantFilter, Voxel
 from baldur.prepare.harmonise import SITES
 from baldur.study import fit_study, load_study, predict_study
 
+pytestmark = pytest.mark.usefixtures("one_repeat")
+
 N = 50
 
 
@@ -64,7 +66,7 @@ def cohort():
     return X, y
 
 
-DENSE = {"sparsity": float("inf")}
+DENSE = {"members": ("pooled",)}
 CASES = {
     "categories": (lambda: WithSteps(BaldurClassifier(**DENSE), [CategoryEncoder()]), ()),
     "variants": (lambda: WithSteps(BaldurClassifier(**DENSE), [VariantFilter(min_maf=0.05)]), ()),
@@ -74,7 +76,7 @@ CASES = {
     ),
     "plain sites": (
         lambda: WithSteps(
-            BaldurRegressor(sparsity=0.5), [SiteHarmoniser(["blood"], estimates="plain")]
+            BaldurRegressor(**DENSE), [SiteHarmoniser(["blood"], estimates="plain")]
         ),
         (SITES,),
     ),
@@ -169,7 +171,7 @@ def test_a_study_that_is_fitted_saved_loaded_and_told_what_differs(tmp_path):
     (tmp_path / "study.toml").write_text(
         '[samples]\nfile = "samples.csv"\nid = "sample"\n[outcome]\ncolumn = "state"\n'
         'positive = "ill"\n[views.blood]\nfile = "blood.csv"\n[[models]]\nname = "BALDUR"\n'
-        "settings = { sparsity = 0.5 }\n"
+        "settings = { members = ['pooled'] }\n"
     )
     saved, _ = fit_study(load_study(tmp_path / "study.toml"))
     folder = baldur.save(saved, tmp_path / "model")

@@ -5,7 +5,7 @@ import warnings
 import numpy as np
 import pytest
 
-from baldur import BaldurClassifier, BaldurRegressor, inner_folds
+from baldur import BaldurClassifier, BaldurRegressor, MeanFieldClassifier, inner_folds
 from baldur.baselines import ElasticNetLogisticClassifier, PriorClassifier, RidgeLogisticClassifier
 from baldur.datasets import make_multiview
 from baldur.evaluate import nested_cv
@@ -32,15 +32,14 @@ def cohort():
 @pytest.fixture(scope="session")
 def model(cohort):
     """A default classifier: path, credible sets and inclusion probabilities."""
-    with pytest.MonkeyPatch.context() as patch:
-        # Of figures it is asked what they show, whatever the folds.
-        patch.setattr(inner_folds, "MOST_REPEATS", 1)
-        return fitted(BaldurClassifier(), cohort.data[:60], cohort.target[:60])
+    return fitted(BaldurClassifier(), cohort.data[:60], cohort.target[:60])
 
 
 def fitted(estimator, X, y):
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), pytest.MonkeyPatch.context() as patch:
         warnings.simplefilter("ignore")
+        # Of figures it is asked what they show, whatever the folds.
+        patch.setattr(inner_folds, "MOST_REPEATS", 1)
         return estimator.fit(X, y)
 
 
@@ -49,21 +48,21 @@ def ten_classes(cohort):
     """A classifier of ten classes."""
     rank = cohort.data.view("clinic").read()[:, 0].argsort().argsort()
     target = np.array([f"c{k}" for k in rank // 7])
-    return fitted(BaldurClassifier(sparsity=float("inf"), max_iter=5), cohort.data, target)
+    return fitted(BaldurClassifier(members=("pooled",)), cohort.data, target)
 
 
 @pytest.fixture(scope="session")
 def regressor(cohort):
     """A regression, which has no probabilities."""
     y = cohort.data.view("clinic").read()[:, 0] * 3 + 10
-    return fitted(BaldurRegressor(sparsity=1e-6, max_iter=50), cohort.data, y)
+    return fitted(BaldurRegressor(members=("per_view",)), cohort.data, y)
 
 
 @pytest.fixture(scope="session")
 def nothing(cohort):
-    """A classifier that keeps no feature."""
+    """A classifier that selects no feature, whose fit has a bound."""
     y = np.arange(70) % 2
-    return fitted(BaldurClassifier(sparsity=1e-6), cohort.data, y)
+    return fitted(MeanFieldClassifier(bound="jaakkola"), cohort.data, y)
 
 
 @pytest.fixture(scope="session")

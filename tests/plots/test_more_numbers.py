@@ -100,7 +100,7 @@ def test_kept_features_come_with_their_stand_ins(cohort):
          ("genes", "genes_2", "genes", "genes_2", 0.99)],
         columns=["view", "feature", "member_view", "member_feature", "probability"],
     )  # fmt: skip
-    model = fitted(BaldurClassifier(sparsity=1e-6, max_iter=5), cohort.data, cohort.target)
+    model = fitted(BaldurClassifier(members=("pooled",)), cohort.data, cohort.target)
     model.credible_sets_ = sets
     model.summary = lambda: summary
     display = CorrelationDisplay.from_estimator(model, cohort.data)
@@ -283,7 +283,7 @@ def test_history_of_a_stack_has_one_run_per_member(model):
     assert (views == counted["active_features"]).all()
 
 
-def test_history_of_one_shape_has_its_bound(nothing):
+def test_history_of_a_mean_field_has_its_bound(nothing):
     display = HistoryDisplay.from_estimator(nothing)
     assert display.measure == "bound"
     assert display.table["bound"].to_list() == [r["bound"] for r in nothing.history_]

@@ -58,9 +58,9 @@ def test_path_is_that_of_the_model_and_its_bound_follows(model):
         assert (part["candidate"] == (part["upper"] <= display.allowed))[:-1].all()
 
 
-def test_a_model_without_a_path_says_so(regressor):
-    with pytest.raises(InputError, match="sparsity='auto'"):
-        PathDisplay.from_estimator(regressor)
+def test_a_model_without_a_path_says_so(nothing):
+    with pytest.raises(InputError, match="no submodel path"):
+        PathDisplay.from_estimator(nothing)
 
 
 def test_view_shares_of_a_model_and_its_factors(model, ten_classes):

@@ -12,6 +12,8 @@ from baldur.evaluate import Deconfounded, batch_drift
 from baldur.exceptions import InputError, ShiftWarning
 from baldur.prepare import Preparation
 
+pytestmark = pytest.mark.usefixtures("one_repeat")
+
 # -- alleles -------------------------------------------------------------------------------------
 
 KNOWN = [("A", "G"), ("C", "T"), ("A", "T"), ("G", "C"), ("AT", "A")]
@@ -96,7 +98,7 @@ def test_a_model_predicts_the_same_from_a_swapped_file():
     other = cells.copy()
     other[:, :3] = 2 - other[:, :3]
     ages = {"covariates (regressed out)": rng.normal(size=(60, 1))}
-    model = BaldurClassifier(sparsity=float("inf"))
+    model = BaldurClassifier(members=("pooled",))
     for kind in ("alone", "deconfounded"):
         one, two = genotypes(alleles, cells), genotypes(turned, other)
         if kind == "deconfounded":
@@ -119,7 +121,7 @@ def test_a_model_predicts_the_same_from_a_swapped_file():
 def cohort():
     sim = make_multiview(90, {"clinic": 3, "blood": 6}, informative={"clinic": 2}, random_state=0)
     cells = {v: 20.0 + 3.0 * sim.data.view(v).read() for v in sim.data.view_names}
-    model = BaldurClassifier(sparsity=float("inf"))
+    model = BaldurClassifier(members=("pooled",), margin=0.0)
     return model.fit(MultiView(cells)[:60], sim.target[:60]), {v: c[60:] for v, c in cells.items()}
 
 
@@ -154,7 +156,7 @@ def test_features_and_views_that_differ_are_named(cohort):
     with pytest.raises(InputError, match=r"View 'blood': X has 5 features"):
         model.predict(MultiView({**cells, "blood": cells["blood"][:, :5]}))
     names = {v: [f"{v}_{i}" for i in range(c.shape[1])] for v, c in cells.items()}
-    named = BaldurClassifier(sparsity=float("inf"))
+    named = BaldurClassifier(members=("pooled",))
     y = np.tile([0, 1], 15)
     named.fit(MultiView(cells, feature_names=names), y)
     turned = {v: n[::-1] for v, n in names.items()}

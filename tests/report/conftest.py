@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from baldur import BaldurClassifier, MultiView
+from baldur import BaldurClassifier, MultiView, inner_folds
 from baldur.datasets import make_multiview
 from baldur.evaluate import nested_cv
 from baldur.evaluate.models import Model
@@ -48,7 +48,10 @@ def data():
 def model(data):
     """A quick fit, with what only the default adds put in by hand; that takes a minute to fit."""
     X, y = data
-    made = BaldurClassifier(sparsity=0.5).fit(X, np.array(["control", "patient"])[y])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(inner_folds, "MOST_REPEATS", 1)
+        made = BaldurClassifier(members=("spike_slab",))
+        made.fit(X, np.array(["control", "patient"])[y])
     kept = made.selected_features_
     made.signal_, made.signal_shown_ = 4.2, True
     made.inclusion_probability_ = {v: 0.9 * mask for v, mask in kept.items()}
@@ -73,17 +76,18 @@ def model(data):
 def result(data):
     X, y = data
     sites = np.tile(["oslo", "rome", "lima"], len(y))[: len(y)]
-    return nested_cv(
-        # A number for the sparsity fits in a part of a second.
-        [Model("BALDUR", BaldurClassifier(sparsity=0.5)), "Ridge logistic", "Dummy"],
-        X,
-        np.array(["control", "patient"])[y],
-        outer=3,
-        inner=3,
-        positive="patient",
-        sites=sites,
-        scheme="stratified",
-    )
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(inner_folds, "MOST_REPEATS", 1)
+        return nested_cv(
+            [Model("BALDUR", BaldurClassifier(members=("spike_slab",))), "Ridge logistic", "Dummy"],
+            X,
+            np.array(["control", "patient"])[y],
+            outer=3,
+            inner=3,
+            positive="patient",
+            sites=sites,
+            scheme="stratified",
+        )
 
 
 @pytest.fixture(scope="session")

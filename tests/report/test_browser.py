@@ -12,6 +12,8 @@ from baldur import BaldurClassifier
 from baldur.report import report_model, report_result
 from report.conftest import NASTY, small_data
 
+pytestmark = pytest.mark.usefixtures("one_repeat")
+
 
 @pytest.fixture(scope="module")
 def pages(browser, run_page, result, model, model_page, tmp_path_factory):
@@ -241,7 +243,7 @@ def test_the_calculator_tells_contributions_interval_and_range(browser, pages, m
 def test_names_from_files_are_text_and_never_run(browser, data, tmp_path):
     X, y = small_data(60, names={"clinic": NASTY, "genes": NASTY[::-1]})
     renamed = np.array(["</script><b>control", "<img src=x onerror=alert(1)>"])[y]
-    fitted = BaldurClassifier(sparsity=0.5).fit(X, renamed)
+    fitted = BaldurClassifier(members=("pooled",)).fit(X, renamed)
     page = report_model(fitted, tmp_path / "nasty.html", X, renamed, title=NASTY[0])
     browser.open(page)
     assert browser.run("return document.title") == NASTY[0]

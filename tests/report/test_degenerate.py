@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from baldur import BaldurClassifier, BaldurRegressor, MultiView
+from baldur import BaldurClassifier, BaldurRegressor, MeanFieldClassifier, MultiView
 from baldur.baselines import BASELINES
 from baldur.evaluate import nested_cv
 from baldur.evaluate.models import Model
@@ -16,7 +16,7 @@ from baldur.exceptions import NoSignalWarning
 from baldur.report import report_folder, report_model, report_result
 from report.conftest import NASTY, small_data
 
-pytestmark = pytest.mark.usefixtures("few_resamples")
+pytestmark = pytest.mark.usefixtures("few_resamples", "one_repeat")
 
 
 def opened(browser, page):
@@ -53,7 +53,7 @@ def test_no_signal_shown(browser, tmp_path):
 def test_nothing_selected(browser, tmp_path):
     """Noise: the base rate is kept, and the page says that this is an answer."""
     X, y = noise()
-    fitted = BaldurClassifier(sparsity=1e-6).fit(X, y)
+    fitted = MeanFieldClassifier(bound="jaakkola").fit(X, y)
     assert not fitted.selected_features_["a"].any()
     text = opened(browser, report_model(fitted, tmp_path / "m.html", X, y))
     assert "everybody gets the base rate" in text
@@ -68,9 +68,9 @@ def test_one_feature_and_one_view(browser, tmp_path):
     x = rng.normal(size=60)
     X = MultiView({"only": x[:, None]}, feature_names={"only": ["x"]})
     y = np.where(x + 0.5 * rng.normal(size=60) > 0, "case", "control")
-    model = Model("BALDUR", BaldurClassifier(sparsity=0.5))
+    model = Model("BALDUR", BaldurClassifier(members=("pooled",)))
     result = compare([model], X, y, positive="case")
-    fitted = BaldurClassifier(sparsity=0.5).fit(X, y)
+    fitted = BaldurClassifier(members=("pooled",)).fit(X, y)
     text = opened(browser, report_result(result, tmp_path / "r.html", model=fitted))
     assert "B06" in text  # one feature does it all
     assert len(browser.all("#calc input[type=number]")) == 1
@@ -94,7 +94,10 @@ def test_a_view_emptied_names_that_attack_and_a_failed_model(browser, tmp_path):
         def fit(self, X, y):
             raise ValueError("<script>document.title='run'</script>")
 
-    models = [Model("BALDUR", BaldurClassifier(sparsity=0.5)), Model("<i>Broken</i>", Broken())]
+    models = [
+        Model("BALDUR", BaldurClassifier(members=("pooled",))),
+        Model("<i>Broken</i>", Broken()),
+    ]
     result = compare([*models, "Ridge logistic"], X, labels)
     assert set(result.failures) == {"<i>Broken</i>"}
     page = report_result(result, tmp_path / "r.html", people="named", title="<script>x</script>")
@@ -117,9 +120,9 @@ def test_ten_classes(browser, tmp_path):
         {"a": np.eye(10)[y] * 2 + rng.normal(size=(80, 10)), "b": rng.normal(size=(80, 3))}
     )
     labels = np.array([f"class {c}" for c in range(10)])[y]
-    model = Model("BALDUR", BaldurClassifier(sparsity=0.5))
+    model = Model("BALDUR", BaldurClassifier(members=("pooled",)))
     result = compare([model, "Dummy"], X, labels)
-    fitted = BaldurClassifier(sparsity=0.5).fit(X, labels)
+    fitted = BaldurClassifier(members=("pooled",)).fit(X, labels)
     text = opened(browser, report_result(result, tmp_path / "r.html", model=fitted))
     assert "10 classes" in text
     value = json.loads(browser.find("#calc .result").get_attribute("data-value"))
@@ -131,8 +134,8 @@ def test_regression(browser, tmp_path):
     X, _ = small_data(60)
     rng = np.random.default_rng(2)
     y = 50 + 5 * np.nan_to_num(X.view("clinic").read()[:, 0]) + rng.normal(size=60)
-    fitted = BaldurRegressor(sparsity=0.5).fit(X, y)
-    model = Model("BALDUR", BaldurRegressor(sparsity=0.5))
+    fitted = BaldurRegressor(members=("pooled",)).fit(X, y)
+    model = Model("BALDUR", BaldurRegressor(members=("pooled",)))
     result = compare([model, "Dummy"], X, y, task="regression")
     text = opened(browser, report_result(result, tmp_path / "r.html", model=fitted))
     assert "R²" in text

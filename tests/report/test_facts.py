@@ -17,6 +17,8 @@ from baldur.report.fitted import FittedModel
 from baldur.report.source import open_run, run_of
 from baldur.report.words import estimate, listed, number, percent
 
+pytestmark = pytest.mark.usefixtures("one_repeat")
+
 
 @pytest.fixture(scope="module")
 def run(folder):
@@ -110,7 +112,7 @@ def test_a_model_of_a_study_has_the_names_of_its_classes(run, data):
     """It was fitted on numbers; the page joins it with the folds by name."""
     X, y = data
     saved = SavedModel.of(
-        BaldurClassifier(sparsity=0.5).fit(X, y), X, classes=["control", "patient"],
+        BaldurClassifier(members=("pooled",)).fit(X, y), X, classes=["control", "patient"],
         details={"model": "BALDUR", "samples": len(y)},
     )  # fmt: skip
     facts = gather_facts(run, FittedModel.of_saved(saved))
@@ -175,7 +177,7 @@ def test_site_predicts_outcome_and_one_feature_does_it_all(changed):
 def test_failed_models_notes_findings_and_missing_views(changed):
     record = {
         "failures": {"Dummy": "out of memory"},
-        "notes": {"BALDUR": ["BaldurClassifier stopped before it was calm. Raise max_iter."]},
+        "notes": {"BALDUR": ["BaldurClassifier did not converge. Raise max_iter."]},
         "findings": ["views.clinic: -999 lies far from the rest"],
         "views": [{"name": "clinic", "features": 8, "people": 60}],
     }

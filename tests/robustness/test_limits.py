@@ -25,21 +25,24 @@ SCORE = X[:, 0] + 0.3 * RNG.normal(size=N)
 Y = (SCORE > 0).astype(int)
 
 CLASSIFIERS = [
-    BaldurClassifier(sparsity=0.5, max_iter=10),
-    BaldurClassifier(sparsity=np.inf),
+    BaldurClassifier(members=("spike_slab",), max_iter=10),
+    BaldurClassifier(members=("pooled",)),
     MeanFieldClassifier(max_iter=5),
 ]
 REGRESSORS = [
-    BaldurRegressor(sparsity=0.5, max_iter=10),
-    BaldurRegressor(sparsity=np.inf),
+    BaldurRegressor(members=("spike_slab",), max_iter=10),
+    BaldurRegressor(members=("pooled",)),
     MeanFieldRegressor(max_iter=5),
 ]
-pytestmark = pytest.mark.filterwarnings("ignore::baldur.exceptions.NotConvergedWarning")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::baldur.exceptions.NotConvergedWarning"),
+    pytest.mark.usefixtures("one_repeat"),
+]
 
 
 def each(models):
     return pytest.mark.parametrize(
-        "model", models, ids=lambda m: f"{type(m).__name__}-{m.sparsity}"
+        "model", models, ids=lambda m: "-".join([type(m).__name__, *getattr(m, "members", ())])
     )
 
 
@@ -76,7 +79,7 @@ def test_weights_of_zero_have_no_part_in_the_mean():
 )
 def test_weights_beyond_reason_are_refused(weight, message):
     with pytest.raises(InputError, match=message):
-        BaldurClassifier(sparsity=np.inf).fit(X, Y, sample_weight=weight)
+        BaldurClassifier(members=("pooled",)).fit(X, Y, sample_weight=weight)
 
 
 @each([*CLASSIFIERS, *REGRESSORS])
@@ -197,7 +200,7 @@ def test_a_column_that_differs_by_rounding_is_constant(value):
 def test_columns_too_small_to_be_squared_are_named():
     cells = np.column_stack([1e-200 * X[:, 0], X[:, 1]])
     with pytest.warns(InputWarning, match=r"below 1e-140.*Rescale"):
-        model = BaldurClassifier(sparsity=np.inf).fit(cells, Y)
+        model = BaldurClassifier(members=("pooled",)).fit(cells, Y)
     assert model.coef_["X"][0, 0] == 0
 
 
@@ -208,7 +211,7 @@ def test_columns_too_large_to_be_squared_are_refused():
 
 @pytest.mark.parametrize("factor", [1e130, 1e-130])
 def test_the_unit_of_a_column_does_not_matter(factor):
-    model = BaldurClassifier(sparsity=np.inf)
+    model = BaldurClassifier(members=("pooled",))
     plain = model.fit(X, Y).predict_proba(X)
     assert_allclose(model.fit(factor * X, Y).predict_proba(factor * X), plain, rtol=1e-6)
 

@@ -16,7 +16,7 @@ from baldur.model.meanfield import run as mean_field_run
 
 MODELS = {
     "auto": lambda: BaldurClassifier(max_iter=5, random_state=0),
-    "fixed": lambda: BaldurClassifier(sparsity=0.5, max_iter=5),
+    "dense": lambda: BaldurClassifier(members=("pooled",)),
     "mean-field": lambda: MeanFieldClassifier(max_iter=2),
 }
 

@@ -8,6 +8,8 @@ from numpy.testing import assert_array_equal
 from baldur import BaldurClassifier, BaldurRegressor, MeanFieldClassifier
 from baldur.exceptions import InputError
 
+pytestmark = pytest.mark.usefixtures("one_repeat")
+
 N = 12
 X = np.random.default_rng(0).normal(size=(N, 3))
 Y = np.arange(N) % 2
@@ -47,7 +49,7 @@ def test_wrong_arguments(name):
 
 def test_masked_cells_are_missing():
     hidden = np.ma.masked_array(X, mask=X > 1)
-    model = BaldurClassifier(sparsity=np.inf)
+    model = BaldurClassifier(members=("pooled",))
     wanted = model.fit(np.where(X > 1, np.nan, X), Y).coef_["X"].copy()
     assert_array_equal(model.fit(hidden, Y).coef_["X"], wanted)
 

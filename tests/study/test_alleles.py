@@ -8,6 +8,8 @@ from baldur.exceptions import InputError
 from baldur.persist import load_model, save_model
 from baldur.study import fit_study, load_study, predict_study
 
+pytestmark = pytest.mark.usefixtures("one_repeat")
+
 pytest.importorskip("bed_reader")
 
 STUDY = """
@@ -21,7 +23,7 @@ positive = "ill"
 file = "snps.bed"
 [[models]]
 name = "BALDUR"
-settings = { sparsity = inf }
+settings = { members = ["pooled"] }
 """
 
 

@@ -12,6 +12,8 @@ from baldur.persist import SavedModel, load_model, read_manifest, save_model
 from baldur.study import fit_study, load_study, predict_study
 from study.conftest import make_parts, make_tables, write_study
 
+pytestmark = pytest.mark.usefixtures("one_repeat")
+
 
 @pytest.fixture(scope="module")
 def saved(tmp_path_factory):
@@ -125,7 +127,7 @@ def test_a_study_without_probabilities_or_classes(parts, tables, write, tmp_path
 
 def test_baldur_tells_the_spread_of_numbers(parts, tables, write, tmp_path):
     parts["outcome"] = {"column": "score", "task": "regression"}
-    parts["models"] = [{"name": "BALDUR", "settings": {"sparsity": float("inf")}}]
+    parts["models"] = [{"name": "BALDUR", "settings": {"members": ["pooled"]}}]
     tables["brain"] = tables["brain"].iloc[5:]
     model, _ = fit_study(load_study(write(parts, tables)))
     frame, _ = predict_study(model, new_study(parts, tables, write, tmp_path))

@@ -38,7 +38,10 @@ def check_products(view, X, rng, rtol):
         "cross gram": (view.cross_gram(new, s), (X[rows] * s) @ X.T),
         "signed cross gram": (new.cross_gram(view, signed), (X * signed) @ X[rows].T),
         "cross gram, few": (view.cross_gram(new, few), (X[rows] * few) @ X.T),
-        "quadratic diag": (view.quadratic_diag(M), np.einsum("nd,nm,md->d", X, M, X)),
+        "quadratics": (
+            view.project_with_quadratics(A, [M])[1][0],
+            np.einsum("nd,nm,md->d", X, M, X),
+        ),
         "rows": (new.weighted_gram(s), (X[rows] * s) @ X[rows].T),
         "rows of rows": (new.take_rows([1, 0]).project(A[:2]), X[rows[[1, 0]]].T @ A[:2]),
         "columns": (view.columns([5, 2, 2]), X[:, [5, 2, 2]]),
@@ -96,14 +99,12 @@ def test_float32_error_stays_small_at_width():
     wide = Preparation().fit_transform(mv)
     exact = Preparation(dtype="float64").fit_transform(mv)
     s = rng.gamma(0.5, size=150_000)
-    M = np.cov(rng.normal(size=(60, 200)))
     a = rng.normal(size=(60, 1))
     for name in "xg":
         assert (wide[name].dtype, exact[name].dtype) == (np.float32, np.float64)
         for product, argument in (
             ("weighted_gram", s),
             ("weighted_gram", None),
-            ("quadratic_diag", M),
             ("project", a),
             ("apply", s[:, None]),
         ):
@@ -125,7 +126,13 @@ def test_mapped_and_in_memory_views_give_the_same_bits(tmp_path, monkeypatch):
     assert (one.kept, two.kept) == (True, False)
     s = rng.gamma(1, size=3000)
     np.testing.assert_array_equal(one.weighted_gram(s), two.weighted_gram(s))
-    np.testing.assert_array_equal(one.quadratic_diag(np.eye(30)), two.quadratic_diag(np.eye(30)))
+    A = rng.normal(size=(30, 1))
+    for got, want in zip(
+        one.project_with_quadratics(A, [np.eye(30)]),
+        two.project_with_quadratics(A, [np.eye(30)]),
+        strict=True,
+    ):
+        np.testing.assert_array_equal(got, want)
 
 
 def test_large_maps_are_read_from_their_file(tmp_path, monkeypatch):
@@ -196,7 +203,10 @@ def test_wrong_shapes_and_sizes_are_explained():
         (lambda: view.apply(np.ones(4)), r"'v': B must have shape"),
         (lambda: view.weighted_gram(np.ones(9)), r"'v': s must have shape \(4,\)"),
         (lambda: view.weighted_gram(np.full(4, np.inf)), "finite"),
-        (lambda: view.quadratic_diag(np.eye(4)), r"'v': M must have shape \(9, 9\)"),
+        (
+            lambda: view.project_with_quadratics(np.ones((9, 1)), [np.eye(4)]),
+            r"'v': M must have shape \(9, 9\)",
+        ),
         (lambda: view.cross_gram(other), "'v': .* 4 and 5"),
         (lambda: view.dense(max_bytes=10), "'v': 9 x 4 cells.*limit"),
     ):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from baldur.guard.escape import markdown
-from baldur.inference.choice import against_base_rate
+from baldur.inference.selection import against_base_rate
 
 __all__ = ["page"]
 

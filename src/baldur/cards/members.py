@@ -9,9 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from baldur.exceptions import InputError
-from baldur.inference.fitted import Fitted
-from baldur.inference.mixture import Mixture, Pool
-from baldur.inference.predictive import pooled_weights
+from baldur.inference.fitted_mean_field import MeanFieldPredictor
 from baldur.model.meanfield import noise_variance
 
 __all__ = ["Member", "Plain", "plain_posterior"]
@@ -59,82 +57,45 @@ class Plain:
     noise: Array
 
 
-def plain_posterior(fitted: Fitted) -> Plain:
+def plain_posterior(predictor: Any, n_views: int) -> Plain:
     """Return the posterior of a fitted model as plain numbers, or say that it has too many.
 
     Parameters
     ----------
-    fitted : Fitted
+    predictor : Predictor or MeanFieldPredictor
         Of any estimator of ours.
+    n_views : int
 
     Returns
     -------
     Plain
     """
-    rule: Any = fitted.moments
-    widths = [len(mask) for mask in fitted.selected]
-    if hasattr(rule, "result"):
-        noise = noise_variance(rule.result) if not fitted.noise.any() else np.zeros(len(fitted.V))
-        return _of_mean_field(rule.result, noise, len(widths))
-    return _of_mixture(rule.__self__, fitted.weights)
-
-
-def _check_size(J: int, K: int, L: int) -> None:
-    if J * K * (L + 1) ** 2 > MOST_NUMBERS:
-        raise InputError(
-            f"A model of {L:,} features is not printed: the covariances of its weights are "
-            f"{J * K * (L + 1) ** 2:,} numbers, and up to {MOST_NUMBERS:,} are. Save it and load "
-            "it with baldur, or fit one of fewer features (a larger margin)."
-        )
-
-
-def _of_mixture(mixture: Mixture, weights: Array) -> Plain:
-    used = [np.zeros(D, dtype=bool) for D in mixture.widths]
-    for component in mixture.components:
-        for mask, columns in zip(used, component.entering(mixture.widths), strict=True):
-            mask[columns] = True
-    index = [np.flatnonzero(mask) for mask in used]
-    L, K = sum(map(len, index)), mixture.weights.shape[1]
-    _check_size(len(mixture.components), K, L)
-    starts = np.concatenate([[0], np.cumsum([len(i) for i in index])])
-    members = []
-    if mixture.pool is not None:
-        weights = mixture.weights
-    for component, weight in zip(mixture.components, weights, strict=True):
-        own = component.entering(mixture.widths)
-        at = np.concatenate(
-            [[0], *(1 + starts[m] + np.searchsorted(index[m], c) for m, c in enumerate(own))]
-        ).astype(np.intp)
-        mean, cov = np.zeros((K, L + 1)), np.zeros((K, L + 1, L + 1))
-        found_mean, found_cov = component.joint(mixture.widths)
-        mean[:, at] = found_mean
-        cov[:, at[:, None], at] = found_cov
-        members.append(Member(np.asarray(weight), mean, cov, component.lacking))
-    if mixture.pool is not None:
-        members = [_pooled(members, mixture.pool)]
+    if isinstance(predictor, MeanFieldPredictor):
+        noise = np.zeros(len(predictor.V))
+        if not predictor.regression:
+            noise = noise_variance(predictor.result)
+        return _of_mean_field(predictor.result, noise, n_views)
+    index, numbers = predictor.count_joint()
+    _check_size(numbers, sum(map(len, index)))
+    joint = predictor.joint()
+    member = Member(
+        np.ones(len(predictor.V)), joint.mean[0], joint.cov[0], predictor.missing_variance
+    )
     loadings = None
-    if mixture.loadings is not None:
-        q = mixture.loadings
+    if predictor.loadings is not None:
+        q = predictor.loadings
         b_var = np.broadcast_to(q.b_var, q.b.shape)
         loadings = {"V": q.V, "V_cov": q.V_cov, "b": q.b, "b_var": b_var}
-    return Plain(index, members, loadings, np.zeros(weights.shape[1]))
+    return Plain(index, [member], loadings, np.zeros(len(predictor.V)))
 
 
-def _pooled(members: list[Member], pool: Pool) -> Member:
-    """Return the one Gaussian that stands for several, see `baldur.inference.stack`."""
-    weight = np.stack([member.weight for member in members])
-    means = np.stack([member.mean for member in members])
-    covs = np.stack([member.cov for member in members])
-    level = np.zeros_like(means[0])
-    level[:, 0] = pool.level
-    mean, cov = pooled_weights(means, covs, weight, level, pool.slope, pool.slope_var)
-    lacking = np.einsum("jk,jmk->mk", weight, np.stack([member.lacking for member in members]))
-    return Member(
-        np.ones(len(pool.level)),
-        pool.shrink[:, None] * mean,
-        pool.spread[:, None, None] ** 2 * cov,
-        pool.spread**2 * lacking,
-    )
+def _check_size(numbers: int, features: int) -> None:
+    if numbers > MOST_NUMBERS:
+        raise InputError(
+            f"A model of {features:,} features is not printed: the covariances of its weights are "
+            f"{numbers:,} numbers, and up to {MOST_NUMBERS:,} are. Save it and load it with "
+            "baldur, or fit one of fewer features (a larger margin)."
+        )
 
 
 def _of_mean_field(result: Any, noise: Array, n_views: int) -> Plain:
@@ -142,7 +103,7 @@ def _of_mean_field(result: Any, noise: Array, n_views: int) -> Plain:
     index = [spread.index for spread in result.spread]
     alive = np.flatnonzero(result.factors)
     K, L, C = len(result.factors), sum(map(len, index)), len(result.V)
-    _check_size(1, K, L)
+    _check_size(K * (L + 1) ** 2, L)
     mean, cov = np.zeros((K, L + 1)), np.zeros((K, L + 1, L + 1))
     at = 1
     for spread, W in zip(result.spread, result.W, strict=True):

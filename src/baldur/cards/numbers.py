@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from baldur.cards.members import plain_posterior
-from baldur.model.quadrature import rate_rules
+from baldur.model.quadrature import probit_mixture
 from baldur.prepare import Preparation
 
 __all__ = ["printable"]
@@ -30,10 +30,10 @@ def printable(model: Any, classes: list[Any] | None = None) -> dict[str, Any]:
     -------
     dict
         task, classes, outputs, views, features (with means, scales, limits), members (weight, mean
-        and covariance of the weights, the intercept first), loadings, noise, and the rules by
-        which probabilities are integrated. ``score.py``, ``score.R`` and ``score.js`` read it.
+        and covariance of the weights, the intercept first), loadings, noise, and the
+        mixture of probit functions by which probabilities are integrated. ``score.py``, ``score.R`` and ``score.js`` read it.
     """
-    posterior = plain_posterior(model.posterior)
+    posterior = plain_posterior(model.predictor, len(model.view_names_))
     preparation = model.preparation_
     task = getattr(model, "_task", "regression")
     known = getattr(model, "classes_", None)
@@ -71,15 +71,8 @@ def printable(model: Any, classes: list[Any] | None = None) -> dict[str, Any]:
             "spread": spread.tolist(),
             "noise_std": model.noise_std_.tolist(),
         }
-    rules = [
-        {
-            "up_to": None if np.isinf(up_to) else float(up_to),
-            "nodes": nodes.tolist(),
-            "weights": weights.tolist(),
-        }
-        for up_to, nodes, weights in rate_rules()
-    ]
-    return {**made, "rules": rules}
+    weights, scales = probit_mixture()
+    return {**made, "probit": {"weights": weights.tolist(), "scales": scales.tolist()}}
 
 
 def _feature(preparation: Preparation, view: str, column: int, name: str) -> dict[str, Any]:

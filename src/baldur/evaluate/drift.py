@@ -155,7 +155,7 @@ def batch_drift(model: Any, X: MultiView) -> tuple[pd.DataFrame, pd.DataFrame]:
     >>> from baldur.datasets import make_multiview
     >>> from baldur.evaluate import batch_drift
     >>> sim = make_multiview(80, {"a": 4}, random_state=0)
-    >>> model = BaldurClassifier(sparsity=0.5).fit(sim.data[:60], sim.target[:60])
+    >>> model = BaldurClassifier(members=("pooled",)).fit(sim.data[:60], sim.target[:60])
     >>> views, _ = batch_drift(model, sim.data[60:])
     >>> views[["view", "features", "absent"]].to_numpy().tolist()
     [['a', 4, 0.0]]

@@ -1,31 +1,23 @@
-"""Intervals of predictions: quantiles of a mixture of Gaussians, and of probabilities under it.
+"""Intervals of predicted probabilities.
 
-The linear predictor of a person is a mixture of Gaussians under the posterior, and P(t = 1) rises
-with it, so the quantiles of the probability are those of the mixture, sent through the sigmoid.
-Probabilities of several classes are shares, sigmoid(eta_c)/sum_k sigmoid(eta_k); each share depends
-on every linear predictor, and its quantiles are read off evenly spread draws of all of them.
+The linear predictor of a person is Gaussian under the posterior, and P(t = 1) rises with it, so the
+quantiles of the probability are those of the Gaussian, sent through the sigmoid. Probabilities of
+several classes are shares, sigmoid(eta_c)/sum_k sigmoid(eta_k); each share depends on every linear
+predictor, and its quantiles are read off evenly spread draws of all of them.
 """
 
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy.special import expit, ndtr, ndtri
+from scipy.special import expit, ndtri
 
-from baldur.inference.predictive import FLOOR, Moments, Task
+from baldur.inference.predictive import FLOOR, Task
 from baldur.model.quadrature import logistic_rates
-
-Array = NDArray[np.float64]
-
-REACH = 9.0
-"""Standard deviations around every mean that are searched; beyond lie 1e-19 of a Gaussian."""
-
-HALVINGS = 60
-"""Of the searched range: as many as floating-point numbers can tell apart."""
+from baldur.types import Array
 
 DRAWS = 4000
-"""Of the linear predictors of several classes. Evenly spread, they put the ends of a 95 % interval
-within some thousandths of where more draws would."""
+"""Draws of the linear predictors of several classes. Evenly spread, they put the ends of a 95 %
+interval within some thousandths of where more draws would."""
 
 CHUNK = 1 << 23
 """Numbers that the draws of some rows may take at a time."""
@@ -36,38 +28,14 @@ def tails(level: float) -> tuple[float, float]:
     return (1.0 - level) / 2.0, (1.0 + level) / 2.0
 
 
-def mixture_quantile(moments: Moments, weights: Array, probability: float) -> Array:
-    """Return the quantile of every mixture, (n, C), by halving a range that holds it.
-
-    Parameters
-    ----------
-    moments : list of J pairs of mean and variance, each (n, C)
-    weights : (J, C), columns sum to one
-    probability : float
-        Of lying below.
-    """
-    mean = np.stack([m for m, _ in moments])
-    std = np.sqrt(np.stack([v for _, v in moments]))
-    w = weights[:, None, :]
-    counts = np.broadcast_to(w > 0, mean.shape)
-    low = np.where(counts, mean - REACH * std, np.inf).min(axis=0)
-    high = np.where(counts, mean + REACH * std, -np.inf).max(axis=0)
-    for _ in range(HALVINGS):
-        middle = 0.5 * (low + high)
-        below = (w * ndtr((middle - mean) / std)).sum(axis=0) < probability
-        low, high = np.where(below, middle, low), np.where(below, high, middle)
-    return np.asarray(0.5 * (low + high))
-
-
 def probability_interval(
-    moments: Moments, weights: Array, task: Task, level: float, noise: Array | None = None
+    mean: Array, var: Array, task: Task, level: float, noise: Array | None = None
 ) -> tuple[Array, Array]:
     """Return the ends of an equal-tailed interval for P(t = 1) of every output, (n, C) each.
 
     Parameters
     ----------
-    moments : list of J pairs of mean and variance of eta, each (n, C), noise included
-    weights : (J, C)
+    mean, var : (n, C) moments of the linear predictors, noise included
     task : Task
     level : float
         Probability inside.
@@ -75,10 +43,10 @@ def probability_interval(
         Variance of eta that is a row's own: a part of every probability, and no uncertainty of it.
     """
     if noise is not None:
-        moments = [(mean, np.maximum(var - noise, 1e-12)) for mean, var in moments]
+        var = np.maximum(var - noise, 1e-12)
     if task == "multiclass":
-        return _share_interval(moments, weights, level, noise)
-    low, high = (_rate(mixture_quantile(moments, weights, p), noise) for p in tails(level))
+        return _share_interval(mean, np.sqrt(var), level, noise)
+    low, high = (_rate(mean + ndtri(p) * np.sqrt(var), noise) for p in tails(level))
     return low, high
 
 
@@ -90,34 +58,22 @@ def _rate(eta: Array, noise: Array | None) -> Array:
 
 
 def _share_interval(
-    moments: Moments, weights: Array, level: float, noise: Array | None
+    mean: Array, std: Array, level: float, noise: Array | None
 ) -> tuple[Array, Array]:
-    mean = np.stack([m for m, _ in moments])
-    std = np.sqrt(np.stack([v for _, v in moments]))
-    _, n, C = mean.shape
-    which, z = _draws(weights)
+    n, C = mean.shape
+    z = _draws(C)
     ends = np.empty((2, n, C))
     step = max(1, CHUNK // (C * DRAWS))
     for start in range(0, n, step):
         rows = slice(start, start + step)
-        eta = np.stack(
-            [mean[which[c], rows, c] + std[which[c], rows, c] * z[c][:, None] for c in range(C)],
-            axis=-1,
-        )
+        eta = mean[rows] + std[rows] * z[:, None, :]  # (draws, rows, C)
         rate = np.maximum(_rate(eta, noise), FLOOR)
         ends[:, rows] = np.quantile(rate / rate.sum(axis=-1, keepdims=True), tails(level), axis=0)
     return ends[0], ends[1]
 
 
-def _draws(weights: Array) -> tuple[NDArray[np.intp], Array]:
-    """Return the component and the standard score of every draw, each (C, DRAWS).
-
-    Both are spread evenly over their distributions and paired at random, the same for all people.
-    """
+def _draws(C: int) -> Array:
+    """Return standard scores (DRAWS, C), spread evenly and paired at random, for all people."""
     rng = np.random.default_rng(0)
-    even = (np.arange(DRAWS) + 0.5) / DRAWS
-    which, z = [], []
-    for w in weights.T:
-        which.append(np.searchsorted(np.cumsum(w)[:-1], rng.permutation(even)))
-        z.append(ndtri(rng.permutation(even)))
-    return np.stack(which), np.stack(z)
+    even = ndtri((np.arange(DRAWS) + 0.5) / DRAWS)
+    return np.stack([rng.permutation(even) for _ in range(C)], axis=1)

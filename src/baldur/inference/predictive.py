@@ -2,95 +2,71 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from baldur.model.quadrature import logistic_rates
+from baldur.types import Array
 
-Array = NDArray[np.float64]
-Moments = Sequence[tuple[Array, Array]]
-"""<eta> and Var eta, each (..., n, C), under every Gaussian of a mixture; for regression the
-variance has the noise in it."""
+if TYPE_CHECKING:
+    from baldur.inference.stacking import Stacking
+
 Task = Literal["binary", "multiclass", "multilabel", "regression"]
 
 FLOOR = 1e-12
 
 
-def probabilities(moments: Moments, weights: Array, task: Task) -> Array:
-    """Return P(t = 1) of every output, (..., n, C), from a mixture with weights (J, C).
+def probabilities(mean: Array, var: Array, task: Task) -> Array:
+    """Return P(t = 1) of every output, (..., n, C), for linear predictors N(mean, var).
 
     Multi-class probabilities are normalised over the classes.
     """
-    p = sum(
-        w * logistic_rates(mean, var).rate for w, (mean, var) in zip(weights, moments, strict=True)
-    )
+    p = logistic_rates(mean, var).rate
     if task == "multiclass":
         p = np.maximum(p, FLOOR)
         p = p / p.sum(axis=-1, keepdims=True)
     return np.asarray(p)
 
 
-def mixture_moments(moments: Moments, weights: Array) -> tuple[Array, Array]:
-    """Return mean and variance of a mixture of Gaussians with weights (J, C)."""
-    means = np.array([mean for mean, _ in moments])
-    variances = np.array([var for _, var in moments])
-    w = weights.reshape(len(weights), *[1] * (means.ndim - 2), -1)
-    mean = (w * means).sum(axis=0)
-    return mean, (w * (variances + (means - mean) ** 2)).sum(axis=0)
+def pooled_moments(mean: Array, var: Array, base: Array, stacking: Stacking) -> tuple[Array, Array]:
+    """Return mean and variance after the calibration slope, see `baldur.inference.stacking`.
 
-
-def predictive_density(moments: Moments, weights: Array, T: Array, task: Task) -> Array:
-    """Return the predictive density of each known outcome, (..., n, U).
-
-    U is 1 where the outputs are one outcome (binary and multi-class), else the number of outputs.
+    Moments are those of the pooled members, (F, C, ...), `base` is the base logit.
     """
-    if task == "regression":
-        total = np.zeros_like(moments[0][0])
-        for w, (mean, var) in zip(weights, moments, strict=True):
-            total += w * np.exp(-0.5 * (T - mean) ** 2 / var) / np.sqrt(2.0 * np.pi * var)
-        return np.maximum(total, 1e-300)
-    p = np.clip(probabilities(moments, weights, task), FLOOR, 1.0 - FLOOR)
-    if task == "multiclass":
-        return np.asarray((T * p).sum(axis=-1, keepdims=True))
-    return np.where(T > 0.5, p, 1.0 - p)
-
-
-def pooled(
-    moments: Moments, weights: Array, level: Array, slope: float, slope_var: float = 0.0
-) -> tuple[Array, Array]:
-    """Return mean and variance of the stack of several Gaussians, see `baldur.inference.stack`."""
-    mean, var = mixture_moments(moments, weights)
-    away = slope * (mean - level)
-    return level + away, var + slope_var * away**2
+    slope, slope_var = (
+        part.reshape(-1, *[1] * (mean.ndim - 1)) for part in (stacking.slope, stacking.slope_var)
+    )
+    away = slope * (mean - base)
+    return base + away, var + slope_var * away**2
 
 
 def pooled_weights(
     means: Array,
     covs: Array,
     weights: Array,
-    level: Array,
-    slope: float,
-    slope_var: float = 0.0,
+    base: Array,
+    slope: Array,
+    slope_var: Array,
 ) -> tuple[Array, Array]:
-    """Return the stack of several Gaussians over weights: mean (C, k) and covariance (C, k, k).
+    """Return the stacked Gaussian over weights: mean (..., k) and covariance (..., k, k).
 
-    From means (J, C, k), covariances (J, C, k, k), how much each counts (J, C), and the weights
-    `level` (C, k) of a model that knows the base rate alone.
+    From means (J, ..., k), covariances (J, ..., k, k), how much each counts (J, ...), and the
+    weights `base` (..., k) of a model that knows the base rate alone. The calibration slope and
+    the variance of its logarithm broadcast with (...).
     """
-    mean = np.einsum("jc,jck->ck", weights, means)
+    w = weights[..., None]
+    mean = (w * means).sum(axis=0)
     away = means - mean
-    cov = np.einsum("jc,jckl->ckl", weights, covs)
-    cov += np.einsum("jc,jck,jcl->ckl", weights, away, away)
-    sloped = slope * (mean - level)
-    cov += slope_var * sloped[:, :, None] * sloped[:, None, :]
-    return level + sloped, cov
+    cov = (w[..., None] * covs).sum(axis=0)
+    cov += np.einsum("j...,j...k,j...l->...kl", weights, away, away)
+    sloped = slope[..., None] * (mean - base)
+    cov += slope_var[..., None, None] * sloped[..., :, None] * sloped[..., None, :]
+    return base + sloped, cov
 
 
-def averaged_over(mean: Array, var: Array, left: Array, task: Task) -> tuple[Array, Array]:
-    """Return moments with the part `left` of the variance of eta, that a model leaves out, in them.
+def integrate_left_out(mean: Array, var: Array, left: Array, task: Task) -> tuple[Array, Array]:
+    """Return moments that take account of the variance `left` of eta that a submodel leaves out.
 
     E[sigmoid(eta + r)] is close to sigmoid(eta/(1 + pi v/8)^1/2) for r ~ N(0, v). So a model of few
     features has weights of its own, smaller than those beside the features it leaves out, and is
@@ -108,26 +84,31 @@ def shrinkage(left: Array) -> Array:
 
 
 def score_and_slopes(mean: Array, var: Array, T: Array, task: Task) -> tuple[Array, Array, Array]:
-    """Return the log density of each row's outcomes, (n,), and its slopes by mean and variance.
+    """Return the log density of each row's outcomes and its derivatives by mean and variance.
 
     Parameters
     ----------
-    mean, var : (n, C) moments of the linear predictors, noise included
+    mean, var : (..., n, C) moments of the linear predictors, noise included
     T : (n, C) outcomes
     task : Task
+
+    Returns
+    -------
+    score : (..., n) array
+    by_mean, by_var : (..., n, C) arrays
     """
     if task == "regression":
         away = T - mean
         value = -0.5 * (away**2 / var + np.log(2.0 * np.pi * var))
-        return value.sum(axis=1), away / var, 0.5 * (away**2 / var - 1.0) / var
+        return value.sum(axis=-1), away / var, 0.5 * (away**2 / var - 1.0) / var
     found = logistic_rates(mean, var)
     p = np.clip(found.rate, FLOOR, 1.0 - FLOOR)
     if task == "multiclass":
-        total = p.sum(axis=1, keepdims=True)
-        value = np.log((T * p).sum(axis=1) / total[:, 0])
+        total = p.sum(axis=-1, keepdims=True)
+        value = np.log((T * p).sum(axis=-1) / total[..., 0])
         by_rate = T / p - 1.0 / total
     else:
-        value = np.where(T > 0.5, np.log(p), np.log1p(-p)).sum(axis=1)
+        value = np.where(T > 0.5, np.log(p), np.log1p(-p)).sum(axis=-1)
         by_rate = np.where(T > 0.5, 1.0 / p, -1.0 / (1.0 - p))
     # By the variance the slope is half the second derivative by the mean.
     return np.asarray(value), by_rate * found.slope, 0.5 * by_rate * found.curve

@@ -1,4 +1,4 @@
-"""Which features a fit looks at one by one: the best by marginal score."""
+"""Screening: the candidate features of every fold, the best by marginal score."""
 
 from __future__ import annotations
 
@@ -6,18 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from baldur.inference.features import Rows
-from baldur.inference.new_rows import Index
 from baldur.inference.predictive import Task
-from baldur.model.likelihood import Likelihood
+from baldur.model.likelihood import residual
+from baldur.types import Array, Index, IntArray
 from baldur.views.products import PreparedView
 
-Array = NDArray[np.float64]
-
 CANDIDATES = 1000
-"""Features that the in-or-out prior looks at, where features outnumber samples: the best by
+"""Features that the spike-and-slab prior looks at, where features outnumber samples: the best by
 marginal score, an order of magnitude more than a sample of some hundreds can tell apart."""
 
 PER_VIEW = 100
@@ -26,22 +22,24 @@ PER_VIEW = 100
 
 @dataclass
 class Problem:
-    """One fit: views, likelihood and what both need.
+    """One fit: views, outcomes and what both need.
 
     Attributes
     ----------
     views : list of M PreparedView
-    likelihood : Likelihood
+    T : (N, C) array, outputs: 0 and 1, or real for regression
+    weight : (N,) array, how much each row counts
     task : Task
     groups : list of M (D_m,) int arrays, or None
-        Columns of a view with the same number, those of one category, are kept or dropped
-        together. None: every column stands alone.
+        Columns of a view with the same number, those of one category, are selected together. None:
+        every column stands alone.
     """
 
     views: Sequence[PreparedView]
-    likelihood: Likelihood
+    T: Array
+    weight: Array
     task: Task
-    groups: Sequence[NDArray[np.intp]] | None = None
+    groups: Sequence[IntArray] | None = None
 
     @property
     def n_samples(self) -> int:
@@ -49,17 +47,17 @@ class Problem:
         return self.views[0].shape[0]
 
     @property
-    def widths(self) -> Array:
-        """Features per view, (M,)."""
-        return np.array([view.shape[1] for view in self.views], dtype=float)
+    def widths(self) -> list[int]:
+        """Features per view."""
+        return [view.shape[1] for view in self.views]
 
-    def group_numbers(self, index: Index) -> NDArray[np.intp]:
+    def group_numbers(self, index: Index) -> IntArray | None:
         """Return one number for each of some columns, those of all views side by side, (L,).
 
-        Columns of one group share it.
+        Columns of one group share it. None where every column stands alone.
         """
         if self.groups is None:
-            return np.arange(sum(map(len, index)), dtype=np.intp)
+            return None
         starts = np.cumsum([0, *(group.max(initial=-1) + 1 for group in self.groups)])
         parts = [g[i] + start for g, i, start in zip(self.groups, index, starts, strict=False)]
         return np.concatenate(parts).astype(np.intp)
@@ -74,18 +72,19 @@ def best_features(scores: Sequence[Array], limit: int) -> Index:
     return [np.flatnonzero(best[edges[m] : edges[m + 1]]) for m in range(len(scores))]
 
 
-def candidates(problem: Problem, fits: Sequence[Rows]) -> list[Index]:
+def candidates(problem: Problem, fits: Sequence[IntArray]) -> list[Index]:
     """Return the candidates of each set of training rows: one pass for all of them.
 
     All features, where they are fewer than the samples or than `CANDIDATES`.
     """
-    if problem.widths.sum() <= max(CANDIDATES, problem.n_samples):
-        return [[np.arange(int(D)) for D in problem.widths] for _ in fits]
+    if sum(problem.widths) <= max(CANDIDATES, problem.n_samples):
+        return [[np.arange(D) for D in problem.widths] for _ in fits]
     columns = []
     for rows in fits:
-        residual = problem.likelihood.rows(rows).residual()
-        full = np.zeros((problem.n_samples, residual.shape[1]))
-        full[rows] = residual / np.maximum(np.linalg.norm(residual, axis=0), 1e-12)
+        logistic = problem.task != "regression"
+        left = residual(problem.T[rows].T, problem.weight[rows], logistic=logistic).T
+        full = np.zeros(problem.T.shape)
+        full[rows] = left / np.maximum(np.linalg.norm(left, axis=0), 1e-12)
         columns.append(full)
     first = np.cumsum([0, *(part.shape[1] for part in columns[:-1])])
     A = np.hstack(columns)
@@ -98,9 +97,7 @@ def candidates(problem: Problem, fits: Sequence[Rows]) -> list[Index]:
     return chosen if groups is None else [with_their_groups(index, groups) for index in chosen]
 
 
-def strongest(
-    view: PreparedView, A: Array, first: NDArray[np.intp], count: int
-) -> tuple[NDArray[np.intp], Array]:
+def strongest(view: PreparedView, A: Array, first: IntArray, count: int) -> tuple[IntArray, Array]:
     """Return the features of the largest |x_d^T a| of every fit, and these, each (K, fits).
 
     In one pass, without holding the projections of all features. Features are in rising order.
@@ -128,7 +125,7 @@ def strongest(
     return np.take_along_axis(places, order, axis=0), np.take_along_axis(scores, order, axis=0)
 
 
-def _largest(places: NDArray[np.intp], scores: Array, count: int) -> tuple[NDArray[np.intp], Array]:
+def _largest(places: IntArray, scores: Array, count: int) -> tuple[IntArray, Array]:
     """Return the rows of the largest scores of every column."""
     at = np.argpartition(-scores, count - 1, axis=0)[:count]
     return np.take_along_axis(places, at, axis=0), np.take_along_axis(scores, at, axis=0)
@@ -141,7 +138,7 @@ def best_everywhere(scores: Sequence[Array], count: int, per_view: int) -> Index
     return [np.union1d(a, b) for a, b in zip(overall, own, strict=True)]
 
 
-def with_their_groups(index: Index, groups: Sequence[NDArray[np.intp]]) -> Index:
+def with_their_groups(index: Index, groups: Sequence[IntArray]) -> Index:
     """Return the features of each view, and all others of their groups."""
     return [
         np.flatnonzero(np.isin(group, group[columns]))

@@ -47,11 +47,6 @@ class GammaPosterior:
         return digamma(self.shape) - np.log(self.rate)
 
 
-def shape_gap(shape: float) -> float:
-    """<ln g> - ln<g> of a Gamma distribution, which depends on its shape alone; at most 0."""
-    return 0.0 if np.isinf(shape) else float(digamma(shape) - np.log(shape))
-
-
 def gamma_term(posterior: GammaPosterior, prior: GammaPrior) -> float:
     """E[ln p(g)] - E[ln q(g)], summed over the vector; zero for a point mass at one."""
     return float(gamma_terms(posterior, prior).sum())

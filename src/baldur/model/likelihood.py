@@ -1,52 +1,97 @@
-"""Likelihoods of the outputs: logistic under two bounds, and Gaussian.
+"""Likelihoods of the outputs: logistic for labels, Gaussian for continuous outcomes.
 
-Each likelihood answers two questions about a Gaussian q(eta) with given means and variances:
-what is E[ln p(t | eta)] (or its lower bound), and which Gaussian *site*
-``exp(j eta - h eta^2 / 2)`` should stand for it in the next update of the weights. Everything
-else in the model sees only the sites (h, j), so both bounds and regression share one algebra.
+Each likelihood answers two questions about a Gaussian q(eta) with given means and variances: what is
+E[ln p(t | eta)], and which Gaussian *site* ``exp(j eta - h eta^2 / 2)`` should stand for it in the
+next update of the weights. Everything else in the model sees only the sites (h, j), so labels and
+continuous outcomes share one algebra.
 
 A likelihood never changes. What it learns, such as q(psi) of Gaussian outputs, is its `noise`:
 callers keep it with the rest of their state and hand it back; logistic outputs have none.
 
-All arrays are (N, C): samples by outputs.
+All arrays are (F, C, n): folds by outputs by rows. Rows of weight 0 pad a fold: their sites are 0.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy.special import expit, log_expit
+from scipy.special import digamma, expit, gammaln
 
-from baldur.model.ard import LOG_2PI, GammaPosterior, gamma_terms
 from baldur.model.priors import VAGUE
 from baldur.model.quadrature import logistic_moments, logistic_rates
+from baldur.types import Array, IntArray
 
-Array = NDArray[np.float64]
-Noise = GammaPosterior | None
-"""q(psi), one precision per output; None for logistic outputs."""
+LOG_2PI = float(np.log(2.0 * np.pi))
 
 MIN_PRECISION = 1e-10
 """Floor of a site precision: a row the model is certain about keeps a defined covariance."""
 
 
 class Sites(NamedTuple):
-    """Gaussian stand-ins for the likelihood: precision h and linear term j, each (N, C)."""
+    """Gaussian factors that stand for the likelihood: precision h and linear term j, (F, C, n)."""
 
     h: Array
     j: Array
+
+    def take(self, at: IntArray) -> Sites:
+        """Return the sites of some folds."""
+        return Sites(self.h[at], self.j[at])
+
+    def towards(self, target: Sites, length: Array) -> Sites:
+        """Return sites part of the way to their target; `length` is (F, C) or (F, 1)."""
+        part = length[..., None]
+        return Sites(self.h + part * (target.h - self.h), self.j + part * (target.j - self.j))
+
+
+@dataclass(frozen=True)
+class Precision:
+    """q(psi): independent Gamma distributions of the noise precisions, shape and rate (F, C)."""
+
+    shape: Array
+    rate: Array
+
+    @property
+    def mean(self) -> Array:
+        """<psi>, (F, C)."""
+        return self.shape / self.rate
+
+    @property
+    def mean_log(self) -> Array:
+        """<ln psi>, (F, C)."""
+        return np.asarray(digamma(self.shape) - np.log(self.rate))
+
+    def divergence(self) -> Array:
+        """Return E[ln p(psi)] - E[ln q(psi)] under the vague prior, (F, C)."""
+        a0, b0 = VAGUE
+        prior = a0 * np.log(b0) - gammaln(a0) + (a0 - 1.0) * self.mean_log - b0 * self.mean
+        entropy = self.shape - np.log(self.rate) + gammaln(self.shape)
+        return np.asarray(prior + entropy + (1.0 - self.shape) * digamma(self.shape))
+
+    def take(self, at: IntArray) -> Precision:
+        """Return the precisions of some folds."""
+        return Precision(self.shape[at], self.rate[at])
+
+    def put(self, at: IntArray, part: Precision) -> Precision:
+        """Return the precisions with those of some folds replaced."""
+        rate = self.rate.copy()
+        rate[at] = part.rate
+        return Precision(self.shape, rate)
+
+
+Noise = Precision | None
+"""q(psi) of Gaussian outputs; None for logistic outputs."""
 
 
 class Likelihood(Protocol):
     """What inference needs to know about the outputs."""
 
-    n_outputs: int
     weight: Array
 
     @property
-    def conjugate(self) -> bool:
-        """Whether ln p, or its bound, is quadratic in eta."""
+    def n_outputs(self) -> int:
+        """Number of outputs C, or of factors that stand for them."""
 
     def noise_at(self, mean: Array, var: Array) -> Any:
         """Return what is learned beside the weights, from N(mean, var) alone."""
@@ -55,56 +100,27 @@ class Likelihood(Protocol):
         """Return what is learned beside the weights, no worse at N(mean, var) than `noise`."""
 
     def evaluate(self, mean: Array, var: Array, noise: Any) -> tuple[Array, Sites]:
-        """Return E[ln p] (or its lower bound) under N(mean, var), summed over rows, (C,).
+        """Return E[ln p] under N(mean, var), summed over rows, (F, C), and the best sites there.
 
-        And the sites that are best there. Outputs that share what is learned have one value.
+        Outputs that share what is learned have one value, (F, 1).
         """
 
     def evidence(self, mean: Array, var: Array, sites: Sites, noise: Any) -> Array:
-        """Return what takes the place of E[ln p] where ln evidence is wanted, (C,).
+        """Return what takes the place of E[ln p] where the log evidence is wanted, (F, C).
 
-        `mean` and `var` are moments under sites that have settled.
+        `mean` and `var` are moments under sites that have converged.
         """
 
-    def base_rate(self) -> Array:
-        """Return the (C,) linear predictor of a model without features."""
+    def base_logit(self) -> Array:
+        """Return the linear predictor of a model without features, (F, C)."""
 
-    def residual(self) -> Array:
-        """Return the (N, C) residual of the outputs from the base rate, weights applied."""
-
-    def rows(self, index: NDArray[np.intp]) -> Likelihood:
-        """Return the likelihood of a subset of the samples."""
+    def take(self, at: IntArray) -> Any:
+        """Return the likelihood of some folds."""
 
 
-class _Logistic:
-    """Bernoulli outputs T (N, C) of 0 and 1, each row with its weight."""
-
-    def __init__(self, T: Array, weight: Array) -> None:
-        self.T = T
-        self.weight = weight
-        self.n_outputs = T.shape[1]
-
-    def noise_at(self, mean: Array, var: Array) -> Noise:
-        """Nothing to learn."""
-        return None
-
-    def learn(self, mean: Array, var: Array, noise: Noise) -> Noise:
-        """Nothing to learn."""
-        return None
-
-    def base_rate(self) -> Array:
-        """Return the log odds of each output."""
-        rate = (self.weight * self.T).sum(axis=0) / self.weight.sum(axis=0)
-        rate = np.clip(rate, 1e-6, 1 - 1e-6)
-        return np.log(rate) - np.log1p(-rate)
-
-    def residual(self) -> Array:
-        """T less its rate."""
-        return self.weight * (self.T - expit(self.base_rate()))
-
-
-class QuadratureLogistic(_Logistic):
-    """Bernoulli outputs; E[ln sigmoid] by quadrature, see `baldur.model.quadrature`.
+@dataclass(frozen=True)
+class LogisticLikelihood:
+    """Bernoulli outputs T of 0 and 1 with row weights, both (F, C, n).
 
     site precision  h = E[sigmoid(eta)(1 - sigmoid(eta))]
     site linear     j = E[t - sigmoid(eta)] + h <eta>
@@ -115,17 +131,36 @@ class QuadratureLogistic(_Logistic):
     it and accept only steps that raise the bound.
     """
 
-    conjugate = False
+    T: Array
+    weight: Array
+
+    @property
+    def n_outputs(self) -> int:
+        """Number of outputs C."""
+        return self.T.shape[1]
+
+    def noise_at(self, mean: Array, var: Array) -> Noise:
+        """Return None: there is nothing to learn."""
+        return None
+
+    def learn(self, mean: Array, var: Array, noise: Noise) -> Noise:
+        """Return None: there is nothing to learn."""
+        return None
+
+    def base_logit(self) -> Array:
+        """Return the log odds of each output, (F, C)."""
+        return log_odds_of_rate((self.weight * self.T).sum(axis=-1) / self.weight.sum(axis=-1))
 
     def evaluate(self, mean: Array, var: Array, noise: Noise) -> tuple[Array, Sites]:
-        """sum_n weight E[t eta - ln(1 + exp eta)], and the moment-matched sites."""
-        rate, slope, soft = logistic_moments(mean, var)
-        h = np.maximum(self.weight * slope, MIN_PRECISION)
+        """Return sum_n weight E[t eta - ln(1 + exp eta)], and the moment-matched sites."""
+        rate, slope, softplus = logistic_moments(mean, var)
+        counted = self.weight > 0
+        h = np.where(counted, np.maximum(self.weight * slope, MIN_PRECISION), 0.0)
         sites = Sites(h, self.weight * (self.T - rate) + h * mean)
-        return np.asarray((self.weight * (self.T * mean - soft)).sum(axis=0)), sites
+        return np.asarray((self.weight * (self.T * mean - softplus)).sum(axis=-1)), sites
 
     def evidence(self, mean: Array, var: Array, sites: Sites, noise: Noise) -> Array:
-        """The evidence of expectation propagation at the sites at hand.
+        """Return the evidence of expectation propagation at the sites at hand.
 
         The bound gets looser as the prior gets wider, so scales of the prior must not be weighed
         by it. With the cavity N(cm, cv), 1/cv = 1/v - h, cm/cv = m/v - j, each row adds
@@ -136,7 +171,8 @@ class QuadratureLogistic(_Logistic):
         E under the cavity. A row of weight w is w rows, each with its part of the site. Where the
         cavity has no variance, a row adds its part of the bound.
         """
-        h, j = sites.h / self.weight, sites.j / self.weight
+        weight = np.where(self.weight > 0, self.weight, 1.0)
+        h, j = sites.h / weight, sites.j / weight
         left = 1.0 / var - h
         exact = left * var > 1e-6
         cv = 1.0 / np.where(exact, left, 1.0)
@@ -148,89 +184,77 @@ class QuadratureLogistic(_Logistic):
         each = j * mean - 0.5 * h * (mean**2 + var) + np.log(np.maximum(z, 1e-300)) - 0.5 * g
         if not exact.all():
             each = np.where(exact, each, self.T * mean - logistic_moments(mean, var).softplus)
-        return np.asarray((self.weight * each).sum(axis=0))
+        return np.asarray((self.weight * each).sum(axis=-1))
 
-    def rows(self, index: NDArray[np.intp]) -> QuadratureLogistic:
-        """Return the likelihood of a subset of the samples."""
-        return QuadratureLogistic(self.T[index], self.weight[index])
-
-
-class JaakkolaLogistic(_Logistic):
-    """Bernoulli outputs under the paper's quadratic bound.
-
-    ln p(t|eta) >= ln sigmoid(xi) + eta t - (eta + xi)/2 - lambda(xi)(eta^2 - xi^2),
-    lambda(xi) = tanh(xi/2)/(4 xi), best at xi^2 = <eta^2>; so h = 2 lambda(xi), j = t - 1/2.
-
-    Departure from the paper: its q(Y) row prints diag(xi) where diag(lambda(xi)) belongs.
-    """
-
-    conjugate = True
-
-    def evaluate(self, mean: Array, var: Array, noise: Noise) -> tuple[Array, Sites]:
-        """At the best xi, where the quadratic term vanishes."""
-        xi = np.maximum(np.sqrt(mean**2 + var), 1e-8)
-        each = log_expit(xi) - 0.5 * xi + (self.T - 0.5) * mean
-        h = np.maximum(self.weight * np.tanh(0.5 * xi) / (2.0 * xi), MIN_PRECISION)
-        sites = Sites(h, self.weight * (self.T - 0.5))
-        return np.asarray((self.weight * each).sum(axis=0)), sites
-
-    def evidence(self, mean: Array, var: Array, sites: Sites, noise: Noise) -> Array:
-        """The bound."""
-        return self.evaluate(mean, var, noise)[0]
-
-    def rows(self, index: NDArray[np.intp]) -> JaakkolaLogistic:
-        """Return the likelihood of a subset of the samples."""
-        return JaakkolaLogistic(self.T[index], self.weight[index])
+    def take(self, at: IntArray) -> LogisticLikelihood:
+        """Return the likelihood of some folds."""
+        return LogisticLikelihood(self.T[at], self.weight[at])
 
 
-class GaussianOutputs:
-    """Observed real outputs y ~ N(eta, 1/psi) with psi_c ~ Gamma, one per output.
+@dataclass(frozen=True)
+class GaussianLikelihood:
+    """Observed real outputs y ~ N(eta, 1/psi), psi ~ Gamma, one per output; T, weight (F, C, n).
 
     E[ln p] = (w/2)(<ln psi> - ln 2pi) - (w/2) <psi> ((y - <eta>)^2 + Var eta). The Gamma term of
-    q(psi) is part of `expected`, so callers treat this likelihood like the others.
+    q(psi) is part of the value, so callers treat this likelihood like the other.
 
     Departure from the paper: one psi per output instead of one for all, because outputs have
     their own units and noise.
     """
 
-    conjugate = True
+    T: Array
+    weight: Array
 
-    def __init__(self, Y: Array, weight: Array) -> None:
-        self.Y = Y
-        self.weight = weight
-        self.n_outputs = Y.shape[1]
+    @property
+    def n_outputs(self) -> int:
+        """Number of outputs C."""
+        return self.T.shape[1]
 
-    def noise_at(self, mean: Array, var: Array) -> GammaPosterior:
-        """q(psi): shape a0 + N/2, rate_c = b0 + (1/2) sum_n <(y - eta)^2>."""
-        spread = (self.weight * ((self.Y - mean) ** 2 + var)).sum(axis=0)
-        shape = VAGUE.shape + 0.5 * float(self.weight.sum(axis=0).mean())
-        return GammaPosterior(shape, VAGUE.rate + 0.5 * np.maximum(spread, 1e-12))
+    def noise_at(self, mean: Array, var: Array) -> Precision:
+        """Return q(psi): shape a0 + n/2, rate b0 + (1/2) sum_n <(y - eta)^2>."""
+        spread = (self.weight * ((self.T - mean) ** 2 + var)).sum(axis=-1)
+        shape = VAGUE.shape + 0.5 * self.weight.sum(axis=-1)
+        return Precision(shape, VAGUE.rate + 0.5 * np.maximum(spread, 1e-12))
 
-    def learn(self, mean: Array, var: Array, noise: Noise) -> GammaPosterior:
-        """The best q(psi)."""
+    def learn(self, mean: Array, var: Array, noise: Noise) -> Precision:
+        """Return the best q(psi)."""
         return self.noise_at(mean, var)
 
     def evaluate(self, mean: Array, var: Array, noise: Noise) -> tuple[Array, Sites]:
-        """E[ln p(Y | eta, psi)] plus the Gamma term of q(psi); h = w <psi>, j = w <psi> y."""
+        """Return E[ln p(Y | eta, psi)] plus the Gamma term; sites h = w <psi>, j = w <psi> y."""
         psi = self.noise_at(mean, var) if noise is None else noise
-        fit = (self.weight * ((self.Y - mean) ** 2 + var)).sum(axis=0)
-        count = self.weight.sum(axis=0)
+        fit = (self.weight * ((self.T - mean) ** 2 + var)).sum(axis=-1)
+        count = self.weight.sum(axis=-1)
         value = 0.5 * (count * (psi.mean_log - LOG_2PI) - psi.mean * fit)
-        h = np.maximum(self.weight * psi.mean, MIN_PRECISION)
-        return np.asarray(value + gamma_terms(psi, VAGUE)), Sites(h, h * self.Y)
-
-    def base_rate(self) -> Array:
-        """Return the mean of each output."""
-        return np.asarray((self.weight * self.Y).sum(axis=0) / self.weight.sum(axis=0))
-
-    def residual(self) -> Array:
-        """Y less its mean."""
-        return self.weight * (self.Y - self.base_rate())
+        precision = np.maximum(self.weight * psi.mean[..., None], MIN_PRECISION)
+        h = np.where(self.weight > 0, precision, 0.0)
+        return np.asarray(value + psi.divergence()), Sites(h, h * self.T)
 
     def evidence(self, mean: Array, var: Array, sites: Sites, noise: Noise) -> Array:
-        """The bound, which is tight but for q(psi)."""
+        """Return the bound, which is tight but for q(psi)."""
         return self.evaluate(mean, var, noise)[0]
 
-    def rows(self, index: NDArray[np.intp]) -> GaussianOutputs:
-        """Return the likelihood of a subset of the samples."""
-        return GaussianOutputs(self.Y[index], self.weight[index])
+    def base_logit(self) -> Array:
+        """Return the mean of each output, (F, C)."""
+        return np.asarray((self.weight * self.T).sum(axis=-1) / self.weight.sum(axis=-1))
+
+    def take(self, at: IntArray) -> GaussianLikelihood:
+        """Return the likelihood of some folds."""
+        return GaussianLikelihood(self.T[at], self.weight[at])
+
+
+def log_odds_of_rate(rate: Array) -> Array:
+    """Return the log odds of a share of ones, held within 1e-6 and 1 - 1e-6."""
+    rate = np.clip(rate, 1e-6, 1.0 - 1e-6)
+    return np.asarray(np.log(rate) - np.log1p(-rate))
+
+
+def residual(T: Array, weight: Array, *, logistic: bool) -> Array:
+    """Return the outputs less their mean under a model without features, weights applied.
+
+    All arrays are (..., n): rows on the last axis.
+    """
+    mean = (weight * T).sum(axis=-1, keepdims=True) / weight.sum(axis=-1, keepdims=True)
+    if logistic:
+        mean = expit(log_odds_of_rate(mean))
+    return np.asarray(weight * (T - mean))

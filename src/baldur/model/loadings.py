@@ -15,14 +15,20 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from baldur.model.ard import LOG_2PI, GammaPosterior, gamma_term, loading_prior_term, update_omega
-from baldur.model.likelihood import MIN_PRECISION, Likelihood, Noise, Sites
+from baldur.model.likelihood import (
+    MIN_PRECISION,
+    GaussianLikelihood,
+    LogisticLikelihood,
+    Noise,
+    Sites,
+)
 from baldur.model.posterior import INTERCEPT_VAR
 from baldur.model.priors import GammaPrior
+from baldur.types import Array, IntArray
 
-Array = NDArray[np.float64]
+Outputs = LogisticLikelihood | GaussianLikelihood
 
 OMEGA_PRIOR = GammaPrior(0.5, 0.5)
 HALVINGS = 6
@@ -82,6 +88,14 @@ class Learned:
     omega: GammaPosterior
     noise: Noise
 
+    def take(self, at: IntArray) -> Learned:
+        """Return itself: there is one fit."""
+        return self
+
+    def put(self, at: IntArray, part: Learned) -> Learned:
+        """Return `part`: there is one fit."""
+        return part
+
     def without_factor(self, k: int) -> Learned:
         """Return what is known of the other factors."""
         at = self.loadings
@@ -93,56 +107,65 @@ class Learned:
 class FactorLikelihood:
     """The likelihood of K factors behind C outputs; all factors have one value together.
 
+    Loadings of labels are point estimates; those of Gaussian outputs have a Gaussian posterior.
+    It is used for one fit at a time: arrays of factors are (1, K, n), those of outputs (1, C, n).
+
     Attributes
     ----------
-    outputs : Likelihood
+    outputs : LogisticLikelihood or GaussianLikelihood
     V : (C, K) loadings to start from
     """
 
-    conjugate = False
-
-    def __init__(self, outputs: Likelihood, V: Array) -> None:
+    def __init__(self, outputs: Outputs, V: Array) -> None:
         self.outputs = outputs
         self.V = V
-        self.n_outputs = V.shape[1]
         self.weight = outputs.weight
+        self.conjugate = isinstance(outputs, GaussianLikelihood)
+
+    @property
+    def n_outputs(self) -> int:
+        """Number of factors K."""
+        return self.V.shape[1]
 
     def noise_at(self, mean: Array, var: Array) -> Learned:
-        """Where learning begins: the loadings given, and intercepts at the base rate."""
+        """Return where learning begins: the loadings given, and intercepts at the base rate."""
         C, K = self.V.shape
-        level = self.outputs.base_rate()
-        # Under quadrature V is a point. Elsewhere q(V) is Gaussian from the start: the bound of a
-        # point has no entropy, so the first Gaussian step could look like a loss for ever.
-        spread = 1e-2 if self.outputs.conjugate else 0.0
-        loadings = Loadings(self.V, np.tile(spread * np.eye(K), (C, 1, 1)), level, np.full(C, 1e-2))
-        rows = np.tile(level, (len(mean), 1))
-        noise = self.outputs.noise_at(rows, np.zeros_like(rows))
+        level = self.outputs.base_logit()
+        # A Gaussian q(V) is one from the start: the bound of a point has no entropy, so the first
+        # Gaussian step could look like a loss for ever.
+        spread = 1e-2 if self.conjugate else 0.0
+        cov = np.tile(spread * np.eye(K), (C, 1, 1))
+        loadings = Loadings(self.V, cov, level[0], np.full(C, 1e-2))
+        rows = np.broadcast_to(level[..., None], self.outputs.T.shape)
+        noise = self.outputs.noise_at(rows, np.zeros(rows.shape))
         return Learned(loadings, update_omega(OMEGA_PRIOR, C, loadings.squares), noise)
 
     def evaluate(self, mean: Array, var: Array, noise: Learned) -> tuple[Array, Sites]:
-        """E[ln p(T | f)] with the terms of V, b and omega, (1,), and the sites of the factors."""
+        """Return E[ln p(T | f)] with the terms of V, b and omega, (1, 1), and the sites."""
         at, (value, (h, j)) = noise.loadings, self.behind(mean, var, noise)
+        f = mean[0].T
         r = np.einsum("nc,ckk->nk", h, at.second)
-        others = np.einsum("nc,ckl,nl->nk", h, at.second, mean) - r * mean
-        sites = Sites(np.maximum(r, MIN_PRECISION), (j - h * at.b) @ at.V - others)
-        return np.array([value]), sites
+        others = np.einsum("nc,ckl,nl->nk", h, at.second, f) - r * f
+        linear = (j - h * at.b) @ at.V - others
+        sites = Sites(np.maximum(r, MIN_PRECISION).T[None], linear.T[None])
+        return np.array([[value]]), sites
 
     def behind(self, mean: Array, var: Array, noise: Learned) -> tuple[float, Sites]:
-        """Return the value, and the sites of the outputs."""
-        value, sites = self.outputs.evaluate(*self._eta(mean, var, noise), noise.noise)
-        return float(value.sum()) + prior_terms(noise), sites
+        """Return the value, and the sites of the outputs, each (n, C)."""
+        value, (h, j) = self.outputs.evaluate(*self._eta(mean, var, noise), noise.noise)
+        return float(value.sum()) + prior_terms(noise), Sites(h[0].T, j[0].T)
 
     def _eta(self, mean: Array, var: Array, noise: Learned) -> tuple[Array, Array]:
-        eta, spread = noise.loadings.combine(mean, var)
-        return eta, np.maximum(spread, 1e-12)
+        eta, spread = noise.loadings.combine(mean[0].T, var[0].T)
+        return eta.T[None], np.maximum(spread, 1e-12).T[None]
 
     def learn(self, mean: Array, var: Array, noise: Learned) -> Learned:
-        """q(psi), q(b), q(V) and q(omega) in turn; none lowers the value."""
+        """Return q(psi), q(b), q(V) and q(omega), updated in turn; none lowers the value."""
         psi = self.outputs.learn(*self._eta(mean, var, noise), noise.noise)
         noise = replace(noise, noise=psi)
         value, sites = self.behind(mean, var, noise)
         for proposed in (self.intercepts, self.factors):
-            move = proposed(mean, var, noise, sites)
+            move = proposed(mean[0].T, var[0].T, noise, sites)
             for halving in range(HALVINGS):
                 trial = replace(noise, loadings=move(0.5**halving))
                 after, there = self.behind(mean, var, trial)
@@ -155,7 +178,7 @@ class FactorLikelihood:
     def intercepts(
         self, mean: Array, var: Array, noise: Learned, sites: Sites
     ) -> Callable[[float], Loadings]:
-        """q(b_c): precision 1/s_0 + sum_n h, linear term sum_n (j - h <v.f>)."""
+        """Return a step of q(b_c): precision 1/s_0 + sum_n h, linear term sum_n (j - h <v.f>)."""
         at, (h, j) = noise.loadings, sites
         b_var = 1.0 / (1.0 / INTERCEPT_VAR + h.sum(axis=0))
         b = b_var * (j - h * (mean @ at.V.T)).sum(axis=0)
@@ -166,7 +189,7 @@ class FactorLikelihood:
     def factors(
         self, mean: Array, var: Array, noise: Learned, sites: Sites
     ) -> Callable[[float], Loadings]:
-        """q(v_c), with <f f^T> carrying its covariance, the intercept taken off.
+        """Return a step of q(v_c), with <f f^T> carrying its covariance, the intercept taken off.
 
         Sigma_c^-1 = diag(<omega>) + sum_n h_nc <f_n f_n^T>
         <v_c>      = Sigma_c sum_n (j_nc - h_nc <b_c>) <f_n>
@@ -176,29 +199,25 @@ class FactorLikelihood:
         A += (h.T @ var + noise.omega.mean)[:, :, None] * np.eye(len(noise.omega.rate))
         cov: Array = np.linalg.inv(A).astype(np.float64)
         V = np.einsum("ckl,cl->ck", cov, (j - h * at.b).T @ mean)
-        if not self.outputs.conjugate:
+        if not self.conjugate:
             cov = np.zeros_like(cov)
         return lambda length: replace(at, V=at.V + length * (V - at.V), V_cov=cov)
 
     def evidence(self, mean: Array, var: Array, sites: Sites, noise: Learned) -> Array:
-        """The bound."""
+        """Return the bound."""
         return self.evaluate(mean, var, noise)[0]
 
-    def base_rate(self) -> Array:
-        """Factors of a model without features are zero."""
-        return np.zeros(self.n_outputs)
-
-    def residual(self) -> Array:
-        """That of the outputs, (N, C)."""
-        return self.outputs.residual()
+    def base_logit(self) -> Array:
+        """Return zeros: factors of a model without features, (1, K)."""
+        return np.zeros((1, self.n_outputs))
 
     def without_factor(self, k: int) -> FactorLikelihood:
         """Return the likelihood of the other factors."""
         return FactorLikelihood(self.outputs, np.delete(self.V, k, axis=1))
 
-    def rows(self, index: NDArray[np.intp]) -> FactorLikelihood:
-        """Return the likelihood of a subset of the samples."""
-        return FactorLikelihood(self.outputs.rows(index), self.V)
+    def take(self, at: IntArray) -> FactorLikelihood:
+        """Return itself: there is one fit."""
+        return self
 
 
 def prior_terms(noise: Learned) -> float:

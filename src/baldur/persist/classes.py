@@ -42,7 +42,6 @@ CLASSES: Mapping[str, str] = MappingProxyType(
         "Pool": "baldur.inference.mixture",
         "Columns": "baldur.inference.features",
         "Grams": "baldur.inference.grams",
-        "Streamed": "baldur.inference.streamed",
         "SampleSide": "baldur.model.posterior",
         "FeatureSide": "baldur.model.posterior",
         "PreparedView": "baldur.views.products",

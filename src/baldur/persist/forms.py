@@ -132,7 +132,6 @@ FORMS: Mapping[str, Mapping[str, Check]] = {
         "signal": numbers("M", "K"),
         "V": numbers("C", "K"),
         "spaces": each(text, "M"),
-        "elbo": number,
         "converged": truth,
         "history": each(anything),
         "answer": anything,
@@ -160,7 +159,7 @@ FORMS: Mapping[str, Mapping[str, Check]] = {
     "Explicit": {**_COMPONENT, "mean": numbers("K", "l"), "cov": numbers("K", "l", "l")},
     "Implicit": {
         **_COMPONENT,
-        "features": object_of("Columns", "Grams", "Streamed"),
+        "features": object_of("Columns", "Grams"),
         "s": numbers("K", "l"),
         "sides": each(object_of(*_SIDES), "K"),
         "train": each(object_of("PreparedView")),
@@ -172,11 +171,6 @@ FORMS: Mapping[str, Mapping[str, Check]] = {
         "intercept_var": number,
     },
     "Grams": {"grams": each(numbers("N", "N"), "M"), "n_views": whole},
-    "Streamed": {
-        "views": each(object_of("PreparedView"), "M"),
-        "n_views": whole,
-        "intercept_var": number,
-    },
     "SampleSide": {
         "alpha": numbers("n"),
         "half": numbers("n", "n"),

@@ -35,7 +35,7 @@ class PathDisplay(Display):
 
     @classmethod
     def from_estimator(cls, model: Any) -> Self:
-        """Show the path of a model that was fitted with ``sparsity="auto"``.
+        """Show the submodel path of a fitted `BaldurClassifier` or `BaldurRegressor`.
 
         Parameters
         ----------
@@ -48,8 +48,8 @@ class PathDisplay(Display):
         path = getattr(model, "sparsity_path_", None)
         if path is None:
             raise InputError(
-                f"{type(model).__name__} has no path: only a model with sparsity='auto' has "
-                "several steps to choose from."
+                f"{type(model).__name__} has no submodel path: only BaldurClassifier and "
+                "BaldurRegressor have one."
             )
         return cls(path, margin=float(model.margin))
 

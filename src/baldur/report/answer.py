@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from baldur.evaluate.metrics import METRICS
-from baldur.inference.choice import against_base_rate
+from baldur.inference.selection import against_base_rate
 from baldur.report.checks import Check
 from baldur.report.fitted import FittedModel
 from baldur.report.source import Run

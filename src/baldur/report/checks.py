@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from baldur.inference.choice import against_base_rate
+from baldur.inference.selection import against_base_rate
 from baldur.report.fitted import FittedModel
 from baldur.report.source import Run
 from baldur.report.words import count, estimate, listed, number, percent, short
@@ -114,7 +114,7 @@ _EXPLAINED = [
     ),
     Explanation(
         "B07", "Not converged",
-        "A fit stopped before it was calm. Its weights may still move.",
+        "A fit did not converge. Its weights may still move.",
         "Raise max_iter and run again.",
     ),
     Explanation(
@@ -210,7 +210,7 @@ def checks_of_model(model: FittedModel) -> list[Check]:
     if not kept:
         found.append(Check("B13", SERIOUS, "No feature was kept."))
     if not getattr(inner, "converged_", True):
-        found.append(Check("B07", CARE, "The fit on all people stopped before it was calm."))
+        found.append(Check("B07", CARE, "The fit on all people did not converge."))
     found += [c for c in (_flat_path(model.path()), _one_feature(model.summary())) if c]
     return in_order(found)
 
@@ -350,7 +350,7 @@ def _not_converged(run: Run) -> Check | None:
     bad = [
         model
         for model, notes in run.record.get("notes", {}).items()
-        if any("stopped before it was calm" in note or "converge" in note for note in notes)
+        if any("converge" in note for note in notes)
     ]
     return Check("B07", CARE, f"In some folds: {listed(bad)}.") if bad else None
 

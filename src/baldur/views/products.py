@@ -225,25 +225,6 @@ class PreparedView:
         sign = np.sign(s).astype(self.dtype) if (s < 0).any() else None
         return np.sqrt(np.abs(s) / peak), sign, peak, used
 
-    def quadratic_diag(self, M: Any) -> np.ndarray:
-        """Return x_d^T M x_d for every feature d.
-
-        Parameters
-        ----------
-        M : symmetric array of shape (n_samples, n_samples)
-
-        Returns
-        -------
-        ndarray of shape (n_features,)
-        """
-        M = self._check(M, (self.shape[0], self.shape[0]), "M").astype(self.dtype)
-        out = np.empty(self.shape[1])
-        for cols, tile in self._tiles():
-            product = M @ tile
-            product *= tile
-            out[cols] = product.sum(axis=0, dtype=np.float64)
-        return out
-
     def project_with_quadratics(
         self, A: Any, matrices: Sequence[Any]
     ) -> tuple[np.ndarray, np.ndarray]:

@@ -14,6 +14,7 @@ from baldur import (
     MeanFieldRegressor,
     MultiView,
 )
+from baldur.inference.reference import MEMBERS
 from robustness.generated import features, outcomes
 
 CLASSES = (BaldurClassifier, BaldurRegressor, MeanFieldClassifier, MeanFieldRegressor)
@@ -114,26 +115,29 @@ def _drawn(rng, kinds):
 
 def _options(rng, classify, kind, y, n, quick):
     structured = bool(rng.random() < 0.6)
-    shapes = ["auto", 0.5, 1e-6, np.inf] if structured else [1e-6, 0.5, np.inf]
+    # Drawn for both kinds alike, so that what follows is drawn as it always was.
+    choice = int(rng.integers(4 if structured else 3))
     options = {
         "class": CLASSES[(0 if structured else 2) + (not classify)],
-        "sparsity": shapes[rng.integers(len(shapes))],
         "scale": str(rng.choice(["clipped", "clipped", "standard", "rank"])),
     }
-    if not structured:
+    if structured:
+        options["members"] = [MEMBERS, ("pooled",), ("spike_slab",), ("per_view",)][choice]
+    else:
+        options["sparsity"] = [1e-6, 0.5, np.inf][choice]
         # Iterations beyond the first few repeat the same steps; one case in twenty has all.
         options["max_iter"] = 200 if rng.random() < 0.05 else 8
         if rng.random() < 0.15:
             options["space"] = "dual"
     if quick:
         options["max_iter"] = 3
-        if options["sparsity"] == "auto" and rng.random() < 0.8:
-            options["sparsity"] = 0.5
+        if options.get("members") == MEMBERS and rng.random() < 0.8:
+            options["members"] = ("pooled",)
     if kind == "many" and n > 40:
         options["max_iter"] = 3  # sixty outputs take their time, and hide nothing else
     if rng.random() < 0.2:
         options["n_factors"] = int(rng.integers(1, 4))
-    if classify and rng.random() < 0.2:
+    if classify and rng.random() < 0.2 and not structured:
         options["bound"] = "jaakkola"
     fit = {}
     if classify and rng.random() < 0.3:

@@ -1,4 +1,4 @@
-"""Inner folds of ``sparsity="auto"``: repeated, stratified by label, whole groups held out."""
+"""Inner folds: repeated, stratified by label, whole groups held out."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from sklearn.model_selection import GroupKFold, KFold, StratifiedGroupKFold, Str
 from sklearn.utils import check_random_state
 
 from baldur.exceptions import InputError
-from baldur.inference.held_out import Fold
+from baldur.types import IntArray
 from baldur.inference.predictive import Task
 
 N_FOLDS = 5
@@ -22,7 +22,9 @@ of outputs, would exceed 1,200^2: large samples are steadier by themselves, and 
 cheap."""
 
 
-def inner_folds(labels: NDArray[Any], task: Task, groups: Any, random_state: Any) -> list[Fold]:
+def inner_folds(
+    labels: NDArray[Any], task: Task, groups: Any, random_state: Any
+) -> list[tuple[IntArray, IntArray]]:
     """Return (training rows, held-out rows) of every fold of every repeat.
 
     Parameters
@@ -51,7 +53,7 @@ def inner_folds(labels: NDArray[Any], task: Task, groups: Any, random_state: Any
     else:
         kind = StratifiedGroupKFold if stratified else GroupKFold
     random = check_random_state(random_state)
-    folds: list[Fold] = []
+    folds: list[tuple[IntArray, IntArray]] = []
     most = int(MORE * MOST_REPEATS) if n <= SMALL else MOST_REPEATS
     outputs = len(np.unique(labels)) if task == "multiclass" else int(np.prod(np.shape(labels)[1:]))
     for _ in range(int(np.clip(CHEAP**2 // (n**2 * outputs), 1, most))):

@@ -1,0 +1,111 @@
+"""Credible sets: for each selected feature, the features that are interchangeable with it.
+
+Take selected feature j out and ask of every candidate l how much it would gain in j's place, the
+others staying as they are. With Q = x_l^T alpha and S = x_l^T C^-1 x_l of the posterior without j,
+and the slab variance sigma^2,
+
+    ln BF_l = sum_c [ Q^2 sigma^2/(1 + sigma^2 S) - ln(1 + sigma^2 S) ]/2,   P(l) ~ pi_l BF_l
+
+The credible set of j is the smallest set of candidates that holds the effect with 95 % probability.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from baldur.inference.ensemble import Ensemble, EnsembleData
+from baldur.inference.weight_posterior import WeightPosterior
+from baldur.types import Array, Index, IntArray
+
+CREDIBLE = 0.95
+"""Probability that a credible set is to hold."""
+
+
+@dataclass(frozen=True)
+class CredibleSet:
+    """The credible set of one selected feature.
+
+    Attributes
+    ----------
+    view, feature : int, the selected feature
+    views, features : (n,) int arrays, the features of the set, most probable first
+    probability : (n,) array
+    min_abs_correlation : float, smallest |correlation| between two of them
+    """
+
+    view: int
+    feature: int
+    views: IntArray
+    features: IntArray
+    probability: Array
+    min_abs_correlation: float
+
+
+def credible_sets(
+    data: EnsembleData,
+    ensemble: Ensemble,
+    selected: IntArray,
+    candidates: Index,
+    credible: float = CREDIBLE,
+) -> list[CredibleSet]:
+    """Return the credible set of every selected feature; none without a spike-and-slab member.
+
+    Parameters
+    ----------
+    data : EnsembleData
+    ensemble : Ensemble, on all rows
+    selected : (k,) int array, selected features, counted among the candidates
+    candidates : candidates of each view
+    credible : float
+        Probability that each set is to hold.
+    """
+    found = [m.spike_slab for m in ensemble.members.values() if m.spike_slab is not None]
+    if not found or not len(selected):
+        return []
+    batch = ensemble.batch
+    design = batch.candidate_design(data, held=False)
+    X, owner = design.X1[0, :, 1:], design.owner[0]
+    slab = np.mean([f.slab[0] for f in found], axis=0)[:, owner]  # (C, L)
+    pi = np.mean([f.pi[0] for f in found], axis=0)[owner]
+    k = len(selected)
+    chosen = design.columns(selected[None], np.ones((1, k)))
+    s = np.ascontiguousarray(slab[:, selected])[None]
+    q = WeightPosterior.start(chosen, batch.likelihood(data), s, batch.absent(data))
+    q.optimise_sites()
+    place = np.concatenate([np.asarray(part) for part in candidates])
+    out = []
+    for position, j in enumerate(selected):
+        without = s.copy()
+        without[..., position] = 0.0
+        solution = chosen.posterior(without, q.sites, chosen.kernel(without))
+        Q, S = design.statistics(solution, q.sites.h)
+        # The effect is as large as it is, whoever has it: the slab is that of its own view.
+        spread = 1.0 + slab[:, j, None] * np.maximum(S[0], 0.0)
+        score = np.log(pi) + 0.5 * (Q[0] ** 2 * slab[:, j, None] / spread - np.log(spread)).sum(0)
+        # The other selected features have their own place already.
+        score[np.delete(selected, position)] = -np.inf
+        p = np.exp(score - score.max())
+        p /= p.sum()
+        order = np.argsort(-p, kind="stable")
+        members = order[: int(np.searchsorted(np.cumsum(p[order]), credible)) + 1]
+        out.append(
+            CredibleSet(
+                int(owner[j]),
+                int(place[j]),
+                owner[members],
+                place[members],
+                p[members],
+                _smallest_correlation(X[:, members]),
+            )
+        )
+    return out
+
+
+def _smallest_correlation(X: Array) -> float:
+    if X.shape[1] < 2:
+        return 1.0
+    centred = X - X.mean(axis=0)
+    centred /= np.maximum(np.linalg.norm(centred, axis=0), 1e-300)
+    return float(np.abs(centred.T @ centred).min())

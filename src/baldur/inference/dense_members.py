@@ -1,0 +1,354 @@
+"""Ensemble members in which every feature is in: one prior variance per view, or one for all.
+
+"per_view" learns one prior variance per view and output (gamma = 1, delta_m learned) and is then
+integrated over their common scale; "pooled" has one variance per output, and its scale is all there
+is to integrate over.
+
+Inner folds start from the fit on all rows. Their optimum does not depend on the start, so nothing
+is learned from the rows that a fold holds out, and few steps are needed.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from baldur.inference.design import Design
+from baldur.inference.weight_posterior import WeightPosterior
+from baldur.model.likelihood import Likelihood, Sites
+from baldur.types import Array, IntArray
+
+PREDICTOR_SD = 5.0
+"""The s.d. of the linear predictor is half-normal with this scale: weakly informative, from no
+signal at all to classes that do not overlap. Without it, variances grow for ever where classes
+separate."""
+TOLERANCE = 1e-2
+"""Largest change of a view's prior variance, as a share of all views', that counts as converged:
+the scale is integrated over afterwards, in steps a hundred times as long."""
+MIN_ITER, MIN_WARM_ITER = 5, 2
+"""Least iterations from the uninformed start, and from that of the fit on all rows."""
+LONGEST_STEP = 8.0
+
+SCALE_STEP = 1.5
+"""Distance of the points of ln variance. A Gaussian of s.d. 0.75 or more is integrated to 2 % by
+them, and with a narrower one the scale is known well enough for one point."""
+SCALE_POINTS = 3
+"""Most points on either side of variances that were learned: a factor of 90."""
+POOLED_POINTS = 6
+"""Most points on either side of a predictor of variance 1: from 1e-4, which nobody can tell from no
+signal, to 8,000, which the prior of the scale rules out."""
+SITES_ITER, SITES_TOLERANCE = 10, 3e-4
+"""Most steps of the sites, and the relative gain of the bound below which they have converged: some
+hundredths of a nat."""
+SCALE_DROP = 3.0
+"""Fall of the log weight at which the points end: below 5 % of the best."""
+
+
+@dataclass
+class ScalePoint:
+    """The posterior at one scale of the prior, for the folds in which it counts.
+
+    Attributes
+    ----------
+    step : int, the scale is exp(step SCALE_STEP)
+    folds : (P,) int array, folds of the batch
+    q : WeightPosterior of these folds
+    """
+
+    step: int
+    folds: IntArray
+    q: WeightPosterior
+
+
+@dataclass
+class Member:
+    """One prior's posterior: Gaussians at a few scales of the prior, weighted by their evidence.
+
+    Attributes
+    ----------
+    points : list of G ScalePoint
+    weights : (G, F, C) array, sums to one over points
+    history : list of dict, one record per iteration
+    converged : (F,) bool array
+    variances : (F, C, M) array, learned prior variance of every view, or None
+    spike_slab : SpikeSlab, what such a prior learned, or None
+    """
+
+    points: list[ScalePoint]
+    weights: Array
+    history: list[dict[str, Any]] = field(default_factory=list)
+    converged: Any = None
+    variances: Array | None = None
+    spike_slab: Any = None
+
+    def best_sites(self) -> Sites:
+        """Return the sites of the point with the largest weight, of a fit with one fold."""
+        best = int(self.weights.sum(axis=(1, 2)).argmax())
+        return self.points[best].q.sites
+
+
+@dataclass
+class WarmStart:
+    """Where inner folds start: the same member fitted on all rows, and the rows of each fold."""
+
+    member: Member
+    rows: IntArray
+    counted: Array
+
+    def sites(self, step: int) -> Sites:
+        """Return sites (F, C, n) at one scale, those of the nearest scale that is known."""
+        near = min(self.member.points, key=lambda point: abs(point.step - step))
+        return Sites(*(part[0][:, self.rows].swapaxes(0, 1) * self.counted[:, None]
+                       for part in near.q.sites))  # fmt: skip
+
+    @property
+    def steps(self) -> list[int]:
+        """The scales that count."""
+        return sorted(point.step for point in self.member.points)
+
+
+def log_scale_prior(variance: Array) -> Array:
+    """Return the log density of ln v, where sqrt(v) is half-normal with scale `PREDICTOR_SD`."""
+    return np.asarray(0.5 * (np.log(variance) - variance / PREDICTOR_SD**2))
+
+
+def over_scales(
+    q: WeightPosterior, *, most: int = SCALE_POINTS, start: WarmStart | None = None
+) -> tuple[list[ScalePoint], Array]:
+    """Return converged posteriors at a few scales of the prior variances, and weights (G, F, C).
+
+    ln weight = ln evidence + ln p(ln v), v the variance the prior gives the linear predictor. From
+    the given variances outwards in steps of `SCALE_STEP`, each starting at the sites of the one
+    before, until the weights are small or about to be, or there are `most` on either side. With a
+    warm start the scales that counted there come first.
+    """
+    v = np.maximum(q.design.predictor_variance(q.s), np.finfo(float).tiny)
+    F, C = v.shape
+    everyone = np.arange(F)
+    found: dict[int, ScalePoint] = {}
+    values: dict[int, Array] = {}
+
+    def compute(step: int, folds: IntArray, near: int | None) -> None:
+        scale = float(np.exp(step * SCALE_STEP))
+        begun = q if len(folds) == F else q.take(folds)
+        made = begun.rescaled(scale)
+        if start is not None:
+            made.sites = start.sites(step).take(folds)
+        elif near is not None:
+            place = np.searchsorted(found[near].folds, folds)
+            made.sites = found[near].q.sites.take(place)
+            if made.noise is not None:
+                made.noise = found[near].q.noise.take(place)
+        if made.absent is not None:
+            made.refresh()
+            made.refresh_extra()
+        made.optimise_sites(SITES_ITER, SITES_TOLERANCE)
+        found[step] = ScalePoint(step, folds, made)
+        value = np.full((F, C), -np.inf)
+        value[folds] = made.evidence() + log_scale_prior(v[folds] * scale)
+        values[step] = value
+
+    q.kernel = q.design.kernel(q.s)
+    for step in [0] if start is None else start.steps:
+        compute(step, everyone, None)
+    for direction in (-1, 1):
+        last = min(found) if direction < 0 else max(found)
+        folds = everyone
+        if start is not None:
+            folds = folds[~_ended(values, last, direction, everyone)]
+        while len(folds) and abs(last + direction) <= most:
+            compute(last + direction, folds, last)
+            last += direction
+            folds = folds[~_ended(values, last, direction, folds)]
+    q.kernel = None
+    steps = sorted(found)
+    logs = np.stack([values[step] for step in steps])
+    weights = np.exp(logs - logs.max(axis=0))
+    weights[weights < np.exp(-SCALE_DROP)] = 0.0
+    weights /= weights.sum(axis=0)
+    points = []
+    for step, weight in zip(steps, weights, strict=True):
+        point = found[step]
+        used = weight[point.folds].any(axis=1)
+        if used.all():
+            points.append(point)
+        elif used.any():
+            at = np.flatnonzero(used)
+            points.append(ScalePoint(step, point.folds[at], point.q.take(at)))
+    return points, weights[[weight.any() for weight in weights]]
+
+
+def _ended(values: dict[int, Array], last: int, direction: int, folds: IntArray) -> Array:
+    """Return for which folds the weights are small at the last scale, or will be at the next."""
+    least = np.max([value[folds] for value in values.values()], axis=0) - SCALE_DROP
+    here = values[last][folds]
+    ended = (here < least).all(axis=1)
+    known = [values[k][folds] for k in (last - direction, last - 2 * direction) if k in values]
+    if len(known) == 2:
+        with np.errstate(invalid="ignore"):
+            ended |= (parabola(here, *known) < least).all(axis=1)
+    return np.asarray(ended)
+
+
+def parabola(last: Array, middle: Array, first: Array) -> Array:
+    """Return the next value of a parabola through three in a row, the last one given first."""
+    return 3.0 * last - 3.0 * middle + first
+
+
+def fit_pooled(
+    design: Design,
+    absent: Array | None,
+    likelihood: Likelihood,
+    start: WarmStart | None = None,
+) -> Member:
+    """Integrate over the one prior variance of all features, from a predictor of variance 1 on.
+
+    Parameters
+    ----------
+    design : Design
+    absent : (F, n, M) array of 0 and 1, or None
+    likelihood : Likelihood
+    start : WarmStart, optional
+    """
+    began = time.perf_counter()
+    scales = design.scales()
+    total = np.maximum(scales.sum(axis=1), 1e-12)
+    shape = (len(scales), likelihood.n_outputs, design.n_views)
+    variances = np.broadcast_to(1.0 / total[:, None, None], shape)
+    q = WeightPosterior.start(design, likelihood, design.spread(variances), absent)
+    if absent is not None and start is None:
+        # What a missing view would add is known only when the sites have converged.
+        q.optimise_sites(SITES_ITER, SITES_TOLERANCE)
+    points, weights = over_scales(q, most=POOLED_POINTS, start=start)
+    record = {"change": 0.0, "n_factors": shape[1], "seconds": time.perf_counter() - began}
+    return Member(points, weights, [record], np.ones(len(scales), dtype=bool), variances)
+
+
+def fit_per_view(
+    design: Design,
+    absent: Array | None,
+    likelihood: Likelihood,
+    *,
+    max_iter: int = 200,
+    start: WarmStart | None = None,
+) -> Member:
+    """Iterate q(w) and the prior variance of each view to their common fixed point.
+
+    sigma^2 = sum_d <w_d>^2 / sum_d (1 - Var w_d/sigma^2), the denominator being the number of
+    weights the data determine (MacKay, 1992). The expectation step has the same fixed point, but
+    moves by about N/D of the way each time and never arrives where features far outnumber samples.
+    Every third step is extrapolated from the two before it.
+
+    With the prior of the s.d. of the linear predictor, the denominator has v/25 added, where v is
+    the variance that sigma^2 gives the view's part of eta.
+
+    Parameters
+    ----------
+    design : Design
+    absent : (F, n, M) array of 0 and 1, or None
+    likelihood : Likelihood
+    max_iter : int
+    start : WarmStart, optional
+    """
+    q, variances, history, converged = learn_variances(
+        design, absent, likelihood, max_iter=max_iter, start=start
+    )
+    points, weights = over_scales(q, start=start)
+    return Member(points, weights, history, converged, variances)
+
+
+def learn_variances(
+    design: Design,
+    absent: Array | None,
+    likelihood: Likelihood,
+    *,
+    max_iter: int,
+    start: WarmStart | None = None,
+) -> tuple[WeightPosterior, Array, list[dict[str, Any]], Array]:
+    """Return q(w) at the learned variance of each view, the variances (F, C, M) and the record."""
+    began = time.perf_counter()
+    scales = np.maximum(design.scales(), 1e-12)[:, None, :]  # (F, 1, M)
+    F, C, M = len(scales), likelihood.n_outputs, design.n_views
+    variances = np.broadcast_to(1.0 / (M * scales), (F, C, M)).copy()
+    least = MIN_ITER
+    if start is not None and start.member.variances is not None:
+        variances[:] = start.member.variances
+        least = MIN_WARM_ITER
+    whole = WeightPosterior.start(design, likelihood, design.spread(variances), absent)
+    if start is not None:
+        whole.sites = start.sites(0)
+    q, folds = whole, np.arange(F)
+    converged = np.zeros(F, dtype=bool)
+    history: list[dict[str, Any]] = []
+    steps: list[Array] = []
+    for iteration in range(max_iter):
+        now = variances[folds]
+        q = q.with_variances(q.design.spread(now))
+        q.refresh()
+        q.refresh_extra()
+        ratio, used = q.design.strengths(q.solution, q.s, q.sites.h)
+        q.damped_update(iteration)
+        reach = now * scales[folds] / PREDICTOR_SD**2
+        new = now * ratio / (used + reach + 1e-300)
+        new = np.clip(new, 1e-12 / scales[folds], 1e6 / scales[folds])
+        share = now * scales[folds] / (now * scales[folds]).sum(axis=2, keepdims=True)
+        change = (np.abs(new / now - 1.0) * share).max(axis=(1, 2))
+        going = (change >= TOLERANCE) | (iteration < least)
+        variances[folds] = new
+        if iteration >= least:
+            steps = [*steps, np.log(new)]
+            if len(steps) == 3:
+                further = np.exp(extrapolated(steps, share))
+                variances[folds] = np.where((change >= TOLERANCE)[:, None, None], further, new)
+                steps = []
+        history.append(
+            {
+                "change": float(change.max()),
+                "n_factors": C,
+                "seconds": time.perf_counter() - began,
+            }
+        )
+        if going.all():
+            continue
+        converged[folds[~going]] = True
+        if whole is not q:
+            _put_sites(whole, folds, q)
+        if not going.any():
+            folds = folds[:0]
+            break
+        keep = np.flatnonzero(going)
+        q, folds = q.take(keep), folds[keep]
+        steps = [step[keep] for step in steps]
+    if len(folds) and whole is not q:
+        _put_sites(whole, folds, q)
+    return whole.with_variances(design.spread(variances)), variances, history, converged
+
+
+def _put_sites(whole: WeightPosterior, folds: IntArray, q: WeightPosterior) -> None:
+    """Take over the sites, the noise and the variance of missing views of some folds."""
+    for part, other in zip(whole.sites, q.sites, strict=True):
+        part[folds] = other
+    if whole.noise is not None:
+        whole.noise = whole.noise.put(folds, q.noise)
+    if np.ndim(q.extra):
+        if not np.ndim(whole.extra):
+            whole.extra = np.zeros(whole.sites.h.shape)
+        whole.extra[folds] = q.extra
+
+
+def extrapolated(steps: Sequence[Array], share: Array) -> Array:
+    """Return where three values of ln sigma^2 (F, C, M) in a row are heading.
+
+    The squared extrapolation of fixed points (Varadhan and Roland, 2008): with r = x1 - x0 and
+    v = x2 - 2 x1 + x0, x = x0 + 2 a r + a^2 v, a = |r|/|v| for each fold and output, lengths
+    weighted by each view's share of its variance.
+    """
+    first, second, third = steps
+    r, v = second - first, third - 2.0 * second + first
+    lengths = [(share * step**2).sum(axis=-1, keepdims=True) for step in (r, v)]
+    a = np.clip(np.sqrt(lengths[0] / np.maximum(lengths[1], 1e-300)), 1.0, LONGEST_STEP)
+    return np.clip(first + 2.0 * a * r + a**2 * v, third - 2.0, third + 2.0)

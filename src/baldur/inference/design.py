@@ -1,0 +1,275 @@
+"""The features of all views as the posteriors of several folds need them.
+
+A `ColumnDesign` holds the features as columns, a `GramDesign` holds the Gram matrix of each view.
+Both answer the same questions for all folds of a batch at once, under prior variances s, one per
+fold, output and column (`ColumnDesign`) or one per fold, output and view (`GramDesign`). With equal
+variances they give the same posterior. Rows that pad a fold to the length of the longest are zero.
+
+Shapes: F folds, C outputs, n training rows, p held-out rows, L columns, M views.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from baldur.model.likelihood import Sites
+from baldur.model.posterior import (
+    INTERCEPT_VAR,
+    FeaturePosterior,
+    SamplePosterior,
+    feature_posterior,
+    matvec,
+    sample_posterior,
+    triangle_times,
+    weighted_gram,
+)
+from baldur.types import Array, IntArray
+
+Posterior = SamplePosterior | FeaturePosterior
+
+
+@dataclass(frozen=True)
+class ColumnDesign:
+    """Features as columns; the posterior is computed by the cheaper solver.
+
+    Attributes
+    ----------
+    X1 : (F, n, 1 + L) array, a column of ones first
+    owner : (F, L) int array, view of each column; `n_views` for columns that pad
+    count : (F,) array, training rows of each fold, without padding
+    n_views : int
+    intercept_var : float, prior variance of the intercept; 0 leaves it out
+    held : (F, p, 1 + L) array, the held-out rows, or None
+    """
+
+    X1: Array
+    owner: IntArray
+    count: Array
+    n_views: int
+    intercept_var: float = INTERCEPT_VAR
+    held: Array | None = None
+
+    @property
+    def uses_features(self) -> bool:
+        """Whether there are fewer columns than rows, so that the feature solver is cheaper."""
+        return self.X1.shape[2] - 1 < self.X1.shape[1]
+
+    @cached_property
+    def membership(self) -> Array:
+        """1 where a column belongs to a view, (F, L, M)."""
+        return (self.owner[..., None] == np.arange(self.n_views)).astype(float)
+
+    def take(self, at: IntArray) -> ColumnDesign:
+        """Return the design of some folds."""
+        held = None if self.held is None else self.held[at]
+        return replace(self, X1=self.X1[at], owner=self.owner[at], count=self.count[at], held=held)
+
+    def columns(self, chosen: IntArray, used: Array) -> ColumnDesign:
+        """Return some columns (F, K) of each fold, zero where `used` (F, K) is 0; training only."""
+        X = np.take_along_axis(self.X1[:, :, 1:], chosen[:, None, :], axis=2)
+        X1 = np.concatenate([self.X1[:, :, :1], X * used[:, None, :]], axis=2)
+        owner = np.where(used > 0, np.take_along_axis(self.owner, chosen, axis=1), self.n_views)
+        return ColumnDesign(X1, owner, self.count, self.n_views, self.intercept_var)
+
+    def scales(self) -> Array:
+        """Return sum_d mean_n x_nd^2 of every view, (F, M)."""
+        squares = np.einsum("fnl,fnl->fl", self.X1[:, :, 1:], self.X1[:, :, 1:])
+        return np.asarray(np.einsum("fl,flm->fm", squares, self.membership) / self.count[:, None])
+
+    def spread(self, by_view: Array) -> Array:
+        """Return prior variances (F, C, L) from one per output and view, (F, C, M)."""
+        padded = np.concatenate([by_view, np.zeros((*by_view.shape[:2], 1))], axis=2)
+        return np.take_along_axis(padded, self.owner[:, None, :], axis=2)
+
+    def by_view(self, values: Array) -> Array:
+        """Return sums of values (F, C, L) over the columns of each view, (F, C, M)."""
+        return np.asarray(np.matmul(values, self.membership))
+
+    def predictor_variance(self, s: Array) -> Array:
+        """Return the prior variance that s gives eta, averaged over rows, (F, C)."""
+        squares = np.einsum("fnl,fnl->fl", self.X1[:, :, 1:], self.X1[:, :, 1:])
+        return np.asarray(np.einsum("fcl,fl->fc", s, squares / self.count[:, None]))
+
+    def kernel(self, s: Array) -> Array | None:
+        """Return X diag(s) X^T + s_0, (F, C, n, n); None where the feature solver is used."""
+        if self.uses_features:
+            return None
+        K = weighted_gram(self.X1[:, :, 1:], s)
+        K += self.intercept_var
+        return K
+
+    def posterior(self, s: Array, sites: Sites, kernel: Array | None) -> Posterior:
+        """Return q(w) of every fold and output; `kernel` is that of `s`."""
+        if kernel is not None:
+            return sample_posterior(kernel, *sites)
+        first = np.full((*s.shape[:2], 1), self.intercept_var)
+        return feature_posterior(self.X1, np.concatenate([first, s], axis=2), *sites)
+
+    def statistics(self, q: Posterior, h: Array) -> tuple[Array, Array]:
+        """Return x_d^T alpha and x_d^T C^-1 x_d of the columns, each (F, C, L)."""
+        X = self.X1[:, :, 1:]
+        projected = np.matmul(q.alpha, X)
+        if isinstance(q, FeaturePosterior) and q.X1 is self.X1:
+            return projected, q.own_quadratics[..., 1:]
+        return projected, q.quadratics(X, h)
+
+    def weights(self, q: Posterior, s: Array, h: Array) -> tuple[Array, Array]:
+        """Return means and variances of the weights, each (F, C, L)."""
+        if isinstance(q, FeaturePosterior):  # known: x^T alpha would lose digits
+            return q.w[..., 1:], q.weight_var[..., 1:]
+        projected, S = self.statistics(q, h)
+        return s * projected, np.maximum(s - s**2 * S, 0.0)
+
+    def strengths(self, q: Posterior, s: Array, h: Array) -> tuple[Array, Array]:
+        """Return sum_d <w_d>^2/s_d and sum_d (1 - Var w_d/s_d) of every view, each (F, C, M)."""
+        w, var = self.weights(q, s, h)
+        safe = np.where(s > 0, s, 1.0)
+        used = np.where(s > 0, 1.0 - var / safe, 0.0)
+        return self.by_view(w**2 / safe), self.by_view(used)
+
+    def parts(self, q: Posterior, s: Array) -> Array:
+        """Return each view's part of <eta>, X_m <w_m>, (F, M, C, n)."""
+        X = self.X1[:, :, 1:]
+        w = q.w[..., 1:] if isinstance(q, FeaturePosterior) else s * np.matmul(q.alpha, X)
+        split = w[:, None] * self.membership.swapaxes(1, 2)[:, :, None, :]
+        return np.asarray(np.matmul(split, X.swapaxes(1, 2)[:, None]))
+
+    def part_variance(self, q: Posterior, s: Array) -> Array:
+        """Return the posterior variance of each view's part of eta, summed over rows, (F, M, C)."""
+        F, C = s.shape[:2]
+        out = np.zeros((F, self.n_views, C))
+        for f in range(F):
+            for m in range(self.n_views):
+                own = np.flatnonzero(self.owner[f] == m)
+                X = self.X1[f][:, 1 + own]
+                for c in range(C):
+                    if isinstance(q, FeaturePosterior):
+                        out[f, m, c] = np.square(q.half[f, c][:, 1 + own] @ X.T).sum()
+                    else:
+                        scaled = X * np.sqrt(s[f, c, own])
+                        out[f, m, c] = _left_variance(scaled @ scaled.T, q.half[f, c])
+        return out
+
+    def predict_held(self, q: Posterior, s: Array) -> tuple[Array, Array]:
+        """Return <eta> and Var eta of the held-out rows, each (F, C, p)."""
+        assert self.held is not None
+        return self.predict(q, s, self.held)
+
+    def predict(self, q: Posterior, s: Array, new1: Array) -> tuple[Array, Array]:
+        """Return <eta> and Var eta of rows new1 (F, p, 1 + L), each (F, C, p)."""
+        if isinstance(q, FeaturePosterior):
+            mean = np.matmul(q.w, new1.swapaxes(1, 2))
+            part = np.matmul(q.half, new1.swapaxes(1, 2)[:, None])
+            return mean, np.einsum("fcdp,fcdp->fcp", part, part)
+        new = new1[:, :, 1:]
+        K = np.matmul(new[:, None] * s[:, :, None, :], self.X1[:, None, :, 1:].swapaxes(2, 3))
+        K += self.intercept_var
+        own = np.matmul(s, (new**2).swapaxes(1, 2)) + self.intercept_var
+        return predict_rows(q, K, own)
+
+
+@dataclass(frozen=True)
+class GramDesign:
+    """Features through the Gram matrix X_m X_m^T of each view; one variance per view.
+
+    Attributes
+    ----------
+    grams : (F, M, n, n) array
+    count : (F,) array, training rows of each fold, without padding
+    intercept_var : float
+    cross : (F, M, p, n) array, inner products of held-out with training rows, or None
+    own : (F, M, p) array, squared lengths of held-out rows, or None
+    """
+
+    grams: Array
+    count: Array
+    intercept_var: float = INTERCEPT_VAR
+    cross: Array | None = None
+    own: Array | None = None
+
+    uses_features = False
+
+    @property
+    def n_views(self) -> int:
+        """Number of views M."""
+        return self.grams.shape[1]
+
+    def take(self, at: IntArray) -> GramDesign:
+        """Return the design of some folds."""
+        cross = None if self.cross is None else self.cross[at]
+        own = None if self.own is None else self.own[at]
+        return replace(self, grams=self.grams[at], count=self.count[at], cross=cross, own=own)
+
+    def scales(self) -> Array:
+        """Return tr(X_m X_m^T)/n of every view, (F, M)."""
+        return np.asarray(np.einsum("fmnn->fm", self.grams) / self.count[:, None])
+
+    def spread(self, by_view: Array) -> Array:
+        """Return `by_view` itself: one variance per view is all there is."""
+        return by_view
+
+    def predictor_variance(self, s: Array) -> Array:
+        """Return the prior variance that s gives eta, averaged over rows, (F, C)."""
+        return np.asarray(np.einsum("fcm,fm->fc", s, self.scales()))
+
+    def kernel(self, s: Array) -> Array:
+        """Return sum_m s_m X_m X_m^T + s_0, (F, C, n, n)."""
+        F, M, n, _ = self.grams.shape
+        K = np.matmul(s, self.grams.reshape(F, M, n * n)).reshape(F, s.shape[1], n, n)
+        K += self.intercept_var
+        return K
+
+    def posterior(self, s: Array, sites: Sites, kernel: Array | None) -> SamplePosterior:
+        """Return q(w) of every fold and output; `kernel` is that of `s`."""
+        return sample_posterior(self.kernel(s) if kernel is None else kernel, *sites)
+
+    def strengths(self, q: Posterior, s: Array, h: Array) -> tuple[Array, Array]:
+        """Return s alpha^T G alpha and s tr(C^-1 G) of every view, each (F, C, M)."""
+        assert isinstance(q, SamplePosterior)
+        F, M, n, _ = self.grams.shape
+        along = np.matmul(q.alpha[:, None], self.grams)  # (F, M, C, n)
+        power = np.einsum("fmcn,fcn->fcm", along, q.alpha)
+        flat = self.grams.reshape(F, M, n * n)
+        used = np.matmul(q.inverse.reshape(F, -1, n * n), flat.swapaxes(1, 2))
+        return s * power, s * used
+
+    def parts(self, q: Posterior, s: Array) -> Array:
+        """Return each view's part of <eta>, s G alpha, (F, M, C, n)."""
+        return np.matmul(q.alpha[:, None], self.grams) * s.swapaxes(1, 2)[..., None]
+
+    def part_variance(self, q: Posterior, s: Array) -> Array:
+        """Return the posterior variance of each view's part of eta, summed over rows, (F, M, C)."""
+        F, C, M = s.shape
+        out = np.zeros((F, M, C))
+        for f, c, m in np.ndindex(F, C, M):
+            out[f, m, c] = _left_variance(s[f, c, m] * self.grams[f, m], q.half[f, c])
+        return out
+
+    def predict_held(self, q: Posterior, s: Array) -> tuple[Array, Array]:
+        """Return <eta> and Var eta of the held-out rows, each (F, C, p)."""
+        assert isinstance(q, SamplePosterior) and self.cross is not None and self.own is not None
+        F, M, p, n = self.cross.shape
+        K = np.matmul(s, self.cross.reshape(F, M, p * n)).reshape(F, -1, p, n)
+        K += self.intercept_var
+        return predict_rows(q, K, np.matmul(s, self.own) + self.intercept_var)
+
+
+Design = ColumnDesign | GramDesign
+
+
+def predict_rows(q: SamplePosterior, K: Array, own: Array) -> tuple[Array, Array]:
+    """Return mean and variance of f from kernels (F, C, p, n) and (F, C, p) of new rows."""
+    mean = matvec(K, q.alpha)
+    var = np.empty_like(own)
+    for at in np.ndindex(own.shape[:2]):
+        part = triangle_times(q.half[at], np.ascontiguousarray(K[at].T))
+        var[at] = own[at] - np.einsum("ij,ij->j", part, part)
+    return mean, var
+
+
+def _left_variance(K: Array, half: Array) -> float:
+    """Return tr(K - K C^-1 K) for a part K of the kernel."""
+    return max(float(np.trace(K) - np.square(half @ K).sum()), 0.0)

@@ -1,0 +1,526 @@
+"""The ensemble: every member fitted on the training rows of every fold of a batch.
+
+A batch of folds is fitted at once. What is stored of each member is small: prior variances, sites
+and moments of rows. Posteriors are computed again from these where a later step needs them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from baldur.inference.dense_members import Member, WarmStart, fit_per_view, fit_pooled
+from baldur.inference.design import ColumnDesign, Design, GramDesign
+from baldur.inference.predictive import pooled_moments, shrinkage
+from baldur.inference.spike_slab_member import fit_spike_slab
+from baldur.inference.stacking import Stacking
+from baldur.inference.weight_posterior import WeightPosterior
+from baldur.model.likelihood import (
+    GaussianLikelihood,
+    Likelihood,
+    LogisticLikelihood,
+    Precision,
+)
+from baldur.model.posterior import INTERCEPT_VAR, with_ones
+from baldur.types import Array, IntArray, Mask
+
+MEMBERS = ("spike_slab", "spike_slab_wide", "per_view", "pooled")
+"""Priors of the ensemble. With a single view "per_view" is "pooled", and only one is fitted."""
+DENSE = ("per_view", "pooled")
+
+NEGLIGIBLE = 0.01
+"""Gaussians that count for less than this in every output are left out of the ensemble: together
+they count for little, and each costs as much as the others."""
+
+BATCH_BYTES = 1 << 27
+"""Working memory of one batch of folds. Larger batches gain nothing: the time spent on calls is
+negligible once a batch has a few dozen small folds, or a single large one."""
+
+
+@dataclass(frozen=True)
+class EnsembleData:
+    """What all folds share, on all rows.
+
+    Attributes
+    ----------
+    columns : (N, U) array, features that are a candidate in some fold
+    owner : (U,) int array, their views
+    groups : (U,) int array, columns with the same number enter a submodel together, or None
+    grams : (M, N, N) array, Gram matrices of the views; None where features are fewer than rows,
+        so that all of them are candidates and the dense members use the same columns
+    n_features : (M,) array, features per view, candidates or not
+    absent : (N, M) array, 1 where a row has no measurements of a view; None where none is missing
+    T, weight : (C, N) arrays, outputs and how much each row counts
+    logistic : bool, whether outputs are labels
+    """
+
+    columns: Array
+    owner: IntArray
+    groups: IntArray | None
+    grams: Array | None
+    n_features: Array
+    absent: Array | None
+    T: Array
+    weight: Array
+    logistic: bool
+
+    @property
+    def n_views(self) -> int:
+        """Number of views M."""
+        return len(self.n_features)
+
+
+@dataclass(frozen=True)
+class FoldBatch:
+    """Training rows, held-out rows and candidates of F folds, padded to equal number.
+
+    Attributes
+    ----------
+    rows, counted : (F, n) arrays, training rows, and 1 where they are real and not padding
+    held, held_counted : (F, p) arrays, the same for held-out rows
+    candidates : (F, L) int array, places of the candidates among `EnsembleData.columns`
+    used : (F, L) array, 1 where they are real
+    """
+
+    rows: IntArray
+    counted: Array
+    held: IntArray
+    held_counted: Array
+    candidates: IntArray
+    used: Array
+
+    @classmethod
+    def of(
+        cls, folds: Sequence[tuple[IntArray, IntArray]], candidates: Sequence[IntArray]
+    ) -> FoldBatch:
+        """Build the batch from training and held-out rows and the candidates of every fold."""
+        return cls(
+            *_pad([train for train, _ in folds]),
+            *_pad([held for _, held in folds]),
+            *_pad(candidates),
+        )
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @property
+    def count(self) -> Array:
+        """Training rows of each fold, (F,)."""
+        return self.counted.sum(axis=1)
+
+    def owner(self, data: EnsembleData) -> IntArray:
+        """Return the view of each candidate, (F, L); the number of views for padding."""
+        return np.where(self.used > 0, data.owner[self.candidates], data.n_views)
+
+    def absent(self, data: EnsembleData) -> Array | None:
+        """Return 1 where a training row lacks a view, (F, n, M), or None."""
+        if data.absent is None:
+            return None
+        return data.absent[self.rows] * self.counted[:, :, None]
+
+    def held_absent(self, data: EnsembleData) -> Array | None:
+        """Return 1 where a held-out row lacks a view, (F, p, M), or None."""
+        return None if data.absent is None else data.absent[self.held]
+
+    def likelihood(self, data: EnsembleData) -> LogisticLikelihood | GaussianLikelihood:
+        """Return the likelihood of the training rows."""
+        kind = LogisticLikelihood if data.logistic else GaussianLikelihood
+        T, weight = (part[:, self.rows].swapaxes(0, 1) for part in (data.T, data.weight))
+        return kind(np.ascontiguousarray(T), weight * self.counted[:, None])
+
+    def candidate_cells(self, data: EnsembleData, rows: IntArray, counted: Array) -> Array:
+        """Return cells of the candidates, (F, rows, L), zero where either is padding."""
+        cells = data.columns[rows[:, :, None], self.candidates[:, None, :]]
+        cells *= self.used[:, None, :]
+        cells *= counted[:, :, None]
+        return np.asarray(cells)
+
+    def candidate_design(self, data: EnsembleData, held: bool = True) -> ColumnDesign:
+        """Return the candidates as columns."""
+        X1 = with_ones(self.candidate_cells(data, self.rows, self.counted))
+        X1[:, :, 0] = self.counted
+        new = with_ones(self.candidate_cells(data, self.held, self.held_counted)) if held else None
+        return ColumnDesign(X1, self.owner(data), self.count, data.n_views, INTERCEPT_VAR, new)
+
+    def gram_design(self, data: EnsembleData) -> GramDesign:
+        """Return all features through the Gram matrices of their views."""
+        assert data.grams is not None
+        at, real = self.rows, self.counted[:, None, :, None]
+        grams = data.grams[:, at[:, :, None], at[:, None, :]].swapaxes(0, 1)
+        grams = np.ascontiguousarray(grams) * real * real.swapaxes(2, 3)
+        cross = data.grams[:, self.held[:, :, None], at[:, None, :]].swapaxes(0, 1)
+        own = data.grams[:, self.held, self.held].swapaxes(0, 1)
+        return GramDesign(
+            grams,
+            self.count,
+            INTERCEPT_VAR,
+            np.ascontiguousarray(cross) * real.swapaxes(2, 3),
+            np.ascontiguousarray(own),
+        )
+
+
+def _pad(parts: Sequence[IntArray]) -> tuple[IntArray, Array]:
+    longest = max(map(len, parts))
+    out = np.zeros((len(parts), longest), dtype=np.intp)
+    real = np.zeros((len(parts), longest))
+    for at, part in enumerate(parts):
+        out[at, : len(part)], real[at, : len(part)] = part, 1.0
+    return out, real
+
+
+@dataclass
+class EnsemblePoint:
+    """One Gaussian of the ensemble: a member at one scale of its prior.
+
+    Attributes
+    ----------
+    dense : bool, whether it has all features, or the candidates
+    folds : (P,) int array, folds of the batch in which it counts
+    q : WeightPosterior of these folds, without its design and solution
+    """
+
+    dense: bool
+    folds: IntArray
+    q: WeightPosterior
+
+
+@dataclass
+class Ensemble:
+    """Members fitted on the training rows of F folds.
+
+    Moments are those of all J points, (J, F, ...), and zero in folds where a point does not count.
+
+    Attributes
+    ----------
+    batch : FoldBatch
+    names : list of K names of members
+    points : list of J EnsemblePoint
+    member_of : (J,) int array, the member of each point
+    weights : (J, F, C) array, sums to one over the points of each member
+    mean, var : (J, F, C, n) arrays, moments of eta on the training rows, without noise
+    parts : (J, F, M, C, n) array, each view's part of the mean
+    held_mean, held_var : (J, F, C, p) arrays, on the held-out rows, noise included
+    base_logit : (F, C) array, the linear predictor of a model without features
+    base_variance : (F, C) array, its noise
+    members : dict of str to Member, with what each learned
+    """
+
+    batch: FoldBatch
+    names: list[str]
+    points: list[EnsemblePoint]
+    member_of: IntArray
+    weights: Array
+    mean: Array
+    var: Array
+    parts: Array
+    held_mean: Array
+    held_var: Array
+    base_logit: Array
+    base_variance: Array
+    members: dict[str, Member]
+
+    def member_moments(self) -> tuple[Array, Array]:
+        """Return held-out mean and variance under each member, each (F, p, K, C)."""
+        found = []
+        for k in range(len(self.names)):
+            own = self.member_of == k
+            found.append(
+                mixture(self.held_mean[own], self.held_var[own], self.weights[own][..., None])
+            )
+        mean, var = (np.stack(part) for part in zip(*found, strict=True))  # (K, F, C, p)
+        return mean.transpose(1, 3, 0, 2), var.transpose(1, 3, 0, 2)
+
+    def confidence(self) -> Array:
+        """Return how confident each member is in its own linear predictor, (F, K).
+
+        The share of it that is left when its posterior variance is integrated out of the
+        probability; 1 for continuous outcomes.
+        """
+        if self.base_variance.any():
+            return np.ones((len(self.batch), len(self.names)))
+        found = []
+        counted = self.batch.counted / self.batch.count[:, None]
+        for k in range(len(self.names)):
+            own = self.member_of == k
+            _, var = mixture(self.mean[own], self.var[own], self.weights[own][..., None])
+            found.append(np.einsum("fcn,fn->f", shrinkage(var), counted) / var.shape[1])
+        return np.stack(found, axis=1)
+
+    def point_weights(self, shares: Array) -> Array:
+        """Return weights (J, F, C) of the points under shares (F, K) of the members."""
+        weights = shares.T[self.member_of][:, :, None] * self.weights
+        most = weights.max(axis=2)
+        weights[most < np.minimum(NEGLIGIBLE, most.max(axis=0))] = 0.0
+        return np.asarray(weights / weights.sum(axis=0))
+
+    def first_weights(self) -> Array:
+        """Return weights (J, F, C) before stacking weights are learned: by confidence.
+
+        Orders of views and features are taken from them. They then depend on the data alone, and
+        not on how rows were assigned to folds.
+        """
+        confidence = self.confidence()
+        return self.point_weights(confidence / confidence.sum(axis=1, keepdims=True))
+
+    def view_order(self) -> IntArray:
+        """Return the views of each fold by falling variance of their part of eta, (F, M)."""
+        parts = np.einsum("jfc,jfmcn->fmcn", self.first_weights(), self.parts)
+        count = self.batch.count[:, None, None]
+        mean = parts.sum(axis=-1) / count
+        var = (parts**2).sum(axis=-1) / count - mean**2
+        return np.argsort(-var.sum(axis=-1), axis=1, kind="stable")
+
+    def used(self, weights: Array) -> list[tuple[int, IntArray]]:
+        """Return the points that count under weights (J, F, C), and in which of their folds.
+
+        Folds are counted among those of the point.
+        """
+        found = []
+        for j, point in enumerate(self.points):
+            at = np.flatnonzero(weights[j, point.folds].any(axis=1))
+            if len(at):
+                found.append((j, at))
+        return found
+
+
+@dataclass(frozen=True)
+class Designs:
+    """The designs of a batch, from which posteriors are computed."""
+
+    dense: Design
+    candidates: ColumnDesign
+
+    @classmethod
+    def of(cls, data: EnsembleData, batch: FoldBatch) -> Designs:
+        """Gather the features of the training and held-out rows."""
+        columns = batch.candidate_design(data)
+        return cls(columns if data.grams is None else batch.gram_design(data), columns)
+
+    def attach(self, point: EnsemblePoint, at: IntArray) -> WeightPosterior:
+        """Return the q(w) of some folds of a point, without its solution."""
+        design = self.dense if point.dense else self.candidates
+        return replace(_slice(point.q, at), design=design.take(point.folds[at]))
+
+
+def _slice(q: WeightPosterior, at: IntArray) -> WeightPosterior:
+    return replace(
+        q,
+        likelihood=q.likelihood.take(at),
+        s=q.s[at],
+        sites=q.sites.take(at),
+        noise=None if q.noise is None else q.noise.take(at),
+        absent=None if q.absent is None else q.absent[at],
+        extra=q.extra if np.ndim(q.extra) == 0 else q.extra[at],
+    )
+
+
+def restricted(q: WeightPosterior, views: Mask) -> WeightPosterior:
+    """Return q(w) without some views (F, M): variances as learned, sites moved by one step.
+
+    One step gains nearly all there is to gain.
+    """
+    if views.all():
+        q.refresh()
+        return q
+    C = q.s.shape[1]
+    mask = np.repeat(views[:, None].astype(float), C, axis=1)
+    smaller = q.with_variances(q.s * q.design.spread(mask))
+    for _ in range(1 if q.absent is None else 2):
+        smaller.refresh()
+        smaller.refresh_extra()
+        smaller.damped_update(0)
+    smaller.refresh()
+    return smaller
+
+
+def noise_variance(noise: Any, shape: tuple[int, int]) -> Array:
+    """Return the variance of the noise of each fold and output, 0 for logistic outputs."""
+    return np.zeros(shape) if noise is None else 1.0 / noise.mean
+
+
+def held_moments(q: WeightPosterior, absent: Array | None) -> tuple[Array, Array]:
+    """Return mean and variance of eta of the held-out rows, noise included, each (F, C, p).
+
+    `absent` (F, p, M) is 1 where a held-out row has no measurements of a view.
+    """
+    mean, var = q.design.predict_held(q.solution, q.s)
+    var = np.maximum(var, 1e-12)
+    if absent is not None:
+        var = var + np.einsum("fpm,fmc->fcp", absent, q.missing_view_variance())
+    return mean, var + noise_variance(q.noise, mean.shape[:2])[..., None]
+
+
+def mixture(means: Array, variances: Array, weights: Array) -> tuple[Array, Array]:
+    """Return mean and variance of a mixture over the first axis; weights broadcast."""
+    mean = (weights * means).sum(axis=0)
+    return mean, (weights * (variances + (means - mean) ** 2)).sum(axis=0)
+
+
+def fit_ensemble(
+    data: EnsembleData,
+    batch: FoldBatch,
+    *,
+    members: Sequence[str] = MEMBERS,
+    max_iter: int = 200,
+    full: Ensemble | None = None,
+) -> Ensemble:
+    """Fit every member on the training rows of each fold.
+
+    Parameters
+    ----------
+    data : EnsembleData
+    batch : FoldBatch
+    members : names out of `MEMBERS`
+    max_iter : int
+        Most iterations of each member.
+    full : Ensemble, optional
+        The fit on all rows, from which the dense members of folds start.
+    """
+    designs = Designs.of(data, batch)
+    likelihood, absent = batch.likelihood(data), batch.absent(data)
+    fitted: dict[str, Member] = {}
+    spiked: Member | None = None
+    if "spike_slab" in members or "spike_slab_wide" in members:
+        for name in ("spike_slab", "spike_slab_wide"):
+            if name == "spike_slab_wide" and name not in members:
+                continue
+            spiked = fit_spike_slab(
+                designs.candidates,
+                absent,
+                data.n_features,
+                likelihood,
+                wide=name == "spike_slab_wide",
+                start=spiked,
+                max_iter=max_iter,
+            )
+            if name in members:
+                fitted[name] = spiked
+    for name in DENSE:
+        if name not in members or (data.n_views == 1 and len(fitted) and _has_dense(fitted)):
+            continue
+        start = None
+        if full is not None and name in full.members:
+            start = WarmStart(full.members[name], batch.rows, batch.counted)
+        if name == "pooled" or data.n_views == 1:
+            fitted[name] = fit_pooled(designs.dense, absent, likelihood, start)
+        else:
+            fitted[name] = fit_per_view(
+                designs.dense, absent, likelihood, max_iter=max_iter, start=start
+            )
+    return _summarise(data, batch, likelihood, fitted)
+
+
+def _has_dense(fitted: dict[str, Member]) -> bool:
+    return any(name in fitted for name in DENSE)
+
+
+def _summarise(
+    data: EnsembleData, batch: FoldBatch, likelihood: Likelihood, fitted: dict[str, Member]
+) -> Ensemble:
+    """Compute the moments of every point, and let go of its posterior."""
+    F, C, n = likelihood.weight.shape
+    p, M = batch.held.shape[1], data.n_views
+    points: list[EnsemblePoint] = []
+    member_of, weights = [], []
+    summaries: list[tuple[Array, ...]] = []
+    held_absent = batch.held_absent(data)
+    for k, (name, member) in enumerate(fitted.items()):
+        for point, weight in zip(member.points, member.weights, strict=True):
+            q, folds = point.q, point.folds
+            summary = (
+                np.zeros((F, C, n)),
+                np.zeros((F, C, n)),
+                np.zeros((F, M, C, n)),
+                np.zeros((F, C, p)),
+                np.ones((F, C, p)),
+            )
+            lacking = None if held_absent is None else held_absent[folds]
+            found = (
+                *q.moments(),
+                q.design.parts(q.solution, q.s),
+                *(held_moments(q, lacking) if p else ()),
+            )
+            for whole, part in zip(summary, found, strict=False):
+                whole[folds] = part
+            summaries.append(summary)
+            points.append(EnsemblePoint(name in DENSE, folds, q))
+            member_of.append(k)
+            weights.append(weight)
+            q.kernel = q.solution = None
+            q.design = None  # type: ignore[assignment]
+    mean, var, parts, held_mean, held_var = (
+        np.stack(each) for each in zip(*summaries, strict=True)
+    )
+    level = likelihood.base_logit()
+    flat = np.broadcast_to(level[..., None], (F, C, n))
+    noise = likelihood.noise_at(flat, np.zeros((F, C, n)))
+    return Ensemble(
+        batch,
+        list(fitted),
+        points,
+        np.array(member_of),
+        np.stack(weights),
+        mean,
+        var,
+        parts,
+        held_mean,
+        held_var,
+        level,
+        noise_variance(noise, (F, C)),
+        fitted,
+    )
+
+
+def view_moments(
+    data: EnsembleData, ensemble: Ensemble, stacking: Stacking, counts: Sequence[int]
+) -> tuple[Array, Array]:
+    """Return held-out moments of the stacked ensemble on its first views, each (V, F, C, p).
+
+    Parameters
+    ----------
+    data : EnsembleData
+    ensemble : Ensemble
+    stacking : Stacking of each fold
+    counts : numbers of views, the last one all of them
+    """
+    weights = ensemble.point_weights(stacking.shares)
+    designs = Designs.of(data, ensemble.batch) if len(counts) > 1 else None
+    order, held_absent = ensemble.view_order(), ensemble.batch.held_absent(data)
+    found = []
+    for count in counts:
+        mean, var = ensemble.held_mean, ensemble.held_var
+        if count < data.n_views:
+            assert designs is not None
+            mean, var = mean.copy(), var.copy()
+            views = first_views(order, count)
+            for j, at in ensemble.used(weights):
+                folds = ensemble.points[j].folds[at]
+                q = restricted(designs.attach(ensemble.points[j], at), views[folds])
+                lacking = None if held_absent is None else held_absent[folds]
+                mean[j, folds], var[j, folds] = held_moments(q, lacking)
+        pooled = mixture(mean, var, weights[..., None])
+        found.append(pooled_moments(*pooled, ensemble.base_logit[..., None], stacking))
+    means, variances = zip(*found, strict=True)
+    return np.stack(means), np.stack(variances)
+
+
+def first_views(order: IntArray, count: int) -> Mask:
+    """Return the mask of the first views of every fold, (F, M)."""
+    mask = np.zeros(order.shape, dtype=bool)
+    np.put_along_axis(mask, order[:, :count], True, axis=1)
+    return mask
+
+
+__all__ = [
+    "MEMBERS",
+    "Designs",
+    "Ensemble",
+    "EnsembleData",
+    "FoldBatch",
+    "Precision",
+    "fit_ensemble",
+    "view_moments",
+]

@@ -1,0 +1,577 @@
+"""The default fit: an ensemble, a path of submodels, and a selection supported by held-out rows.
+
+1. *Ensemble.* The same Gaussian posterior under several priors (`baldur.inference.ensemble`).
+   Repeated inner folds give the stacking weights and the calibration slope
+   (`baldur.inference.stacking`); a weak signal is shrunk towards the base rate.
+2. *Is there a signal?* Held-out losses of the ensemble and of the base rate, row by row, with
+   stacking weights that the judging rows had no part in. With or without evidence of a signal the
+   ensemble predicts: its slope has shrunk what it could not show. The estimators say which it is.
+3. *Submodel path.* The ensemble is projected, not refitted: first onto fewer views, then onto fewer
+   features of the selected views (`baldur.inference.submodel_path`).
+4. *Selection.* Of the submodels shown to lose little, the smallest that is about as good as the best
+   (`baldur.inference.selection`). If there is none, all features of the selected views are used.
+
+The features that are selected are exactly those that predict.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from joblib import Parallel, delayed
+
+from baldur.inference.credible_sets import CredibleSet, credible_sets
+from baldur.inference.ensemble import (
+    BATCH_BYTES,
+    MEMBERS,
+    Designs,
+    Ensemble,
+    EnsembleData,
+    FoldBatch,
+    first_views,
+    fit_ensemble,
+    noise_variance,
+    restricted,
+    view_moments,
+)
+from baldur.inference.predictive import Task, shrinkage
+from baldur.inference.predictor import (
+    Calibration,
+    KernelGaussian,
+    Predictor,
+    WeightGaussian,
+    gather,
+    mean_squares,
+    pool,
+)
+from baldur.inference.screening import Problem, candidates, with_their_groups
+from baldur.inference.selection import (
+    Gap,
+    Scores,
+    mean_losses,
+    paired_gap,
+    score_submodels,
+    select_smallest,
+)
+from baldur.inference.stacking import HeldOut, Stacking, fit_stacking
+from baldur.inference.submodel_path import (
+    SIZES,
+    SubmodelPath,
+    make_path,
+    path_moments,
+    submodel_signal,
+)
+from baldur.inference.threads import few_blas_threads
+from baldur.inference.weight_posterior import WeightPosterior
+from baldur.model.posterior import INTERCEPT_VAR, FeaturePosterior
+from baldur.types import Array, Index, IntArray, Mask
+from baldur.views.reads import passes
+
+Fold = tuple[IntArray, IntArray]
+Watcher = Callable[[dict[str, Any]], None]
+
+VIEW_COUNTS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)
+"""Numbers of views at which the ensemble is scored, besides all of them."""
+
+
+@dataclass
+class FitResult:
+    """What was fitted, and the evidence for it.
+
+    Attributes
+    ----------
+    predictor : Predictor
+    selected : list of (D_m,) bool arrays
+    inclusion : list of (D_m,) arrays, inclusion probability of each feature
+    share : (M,) array, learned share of features that are in
+    stacking : dict of str to float, weight of each member's linear predictor
+    signal : Gap, what the ensemble gains over the base rate per held-out row
+    path : list of dict, one per submodel
+    credible_sets : list of CredibleSet, one per selected feature; empty where all are used
+    history : list of dict, the record of the fit on all rows
+    converged : bool
+    solver : str, "feature" or "sample"
+    """
+
+    predictor: Predictor
+    selected: list[Mask]
+    inclusion: list[Array]
+    share: Array
+    stacking: dict[str, float]
+    signal: Gap
+    path: list[dict[str, Any]]
+    credible_sets: list[CredibleSet]
+    history: list[dict[str, Any]]
+    converged: bool
+    solver: str
+
+
+def fit_default(
+    problem: Problem,
+    folds: Sequence[Fold],
+    *,
+    members: Sequence[str] = MEMBERS,
+    margin: float = 0.1,
+    n_jobs: int | None = None,
+    max_iter: int = 200,
+    watch: Watcher | None = None,
+) -> FitResult:
+    """Fit the ensemble, score its submodels on held-out rows, and select one of them.
+
+    Parameters
+    ----------
+    problem : Problem
+    folds : list of (training rows, held-out rows), of one or several repeats
+    members : names out of `MEMBERS`
+    margin : float
+        Part of the ensemble's gain over the base rate that a submodel may lose.
+    n_jobs : int, optional
+        Batches of folds fitted at the same time.
+    max_iter : int
+        Most iterations of each member.
+    watch : callable, optional
+        Called with a record after each step.
+    """
+    with few_blas_threads(problem.n_samples):
+        chosen = candidates(problem, [*(train for train, _ in folds), np.arange(problem.n_samples)])
+        data, places = gather_data(problem, chosen)
+        fit = _Fit(problem, data, chosen[-1], places, folds, members, max_iter, n_jobs, watch)
+        return fit.run(margin)
+
+
+def gather_data(problem: Problem, chosen: Sequence[Index]) -> tuple[EnsembleData, list[IntArray]]:
+    """Return what all folds share, and the places of each fold's candidates among its columns.
+
+    One pass over the views for the Gram matrices and one for the candidate columns.
+    """
+    M, N = len(problem.views), problem.n_samples
+    union = [np.unique(np.concatenate([index[m] for index in chosen])) for m in range(M)]
+    edges = np.concatenate([[0], np.cumsum([len(columns) for columns in union])])
+    places = [
+        np.concatenate([edges[m] + np.searchsorted(union[m], index[m]) for m in range(M)]).astype(
+            np.intp
+        )
+        for index in chosen
+    ]
+    narrow = sum(problem.widths) < N
+    absent = np.stack([view.absent for view in problem.views], axis=1).astype(float)
+    weight = np.repeat(problem.weight[None], problem.T.shape[1], axis=0)
+    data = EnsembleData(
+        gather(problem.views, union),
+        np.repeat(np.arange(M), [len(columns) for columns in union]),
+        problem.group_numbers(union),
+        None if narrow else np.stack([view.weighted_gram() for view in problem.views]),
+        np.array(problem.widths, dtype=float),
+        absent if absent.any() else None,
+        np.ascontiguousarray(problem.T.T),
+        weight,
+        problem.task != "regression",
+    )
+    return data, places
+
+
+class _Fit:
+    """The steps of one fit; see the top of this file."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        data: EnsembleData,
+        index: Index,
+        places: list[IntArray],
+        folds: Sequence[Fold],
+        members: Sequence[str],
+        max_iter: int,
+        n_jobs: int | None,
+        watch: Watcher | None,
+    ) -> None:
+        self.problem, self.data, self.index = problem, data, index
+        self.members, self.max_iter = members, max_iter
+        self.n_jobs, self.watch = n_jobs, watch
+        self.task: Task = problem.task
+        self.T = problem.T
+        self.weight = problem.weight / problem.weight.mean()
+        nobody = np.zeros(0, dtype=np.intp)
+        self.everyone = FoldBatch.of([(np.arange(problem.n_samples), nobody)], places[-1:])
+        step = folds_at_once(data, max(len(train) for train, _ in folds), len(places[0]))
+        self.starts = list(range(0, len(folds), step))
+        self.batches = [
+            FoldBatch.of(folds[at : at + step], places[:-1][at : at + step]) for at in self.starts
+        ]
+        self.held_rows = [held for _, held in folds]
+
+    def run(self, margin: float) -> FitResult:
+        """Fit, stack, test for a signal, select views, then features."""
+        self._fit_ensembles()
+        self._stack()
+        base, by_views, counts = self._score_views()
+        ensemble_loss = by_views.losses[-1]
+        signal = paired_gap(base, ensemble_loss, self.weight)
+        allowed = margin * max(signal.mean, 0.0)
+        at_view, view_candidates = select_smallest(
+            by_views.losses, ensemble_loss, allowed, self.weight
+        )
+        n_views, whole = counts[at_view], by_views[at_view : at_view + 1]
+        views = first_views(self.full.view_order(), n_views)
+        path, sizes, steps = self._score_path(n_views, views[0], whole)
+        at, feature_candidates = select_smallest(steps.losses, ensemble_loss, allowed, self.weight)
+        sets: list[CredibleSet] = []
+        if at < len(sizes):
+            size = path.basis.whole_groups(0, sizes[at])
+            predictor, selected, chosen = self._submodel(path, size, steps[at : at + 1])
+            sets = credible_sets(self.data, self.full, chosen, self.index)
+        else:
+            predictor = self._whole_views(views, whole)
+            selected = [
+                np.full(D, use) for D, use in zip(self.problem.widths, views[0], strict=True)
+            ]
+        order = self.full.view_order()
+        by_count = [self._width(first_views(order, count)[0]) for count in counts]
+        table = _Table(ensemble_loss, self.weight)
+        table.add("nothing", [0], [0], base[None], [False], None)
+        table.add("views", counts, by_count, by_views.losses, view_candidates, None)
+        at_sizes = [path.basis.whole_groups(0, size) for size in sizes]
+        table.add(
+            "features",
+            [n_views] * len(steps.losses),
+            [*at_sizes, self._width(views[0])],
+            steps.losses,
+            feature_candidates,
+            at,
+        )
+        inclusion, share = self._inclusion()
+        weights = self.stacking.member_weights[0].tolist()
+        return FitResult(
+            predictor,
+            selected,
+            inclusion,
+            share,
+            dict(zip(self.full.names, weights, strict=True)),
+            signal,
+            table.records,
+            sets,
+            [
+                {"event": name, "passes": passes(self.problem.views), **record}
+                for name, member in self.full.members.items()
+                for record in member.history
+            ],
+            all(bool(member.converged.all()) for member in self.full.members.values()),
+            "feature" if self.data.grams is None else "sample",
+        )
+
+    # -- the ensemble and its weights ------------------------------------------------------
+
+    def _each(self, job: Callable[[int], Any]) -> list[Any]:
+        """Return what a job gives for every batch of folds, in order."""
+        jobs = (delayed(job)(b) for b in range(len(self.batches)))
+        return list(Parallel(n_jobs=self.n_jobs, prefer="threads")(jobs))
+
+    def _tell(self, event: str) -> None:
+        if self.watch is not None:
+            self.watch({"event": event, "passes": passes(self.problem.views)})
+
+    def _fit_ensembles(self) -> None:
+        settings: dict[str, Any] = {"members": self.members, "max_iter": self.max_iter}
+        self.full = fit_ensemble(self.data, self.everyone, **settings)
+        self._tell("fitted on all rows")
+
+        def job(b: int) -> Ensemble:
+            found = fit_ensemble(self.data, self.batches[b], full=self.full, **settings)
+            self._tell(f"fitted batch {b + 1} of {len(self.batches)} of inner folds")
+            return found
+
+        self.ensembles = self._each(job)
+
+    def _flat(self, b: int, values: Array) -> Array:
+        """Return predictions (..., F, C, p) of a batch as (..., R, C), without padding."""
+        real = self.batches[b].held_counted > 0
+        moved = np.moveaxis(values, -2, -1)  # (..., F, p, C)
+        return moved[..., real, :]
+
+    def _stack(self) -> None:
+        """Learn the stacking weights, with and without the held-out rows of each fold."""
+        held = [batch.held[batch.held_counted > 0] for batch in self.batches]
+        self.row = np.concatenate(held)
+        repeats = np.bincount(self.row, minlength=len(self.T))
+        pairs = []
+        for batch, ensemble in zip(self.batches, self.ensembles, strict=True):
+            real = batch.held_counted > 0
+            mean, var = ensemble.member_moments()
+            pairs.append((mean[real], var[real]))
+        mean, var = (np.concatenate(part) for part in zip(*pairs, strict=True))
+        self.base_mean, self.base_var = (
+            np.concatenate([self._flat(b, part) for b, part in enumerate(parts)])
+            for parts in zip(
+                *(
+                    [np.repeat(part[..., None], batch.held.shape[1], axis=2) for part in both]
+                    for batch, both in (
+                        (batch, (e.base_logit, e.base_variance))
+                        for batch, e in zip(self.batches, self.ensembles, strict=True)
+                    )
+                ),
+                strict=True,
+            )
+        )
+        weight = self.weight[self.row] / repeats[self.row]
+        every = HeldOut(mean, var, self.base_mean, self.T[self.row], self.row, weight)
+        self.stacking, self.without = fit_stacking(every, self.held_rows, self.task)
+
+    def _stacking_of(self, b: int) -> Stacking:
+        start = self.starts[b]
+        return self.without.take(slice(start, start + len(self.batches[b])))
+
+    # -- held-out losses -------------------------------------------------------------------
+
+    def _score(self, found: list[tuple[Array, Array]]) -> Scores:
+        """Score submodels by their held-out moments (V, F, C, p) in every batch."""
+        mean, var = (
+            np.concatenate([self._flat(b, part) for b, part in enumerate(parts)], axis=1)
+            for parts in zip(*found, strict=True)
+        )
+        return score_submodels(
+            mean,
+            var,
+            *self.whole_moments,
+            slope=float(self.stacking.slope[0]),
+            row=self.row,
+            T=self.T,
+            weight=self.weight,
+            task=self.task,
+        )
+
+    def _score_views(self) -> tuple[Array, Scores, list[int]]:
+        """Return losses (N,) at the base rate, scores of fewer views, and the numbers of views."""
+        M = len(self.problem.views)
+        counts = [count for count in VIEW_COUNTS if count < M] + [M]
+        found = self._each(
+            lambda b: view_moments(self.data, self.ensembles[b], self._stacking_of(b), counts)
+        )
+        self.whole_moments = tuple(
+            np.concatenate([self._flat(b, part[-1]) for b, part in enumerate(parts)])
+            for parts in zip(*found, strict=True)
+        )
+        base = mean_losses(self.base_mean, self.base_var + 1e-12, self.row, self.T, self.task)
+        scores = self._score(found)
+        self._tell("scored views")
+        return base, scores, counts
+
+    def _score_path(
+        self, n_views: int, views: Mask, whole: Scores
+    ) -> tuple[SubmodelPath, list[int], Scores]:
+        """Return the path on all rows, its sizes, and scores of these and of the whole views."""
+        path = make_path(self.data, self.full, self.stacking, n_views, max(SIZES), self.task)
+        sizes = self._sizes(path, views)
+        if not sizes:
+            return path, sizes, whole
+
+        def job(b: int) -> tuple[Array, Array]:
+            ensemble, stacking = self.ensembles[b], self._stacking_of(b)
+            own = make_path(self.data, ensemble, stacking, n_views, max(sizes), self.task)
+            return path_moments(self.data, ensemble, own, sizes)
+
+        scores = self._score(self._each(job)).followed_by(whole)
+        self._tell("scored features")
+        return path, sizes, scores
+
+    def _width(self, views: Mask) -> int:
+        return int(np.array(self.problem.widths)[views].sum())
+
+    def _sizes(self, path: SubmodelPath, views: Mask) -> list[int]:
+        """Return the sizes that the path has, below that of the views themselves.
+
+        Of those that a group makes one, the largest.
+        """
+        longest = int(path.basis.length[0])
+        sizes = [size for size in SIZES if size <= longest and size < self._width(views)]
+        return list({path.basis.whole_groups(0, size): size for size in sizes}.values())
+
+    # -- the predictor ---------------------------------------------------------------------
+
+    def _submodel(
+        self, path: SubmodelPath, size: int, step: Scores
+    ) -> tuple[Predictor, list[Mask], IntArray]:
+        """Return the ensemble projected onto the first features of the path.
+
+        Also the masks of the selected features, and their places among the candidates, in path
+        order. `step` says how these features compare with the ensemble.
+        """
+        chosen = path.basis.order[0, :size]
+        place = np.argsort(chosen, kind="stable")  # blocks list columns in rising order
+        reorder = np.concatenate([[0], 1 + place])
+        flat = np.zeros(sum(map(len, self.index)), dtype=bool)
+        flat[chosen] = True
+        parts = np.split(flat, np.cumsum([len(i) for i in self.index])[:-1])
+        index = [columns[part] for columns, part in zip(self.index, parts, strict=True)]
+        mean, cov = path.weights_of(0, size)
+        signal, lacking = submodel_signal(self.data, self.full, path, 0, size)
+        mean, cov = mean[:, reorder], cov[:, reorder][:, :, reorder]
+        shrink, noise, stretch = np.ones(len(mean)), path.noise[0], step.stretch[0]
+        if self.task == "regression":
+            noise = noise + step.left_out[0]
+        else:
+            shrink = shrinkage(step.left_out[0])
+        block = WeightGaussian(
+            index,
+            (shrink[:, None] * mean)[None],
+            ((shrink**2 * stretch)[:, None, None] * cov)[None],
+        )
+        selected = [np.zeros(D, dtype=bool) for D in self.problem.widths]
+        if self.problem.groups is not None:  # a level that the others say has weight 0
+            index = with_their_groups(index, self.problem.groups)
+        for mask, columns in zip(selected, index, strict=True):
+            mask[columns] = True
+        predictor = Predictor(
+            [block],
+            np.ones((1, len(mean))),
+            self.problem.widths,
+            noise,
+            shrink**2 * signal,
+            shrink**2 * signal,
+            shrink**2 * (signal + stretch * (lacking - signal)),
+        )
+        return predictor, selected, chosen
+
+    def _whole_views(self, views: Mask, step: Scores) -> Predictor:
+        """Return the stacked ensemble on all features of some views.
+
+        `step` says how these views compare with the ensemble.
+        """
+        left_out, C = step.left_out[0], self.T.shape[1]
+        regression = self.task == "regression"
+        weights = self.full.point_weights(self.stacking.shares)[:, 0]  # (J, C)
+        designs = Designs.of(self.data, self.everyone)
+        nobody = np.zeros(1, dtype=np.intp)
+        found = []
+        noise, parts, lacking = np.zeros(C), 0.0, 0.0
+        for j, _ in self.full.used(weights[:, None]):
+            q = restricted(designs.attach(self.full.points[j], nobody), views)
+            w = weights[j]
+            noise = noise + w * noise_variance(q.noise, (1, C))[0]
+            parts = parts + w[:, None] * q.design.parts(q.solution, q.s)[0]
+            lacking = lacking + w * q.missing_view_variance()[0]
+            found.append((j, q))
+        shrink = np.ones(C) if regression else shrinkage(left_out)
+        spread = shrink * np.sqrt(step.stretch[0])
+        slope = float(self.stacking.slope[0])
+        calibration = Calibration(
+            self.full.base_logit[0], slope, float(self.stacking.slope_var[0]), shrink, spread
+        )
+        signal = (slope * shrink) ** 2 * mean_squares(np.asarray(parts), self.data.absent)
+        blocks, order = self._blocks(found, designs)
+        weights = weights[order]
+        final: Calibration | None = calibration
+        if len(blocks) == 1 and isinstance(blocks[0], WeightGaussian):
+            blocks = [pool(blocks[0], weights, calibration)]
+            weights, final = np.ones((1, C)), None
+        return Predictor(
+            blocks,
+            weights,
+            self.problem.widths,
+            noise + (left_out if regression else 0.0),
+            signal,
+            signal,
+            spread**2 * np.asarray(lacking),
+            final,
+        )
+
+    def _blocks(
+        self, found: list[tuple[int, WeightPosterior]], designs: Designs
+    ) -> tuple[list[WeightGaussian | KernelGaussian], list[int]]:
+        """Return the Gaussians as blocks of one kind each, and their order among the points."""
+        kinds: dict[str, list[tuple[int, WeightPosterior]]] = {}
+        for j, q in found:
+            kind = (
+                "views" if self.full.points[j].dense and self.data.grams is not None else "columns"
+            )
+            if isinstance(q.solution, FeaturePosterior):
+                kind = "weights"
+            kinds.setdefault(kind, []).append((j, q))
+        blocks: list[WeightGaussian | KernelGaussian] = []
+        order: list[int] = []
+        for kind, pairs in kinds.items():
+            order += [j for j, _ in pairs]
+            solutions = [q.solution for _, q in pairs]
+            if kind == "weights":
+                half = np.stack([q.half[0] for q in solutions])
+                cov = np.matmul(half.swapaxes(-1, -2), half)
+                mean = np.stack([q.w[0] for q in solutions])
+                blocks.append(WeightGaussian(self.index, mean, cov))
+                continue
+            alpha, half = (
+                np.stack([getattr(q, name)[0] for q in solutions]) for name in ("alpha", "half")
+            )
+            s = np.stack([q.s[0] for _, q in pairs])
+            if kind == "columns":
+                cells = np.ascontiguousarray(designs.candidates.X1[0, :, 1:])
+                blocks.append(
+                    KernelGaussian(alpha, half, s, INTERCEPT_VAR, self.index, cells, None)
+                )
+            else:
+                train = list(self.problem.views)
+                blocks.append(KernelGaussian(alpha, half, s, INTERCEPT_VAR, None, None, train))
+        return blocks, order
+
+    def _inclusion(self) -> tuple[list[Array], Array]:
+        """Average inclusion probabilities and shares over the members that select.
+
+        Without such a member every feature is in.
+        """
+        shares = self.stacking.shares[0]
+        pairs = zip(shares, self.full.members.values(), strict=True)
+        found = [(w, m.spike_slab) for w, m in pairs if m.spike_slab is not None]
+        if not found:
+            widths = self.problem.widths
+            return [np.ones(D) for D in widths], np.ones(len(widths))
+        total = sum(w for w, _ in found)
+        rho = sum(w / total * learned.rho[0] for w, learned in found)
+        share = sum(w / total * learned.pi[0] for w, learned in found)
+        parts = np.split(np.asarray(rho), np.cumsum([len(i) for i in self.index])[:-1])
+        inclusion = [np.zeros(D) for D in self.problem.widths]
+        for full, columns, part in zip(inclusion, self.index, parts, strict=True):
+            full[columns] = part
+        return inclusion, np.asarray(share)
+
+
+def folds_at_once(data: EnsembleData, n: int, L: int) -> int:
+    """Return how many folds of n rows and L candidates fit into `BATCH_BYTES`."""
+    C, M = len(data.T), 0 if data.grams is None else data.n_views
+    side = n if data.grams is not None else min(n, L + 1)
+    per_fold = 8 * (M * n * n + 4 * C * side * side + (3 + C) * n * L)
+    return max(1, BATCH_BYTES // per_fold)
+
+
+class _Table:
+    """The submodels of the path as records."""
+
+    def __init__(self, ensemble: Array, weight: Array) -> None:
+        self.ensemble, self.weight = ensemble, weight
+        self.records: list[dict[str, Any]] = []
+
+    def add(
+        self,
+        kind: str,
+        n_views: Sequence[int],
+        n_features: Sequence[int],
+        losses: Array,
+        candidate: Sequence[bool] | Mask,
+        selected: int | None,
+    ) -> None:
+        """Add the submodels of one kind, from small to large."""
+        for place, loss in enumerate(losses):
+            gap = paired_gap(loss, self.ensemble, self.weight)
+            self.records.append(
+                {
+                    "step": kind,
+                    "n_views": int(n_views[place]),
+                    "n_features": int(n_features[place]),
+                    "loss": float(loss @ self.weight / self.weight.sum()),
+                    "above_reference": gap.mean,
+                    "standard_error": gap.error,
+                    "upper": gap.upper,
+                    "candidate": bool(candidate[place]),
+                    "kept": place == selected,
+                }
+            )

@@ -1,0 +1,341 @@
+"""Fixed point of the spike-and-slab prior on candidate columns, for all folds at once."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from baldur.inference.dense_members import (
+    PREDICTOR_SD,
+    SITES_ITER,
+    SITES_TOLERANCE,
+    Member,
+    ScalePoint,
+)
+from baldur.inference.design import ColumnDesign
+from baldur.inference.weight_posterior import WeightPosterior
+from baldur.model.likelihood import Likelihood
+from baldur.model.posterior import FeaturePosterior
+from baldur.model.spike_slab import (
+    NONLOCAL,
+    cavity,
+    inclusion_probability,
+    mean_matched_variance,
+    slab_moments,
+    wider_variance,
+)
+from baldur.types import Array, IntArray
+
+PRIOR_IN, PRIOR_OUT = 1.0, 1.0
+"""Beta prior of each pi_m: uniform."""
+SLAB_COUNT = 1.0
+"""The slab variance of a view starts at 1, and one feature's worth of that is kept as prior."""
+EXPECTED_IN = 5.0
+FIRST_LENGTH, LENGTHS = 0.5, (0.05, 0.7)
+LONGER, SHORTER = 1.1, 0.6
+"""Steps of ln s are parts of the way to its target, longer while they go on in one direction and
+shorter where they turn, as with interchangeable features."""
+TOLERANCE = 1e-2
+"""Largest change of any inclusion probability that counts as converged."""
+MIN_ITER, LEARN_AFTER = 10, 3
+NEGLIGIBLE = 1e-3
+"""A column of which the data determine less than this part of a weight is inactive: the others are
+updated without it, and it is looked at again every few iterations. The posterior at the end has
+all columns."""
+LOOK_EVERY = 4
+
+
+@dataclass
+class SpikeSlab:
+    """What the spike-and-slab prior learned.
+
+    Attributes
+    ----------
+    rho : (F, L) array, inclusion probability of each candidate
+    pi : (F, M) array, share of features that are in, per view
+    slab : (F, C, M) array, variance of the weights that are in
+    """
+
+    rho: Array
+    pi: Array
+    slab: Array
+
+    def take(self, at: IntArray) -> SpikeSlab:
+        """Return what was learned in some folds."""
+        return SpikeSlab(self.rho[at], self.pi[at], self.slab[at])
+
+
+@dataclass
+class _State:
+    """The variables of the iteration, of the folds that have not converged."""
+
+    design: ColumnDesign
+    squares: Array
+    learned: SpikeSlab
+    s: Array
+    second: Array
+    length: Array
+    step: Array
+
+    def take(self, at: IntArray) -> _State:
+        return _State(
+            self.design.take(at),
+            self.squares[at],
+            self.learned.take(at),
+            *(part[at] for part in (self.s, self.second, self.length, self.step)),
+        )
+
+
+def fit_spike_slab(
+    design: ColumnDesign,
+    absent: Array | None,
+    n_features: Array,
+    likelihood: Likelihood,
+    *,
+    wide: bool,
+    start: Member | None = None,
+    max_iter: int = 200,
+) -> Member:
+    """Iterate q(w), inclusion probabilities, the shares in and the slab variances.
+
+    Parameters
+    ----------
+    design : ColumnDesign
+        Candidate columns, standardised.
+    absent : (F, n, M) array of 0 and 1, or None
+        Rows without measurements of a view.
+    n_features : (M,) array
+        Features per view, candidates or not: those screened out count as out.
+    likelihood : Likelihood
+    wide : bool
+        Which variances stand for the prior: those that give the weights their means, or wider
+        ones; see `baldur.model.spike_slab`.
+    start : Member, optional
+        The fit with the other variances to the same folds, to begin where it ended: the two fixed
+        points lie close to each other.
+    max_iter : int
+        Most iterations.
+
+    Returns
+    -------
+    Member
+        With its `spike_slab`.
+    """
+    began = time.perf_counter()
+    F, L = design.owner.shape
+    C, M = likelihood.n_outputs, design.n_views
+    real = design.owner < M
+    if start is None:
+        pi = np.tile(np.minimum(0.3, EXPECTED_IN / n_features), (F, 1))
+        learned = SpikeSlab(_by_owner(pi, design.owner), pi, np.ones((F, C, M)))
+    else:
+        found = start.spike_slab
+        learned = SpikeSlab(found.rho.copy(), found.pi.copy(), found.slab.copy())
+    s = learned.rho[:, None] * design.spread(learned.slab)
+    state = _State(
+        design,
+        design.X1[:, :, 1:] ** 2,
+        learned,
+        s,
+        s.copy(),
+        np.full_like(s, FIRST_LENGTH),
+        np.zeros_like(s),
+    )
+    whole = WeightPosterior.start(design, likelihood, s, absent)
+    if start is not None:
+        whole.sites = start.points[0].q.sites
+    final_s = s.copy()
+    final = SpikeSlab(learned.rho.copy(), learned.pi.copy(), learned.slab.copy())
+    q, folds = whole, np.arange(F)
+    q = q.with_variances(s)
+    converged = np.zeros(F, dtype=bool)
+    history: list[dict[str, Any]] = []
+    active = np.empty(0)
+    for iteration in range(max_iter):
+        look = iteration % LOOK_EVERY == 0 or iteration < LOOK_EVERY
+        if look:
+            now = state.s * np.matmul(q.sites.h, state.squares) > NEGLIGIBLE
+            active = now.any(axis=1) & (state.design.owner < M)
+            chosen, used = _padded(active)
+            part = state.design.columns(chosen, used)
+        at = chosen[:, None, :]
+        q = q.with_variances(np.take_along_axis(state.s, at, axis=2) * used[:, None], part)
+        q.refresh()
+        q.refresh_extra()
+        if look:
+            projected, S = state.design.statistics(q.solution, q.sites.h)
+            change = _update(state, projected, S, slice(None), wide)
+        else:
+            projected, S = part.statistics(q.solution, q.sites.h)
+            change = _update_some(state, projected, S, chosen, used, wide)
+        q.damped_update(iteration)
+        if iteration > LEARN_AFTER:
+            _learn(state, n_features)
+        history.append(_record(state, real[folds], C, change, began))
+        if not (look and iteration > MIN_ITER):
+            continue
+        going = change >= TOLERANCE
+        if going.all():
+            continue
+        _store(whole, final_s, final, folds, q, state)
+        converged[folds[~going]] = True
+        keep = np.flatnonzero(going)
+        folds = folds[keep]
+        if not len(keep):
+            break
+        q, state = q.take(keep), state.take(keep)
+        chosen, used, part = chosen[keep], used[keep], part.take(keep)
+    if len(folds):
+        _store(whole, final_s, final, folds, q, state)
+    # Not integrated over scales, as the other members are: these variances have seen the data
+    # feature by feature, and the evidence would count it again and prefer them too large.
+    whole.s, whole.kernel = final_s, None
+    whole.optimise_sites(SITES_ITER, SITES_TOLERANCE)
+    point = ScalePoint(0, np.arange(F), whole)
+    return Member([point], np.ones((1, F, C)), history, converged, None, final)
+
+
+def _by_owner(values: Array, owner: IntArray) -> Array:
+    """Return the value (F, M) of the view of each column, (F, L); 0 for columns that pad."""
+    padded = np.concatenate([values, np.zeros((len(values), 1))], axis=1)
+    return np.take_along_axis(padded, owner, axis=1)
+
+
+def _padded(active: Array) -> tuple[IntArray, Array]:
+    """Return the active columns of each fold, padded to equal number, and 1 where they are real."""
+    count = active.sum(axis=1)
+    K = int(count.max(initial=0))
+    chosen = np.argsort(~active, axis=1, kind="stable")[:, :K]
+    used = (np.arange(K) < count[:, None]).astype(float)
+    return chosen, used
+
+
+def _update(state: _State, projected: Array, S: Array, at: Any, wide: bool) -> Array:
+    """Update inclusion probabilities and prior variances of the columns `at`; return the change.
+
+    The change is the largest of any inclusion probability of each fold, (F,).
+    """
+    found = _targets(
+        state, projected, S, state.s, state.design.owner, state.length, state.step, wide
+    )
+    rho, second, s, length, step = found
+    change = np.abs(rho - state.learned.rho).max(axis=1, initial=0.0)
+    state.learned.rho, state.second, state.s = rho, second, s
+    state.length, state.step = length, step
+    return np.asarray(change)
+
+
+def _update_some(
+    state: _State, projected: Array, S: Array, chosen: IntArray, used: Array, wide: bool
+) -> Array:
+    """Do the same as `_update` for the chosen columns (F, K) of each fold alone."""
+    at = chosen[:, None, :]
+
+    def here(values: Array) -> Array:
+        return np.take_along_axis(values, at, axis=2)
+
+    owner = np.take_along_axis(state.design.owner, chosen, axis=1)
+    s, length, step = here(state.s), here(state.length), here(state.step)
+    rho, second, s, length, step = _targets(state, projected, S, s, owner, length, step, wide)
+    before = np.take_along_axis(state.learned.rho, chosen, axis=1)
+    change = (np.abs(rho - before) * used).max(axis=1, initial=0.0)
+    keep = used > 0
+    np.put_along_axis(state.learned.rho, chosen, np.where(keep, rho, before), axis=1)
+    keep = keep[:, None, :]
+    for whole, new in (
+        (state.second, second),
+        (state.s, s),
+        (state.length, length),
+        (state.step, step),
+    ):
+        np.put_along_axis(whole, at, np.where(keep, new, here(whole)), axis=2)
+    return np.asarray(change)
+
+
+def _targets(
+    state: _State,
+    projected: Array,
+    S: Array,
+    s: Array,
+    owner: IntArray,
+    length: Array,
+    step: Array,
+    wide: bool,
+) -> tuple[Array, Array, Array, Array, Array]:
+    """Return new inclusion probabilities, second moments, variances, step lengths and steps."""
+    M = state.design.n_views
+    pi = state.learned.pi
+    odds = _by_owner(np.log(pi / (1.0 - pi)), owner)
+    padded = np.concatenate([state.learned.slab, np.ones((*s.shape[:2], 1))], axis=2)
+    slab = np.take_along_axis(padded, np.broadcast_to(owner[:, None, :], s.shape), axis=2)
+    cav = cavity(s, projected, S)
+    found = slab_moments(cav, slab, NONLOCAL)
+    rho = inclusion_probability(found, odds)
+    target = (wider_variance if wide else mean_matched_variance)(rho, found, cav, slab)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        now = np.log(np.maximum(target, 1e-14) / s)
+    now = np.where(s > 0, now, 0.0)
+    length = np.clip(length * np.where(now * step >= 0, LONGER, SHORTER), *LENGTHS)
+    real = owner < M
+    return (
+        np.where(real, rho, 0.0),
+        found.second,
+        s * np.exp(length * now) * real[:, None, :],
+        length,
+        now,
+    )
+
+
+def _learn(state: _State, n_features: Array) -> None:
+    """Move the shares in and the slab variances half way to their expectations."""
+    learned, design = state.learned, state.design
+    count = np.einsum("fl,flm->fm", learned.rho, design.membership)
+    share = (count + PRIOR_IN) / (n_features + PRIOR_IN + PRIOR_OUT)
+    total = design.by_view(learned.rho[:, None] * state.second)
+    # The prior of the s.d. of the linear predictor, whose variance has slab * count of each view.
+    reach = learned.slab * count[:, None] / PREDICTOR_SD**2
+    variance = (total + SLAB_COUNT) / (count[:, None] + SLAB_COUNT + reach)
+    learned.pi = np.clip(0.5 * (learned.pi + share), 1e-9, 0.95)
+    learned.slab = 0.5 * (learned.slab + variance)
+
+
+def _store(
+    whole: WeightPosterior,
+    final_s: Array,
+    final: SpikeSlab,
+    folds: IntArray,
+    q: WeightPosterior,
+    state: _State,
+) -> None:
+    """Keep where the folds are now."""
+    whole.sites = type(whole.sites)(*(part.copy() for part in whole.sites))
+    for part, other in zip(whole.sites, q.sites, strict=True):
+        part[folds] = other
+    if whole.noise is not None:
+        whole.noise = whole.noise.put(folds, q.noise)
+    if np.ndim(q.extra):
+        if not np.ndim(whole.extra):
+            whole.extra = np.zeros(whole.sites.h.shape)
+        whole.extra[folds] = q.extra
+    final_s[folds] = state.s
+    final.rho[folds] = state.learned.rho
+    final.pi[folds] = state.learned.pi
+    final.slab[folds] = state.learned.slab
+
+
+def _record(state: _State, real: Array, C: int, change: Array, began: float) -> dict[str, Any]:
+    rho = state.learned.rho[0]
+    counted = np.einsum("l,lm->m", rho > 0.5, state.design.membership[0])
+    return {
+        "active_features": counted.astype(int).tolist(),
+        "expected_features": float(rho.sum()),
+        "n_factors": C,
+        "change": float(change.max()),
+        "seconds": time.perf_counter() - began,
+    }
+
+
+__all__ = ["FeaturePosterior", "SpikeSlab", "fit_spike_slab"]

@@ -1,0 +1,257 @@
+"""Stacking: the members' linear predictors pooled into one, with weights learned on held-out rows.
+
+Member k predicts eta ~ N(m_k, v_k) for a row. With shares on the simplex and one calibration slope,
+
+    m = base + slope (sum_k share_k m_k - base)
+    v = sum_k share_k (v_k + (m_k - sum_j share_j m_j)^2) + slope_var (m - base)^2
+
+`base` being the base logit and slope_var what held-out rows leave unknown of the ln slope. A pool
+of probabilities would be too cautious even where every member is calibrated (Ranjan and Gneiting,
+2010), and no weights could mend that. A pool of linear predictors is again one Gaussian over the
+weights. Its slope shrinks a weak signal towards the base rate, and is above 1 where members were
+shrunk too much, as where classes separate.
+
+Stacking weights are learned once on all held-out rows, and once for each fold without the rows that
+this fold holds out, so that the rows that judge the ensemble had no part in its weights. All of
+these problems are solved together by Newton's method with one common curvature matrix.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import softmax
+
+from baldur.inference.predictive import Task, score_and_slopes, shrinkage
+from baldur.types import Array, IntArray
+
+PRIOR_COUNT = 2.0
+"""Rows' worth of prior spread evenly over the members: Dirichlet(1 + 2/K)."""
+SLOPE_SD = 0.5
+"""The logarithm of the slope is normal: two s.d. are a factor of e either way, which is what
+members of well separated classes ask for; few rows do not know it much better."""
+FLAT = 1e-3
+"""Precision of the free parameters of the shares, whose sum the score does not know."""
+DIFFERENCE = 0.02
+"""Step for the curvature of the score, far below what the parameters are known to."""
+FARTHEST_SLOPE, FARTHEST_SHARE = 4.0, 12.0
+"""Limits of ln slope and of the arguments of the softmax, far beyond what the priors leave room
+for."""
+TOLERANCE = 1e-6
+"""Gain of the objective, relative to its value, below which a problem has converged."""
+MAX_ITER, HALVINGS = 100, 12
+
+
+@dataclass(frozen=True)
+class Stacking:
+    """How much each member counts, for one or several problems.
+
+    Attributes
+    ----------
+    shares : (F, K) array on the simplex
+    slope : (F,) array
+    slope_var : (F,) array, posterior variance of the ln slope
+    """
+
+    shares: Array
+    slope: Array
+    slope_var: Array
+
+    def take(self, at: IntArray | slice) -> Stacking:
+        """Return the stacking weights of some folds."""
+        return Stacking(self.shares[at], self.slope[at], self.slope_var[at])
+
+    @property
+    def member_weights(self) -> Array:
+        """Weight of each member's linear predictor, slope times share, (F, K)."""
+        return self.slope[:, None] * self.shares
+
+
+@dataclass
+class HeldOut:
+    """What the members predicted for rows that they were not fitted to.
+
+    Attributes
+    ----------
+    mean, var : (R, K, C) moments of the linear predictors, noise included
+    base : (R, C) base logit of the rows that the members were fitted to
+    T : (R, C) outcomes
+    row : (R,) int array, the row that each prediction is for
+    weight : (R,) how much each prediction counts
+    """
+
+    mean: Array
+    var: Array
+    base: Array
+    T: Array
+    row: IntArray
+    weight: Array
+
+
+def attenuation(var: Array, *, logistic: bool) -> Array:
+    """Return how confident each member is in its linear predictor, (K,), from (R, K, C).
+
+    The probability of eta ~ N(m, v) is close to that of m/(1 + pi v/8)^1/2. Members of which little
+    is left count for little from the start: their means are large for want of knowledge. Real
+    outputs have no such shrinkage.
+    """
+    return np.asarray(shrinkage(var).mean(axis=(0, 2))) if logistic else np.ones(var.shape[1])
+
+
+def shares_of(x: Array, confidence: Array) -> tuple[Array, Array]:
+    """Return softmax(x), and with it the shares in the linear predictor, each (B, K)."""
+    q = softmax(x, axis=-1)
+    shares = q * confidence
+    return q, shares / shares.sum(axis=-1, keepdims=True)
+
+
+class Objective:
+    """The negative of the score that stacking maximises, for B problems on weighted rows.
+
+    F = sum_n weight_n ln p(t_n) + 2/K sum_k ln q_k - 2 (ln slope)^2
+
+    as a function of the ln slope and the K arguments of the softmax that gives q.
+    """
+
+    def __init__(self, held: HeldOut, task: Task, confidence: Array) -> None:
+        self.held, self.task, self.confidence = held, task, confidence
+        R, K, C = held.mean.shape
+        self.shape = (R, K, C)
+        U = held.mean - held.base[:, None]
+        self.U = np.ascontiguousarray(U.transpose(1, 0, 2)).reshape(K, R * C)
+        spread = held.var + U**2
+        self.spread = np.ascontiguousarray(spread.transpose(1, 0, 2)).reshape(K, R * C)
+
+    def __call__(self, x: Array, weight: Array) -> tuple[Array, Array]:
+        """Return values (B,) and gradients (B, 1 + K) at x (B, 1 + K), row weights (B, R)."""
+        R, K, C = self.shape
+        B = len(x)
+        held = self.held
+        slope = np.exp(x[:, :1])
+        q, share = shares_of(x[:, 1:], self.confidence)
+        middle = share @ self.U  # (B, RC)
+        var = np.maximum(share @ self.spread - middle**2, 1e-12)
+        eta = held.base.ravel() + slope * middle
+        score, by_mean, by_var = score_and_slopes(
+            eta.reshape(B, R, C), var.reshape(B, R, C), held.T, self.task
+        )
+        by_mean = (weight[:, :, None] * by_mean).reshape(B, R * C)
+        by_var = (weight[:, :, None] * by_var).reshape(B, R * C)
+        # The pooled variance is sum_k share_k spread_k - middle^2.
+        by_middle = slope * by_mean - 2.0 * middle * by_var
+        by_share = by_middle @ self.U.T + by_var @ self.spread.T
+        tilted = share * (by_share - (share * by_share).sum(axis=1, keepdims=True))
+        gradient = np.concatenate(
+            [slope * (middle * by_mean).sum(axis=1, keepdims=True), tilted], axis=1
+        )
+        gradient[:, 0] -= x[:, 0] / SLOPE_SD**2
+        gradient[:, 1:] += PRIOR_COUNT / K - PRIOR_COUNT * q - FLAT * x[:, 1:]
+        value = (weight * score).sum(axis=1) + PRIOR_COUNT / K * np.log(q).sum(axis=1)
+        value -= 0.5 * (x[:, 0] / SLOPE_SD) ** 2 + 0.5 * FLAT * (x[:, 1:] ** 2).sum(axis=1)
+        return -value, -gradient
+
+    def curvature(self, x: Array, weight: Array) -> Array:
+        """Return the symmetric matrix of second derivatives at one x (1 + K,), by differences."""
+        steps = DIFFERENCE * np.eye(len(x))
+        at = np.concatenate([x + steps, x - steps])
+        _, gradient = self(at, np.broadcast_to(weight, (len(at), len(weight))))
+        H = (gradient[: len(x)] - gradient[len(x) :]) / (2.0 * DIFFERENCE)
+        return 0.5 * (H + H.T)
+
+
+def _inside(x: Array) -> Array:
+    far = np.append(FARTHEST_SLOPE, np.full(x.shape[1] - 1, FARTHEST_SHARE))
+    return np.clip(x, -2.0 * far, far)
+
+
+def _newton_steps(H: Array) -> Array:
+    """Return the matrix that turns a gradient into a Newton step; eigenvalues are made positive."""
+    values, vectors = np.linalg.eigh(H)
+    positive = np.maximum(np.abs(values), FLAT)
+    return np.asarray((vectors / positive) @ vectors.T)
+
+
+def _minimise(objective: Objective, x: Array, weight: Array, *, renew: bool) -> Array:
+    """Minimise B problems from x (B, P) by damped Newton steps; each falls at every step.
+
+    With `renew` the curvature is computed anew at every step (for one problem); otherwise it is
+    that at the start, which all problems share.
+    """
+    x = x.copy()
+    steps = _newton_steps(objective.curvature(x[0], weight[0] if renew else weight.mean(axis=0)))
+    value, gradient = objective(x, weight)
+    live = np.arange(len(x))
+    for _ in range(MAX_ITER):
+        direction = -gradient[live] @ steps
+        length = np.ones((len(live), 1))
+        trying = np.arange(len(live))
+        gained = np.zeros(len(live))
+        for _ in range(HALVINGS):
+            at = live[trying]
+            trial = _inside(x[at] + length[trying] * direction[trying])
+            new_value, new_gradient = objective(trial, weight[at])
+            better = new_value <= value[at]
+            gained[trying[better]] = value[at[better]] - new_value[better]
+            x[at[better]], value[at[better]] = trial[better], new_value[better]
+            gradient[at[better]] = new_gradient[better]
+            trying = trying[~better]
+            if not len(trying):
+                break
+            length[trying] *= 0.4
+        live = live[gained > TOLERANCE * np.maximum(1.0, np.abs(value[live]))]
+        if not len(live):
+            break
+        if renew:
+            steps = _newton_steps(objective.curvature(x[0], weight[0]))
+    return x
+
+
+def fit_stacking(
+    held: HeldOut, folds: list[IntArray], task: Task, batch_rows: int = 1 << 21
+) -> tuple[Stacking, Stacking]:
+    """Return the stacking weights, and for each fold those learned without its held-out rows.
+
+    Parameters
+    ----------
+    held : HeldOut
+        Predictions of all folds.
+    folds : list of F arrays of held-out rows
+        Any prediction for one of these rows is left out for the fold, also those of other repeats.
+    task : Task
+    batch_rows : int
+        Predictions worked on at once, over all problems.
+
+    Returns
+    -------
+    Stacking of one problem, Stacking of F problems
+    """
+    R, K, C = held.mean.shape
+    confidence = attenuation(held.var, logistic=task != "regression")
+    objective = Objective(held, task, confidence)
+    x = _minimise(objective, np.zeros((1, 1 + K)), held.weight[None], renew=True)
+    whole = _stacking(objective, x, held.weight[None])
+    n_rows = int(held.row.max()) + 1
+    found = []
+    step = max(1, batch_rows // (R * C))
+    for start in range(0, len(folds), step):
+        mine = folds[start : start + step]
+        left = np.ones((len(mine), n_rows))
+        for at, rows in enumerate(mine):
+            left[at, rows] = 0.0
+        weight = held.weight * left[:, held.row]
+        begun = np.repeat(x, len(mine), axis=0)
+        found.append(_stacking(objective, _minimise(objective, begun, weight, renew=False), weight))
+    parts = zip(*((part.shares, part.slope, part.slope_var) for part in found), strict=True)
+    return whole, Stacking(*(np.concatenate(part) for part in parts))
+
+
+def _stacking(objective: Objective, x: Array, weight: Array) -> Stacking:
+    """Return the stacking weights at the optimum x (B, 1 + K)."""
+    step = np.zeros_like(x)
+    step[:, 0] = DIFFERENCE
+    curvature = (objective(x + step, weight)[1] - objective(x - step, weight)[1])[:, 0]
+    # Rows cannot make it less certain than it was before them.
+    slope_var = 1.0 / np.maximum(curvature / (2.0 * DIFFERENCE), 1.0 / SLOPE_SD**2)
+    _, shares = shares_of(x[:, 1:], objective.confidence)
+    return Stacking(shares, np.exp(x[:, 0]), slope_var)

@@ -1,0 +1,260 @@
+"""q(w) under fixed prior variances for all folds and outputs of a batch, and its sites.
+
+    bound = E[ln p(T | eta)] - KL(q(w) || N(0, diag(s)))
+
+Outputs share nothing here, so every fold and output has its own bound and takes its own steps;
+factors behind common outputs (`baldur.model.loadings`) have one bound together.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from baldur.inference.design import Design
+from baldur.model.likelihood import Likelihood, Sites
+from baldur.model.posterior import put, take
+from baldur.types import Array, IntArray
+
+HALVINGS = 8
+"""Halvings of a step that lowers the bound, before it is given up."""
+SLACK = 1e-12
+"""Rounding allowed, relative to the bound, when a step is compared with none."""
+FIRST_LENGTH, LENGTH_DECAY, SHORTEST_LENGTH = 0.7, 0.97, 0.1
+"""Damping of the sites while variances are learned. The site of a row with an extreme feature can
+answer so strongly to its own moments that longer steps overshoot for ever."""
+
+
+@dataclass
+class WeightPosterior:
+    """q(w) of F folds and C outputs.
+
+    Attributes
+    ----------
+    design : Design, the features on the training rows
+    likelihood : Likelihood
+    s : (F, C, L) or (F, C, M) array, prior variances
+    sites : Sites
+    noise : what the likelihood learns, such as q(psi) of Gaussian outputs
+    absent : (F, n, M) array, 1 where a row has no measurements of a view, or None
+    extra : (F, C, n) array, variance of rows with a missing view; 0.0 where none is missing
+    kernel : (F, C, n, n) array or None, made from `s` when first needed
+    solution : the posterior at the present sites
+    """
+
+    design: Design
+    likelihood: Likelihood
+    s: Array
+    sites: Sites
+    noise: Any
+    absent: Array | None
+    extra: Any = 0.0
+    kernel: Array | None = None
+    solution: Any = None
+
+    @classmethod
+    def start(
+        cls, design: Design, likelihood: Likelihood, s: Array, absent: Array | None
+    ) -> WeightPosterior:
+        """Return q(w) with sites at the base rate, with unit uncertainty."""
+        shape = (len(s), likelihood.n_outputs, likelihood.weight.shape[-1])
+        mean = np.broadcast_to(likelihood.base_logit()[..., None], shape)
+        noise = likelihood.noise_at(mean, np.zeros(shape))
+        _, sites = likelihood.evaluate(mean, np.ones(shape), noise)
+        return cls(design, likelihood, s, sites, noise, absent)
+
+    def take(self, at: IntArray) -> WeightPosterior:
+        """Return q(w) of some folds."""
+        return WeightPosterior(
+            self.design.take(at),
+            self.likelihood.take(at),
+            self.s[at],
+            self.sites.take(at),
+            None if self.noise is None else self.noise.take(at),
+            None if self.absent is None else self.absent[at],
+            self.extra if np.ndim(self.extra) == 0 else self.extra[at],
+            None if self.kernel is None else self.kernel[at],
+            None if self.solution is None else take(self.solution, at),
+        )
+
+    def put(self, at: IntArray, part: WeightPosterior) -> None:
+        """Take over sites, noise and solution of some folds."""
+        self.sites = Sites(
+            _with(self.sites.h, at, part.sites.h), _with(self.sites.j, at, part.sites.j)
+        )
+        if self.noise is not None:
+            self.noise = self.noise.put(at, part.noise)
+        self.solution = put(self.solution, at, part.solution)
+
+    def with_variances(self, s: Array, design: Design | None = None) -> WeightPosterior:
+        """Return the same sites under other prior variances, q(w) to be recomputed."""
+        design = self.design if design is None else design
+        return replace(self, s=s, design=design, kernel=None, solution=None)
+
+    def rescaled(self, factor: float) -> WeightPosterior:
+        """Return the same sites under all prior variances times a factor."""
+        K = self.kernel
+        if K is not None:
+            s0 = self.design.intercept_var
+            K = K - s0
+            K *= factor
+            K += s0
+        return replace(self, s=factor * self.s, kernel=K, solution=None)
+
+    def refresh(self) -> None:
+        """Recompute q(w) at the present sites."""
+        if self.kernel is None:
+            self.kernel = self.design.kernel(self.s)
+        self.solution = self.design.posterior(self.s, self.sites, self.kernel)
+
+    def moments(self) -> tuple[Array, Array]:
+        """Return <eta> and Var eta on the training rows, each (F, C, n)."""
+        return self.solution.mean, np.maximum(self.solution.var + self.extra, 1e-12)
+
+    def evaluate(self) -> tuple[Array, Sites]:
+        """Return the bound of every fold and output, (F, C), and the sites that are best here."""
+        value, sites = self.likelihood.evaluate(*self.moments(), self.noise)
+        kl = self.solution.kl
+        if value.shape != kl.shape:  # factors have one bound together
+            kl = kl.sum(axis=1, keepdims=True)
+        return value - kl, sites
+
+    def evidence(self) -> Array:
+        """Return the log evidence, closer than the bound, (F, C); sites must have converged.
+
+        Variances of rows with a missing view are left out: sites know nothing of them.
+        """
+        mean, var = self.solution.mean, np.maximum(self.solution.var, 1e-12)
+        found = self.likelihood.evidence(mean, var, self.sites, self.noise)
+        return np.asarray(found - self.solution.kl)
+
+    # -- samples with missing views --------------------------------------------------------
+
+    def view_signal(self) -> Array:
+        """Return the mean square of each view's part over the rows that have it, (F, M, C)."""
+        squares = self.design.parts(self.solution, self.s) ** 2
+        if self.absent is None:
+            return np.asarray(squares.sum(axis=-1) / self.design.count[:, None, None])
+        has = 1.0 - self.absent.swapaxes(1, 2)  # (F, M, n)
+        total = np.einsum("fmcn,fmn->fmc", squares, has)
+        return np.asarray(total / self._rows_with_view()[..., None])
+
+    def missing_view_variance(self) -> Array:
+        """Return how uncertain a view's part of eta is for a row without it, (F, M, C).
+
+        As much as it varies among the rows that have it, and as its weights are uncertain.
+        """
+        spread = self.design.part_variance(self.solution, self.s)
+        return self.view_signal() + spread / self._rows_with_view()[..., None]
+
+    def _rows_with_view(self) -> Array:
+        count = np.repeat(self.design.count[:, None], self.design.n_views, axis=1)
+        if self.absent is not None:
+            count = count - self.absent.sum(axis=1)
+        return np.maximum(count, 1.0)
+
+    def refresh_extra(self) -> None:
+        """Give rows with a missing view the variance that its part of eta would have."""
+        if self.absent is not None:
+            self.extra = np.einsum("fnm,fmc->fcn", self.absent, self.missing_view_variance())
+
+    # -- sites -----------------------------------------------------------------------------
+
+    def damped_update(self, iteration: int) -> None:
+        """Move the sites part of the way, without recomputing q(w); exact for Gaussian outputs."""
+        mean, var = self.moments()
+        self.noise = self.likelihood.learn(mean, var, self.noise)
+        _, target = self.likelihood.evaluate(mean, var, self.noise)
+        length = max(SHORTEST_LENGTH, FIRST_LENGTH * LENGTH_DECAY**iteration)
+        if self.noise is not None and not hasattr(self.noise, "loadings"):
+            length = 1.0
+        self.sites = self.sites.towards(target, np.full((1, 1), length))
+
+    def optimise_sites(self, max_iter: int = 50, tol: float = 1e-6) -> Array:
+        """Move the sites to their best values; the bound rises at every step. Return it, (F, C).
+
+        Gains shrink by a steady factor, so the sum of those to come is known from the last two;
+        a fold is finished when it is below `tol` of its bound for every output.
+        """
+        self.refresh()
+        value, target = self.evaluate()
+        before = np.zeros_like(value)
+        folds, now = np.arange(len(value)), self
+        final = value.copy()
+        for _ in range(max_iter):
+            after, target = now.step(value, target)
+            gained, value = after - value, after
+            final[folds] = value
+            allowed = tol * np.maximum(1.0, np.abs(value))
+            going = (still_to_gain(gained, before) > allowed).any(axis=1)
+            if going.all():
+                before = gained
+                continue
+            if now is not self:
+                self.put(folds, now)
+            if not going.any():
+                return final
+            keep = np.flatnonzero(going)
+            now, folds = now.take(keep), folds[keep]
+            value, before, target = value[keep], gained[keep], target.take(keep)
+        if now is not self:
+            self.put(folds, now)
+        return final
+
+    def step(self, value: Array, target: Sites) -> tuple[Array, Sites]:
+        """Learn the noise, move the sites to `target`; return the bounds and the next target.
+
+        A full step to the sites that are best at the present q may overshoot; the steps of outputs
+        whose bound fell are halved until it does not. `value` and `target` are those of `evaluate`.
+        """
+        noise = self.likelihood.learn(*self.moments(), self.noise)
+        if noise is not None:
+            self.noise = noise
+            value, target = self.evaluate()
+        old = self.sites
+        self.sites = target
+        self.refresh()
+        after, best = self.evaluate()
+        fell = _fell(after, value)
+        if fell.any():
+            at = np.flatnonzero(fell.any(axis=1))
+            part = self.take(at)
+            part._halve(old.take(at), value[at], target.take(at), fell[at])
+            self.put(at, part)
+            after, best = self.evaluate()
+        return after, best
+
+    def _halve(self, old: Sites, value: Array, target: Sites, fell: Array) -> None:
+        """Halve the steps of outputs whose bound fell; leave those that rise at no length."""
+        length = np.ones(value.shape)
+        for _ in range(HALVINGS):
+            length = np.where(fell, 0.5 * length, length)
+            self.sites = old.towards(target, length)
+            self.refresh()
+            fell = _fell(self.evaluate()[0], value)
+            if not fell.any():
+                return
+        self.sites = old.towards(target, np.where(fell, 0.0, length))
+        self.refresh()
+
+
+def _with(whole: Array, at: IntArray, part: Array) -> Array:
+    made = whole.copy()
+    made[at] = part
+    return made
+
+
+def _fell(after: Array, value: Array) -> Array:
+    return np.asarray(~(after >= value - SLACK * np.abs(value)))
+
+
+def still_to_gain(gained: Array, before: Array) -> Array:
+    """Return what later steps will gain, if their gains shrink by a steady factor.
+
+    The factor is not trusted below a tenth. Where gains do not shrink, the last one is returned.
+    """
+    falling = (before > 0) & (gained < 0.5 * before)
+    factor = np.maximum(np.divide(gained, before, out=np.ones_like(gained), where=falling), 0.1)
+    return np.where(falling, gained * factor / (1.0 - np.minimum(factor, 0.5)), gained)
