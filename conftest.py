@@ -2,7 +2,7 @@
 
 import pytest
 
-from baldur import inner_folds
+from baldur.inference import inner_folds
 from baldur.model.meanfield import run as mean_field_run
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from baldur import inner_folds
+from baldur.inference import inner_folds
 from baldur.evaluate.clinical.bootstrap import Bootstrap
 from baldur.model.meanfield import run as mean_field_run
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
         evaluate,
         exceptions,
         io,
-        persist,
+        saving,
         plots,
         prepare,
         study,
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     )
     from baldur.classifier import BaldurClassifier
     from baldur.mean_field import MeanFieldClassifier, MeanFieldRegressor
-    from baldur.persist import load, save
+    from baldur.saving import load, save
     from baldur.regressor import BaldurRegressor
     from baldur.views.container import MultiView
 
@@ -34,7 +34,7 @@ _PARTS = (
     "evaluate",
     "exceptions",
     "io",
-    "persist",
+    "saving",
     "plots",
     "prepare",
     "study",
@@ -46,8 +46,8 @@ _HOMES = {
     "MeanFieldClassifier": "baldur.mean_field",
     "MeanFieldRegressor": "baldur.mean_field",
     "MultiView": "baldur.views.container",
-    "load": "baldur.persist",
-    "save": "baldur.persist",
+    "load": "baldur.saving",
+    "save": "baldur.saving",
 }
 
 __all__ = [
@@ -63,7 +63,7 @@ __all__ = [
     "exceptions",
     "io",
     "load",
-    "persist",
+    "saving",
     "plots",
     "prepare",
     "save",

@@ -20,9 +20,9 @@ from sklearn.utils.validation import check_is_fitted
 from baldur.exceptions import InputError, NotConvergedWarning
 from baldur.explain import contributions
 from baldur.inference.predictive import Task
-from baldur.keeping import Printing
 from baldur.prepare import SCALES, Preparation
 from baldur.progress import Reporter
+from baldur.save_mixins import ExportMixin
 from baldur.summary import Summary, output_names, summarise, views_used
 from baldur.views.container import MultiView
 from baldur.views.opening import open_views
@@ -97,7 +97,7 @@ def check_seed(random_state: Any) -> None:
         ) from None
 
 
-class BaldurBase(Printing, TransformerMixin, BaseEstimator):
+class BaldurBase(ExportMixin, TransformerMixin, BaseEstimator):
     """Shared machinery; subclasses turn targets into outputs and predictions into targets."""
 
     views: Any

@@ -6,6 +6,7 @@ import pytest
 from baldur.prepare import Preparation
 from baldur.prepare.confounds import ConfoundDesign
 from baldur.state import Fields
+from baldur.views.scores import NormalScores
 
 SETTINGS = ("scale", "impute", "all_missing", "dtype", "max_bytes")
 
@@ -25,6 +26,7 @@ def to_state(self):
         "scaling": self.scale,
         "constant_features": dict(self.constant_features_),
         "needed": self.needed_,
+        "ranks": [None if s is None else s.to_state() for s in self._scores.values()],
     }  # fmt: skip
 
 
@@ -32,7 +34,7 @@ def from_state(state):
     with Fields(state, "preparation") as read:
         read.plain("scale")
         made = Preparation(
-            read.choice("scaling", ("clipped", "standard")),
+            read.choice("scaling", ("clipped", "standard", "rank")),
             read.choice("impute", ("mean", "error")),
             all_missing=read.choice("all_missing", ("error", "zero")),
             dtype=read.choice("dtype", ("auto", "float32", "float64")),
@@ -54,7 +56,7 @@ def from_state(state):
                 read.by_name(
                     name,
                     views,
-                    lambda f, v, o=options: f.array(v, (widths[v],), largest=np.inf, **o),
+                    lambda f, v, o=options: f.array(v, (widths[v],), "number", largest=np.inf, **o),
                 ),
             )
         made.constant_ = read.by_name("constant", views, lambda f, v: f.flags(v, (widths[v],)))
@@ -66,8 +68,17 @@ def from_state(state):
             if read.has("needed")
             else None
         )
+        ranks = read.each(
+            "ranks",
+            lambda f, key, m: (
+                f.part(key, NormalScores.from_state, width=widths[views[m]])
+                if f.has(key)
+                else None
+            ),
+            len(views),
+        )
     made.confound_coef_, made._spread, made.alleles_ = {}, {}, {}
-    made._scores = dict.fromkeys(views)
+    made._scores = dict(zip(views, ranks, strict=True))
     made.confound_design_ = None
     assert ConfoundDesign
     return made

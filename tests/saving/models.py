@@ -1,4 +1,4 @@
-"""Small fitted models, each fitted once."""
+"""Small fitted models of every kind, each fitted once."""
 
 import warnings
 from functools import cache
@@ -6,8 +6,9 @@ from functools import cache
 import numpy as np
 import pytest
 
-from baldur import MeanFieldClassifier, MeanFieldRegressor
+from baldur import BaldurClassifier, BaldurRegressor, MeanFieldClassifier, MeanFieldRegressor
 from baldur.datasets import make_multiview
+from baldur.inference import inner_folds
 from baldur.model.meanfield import run as mean_field_run
 from baldur.views import MultiView
 
@@ -18,10 +19,11 @@ N = 40
 @cache
 def cohort(kind):
     """Rows with missing cells and missing views, and what is to be predicted."""
+    wide = kind in ("wide", "genotypes")
     sim = make_multiview(
         60,
-        {"a": 3, "b": 5},
-        informative={"a": 2, "b": 1},
+        {"a": 3, "b": 90 if wide else 5},
+        informative={"a": 2, "b": 40 if wide else 1},
         n_classes={"numbers": None, "three": 3}.get(kind, 2),
         noise=1.0,
         random_state=0,
@@ -31,7 +33,11 @@ def cohort(kind):
     cells["b"][3] = np.nan
     cells["b"][45] = np.nan
     cells["a"][50] *= 30  # beyond the clip
-    names = {"a": ["age", "Größe", 'x"y'], "b": [f"gene {i}" for i in range(5)]}
+    names = {"a": ["age", "Größe", 'x"y'], "b": [f"gene {i}" for i in range(cells["b"].shape[1])]}
+    if kind == "genotypes":
+        # Whole numbers are stored as they are and standardised when they are read.
+        codes = np.clip(np.nan_to_num(cells["b"]) + 1, 0, 2).round()
+        cells["b"] = np.where(np.isnan(cells["b"]), -127, codes).astype(np.int8)
     X = MultiView(cells, feature_names=names)
     y = np.asarray(sim.target)
     if kind == "labels":
@@ -41,7 +47,20 @@ def cohort(kind):
     return X, y
 
 
+DENSE = {"members": ("pooled",)}
 MODELS = {
+    "auto": (BaldurClassifier, {}, "two"),
+    "words": (BaldurClassifier, DENSE, "words"),
+    "everything kept": (BaldurClassifier, {"margin": 0.0, "scale": "rank"}, "wide"),
+    "ranks": (BaldurClassifier, {**DENSE, "scale": "rank"}, "two"),
+    "dense, columns": (BaldurClassifier, {**DENSE, "margin": 0.0}, "two"),
+    "dense, Grams": (BaldurClassifier, {**DENSE, "margin": 0.0, "scale": "standard"}, "wide"),
+    "genotypes": (BaldurClassifier, {"members": ("pooled", "per_view"), "margin": 0.0}, "genotypes"),
+    "three classes": (BaldurClassifier, DENSE, "three"),
+    "loadings": (BaldurClassifier, {**DENSE, "n_factors": 2}, "three"),
+    "labels": (BaldurClassifier, DENSE, "labels"),
+    "numbers": (BaldurRegressor, DENSE, "numbers"),
+    "numbers, auto": (BaldurRegressor, {}, "numbers"),
     "mean field": (MeanFieldClassifier, {"bound": "jaakkola", "sparsity": np.inf}, "two"),
     "mean field, words": (MeanFieldClassifier, {"bound": "jaakkola", "sparsity": 0.5}, "words"),
     "mean field, three": (MeanFieldClassifier, {"sparsity": 0.5, "n_factors": 2}, "three"),
@@ -49,6 +68,8 @@ MODELS = {
     "mean field, dual": (MeanFieldClassifier, {"space": "dual", "bound": "jaakkola"}, "two"),
     "mean field, numbers": (MeanFieldRegressor, {"sparsity": 0.5}, "numbers"),
 }
+SLOW = ("everything kept", "mean field, dual", "numbers, auto")
+"""Those that take seconds to fit."""
 
 
 @cache
@@ -58,8 +79,12 @@ def fitted(name):
     X, y = cohort(data)
     with warnings.catch_warnings(), pytest.MonkeyPatch.context() as patch:
         warnings.simplefilter("ignore")
+        # What is selected is stored alike, whatever the folds chose.
+        patch.setattr(inner_folds, "MOST_REPEATS", 1)
         patch.setattr(mean_field_run, "N_INNER", 3)
-        return kind(**{"max_iter": 30, **settings}).fit(X[:N], y[:N])
+        if kind in (MeanFieldClassifier, MeanFieldRegressor):
+            settings = {"max_iter": 30, **settings}
+        return kind(**settings).fit(X[:N], y[:N])
 
 
 def rows_for(name):

@@ -9,16 +9,21 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.sparse import csc_matrix
 from sklearn.base import BaseEstimator
 
 import baldur
 from baldur.baselines import BASELINES
 from baldur.evaluate import SideBySide
 from baldur.exceptions import InputError, InputWarning
-from baldur.saving import identity, load, load_model, read_manifest, save
+from baldur import load, save
+from baldur.saving import identity, load_model, read_manifest
 from baldur.saving.settings import read_settings, settings_state
+from baldur.views import MultiView
 from saving.forging import reseal
 from saving.models import MODELS, N, answers, cohort, fitted, rows_for
+
+pytestmark = pytest.mark.usefixtures("one_repeat")
 
 
 def same(one, two):
@@ -46,7 +51,7 @@ def same(one, two):
 @pytest.mark.parametrize("name", MODELS)
 def test_every_estimator_and_task(name, tmp_path):
     model, rows = fitted(name), rows_for(name)
-    again = load(save(model, tmp_path / "model"))
+    again = load(model.save(tmp_path / "model"))
     same(answers(again, rows), answers(model, rows))
     same(again.explain(rows[:4]), model.explain(rows[:4]))
     same(again.summary(), model.summary())
@@ -64,7 +69,7 @@ def test_every_attribute_of_an_estimator_is_in_the_table():
     from baldur.saving.estimators import kind_of
     from baldur.saving.fitted_attributes import attributes_of
 
-    elsewhere = {"preparation_", "view_names_", "_posterior", "_task"}
+    elsewhere = {"preparation_", "view_names_", "_predictor", "_task"}
     for name in MODELS:
         model = fitted(name)
         table = set(attributes_of(kind_of(model), getattr(model, "_task", "regression")))
@@ -97,6 +102,67 @@ def test_every_baseline(row, tmp_path):
     # Saving took nothing away from the model.
     assert model.preparation_ is not None
     assert read_manifest(tmp_path / "model")["model"] == "baseline"
+
+
+def test_training_rows_are_stored_only_where_predictions_need_them(tmp_path):
+    cells = cohort("two")[0][:N].view("a").read()
+    secret = np.float64(cells[5, 2]).tobytes()
+    for name in ("auto", "ranks", "dense, columns"):
+        folder = save(fitted(name), tmp_path / name)
+        content = (folder / "arrays.safetensors").read_bytes()
+        assert read_manifest(folder)["training_rows_inside"] is False
+        if name != "ranks":  # ranks keep the values of each column, in rising order
+            assert secret not in content
+    wide = save(fitted("dense, Grams"), tmp_path / "wide")
+    assert read_manifest(wide)["training_rows_inside"] is True
+    assert (wide / "arrays.safetensors").stat().st_size > 8 * N * 90
+
+
+class Lazy:
+    """A matrix that is read piece by piece, as genotype files are."""
+
+    def __init__(self, cells):
+        self.cells = cells
+        self.shape, self.dtype = cells.shape, cells.dtype
+
+    def read(self, rows, cols):
+        return self.cells[:, cols] if rows is None else self.cells[rows][:, cols]
+
+
+@pytest.mark.parametrize("storage", ["int8", "lazy", "mapped", "sparse", "column-major"])
+def test_training_rows_of_any_storage(storage, tmp_path):
+    """Rows that predictions need are stored as numbers, without the file they came from."""
+    rng = np.random.default_rng(0)
+    cells = rng.integers(0, 3, (60, 80)).astype(np.int8)
+    cells[7, 3] = -127
+    y = (cells[:, :20].sum(axis=1) + rng.normal(size=60) > 20).astype(int)
+    if storage == "mapped":
+        np.save(tmp_path / "cells.npy", cells.astype(np.float32))
+        matrix = np.load(tmp_path / "cells.npy", mmap_mode="r")
+    else:
+        matrix = {
+            "int8": lambda: cells,
+            "lazy": lambda: Lazy(cells),
+            "sparse": lambda: csc_matrix(cells.astype(float)),
+            "column-major": lambda: np.asfortranarray(cells, dtype=float),
+        }[storage]()
+    X = MultiView({"snps": matrix, "age": rng.normal(size=(60, 1))})
+    train = rng.permutation(60)[:40]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = baldur.BaldurClassifier(members=("pooled",), margin=0.0).fit(X[train], y[train])
+    assert model.predictor.blocks[0].train is not None
+    again = load(save(model, tmp_path / "model"))
+    if storage == "mapped":
+        (tmp_path / "cells.npy").unlink()
+    same(answers(again, X), answers(model, X))
+    same(again.explain(X[:3]), model.explain(X[:3]))
+    assert read_manifest(tmp_path / "model")["training_rows_inside"]
+    if storage in ("int8", "lazy"):
+        content = (tmp_path / "model" / "arrays.safetensors").read_bytes()
+        assert cells[train[0]].tobytes() in content
+        unseen = np.setdiff1d(np.arange(60), train)
+        assert not any(cells[i].tobytes() in content for i in unseen)
 
 
 def test_scikit_learn_behind_views(tmp_path):

@@ -136,7 +136,7 @@ def make_card(model: Any, **words: Any) -> Card:
     """
     chain = list(_inwards(model))
     inner = chain[-1]
-    if not hasattr(inner, "posterior"):
+    if not hasattr(inner, "predictor"):
         raise InputError(
             f"{type(inner).__name__} has no card: cards are of BALDUR, whose weights and their "
             "uncertainty can be printed."

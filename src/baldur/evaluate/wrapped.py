@@ -9,7 +9,7 @@ import pandas as pd
 from sklearn.base import BaseEstimator, MetaEstimatorMixin
 from sklearn.utils.metaestimators import available_if
 
-from baldur.keeping import Keeping
+from baldur.save_mixins import SaveMixin
 from baldur.summary import Summary, summarise, views_used
 from baldur.views import MultiView
 
@@ -21,7 +21,7 @@ def _has(method: str) -> Any:
     return available_if(lambda self: hasattr(getattr(self, "estimator_", self.estimator), method))
 
 
-class Wrapped(Keeping, MetaEstimatorMixin, BaseEstimator):
+class Wrapped(SaveMixin, MetaEstimatorMixin, BaseEstimator):
     """Base of wrappers: subclasses fit ``estimator_`` and say in ``_open`` what it is shown."""
 
     estimator: Any

@@ -8,7 +8,7 @@ from typing import Any
 from baldur.evaluate.result import NestedResult
 from baldur.exceptions import InputError
 from baldur.files import check_writable, write_atomically
-from baldur.persist import SavedModel, load_model
+from baldur.saving import SavedModel, load_model
 from baldur.report.calculator import calculator_of
 from baldur.report.facts import gather_facts
 from baldur.report.fitted import FittedModel

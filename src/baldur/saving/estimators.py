@@ -9,8 +9,6 @@ from importlib import import_module
 from types import MappingProxyType
 from typing import Any
 
-import numpy as np
-
 from baldur.exceptions import InputError
 from baldur.saving.baselines import baseline_state, is_baseline, read_baseline
 from baldur.saving.fitted_attributes import Outline, attributes_of, read_attribute
@@ -93,7 +91,7 @@ def estimator_state(estimator: Any) -> State:
         "task": task,
         "views": list(estimator.view_names_),
         "preparation": estimator.preparation_.to_state(),
-        "predictor": predictor_state(estimator),
+        "predictor": estimator.predictor.to_state(),
         "fitted": {
             name: attribute.write(own[name])
             for name, attribute in attributes_of(kind, task).items()
@@ -133,7 +131,7 @@ def _read_own(state: Any) -> Any:
         read.need(same, "expected the views of the preparation", "views")
         outline = Outline(task, made.view_names_, widths)
         read.part("fitted", _read_fitted, made=made, kind=kind, outline=outline)
-        read.part("predictor", _read_predictor, made=made, outline=outline)
+        read.part("predictor", _read_predictor, made=made, kind=kind, outline=outline)
         return made
 
 
@@ -159,23 +157,14 @@ def _read_preparation(state: Any) -> Any:
     return import_module("baldur.prepare").Preparation.from_state(state)
 
 
-def predictor_state(estimator: Any) -> State:
-    """Return the state of what predicts."""
-    from baldur.saving.mean_field import mean_field_state
-
-    return mean_field_state(estimator._posterior)
-
-
-def _read_predictor(state: Any, made: Any, outline: Outline) -> None:
-    from baldur.saving.mean_field import read_mean_field
-
-    widths = list(outline.widths.values())
-    made._posterior = read_mean_field(
-        state, widths=widths, outputs=outline.sizes["C"], factors=outline.sizes["K"]
+def _read_predictor(state: Any, made: Any, kind: str, outline: Outline) -> None:
+    if kind.startswith("mean-field"):
+        from baldur.inference.fitted_mean_field import MeanFieldPredictor as Predictor
+    else:
+        from baldur.inference.predictor import Predictor  # type: ignore[assignment]
+    made._predictor = Predictor.from_state(
+        state,
+        widths=list(outline.widths.values()),
+        outputs=outline.sizes["C"],
+        factors=outline.sizes["K"],
     )
-    fits = all(
-        np.array_equal(mask, made.selected_features_[name])
-        for name, mask in zip(outline.widths, made._posterior.selected, strict=True)
-    )
-    if not fits:
-        raise InputError("expected the features that were selected")

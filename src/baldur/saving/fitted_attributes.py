@@ -146,12 +146,12 @@ _SHARED: dict[str, Attribute] = {
     "coef_scaled_": _by_view(_weights),
     "coef_scaled_std_": _by_view(_deviations),
     "intercept_": _array("C", largest=np.inf),
+    "intercept_scaled_": _array("C", largest=np.inf),
     "selected_features_": _by_view(lambda f, view, width: f.flags(view, (width,))),
     "view_relevance_": _by_view(_shares),
     "factor_relevance_": Attribute(_factor_relevance, table_state),
     "sparsity_": Attribute(_sparsity),
     "space_": _by_view(lambda f, view, width: f.text(view)),
-    "elbo_": Attribute(lambda f, name, o: f.number(name, finite=False)),
     "history_": Attribute(lambda f, name, o: f.records(name)),
     "n_iter_": Attribute(lambda f, name, o: f.integer(name)),
     "converged_": Attribute(lambda f, name, o: f.boolean(name)),
@@ -169,6 +169,10 @@ _REGRESSOR: dict[str, Attribute] = {
     "_spread": _array("C", largest=np.inf, low=0.0),
     "_one_output": Attribute(lambda f, name, o: f.boolean(name)),
     "noise_std_": _array("C", largest=np.inf, low=0.0),
+}
+
+_MEAN_FIELD: dict[str, Attribute] = {
+    "elbo_": Attribute(lambda f, name, o: f.number(name, finite=False)),
 }
 
 _SELECTION: dict[str, Attribute] = {
@@ -199,6 +203,4 @@ def attributes_of(kind: str, task: str) -> Mapping[str, Attribute]:
     dict of str to Attribute
     """
     made = {**_SHARED, **(_REGRESSOR if task == "regression" else _CLASSIFIER)}
-    if kind.startswith("baldur"):
-        made |= {name: _optional(attribute) for name, attribute in _SELECTION.items()}
-    return made
+    return made | (_SELECTION if kind.startswith("baldur") else _MEAN_FIELD)

@@ -224,7 +224,7 @@ def _unpack(state: bytes, arrays: bytes) -> SavedModel:
 
 def _printed(model: SavedModel) -> dict[str, bytes]:
     """Return the files of the card, for models that have one."""
-    if not hasattr(model.estimator, "posterior"):
+    if not hasattr(model.estimator, "card"):
         return {}
     from baldur.cards import make_card
 

@@ -16,7 +16,8 @@ from baldur.saving.saved import SavedModel
 
 __all__ = ["COMPARED", "describe", "versions"]
 
-COMPARED = ("model", "task", "classes", "views", "samples", "fingerprint")
+COMPARED = ("model", "task", "classes", "views", "samples", "training_rows_inside",
+            "fingerprint")  # fmt: skip
 """What a manifest must say as the loaded model does; the rest may be put otherwise one day."""
 
 
@@ -48,6 +49,10 @@ def describe(model: SavedModel) -> dict[str, Any]:
             {"name": name, "features": int(width)} for name, width in model.n_features.items()
         ],
         "samples": None if preparation is None else int(preparation.n_samples_),
+        # None for baselines, of which some have support vectors or kernels.
+        "training_rows_inside": (
+            estimator.predictor.holds_training_rows if hasattr(estimator, "predictor") else None
+        ),
         "fingerprint": None if preparation is None else fingerprint(preparation),
         "details": _plain(model.details),
     }

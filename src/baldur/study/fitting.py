@@ -14,7 +14,7 @@ from baldur.evaluate.drift import describe_views
 from baldur.evaluate.nested import fit_all_rows
 from baldur.exceptions import BaldurError
 from baldur.io import align
-from baldur.persist import SavedModel
+from baldur.saving import SavedModel
 from baldur.prepare.alleles import COLUMNS as ALLELES
 from baldur.prepare.harmonise import SITES
 from baldur.study.answers import predictions_of

@@ -13,7 +13,7 @@ from baldur.cards import CARD_FILES, make_card, printable
 from baldur.cards.r_code import r_code
 from baldur.cards.score import predict
 from baldur.exceptions import InputError
-from persist.models import MODELS, SLOW, N, cohort, fitted, rows_for
+from saving.models import MODELS, SLOW, N, cohort, fitted, rows_for
 
 PRINTED = [n for n in MODELS if n not in SLOW]
 

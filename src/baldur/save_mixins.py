@@ -1,4 +1,4 @@
-"""Keeping and Printing: the methods by which an estimator is saved and printed."""
+"""SaveMixin and ExportMixin: the methods that save an estimator and export it for other programs."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-__all__ = ["Keeping", "Printing"]
+__all__ = ["ExportMixin", "SaveMixin"]
 
 
-class Keeping:
-    """For estimators that can be saved with `baldur.save`."""
+class SaveMixin:
+    """The method `save`, for every estimator that `baldur.save` accepts."""
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> Path:
         """Write the fitted model into a folder; `baldur.load` reads it.
@@ -27,13 +27,13 @@ class Keeping:
         Path
             The folder.
         """
-        # What saves knows all estimators and so stands above them; it is asked for by name.
-        saved: Path = import_module("baldur.persist").save(self, path, overwrite=overwrite)
+        # `baldur.saving` imports all estimators, so they cannot import it.
+        saved: Path = import_module("baldur.saving").save(self, path, overwrite=overwrite)
         return saved
 
 
-class Printing(Keeping):
-    """For estimators that can be printed, too."""
+class ExportMixin(SaveMixin):
+    """`save`, model cards and ONNX, for estimators whose formula can be printed."""
 
     def card(self, path: str | Path | None = None, **words: Any) -> Any:
         """Return the printable model: what it is, its formula, and scorers in three languages.

@@ -7,7 +7,7 @@ import pytest
 
 from baldur.cards import members
 from baldur.exceptions import InputError
-from persist.models import MODELS, SLOW, fitted, rows_for
+from saving.models import MODELS, SLOW, fitted, rows_for
 
 pytest.importorskip("onnx")
 onnxruntime = pytest.importorskip("onnxruntime")
