@@ -74,6 +74,7 @@ def credible_sets(
     s = np.ascontiguousarray(slab[:, selected])[None]
     q = WeightPosterior.start(chosen, batch.likelihood(data), s, batch.absent(data))
     q.optimise_sites()
+    correlation = _correlations(X)
     place = np.concatenate([np.asarray(part) for part in candidates])
     out = []
     for position, j in enumerate(selected):
@@ -97,15 +98,16 @@ def credible_sets(
                 owner[members],
                 place[members],
                 p[members],
-                _smallest_correlation(X[:, members]),
+                float(correlation[np.ix_(members, members)].min()),
             )
         )
     return out
 
 
-def _smallest_correlation(X: Array) -> float:
-    if X.shape[1] < 2:
-        return 1.0
+def _correlations(X: Array) -> Array:
+    """Return the absolute correlations of the columns of X, (L, L)."""
     centred = X - X.mean(axis=0)
     centred /= np.maximum(np.linalg.norm(centred, axis=0), 1e-300)
-    return float(np.abs(centred.T @ centred).min())
+    found = np.abs(centred.T @ centred)
+    np.fill_diagonal(found, 1.0)
+    return found

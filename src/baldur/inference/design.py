@@ -64,6 +64,8 @@ class ColumnDesign:
 
     def take(self, at: IntArray) -> ColumnDesign:
         """Return the design of some folds."""
+        if _is_all(at, len(self.X1)):
+            return self
         held = None if self.held is None else self.held[at]
         return replace(self, X1=self.X1[at], owner=self.owner[at], count=self.count[at], held=held)
 
@@ -83,6 +85,17 @@ class ColumnDesign:
         """Return prior variances (F, C, L) from one per output and view, (F, C, M)."""
         padded = np.concatenate([by_view, np.zeros((*by_view.shape[:2], 1))], axis=2)
         return np.take_along_axis(padded, self.owner[:, None, :], axis=2)
+
+    def grams(self) -> Array:
+        """Return the Gram matrix of the columns of each view, (F, M, n, n)."""
+        X = self.X1[:, :, 1:]
+        F, n, _ = X.shape
+        out = np.zeros((F, self.n_views, n, n))
+        for f in range(F):
+            for m in range(self.n_views):
+                own = X[f][:, self.owner[f] == m]
+                out[f, m] = own @ own.T
+        return out
 
     def by_view(self, values: Array) -> Array:
         """Return sums of values (F, C, L) over the columns of each view, (F, C, M)."""
@@ -199,6 +212,8 @@ class GramDesign:
 
     def take(self, at: IntArray) -> GramDesign:
         """Return the design of some folds."""
+        if _is_all(at, len(self.grams)):
+            return self
         cross = None if self.cross is None else self.cross[at]
         own = None if self.own is None else self.own[at]
         return replace(self, grams=self.grams[at], count=self.count[at], cross=cross, own=own)
@@ -258,6 +273,11 @@ class GramDesign:
 
 
 Design = ColumnDesign | GramDesign
+
+
+def _is_all(at: IntArray, count: int) -> bool:
+    """Whether an index takes everything in order, so that nothing need be copied."""
+    return len(at) == count and bool((at == np.arange(count)).all())
 
 
 def predict_rows(q: SamplePosterior, K: Array, own: Array) -> tuple[Array, Array]:

@@ -52,13 +52,14 @@ def pooled_weights(
     """Return the stacked Gaussian over weights: mean (..., k) and covariance (..., k, k).
 
     From means (J, ..., k), covariances (J, ..., k, k), how much each counts (J, ...), and the
-    weights `base` (..., k) of a model that knows the base rate alone. The calibration slope and
-    the variance of its logarithm broadcast with (...).
+    weights `base` (..., k) of a model that knows the base rate alone. Covariances may be averaged
+    already, (1, ..., k, k). The calibration slope and the variance of its logarithm broadcast with
+    (...).
     """
     w = weights[..., None]
     mean = (w * means).sum(axis=0)
     away = means - mean
-    cov = (w[..., None] * covs).sum(axis=0)
+    cov = covs[0].copy() if len(covs) < len(weights) else (w[..., None] * covs).sum(axis=0)
     cov += np.einsum("j...,j...k,j...l->...kl", weights, away, away)
     sloped = slope[..., None] * (mean - base)
     cov += slope_var[..., None, None] * sloped[..., :, None] * sloped[..., None, :]

@@ -18,7 +18,7 @@ from baldur.inference.dense_members import (
 from baldur.inference.design import ColumnDesign
 from baldur.inference.weight_posterior import WeightPosterior
 from baldur.model.likelihood import Likelihood
-from baldur.model.posterior import FeaturePosterior
+from baldur.model.posterior import weighted_gram
 from baldur.model.spike_slab import (
     NONLOCAL,
     cavity,
@@ -41,10 +41,10 @@ shorter where they turn, as with interchangeable features."""
 TOLERANCE = 1e-2
 """Largest change of any inclusion probability that counts as converged."""
 MIN_ITER, LEARN_AFTER = 10, 3
-NEGLIGIBLE = 1e-3
-"""A column of which the data determine less than this part of a weight is inactive: the others are
-updated without it, and it is looked at again every few iterations. The posterior at the end has
-all columns."""
+NEGLIGIBLE = 1e-2
+"""A column is inactive if the data determine less than this part more of its weight than of the
+average inactive one. Inactive columns share their mean variance while the others are updated, and
+are updated themselves every few iterations. The posterior at the end has every column's own."""
 LOOK_EVERY = 4
 
 
@@ -74,6 +74,7 @@ class _State:
 
     design: ColumnDesign
     squares: Array
+    grams: Array
     learned: SpikeSlab
     s: Array
     second: Array
@@ -84,6 +85,7 @@ class _State:
         return _State(
             self.design.take(at),
             self.squares[at],
+            self.grams[at],
             self.learned.take(at),
             *(part[at] for part in (self.s, self.second, self.length, self.step)),
         )
@@ -137,7 +139,8 @@ def fit_spike_slab(
     s = learned.rho[:, None] * design.spread(learned.slab)
     state = _State(
         design,
-        design.X1[:, :, 1:] ** 2,
+        np.einsum("fnl->fln", design.X1[:, :, 1:] ** 2),
+        design.grams(),
         learned,
         s,
         s.copy(),
@@ -157,12 +160,21 @@ def fit_spike_slab(
     for iteration in range(max_iter):
         look = iteration % LOOK_EVERY == 0 or iteration < LOOK_EVERY
         if look:
-            now = state.s * np.matmul(q.sites.h, state.squares) > NEGLIGIBLE
-            active = now.any(axis=1) & (state.design.owner < M)
-            chosen, used = _padded(active)
+            chosen, used, shared = _active(state, q.sites.h)
             part = state.design.columns(chosen, used)
         at = chosen[:, None, :]
-        q = q.with_variances(np.take_along_axis(state.s, at, axis=2) * used[:, None], part)
+        own = part.owner[:, None, :]
+        s_own = np.take_along_axis(state.s, at, axis=2) * used[:, None]
+        q = q.with_variances(s_own, part)
+        if shared.any() or not part.uses_features:
+            n = state.grams.shape[-1]
+            flat = state.grams.reshape(len(shared), M, n * n)
+            K = np.matmul(shared, flat).reshape(len(shared), C, n, n)
+            padded = np.concatenate([shared, np.zeros((*shared.shape[:2], 1))], axis=2)
+            above = s_own - np.take_along_axis(padded, np.broadcast_to(own, s_own.shape), axis=2)
+            K += weighted_gram(part.X1[:, :, 1:], np.maximum(above, 0.0))
+            K += design.intercept_var
+            q.kernel = K
         q.refresh()
         q.refresh_extra()
         if look:
@@ -187,7 +199,7 @@ def fit_spike_slab(
         if not len(keep):
             break
         q, state = q.take(keep), state.take(keep)
-        chosen, used, part = chosen[keep], used[keep], part.take(keep)
+        chosen, used, shared, part = chosen[keep], used[keep], shared[keep], part.take(keep)
     if len(folds):
         _store(whole, final_s, final, folds, q, state)
     # Not integrated over scales, as the other members are: these variances have seen the data
@@ -202,6 +214,29 @@ def _by_owner(values: Array, owner: IntArray) -> Array:
     """Return the value (F, M) of the view of each column, (F, L); 0 for columns that pad."""
     padded = np.concatenate([values, np.zeros((len(values), 1))], axis=1)
     return np.take_along_axis(padded, owner, axis=1)
+
+
+def _active(state: _State, h: Array) -> tuple[IntArray, Array, Array]:
+    """Return the active columns of each fold, 1 where they are real, and the variance of the rest.
+
+    The last is (F, C, M): the mean variance of the inactive columns of each view, or zero where
+    all of them together are negligible.
+    """
+    design, s = state.design, state.s
+    M = design.n_views
+    determined = np.matmul(h, state.squares.swapaxes(1, 2))  # (F, C, L)
+    inactive = np.ones(design.owner.shape, dtype=bool)
+    shared = np.zeros((*s.shape[:2], M))
+    for _ in range(2):
+        weight = inactive[:, None, :] * np.ones_like(s)
+        count = design.by_view(weight)
+        shared = design.by_view(weight * s) / np.maximum(count, 1.0)
+        above = s - design.spread(shared)
+        inactive &= ~((above * determined > NEGLIGIBLE).any(axis=1))
+    total = (design.by_view(inactive[:, None, :] * s) * 1.0).sum(axis=(1, 2))
+    shared[total < NEGLIGIBLE] = 0.0
+    chosen, used = _padded(~inactive & (design.owner < M))
+    return chosen, used, shared
 
 
 def _padded(active: Array) -> tuple[IntArray, Array]:
@@ -337,5 +372,3 @@ def _record(state: _State, real: Array, C: int, change: Array, began: float) -> 
         "seconds": time.perf_counter() - began,
     }
 
-
-__all__ = ["FeaturePosterior", "SpikeSlab", "fit_spike_slab"]

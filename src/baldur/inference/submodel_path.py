@@ -43,7 +43,7 @@ from baldur.inference.ensemble import (
 from baldur.inference.predictive import Task, pooled_weights
 from baldur.inference.stacking import Stacking
 from baldur.inference.weight_posterior import WeightPosterior
-from baldur.model.posterior import functional, with_ones
+from baldur.model.posterior import FeaturePosterior, with_ones
 from baldur.model.quadrature import logistic_rates
 from baldur.types import Array, IntArray
 
@@ -391,38 +391,77 @@ def make_path(
         H *= np.maximum(p * (1.0 - p), 1e-4)
     groups = None if data.groups is None else data.groups[batch.candidates]
     basis = search(X, H, eta, w, size, allowed=allowed, count=batch.count, groups=groups)
-    K = basis.order.shape[1]
-    means, covs = np.zeros((J, F, C, K + 1)), np.zeros((J, F, C, K + 1, K + 1))
+    projection = _Projection(basis, X, J)
     for j, folds, q, s in found:
         if final[j, folds].any():
-            means[j, folds], covs[j, folds] = _project(basis, X, folds, q, s)
-    base = np.zeros((F, C, K + 1))
-    base[..., 0] = basis.forms[..., 0].sum(axis=-1) * ensemble.base_logit
-    z_mean, z_cov = pooled_weights(
-        means, covs, final, base, stacking.slope[:, None], stacking.slope_var[:, None]
-    )
-    return SubmodelPath(basis, z_mean, z_cov, noise)
+            projection.add(j, folds, q, s, final[j, folds])
+    mean, cov = projection.pooled(final, ensemble.base_logit, stacking)
+    return SubmodelPath(basis, mean, cov, noise)
 
 
-def _project(
-    basis: Basis, X: Array, folds: IntArray, q: WeightPosterior, s: Array
-) -> tuple[Array, Array]:
-    """Return mean (P, C, K + 1) and covariance of z under one Gaussian, in some folds.
+class _Projection:
+    """u = forms^T eta + e w_S of all Gaussians of the ensemble, pooled, and then z = R^-T u.
 
-    X (F, n, L) are the candidates and s (P, C, L) their prior variances.
+    Under the sample solver, with K the kernel and E = X_S diag(s e) for the features of the path,
+
+        <u>   = (K forms + E)^T alpha
+        Cov u = forms^T K forms + forms^T E + E^T forms + diag(e^2 s) - |half (K forms + E)|^2
+
+    The first four terms are linear in K and s, so they are computed once, for their pooled values.
     """
-    order = basis.order[folds]
-    cells = np.take_along_axis(X[folds], order[:, None, :], axis=2)
-    variances = np.take_along_axis(s, order[:, None, :], axis=2)
-    mean, cov = functional(
-        q.solution, basis.forms[folds], basis.e[folds], cells, variances, order, q.kernel
-    )
-    # z = R^-T u, where the intercept's row of u is already orthogonal to the rest.
-    lower = basis.R_inverse[folds].swapaxes(2, 3).copy()
-    lower[:, :, 0, :] = lower[:, :, :, 0] = 0.0
-    lower[:, :, 0, 0] = 1.0
-    mean = np.matmul(lower, mean[..., None])[..., 0]
-    return mean, np.matmul(np.matmul(lower, cov), lower.swapaxes(2, 3))
+
+    def __init__(self, basis: Basis, X: Array, J: int) -> None:
+        self.basis = basis
+        F, C, n, K1 = basis.forms.shape
+        self.cells = np.take_along_axis(X, basis.order[:, None, :], axis=2)
+        self.means = np.zeros((J, F, C, K1))
+        self.cov = np.zeros((F, C, K1, K1))
+        self.kernel = np.zeros((F, C, n, n))
+        self.s = np.zeros((F, C, K1 - 1))
+
+    def add(self, j: int, folds: IntArray, q: WeightPosterior, s: Array, weight: Array) -> None:
+        """Add one Gaussian with weights (P, C); s (P, C, L) are variances of the candidates."""
+        basis, solution = self.basis, q.solution
+        forms, e, order = basis.forms[folds], basis.e[folds], basis.order[folds]
+        w = weight[..., None, None]
+        if isinstance(solution, FeaturePosterior):
+            linear = np.matmul(solution.X1[:, None].swapaxes(-1, -2), forms)
+            p, c = np.ogrid[: e.shape[0], : e.shape[1]]
+            for k in range(e.shape[2]):
+                linear[p, c, 1 + order[:, k, None], 1 + k] += e[:, :, k]
+            self.means[j, folds] = np.matmul(solution.w[..., None, :], linear)[..., 0, :]
+            part = np.matmul(solution.half, linear)
+            self.cov[folds] += w * np.matmul(part.swapaxes(-1, -2), part)
+            return
+        s = np.take_along_axis(s, order[:, None, :], axis=2)
+        Y = np.matmul(q.kernel, forms)
+        Y[..., 1:] += self.cells[folds][:, None] * (s * e)[:, :, None, :]
+        self.means[j, folds] = np.matmul(solution.alpha[..., None, :], Y)[..., 0, :]
+        part = np.matmul(solution.half, Y)
+        self.cov[folds] -= w * np.matmul(part.swapaxes(-1, -2), part)
+        self.kernel[folds] += w * q.kernel
+        self.s[folds] += weight[..., None] * s
+
+    def pooled(self, weights: Array, base_logit: Array, stacking: Stacking) -> tuple[Array, Array]:
+        """Return mean (F, C, K + 1) and covariance of z under the stacked ensemble."""
+        basis, cov = self.basis, self.cov
+        forms, e = basis.forms, basis.e
+        cov += np.matmul(forms.swapaxes(-1, -2), np.matmul(self.kernel, forms))
+        extra = self.cells[:, None] * (self.s * e)[:, :, None, :]
+        cross = np.matmul(forms.swapaxes(-1, -2), extra)
+        cov[..., :, 1:] += cross
+        cov[..., 1:, :] += cross.swapaxes(-1, -2)
+        np.einsum("...ii->...i", cov)[..., 1:] += e**2 * self.s
+        base = np.zeros(cov.shape[:-1])
+        base[..., 0] = forms[..., 0].sum(axis=-1) * base_logit
+        slope, slope_var = stacking.slope[:, None], stacking.slope_var[:, None]
+        mean, cov = pooled_weights(self.means, cov[None], weights, base, slope, slope_var)
+        # z = R^-T u, where the intercept's row of u is already orthogonal to the rest.
+        lower = basis.R_inverse.swapaxes(2, 3).copy()
+        lower[:, :, 0, :] = lower[:, :, :, 0] = 0.0
+        lower[:, :, 0, 0] = 1.0
+        mean = np.matmul(lower, mean[..., None])[..., 0]
+        return mean, np.matmul(np.matmul(lower, cov), lower.swapaxes(2, 3))
 
 
 def path_moments(

@@ -165,7 +165,7 @@ def inverse_cholesky(A: Array) -> tuple[Array, Array]:
     flat = A.reshape(-1, n, n)
     for matrix in flat:
         # A symmetric matrix in rows is the same in columns, so LAPACK works in place.
-        factor, failed = lapack.dpotrf(matrix.T, lower=1, clean=1, overwrite_a=1)
+        _, failed = lapack.dpotrf(matrix.T, lower=1, clean=1, overwrite_a=1)
         if failed:
             raise linalg.LinAlgError("the matrix is not positive definite")
     log_det = 2.0 * np.log(np.einsum("bii->bi", flat)).sum(axis=1)
@@ -247,50 +247,3 @@ def weighted_gram(X: Array, s: Array) -> Array:
 def with_ones(X: Array) -> Array:
     """Return X (..., n, D) with a column of ones before it."""
     return np.concatenate([np.ones((*X.shape[:-1], 1)), X], axis=-1)
-
-
-def functional(
-    posterior: SamplePosterior | FeaturePosterior,
-    F: Array,
-    e: Array,
-    X: Array,
-    s: Array,
-    at: IntArray,
-    kernel: Array | None,
-) -> tuple[Array, Array]:
-    """Return mean and covariance of u = F^T f with e w added from its second entry on.
-
-    Parameters
-    ----------
-    posterior : posteriors of (B, C) problems
-    F : (B, C, n, k) array
-    e : (B, C, k - 1) array
-    X, s, at : cells (B, n, k - 1), prior variances (B, C, k - 1) and places (B, k - 1) among the
-        columns of the posterior of the features whose weights w are added
-    kernel : (B, C, n, n) array, K with the intercept; not used by the feature solver
-
-    Returns
-    -------
-    mean : (B, C, k) array
-    cov : (B, C, k, k) array
-    """
-    if isinstance(posterior, FeaturePosterior):
-        linear = np.matmul(posterior.X1[:, None].swapaxes(-1, -2), F)
-        b, c = np.ogrid[: e.shape[0], : e.shape[1]]
-        for k in range(e.shape[2]):
-            linear[b, c, 1 + at[:, k, None], 1 + k] += e[:, :, k]
-        part = np.matmul(posterior.half, linear)
-        mean = np.matmul(posterior.w[..., None, :], linear)[..., 0, :]
-        return mean, np.matmul(part.swapaxes(-1, -2), part)
-    assert kernel is not None
-    Y = np.matmul(kernel, F)
-    cov = np.matmul(F.swapaxes(-1, -2), Y)
-    extra = X[:, None] * (s * e)[:, :, None, :]
-    Y[..., 1:] += extra
-    cross = np.matmul(F.swapaxes(-1, -2), extra)
-    cov[..., :, 1:] += cross
-    cov[..., 1:, :] += cross.swapaxes(-1, -2)
-    np.einsum("...ii->...i", cov)[..., 1:] += e**2 * s
-    part = np.matmul(posterior.half, Y)
-    mean = np.matmul(posterior.alpha[..., None, :], Y)[..., 0, :]
-    return mean, cov - np.matmul(part.swapaxes(-1, -2), part)

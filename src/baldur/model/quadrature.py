@@ -1,6 +1,7 @@
 """Expectations of logistic functions under a Gaussian, exact to 2e-8 at any standard deviation.
 
-The logistic function is written as a mixture of eight probit functions (Monahan and Stefanski, 1992),
+The logistic function is written as a mixture of eight probit functions (Monahan and Stefanski,
+1992),
 
     sigmoid(x) = sum_i p_i Phi(x / c_i),
 
