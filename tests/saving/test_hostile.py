@@ -14,7 +14,7 @@ import pytest
 from baldur.exceptions import BaldurError, InputError
 from baldur.saving import load, load_model, save
 from baldur.saving.baselines import TRUSTED
-from saving.forging import read_tree, reseal, run
+from saving.forging import REAL, read_tree, reseal, run
 from saving.models import N, cohort, fitted, rows_for
 
 NAME = "mean field, words"
@@ -30,8 +30,7 @@ def test_forged_models_are_refused_or_predict_what_can_be():
 
     150 here; ``python tests/saving/forging.py 2000`` makes more.
     """
-    names = ("mean field", "mean field, three", "mean field, labels", "mean field, numbers")
-    counts, faults = run(150, 1, {name: (fitted(name), rows_for(name)) for name in names})
+    counts, faults = run(150, 1, {name: (fitted(name), rows_for(name)) for name in REAL})
     assert faults == []
     assert counts["refused"] > 30
     assert counts["sound"] > 30
@@ -39,8 +38,7 @@ def test_forged_models_are_refused_or_predict_what_can_be():
 
 @pytest.mark.slow
 def test_five_hundred_forged_models():
-    names = ("mean field, words", "mean field, three", "mean field, labels", "mean field, numbers")
-    _, faults = run(500, 2, {name: (fitted(name), rows_for(name)) for name in names})
+    _, faults = run(500, 2, {name: (fitted(name), rows_for(name)) for name in REAL})
     assert faults == []
 
 
@@ -75,17 +73,77 @@ def test_five_hundred_forged_models():
     ],
 )
 def test_states_that_do_not_fit_are_refused_and_named(folder, path, value, said):
+    refused(folder, path, value, said)
+
+
+def refused(folder, path, value, said):
+    """Change one value of a saved state and expect one line that says what is wrong."""
     tree = read_tree(folder)
-    *way, last = path.split(".")
+    *way, last = (int(step) if step.isdigit() else step for step in path.split("."))
     inside = tree
     for step in way:
         inside = inside[step]
-    inside[last] = value(inside.get(last))
+    inside[last] = value(inside.get(last) if isinstance(inside, dict) else inside[last])
     reseal(folder, tree)
     with pytest.raises(InputError, match="does not hold a sound model: ") as caught:
         load(folder)
     assert said in str(caught.value)
     assert len(str(caught.value).splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "path", "value", "said"),
+    [
+        ("auto", "weights", lambda v: -v, "weights: expected numbers at least 0"),
+        ("auto", "weights", lambda v: 1e300 * v, "weights: expected numbers within"),
+        ("auto", "weights", lambda v: 0.5 * v, "weights that sum to 1"),
+        ("auto", "blocks", lambda v: [], "weights: expected 0 rows"),
+        ("auto", "blocks.0.kind", lambda v: "predictor", "expected 'weight gaussian' or"),
+        ("auto", "blocks.0.mean", lambda v: v * np.nan, "mean: expected finite"),
+        ("auto", "blocks.0.cov", lambda v: -v, "cov: expected variances that are not negative"),
+        ("auto", "blocks.0.cov", lambda v: v + 9 * ~np.eye(v.shape[-1], dtype=bool), "semidefinite"),
+        ("auto", "blocks.0.index.0", lambda v: v + 3, "index[0]: expected numbers at most 2"),
+        ("auto", "blocks.0.index.0", lambda v: v * 0, "no feature twice"),
+        ("auto", "missing_variance", lambda v: -v - 1, "missing_variance: expected numbers at"),
+        ("everything kept", "calibration.slope", lambda v: 0.0, "slope: expected a number above 0"),
+        ("everything kept", "calibration.slope_var", lambda v: -1.0, "slope_var: expected a number of at"),
+        ("everything kept", "calibration.spread", lambda v: -v, "spread: expected numbers at least 0"),
+        ("three classes", "loadings", lambda v: [], "loadings: expected an object"),
+        ("loadings", "loadings", lambda v: None, "loadings: expected them where factors"),
+        ("loadings", "loadings.V_cov", lambda v: v - 1, "V_cov: expected variances"),
+        ("dense, Grams", "blocks.0.alpha", lambda v: v[..., 1:], "train[0].cells.cells: expected"),
+        ("dense, Grams", "blocks.0.half", lambda v: v * np.inf, "half: expected finite"),
+        ("dense, Grams", "blocks.0.s", lambda v: -v, "s: expected numbers at least 0"),
+        ("dense, Grams", "blocks.0.intercept_var", lambda v: np.nan, "number that is finite"),
+        ("dense, Grams", "blocks.0.train", lambda v: v[:1], "train: expected 2 entries"),
+        ("dense, Grams", "blocks.0.train", lambda v: None, "train: expected a list"),
+        ("dense, Grams", "blocks.0.train.1.cells.cells", lambda v: v / 0, "expected finite"),
+        ("dense, Grams", "blocks.0.train.1.cells.cells", lambda v: v.astype("f2"), "32 or 64 bits"),
+        ("genotypes", "blocks.0.train.1.cells.factor", lambda v: -v - 1, "factor: expected numbers"),
+        ("genotypes", "blocks.0.train.1.cells.dtype", lambda v: "object", "dtype: expected one of"),
+        ("genotypes", "blocks.0.train.1.cells.upper", lambda v: np.zeros(90), "together with upper"),
+        ("genotypes", "blocks.0.train.1.cells.cells", lambda v: v[1:], "cells: expected numbers"),
+    ],
+)  # fmt: skip
+def test_predictors_that_cannot_be_are_refused_and_named(tmp_path, name, path, value, said):
+    """Finding: mixture weights that are negative or 1e300 gave probabilities from -2 to 3."""
+    with np.errstate(all="ignore"):
+        refused(save(fitted(name), tmp_path / "model"), f"estimator.predictor.{path}", value, said)
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "said"),
+    [
+        ("sparsity_path_.data.8.values", lambda v: ~v, "sparsity_path_: expected one row kept"),
+        ("sparsity_path_.data.3.values", lambda v: v > 0, "numbers in the column loss"),
+        ("stack_", lambda v: {"a": "b"}, "stack_.a: expected a number"),
+        ("signal_shown_", lambda v: 1, "expected true or false"),
+        ("inclusion_probability_.a", lambda v: v + 2, "expected numbers at most 1"),
+        ("credible_sets_.columns", lambda v: v[::-1], "credible_sets_.columns: expected"),
+    ],
+)
+def test_attributes_that_cannot_be_are_refused_and_named(tmp_path, path, value, said):
+    refused(save(fitted("auto"), tmp_path / "model"), f"estimator.fitted.{path}", value, said)
 
 
 def test_control_characters_do_not_get_in(folder):

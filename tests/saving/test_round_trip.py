@@ -130,7 +130,7 @@ class Lazy:
 
 
 @pytest.mark.parametrize("storage", ["int8", "lazy", "mapped", "sparse", "column-major"])
-def test_training_rows_of_any_storage(storage, tmp_path):
+def test_training_rows_of_any_storage(storage, tmp_path, monkeypatch):
     """Rows that predictions need are stored as numbers, without the file they came from."""
     rng = np.random.default_rng(0)
     cells = rng.integers(0, 3, (60, 80)).astype(np.int8)
@@ -148,6 +148,8 @@ def test_training_rows_of_any_storage(storage, tmp_path):
         }[storage]()
     X = MultiView({"snps": matrix, "age": rng.normal(size=(60, 1))})
     train = rng.permutation(60)[:40]
+    monkeypatch.setattr("baldur.inference.screening.CANDIDATES", 5)
+    monkeypatch.setattr("baldur.inference.screening.PER_VIEW", 5)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         model = baldur.BaldurClassifier(members=("pooled",), margin=0.0).fit(X[train], y[train])

@@ -142,6 +142,10 @@ class KernelGaussian:
     cells: Array | None = None
     train: list[PreparedView] | None = None
 
+    def __post_init__(self) -> None:
+        # As it comes back from a file, so that products of a loaded predictor round alike.
+        self.half = np.ascontiguousarray(self.half)
+
     def to_state(self) -> State:
         """Return the Gaussians and the training rows that they need as plain values."""
         return {

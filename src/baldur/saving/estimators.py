@@ -9,6 +9,8 @@ from importlib import import_module
 from types import MappingProxyType
 from typing import Any
 
+import numpy as np
+
 from baldur.exceptions import InputError
 from baldur.saving.baselines import baseline_state, is_baseline, read_baseline
 from baldur.saving.fitted_attributes import Outline, attributes_of, read_attribute
@@ -168,3 +170,7 @@ def _read_predictor(state: Any, made: Any, kind: str, outline: Outline) -> None:
         outputs=outline.sizes["C"],
         factors=outline.sizes["K"],
     )
+    if kind.startswith("mean-field"):
+        pairs = zip(outline.widths, made._predictor.result.features, strict=True)
+        if not all(np.array_equal(mask, made.selected_features_[name]) for name, mask in pairs):
+            raise InputError("expected the features that were selected")

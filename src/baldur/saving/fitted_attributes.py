@@ -92,8 +92,26 @@ def _array(*shape: str, **conditions: Any) -> Attribute:
     return Attribute(lambda f, name, o: f.array(name, shape, **conditions))
 
 
-def _table(columns: tuple[str, ...] | None = None) -> Attribute:
-    return Attribute(lambda f, name, o: f.part(name, read_table, columns=columns), table_state)
+_COLUMN_TYPES = {"text": "OU", "whole numbers": "iu", "numbers": "f", "truth values": "b"}
+
+
+def _table(columns: dict[str, str], *, one_true: str | None = None) -> Attribute:
+    """A table with these columns and their types; one row has the truth value `one_true`."""
+
+    def read(f: Fields, name: str, o: Outline) -> Any:
+        made = f.part(name, read_table, columns=list(columns))
+        for column, wanted in columns.items():
+            cells = made[column]
+            fits = cells.dtype.kind in _COLUMN_TYPES[wanted]
+            if wanted == "text":
+                fits = fits and all(type(cell) is str for cell in cells)
+            # An empty table has no types.
+            f.need(fits or not len(made), f"expected {wanted} in the column {column}", name)
+        if one_true is not None:
+            f.need(len(made) and made[one_true].sum() == 1, f"expected one row {one_true}", name)
+        return made
+
+    return Attribute(read, table_state)
 
 
 def _tables_by_view() -> Attribute:
@@ -179,12 +197,32 @@ _SELECTION: dict[str, Attribute] = {
     "inclusion_probability_": _by_view(
         lambda f, view, width: f.array(view, (width,), low=0.0, high=1.0 + 1e-9)
     ),
-    "sparsity_path_": _table(),
+    "sparsity_path_": _table(
+        {
+            "step": "text",
+            "n_views": "whole numbers",
+            "n_features": "whole numbers",
+            "loss": "numbers",
+            "above_reference": "numbers",
+            "standard_error": "numbers",
+            "upper": "numbers",
+            "candidate": "truth values",
+            "kept": "truth values",
+        },
+        one_true="kept",
+    ),
     "stack_": Attribute(_numbers_by_name),
     "signal_": Attribute(lambda f, name, o: f.number(name, finite=False)),
     "signal_shown_": Attribute(lambda f, name, o: f.boolean(name)),
     "credible_sets_": _table(
-        ("view", "feature", "member_view", "member_feature", "probability", "min_abs_correlation")
+        {
+            "view": "text",
+            "feature": "text",
+            "member_view": "text",
+            "member_feature": "text",
+            "probability": "numbers",
+            "min_abs_correlation": "numbers",
+        }
     ),
 }
 
