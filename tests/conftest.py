@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from baldur.inference import inner_folds
 from baldur.evaluate.clinical.bootstrap import Bootstrap
+from baldur.inference import inner_folds
 from baldur.model.meanfield import run as mean_field_run
 
 ROOT = Path(__file__).resolve().parents[1]

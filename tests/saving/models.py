@@ -68,8 +68,6 @@ MODELS = {
     "mean field, dual": (MeanFieldClassifier, {"space": "dual", "bound": "jaakkola"}, "two"),
     "mean field, numbers": (MeanFieldRegressor, {"sparsity": 0.5}, "numbers"),
 }
-SLOW = ("everything kept", "mean field, dual", "numbers, auto")
-"""Those that take seconds to fit."""
 
 
 @cache

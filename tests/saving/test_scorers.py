@@ -9,13 +9,14 @@ import numpy as np
 import pytest
 
 from baldur.baselines import BASELINES
-from baldur.cards import CARD_FILES, make_card, printable
+from baldur.cards import CARD_FILES, gaussian, make_card, printable, scorer
 from baldur.cards.r_code import r_code
 from baldur.cards.score import predict
 from baldur.exceptions import InputError
-from saving.models import MODELS, SLOW, N, cohort, fitted, rows_for
+from baldur.model.quadrature import logistic_rates, probit_mixture
+from saving.models import MODELS, N, cohort, fitted, rows_for
 
-PRINTED = [n for n in MODELS if n not in SLOW]
+PRINTED = list(MODELS)
 
 
 def people_of(rows):
@@ -116,24 +117,50 @@ def test_r(printed):
         agrees([float(cell) for cell in line.split()], name)
 
 
-def test_wide_and_narrow_uncertainty_use_the_same_rules():
-    """Both sides of every rule's limit, where the model itself changes its rule."""
+def one_gaussian(m, v):
+    """A printed model without features, whose linear predictor is N(m, v)."""
     model = printable(fitted("dense, columns"))
-    from baldur.model.quadrature import logistic_moments
+    return {**model, "features": [], "mean": [[m]], "cov": [[[v]]]}
 
-    member = {
-        "weight": [1.0],
-        "mean": [[0.0] * (len(model["features"]) + 1)],
-        "lacking": [[0.0], [0.0]],
-    }
-    for s in (1e-6, 0.3, 0.7499, 0.7501, 1.7499, 1.7501, 3.0, 40.0):
-        for m in (-30.0, -2.0, 0.0, 0.5, 9.0):
-            member["mean"][0][0] = m
-            cov = np.zeros((len(model["features"]) + 1,) * 2)
-            cov[0, 0] = s**2
-            found = predict({**model, "members": [{**member, "cov": [cov.tolist()]}]}, {})
-            want = float(logistic_moments(np.array([m]), np.array([s**2])).rate[0])
-            assert abs(found[1] - want) < 1e-12
+
+MEANS = (-60.0, -30.0, -2.0, -1e-9, 0.0, 0.5, 9.0, 60.0)
+VARIANCES = (0.0, 1e-12, 0.09, 1.0, 9.0, 1600.0)
+
+
+def test_probabilities_of_any_mean_and_variance():
+    grid = [(m, v) for m in MEANS for v in VARIANCES]
+    want = logistic_rates(*np.array(grid).T).rate
+    present = {"a": {}, "b": {}}
+    found = [predict(one_gaussian(m, v), present)[1] for m, v in grid]
+    np.testing.assert_allclose(found, want, rtol=0, atol=1e-14)
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed")
+def test_probabilities_of_any_mean_and_variance_in_javascript(tmp_path):
+    weights, scales = probit_mixture()
+    grid = [(m, v) for m in MEANS for v in VARIANCES]
+    (tmp_path / "score.js").write_bytes(scorer("js"))
+    (tmp_path / "run.js").write_text(
+        'const { expectedSigmoid } = require("./score.js");'
+        "const [probit, grid] = JSON.parse(process.argv[2]);"
+        "console.log(JSON.stringify(grid.map(([m, v]) => expectedSigmoid(probit, m, v))));"
+    )
+    given = json.dumps([{"weights": weights.tolist(), "scales": scales.tolist()}, grid])
+    command = ["node", str(tmp_path / "run.js"), given]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    want = logistic_rates(*np.array(grid).T).rate
+    np.testing.assert_allclose(json.loads(done.stdout), want, rtol=0, atol=1e-14)
+
+
+def test_the_printed_model_is_one_gaussian():
+    model = printable(fitted("loadings"))
+    K, L = 2, 1 + len(model["features"])
+    assert model["schema"] == 2
+    assert np.shape(model["mean"]) == (K, L)
+    assert np.shape(model["cov"]) == (K, L, L)
+    assert np.shape(model["missing_variance"]) == (2, K)
+    assert np.shape(model["loadings"]["V"]) == (3, K)
+    assert np.shape(model["noise_variance"]) == (3,)
 
 
 def test_scorers_are_short(printed):
@@ -168,7 +195,7 @@ def test_the_card_says_what_matters(tmp_path):
     row = about["weights"][0]
     column = list(model.feature_names_[row["view"]]).index(row["feature"])
     assert row["weight"] == model.coef_[row["view"]][:, column].tolist()
-    # The formula of the card is the linear predictor that explain adds up to.
+    # The formula of the card is the linear predictor that explain decomposes.
     rows = cohort("two")[0][N : N + 3]
     people = people_of(rows)
     linear = model.explain(rows).drop_duplicates("sample")["linear_predictor"].to_numpy()
@@ -177,17 +204,15 @@ def test_the_card_says_what_matters(tmp_path):
         for w in about["weights"]:
             value = (person[w["view"]] or {}).get(w["feature"])
             value = w["mean"] if value is None else value
-            if w["lowest_counted"] is not None:
-                value = min(max(value, w["lowest_counted"]), w["highest_counted"])
+            if w["lower_limit"] is not None:
+                value = min(max(value, w["lower_limit"]), w["upper_limit"])
             total += w["weight"][0] * value
         assert abs(total - want) < 1e-9
     assert "Not measured" in model.card().markdown
 
 
 def test_models_that_cannot_be_printed_say_so(monkeypatch):
-    from baldur.cards import members
-
-    monkeypatch.setattr(members, "MOST_NUMBERS", 100)
+    monkeypatch.setattr(gaussian, "MAX_NUMBERS", 100)
     card = fitted("dense, Grams").card()
     assert card.model is None
     assert "not printed" in card.markdown

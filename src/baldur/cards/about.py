@@ -45,7 +45,7 @@ def facts(
     ----------
     model : fitted estimator of ours
     classes : list, optional
-        Names of the classes, where the model knows their numbers alone.
+        Names of the classes, where the model itself knows only their numbers.
     steps : list of str, optional
         What happens to the columns before the model sees them.
     performance : DataFrame or dict, optional
@@ -72,8 +72,8 @@ def facts(
         "views": {name: int(width) for name, width in preparation.n_features_.items()},
         "scale": preparation.scale,
         "steps_before": steps or [],
-        "missing": "A missing cell stands at its training mean. For a view that a person lacks, "
-        "all of its cells do, and the uncertainty of the prediction grows.",
+        "missing": "A missing cell is replaced by its training mean. Where a whole view is "
+        "missing, all of its cells are, and the variance of the prediction increases.",
         "intercept": model.intercept_.tolist(),
         "weights": _weights(model),
         "signal": None,
@@ -83,22 +83,22 @@ def facts(
     }
     counts = getattr(model, "class_count_", None)
     if counts is not None:
-        share = np.asarray(counts, dtype=float) / n
-        found["prevalence"] = dict(zip(labels, share.tolist(), strict=True))
+        shares = np.asarray(counts, dtype=float) / n
+        found["prevalence"] = dict(zip(labels, shares.tolist(), strict=True))
     elif task == "regression":
-        center, spread = model.output_units
-        found["outcome"] = {"mean": center.tolist(), "sd": spread.tolist()}
+        mean, std = model.output_units
+        found["outcome"] = {"mean": mean.tolist(), "sd": std.tolist()}
     if hasattr(model, "signal_shown_"):
         found["signal"] = {
             "standard_errors_over_base_rate": float(model.signal_),
             "shown": bool(model.signal_shown_),
-            "held_out_loss": _kept_loss(model),
+            "held_out_loss": _selected_loss(model),
         }
     return found
 
 
 def _weights(model: Any) -> list[dict[str, Any]]:
-    """One row for each kept feature: weights per unit of the input, and where they hold."""
+    """Return a row for each selected feature: weights per unit of the input, limits and range."""
     preparation, rows = model.preparation_, []
     for view in model.view_names_:
         for column in np.flatnonzero(model.selected_features_[view]):
@@ -110,8 +110,8 @@ def _weights(model: Any) -> list[dict[str, Any]]:
                     "weight": model.coef_[view][:, column].tolist(),
                     "weight_sd": model.coef_std_[view][:, column].tolist(),
                     "mean": float(preparation.mean_[view][column]),
-                    "lowest_counted": float(lower) if np.isfinite(lower) else None,
-                    "highest_counted": float(upper) if np.isfinite(upper) else None,
+                    "lower_limit": float(lower) if np.isfinite(lower) else None,
+                    "upper_limit": float(upper) if np.isfinite(upper) else None,
                     "training_range": [
                         float(preparation.minimum_[view][column]),
                         float(preparation.maximum_[view][column]),
@@ -121,10 +121,10 @@ def _weights(model: Any) -> list[dict[str, Any]]:
     return rows
 
 
-def _kept_loss(model: Any) -> float | None:
+def _selected_loss(model: Any) -> float | None:
     path = model.sparsity_path_
-    kept = path[path["kept"]]
-    return float(kept["loss"].iloc[0]) if len(kept) else None
+    selected = path[path["kept"]]
+    return float(selected["loss"].iloc[0]) if len(selected) else None
 
 
 def read_performance(given: Any) -> list[dict[str, Any]]:

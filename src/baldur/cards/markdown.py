@@ -10,7 +10,7 @@ from baldur.inference.selection import against_base_rate
 __all__ = ["page"]
 
 MOST_ROWS = 100
-"""Features listed one by one; a longer list is no page any more, and card.json has them all."""
+"""Features that the page lists; card.json has all of them."""
 
 
 def page(about: dict[str, Any], model: dict[str, Any] | None, reason: str = "") -> str:
@@ -19,9 +19,9 @@ def page(about: dict[str, Any], model: dict[str, Any] | None, reason: str = "") 
     Parameters
     ----------
     about : dict
-        As `facts` gives it.
+        As `facts` returns it.
     model : dict or None
-        As `printable` gives it; None for a model of too many numbers.
+        As `printable` returns it, or None where it was not printed.
     reason : str
         Why there are no numbers.
     """
@@ -77,15 +77,15 @@ def _signal(about: dict[str, Any]) -> str:
     errors = about["signal"]["standard_errors_over_base_rate"]
     said = f"{against_base_rate(errors)} on held-out training rows"
     if about["signal"]["shown"]:
-        return f"A signal was shown: {said}"
-    return f"**No signal was shown**: {said}. The weights are not to be read as findings"
+        return f"Evidence of signal: {said}"
+    return f"**No evidence of signal on held-out data**: {said}. Do not interpret the features"
 
 
 def _performance(about: dict[str, Any]) -> str:
     if not about["performance"]:
         return (
             "Not measured for this card. Measure it with `baldur evaluate` (nested "
-            "cross-validation) or `baldur validate` (a new cohort), and hand it to `card`."
+            "cross-validation) or `baldur validate` (a new cohort), and pass it to `card`."
         )
     rows = ["| metric | estimate | 95 % interval |", "| --- | ---: | --- |"]
     for row in about["performance"]:
@@ -101,21 +101,21 @@ def _formula(about: dict[str, Any]) -> str:
     what = "outcome" if about["task"] == "regression" else "log odds"
     several = len(about["outputs"]) > 1
     said = [
-        f"For mean weights, the {what} is the intercept plus weight times value, in the units of "
-        "the input; a value beyond the limits counts as the limit."
+        f"At the mean weights, the {what} is the intercept plus the sum of weight times value, in "
+        "the units of the input. A value outside the limits is set to the nearest limit."
     ]
     if about["task"] != "regression":
         said.append(
-            "The probability is an average over the uncertainty of the weights, and so less "
-            "extreme than the log odds of this table alone; the scorers compute it exactly."
+            "The probability is averaged over the uncertainty of the weights, and so less extreme "
+            "than the log odds of this table alone. The scorers compute it."
         )
     if about["scale"] == "rank":
-        said.append("Columns are ranked first: a weight per unit holds at the median alone.")
+        said.append("Columns are ranked first, so a weight per unit holds only near the median.")
     if about["steps_before"]:
         said.append("Before that, columns are changed: " + _names(about["steps_before"]) + ".")
     heads = [f"weight ({markdown(o)})" for o in about["outputs"]] if several else ["weight"]
     rows = [
-        "| view | feature | " + " | ".join(heads) + " | s.d. | mean | counted from | to |",
+        "| view | feature | " + " | ".join(heads) + " | s.d. | mean | lower limit | upper limit |",
         "| --- | --- |" + " ---: |" * (len(heads) + 4),
         "| | (intercept) | " + " | ".join(_figure(b) for b in about["intercept"]) + " | | | | |",
     ]
@@ -127,8 +127,8 @@ def _formula(about: dict[str, Any]) -> str:
             *(_figure(w) for w in row["weight"]),
             spread,
             _figure(row["mean"]),
-            _figure(row["lowest_counted"]),
-            _figure(row["highest_counted"]),
+            _figure(row["lower_limit"]),
+            _figure(row["upper_limit"]),
         ]
         rows.append("| " + " | ".join(cells) + " |")
     if len(about["weights"]) > MOST_ROWS:
@@ -139,21 +139,19 @@ def _formula(about: dict[str, Any]) -> str:
 def _uncertainty(about: dict[str, Any], model: dict[str, Any] | None, reason: str) -> str:
     if model is None:
         return markdown(reason)
-    members, features = len(model["members"]), len(model["features"])
+    of = "output" if model["loadings"] is None else "factor"
     said = (
-        f"The posterior is a mixture of {members} Gaussian distributions over {features} weights "
-        "and an intercept. `card.json` holds for each member its weight, the mean and the "
-        "covariance of the weights (of standardised values: value less mean, times factor), and "
-        "the variance added for a view that a person lacks. `score.py`, `score.R` and `score.js` "
-        "compute predictions from it and need no other software of ours."
+        f"The intercept and the {len(model['features'])} weights of each {of} have one joint "
+        "Gaussian posterior. `card.json` holds its mean and covariance (for standardised values: "
+        "value minus mean, times factor) and the variance that a missing view adds. "
     )
-    if members > 12 or features > 12:
-        return said
-    rows = ["| member | weight | intercept (s.d.) | weights (s.d.) |", "| ---: | --- | --- | --- |"]
-    for j, member in enumerate(model["members"]):
-        for mean, cov in zip(member["mean"], member["cov"], strict=True):
-            sd = [max(row[i], 0.0) ** 0.5 for i, row in enumerate(cov)]
-            pairs = [f"{m:.3g} ({s:.2g})" for m, s in zip(mean, sd, strict=True)]
-            weight = ", ".join(f"{w:.3g}" for w in member["weight"])
-            rows.append(f"| {j + 1} | {weight} | {pairs[0]} | {', '.join(pairs[1:])} |")
-    return said + "\n\n" + "\n".join(rows)
+    if about["task"] != "regression":
+        said += (
+            "The probability is the mean of the logistic function under this Gaussian, "
+            "sum_i w_i Phi(mean / sqrt(c_i^2 + variance)), where mean and variance are those of "
+            "the log odds, and w_i and c_i are the weights and scales of `probit`. "
+        )
+    return said + (
+        "`score.py`, `score.R` and `score.js` compute predictions from these numbers and need no "
+        "other software of ours."
+    )

@@ -6,14 +6,15 @@ from typing import Any
 
 import numpy as np
 
-from baldur.cards.members import plain_posterior
+from baldur.cards.gaussian import joint_gaussian
+from baldur.model.loadings import Loadings
 from baldur.model.quadrature import probit_mixture
 from baldur.prepare import Preparation
 
 __all__ = ["printable"]
 
-SCHEMA = 1
-"""Version of the numbers; raised when an older scorer could not use them."""
+SCHEMA = 2
+"""Version of the numbers, raised when an older scorer could not use them."""
 
 
 def printable(model: Any, classes: list[Any] | None = None) -> dict[str, Any]:
@@ -24,83 +25,74 @@ def printable(model: Any, classes: list[Any] | None = None) -> dict[str, Any]:
     model : BaldurClassifier, BaldurRegressor, MeanFieldClassifier or MeanFieldRegressor
         Fitted.
     classes : list, optional
-        Names of the classes, where the model itself knows their numbers alone.
+        Names of the classes, where the model itself knows only their numbers.
 
     Returns
     -------
     dict
-        task, classes, outputs, views, features (with means, scales, limits), members (weight, mean
-        and covariance of the weights, the intercept first), loadings, noise, and the
-        mixture of probit functions by which probabilities are integrated. ``score.py``, ``score.R`` and ``score.js`` read it.
+        What ``score.py``, ``score.R`` and ``score.js`` read: schema, task, classes, views, features
+        (how a value is standardised), mean and cov (of the weights of each factor, the intercept
+        first), missing_variance (what a missing view adds), loadings (None where factors are
+        outputs) and noise_variance. For classes also probit, the mixture of probit functions that
+        equals the logistic function; for continuous outcomes outcome_mean and outcome_std.
     """
-    posterior = plain_posterior(model.predictor, len(model.view_names_))
-    preparation = model.preparation_
+    posterior = joint_gaussian(model.predictor)
     task = getattr(model, "_task", "regression")
     known = getattr(model, "classes_", None)
     labels = [] if known is None else (classes or np.asarray(known).tolist())
     features = [
-        _feature(preparation, view, int(column), str(model.feature_names_[view][column]))
+        _feature(model.preparation_, view, int(column), str(model.feature_names_[view][column]))
         for view, columns in zip(model.view_names_, posterior.index, strict=True)
         for column in columns
     ]
-    made = {
+    numbers = {
         "schema": SCHEMA,
         "task": task,
         "classes": [str(label) for label in labels],
         "views": list(model.view_names_),
         "features": features,
-        "members": [
-            {
-                "weight": member.weight.tolist(),
-                "mean": member.mean.tolist(),
-                "cov": member.cov.tolist(),
-                "lacking": member.lacking.tolist(),
-            }
-            for member in posterior.members
-        ],
-        "loadings": None
-        if posterior.loadings is None
-        else {name: np.asarray(part).tolist() for name, part in posterior.loadings.items()},
-        "noise": posterior.noise.tolist(),
+        "mean": posterior.mean.tolist(),
+        "cov": posterior.cov.tolist(),
+        "missing_variance": posterior.missing_variance.tolist(),
+        "loadings": _loadings(posterior.loadings),
+        "noise_variance": posterior.noise_variance.tolist(),
     }
     if task == "regression":
-        center, spread = model.output_units
-        return {
-            **made,
-            "center": center.tolist(),
-            "spread": spread.tolist(),
-            "noise_std": model.noise_std_.tolist(),
-        }
+        mean, std = model.output_units
+        return {**numbers, "outcome_mean": mean.tolist(), "outcome_std": std.tolist()}
     weights, scales = probit_mixture()
-    return {**made, "probit": {"weights": weights.tolist(), "scales": scales.tolist()}}
+    return {**numbers, "probit": {"weights": weights.tolist(), "scales": scales.tolist()}}
+
+
+def _loadings(q: Loadings | None) -> dict[str, Any] | None:
+    if q is None:
+        return None
+    b_var = np.broadcast_to(q.b_var, q.b.shape)
+    parts = {"V": q.V, "V_cov": q.V_cov, "b": q.b, "b_var": b_var}
+    return {name: part.tolist() for name, part in parts.items()}
 
 
 def _feature(preparation: Preparation, view: str, column: int, name: str) -> dict[str, Any]:
-    """What turns a cell into what the weights are for; 0 for a cell that is missing."""
-    dead = bool(preparation.constant_[view][column])
+    """Return how a value of one column is standardised."""
+    constant = bool(preparation.constant_[view][column])
     lower, upper = (
         float(limit[view][column]) for limit in (preparation.lower_, preparation.upper_)
     )
-    held = np.isfinite([lower, upper]).all()
+    clipped = np.isfinite([lower, upper]).all()
     found = {
         "view": view,
         "name": name,
         "mean": float(preparation.mean_[view][column]),
-        "factor": 0.0 if dead else 1.0 / float(preparation.scale_[view][column]),
-        "lower": lower if held else None,
-        "upper": upper if held else None,
+        "factor": 0.0 if constant else 1.0 / float(preparation.scale_[view][column]),
+        "lower": lower if clipped else None,
+        "upper": upper if clipped else None,
         "knots": None,
         "scores": None,
     }
-    ranks = preparation.ranks_of(view, column)
+    ranks = None if constant else preparation.ranks_of(view, column)
     if ranks is None:
         return found
     knots, scores = ranks
     keep = np.concatenate([[True], np.diff(knots) > 0])
-    # A ranked column has a slope of its own; only whether it counts is left to the factor.
-    return {
-        **found,
-        "factor": 0.0 if dead else 1.0,
-        "knots": knots[keep].tolist(),
-        "scores": scores[keep].tolist(),
-    }
+    # Normal scores are standardised already.
+    return {**found, "factor": 1.0, "knots": knots[keep].tolist(), "scores": scores[keep].tolist()}

@@ -1,49 +1,41 @@
 # Score people with a printed BALDUR model; needs R and no package.
 #   source("score.R"); model <- dget("card.R"); predict_baldur(model, list(view = list(feature = 1.5)))
-# A view that is NULL or left out is absent; a feature that is NA or left out stands at its
-# training mean. As a program:  Rscript score.R card.R people.R
-cell <- function(f, v) { # the standardised value of one feature, 0 where it is missing
-  if (is.null(v) || is.na(v)) return(0)
+# What is NULL, NA or left out is missing: a feature is replaced by its training mean, and a missing
+# view adds to the variance. As a program:  Rscript score.R card.R people.R
+standardised <- function(f, value) { # the standardised value of one feature, 0 where it is missing
+  if (is.null(value) || is.na(value)) return(0)
   if (!is.null(f$knots)) {
-    return(approx(f$knots, f$scores, v, rule = 2, ties = "ordered")$y * f$factor)
+    return(approx(f$knots, f$scores, value, rule = 2, ties = "ordered")$y * f$factor)
   }
-  if (!is.null(f$lower)) v <- min(max(v, f$lower), f$upper)
-  (v - f$mean) * f$factor
-}
-
-rate <- function(rules, mean, variance) { # the mean of 1/(1 + exp(-eta)) for a Gaussian eta
-  s <- sqrt(variance)
-  for (r in rules) if (is.null(r$up_to) || s <= r$up_to) break
-  if (!is.null(r$up_to)) return(sum(r$weights * plogis(mean + s * r$nodes)))
-  min(max(sum(r$weights * pnorm((mean - r$nodes) / s)), 0), 1)
+  if (!is.null(f$lower)) value <- min(max(value, f$lower), f$upper)
+  (value - f$mean) * f$factor
 }
 
 quadratic <- function(S, x) sum(x * (S %*% x))
 
+moments <- function(model, person) { # of the linear predictor of each output, without noise
+  missing_views <- vapply(model$views, function(v) is.null(person[[v]]), logical(1))
+  values <- vapply(model$features, function(f) standardised(f, person[[f$view]][[f$name]]), numeric(1))
+  x <- c(1, values)
+  mean <- as.vector(model$mean %*% x)
+  variance <- pmax(vapply(model$cov, quadratic, numeric(1), x), 0)
+  variance <- variance + as.vector(as.numeric(missing_views) %*% model$missing_variance)
+  q <- model$loadings
+  if (is.null(q)) return(list(mean = mean, variance = variance))
+  spread <- vapply(q$V_cov, function(S) quadratic(S, mean) + sum(diag(S) * variance), numeric(1))
+  list(mean = q$b + as.vector(q$V %*% mean),
+       variance = q$b_var + as.vector(q$V^2 %*% variance) + spread)
+}
+
 predict_baldur <- function(model, person) { # probabilities, or a row (mean, s.d.) per outcome
-  absent <- as.numeric(sapply(model$views, function(v) is.null(person[[v]])))
-  x <- c(1, sapply(model$features, function(f) cell(f, person[[f$view]][[f$name]])))
-  if (length(model$features) == 0) x <- 1
-  moments <- lapply(model$members, function(member) {
-    mean <- as.vector(member$mean %*% x)
-    variance <- pmax(sapply(member$cov, quadratic, x), 0) + as.vector(absent %*% member$lacking)
-    load <- model$loadings
-    if (!is.null(load)) {
-      spread <- sapply(load$V_cov, function(S) quadratic(S, mean) + sum(diag(S) * variance))
-      variance <- load$b_var + as.vector(load$V^2 %*% variance) + spread
-      mean <- load$b + as.vector(load$V %*% mean)
-    }
-    list(weight = member$weight, mean = mean, variance = pmax(variance + model$noise, 1e-12))
-  })
-  over <- function(value) Reduce(`+`, lapply(moments, function(q) q$weight * value(q)))
+  eta <- moments(model, person)
+  variance <- eta$variance + model$noise_variance
   if (model$task == "regression") {
-    middle <- over(function(q) q$mean)
-    spread <- over(function(q) q$variance + (q$mean - middle)^2)
-    std <- sqrt(spread * model$spread^2 + model$noise_std^2)
-    return(cbind(middle * model$spread + model$center, std))
+    return(cbind(eta$mean * model$outcome_std + model$outcome_mean, sqrt(variance) * model$outcome_std))
   }
-  p <- over(function(q) mapply(rate, mean = q$mean, variance = q$variance,
-                               MoreArgs = list(rules = model$rules)))
+  # E[1/(1 + exp(-eta))] = sum_i w_i Phi(mean / sqrt(c_i^2 + variance)); a row per output.
+  z <- eta$mean / sqrt(outer(variance, model$probit$scales^2, `+`))
+  p <- as.vector(pnorm(z) %*% model$probit$weights)
   if (model$task == "multiclass") p <- pmax(p, 1e-12) / sum(pmax(p, 1e-12))
   if (model$task == "binary") c(1 - p, p) else p
 }

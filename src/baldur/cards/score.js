@@ -1,58 +1,52 @@
 // Score people with a printed BALDUR model, in a page or by: node score.js card.json people.json
-// A person is {view: {feature: number}}; what is left out is absent (a view) or at its mean.
+// A person is {view: {feature: number}}. What is null or left out is missing: a feature is replaced
+// by its training mean, and a missing view adds to the variance.
 "use strict";
 const dot = (a, b) => a.reduce((sum, v, i) => sum + v * b[i], 0);
 const quadratic = (S, x) => dot(S.map((row) => dot(row, x)), x);
-function cell(f, v) { // the standardised value of one feature, 0 where it is missing
-  if (v === null || v === undefined || Number.isNaN(v)) return 0;
+function standardised(f, value) { // the standardised value of one feature, 0 where it is missing
+  if (value === null || value === undefined || Number.isNaN(value)) return 0;
   if (f.knots) {
-    const k = f.knots, s = f.scores, j = k.findIndex((knot) => knot > v);
+    const k = f.knots, s = f.scores, j = k.findIndex((knot) => knot > value);
     if (j <= 0) return s[j === 0 ? 0 : s.length - 1] * f.factor;
-    return (s[j - 1] + (v - k[j - 1]) / (k[j] - k[j - 1]) * (s[j] - s[j - 1])) * f.factor;
+    return (s[j - 1] + (value - k[j - 1]) / (k[j] - k[j - 1]) * (s[j] - s[j - 1])) * f.factor;
   }
-  return ((f.lower === null ? v : Math.min(Math.max(v, f.lower), f.upper)) - f.mean) * f.factor;
+  const clipped = f.lower === null ? value : Math.min(Math.max(value, f.lower), f.upper);
+  return (clipped - f.mean) * f.factor;
 }
-function phi(z) { // the normal distribution function, by a series whose terms have one sign
+function normalCdf(z) { // by a series whose terms have one sign, exact to 1e-15
   if (Math.abs(z) > 9) return z > 0 ? 1 : 0;
   let term = z, sum = z;
   for (let k = 3; Math.abs(term) > 1e-17 * Math.abs(sum); k += 2) sum += term *= z * z / k;
   return 0.5 + sum * Math.exp(-z * z / 2) / Math.sqrt(2 * Math.PI);
 }
-function rate(rules, mean, variance) { // the mean of 1/(1 + exp(-eta)) for a Gaussian eta
-  const s = Math.sqrt(variance), r = rules.find((one) => one.up_to === null || s <= one.up_to);
-  if (r.up_to !== null) return dot(r.weights, r.nodes.map((x) => 1 / (1 + Math.exp(-mean - s * x))));
-  return Math.min(Math.max(dot(r.weights, r.nodes.map((x) => phi((mean - x) / s))), 0), 1);
+function expectedSigmoid(probit, mean, variance) { // of 1/(1 + exp(-eta)), eta ~ N(mean, variance)
+  return dot(probit.weights, probit.scales.map((c) => normalCdf(mean / Math.sqrt(c * c + variance))));
 }
-function moments(model, person) { // of every output: [weight, mean, variance] of every member
-  const absent = model.views.map((v) => Number(person[v] === null || person[v] === undefined));
-  const L = model.loadings, x = [1, ...model.features.map((f) => cell(f, (person[f.view] || {})[f.name]))];
-  return model.members.map((q) => {
-    let mean = q.mean.map((w) => dot(w, x));
-    let variance = q.cov.map((S, k) =>
-      Math.max(quadratic(S, x), 0) + dot(absent, q.lacking.map((row) => row[k])));
-    if (L) {
-      variance = L.V.map((row, c) => L.b_var[c] + dot(row.map((v) => v * v), variance)
-        + quadratic(L.V_cov[c], mean) + dot(L.V_cov[c].map((r, k) => r[k]), variance));
-      mean = L.V.map((row, c) => L.b[c] + dot(row, mean));
-    }
-    return [q.weight, mean, variance.map((v, c) => Math.max(v + model.noise[c], 1e-12))];
-  });
+function moments(model, person) { // [mean, variance] of the linear predictors, without noise
+  const missing = model.views.map((v) => Number(person[v] === null || person[v] === undefined));
+  const x = [1, ...model.features.map((f) => standardised(f, (person[f.view] || {})[f.name]))];
+  const mean = model.mean.map((w) => dot(w, x)), variance = model.cov.map((S, k) =>
+    Math.max(quadratic(S, x), 0) + dot(missing, model.missing_variance.map((row) => row[k])));
+  const q = model.loadings;
+  if (!q) return [mean, variance];
+  return [q.V.map((row, c) => q.b[c] + dot(row, mean)), q.V.map((row, c) => q.b_var[c]
+    + quadratic(q.V_cov[c], mean) + dot(row.map((v, k) => v * v + q.V_cov[c][k][k]), variance))];
 }
 function predict(model, person) { // class probabilities, or [mean, s.d.] of each outcome
-  const members = moments(model, person);
-  const over = (f) => members[0][1].map((_, c) =>
-    members.reduce((sum, [w, m, v]) => sum + w[c] * f(m[c], v[c], c), 0));
+  const [mean, variance] = moments(model, person);
+  const total = variance.map((v, c) => v + model.noise_variance[c]), unit = model.outcome_std;
   if (model.task === "regression") {
-    const m = over((mean) => mean), s2 = over((mean, v, c) => v + (mean - m[c]) ** 2);
-    return m.map((mean, c) => [mean * model.spread[c] + model.center[c],
-      Math.hypot(Math.sqrt(s2[c]) * model.spread[c], model.noise_std[c])]);
+    return mean.map((m, c) => [m * unit[c] + model.outcome_mean[c], Math.sqrt(total[c]) * unit[c]]);
   }
-  let p = over((mean, v) => rate(model.rules, mean, v));
-  if (model.task === "multiclass") p = p.map((v, _, all) => Math.max(v, 1e-12)
-    / all.reduce((sum, one) => sum + Math.max(one, 1e-12), 0));
+  let p = mean.map((m, c) => expectedSigmoid(model.probit, m, total[c]));
+  if (model.task === "multiclass") {
+    p = p.map((v) => Math.max(v, 1e-12));
+    p = p.map((v, _, all) => v / all.reduce((sum, one) => sum + one, 0));
+  }
   return model.task === "binary" ? [1 - p[0], p[0]] : p;
 }
-if (typeof module !== "undefined") module.exports = { predict };
+if (typeof module !== "undefined") module.exports = { predict, moments, standardised, expectedSigmoid };
 if (typeof require !== "undefined" && require.main === module) {
   const [card, people] = process.argv.slice(2).map((f) => JSON.parse(require("fs").readFileSync(f)));
   console.log(JSON.stringify(people.map((person) => predict(card.model, person))));

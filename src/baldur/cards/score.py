@@ -1,7 +1,7 @@
 """Score people with a printed BALDUR model: python score.py card.json people.json (needs NumPy).
 
-A person is {"view": {"feature": number}}. What is null or left out is missing: a feature stands at
-its training mean, a view is absent.
+A person is {"view": {"feature": number}}. What is null or left out is missing: a feature is
+replaced by its training mean, and a missing view adds to the variance.
 """
 
 import json
@@ -12,45 +12,44 @@ from typing import Any
 import numpy as np
 
 
-def cell(f: dict[str, Any], v: Any) -> float:
+def standardised(f: dict[str, Any], value: Any) -> float:
     """Return the standardised value of one feature, 0 where it is missing."""
-    if f["knots"] and not (v is None or math.isnan(v)):
-        return float(np.interp(v, f["knots"], f["scores"])) * f["factor"]
-    v = f["mean"] if v is None or math.isnan(v) else v
-    held = v if f["lower"] is None else min(max(v, f["lower"]), f["upper"])
-    return float((held - f["mean"]) * f["factor"])
+    if value is None or math.isnan(value):
+        return 0.0
+    if f["knots"]:
+        return float(np.interp(value, f["knots"], f["scores"])) * f["factor"]
+    clipped = value if f["lower"] is None else min(max(value, f["lower"]), f["upper"])
+    return float((clipped - f["mean"]) * f["factor"])
 
 
-def rate(rules: list[Any], mean: float, var: float) -> float:
-    """Return the mean of 1/(1 + exp(-eta)) for a Gaussian eta."""
-    s = math.sqrt(var)
-    rule = next(r for r in rules if r["up_to"] is None or s <= r["up_to"])
-    g: Any = [0.5 * math.erfc((x - mean) / (s * math.sqrt(2.0))) for x in rule["nodes"]]
-    if rule["up_to"] is not None:
-        g = 0.5 + 0.5 * np.tanh(0.5 * (mean + s * np.array(rule["nodes"])))
-    return min(max(float(np.dot(g, rule["weights"])), 0.0), 1.0)
+def moments(model: dict[str, Any], person: dict[str, Any]) -> tuple[Any, Any]:
+    """Return mean and variance of the linear predictor of each output, without noise."""
+    missing = np.array([person.get(v) is None for v in model["views"]], dtype=float)
+    views = {v: person.get(v) or {} for v in model["views"]}
+    values = [standardised(f, views[f["view"]].get(f["name"])) for f in model["features"]]
+    x = np.array([1.0, *values])
+    mean, var = np.array(model["mean"]) @ x, np.maximum(np.array(model["cov"]) @ x @ x, 0.0)
+    var = var + missing @ np.array(model["missing_variance"])
+    q = model["loadings"]
+    if q is None:
+        return mean, var
+    V, S = np.array(q["V"]), np.array(q["V_cov"])
+    spread = S @ mean @ mean + np.einsum("ckk->ck", S) @ var
+    return q["b"] + V @ mean, q["b_var"] + V**2 @ var + spread
 
 
 def predict(model: dict[str, Any], person: dict[str, Any]) -> Any:
-    """Return class probabilities, or [mean, s.d.] of each outcome for numbers."""
-    absent = np.array([person.get(v) is None for v in model["views"]], dtype=float)
-    cells = [cell(f, (person.get(f["view"]) or {}).get(f["name"])) for f in model["features"]]
-    x, L, moments = np.array([1.0, *cells]), model["loadings"], []
-    for q in model["members"]:
-        mean, var = np.array(q["mean"]) @ x, np.maximum(np.array(q["cov"]) @ x @ x, 0.0)
-        var = var + absent @ np.array(q["lacking"])
-        if L is not None:
-            V, S = np.array(L["V"]), np.array(L["V_cov"])
-            spread = S @ mean @ mean + np.einsum("ckk->ck", S) @ var
-            mean, var = L["b"] + V @ mean, L["b_var"] + V**2 @ var + spread
-        moments.append((np.array(q["weight"]), mean, np.maximum(var + model["noise"], 1e-12)))
+    """Return class probabilities, or [mean, s.d.] of each continuous outcome."""
+    mean, var = moments(model, person)
+    var = var + model["noise_variance"]
     if model["task"] == "regression":
-        mid = sum(w * m for w, m, _ in moments)
-        var = sum(w * (v + (m - mid) ** 2) for w, m, v in moments) * np.square(model["spread"])
-        std = np.sqrt(var + np.square(model["noise_std"]))
-        return np.column_stack([mid * model["spread"] + model["center"], std]).tolist()
-    p: Any = sum(w * [rate(model["rules"], *e) for e in np.c_[m, v]] for w, m, v in moments)
-    p = np.maximum(p, 1e-12) / np.maximum(p, 1e-12).sum() if model["task"] == "multiclass" else p
+        unit = np.array(model["outcome_std"])
+        return np.c_[mean * unit + model["outcome_mean"], np.sqrt(var) * unit].tolist()
+    # E[1/(1 + exp(-eta))] = sum_i w_i Phi(mean / sqrt(c_i^2 + var)), with Phi(z) = erfc(-z/2^.5)/2.
+    z = mean[:, None] / np.sqrt(np.square(model["probit"]["scales"]) + var[:, None])
+    p = 0.5 * np.vectorize(math.erfc)(-z / math.sqrt(2.0)) @ model["probit"]["weights"]
+    if model["task"] == "multiclass":
+        p = np.maximum(p, 1e-12) / np.maximum(p, 1e-12).sum()
     return [1.0 - p[0], p[0]] if model["task"] == "binary" else p.tolist()
 
 

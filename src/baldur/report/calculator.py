@@ -1,4 +1,4 @@
-"""The calculator of a page: the numbers of the model card, and the scorer that goes with them."""
+"""The calculator of a page: the numbers of the model card, and the scorer in JavaScript."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from baldur.report.words import count, short
 __all__ = ["Calculator", "calculator_of"]
 
 LARGEST = 3_000_000
-"""Characters of its numbers; more would make the page slow to open."""
+"""Largest number of characters of the model; more would make the page slow to open."""
 MOST_INPUTS = 200
-"""Nobody types in more."""
+"""Largest number of inputs that is offered for typing."""
 
 _HOW = (
     "To have it here, fit the model on all people (baldur fit study.toml --out model) and make the "
@@ -43,7 +43,7 @@ class Calculator:
 
     @property
     def ready(self) -> bool:
-        """Whether there is one."""
+        """Whether the page has a calculator."""
         return self.card is not None
 
 
@@ -70,10 +70,12 @@ def calculator_of(model: FittedModel | None) -> Calculator:
         return Calculator(made.reason)
     features = made.model["features"]
     if not features:
-        return Calculator("No feature was kept: everybody gets the same prediction, the base rate.")
+        return Calculator(
+            "No feature was selected: everybody gets the same prediction, the base rate."
+        )
     if len(features) > MOST_INPUTS:
         return Calculator(
-            f"The model keeps {count(len(features), 'feature')}, too many to type in. Predict from "
+            f"The model uses {count(len(features), 'feature')}, too many to type in. Predict from "
             "a file with baldur predict."
         )
     known = {(w["view"], w["feature"]): w["training_range"] for w in made.about["weights"]}

@@ -1,7 +1,7 @@
 "use strict";
-// The calculator. `predict` and `moments` come from the reference scorer of the model card, so that
-// the page computes from the same numbers as predict_proba. What is added here: inputs, ranges, an
-// interval, and what each input adds.
+// The calculator. `predict`, `moments` and the other functions of the model come from score.js of the
+// model card, so the page computes what predict_proba does. Here are added: inputs, their training
+// ranges, an interval, and what each input contributes.
 (() => {
   const {data, make, bars} = window.baldurPage;
   const model = data.card.model, ranges = data.card.ranges;
@@ -44,27 +44,24 @@
     return made;
   }
 
-  // The point below which a share q of the mixture of Gaussians lies, by halving.
-  function quantile(parts, q) {
-    let low = Math.min(...parts.map(([, m, s]) => m - 9 * s));
-    let high = Math.max(...parts.map(([, m, s]) => m + 9 * s));
-    for (let i = 0; i < 80; i++) {
-      const middle = (low + high) / 2;
-      const below = parts.reduce((sum, [w, m, s]) => sum + w * phi((middle - m) / s), 0);
-      if (below < q) low = middle; else high = middle;
-    }
-    return (low + high) / 2;
-  }
-  const logistic = (x) => 1 / (1 + Math.exp(-x));
+  const Z95 = 1.959963984540054; // the normal quantile of a 95 % interval
 
   // Mean weight of every column (the intercept first) for output c, times its value.
   function terms(who, c) {
-    const x = [1, ...model.features.map((f) => cell(f, (who[f.view] || {})[f.name]))];
-    const L = model.loadings, unit = model.task === "regression" ? model.spread[c] : 1;
-    return x.map((value, j) => unit * value * model.members.reduce((sum, q) => {
-      const own = L ? dot(L.V[c], q.mean.map((row) => row[j])) : q.mean[c][j];
-      return sum + q.weight[c] * own;
-    }, 0) + (j === 0 && L ? unit * L.b[c] : 0));
+    const x = [1, ...model.features.map((f) => standardised(f, (who[f.view] || {})[f.name]))];
+    const q = model.loadings, unit = model.task === "regression" ? model.outcome_std[c] : 1;
+    return x.map((value, j) => {
+      const weight = q ? dot(q.V[c], model.mean.map((row) => row[j])) : model.mean[c][j];
+      return unit * (value * weight + (j === 0 && q ? q.b[c] : 0));
+    });
+  }
+
+  // The probability at the ends of a 95 % interval of the linear predictor. Noise is a part of
+  // every probability, not uncertainty about it.
+  function interval(who, c) {
+    const [mean, variance] = moments(model, who).map((values) => values[c]);
+    return [-Z95, Z95].map((z) =>
+      expectedSigmoid(model.probit, mean + z * Math.sqrt(variance), model.noise_variance[c]));
   }
 
   function outcome(who) {
@@ -72,7 +69,7 @@
     if (model.task === "regression") {
       return {all, lines: all.map(([mean, sd], c) => ({
         name: all.length > 1 ? `Outcome ${c + 1}` : "Prediction", value: text(mean), output: c,
-        interval: [mean - 1.959964 * sd, mean + 1.959964 * sd].map(text),
+        interval: [mean - Z95 * sd, mean + Z95 * sd].map(text),
         about: "95 % of people like this one",
       }))};
     }
@@ -81,11 +78,9 @@
     const lines = shown.map((c) => {
       const line = {name: `Probability of ${model.classes[c]}`, value: percent(all[c]), p: all[c],
         output: model.task === "binary" ? 0 : c};
-      // With several classes probabilities are brought to sum to 1, which an interval is not.
+      // Probabilities of several classes are normalised, for which there is no simple interval.
       if (model.task !== "multiclass") {
-        const parts = moments(model, who).map(([w, m, v]) =>
-          [w[line.output], m[line.output], Math.sqrt(v[line.output])]);
-        line.interval = [0.025, 0.975].map((q) => percent(logistic(quantile(parts, q))));
+        line.interval = interval(who, line.output).map(percent);
         line.about = "95 % of the posterior";
       }
       return line;
