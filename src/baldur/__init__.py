@@ -14,16 +14,16 @@ if TYPE_CHECKING:
         evaluate,
         exceptions,
         io,
-        saving,
         plots,
         prepare,
+        saving,
         study,
         views,
     )
     from baldur.classifier import BaldurClassifier
     from baldur.mean_field import MeanFieldClassifier, MeanFieldRegressor
-    from baldur.saving import load, save
     from baldur.regressor import BaldurRegressor
+    from baldur.saving import load, save
     from baldur.views.container import MultiView
 
 __version__ = "0.1.0.dev0"

@@ -71,9 +71,7 @@ def from_state(state):
         ranks = read.each(
             "ranks",
             lambda f, key, m: (
-                f.part(key, NormalScores.from_state, width=widths[views[m]])
-                if f.has(key)
-                else None
+                f.part(key, NormalScores.from_state, width=widths[views[m]]) if f.has(key) else None
             ),
             len(views),
         )

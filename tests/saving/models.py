@@ -55,7 +55,11 @@ MODELS = {
     "ranks": (BaldurClassifier, {**DENSE, "scale": "rank"}, "two"),
     "dense, columns": (BaldurClassifier, {**DENSE, "margin": 0.0}, "two"),
     "dense, Grams": (BaldurClassifier, {**DENSE, "margin": 0.0, "scale": "standard"}, "wide"),
-    "genotypes": (BaldurClassifier, {"members": ("pooled", "per_view"), "margin": 0.0}, "genotypes"),
+    "genotypes": (
+        BaldurClassifier,
+        {"members": ("pooled", "per_view"), "margin": 0.0},
+        "genotypes",
+    ),
     "three classes": (BaldurClassifier, DENSE, "three"),
     "loadings": (BaldurClassifier, {**DENSE, "n_factors": 2}, "three"),
     "labels": (BaldurClassifier, DENSE, "labels"),

@@ -13,10 +13,10 @@ from scipy.sparse import csc_matrix
 from sklearn.base import BaseEstimator
 
 import baldur
+from baldur import load, save
 from baldur.baselines import BASELINES
 from baldur.evaluate import SideBySide
 from baldur.exceptions import InputError, InputWarning
-from baldur import load, save
 from baldur.saving import identity, load_model, read_manifest
 from baldur.saving.settings import read_settings, settings_state
 from baldur.views import MultiView

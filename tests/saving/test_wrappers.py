@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
+from baldur.persist import read_manifest
 
 import baldur
 from baldur import BaldurClassifier, BaldurRegressor, MeanFieldClassifier, MultiView
@@ -12,7 +13,6 @@ from baldur.baselines import BASELINES
 from baldur.evaluate import Deconfounded, SideBySide
 from baldur.evaluate.deconfound import CONFOUNDS
 from baldur.evaluate.steps import WithSteps
-from baldur.persist import read_manifest
 from baldur.prepare import CategoryEncoder, SiteHarmoniser, VariantFilter, VoxelMask
 from baldur.prepare.harmonise import SITES
 from baldur.study import fit_study, load_study, predict_study

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from baldur.exceptions import InputError
-from baldur.persist import load_model, save_model
+from baldur.saving import load_model, save_model
 from baldur.study import fit_study, load_study, predict_study
 
 pytestmark = pytest.mark.usefixtures("one_repeat")

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from baldur.exceptions import InputError, StudyError
-from baldur.persist import SavedModel, load_model, read_manifest, save_model
+from baldur.saving import SavedModel, load_model, read_manifest, save_model
 from baldur.study import fit_study, load_study, predict_study
 from study.conftest import make_parts, make_tables, write_study
 

@@ -10,7 +10,7 @@ Shapes: J Gaussians in a block, K factors, C outputs, M views, L features, N tra
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -347,7 +347,7 @@ class Predictor:
         cls, state: Any, *, widths: Sequence[int], outputs: int, factors: int
     ) -> Predictor:
         """Build it again, for views of these widths and so many outputs and factors."""
-        blocks = by_kind(
+        blocks: Callable[..., WeightGaussian | KernelGaussian] = by_kind(
             {
                 "weight gaussian": WeightGaussian.from_state,
                 "kernel gaussian": KernelGaussian.from_state,

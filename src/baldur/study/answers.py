@@ -9,8 +9,8 @@ import pandas as pd
 
 from baldur.evaluate.deconfound import CONFOUNDS
 from baldur.evaluate.jobs import predict_rows
-from baldur.saving import SavedModel
 from baldur.prepare.harmonise import SITES
+from baldur.saving import SavedModel
 from baldur.summary import named_outputs, views_used
 from baldur.views import MultiView
 

@@ -14,7 +14,7 @@ kept in float64. Relative errors are then about 1e-6 of the largest entry of a p
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -83,7 +83,10 @@ class PreparedView:
     @classmethod
     def from_state(cls, state: Any, *, rows: int, width: int) -> PreparedView:
         """Build it again, for `rows` samples and `width` features."""
-        makers = {"kept cells": Kept.from_state, "standardised cells": Standardised.from_state}
+        makers: dict[str, Callable[..., Kept | Standardised]] = {
+            "kept cells": Kept.from_state,
+            "standardised cells": Standardised.from_state,
+        }
         with Fields(state, "prepared view") as read:
             return cls(
                 read.text("name"),
