@@ -17,7 +17,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from baldur import MultiView
-from baldur.prepare import Preparation
+from baldur.preparation import Preparation
 
 
 def best(call, repeats):

@@ -6,7 +6,7 @@ import joblib
 import numpy as np
 import pytest
 
-from baldur import BaldurClassifier, BaldurRegressor
+from baldur import BaldurClassifier, BaldurRegressor, Preparation
 from baldur.datasets import make_multiview
 from baldur.inference.reference import MEMBERS
 
@@ -18,6 +18,7 @@ CLASSES = (BaldurClassifier, BaldurRegressor)
 # For each argument: the settings in which it is changed, and its other value.
 CHANGES = {
     "scale": (QUICK, "rank"),
+    "preparation": (QUICK, Preparation("rank")),
     "class_weight": (QUICK, {0: 1.0, 1: 4.0}),
     "random_state": ({}, 3),
     "members": (QUICK, ("per_view",)),

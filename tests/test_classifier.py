@@ -14,7 +14,7 @@ from baldur.datasets import make_multiview
 from baldur.exceptions import InputError, NoSignalWarning, NotConvergedWarning
 from baldur.inference.reference import MEMBERS
 from inference.problems import few_repeats  # noqa: F401
-from prepare.literal import linear
+from preparation.literal import linear
 
 DIMS = {"clinic": 6, "genes": 30}
 N = 100

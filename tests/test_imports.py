@@ -17,6 +17,7 @@ PACKAGE = Path(__file__).parents[1] / "src" / "baldur"
 # A part is a module or package directly below baldur. It may import those before it.
 ORDER = (
     "exceptions",
+    "types",
     "files",
     "guard",
     "state",
@@ -24,12 +25,11 @@ ORDER = (
     "progress",
     "rows",
     "views",
-    "prepare",
+    "preparation",
     "io",
     "datasets",
     "model",
     "inference",
-    "inner_folds",
     "summary",
     "explain",
     "estimator",

@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import norm
 from sklearn.metrics import roc_auc_score
 
-from baldur import MeanFieldClassifier, MeanFieldRegressor, MultiView
+from baldur import MeanFieldClassifier, MeanFieldRegressor, MultiView, Preparation
 from baldur.datasets import make_multiview
 from baldur.evaluate.models import known_models, make_model
 from baldur.exceptions import InputError, NotConvergedWarning
@@ -71,6 +71,7 @@ def answer(model, data):
 # For each argument: what it is compared in, and with.
 CHANGES = {
     "scale": ({}, {"scale": "rank"}),
+    "preparation": ({}, {"preparation": Preparation("rank")}),
     "n_factors": ({}, {"n_factors": 2}),
     "sparsity": ({}, {"sparsity": 0.5}),
     "bound": ({}, {"bound": "quadrature"}),

@@ -10,7 +10,7 @@ from baldur.datasets import make_multiview
 from baldur.exceptions import InputError, NoSignalWarning
 from baldur.inference.reference import MEMBERS
 from baldur.inner_folds import inner_folds
-from prepare.literal import linear
+from preparation.literal import linear
 
 DIMS = {"clinic": 6, "genes": 40}
 N = 100

@@ -15,13 +15,14 @@ if TYPE_CHECKING:
         exceptions,
         io,
         plots,
-        prepare,
+        preparation,
         saving,
         study,
         views,
     )
     from baldur.classifier import BaldurClassifier
     from baldur.mean_field import MeanFieldClassifier, MeanFieldRegressor
+    from baldur.preparation import Preparation
     from baldur.regressor import BaldurRegressor
     from baldur.saving import load, save
     from baldur.views.container import MultiView
@@ -36,7 +37,7 @@ _PARTS = (
     "io",
     "saving",
     "plots",
-    "prepare",
+    "preparation",
     "study",
     "views",
 )
@@ -46,6 +47,7 @@ _HOMES = {
     "MeanFieldClassifier": "baldur.mean_field",
     "MeanFieldRegressor": "baldur.mean_field",
     "MultiView": "baldur.views.container",
+    "Preparation": "baldur.preparation",
     "load": "baldur.saving",
     "save": "baldur.saving",
 }
@@ -56,6 +58,7 @@ __all__ = [
     "MeanFieldClassifier",
     "MeanFieldRegressor",
     "MultiView",
+    "Preparation",
     "__version__",
     "baselines",
     "datasets",
@@ -65,7 +68,7 @@ __all__ = [
     "load",
     "saving",
     "plots",
-    "prepare",
+    "preparation",
     "save",
     "study",
     "views",

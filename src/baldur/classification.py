@@ -15,7 +15,6 @@ from baldur.estimator import BaldurBase, Training, check_answer, check_level
 from baldur.exceptions import InputError
 from baldur.inference.intervals import probability_interval
 from baldur.inference.predictive import Task, probabilities
-from baldur.views.container import MultiView
 from baldur.views.opening import open_views
 from baldur.views.products import PreparedView
 from baldur.views.validate import check_groups, match_labels, some, validate_labels, without_mask
@@ -196,8 +195,8 @@ class ClassificationBase(ClassifierMixin, BaldurBase):
         odds = log_odds(self._output_probability(X))
         return odds[:, 0] if self._task == "binary" else odds
 
-    def _log_odds(self, mv: MultiView) -> Array:
-        return log_odds(self._probability_of(self._prepare(mv)))
+    def _log_odds(self, views: list[PreparedView]) -> Array:
+        return log_odds(self._probability_of(views))
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the most probable label of each sample.

@@ -22,12 +22,17 @@ class BaldurClassifier(StructuredFit, ClassificationBase):
     Parameters
     ----------
     views : dict of str to columns, optional
-        Which columns of a 2-D `X` form which view (names, indices, a slice or a mask). None for a
+        Which columns of a 2-D `X` form which view: names, "gene_*", a regular expression, a
+        `make_column_selector`, indices, a slice or a mask, see `MultiView.from_columns`. None for a
         `MultiView`, or to treat all columns as one view.
     scale : {"clipped", "standard", "rank"}, default="clipped"
         How columns are scaled. "standard": mean 0, standard deviation 1. "clipped": the same, but
         held within 3 standard deviations and standardised again, so that no extreme cell decides.
         "rank": normal scores. Columns of two values and genotypes are standardised always.
+    preparation : Preparation, optional
+        What is learned about the columns before the model, beyond scaling: filters, sites to align,
+        covariates to regress out. It is a template that is cloned; its `scale`, if given, counts
+        instead of the one above. Text and categories in a DataFrame are encoded without it.
     n_factors : "auto" or int, default="auto"
         Latent factors. "auto" has one per output and no loadings to learn; a number below that of
         the outputs learns loadings V.
@@ -130,6 +135,7 @@ class BaldurClassifier(StructuredFit, ClassificationBase):
         views: Any = None,
         *,
         scale: str = "clipped",
+        preparation: Any = None,
         n_factors: Any = "auto",
         members: Sequence[str] = MEMBERS,
         margin: float = 0.1,
@@ -141,6 +147,7 @@ class BaldurClassifier(StructuredFit, ClassificationBase):
     ) -> None:
         self.views = views
         self.scale = scale
+        self.preparation = preparation
         self.n_factors = n_factors
         self.members = members
         self.margin = margin

@@ -20,7 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 from baldur.exceptions import InputError, NotConvergedWarning
 from baldur.explain import contributions
 from baldur.inference.predictive import Task
-from baldur.prepare import SCALES, Preparation
+from baldur.preparation import SCALES, preparation_for
 from baldur.progress import Reporter
 from baldur.save_mixins import ExportMixin
 from baldur.summary import Summary, output_names, summarise, views_used
@@ -102,6 +102,7 @@ class BaldurBase(ExportMixin, TransformerMixin, BaseEstimator):
 
     views: Any
     scale: str
+    preparation: Any
     n_factors: Any
     max_iter: int
     verbose: int
@@ -113,11 +114,10 @@ class BaldurBase(ExportMixin, TransformerMixin, BaseEstimator):
         started = time.perf_counter()
         mv = training.mv
         weight = training.weight if np.ptp(training.weight) > 0 else None
-        self.preparation_ = Preparation(self.scale, all_missing="zero").fit(
-            mv, sample_weight=weight
-        )
+        self.preparation_ = preparation_for(self.preparation, self.scale)
+        prepared = self.preparation_.fit_transform(mv, sample_weight=weight)
         self.view_names_ = list(mv.view_names)
-        views = self._prepare(mv)
+        views = [prepared[name] for name in self.view_names_]
         with Reporter(self.verbose, type(self).__name__) as reporter:
             fitted = self._run(views, training, reporter)
         self._predictor = fitted.predictor
@@ -149,7 +149,7 @@ class BaldurBase(ExportMixin, TransformerMixin, BaseEstimator):
             raise InputError(f"max_iter must be a positive integer, but got {self.max_iter!r}.")
 
     def _publish(self, mv: MultiView, fitted: Any) -> None:
-        """Set the fitted attributes, weights in the units of the input."""
+        """Set the fitted attributes, weights in the units and over all columns of the input."""
         names = self.view_names_
         self.feature_names_ = {name: mv.view(name).feature_names for name in names}
         self.feature_info_ = mv.feature_info
@@ -163,14 +163,15 @@ class BaldurBase(ExportMixin, TransformerMixin, BaseEstimator):
             self.coef_[name] = prep.coef_in_input_units(name, coef) * scale
             self.coef_std_[name] = prep.coef_in_input_units(name, std) * scale
             # Prepared columns have standard deviation 1.
-            informative = ~prep.constant_[name]
-            self.coef_scaled_[name] = coef * scale * informative
-            self.coef_scaled_std_[name] = std * scale * informative
+            informative = ~prep.scaling_.constant_[name]
+            self.coef_scaled_[name] = prep.expand(name, coef * scale * informative)
+            self.coef_scaled_std_[name] = prep.expand(name, std * scale * informative)
             shift = shift + prep.intercept_shift(name, coef)
         self.intercept_scaled_ = self._output_intercept(intercept * scale[:, 0])
         self.intercept_ = self._output_intercept((intercept + shift) * scale[:, 0])
-        self.selected_features_ = dict(zip(names, fitted.selected, strict=True))
-        prep.needed_ = self.selected_features_
+        selected = dict(zip(names, fitted.selected, strict=True))
+        prep.mark_needed(selected)
+        self.selected_features_ = {name: prep.expand(name, mask) for name, mask in selected.items()}
         strength = predictor.output_signal.sum(axis=1)
         total = strength.sum()
         share = strength / total if total > 0 else np.full(len(names), 1.0 / len(names))
@@ -194,15 +195,13 @@ class BaldurBase(ExportMixin, TransformerMixin, BaseEstimator):
 
     # -- using -----------------------------------------------------------------------------
 
-    def _prepare(self, mv: MultiView) -> list[PreparedView]:
-        prepared = self.preparation_.transform(mv)
+    def _prepare(self, mv: MultiView, *, warn: bool = False) -> list[PreparedView]:
+        prepared = self.preparation_.transform(mv, warn=warn)
         return [prepared[name] for name in self.view_names_]
 
     def _open_new(self, X: Any) -> list[PreparedView]:
         check_is_fitted(self)
-        mv = open_views(self, X, reset=False)
-        self.preparation_.check_scale(mv)
-        return self._prepare(mv)
+        return self._prepare(open_views(self, X, reset=False), warn=True)
 
     def transform(self, X: Any, return_std: bool = False) -> Any:
         """Return the latent factors of each sample.
@@ -270,17 +269,18 @@ class BaldurBase(ExportMixin, TransformerMixin, BaseEstimator):
         """
         check_is_fitted(self)
         mv = open_views(self, X, reset=False)
-        names = self.view_names_
+        views = self._prepare(mv)
+        names, columns = self.view_names_, self.preparation_.columns_
         return contributions(
-            self._prepare(mv),
+            views,
             names,
-            self.feature_names_,
-            [self.coef_scaled_[name] for name in names],
-            [self.coef_scaled_std_[name] for name in names],
+            {name: np.asarray(self.feature_names_[name])[columns[name]] for name in names},
+            [self.coef_scaled_[name][:, columns[name]] for name in names],
+            [self.coef_scaled_std_[name][:, columns[name]] for name in names],
             self.intercept_scaled_,
             output_names(self),
             list(mv.sample_ids),
-            self._log_odds(mv),
+            self._log_odds(views),
             most,
         )
 
@@ -300,9 +300,24 @@ class BaldurBase(ExportMixin, TransformerMixin, BaseEstimator):
         check_is_fitted(self)
         return views_used(open_views(self, X, reset=False), self.selected_features_)
 
-    def _log_odds(self, mv: MultiView) -> Array | None:
+    def _log_odds(self, views: list[PreparedView]) -> Array | None:
         """Return the log odds of the predictions, (n, C); None where there are none."""
         return None
+
+    @property
+    def covariate_coef_(self) -> Array:
+        """Weights of the covariates that are regressed out, (n_outputs, q), per unit of each.
+
+        With `coef_` and `intercept_` they give the linear predictor for cells within the clip; the
+        columns are ``preparation_.covariates_.features``.
+        """
+        check_is_fitted(self)
+        columns = self.preparation_.columns_
+        parts = [
+            self.preparation_.covariate_weights(name, self.coef_scaled_[name][:, columns[name]])
+            for name in self.view_names_
+        ]
+        return np.asarray(np.sum(parts, axis=0))
 
     def report(self, path: str | Path, X: Any = None, y: Any = None, **options: Any) -> Path:
         """Write one page about this model: what it found, its figures and a calculator.

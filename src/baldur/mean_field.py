@@ -103,6 +103,10 @@ class MeanFieldClassifier(MeanFieldFit, ClassificationBase):
         `MultiView`, or to treat all columns as one view.
     scale : {"clipped", "standard", "rank"}, default="clipped"
         How columns are scaled; see `BaldurClassifier`.
+    preparation : Preparation, optional
+        What is learned about the columns before the model, beyond scaling: filters, sites to align,
+        covariates to regress out. It is a template that is cloned; its `scale`, if given, counts
+        instead of the one above. Text and categories in a DataFrame are encoded without it.
     n_factors : "auto" or int, default="auto"
         Latent factors before pruning. "auto" has one per output.
     sparsity : float, default=1e-6
@@ -176,6 +180,7 @@ class MeanFieldClassifier(MeanFieldFit, ClassificationBase):
         views: Any = None,
         *,
         scale: str = "clipped",
+        preparation: Any = None,
         n_factors: Any = "auto",
         sparsity: float = 1e-6,
         bound: str = "quadrature",
@@ -190,6 +195,7 @@ class MeanFieldClassifier(MeanFieldFit, ClassificationBase):
     ) -> None:
         self.views = views
         self.scale = scale
+        self.preparation = preparation
         self.n_factors = n_factors
         self.sparsity = sparsity
         self.bound = bound
@@ -249,6 +255,10 @@ class MeanFieldRegressor(MeanFieldFit, RegressionBase):
         Which columns of a 2-D `X` form which view. None for a `MultiView` or one view.
     scale : {"clipped", "standard", "rank"}, default="clipped"
         How columns are scaled; see `BaldurClassifier`.
+    preparation : Preparation, optional
+        What is learned about the columns before the model, beyond scaling: filters, sites to align,
+        covariates to regress out. It is a template that is cloned; its `scale`, if given, counts
+        instead of the one above. Text and categories in a DataFrame are encoded without it.
     n_factors : "auto" or int, default="auto"
         Latent factors before pruning; "auto" has one per output.
     sparsity : float, default=1e-6
@@ -303,6 +313,7 @@ class MeanFieldRegressor(MeanFieldFit, RegressionBase):
         views: Any = None,
         *,
         scale: str = "clipped",
+        preparation: Any = None,
         n_factors: Any = "auto",
         sparsity: float = 1e-6,
         prune: bool = True,
@@ -315,6 +326,7 @@ class MeanFieldRegressor(MeanFieldFit, RegressionBase):
     ) -> None:
         self.views = views
         self.scale = scale
+        self.preparation = preparation
         self.n_factors = n_factors
         self.sparsity = sparsity
         self.prune = prune

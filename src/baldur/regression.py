@@ -12,7 +12,7 @@ from sklearn.base import RegressorMixin
 from baldur.estimator import BaldurBase, Training, check_answer, check_level
 from baldur.exceptions import InputError
 from baldur.inference.intervals import tails
-from baldur.prepare.moments import LARGEST_SPREAD, SMALLEST_SPREAD, same_but_rounding
+from baldur.preparation.moments import LARGEST_SPREAD, SMALLEST_SPREAD, same_but_rounding
 from baldur.views.opening import open_views
 from baldur.views.validate import check_groups, match_labels, without_mask
 from baldur.views.weights import positive_weights

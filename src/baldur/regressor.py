@@ -27,6 +27,10 @@ class BaldurRegressor(StructuredFit, RegressionBase):
         Which columns of a 2-D `X` form which view. None for a `MultiView` or one view.
     scale : {"clipped", "standard", "rank"}, default="clipped"
         How columns are scaled; see `BaldurClassifier`.
+    preparation : Preparation, optional
+        What is learned about the columns before the model, beyond scaling: filters, sites to align,
+        covariates to regress out. It is a template that is cloned; its `scale`, if given, counts
+        instead of the one above. Text and categories in a DataFrame are encoded without it.
     n_factors : "auto" or int, default="auto"
         Latent factors; "auto" has one per output.
     members : sequence of str, default=("spike_slab", "spike_slab_wide", "per_view", "pooled")
@@ -80,6 +84,7 @@ class BaldurRegressor(StructuredFit, RegressionBase):
         views: Any = None,
         *,
         scale: str = "clipped",
+        preparation: Any = None,
         n_factors: Any = "auto",
         members: Sequence[str] = MEMBERS,
         margin: float = 0.1,
@@ -90,6 +95,7 @@ class BaldurRegressor(StructuredFit, RegressionBase):
     ) -> None:
         self.views = views
         self.scale = scale
+        self.preparation = preparation
         self.n_factors = n_factors
         self.members = members
         self.margin = margin

@@ -49,7 +49,8 @@ class StructuredFit(BaldurBase):
 
     def _run(self, views: list[PreparedView], training: Training, reporter: Reporter) -> FitResult:
         T = training.T
-        problem = Problem(views, T, training.weight, training.task, feature_groups(training.mv))
+        groups = self.preparation_.feature_groups
+        problem = Problem(views, T, training.weight, training.task, groups)
         result = fit_default(
             problem,
             inner_folds(training.labels, training.task, training.groups, self.random_state),
@@ -70,14 +71,18 @@ class StructuredFit(BaldurBase):
     def _publish_selection(self, answer: FitResult) -> None:
         """Set the submodel path, the stacking weights, and what is known of the selection."""
         names = self.view_names_
-        self.inclusion_probability_ = dict(zip(names, answer.inclusion, strict=True))
+        self.inclusion_probability_ = {
+            name: self.preparation_.expand(name, inclusion)
+            for name, inclusion in zip(names, answer.inclusion, strict=True)
+        }
         self.sparsity_path_ = pd.DataFrame(answer.path)
         self.stack_ = answer.stacking
         self.sparsity_ = dict(zip(names, answer.share.tolist(), strict=True))
         self.space_ = dict.fromkeys(names, answer.solver)
         self.signal_ = answer.signal.in_errors
         self.signal_shown_ = bool(self.signal_ > CONFIDENT)
-        features = [self.feature_names_[name] for name in names]
+        columns = self.preparation_.columns_
+        features = [np.asarray(self.feature_names_[name])[columns[name]] for name in names]
         self.credible_sets_ = pd.DataFrame(
             [
                 {
@@ -125,11 +130,3 @@ def check_members(members: Any) -> None:
         raise InputError(
             f"members must be a tuple or list of one or more of {legal}, but got {members!r}."
         )
-
-
-def feature_groups(mv: MultiView) -> list[np.ndarray] | None:
-    """Return a number per column of every view, shared within a category; None without any."""
-    found = mv.feature_groups
-    if not found:
-        return None
-    return [found.get(name, np.arange(mv.n_features[name])) for name in mv.view_names]

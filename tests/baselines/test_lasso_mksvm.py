@@ -8,7 +8,7 @@ from sklearn.svm import SVC
 from baldur.baselines import LassoMkSVMClassifier, active_set, lasso_mksvm
 from baldur.baselines._base import Block
 from baldur.baselines.lasso_mksvm import fit_mkl, lasso_support, simplex_grid
-from baldur.prepare import Preparation
+from baldur.preparation import Preparation
 from baldur.views import MultiView
 
 

@@ -15,7 +15,7 @@ from baldur.baselines import (
 )
 from baldur.baselines.elastic_net import elastic_net_objective, fit_elastic_net
 from baldur.exceptions import InputError, NotConvergedWarning
-from prepare.literal import literal
+from preparation.literal import literal
 
 
 @pytest.fixture

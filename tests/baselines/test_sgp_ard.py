@@ -7,7 +7,7 @@ from baldur.baselines import SGPARDClassifier
 from baldur.baselines.sgp_ard import memory_needed
 from baldur.baselines.sgp_bound import fit_sgp
 from baldur.exceptions import InputError
-from prepare.literal import literal
+from preparation.literal import literal
 
 gpytorch = pytest.importorskip("gpytorch")
 torch = pytest.importorskip("torch")

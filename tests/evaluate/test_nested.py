@@ -7,6 +7,7 @@ from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import GridSearchCV
 
+from baldur import MultiView, Preparation
 from baldur.baselines import BASELINES
 from baldur.datasets import make_biofind_like, make_multiview
 from baldur.evaluate import nested_cv, recompute_table
@@ -275,7 +276,9 @@ def test_confounded_signal_disappears_when_regressed_out():
     X = age[:, None] + rng.normal(size=(150, 20))
     models = {"Ridge logistic": {"C": [0.1, 1.0]}, "lr": LogisticRegression()}
     raw = nested_cv(models, X, y, outer=5, inner=3).table()
-    clean = nested_cv(models, X, y, outer=5, inner=3, confounds=age).table()
+    mv = MultiView({"X": X}, samples=pd.DataFrame({"age": age}))
+    regress = Preparation(regress_out=["age"])
+    clean = nested_cv(models, mv, y, outer=5, inner=3, preparation=regress).table()
     print(f"AUC raw {raw['auc'].tolist()}, age regressed out {clean['auc'].tolist()}")
     assert raw["auc"].min() > 0.9
     assert clean["auc"].max() < 0.62
@@ -312,7 +315,7 @@ def test_rows_at_chance_are_marked_and_the_best_is_bold(result):
         ({"metrics": ["auk"]}, "auk"),
         ({"task": "clustering"}, "task must be"),
         ({"outer": 60}, "ask for fewer outer folds"),
-        ({"confounds": np.zeros(9)}, "confounds must have one row"),
+        ({"preparation": Preparation(regress_out=["age"])}, "preparation needs the column 'age'"),
         ({"random_state": "x"}, "random_state"),
     ],
 )

@@ -5,14 +5,16 @@ import pandas as pd
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-from baldur import structured_fit
+from baldur import Preparation, structured_fit
 from baldur.baselines import BASELINES
 from baldur.datasets import make_multiview
-from baldur.evaluate import Deconfounded, SideBySide, WithSteps, nested_cv
-from baldur.evaluate.deconfound import CONFOUNDS
-from baldur.evaluate.steps import fit_with_groups
-from baldur.io import CategoryEncoder, VariantFilter
+from baldur.evaluate import SideBySide, nested_cv
+from baldur.evaluate.models import fit_with_groups
+from baldur.evaluate.weights import weights_of
+from baldur.exceptions import InputError
+from baldur.io import VariantFilter
 from baldur.views import MultiView
+from baldur.views.rebuild import select_columns
 from evaluate import spies
 
 
@@ -22,31 +24,64 @@ def genotypes():
     G = rng.integers(0, 3, (60, 12)).astype(np.int8)
     G[:, 3] = 0
     G[:40, 7] = 1  # monomorphic in the first 40 rows only
-    return MultiView({"snps": G, "age": rng.normal(size=(60, 1))}), np.arange(60) % 2
+    age = rng.normal(size=60)
+    mv = MultiView({"snps": G, "age": age[:, None]}, samples=pd.DataFrame({"age": age}))
+    return mv, np.arange(60) % 2
 
 
 def test_masks_and_weights_come_back_for_every_column(genotypes):
     mv, y = genotypes
-    model = WithSteps(BASELINES["LSVM-l1"].make(), [VariantFilter("snps", drop_monomorphic=True)])
+    preparation = Preparation(steps=[VariantFilter("snps", drop_monomorphic=True)])
+    model = BASELINES["LSVM-l1"].make().set_params(preparation=preparation)
     model.fit(mv[:40], y[:40])
     kept = np.ones(12, bool)
     kept[[3, 7]] = False
     assert model.selected_features_["snps"].shape == (12,)
     assert not model.selected_features_["snps"][~kept].any()
-    inner = model.estimator_.coef_["snps"]
-    assert inner.shape[1] == 10
-    np.testing.assert_array_equal(model.coef_["snps"][:, kept], inner)
+    assert model.coef_["snps"].shape[1] == 12
     assert model.predict(mv[40:]).shape == (20,)
     # The column that varies in test rows only was not let in by them.
-    assert model.estimator_.preparation_.n_features_["snps"] == 10
+    np.testing.assert_array_equal(model.preparation_.columns_["snps"], np.flatnonzero(kept))
+
+
+@pytest.mark.parametrize("name", sorted(set(BASELINES) - {"CPM-Nets", "SGP+ARD"}))
+def test_a_competitor_behind_a_filter_is_the_one_on_what_is_left(genotypes, name):
+    """Predictions, masks and weights are those of a fit on the columns that a filter leaves."""
+    mv, y = genotypes
+    settings = {k: v for k, v in (("random_state", 0), ("n_estimators", 5)) if k in
+                BASELINES[name].make().get_params()}  # fmt: skip
+    preparation = Preparation(steps=[VariantFilter("snps")])
+    model = BASELINES[name].make().set_params(preparation=preparation, **settings)
+    model.fit(mv[:40], y[:40])
+    kept = model.preparation_.columns_["snps"]
+    left = select_columns(mv, {"snps": kept})
+    alone = BASELINES[name].make().set_params(**settings).fit(left[:40], y[:40])
+    np.testing.assert_allclose(
+        model.decision_function(mv[40:]), alone.decision_function(left[40:]), atol=1e-10
+    )
+    assert len(model.selected_features_["snps"]) == 12
+    np.testing.assert_array_equal(
+        model.selected_features_["snps"][kept], alone.selected_features_["snps"]
+    )
+    found, want = weights_of(model, mv[:40]), weights_of(alone, left[:40])
+    assert (found is None) == (want is None)
+    if found is not None:
+        for part in ("per_sd", "raw"):
+            np.testing.assert_allclose(
+                getattr(found, part)["snps"][kept], getattr(want, part)["snps"], atol=1e-10
+            )
+            assert not np.delete(getattr(found, part)["snps"], kept, axis=0).any()
+        assert found.variance == pytest.approx(want.variance)
 
 
 def test_steps_come_before_covariates_are_taken_out(genotypes):
     mv, y = genotypes
-    steps = [VariantFilter("snps", drop_monomorphic=True)]
+    preparation = Preparation(
+        steps=[VariantFilter("snps", drop_monomorphic=True)], regress_out=["age"]
+    )
     result = nested_cv(
         {"Ridge logistic": {"C": [0.1, 1.0]}, "lr": (LogisticRegression(), {"C": [1.0, 10.0]})},
-        mv, y, outer=3, inner=3, steps=steps, confounds=mv.view("age").read(),
+        mv, y, outer=3, inner=3, preparation=preparation,
     )  # fmt: skip
     assert result.failures == {}
     whole = result.selection[result.selection["feature"] == "*"].set_index(["model", "view"])
@@ -62,7 +97,7 @@ def test_levels_of_test_rows_are_not_learned():
     mv = MultiView(
         {"t": X}, feature_names={"t": ["site=a", "site=b", "site=c"]}, feature_info={"t": info}
     )
-    model = WithSteps(SideBySide(LogisticRegression()), [CategoryEncoder("t")])
+    model = SideBySide(LogisticRegression())
     model.fit(mv[:35], np.arange(35) % 2)
     # The reference level has no column; the third did not occur in training.
     assert model.selected_features_["t"].tolist() == [False, True, False]
@@ -77,14 +112,17 @@ class Grouped(spies.Spy):
         return super().fit(X, y)
 
 
-def test_groups_are_told_to_models_that_ask_for_them_through_every_wrapper():
-    rng = np.random.default_rng(0)
-    mv = MultiView({"a": rng.normal(size=(20, 3)), CONFOUNDS: rng.normal(size=(20, 1))})
+def test_groups_are_passed_to_models_that_ask_for_them():
+    mv = MultiView({"a": np.random.default_rng(0).normal(size=(20, 3))})
     y, groups = np.arange(20) % 2, np.repeat(np.arange(5), 4)
-    wrapped = WithSteps(Deconfounded(Grouped()), [])
-    fitted = fit_with_groups(wrapped, mv, y, groups)
-    assert fitted.estimator_.estimator_.groups_ is groups
+    assert fit_with_groups(Grouped(), mv, y, groups).groups_ is groups
     assert fit_with_groups(spies.Spy(), mv, y, groups).classes_.tolist() == [0, 1]
+
+
+def test_a_model_that_cannot_prepare_is_explained(genotypes):
+    mv, y = genotypes
+    with pytest.raises(InputError, match=r"'spy'.*no parameter 'preparation'"):
+        nested_cv({"spy": spies.Spy()}, mv, y, outer=3, preparation=Preparation())
 
 
 @pytest.mark.usefixtures("one_repeat")

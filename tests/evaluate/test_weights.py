@@ -5,12 +5,10 @@ import pandas as pd
 import pytest
 from sklearn.linear_model import LogisticRegression, Ridge
 
-from baldur import BaldurClassifier, MultiView
+from baldur import BaldurClassifier, MultiView, Preparation
 from baldur.baselines import BASELINES
-from baldur.evaluate import Deconfounded, SideBySide, WithSteps, nested_cv
-from baldur.evaluate.deconfound import CONFOUNDS
+from baldur.evaluate import SideBySide, nested_cv
 from baldur.evaluate.weights import by_class, weights_of
-from baldur.prepare import CategoryEncoder
 
 pytestmark = pytest.mark.usefixtures("one_repeat")
 
@@ -57,7 +55,7 @@ def test_models_that_keep_raw_weights_are_read_alike():
         np.testing.assert_allclose(found.per_sd[v][:, 0], fitted.coef_[v][0] * sd, rtol=1e-6)
 
 
-def test_wrappers_give_weights_back_at_full_width_and_in_input_units():
+def test_weights_are_at_full_width_and_in_input_units():
     mv, y = cohort()
     info = pd.DataFrame({"column": ["s"] * 3, "level": ["f", "m", "x"]})
     cells = np.eye(3)[np.arange(70) % 2]
@@ -66,18 +64,19 @@ def test_wrappers_give_weights_back_at_full_width_and_in_input_units():
     both = MultiView({"a": mv.view("a").read(), "t": cells}, feature_names=names,
                      feature_info={"t": info})  # fmt: skip
     inner = SideBySide(LogisticRegression(), scale="standard")
-    found = weights_of(WithSteps(inner, [CategoryEncoder("t")]).fit(both, y), both)
+    found = weights_of(inner.fit(both, y), both)
     assert found.raw["t"].shape == (3, 1)
     assert found.raw["t"][[0, 2]].tolist() == [[0], [0]]
     assert found.raw["t"][1, 0] == pytest.approx(2 * found.per_sd["t"][1, 0])
     assert t.feature_groups["t"].tolist() == [0, 0, 0]
     # Covariates are taken out before: the weights on what is left, per unit of the input.
     rng = np.random.default_rng(1)
-    with_age = MultiView({"a": mv.view("a").read(), CONFOUNDS: rng.normal(size=(70, 1))})
-    model = Deconfounded(SideBySide(Ridge(), scale="standard"))
+    years = rng.normal(size=70)
+    with_age = MultiView({"a": mv.view("a").read()}, samples=pd.DataFrame({"age": years}))
+    model = SideBySide(Ridge(), scale="standard", preparation=Preparation(regress_out=["age"]))
     made = model.fit(with_age, y.astype(float))
     told = weights_of(made, with_age)
-    age = np.column_stack([np.ones(70), with_age.view(CONFOUNDS).read()])
+    age = np.column_stack([np.ones(70), years])
     a = with_age.view("a").read()
     left = a - age @ np.linalg.lstsq(age, a, rcond=None)[0]
     moved = made.predict(with_age) - left @ told.raw["a"][:, 0]

@@ -7,7 +7,7 @@ from sklearn.model_selection import StratifiedKFold
 from baldur import BaldurClassifier, MultiView
 from baldur.datasets import load_shared
 from baldur.io import read_nifti, read_plink, to_nifti
-from baldur.prepare import Preparation
+from baldur.preparation import Preparation
 
 
 def components(train, test, k=10):

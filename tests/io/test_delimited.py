@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from baldur.exceptions import InputError
 from baldur.guard.spreadsheet import csv_text
 from baldur.io import read_table, read_text_table
-from baldur.io._columns import _Cells, encode_frame
 from baldur.io._delimited import read_delimited
+from baldur.views.encode import _Cells, encode_frame
 
 numbers = st.one_of(
     st.floats(allow_nan=False, width=64).map(repr),
@@ -117,7 +117,7 @@ def test_columns_of_text_by_value_equal_those_cell_by_cell(cells):
     for whole in (True, False):
         with pytest.MonkeyPatch.context() as patch:
             if not whole:
-                patch.setattr("baldur.io._columns.types.infer_dtype", lambda *a, **k: "mixed")
+                patch.setattr("baldur.views.encode.types.infer_dtype", lambda *a, **k: "mixed")
             try:
                 made = encode_frame(column.to_frame("c"), origin="t", categorical=[], max_levels=3)
                 outcome.append((made.matrix.tolist().__repr__(), made.names.tolist()))

@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 
-from baldur import MultiView
+from baldur import MultiView, Preparation
 from baldur.baselines import BASELINES
 from baldur.exceptions import InputError
 from baldur.io import CategoryEncoder, align, read_table
-from baldur.prepare import Preparation
+from baldur.preparation.scaling import Scaling
 
 
 def write(tmp_path, frame, name="t.csv"):
@@ -52,8 +52,8 @@ def test_dropping_unseen_levels_changes_no_product(sites, train):
     rows = np.arange(train)
     encoder = CategoryEncoder(drop=None).fit(X[rows])
     kept = encoder.transform(X)
-    plain = Preparation().fit(X[rows]).transform(X)["t"]
-    fewer = Preparation().fit(kept[rows]).transform(kept)["t"]
+    plain = Scaling().fit(X[rows]).transform(X)["t"]
+    fewer = Scaling().fit(kept[rows]).transform(kept)["t"]
     np.testing.assert_allclose(plain.weighted_gram(), fewer.weighted_gram(), atol=1e-9)
 
 
@@ -136,6 +136,17 @@ def test_works_in_a_pipeline_and_after_align(tmp_path):
     model = make_pipeline(CategoryEncoder(), clone(BASELINES["Ridge logistic"].make(0)))
     model.fit(both[:9], y[:9])
     assert model.predict(both[9:]).tolist() == y[9:].tolist()
+
+
+def test_what_is_encoded_stays_as_it_is():
+    info = pd.DataFrame({"column": ["s"] * 3, "level": list("abc")})
+    X = MultiView({"t": np.eye(3)[[0, 1, 2, 0]]}, feature_info={"t": info})
+    once = CategoryEncoder().fit_transform(X)
+    assert once.n_features == {"t": 2}
+    assert CategoryEncoder().fit_transform(once).n_features == {"t": 2}
+    assert Preparation().fit(once).columns_["t"].tolist() == [0, 1]
+    assert Preparation().fit(X).columns_["t"].tolist() == [1, 2]
+    assert once.feature_groups["t"].tolist() == [0, 0]
 
 
 def test_what_is_refused():

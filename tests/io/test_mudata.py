@@ -17,7 +17,7 @@ from scipy import sparse
 from baldur import MultiView
 from baldur.exceptions import InputError, MissingExtraError
 from baldur.io import read_mudata, read_obs
-from baldur.prepare import Preparation
+from baldur.preparation import Preparation
 
 anndata = pytest.importorskip("anndata")
 mudata = pytest.importorskip("mudata")

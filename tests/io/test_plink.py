@@ -20,7 +20,7 @@ from baldur.baselines import BASELINES
 from baldur.datasets import load_shared
 from baldur.exceptions import InputError, MissingExtraError
 from baldur.io import VariantFilter, read_fam, read_plink
-from baldur.prepare import Preparation
+from baldur.preparation import Preparation
 
 bed_reader = pytest.importorskip("bed_reader")
 
@@ -232,7 +232,7 @@ import numpy as np
 from baldur import BaldurClassifier, inner_folds
 from baldur.io import read_plink
 from baldur.io._files import import_extra
-from baldur.prepare import Preparation
+from baldur.preparation import Preparation
 import_extra("bed_reader", "genetics", "")
 
 def peak():

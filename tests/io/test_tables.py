@@ -14,7 +14,7 @@ from hypothesis.extra import numpy as hnp
 
 from baldur.exceptions import InputError, MissingExtraError
 from baldur.io import read_table
-from baldur.prepare import Preparation
+from baldur.preparation import Preparation
 
 FORMATS = (".csv", ".tsv", ".csv.gz", ".parquet", ".xlsx", ".npz", ".npy")
 

@@ -4,7 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from baldur import BaldurClassifier, MultiView, inner_folds
+from baldur import BaldurClassifier, MultiView
+from baldur.inference import inner_folds
 from baldur.datasets import make_multiview
 from baldur.evaluate import nested_cv
 from baldur.evaluate.models import Model

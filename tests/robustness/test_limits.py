@@ -14,7 +14,7 @@ from baldur import (
     MultiView,
 )
 from baldur.exceptions import BaldurError, InputError, InputWarning
-from baldur.prepare import Preparation
+from baldur.preparation import Preparation
 from baldur.views.standardised import FARTHEST
 from baldur.views.weights import MOST_UNEVEN, positive_weights
 
@@ -245,8 +245,9 @@ def test_cells_without_a_clip_are_held_far_out():
 
 def test_extreme_covariates_are_held_as_well():
     age = RNG.normal(size=N)
-    learned = Preparation().fit(MultiView({"v": X}), age)
-    made = learned.transform(MultiView({"v": X[:1]}), np.array([1e300]))["v"].dense()
+    mv = MultiView({"v": X}, samples=pd.DataFrame({"age": age}))
+    learned = Preparation(regress_out=["age"]).fit(mv)
+    made = learned.transform(mv[:1].with_samples(pd.DataFrame({"age": [1e300]})))["v"].dense()
     assert np.isfinite(made).all()
     with pytest.raises(InputError, match="too large to be squared"):
-        Preparation().fit(MultiView({"v": X}), 1e200 * age)
+        learned.fit(mv.with_samples(pd.DataFrame({"age": 1e200 * age})))

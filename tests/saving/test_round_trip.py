@@ -295,8 +295,6 @@ def test_loading_a_model_of_ours_imports_no_more_than_it_needs(tmp_path):
     folder = save(fitted("mean field"), tmp_path / "model")
     code = (
         "import sys\n"
-        "from saving.conftest import Preparation, to_state, from_state\n"
-        "Preparation.from_state = staticmethod(from_state)\n"
         "before = set(sys.modules)\n"
         "from baldur.saving import load\n"
         "load(sys.argv[1])\n"

@@ -5,12 +5,14 @@ import pandas as pd
 import pytest
 
 from baldur.datasets import make_multiview
-from baldur.evaluate import Harmonise, nested_cv
+from baldur.evaluate import nested_cv
 from baldur.exceptions import InputError, StudyError
 from baldur.saving import load_model, save_model
+from baldur.preparation import Preparation, SiteHarmoniser
 from baldur.study import evaluate_study, fit_study, load_study, predict_study
 
 SITES = np.array(["lima", "oslo", "rome"])
+ALIGN = Preparation(steps=[SiteHarmoniser("site")])
 
 
 @pytest.fixture
@@ -31,10 +33,10 @@ def test_every_model_sees_harmonised_views_and_the_result_says_what_changed(spoi
     sim, views, site = spoiled
     models = {"Ridge logistic": {"C": [0.1, 1.0]}, "RF": {"n_estimators": [30]}}
     plain, aligned, clean = (
-        nested_cv(models, X, sim.target, views=None, outer=3, inner=3, harmonise=h)
-        for X, h in (
+        nested_cv(models, X, sim.target, views=None, outer=3, inner=3, preparation=p)
+        for X, p in (
             (type(sim.data)(views), None),
-            (type(sim.data)(views), Harmonise(site)),
+            (type(sim.data)(views, samples=pd.DataFrame({"site": site})), ALIGN),
             (sim.data, None),
         )
     )
@@ -57,10 +59,15 @@ def test_labels_and_cells_of_test_rows_change_nothing_in_training(spoiled):
     split = np.where(np.arange(150) < 100, "train", "test")
     other = {v: np.where((split == "test")[:, None], x * -9, x) for v, x in views.items()}
     seen = [
-        nested_cv({"Dummy": {}}, type(sim.data)(x), sim.target, split=split,
-                  harmonise=Harmonise(site)).harmonisation()
+        nested_cv(
+            {"Dummy": {}},
+            type(sim.data)(x, samples=pd.DataFrame({"site": site})),
+            sim.target,
+            split=split,
+            preparation=ALIGN,
+        ).harmonisation()
         for x in (views, other)
-    ]  # fmt: skip
+    ]
     pd.testing.assert_frame_equal(*seen)
 
 
@@ -132,8 +139,9 @@ def test_mistakes_are_named(parts, tables, write, section, said):
         evaluate_study(load_study(file))
 
 
-def test_labels_must_match_the_rows(spoiled):
+def test_rows_must_have_their_sites(spoiled):
     sim, _, site = spoiled
-    for wrong in (Harmonise(site[:9]), Harmonise(site, keep=np.ones(9))):
-        with pytest.raises(InputError, match=r"per sample \(150\)"):
-            nested_cv({"Dummy": {}}, sim.data, sim.target, harmonise=wrong)
+    with pytest.raises(InputError, match=r"per sample \(150\)"):
+        sim.data.with_samples(pd.DataFrame({"site": site[:9]}))
+    with pytest.raises(InputError, match="preparation needs the column 'site'"):
+        nested_cv({"Dummy": {}}, sim.data, sim.target, preparation=ALIGN)

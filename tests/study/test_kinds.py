@@ -28,7 +28,7 @@ def test_variant_filters_of_a_study_are_learned_on_training_rows(tmp_path):
     file = simulate_study("biofind", tmp_path, scale=0.007, models=models, folds={"outer": 3})
     file.write_text(file.read_text().replace('kind = "plink"', 'kind = "plink"\nmin_maf = 0.2'))
     found = read_study(load_study(file))
-    assert [type(s).__name__ for s in found.steps] == ["VariantFilter"]
+    assert [type(s).__name__ for s in found.preparation.steps] == ["VariantFilter"]
     done = evaluate_study(load_study(file))
     assert done.result.failures == {}
     two = evaluate_study(load_study(file), output=tmp_path / "two", n_jobs=2)
@@ -69,7 +69,7 @@ def test_files_outside_the_study_are_not_read(parts, tables, write, tmp_path):
 def test_categories_of_a_table_are_learned_on_training_rows(parts, tables, write):
     tables["blood"]["group"] = ["x"] * 30 + ["y"] * 29 + ["z"]
     found = read_study(load_study(write(parts, tables)))
-    assert [type(s).__name__ for s in found.steps] == ["CategoryEncoder"]
+    assert [type(s).__name__ for s in found.preparation.steps] == ["CategoryEncoder"]
     done = evaluate_study(load_study(write(parts, tables)))
     assert done.result.failures == {}
     rare = done.result.selection.query("model == 'Ridge logistic' and feature == 'group=z'")

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from baldur.evaluate import evaluate_predictions, nested_cv, recompute_table
 from baldur.exceptions import StudyError
-from baldur.prepare import CategoryEncoder
 from baldur.study import evaluate_study, load_study, read_study, schema_text
 from baldur.study.toml_writer import dump_toml
 from baldur.views import MultiView
@@ -143,9 +142,10 @@ def test_covariates_are_included_or_regressed_out(parts, tables, write):
     assert np.isnan(found.data.view("covariates").read()[7, 2])
     parts["covariates"] = {"regress_out": ["sex", "age", "site"]}
     found = read_study(load_study(write(parts, tables)))
-    coded = CategoryEncoder().fit(found.confounds).transform(found.confounds)
-    (names,) = coded.feature_names.values()
-    assert names.tolist() == ["sex=m", "age", "site=oslo", "site=rome"]
+    assert found.data.view_names == ["blood", "brain"]
+    assert found.preparation.regress_out == ["sex", "age", "site"]
+    learned = found.preparation.fit(found.data).covariates_
+    assert learned.features == ["sex=m", "age", "site=oslo", "site=rome"]
     done = evaluate_study(load_study(write(parts, tables)))
     assert done.result.failures == {}
     assert set(done.result.selection["view"]) == {"blood", "brain"}

@@ -10,7 +10,7 @@ SCRIPT = """
 import resource, sys
 import numpy as np
 from baldur import MultiView
-from baldur.prepare import Preparation
+from baldur.preparation import Preparation
 
 def peak():
     with open("/proc/self/status") as status:

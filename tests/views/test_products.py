@@ -5,10 +5,10 @@ import pytest
 
 from baldur import MultiView
 from baldur.exceptions import InputError
-from baldur.prepare import Preparation
+from baldur.preparation import Preparation
 from baldur.views import blocks, standardised
 from baldur.views import mapped as mapped_module
-from prepare.literal import literal
+from preparation.literal import literal
 from views.backends import BACKENDS, Lazy, make
 
 N, D = 23, 700

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from baldur import BaldurClassifier, MultiView
-from baldur.prepare import Preparation
+from baldur.preparation import Preparation
 from baldur.views.reads import passes
 
 

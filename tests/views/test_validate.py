@@ -42,8 +42,18 @@ class Liar(Lazy):
         (lambda: MultiView({"a": [["x", "y"]]}), ["'a'", "numbers", "<U1"]),
         (lambda: MultiView({"a": [[1, 2], [3]]}), ["'a'", "2-D numeric matrix", "list"]),
         (
-            lambda: MultiView({"a": pd.DataFrame({"k": [1], "sex": ["m"]})}),
-            ["'a'", "numeric columns", "'sex'", "get_dummies"],
+            lambda: MultiView(
+                {
+                    "a": pd.DataFrame({"k": range(60), "sex": map(str, range(60))}).replace(
+                        {"sex": {"7": "x"}}
+                    )
+                }
+            ),
+            ["'a'", "'sex'", "numbers except for 1 of 60", "astype('category')"],
+        ),
+        (
+            lambda: MultiView({"a": pd.DataFrame({"id": [f"p{i}" for i in range(60)]})}),
+            ["'a'", "'id'", "60 different values", "Drop it", "astype('category')"],
         ),
         (lambda: MultiView({"a": ONE}, sample_ids=list("xyzx")), ["unique", "'x'", "Drop"]),
         (lambda: MultiView({"a": ONE}, sample_ids=["x"]), ["expected 4 identifiers", "(1,)"]),

@@ -15,8 +15,8 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from baldur.exceptions import InputError
-from baldur.prepare import Preparation
 from baldur.save_mixins import SaveMixin
+from baldur.preparation import preparation_for
 from baldur.views import MultiView
 from baldur.views.opening import open_views
 from baldur.views.products import PreparedView
@@ -32,11 +32,31 @@ class Block:
     name: str
     view: PreparedView
     factor: float = 1.0
+    columns_of_input: NDArray[np.intp] | None = None
+    """Where the columns stand among those of the input; None where these are the same."""
+    n_input: int = 0
+    """Columns of the input."""
 
     @property
     def width(self) -> int:
-        """Number of columns."""
+        """Number of prepared columns."""
         return int(self.view.shape[1])
+
+    def over_input(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Values of the prepared columns (first axis) for all columns of the input, else 0."""
+        if self.columns_of_input is None:
+            return values
+        full = np.zeros((self.n_input, *values.shape[1:]), dtype=values.dtype)
+        full[self.columns_of_input] = values
+        return full
+
+    def take(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Values of the columns of the input (first axis) for the prepared columns."""
+        return values if self.columns_of_input is None else values[self.columns_of_input]
+
+    def predict(self, coef: NDArray[Any]) -> Array:
+        """``X B`` (n, k) for weights over the columns of the input (D, k)."""
+        return self.apply(self.take(coef))
 
     @property
     def absent(self) -> NDArray[np.bool_]:
@@ -106,12 +126,14 @@ class BaselineEstimator(SaveMixin, BaseEstimator):
     """What classifiers and regressors share: opening the data and cutting arrays into views.
 
     ``fit`` accepts a `MultiView`, or one matrix with ``views`` naming the columns of each view.
-    Views are scaled on the training rows as ``scale`` says, missing cells and absent views stand at
-    the training mean, and ``block_scale`` divides each view by the square root of its width.
+    ``preparation_`` is learned on the training rows as ``preparation`` and ``scale`` say; missing
+    cells and absent views stand at the training mean, and ``block_scale`` divides each view by the
+    square root of its prepared width. Fitted attributes tell about all columns of the input.
     """
 
     views: Any
     scale: str
+    preparation: Any
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -135,30 +157,38 @@ class BaselineEstimator(SaveMixin, BaseEstimator):
 
     def _prepare(self, mv: MultiView) -> list[Block]:
         """Learn the scaling from training rows, and return them as blocks."""
-        # A column may lose all its values in a fold: it then counts as constant.
-        self.preparation_ = Preparation(self.scale, all_missing="zero").fit(mv)
+        self.preparation_ = preparation_for(self.preparation, self.scale)
+        prepared = self.preparation_.fit_transform(mv)
         self.view_names_ = list(mv.view_names)
-        return self._blocks(mv)
+        return self._blocks(prepared)
 
     def _open_new(self, X: Any) -> list[Block]:
         check_is_fitted(self)
-        return self._blocks(open_views(self, X, reset=False))
+        return self._blocks(self.preparation_.transform(open_views(self, X, reset=False)))
 
-    def _blocks(self, mv: MultiView) -> list[Block]:
-        prepared = self.preparation_.transform(mv)
+    def _blocks(self, prepared: dict[str, PreparedView]) -> list[Block]:
         scaled = getattr(self, "block_scale", False)
-        return [
-            Block(name, prepared[name], float(prepared[name].shape[1]) ** -0.5 if scaled else 1.0)
-            for name in self.view_names_
-        ]
+        widths = self.preparation_.n_features_
+        blocks = []
+        for name in self.view_names_:
+            view = prepared[name]
+            narrower = view.shape[1] < widths[name]
+            columns = self.preparation_.columns_[name] if narrower else None
+            factor = float(view.shape[1]) ** -0.5 if scaled else 1.0
+            blocks.append(Block(name, view, factor, columns, widths[name]))
+        return blocks
 
     def _all_features(self, blocks: list[Block]) -> dict[str, NDArray[np.bool_]]:
-        return {b.name: np.ones(b.width, dtype=bool) for b in blocks}
+        return {b.name: b.over_input(np.ones(b.width, dtype=bool)) for b in blocks}
 
     def _split(self, values: NDArray[Any], blocks: list[Block]) -> dict[str, NDArray[Any]]:
-        """An array over all columns (last axis) as one array per view."""
+        """An array over all prepared columns (last axis) as one array per view of the input."""
         cuts = np.cumsum([b.width for b in blocks])[:-1]
-        return {b.name: part for b, part in zip(blocks, np.split(values, cuts, -1), strict=True)}
+        parts = np.split(values, cuts, -1)
+        return {
+            b.name: np.moveaxis(b.over_input(np.moveaxis(part, -1, 0)), 0, -1)
+            for b, part in zip(blocks, parts, strict=True)
+        }
 
 
 class BaselineClassifier(ClassifierMixin, BaselineEstimator):

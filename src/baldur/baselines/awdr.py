@@ -137,6 +137,8 @@ class AWDRClassifier(BaselineClassifier):
         Rounds at most, and the squared change at which to stop.
     scale : {"clipped", "standard", "rank"}
         How columns are scaled before the method sees them, as in `BaldurClassifier`.
+    preparation : Preparation or None
+        What is learned about the columns beyond scaling, as in `BaldurClassifier`.
     views : dict or None
         Columns of each view when ``X`` is one matrix.
 
@@ -162,6 +164,7 @@ class AWDRClassifier(BaselineClassifier):
         max_iter: int = 200,
         tol: float = 5e-3,
         scale: str = "clipped",
+        preparation: Any = None,
         views: Any = None,
     ) -> None:
         self.reduction = reduction
@@ -173,6 +176,7 @@ class AWDRClassifier(BaselineClassifier):
         self.max_iter = max_iter
         self.tol = tol
         self.scale = scale
+        self.preparation = preparation
         self.views = views
 
     def _fit(self, blocks: list[Block], codes: NDArray[np.intp]) -> None:
@@ -189,7 +193,7 @@ class AWDRClassifier(BaselineClassifier):
         self.coef_, out = {}, np.tile(state.offset, (len(codes), 1))
         for b, r, d in zip(blocks, reduced, state.weights, strict=True):
             on_features = d * (r.features.T @ state.dual)
-            self.coef_[b.name] = b.project(r.lift @ on_features)
+            self.coef_[b.name] = b.over_input(b.project(r.lift @ on_features))
             out = out + r.features @ on_features
         # The dual is solved on centred Gram matrices; this puts the means back into the offset.
         self.intercept_ = 2.0 * state.offset - out.mean(axis=0)
@@ -200,11 +204,12 @@ class AWDRClassifier(BaselineClassifier):
         self.training_outputs_, self.training_codes_ = out, codes
         self.selected_features_ = self._all_features(blocks)
         self.surviving_features_ = {
-            b.name: np.full(b.width, self.view_weights_[b.name] > 1e-6) for b in blocks
+            b.name: b.over_input(np.full(b.width, self.view_weights_[b.name] > 1e-6))
+            for b in blocks
         }
 
     def _scores(self, blocks: list[Block]) -> Array:
-        out = sum(b.apply(self.coef_[b.name]) for b in blocks) + self.intercept_
+        out = sum(b.predict(self.coef_[b.name]) for b in blocks) + self.intercept_
         if self.decision == "argmax":
             return np.asarray(out)
         C = len(self.classes_)

@@ -30,6 +30,8 @@ class BoostedTreesClassifier(BaselineClassifier):
         columns need about 10 GB, and a fit that has less is refused with the figure.
     scale : {"clipped", "standard", "rank"}
         How columns are scaled before the method sees them, as in `BaldurClassifier`.
+    preparation : Preparation or None
+        What is learned about the columns beyond scaling, as in `BaldurClassifier`.
     views : dict or None
         Columns of each view when ``X`` is one matrix.
     random_state : int, RandomState or None
@@ -46,6 +48,7 @@ class BoostedTreesClassifier(BaselineClassifier):
         *,
         max_bins: int | str = "auto",
         scale: str = "clipped",
+        preparation: Any = None,
         views: Any = None,
         random_state: Any = None,
     ) -> None:
@@ -57,6 +60,7 @@ class BoostedTreesClassifier(BaselineClassifier):
         self.max_features = max_features
         self.max_bins = max_bins
         self.scale = scale
+        self.preparation = preparation
         self.views = views
         self.random_state = random_state
 
@@ -85,6 +89,8 @@ class BoostedTreesRegressor(BaselineRegressor):
         As in `BoostedTreesClassifier`.
     scale : {"clipped", "standard", "rank"}
         How columns are scaled before the method sees them, as in `BaldurRegressor`.
+    preparation : Preparation or None
+        What is learned about the columns beyond scaling, as in `BaldurClassifier`.
     views : dict or None
         Columns of each view when ``X`` is one matrix.
     random_state : int, RandomState or None
@@ -101,6 +107,7 @@ class BoostedTreesRegressor(BaselineRegressor):
         *,
         max_bins: int | str = "auto",
         scale: str = "clipped",
+        preparation: Any = None,
         views: Any = None,
         random_state: Any = None,
     ) -> None:
@@ -112,6 +119,7 @@ class BoostedTreesRegressor(BaselineRegressor):
         self.max_features = max_features
         self.max_bins = max_bins
         self.scale = scale
+        self.preparation = preparation
         self.views = views
         self.random_state = random_state
 

@@ -185,6 +185,8 @@ class CPMNetsClassifier(BaselineClassifier):
         rules the latent vectors.
     scale : {"clipped", "standard", "rank"}
         How columns are scaled before the method sees them, as in `BaldurClassifier`.
+    preparation : Preparation or None
+        What is learned about the columns beyond scaling, as in `BaldurClassifier`.
     views : dict or None
         Columns of each view when ``X`` is one matrix.
     random_state : int, RandomState or None
@@ -215,6 +217,7 @@ class CPMNetsClassifier(BaselineClassifier):
         n_test_epochs: int = 50,
         block_scale: bool = True,
         scale: str = "clipped",
+        preparation: Any = None,
         views: Any = None,
         random_state: Any = None,
     ) -> None:
@@ -232,6 +235,7 @@ class CPMNetsClassifier(BaselineClassifier):
         self.n_test_epochs = n_test_epochs
         self.block_scale = block_scale
         self.scale = scale
+        self.preparation = preparation
         self.views = views
         self.random_state = random_state
 

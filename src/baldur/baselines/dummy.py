@@ -20,6 +20,8 @@ class PriorClassifier(BaselineClassifier):
     ----------
     strategy : {"prior", "most_frequent", "stratified", "uniform"}
         As in `sklearn.dummy.DummyClassifier`.
+    preparation : Preparation or None
+        Columns it leaves out count as features that were not there; predictions do not change.
     views : dict or None
         Columns of each view when ``X`` is one matrix.
     random_state : int, RandomState or None
@@ -34,17 +36,21 @@ class PriorClassifier(BaselineClassifier):
         self,
         strategy: str = "prior",
         *,
+        preparation: Any = None,
         views: Any = None,
         random_state: Any = None,
     ) -> None:
         self.strategy = strategy
+        self.preparation = preparation
         self.views = views
         self.random_state = random_state
 
     def _fit(self, blocks: list[Block], codes: NDArray[np.intp]) -> None:
         self.dummy_ = DummyClassifier(strategy=self.strategy, random_state=self.random_state)
         self.dummy_.fit(np.zeros((len(codes), 1)), codes)
-        self.selected_features_ = {b.name: np.zeros(b.width, dtype=bool) for b in blocks}
+        self.selected_features_ = {
+            b.name: b.over_input(np.zeros(b.width, dtype=bool)) for b in blocks
+        }
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -60,6 +66,8 @@ class MeanRegressor(BaselineRegressor):
 
     Parameters
     ----------
+    preparation : Preparation or None
+        Columns it leaves out count as features that were not there; predictions do not change.
     views : dict or None
         Columns of each view when ``X`` is one matrix.
 
@@ -71,12 +79,15 @@ class MeanRegressor(BaselineRegressor):
     # Columns are looked at by nobody.
     scale = "standard"
 
-    def __init__(self, *, views: Any = None) -> None:
+    def __init__(self, *, preparation: Any = None, views: Any = None) -> None:
+        self.preparation = preparation
         self.views = views
 
     def _fit(self, blocks: list[Block], y: Array) -> None:
         self.mean_ = float(y.mean())
-        self.selected_features_ = {b.name: np.zeros(b.width, dtype=bool) for b in blocks}
+        self.selected_features_ = {
+            b.name: b.over_input(np.zeros(b.width, dtype=bool)) for b in blocks
+        }
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

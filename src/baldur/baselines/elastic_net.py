@@ -102,6 +102,8 @@ class ElasticNetLogisticClassifier(BaselineClassifier):
         Off by default: scaling would change the penalty of each view.
     scale : {"clipped", "standard", "rank"}
         How columns are scaled before the method sees them, as in `BaldurClassifier`.
+    preparation : Preparation or None
+        What is learned about the columns beyond scaling, as in `BaldurClassifier`.
     views : dict or None
         Columns of each view when ``X`` is one matrix.
 
@@ -121,6 +123,7 @@ class ElasticNetLogisticClassifier(BaselineClassifier):
         tol: float = 1e-3,
         block_scale: bool = False,
         scale: str = "clipped",
+        preparation: Any = None,
         views: Any = None,
     ) -> None:
         self.fraction = fraction
@@ -129,6 +132,7 @@ class ElasticNetLogisticClassifier(BaselineClassifier):
         self.tol = tol
         self.block_scale = block_scale
         self.scale = scale
+        self.preparation = preparation
         self.views = views
 
     def _fit(self, blocks: list[Block], codes: NDArray[np.intp]) -> None:
@@ -179,7 +183,7 @@ class ElasticNetLogisticClassifier(BaselineClassifier):
         self.selected_features_ = {k: np.any(c != 0.0, axis=1) for k, c in self.coef_.items()}
 
     def _linear(self, blocks: list[Block]) -> Array:
-        return np.asarray(sum(b.apply(self.coef_[b.name]) for b in blocks) + self.intercept_)
+        return np.asarray(sum(b.predict(self.coef_[b.name]) for b in blocks) + self.intercept_)
 
     def _scores(self, blocks: list[Block]) -> Array:
         out = self._linear(blocks)

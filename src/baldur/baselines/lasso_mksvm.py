@@ -154,6 +154,8 @@ class LassoMkSVMClassifier(BaselineClassifier):
         Off: kernels are divided by their mean diagonal instead.
     scale : {"clipped", "standard", "rank"}
         How columns are scaled before the method sees them, as in `BaldurClassifier`.
+    preparation : Preparation or None
+        What is learned about the columns beyond scaling, as in `BaldurClassifier`.
     views : dict or None
         Columns of each view when ``X`` is one matrix.
     random_state : int, RandomState or None
@@ -180,6 +182,7 @@ class LassoMkSVMClassifier(BaselineClassifier):
         cv: int = 5,
         block_scale: bool = False,
         scale: str = "clipped",
+        preparation: Any = None,
         views: Any = None,
         random_state: Any = None,
     ) -> None:
@@ -191,6 +194,7 @@ class LassoMkSVMClassifier(BaselineClassifier):
         self.cv = cv
         self.block_scale = block_scale
         self.scale = scale
+        self.preparation = preparation
         self.views = views
         self.random_state = random_state
 
@@ -202,9 +206,10 @@ class LassoMkSVMClassifier(BaselineClassifier):
             check_choice("p (at least 1)", self.p, ())
         K = len(self.classes_)
         signs = np.where(codes[:, None] == (np.array([1]) if K == 2 else np.arange(K)), 1.0, -1.0)
-        self.lasso_features_ = self._select(blocks, signs)
-        self.n_lasso_features_ = int(sum(m.sum() for m in self.lasso_features_.values()))
-        idx = {b.name: np.flatnonzero(self.lasso_features_[b.name]) for b in blocks}
+        masks = self._select(blocks, signs)
+        self.lasso_features_ = {b.name: b.over_input(masks[b.name]) for b in blocks}
+        self.n_lasso_features_ = int(sum(m.sum() for m in masks.values()))
+        idx = {b.name: np.flatnonzero(masks[b.name]) for b in blocks}
         columns = [b.columns(idx[b.name]) for b in blocks]
         kernels, units = _unit_kernels(columns)
         live = [v for v, X in enumerate(columns) if X.shape[1]]
@@ -268,7 +273,7 @@ class LassoMkSVMClassifier(BaselineClassifier):
     def _scores(self, blocks: list[Block]) -> Array:
         out = np.zeros((blocks[0].view.shape[0], len(self.intercept_))) + self.intercept_
         for b in blocks:
-            idx = np.flatnonzero(self.lasso_features_[b.name])
+            idx = np.flatnonzero(b.take(self.lasso_features_[b.name]))
             if len(idx):
                 out += b.columns(idx) @ self.coef_[b.name]
         return two_columns(out[:, 0]) if out.shape[1] == 1 else out

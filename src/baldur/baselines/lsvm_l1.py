@@ -47,6 +47,8 @@ class L1SVMClassifier(BaselineClassifier):
         Off by default: scaling would change the penalty of each view.
     scale : {"clipped", "standard", "rank"}
         How columns are scaled before the method sees them, as in `BaldurClassifier`.
+    preparation : Preparation or None
+        What is learned about the columns beyond scaling, as in `BaldurClassifier`.
     views : dict or None
         Columns of each view when ``X`` is one matrix.
     random_state : int, RandomState or None
@@ -69,6 +71,7 @@ class L1SVMClassifier(BaselineClassifier):
         tol: float = 1e-4,
         block_scale: bool = False,
         scale: str = "clipped",
+        preparation: Any = None,
         views: Any = None,
         random_state: Any = None,
     ) -> None:
@@ -79,6 +82,7 @@ class L1SVMClassifier(BaselineClassifier):
         self.tol = tol
         self.block_scale = block_scale
         self.scale = scale
+        self.preparation = preparation
         self.views = views
         self.random_state = random_state
 
@@ -140,5 +144,5 @@ class L1SVMClassifier(BaselineClassifier):
         self.selected_features_ = {k: np.any(c != 0.0, axis=0) for k, c in self.coef_.items()}
 
     def _scores(self, blocks: list[Block]) -> Array:
-        out = np.asarray(sum(b.apply(self.coef_[b.name].T) for b in blocks) + self.intercept_)
+        out = np.asarray(sum(b.predict(self.coef_[b.name].T) for b in blocks) + self.intercept_)
         return two_columns(out[:, 0]) if out.shape[1] == 1 else out

@@ -168,6 +168,8 @@ class MCCDClassifier(BaselineClassifier):
         Rounds at most, and the relative change of the objective at which to stop.
     scale : {"clipped", "standard", "rank"}
         How columns are scaled before the method sees them, as in `BaldurClassifier`.
+    preparation : Preparation or None
+        What is learned about the columns beyond scaling, as in `BaldurClassifier`.
     views : dict or None
         Columns of each view when ``X`` is one matrix.
 
@@ -193,6 +195,7 @@ class MCCDClassifier(BaselineClassifier):
         max_iter: int = 50,
         tol: float = 1e-6,
         scale: str = "clipped",
+        preparation: Any = None,
         views: Any = None,
     ) -> None:
         self.reduction = reduction
@@ -205,6 +208,7 @@ class MCCDClassifier(BaselineClassifier):
         self.max_iter = max_iter
         self.tol = tol
         self.scale = scale
+        self.preparation = preparation
         self.views = views
 
     def _fit(self, blocks: list[Block], codes: NDArray[np.intp]) -> None:
@@ -226,7 +230,9 @@ class MCCDClassifier(BaselineClassifier):
             signed=self.stopping == "signed",
         )
         lifted = [r.lift @ w for r, w in zip(reduced, state.weights, strict=True)]
-        self.coef_ = {b.name: b.project(A) for b, A in zip(blocks, lifted, strict=True)}
+        self.coef_ = {
+            b.name: b.over_input(b.project(A)) for b, A in zip(blocks, lifted, strict=True)
+        }
         self.intercepts_ = {b.name: o for b, o in zip(blocks, state.offsets, strict=True)}
         self.objective_ = np.array(state.objective)
         self.n_iter_ = state.n_iter
@@ -237,7 +243,7 @@ class MCCDClassifier(BaselineClassifier):
         vertices = np.eye(len(self.classes_))
         total = 0.0
         for b in blocks:
-            out = b.apply(self.coef_[b.name]) + self.intercepts_[b.name]
+            out = b.predict(self.coef_[b.name]) + self.intercepts_[b.name]
             total = total - np.linalg.norm(out[:, None, :] - vertices[None, :, :], axis=2)
         return np.asarray(total)
 

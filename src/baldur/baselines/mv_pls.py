@@ -109,6 +109,8 @@ class MVPLSClassifier(BaselineClassifier):
         the standardised concatenation, the behaviour of other multiblock packages.
     scale : {"clipped", "standard", "rank"}
         How columns are scaled before the method sees them, as in `BaldurClassifier`.
+    preparation : Preparation or None
+        What is learned about the columns beyond scaling, as in `BaldurClassifier`.
     views : dict or None
         Columns of each view when ``X`` is one matrix.
 
@@ -130,11 +132,13 @@ class MVPLSClassifier(BaselineClassifier):
         *,
         block_scale: bool = True,
         scale: str = "clipped",
+        preparation: Any = None,
         views: Any = None,
     ) -> None:
         self.n_components = n_components
         self.block_scale = block_scale
         self.scale = scale
+        self.preparation = preparation
         self.views = views
 
     def _fit(self, blocks: list[Block], codes: NDArray[np.intp]) -> None:
@@ -145,7 +149,7 @@ class MVPLSClassifier(BaselineClassifier):
         _keep_pls(self, blocks, Y, int(wanted))
 
     def _scores(self, blocks: list[Block]) -> Array:
-        out = np.asarray(sum(b.apply(self.coef_[b.name]) for b in blocks) + self.intercept_)
+        out = np.asarray(sum(b.predict(self.coef_[b.name]) for b in blocks) + self.intercept_)
         return two_columns(out[:, 0]) if out.shape[1] == 1 else out
 
     def _proba(self, blocks: list[Block]) -> Array:
@@ -168,6 +172,8 @@ class MVPLSRegressor(BaselineRegressor):
         Divide each standardised view by the square root of its width.
     scale : {"clipped", "standard", "rank"}
         How columns are scaled before the method sees them, as in `BaldurRegressor`.
+    preparation : Preparation or None
+        What is learned about the columns beyond scaling, as in `BaldurClassifier`.
     views : dict or None
         Columns of each view when ``X`` is one matrix.
 
@@ -185,11 +191,13 @@ class MVPLSRegressor(BaselineRegressor):
         *,
         block_scale: bool = True,
         scale: str = "clipped",
+        preparation: Any = None,
         views: Any = None,
     ) -> None:
         self.n_components = n_components
         self.block_scale = block_scale
         self.scale = scale
+        self.preparation = preparation
         self.views = views
 
     def _fit(self, blocks: list[Block], y: Array) -> None:
@@ -197,7 +205,7 @@ class MVPLSRegressor(BaselineRegressor):
         _keep_pls(self, blocks, y[:, None], int(self.n_components))
 
     def _predict(self, blocks: list[Block]) -> Array:
-        out = np.asarray(sum(b.apply(self.coef_[b.name]) for b in blocks) + self.intercept_)
+        out = np.asarray(sum(b.predict(self.coef_[b.name]) for b in blocks) + self.intercept_)
         return out[:, 0]
 
 
@@ -207,13 +215,16 @@ def _keep_pls(
     """Fit and set the learned attributes."""
     dual = fit_pls([b.gram() for b in blocks], Y, min(wanted, len(Y) - 1))
     fitted.n_components_ = dual.scores.shape[1]
-    fitted.coef_ = {b.name: b.project(dual.coef_dual) for b in blocks}
+    fitted.coef_ = {b.name: b.over_input(b.project(dual.coef_dual)) for b in blocks}
     fitted.intercept_ = dual.mean  # targets are centred: without it the boundary would shift
     fitted.view_shares_ = dual.shares
     weights = {b.name: b.project(dual.duals) for b in blocks}
-    fitted.vip_ = _vip(weights, dual)
+    vip = _vip(weights, dual)
+    fitted.vip_ = {b.name: b.over_input(vip[b.name]) for b in blocks}
     norm = np.sqrt(np.maximum(dual.shares, np.finfo(np.float64).tiny))
-    fitted.x_weights_ = {b.name: weights[b.name] / norm[:, v] for v, b in enumerate(blocks)}
+    fitted.x_weights_ = {
+        b.name: b.over_input(weights[b.name] / norm[:, v]) for v, b in enumerate(blocks)
+    }
     fitted.selected_features_ = fitted._all_features(blocks)
 
 

@@ -189,6 +189,8 @@ class PBMVBoostClassifier(BaselineClassifier):
         Give every tree the same seed, as the authors do.
     scale : {"clipped", "standard", "rank"}
         How columns are scaled before the method sees them, as in `BaldurClassifier`.
+    preparation : Preparation or None
+        What is learned about the columns beyond scaling, as in `BaldurClassifier`.
     views : dict or None
         Columns of each view when ``X`` is one matrix.
     random_state : int, RandomState or None
@@ -214,6 +216,7 @@ class PBMVBoostClassifier(BaselineClassifier):
         constraint_jacobian: str = "ones",
         fixed_tree_seed: bool = False,
         scale: str = "clipped",
+        preparation: Any = None,
         views: Any = None,
         random_state: Any = None,
     ) -> None:
@@ -224,6 +227,7 @@ class PBMVBoostClassifier(BaselineClassifier):
         self.constraint_jacobian = constraint_jacobian
         self.fixed_tree_seed = fixed_tree_seed
         self.scale = scale
+        self.preparation = preparation
         self.views = views
         self.random_state = random_state
 
@@ -253,13 +257,14 @@ class PBMVBoostClassifier(BaselineClassifier):
         # Which way an empty vote falls: towards the side with more training rows.
         self.ties_ = [1.0 if np.mean(codes == c) > 0.5 else -1.0 for c in targets]
         self.selected_features_ = self._all_features(blocks)
-        self.used_features_ = {b.name: np.zeros(b.width, dtype=bool) for b in blocks}
+        used = {b.name: np.zeros(b.width, dtype=bool) for b in blocks}
         for e in self.ensembles_:
             for t, row in enumerate(e.trees):
                 for v, b in enumerate(blocks):
                     if e.rho[v] * e.Q[t, v] != 0.0:
                         split = row[v].tree_.feature
-                        self.used_features_[b.name][split[split >= 0]] = True
+                        used[b.name][split[split >= 0]] = True
+        self.used_features_ = {b.name: b.over_input(used[b.name]) for b in blocks}
 
     def _scores(self, blocks: list[Block]) -> Array:
         views = dense_views(blocks, np.float32, "PB-MVBoost")

@@ -33,6 +33,8 @@ class ForestClassifier(BaselineClassifier):
         Workers; the result does not depend on it.
     scale : {"clipped", "standard", "rank"}
         How columns are scaled before the method sees them, as in `BaldurClassifier`.
+    preparation : Preparation or None
+        What is learned about the columns beyond scaling, as in `BaldurClassifier`.
     views : dict or None
         Columns of each view when ``X`` is one matrix.
     random_state : int, RandomState or None
@@ -55,6 +57,7 @@ class ForestClassifier(BaselineClassifier):
         selection: str = "used",
         n_jobs: int | None = None,
         scale: str = "clipped",
+        preparation: Any = None,
         views: Any = None,
         random_state: Any = None,
     ) -> None:
@@ -67,6 +70,7 @@ class ForestClassifier(BaselineClassifier):
         self.selection = selection
         self.n_jobs = n_jobs
         self.scale = scale
+        self.preparation = preparation
         self.views = views
         self.random_state = random_state
 
@@ -105,6 +109,8 @@ class ForestRegressor(BaselineRegressor):
         Workers; the result does not depend on it.
     scale : {"clipped", "standard", "rank"}
         How columns are scaled before the method sees them, as in `BaldurRegressor`.
+    preparation : Preparation or None
+        What is learned about the columns beyond scaling, as in `BaldurClassifier`.
     views : dict or None
         Columns of each view when ``X`` is one matrix.
     random_state : int, RandomState or None
@@ -125,6 +131,7 @@ class ForestRegressor(BaselineRegressor):
         selection: str = "used",
         n_jobs: int | None = None,
         scale: str = "clipped",
+        preparation: Any = None,
         views: Any = None,
         random_state: Any = None,
     ) -> None:
@@ -135,6 +142,7 @@ class ForestRegressor(BaselineRegressor):
         self.selection = selection
         self.n_jobs = n_jobs
         self.scale = scale
+        self.preparation = preparation
         self.views = views
         self.random_state = random_state
 

@@ -63,6 +63,8 @@ class RidgeLogisticClassifier(BaselineClassifier):
         Divide each standardised view by the square root of its width.
     scale : {"clipped", "standard", "rank"}
         How columns are scaled before the method sees them, as in `BaldurClassifier`.
+    preparation : Preparation or None
+        What is learned about the columns beyond scaling, as in `BaldurClassifier`.
     views : dict or None
         Columns of each view when ``X`` is one matrix.
 
@@ -77,11 +79,13 @@ class RidgeLogisticClassifier(BaselineClassifier):
         *,
         block_scale: bool = True,
         scale: str = "clipped",
+        preparation: Any = None,
         views: Any = None,
     ) -> None:
         self.C = C
         self.block_scale = block_scale
         self.scale = scale
+        self.preparation = preparation
         self.views = views
 
     def _fit(self, blocks: list[Block], codes: NDArray[np.intp]) -> None:
@@ -90,11 +94,11 @@ class RidgeLogisticClassifier(BaselineClassifier):
         reduced = reduce_gram(np.add.reduce([b.gram() for b in blocks]), rtol=rtol)
         w, self.intercept_, self.n_iter_ = ridge_logistic(reduced.features, codes, self.C)
         dual = reduced.lift @ w if reduced.lift.shape[1] else np.zeros((len(codes), w.shape[1]))
-        self.coef_ = {b.name: b.project(dual) for b in blocks}
+        self.coef_ = {b.name: b.over_input(b.project(dual)) for b in blocks}
         self.selected_features_ = self._all_features(blocks)
 
     def _linear(self, blocks: list[Block]) -> Array:
-        return np.asarray(sum(b.apply(self.coef_[b.name]) for b in blocks) + self.intercept_)
+        return np.asarray(sum(b.predict(self.coef_[b.name]) for b in blocks) + self.intercept_)
 
     def _scores(self, blocks: list[Block]) -> Array:
         out = self._linear(blocks)

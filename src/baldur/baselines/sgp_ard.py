@@ -59,6 +59,8 @@ class SGPARDClassifier(BaselineClassifier):
         Give every view the same share of the starting distance.
     scale : {"clipped", "standard", "rank"}
         How columns are scaled before the method sees them, as in `BaldurClassifier`.
+    preparation : Preparation or None
+        What is learned about the columns beyond scaling, as in `BaldurClassifier`.
     views : dict or None
         Columns of each view when ``X`` is one matrix.
     random_state : int, RandomState or None
@@ -85,6 +87,7 @@ class SGPARDClassifier(BaselineClassifier):
         scale_inputs: bool = True,
         block_scale: bool = True,
         scale: str = "clipped",
+        preparation: Any = None,
         views: Any = None,
         random_state: Any = None,
     ) -> None:
@@ -97,6 +100,7 @@ class SGPARDClassifier(BaselineClassifier):
         self.scale_inputs = scale_inputs
         self.block_scale = block_scale
         self.scale = scale
+        self.preparation = preparation
         self.views = views
         self.random_state = random_state
 
@@ -162,7 +166,8 @@ class SGPARDClassifier(BaselineClassifier):
             self.relevance_ = self._split(relevance, blocks)
         else:
             self.relevance_ = {
-                b.name: np.full(b.width, r) for b, r in zip(blocks, relevance, strict=True)
+                b.name: b.over_input(np.full(b.width, r))
+                for b, r in zip(blocks, relevance, strict=True)
             }
         self.selected_features_ = self._all_features(blocks)
 

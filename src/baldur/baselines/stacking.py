@@ -86,6 +86,8 @@ class StackingClassifier(BaselineClassifier):
         Divide each standardised view by the square root of its width.
     scale : {"clipped", "standard", "rank"}
         How columns are scaled before the method sees them, as in `BaldurClassifier`.
+    preparation : Preparation or None
+        What is learned about the columns beyond scaling, as in `BaldurClassifier`.
     views : dict or None
         Columns of each view when ``X`` is one matrix.
     random_state : int, RandomState or None
@@ -106,6 +108,7 @@ class StackingClassifier(BaselineClassifier):
         cv: int = 5,
         block_scale: bool = True,
         scale: str = "clipped",
+        preparation: Any = None,
         views: Any = None,
         random_state: Any = None,
     ) -> None:
@@ -114,6 +117,7 @@ class StackingClassifier(BaselineClassifier):
         self.cv = cv
         self.block_scale = block_scale
         self.scale = scale
+        self.preparation = preparation
         self.views = views
         self.random_state = random_state
 
@@ -144,23 +148,24 @@ class StackingClassifier(BaselineClassifier):
             weights[int(np.argmin([_log_loss(z, codes) for z in Z]))] = 1e-3
         self.view_weights_ = {b.name: float(a) for b, a in zip(blocks, weights, strict=True)}
         self.selected_features_ = {
-            b.name: np.full(b.width, self.view_weights_[b.name] > 1e-8) for b in blocks
+            b.name: b.over_input(np.full(b.width, self.view_weights_[b.name] > 1e-8))
+            for b in blocks
         }
 
     def _fit_view(self, b: Block, reduced: Any, codes: NDArray[np.intp], C: float) -> None:
         rows = np.flatnonzero(~b.absent)
         if len(np.unique(codes[rows])) < len(self.classes_) or not reduced.features.shape[1]:
             width = 1 if len(self.classes_) == 2 else len(self.classes_)
-            self.coef_[b.name] = np.zeros((b.width, width))
+            self.coef_[b.name] = b.over_input(np.zeros((b.width, width)))
             self.intercepts_[b.name] = np.zeros(width)
             return
         w, self.intercepts_[b.name], _ = ridge_logistic(reduced.features[rows], codes[rows], C)
-        self.coef_[b.name] = b.project(reduced.lift @ w)
+        self.coef_[b.name] = b.over_input(b.project(reduced.lift @ w))
 
     def _scores(self, blocks: list[Block]) -> Array:
         total = np.tile(self.offset_, (blocks[0].view.shape[0], 1))
         for b in blocks:
-            z = _log_proba(b.apply(self.coef_[b.name]) + self.intercepts_[b.name])
+            z = _log_proba(b.predict(self.coef_[b.name]) + self.intercepts_[b.name])
             z[b.absent] = 0.0
             total += self.view_weights_[b.name] * z
         return total

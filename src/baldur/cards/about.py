@@ -34,7 +34,6 @@ def facts(
     model: Any,
     *,
     classes: list[Any] | None = None,
-    steps: list[str] | None = None,
     performance: Any = None,
     intended_use: str | None = None,
     not_for: Any = None,
@@ -46,8 +45,6 @@ def facts(
     model : fitted estimator of ours
     classes : list, optional
         Names of the classes, where the model itself knows only their numbers.
-    steps : list of str, optional
-        What happens to the columns before the model sees them.
     performance : DataFrame or dict, optional
         As in `read_performance`.
     intended_use, not_for : str and sequence of str, optional
@@ -70,8 +67,11 @@ def facts(
         "samples": n,
         "prevalence": None,
         "views": {name: int(width) for name, width in preparation.n_features_.items()},
-        "scale": preparation.scale,
-        "steps_before": steps or [],
+        "scale": preparation.scaling_.scale,
+        "steps_before": [type(step).__name__ for step in preparation.steps_],
+        "covariates_regressed_out": []
+        if preparation.covariates_ is None
+        else list(preparation.covariates_.names),
         "missing": "A missing cell is replaced by its training mean. Where a whole view is "
         "missing, all of its cells are, and the variance of the prediction increases.",
         "intercept": model.intercept_.tolist(),
@@ -100,21 +100,23 @@ def facts(
 def _weights(model: Any) -> list[dict[str, Any]]:
     """Return a row for each selected feature: weights per unit of the input, limits and range."""
     preparation, rows = model.preparation_, []
+    lowers, uppers, means = preparation.lower_, preparation.upper_, preparation.mean_
+    minima, maxima = preparation.minimum_, preparation.maximum_
     for view in model.view_names_:
         for column in np.flatnonzero(model.selected_features_[view]):
-            lower, upper = preparation.lower_[view][column], preparation.upper_[view][column]
+            lower, upper = lowers[view][column], uppers[view][column]
             rows.append(
                 {
                     "view": view,
                     "feature": str(model.feature_names_[view][column]),
                     "weight": model.coef_[view][:, column].tolist(),
                     "weight_sd": model.coef_std_[view][:, column].tolist(),
-                    "mean": float(preparation.mean_[view][column]),
+                    "mean": float(means[view][column]),
                     "lower_limit": float(lower) if np.isfinite(lower) else None,
                     "upper_limit": float(upper) if np.isfinite(upper) else None,
                     "training_range": [
-                        float(preparation.minimum_[view][column]),
-                        float(preparation.maximum_[view][column]),
+                        float(minima[view][column]),
+                        float(maxima[view][column]),
                     ],
                 }
             )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,9 +19,6 @@ __all__ = ["CARD_FILES", "Card", "make_card", "scorer"]
 
 CARD_FILES = ("card.json", "card.md", "card.R", "score.py", "score.R", "score.js")
 """All names the files of a card may have."""
-
-SELECTING = ("CategoryEncoder", "VariantFilter", "VoxelMask")
-"""Steps that choose columns and change no value, so that the model inside can be printed."""
 
 
 @dataclass(frozen=True)
@@ -125,8 +121,8 @@ def make_card(model: Any, **words: Any) -> Card:
 
     Parameters
     ----------
-    model : fitted estimator of ours, alone or inside a wrapper
-        Numbers are printed where what is round it only chooses columns.
+    model : fitted estimator of ours
+        Numbers are printed where its preparation changes no cell beyond scaling.
     **words
         As in `baldur.cards.about.facts`.
 
@@ -134,18 +130,13 @@ def make_card(model: Any, **words: Any) -> Card:
     -------
     Card
     """
-    chain = list(_inwards(model))
-    inner = chain[-1]
-    if not hasattr(inner, "predictor"):
+    if not hasattr(model, "predictor"):
         raise InputError(
-            f"{type(inner).__name__} has no card: cards are of BALDUR, whose weights and their "
+            f"{type(model).__name__} has no card: cards are of BALDUR, whose weights and their "
             "uncertainty can be printed."
         )
-    before = [type(step).__name__ for layer in chain for step in vars(layer).get("steps_", [])] + [
-        type(layer).__name__ for layer in chain[:-1] if "preparation_" in vars(layer)
-    ]
-    about = facts(inner, steps=before, **words)
-    changing = [name for name in before if name not in SELECTING]
+    about = facts(model, **words)
+    changing = model.preparation_.changes_cells
     if changing:
         return Card(
             about, None,
@@ -153,12 +144,6 @@ def make_card(model: Any, **words: Any) -> Card:
             "meet them. Save the model and load it with baldur.",
         )  # fmt: skip
     try:
-        return Card(about, printable(inner, words.get("classes")))
+        return Card(about, printable(model, words.get("classes")))
     except InputError as error:
         return Card(about, None, str(error))
-
-
-def _inwards(model: Any) -> Iterator[Any]:
-    while model is not None:
-        yield model
-        model = vars(model).get("estimator_")

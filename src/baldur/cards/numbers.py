@@ -9,7 +9,7 @@ import numpy as np
 from baldur.cards.gaussian import joint_gaussian
 from baldur.model.loadings import Loadings
 from baldur.model.quadrature import probit_mixture
-from baldur.prepare import Preparation
+from baldur.preparation.scaling import Scaling
 
 __all__ = ["printable"]
 
@@ -37,11 +37,14 @@ def printable(model: Any, classes: list[Any] | None = None) -> dict[str, Any]:
         equals the logistic function; for continuous outcomes outcome_mean and outcome_std.
     """
     posterior = joint_gaussian(model.predictor)
+    scaling, input_columns = model.preparation_.scaling_, model.preparation_.columns_
     task = getattr(model, "_task", "regression")
     known = getattr(model, "classes_", None)
     labels = [] if known is None else (classes or np.asarray(known).tolist())
     features = [
-        _feature(model.preparation_, view, int(column), str(model.feature_names_[view][column]))
+        _feature(
+            scaling, view, int(column), str(model.feature_names_[view][input_columns[view][column]])
+        )
         for view, columns in zip(model.view_names_, posterior.index, strict=True)
         for column in columns
     ]
@@ -72,24 +75,22 @@ def _loadings(q: Loadings | None) -> dict[str, Any] | None:
     return {name: part.tolist() for name, part in parts.items()}
 
 
-def _feature(preparation: Preparation, view: str, column: int, name: str) -> dict[str, Any]:
+def _feature(scaling: Scaling, view: str, column: int, name: str) -> dict[str, Any]:
     """Return how a value of one column is standardised."""
-    constant = bool(preparation.constant_[view][column])
-    lower, upper = (
-        float(limit[view][column]) for limit in (preparation.lower_, preparation.upper_)
-    )
+    constant = bool(scaling.constant_[view][column])
+    lower, upper = (float(limit[view][column]) for limit in (scaling.lower_, scaling.upper_))
     clipped = np.isfinite([lower, upper]).all()
     found = {
         "view": view,
         "name": name,
-        "mean": float(preparation.mean_[view][column]),
-        "factor": 0.0 if constant else 1.0 / float(preparation.scale_[view][column]),
+        "mean": float(scaling.mean_[view][column]),
+        "factor": 0.0 if constant else 1.0 / float(scaling.scale_[view][column]),
         "lower": lower if clipped else None,
         "upper": upper if clipped else None,
         "knots": None,
         "scores": None,
     }
-    ranks = None if constant else preparation.ranks_of(view, column)
+    ranks = None if constant else scaling.ranks_of(view, column)
     if ranks is None:
         return found
     knots, scores = ranks

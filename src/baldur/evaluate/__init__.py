@@ -26,11 +26,9 @@ from baldur.evaluate.clinical import (
     threshold_measures,
 )
 from baldur.evaluate.compare import compare_pairs, corrected_t_test, holm
-from baldur.evaluate.deconfound import Deconfounded
 from baldur.evaluate.design import Design
 from baldur.evaluate.drift import batch_drift
 from baldur.evaluate.features import Stability
-from baldur.evaluate.harmonise import Harmonise
 from baldur.evaluate.learning import learning_curve, people_needed
 from baldur.evaluate.metrics import METRICS
 from baldur.evaluate.models import Model, known_models, make_model, make_models
@@ -39,15 +37,12 @@ from baldur.evaluate.progress import Progress
 from baldur.evaluate.result import NestedResult
 from baldur.evaluate.splits import Plan
 from baldur.evaluate.stability import StabilityIndex, nogueira
-from baldur.evaluate.steps import WithSteps
 from baldur.evaluate.table import build_table, recompute_table
 
 __all__ = [
     "METRICS",
-    "Deconfounded",
     "Evaluation",
     "Design",
-    "Harmonise",
     "Model",
     "NestedResult",
     "Plan",
@@ -55,7 +50,6 @@ __all__ = [
     "SideBySide",
     "Stability",
     "StabilityIndex",
-    "WithSteps",
     "batch_drift",
     "brier_parts",
     "build_table",

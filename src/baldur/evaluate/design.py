@@ -9,18 +9,16 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from baldur.evaluate.deconfound import CONFOUNDS, Deconfounded
-from baldur.evaluate.harmonise import Harmonise, with_sites
 from baldur.evaluate.metrics import default_metrics
 from baldur.evaluate.models import Model, make_models
 from baldur.evaluate.splits import Plan
-from baldur.evaluate.steps import WithSteps
 from baldur.exceptions import InputError
+from baldur.preparation import Preparation
+from baldur.preparation.covariates import sample_column
 from baldur.views import MultiView, as_multiview
-from baldur.views.rebuild import set_view
 from baldur.views.validate import match_labels
 
-__all__ = ["Design", "Opened", "encode_labels", "with_confounds"]
+__all__ = ["Design", "Opened", "encode_labels"]
 
 
 @dataclass(frozen=True)
@@ -30,9 +28,9 @@ class Opened:
     Attributes
     ----------
     models : list of Model
-        With covariates and steps around their estimators.
+        With the preparation among the parameters of their estimators.
     mv : MultiView
-        The data, and the covariates as a view if there are any.
+        The data.
     y : ndarray of shape (n_samples,)
         Codes of the classes, or numbers.
     classes : list
@@ -76,14 +74,10 @@ class Design:
         Groups never lie on both sides of a split, outer or inner. `sites` are left out one by one.
     split : array-like of "train" and "test", optional
         One fixed outer split.
-    confounds : array-like of shape (n_samples, q), or MultiView of one view, optional
-        Covariates regressed out of every view, learned on training rows.
-    harmonise : Harmonise, optional
-        Site of every row, whose effect on location and scale of the features is taken out of the
-        views before covariates are; learned on training rows. Independent of `sites`.
-    steps : list of transformers, optional
-        From `MultiView` to `MultiView`, fitted on training rows before every model, such as those
-        of `baldur.io.view_steps`. Features they remove count as not selected.
+    preparation : Preparation, optional
+        Template of what every model learns from its training rows before anything else: filters,
+        sites to align, covariates to regress out. Features it leaves out count as not selected. An
+        estimator with a preparation of its own keeps that.
     metrics : list of str, optional
         Columns of the table, out of `baldur.evaluate.METRICS`; default all of the task.
     select_by : str, optional
@@ -106,9 +100,7 @@ class Design:
     groups: Any = None
     sites: Any = None
     split: Any = None
-    confounds: Any = None
-    harmonise: Harmonise | None = None
-    steps: Sequence[Any] = ()
+    preparation: Preparation | None = None
     metrics: Sequence[str] | None = None
     select_by: str | None = None
     permutations: int = 0
@@ -139,15 +131,10 @@ class Design:
         mv = as_multiview(X, self.views, estimator_name="nested_cv")
         y = match_labels(y, mv.sample_ids, X)
         codes, classes = encode_labels(y, len(mv), classification, self.positive)
-        steps = list(self.steps)
-        if self.harmonise is not None:
-            mv, step = with_sites(mv, self.harmonise)
-            steps.append(step)
-        if self.confounds is not None:
-            mv = with_confounds(mv, self.confounds)
-            made = [m.inside(Deconfounded(m.estimator)) for m in made]
-        if steps:
-            made = [m.inside(WithSteps(m.estimator, steps)) for m in made]
+        if self.preparation is not None:
+            for column in self.preparation.sample_columns:
+                sample_column(mv, column, "The preparation")
+            made = [m.prepared_by(self.preparation) for m in made]
         metric = self.select_by or ("auc" if classification else "r2")
         legal = default_metrics(classification)
         columns = list(self.metrics) if self.metrics is not None else legal
@@ -209,28 +196,6 @@ def encode_labels(
         classes = [c for c in classes if c != positive] + [positive]
     order = {c: i for i, c in enumerate(classes)}
     return np.array([order[v] for v in values.tolist()], dtype=np.intp), classes
-
-
-def with_confounds(mv: MultiView, confounds: Any) -> MultiView:
-    """Return the container with the covariates as one more view.
-
-    Covariates with categories come as a `MultiView` of one view, as a `CategoryEncoder` among the
-    steps wants them.
-    """
-    names = info = None
-    if isinstance(confounds, MultiView):
-        (name,) = confounds.view_names
-        view = confounds.view(name)
-        names, info, confounds = view.feature_names, view.feature_info, view.read()
-    cells = np.asarray(confounds, dtype=float)
-    cells = cells[:, None] if cells.ndim == 1 else cells
-    if cells.ndim != 2 or len(cells) != len(mv):
-        raise InputError(
-            f"confounds must have one row per sample ({len(mv)}), but the shape is {cells.shape}."
-        )
-    if mv.rows is not None and len(np.unique(mv.rows)) != len(mv.rows):
-        raise InputError("confounds need samples that occur once; X repeats rows.")
-    return set_view(mv, CONFOUNDS, cells, names, info)
 
 
 def _column(values: Any, n: int, what: str) -> np.ndarray | None:

@@ -160,21 +160,21 @@ def batch_drift(model: Any, X: MultiView) -> tuple[pd.DataFrame, pd.DataFrame]:
     >>> views[["view", "features", "absent"]].to_numpy().tolist()
     [['a', 4, 0.0]]
     """
-    while "preparation_" not in vars(model):
-        if "estimator_" not in vars(model):
-            raise InputError(f"{type(model).__name__} does not know its training rows; fit it.")
-        model = model.estimator_
-    found = model.preparation_
-    training = {
-        name: {
+    found = getattr(model, "preparation_", None)
+    if found is None:
+        raise InputError(f"{type(model).__name__} does not know its training rows; fit it.")
+    mean, sd, low, high = found.mean_, found.scale_, found.minimum_, found.maximum_
+    training = {}
+    for name, width in found.n_features_.items():
+        # A column that the preparation left out has no range, and nothing to compare with.
+        left_out = np.isnan(np.asarray(low[name], dtype=float))
+        training[name] = {
             "count": np.full(width, float(found.n_samples_)),
-            "mean": found.mean_[name],
-            "sd": found.scale_[name],
-            "low": np.asarray(found.minimum_[name], dtype=float),
-            "high": np.asarray(found.maximum_[name], dtype=float),
+            "mean": np.where(left_out, np.nan, mean[name]),
+            "sd": np.where(left_out, np.nan, sd[name]),
+            "low": np.asarray(low[name], dtype=float),
+            "high": np.asarray(high[name], dtype=float),
         }
-        for name, width in found.n_features_.items()
-    }
     return predictor_shift(training, X)
 
 

@@ -64,6 +64,7 @@ class DataHandle:
             "present": {
                 v: mv.table(v).present for v in mv.view_names if mv.table(v).present is not None
             },
+            "samples": mv.samples,
         }
         self._sent = False
 
@@ -176,17 +177,20 @@ def _build(payload: dict[str, Any]) -> MultiView:
         feature_info=payload["info"],
         present=payload["present"],
     )
-    if rows is None:
-        return made
-    made = made[rows]
-    made.sample_ids = ids
-    return made
+    if rows is not None:
+        made = made[rows]
+        made.sample_ids = ids
+    return made.with_samples(payload["samples"])
 
 
 def fingerprint(mv: MultiView) -> str:
     """Return a hash of names and cells, so that results are only reused for the same data."""
     digest = hashlib.sha256()
     digest.update("\0".join(str(s) for s in mv.sample_ids).encode())
+    if mv.samples is not None:
+        digest.update("\0".join(mv.samples.columns).encode())
+        table = pd.util.hash_pandas_object(mv.samples.astype(str), index=False)
+        digest.update(table.to_numpy().tobytes())
     for name in mv.view_names:
         view = mv.view(name)
         digest.update(f"\1{name}\1{view.shape}\1{view.dtype}\1".encode())

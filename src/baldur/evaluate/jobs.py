@@ -18,9 +18,9 @@ from sklearn.base import clone
 
 from baldur.evaluate.handle import DataHandle, leave_with, one_thread, open_handle
 from baldur.evaluate.metrics import METRICS, Predicted, score
+from baldur.evaluate.models import fit_with_groups
 from baldur.evaluate.platt import Platt
 from baldur.evaluate.selection import read_selection
-from baldur.evaluate.steps import fit_with_groups
 from baldur.evaluate.store import JobStore, Outcome
 from baldur.evaluate.weights import by_class, weights_of
 from baldur.exceptions import StudyError
@@ -161,7 +161,8 @@ def _fit_and_predict(job: Job, mv: Any) -> Outcome:
             arrays[f"weight{i}"] = by_class(weights.per_sd[view][index], job.n_classes, seen)
             arrays[f"raw{i}"] = by_class(weights.raw[view][index], job.n_classes, seen)
     facts["views"], facts["variance"] = views, variance
-    changed = getattr(fitted, "harmonisation_", None)
+    preparation = getattr(fitted, "preparation_", None)
+    changed = None if preparation is None else preparation.site_report_
     if changed is not None:
         facts["harmonisation"] = json.loads(changed.to_json(orient="records", double_precision=15))
     return Outcome(facts, arrays)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
@@ -15,10 +16,10 @@ from baldur.classifier import BaldurClassifier
 from baldur.evaluate.adapters import SideBySide, takes_views
 from baldur.exceptions import InputError
 from baldur.mean_field import MeanFieldClassifier, MeanFieldRegressor
-from baldur.prepare import SCALES
+from baldur.preparation import SCALES
 from baldur.regressor import BaldurRegressor
 
-__all__ = ["Model", "known_models", "make_model", "make_models"]
+__all__ = ["Model", "fit_with_groups", "known_models", "make_model", "make_models"]
 
 OURS: dict[str, tuple[type, type]] = {
     "BALDUR": (BaldurClassifier, BaldurRegressor),
@@ -26,8 +27,17 @@ OURS: dict[str, tuple[type, type]] = {
 }
 """Rows of ours: the classifier and the regressor."""
 
+_NOT_SETTINGS = ("estimator", "views", "preparation")
+
 FULL = "full"
 """What to write for the whole grid of a row."""
+
+
+def fit_with_groups(estimator: Any, X: Any, y: Any, groups: Any) -> Any:
+    """Fit an estimator, and pass the groups if it has inner folds that ask for them."""
+    if groups is not None and "groups" in inspect.signature(estimator.fit).parameters:
+        return estimator.fit(X, y, groups=groups)
+    return estimator.fit(X, y)
 
 
 @dataclass(frozen=True)
@@ -50,12 +60,29 @@ class Model:
     grid: Mapping[str, list[Any]] = field(default_factory=dict)
     search: Mapping[str, Any] = field(default_factory=dict)
 
-    def inside(self, wrapper: Any) -> Model:
-        """Return the same row with its estimator inside another, as its `estimator`."""
-        grid, search = (
-            {f"estimator__{k}": v for k, v in part.items()} for part in (self.grid, self.search)
-        )
-        return Model(self.name, wrapper, grid, search)
+    def prepared_by(self, preparation: Any) -> Model:
+        """Return the same row with a preparation for its estimator, unless that has its own.
+
+        Parameters
+        ----------
+        preparation : Preparation
+            Template; every parameter of this name, also of estimators inside, is set to it.
+
+        Returns
+        -------
+        Model
+        """
+        have = self.estimator.get_params(deep=True)
+        open_ = {k: v for k, v in have.items() if k.rpartition("__")[2] == "preparation"}
+        if not open_:
+            raise InputError(
+                f"Model {self.name!r}: {type(self.estimator).__name__} accepts a MultiView but has "
+                "no parameter 'preparation', so that filters, sites and covariates cannot be "
+                "learned inside of it. Give it one, see baldur.preparation.preparation_for."
+            )
+        unset = {k: preparation for k, v in open_.items() if v is None}
+        made = clone(self.estimator).set_params(**unset)
+        return Model(self.name, made, self.grid, self.search)
 
     def settings(self) -> list[dict[str, Any]]:
         """Every combination in the grid, in a fixed order."""
@@ -150,7 +177,7 @@ def make_model(
     legal = estimator.get_params(deep=True)
     for key in (*wanted, *fixed):
         if key not in legal:
-            short = [_bare(k) for k in legal if k not in ("estimator", "estimator__views", "views")]
+            short = [_bare(k) for k in legal if _bare(k).partition("__")[0] not in _NOT_SETTINGS]
             near = get_close_matches(_bare(key), short, 1)
             hint = f"did you mean {near[0]!r}?" if near else f"it has {', '.join(short)}."
             raise InputError(f"Model {name!r} has no setting {_bare(key)!r}: {hint}")

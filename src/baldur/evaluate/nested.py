@@ -11,13 +11,12 @@ import numpy as np
 from baldur.evaluate.design import Design
 from baldur.evaluate.handle import DataHandle, one_thread
 from baldur.evaluate.jobs import Runner
-from baldur.evaluate.models import Model
+from baldur.evaluate.models import Model, fit_with_groups
 from baldur.evaluate.progress import Progress
 from baldur.evaluate.result import NestedResult
 from baldur.evaluate.rounds import Place, Rounds, without_prefix
 from baldur.evaluate.shard import Shard
 from baldur.evaluate.splits import Fold
-from baldur.evaluate.steps import fit_with_groups
 from baldur.evaluate.store import JobStore
 from baldur.exceptions import InputError
 from baldur.views import MultiView
@@ -67,8 +66,8 @@ def nested_cv(
         Called with a `Progress` after every job.
     **design
         How models are compared, as in `Design`: `views`, `task`, `positive`, `scheme`, `outer`,
-        `inner`, `repeats`, `groups`, `sites`, `split`, `confounds`, `harmonise`, `steps`,
-        `metrics`, `select_by`, `permutations`, `random_state` and `train_share`.
+        `inner`, `repeats`, `groups`, `sites`, `split`, `preparation`, `metrics`, `select_by`,
+        `permutations`, `random_state` and `train_share`.
 
     Returns
     -------
@@ -147,7 +146,7 @@ def fit_all_rows(
     classes : list
         Labels behind the codes it predicts, the positive one last.
     data : MultiView
-        What it was fitted on: `X`, and the covariates as a view if there are any.
+        What it was fitted on.
     """
     opened = Design(**design).open([model], X, y)
     study = Rounds.of(opened, n_jobs)

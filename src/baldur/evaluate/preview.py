@@ -12,10 +12,10 @@ import numpy as np
 from baldur.evaluate.design import Design
 from baldur.evaluate.handle import one_thread
 from baldur.evaluate.jobs import predict_rows
+from baldur.evaluate.models import fit_with_groups
 from baldur.evaluate.platt import needs_platt
 from baldur.evaluate.rounds import Rounds
 from baldur.evaluate.splits import Fold
-from baldur.evaluate.steps import fit_with_groups
 from baldur.views import MultiView
 from baldur.views.rebuild import select_columns
 

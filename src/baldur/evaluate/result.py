@@ -32,7 +32,7 @@ from baldur.evaluate.printed import format_table
 from baldur.evaluate.splits import Fold
 from baldur.evaluate.store import Outcome
 from baldur.evaluate.table import build_table, fold_scores
-from baldur.prepare.site_report import COLUMNS
+from baldur.preparation.site_report import COLUMNS
 from baldur.views import MultiView
 
 __all__ = ["Fit", "NestedResult"]
@@ -298,8 +298,8 @@ class NestedResult:
     def harmonisation(self) -> pd.DataFrame:
         """What aligning sites changed in every outer fold: repeat, fold, view, before, after, ...
 
-        Empty without `harmonise`; see `baldur.prepare.SiteHarmoniser` for the columns. Sites are
-        aligned before any model, so the figures are those of every model.
+        Empty without a `SiteHarmoniser` among the steps of the preparation, whose `report_` has
+        these columns. Sites are aligned before any model, so the figures are those of every model.
         """
         fits = next(iter(self.finished().values()), [])
         rows = [

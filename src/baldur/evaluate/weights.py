@@ -16,7 +16,7 @@ from baldur.baselines import BaselineEstimator
 from baldur.evaluate.selection import read_weights
 from baldur.views import MultiView
 
-__all__ = ["Weights", "by_class", "on_prepared", "oriented_coef", "weights_of"]
+__all__ = ["Weights", "by_class", "on_prepared", "weights_of"]
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ def weights_of(estimator: Any, mv: MultiView) -> Weights | None:
     Parameters
     ----------
     estimator : fitted estimator
-        One with `preparation_` and `coef_`, or a wrapper with a method `read_weights`.
+        One with `preparation_` and `coef_`.
     mv : MultiView
         The rows it was fitted on.
 
@@ -52,10 +52,6 @@ def weights_of(estimator: Any, mv: MultiView) -> Weights | None:
     -------
     Weights or None
     """
-    own = getattr(estimator, "read_weights", None)
-    if own is not None:
-        found: Weights | None = own(mv)
-        return found
     preparation = getattr(estimator, "preparation_", None)
     masks = getattr(estimator, "selected_features_", None)
     names = [v for v in mv.view_names if not isinstance(masks, dict) or v in masks]
@@ -65,17 +61,18 @@ def weights_of(estimator: Any, mv: MultiView) -> Weights | None:
         return None
     prepared = preparation.transform(mv)
     per_sd, raw, variance = {}, {}, {}
-    for name, width in widths.items():
-        unit = preparation.coef_in_input_units(name, np.ones(width))[:, None]
+    for name in widths:
+        columns = preparation.columns_[name]
+        unit = preparation.coef_in_input_units(name, np.ones(len(columns)))[:, None]
         if on_prepared(estimator):
             # Block-scaled views enter the model divided by the root of their width.
-            factor = width**-0.5 if getattr(estimator, "block_scale", False) else 1.0
+            factor = len(columns) ** -0.5 if getattr(estimator, "block_scale", False) else 1.0
             per_sd[name] = factor * given[name]
             raw[name] = per_sd[name] * unit
         else:
             raw[name] = given[name]
             per_sd[name] = np.divide(raw[name], unit, out=np.zeros_like(raw[name]), where=unit != 0)
-        part = np.asarray(prepared[name].apply(per_sd[name]))
+        part = np.asarray(prepared[name].apply(per_sd[name][columns]))
         variance[name] = float(part.var(axis=0).sum())
     return Weights(per_sd, raw, variance)
 
@@ -83,14 +80,6 @@ def weights_of(estimator: Any, mv: MultiView) -> Weights | None:
 def on_prepared(estimator: Any) -> bool:
     """Whether ``coef_`` belongs to the prepared columns, not to units of the input."""
     return bool(getattr(estimator, "coef_on_prepared", isinstance(estimator, BaselineEstimator)))
-
-
-def oriented_coef(estimator: Any, widths: dict[str, int]) -> dict[str, np.ndarray]:
-    """Return ``coef_`` of any estimator as outputs by features, or say that it has none."""
-    found = read_weights(estimator, widths)
-    if not found:
-        raise AttributeError(f"{type(estimator).__name__!r} object has no attribute 'coef_'")
-    return {v: w.T for v, w in found.items()}
 
 
 def by_class(weights: np.ndarray, n_classes: int, seen: np.ndarray) -> np.ndarray:

@@ -26,6 +26,7 @@ from joblib import Parallel, delayed
 from baldur.inference.credible_sets import CredibleSet, credible_sets
 from baldur.inference.ensemble import (
     BATCH_BYTES,
+    CACHE_BYTES,
     MEMBERS,
     Designs,
     Ensemble,
@@ -536,11 +537,12 @@ class _Fit:
 
 
 def folds_at_once(data: EnsembleData, n: int, L: int) -> int:
-    """Return how many folds of n rows and L candidates fit into `BATCH_BYTES`."""
+    """Return how many folds of n rows and L candidates are fitted in one batch."""
     C, M = len(data.T), 0 if data.grams is None else data.n_views
     side = n if data.grams is not None else min(n, L + 1)
-    per_fold = 8 * (M * n * n + 4 * C * side * side + (3 + C) * n * L)
-    return max(1, BATCH_BYTES // per_fold)
+    square = 8 * C * side * side
+    per_fold = 4 * square + 8 * (M * n * n + (3 + C) * n * L)
+    return max(1, min(BATCH_BYTES // per_fold, CACHE_BYTES // square))
 
 
 class _Table:

@@ -1,4 +1,4 @@
-"""Inner folds: repeated, stratified by label, whole groups held out."""
+"""Inner folds: repeated, balanced, stratified by label, whole groups held out together."""
 
 from __future__ import annotations
 
@@ -10,16 +10,15 @@ from sklearn.model_selection import GroupKFold, KFold, StratifiedGroupKFold, Str
 from sklearn.utils import check_random_state
 
 from baldur.exceptions import InputError
-from baldur.types import IntArray
 from baldur.inference.predictive import Task
+from baldur.types import IntArray
 
 N_FOLDS = 5
-MOST_REPEATS, SMALL, MORE, CHEAP = 12, 100, 5 / 3, 1200
-"""How rows fall into folds is chance, and the answer should not hang on it: folds are repeated
-twelve times (with ten, probabilities of 333 people moved by up to .16 with the seed; with twelve by
-.11), 5/3 as often in samples of up to 100, and less often where repeats times N^2, times the number
-of outputs, would exceed 1,200^2: large samples are steadier by themselves, and their fits are not
-cheap."""
+MOST_REPEATS, SMALL, MORE, CHEAP = 8, 100, 3 / 2, 1200
+"""How rows fall into folds is chance, and the answer should not depend on it: folds are repeated
+eight times, 3/2 as often in samples of up to 100, and less often where repeats times N^2, times the
+number of outputs, would exceed 1,200^2: large samples are steadier by themselves, and their fits
+are not cheap."""
 
 
 def inner_folds(
@@ -48,15 +47,62 @@ def inner_folds(
         n_folds = min(n_folds, len(np.unique(groups)))
         if n_folds < 2:
             raise InputError("groups: inner folds need at least two groups, but there is one.")
-    if groups is None:
-        kind = StratifiedKFold if stratified else KFold
-    else:
-        kind = StratifiedGroupKFold if stratified else GroupKFold
     random = check_random_state(random_state)
-    folds: list[tuple[IntArray, IntArray]] = []
     most = int(MORE * MOST_REPEATS) if n <= SMALL else MOST_REPEATS
     outputs = len(np.unique(labels)) if task == "multiclass" else int(np.prod(np.shape(labels)[1:]))
-    for _ in range(int(np.clip(CHEAP**2 // (n**2 * outputs), 1, most))):
-        splitter = kind(n_folds, shuffle=True, random_state=random.randint(2**31 - 1))
-        folds += splitter.split(np.zeros(n), labels if stratified else None, groups)
-    return [(rows, held) for rows, held in folds if len(held)]
+    repeats = int(np.clip(CHEAP**2 // (n**2 * outputs), 1, most))
+    if groups is None and n_folds in (2, 3, 5):
+        strata = np.unique(labels, return_inverse=True)[1] if stratified else np.zeros(n, dtype=int)
+        assigned = balanced_folds(strata, n_folds, repeats, random)
+        pairs = [(fold != k, fold == k) for fold in assigned for k in range(n_folds)]
+        folds = [(np.flatnonzero(train), np.flatnonzero(held)) for train, held in pairs]
+    else:
+        if groups is None:
+            kind = StratifiedKFold if stratified else KFold
+        else:
+            kind = StratifiedGroupKFold if stratified else GroupKFold
+        folds = []
+        for _ in range(repeats):
+            splitter = kind(n_folds, shuffle=True, random_state=random.randint(2**31 - 1))
+            folds += splitter.split(np.zeros(n), labels if stratified else None, groups)
+    return [(rows, held) for rows, held in folds if len(held) and len(rows)]
+
+
+def balanced_folds(
+    strata: IntArray, n_folds: int, repeats: int, random: np.random.RandomState
+) -> list[IntArray]:
+    """Return the fold of every row in each repeat, such that repeats are orthogonal to each other.
+
+    Folds that are drawn anew for each repeat hold some pairs of rows out together often and others
+    never. Here each row has a vector v of digits modulo the prime number p of folds, and repeat r
+    holds it out in fold a_r . v modulo p with vectors a_r that are pairwise independent: any fold of
+    one repeat has an equal share of the rows of any fold of another one. The first digit of a_r
+    is 1, so p rows in a row of one stratum are in p different folds.
+
+    Parameters
+    ----------
+    strata : (n,) int array
+        Rows of one stratum are spread over the folds; their order within it is random.
+    n_folds : int
+        A prime number p.
+    repeats : int
+        At most p^2 of them are orthogonal; further ones are drawn anew.
+    random : RandomState
+    """
+    p, n = n_folds, len(strata)
+    digits = 3
+    while p**digits < n:
+        digits += 1
+    found: list[IntArray] = []
+    while len(found) < repeats:
+        v = np.zeros((n, digits), dtype=np.intp)
+        for stratum in np.unique(strata):
+            rows = random.permutation(np.flatnonzero(strata == stratum))
+            places = np.arange(len(rows))
+            v[rows] = (places[:, None] // p ** np.arange(digits)) % p
+            v[rows] += random.randint(p, size=digits)  # which folds get one row more
+        for r in range(min(p * p, repeats - len(found))):
+            b, t = r % p, r // p
+            a = np.array([1, b, b * b + t, *(b**k + k * t for k in range(3, digits))])
+            found.append((v @ a) % p)
+    return found

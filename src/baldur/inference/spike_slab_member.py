@@ -40,7 +40,9 @@ LONGER, SHORTER = 1.1, 0.6
 shorter where they turn, as with interchangeable features."""
 TOLERANCE = 1e-2
 """Largest change of any inclusion probability that counts as converged."""
-MIN_ITER, LEARN_AFTER = 10, 3
+MIN_ITER, MIN_WARM_ITER, LEARN_AFTER = 10, 6, 3
+"""Least iterations from the uninformed start and from the end of the other member, and those before
+the shares and slab variances are learned."""
 NEGLIGIBLE = 1e-2
 """A column is inactive if the data determine less than this part more of its weight than of the
 average inactive one. Inactive columns share their mean variance while the others are updated, and
@@ -127,9 +129,8 @@ def fit_spike_slab(
         With its `spike_slab`.
     """
     began = time.perf_counter()
-    F, L = design.owner.shape
+    F = len(design.owner)
     C, M = likelihood.n_outputs, design.n_views
-    real = design.owner < M
     if start is None:
         pi = np.tile(np.minimum(0.3, EXPECTED_IN / n_features), (F, 1))
         learned = SpikeSlab(_by_owner(pi, design.owner), pi, np.ones((F, C, M)))
@@ -139,8 +140,8 @@ def fit_spike_slab(
     s = learned.rho[:, None] * design.spread(learned.slab)
     state = _State(
         design,
-        np.einsum("fnl->fln", design.X1[:, :, 1:] ** 2),
-        design.grams(),
+        design.X1[:, :, 1:].swapaxes(1, 2) ** 2,
+        np.zeros((F, M, 0, 0)) if design.uses_features else design.grams(),
         learned,
         s,
         s.copy(),
@@ -156,12 +157,13 @@ def fit_spike_slab(
     q = q.with_variances(s)
     converged = np.zeros(F, dtype=bool)
     history: list[dict[str, Any]] = []
-    active = np.empty(0)
+    least = MIN_ITER if start is None else MIN_WARM_ITER
     for iteration in range(max_iter):
-        look = iteration % LOOK_EVERY == 0 or iteration < LOOK_EVERY
+        look = iteration % LOOK_EVERY == 0 or iteration < LOOK_EVERY or design.uses_features
         if look:
             chosen, used, shared = _active(state, q.sites.h)
-            part = state.design.columns(chosen, used)
+            whole_design = state.design.uses_features
+            part = state.design if whole_design else state.design.columns(chosen, used)
         at = chosen[:, None, :]
         own = part.owner[:, None, :]
         s_own = np.take_along_axis(state.s, at, axis=2) * used[:, None]
@@ -186,8 +188,8 @@ def fit_spike_slab(
         q.damped_update(iteration)
         if iteration > LEARN_AFTER:
             _learn(state, n_features)
-        history.append(_record(state, real[folds], C, change, began))
-        if not (look and iteration > MIN_ITER):
+        history.append(_record(state, C, change, began))
+        if not (look and iteration > least):
             continue
         going = change >= TOLERANCE
         if going.all():
@@ -224,6 +226,9 @@ def _active(state: _State, h: Array) -> tuple[IntArray, Array, Array]:
     """
     design, s = state.design, state.s
     M = design.n_views
+    if design.uses_features:  # few columns: no gain from leaving any out
+        every = np.tile(np.arange(s.shape[2]), (len(s), 1))
+        return every, (design.owner < M).astype(float), np.zeros((*s.shape[:2], M))
     determined = np.matmul(h, state.squares.swapaxes(1, 2))  # (F, C, L)
     inactive = np.ones(design.owner.shape, dtype=bool)
     shared = np.zeros((*s.shape[:2], M))
@@ -361,7 +366,7 @@ def _store(
     final.slab[folds] = state.learned.slab
 
 
-def _record(state: _State, real: Array, C: int, change: Array, began: float) -> dict[str, Any]:
+def _record(state: _State, C: int, change: Array, began: float) -> dict[str, Any]:
     rho = state.learned.rho[0]
     counted = np.einsum("l,lm->m", rho > 0.5, state.design.membership[0])
     return {
@@ -371,4 +376,3 @@ def _record(state: _State, real: Array, C: int, change: Array, began: float) -> 
         "change": float(change.max()),
         "seconds": time.perf_counter() - began,
     }
-

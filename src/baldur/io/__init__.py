@@ -30,7 +30,7 @@ from baldur.io.study import read_view, view_steps
 from baldur.io.tables import MISSING_MARKERS, read_table
 from baldur.io.text import encode_text, read_text_table
 from baldur.io.weights import to_nifti
-from baldur.prepare import CategoryEncoder, VariantFilter, VoxelMask
+from baldur.preparation import CategoryEncoder, VariantFilter, VoxelMask
 
 __all__ = [
     "AlignReport",

@@ -14,7 +14,8 @@ from numpy.lib import format as npy
 
 from baldur.exceptions import InputError
 from baldur.guard.budget import LAZY_BYTES, NAME_LENGTH, check_size
-from baldur.io._files import feature_names, parsing
+from baldur.io._files import parsing
+from baldur.views.encode import feature_names
 from baldur.views.validate import some
 
 __all__ = ["read_npy", "read_npz"]

@@ -25,7 +25,6 @@ __all__ = [
     "as_path",
     "check_ids",
     "check_unique",
-    "feature_names",
     "find_file",
     "import_extra",
     "parsing",
@@ -105,13 +104,6 @@ def check_unique(path: Path | str, names: Sequence[str]) -> None:
             f"{path}: column names must be unique, but {some(sorted(twice))} "
             f"{'occurs' if len(twice) == 1 else 'occur'} more than once. Rename these columns."
         )
-
-
-def feature_names(names: Any, origin: Path | str, max_bytes: int = MAX_BYTES) -> np.ndarray:
-    """Return names of features as an array of text, without control characters."""
-    listed = [str(name) for name in names]
-    check_names(listed, "feature name", str(origin))
-    return text_array(listed, str(origin), max_bytes)
 
 
 @contextmanager

@@ -12,8 +12,9 @@ import pandas as pd
 
 from baldur.exceptions import InputError
 from baldur.io._delimited import read_delimited
-from baldur.io._files import feature_names, find_file
+from baldur.io._files import find_file
 from baldur.io._images import Grid
+from baldur.views.encode import feature_names
 
 __all__ = ["Regions", "region_names"]
 

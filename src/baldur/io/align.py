@@ -288,8 +288,34 @@ def _join(
                     here[here] = declared[at[here]]
                 present[name] = here
     return MultiView(
-        matrices, sample_ids=ids, feature_names=names, feature_info=info, present=present
+        matrices,
+        sample_ids=ids,
+        feature_names=names,
+        feature_info=info,
+        present=present,
+        samples=_join_samples(parts, keyed, chosen),
     )
+
+
+def _join_samples(
+    parts: list[MultiView], keyed: list[pd.Index], chosen: pd.Index
+) -> pd.DataFrame | None:
+    """Return the tables about the samples side by side; missing where a part lacks a person."""
+    tables = [
+        part.samples.set_axis(keys, axis=0).reindex(chosen).reset_index(drop=True)
+        for part, keys in zip(parts, keyed, strict=True)
+        if part.samples is not None
+    ]
+    if not tables:
+        return None
+    joined = pd.concat(tables, axis=1)
+    twice = joined.columns[joined.columns.duplicated()].unique().tolist()
+    if twice:
+        raise InputError(
+            f"align: the tables about the samples of several parts have a column {some(twice)}. "
+            "Leave it out of all but one of them."
+        )
+    return joined
 
 
 def _rows_of(view: View, at: np.ndarray) -> Source:

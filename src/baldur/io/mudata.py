@@ -13,7 +13,7 @@ import pandas as pd
 from baldur.exceptions import InputError
 from baldur.guard.budget import LAZY_BYTES, MAX_BYTES, no_bare_memory_error
 from baldur.guard.escape import check_names
-from baldur.io._files import check_ids, feature_names, find_file, import_extra, parsing
+from baldur.io._files import check_ids, find_file, import_extra, parsing
 from baldur.io._h5 import (
     DenseMatrix,
     SparseMatrix,
@@ -25,6 +25,7 @@ from baldur.io._h5 import (
 )
 from baldur.io._h5_tables import read_frame, read_index
 from baldur.views.container import MultiView
+from baldur.views.encode import feature_names
 from baldur.views.source import RowMapSource, as_source
 from baldur.views.validate import some
 

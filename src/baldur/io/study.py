@@ -18,7 +18,7 @@ from baldur.io.mudata import read_mudata
 from baldur.io.nifti import read_nifti
 from baldur.io.plink import plink_files, read_plink
 from baldur.io.tables import read_table
-from baldur.prepare import CategoryEncoder, VariantFilter, VoxelMask
+from baldur.preparation import CategoryEncoder, VariantFilter, VoxelMask
 from baldur.views.container import MultiView
 
 __all__ = ["KINDS", "read_view", "view_steps"]

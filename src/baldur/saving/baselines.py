@@ -14,6 +14,8 @@ from typing import Any
 import numpy as np
 
 from baldur.exceptions import InputError
+from baldur.preparation import Preparation
+from baldur.saving.settings import read_setting, setting_state
 from baldur.state import Fields, State
 
 __all__ = ["TRUSTED", "baseline_state", "is_baseline", "read_baseline"]
@@ -83,6 +85,9 @@ def baseline_state(estimator: Any) -> State:
     name = type(estimator).__name__
     rest = copy.copy(estimator)
     preparation = rest.__dict__.pop("preparation_")
+    template = getattr(rest, "preparation", None)
+    if template is not None:
+        rest.preparation = None
     try:
         content = dumps(rest)
         others = sorted(set(get_untrusted_types(data=content)) - set(TRUSTED))
@@ -99,6 +104,7 @@ def baseline_state(estimator: Any) -> State:
     return {
         "kind": "baseline",
         "class": name,
+        "template": setting_state(template, "preparation"),
         "preparation": preparation.to_state(),
         "skops": np.frombuffer(content, dtype=np.uint8),
     }
@@ -122,6 +128,9 @@ def read_baseline(state: Any, read_preparation: Any) -> Any:
     with Fields(state, "baseline") as read:
         name = read.text("class")
         preparation = read.part("preparation", read_preparation)
+        template = read.part("template", read_setting) if read.has("template") else None
+        sound = template is None or isinstance(template, Preparation)
+        read.need(sound, "expected a template of a preparation", "template")
         content = read.array("skops", (None,), "int")
         read.need(content.dtype == np.uint8, "expected bytes", "skops")
         made = read.part("skops", _unpack)
@@ -129,6 +138,8 @@ def read_baseline(state: Any, read_preparation: Any) -> Any:
         read.need(sound, "expected a baseline of the class that it names", "skops")
         read.need("preparation_" not in vars(made), "expected no second preparation", "skops")
     made.preparation_ = preparation
+    if template is not None:
+        made.preparation = template
     return made
 
 

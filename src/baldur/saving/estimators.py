@@ -156,7 +156,7 @@ def _read_fitted(state: Any, made: Any, kind: str, outline: Outline) -> None:
 
 
 def _read_preparation(state: Any) -> Any:
-    return import_module("baldur.prepare").Preparation.from_state(state)
+    return import_module("baldur.preparation").Preparation.from_state(state)
 
 
 def _read_predictor(state: Any, made: Any, kind: str, outline: Outline) -> None:
@@ -166,11 +166,14 @@ def _read_predictor(state: Any, made: Any, kind: str, outline: Outline) -> None:
         from baldur.inference.predictor import Predictor  # type: ignore[assignment]
     made._predictor = Predictor.from_state(
         state,
-        widths=list(outline.widths.values()),
+        # The predictor sees prepared columns; everything else is about those of the input.
+        widths=list(made.preparation_.scaling_.n_features_.values()),
         outputs=outline.sizes["C"],
         factors=outline.sizes["K"],
     )
     if kind.startswith("mean-field"):
         pairs = zip(outline.widths, made._predictor.result.features, strict=True)
-        if not all(np.array_equal(mask, made.selected_features_[name]) for name, mask in pairs):
-            raise InputError("expected the features that were selected")
+        for name, mask in pairs:
+            selected = made.preparation_.expand(name, mask, False)
+            if not np.array_equal(selected, made.selected_features_[name]):
+                raise InputError("expected the features that were selected")

@@ -16,7 +16,7 @@ from baldur.saving.saved import SavedModel
 
 __all__ = ["COMPARED", "describe", "versions"]
 
-COMPARED = ("model", "task", "classes", "views", "samples", "training_rows_inside",
+COMPARED = ("model", "task", "classes", "views", "samples", "steps", "training_rows_inside",
             "fingerprint")  # fmt: skip
 """What a manifest must say as the loaded model does; the rest may be put otherwise one day."""
 
@@ -36,7 +36,7 @@ def describe(model: SavedModel) -> dict[str, Any]:
     dict
     """
     estimator = model.estimator
-    preparation = getattr(estimator, "preparation_", None)
+    preparation = estimator.preparation_
     task = getattr(estimator, "_task", None)
     return {
         "format": FORMAT,
@@ -48,12 +48,13 @@ def describe(model: SavedModel) -> dict[str, Any]:
         "views": [
             {"name": name, "features": int(width)} for name, width in model.n_features.items()
         ],
-        "samples": None if preparation is None else int(preparation.n_samples_),
+        "samples": int(preparation.n_samples_),
+        "steps": [type(step).__name__ for step in preparation.steps_],
         # None for baselines, of which some have support vectors or kernels.
         "training_rows_inside": (
             estimator.predictor.holds_training_rows if hasattr(estimator, "predictor") else None
         ),
-        "fingerprint": None if preparation is None else fingerprint(preparation),
+        "fingerprint": fingerprint(preparation),
         "details": _plain(model.details),
     }
 

@@ -1,7 +1,7 @@
 """Settings of estimators as plain values: what their constructors take, and nothing else.
 
-Plain values stand for themselves. Tuples, dictionaries (whose keys may be numbers), slices and
-random states are objects with a ``kind``.
+Plain values stand for themselves. Tuples, dictionaries (whose keys may be numbers), slices, random
+states and templates of preparations are objects with a ``kind``.
 """
 
 from __future__ import annotations
@@ -13,9 +13,11 @@ from typing import Any
 import numpy as np
 
 from baldur.exceptions import InputError
+from baldur.preparation import Preparation, Step
+from baldur.preparation.preparation import STEPS
 from baldur.state import Fields, State, StateError
 
-__all__ = ["read_settings", "settings_state"]
+__all__ = ["read_setting", "read_settings", "setting_state", "settings_state"]
 
 
 def settings_state(estimator: Any) -> State:
@@ -30,7 +32,7 @@ def settings_state(estimator: Any) -> State:
     -------
     dict
     """
-    return {name: _state(value, name) for name, value in estimator.get_params(deep=False).items()}
+    return {name: setting_state(value, name) for name, value in estimator.get_params(deep=False).items()}
 
 
 def read_settings(state: Any, kind: type) -> dict[str, Any]:
@@ -51,21 +53,22 @@ def read_settings(state: Any, kind: type) -> dict[str, Any]:
     """
     known = signature(kind).parameters
     with Fields(state) as read:
-        return {name: read.part(name, _read) for name in state if name in known}
+        return {name: read.part(name, read_setting) for name in state if name in known}
 
 
-def _state(value: Any, name: str) -> Any:
+def setting_state(value: Any, name: str) -> Any:
+    """Return one setting as a plain value; `name` is for the error."""
     if value is None or isinstance(value, (bool, int, float, str, np.generic, np.ndarray)):
         return value
     if isinstance(value, list):
-        return [_state(one, name) for one in value]
+        return [setting_state(one, name) for one in value]
     if isinstance(value, tuple):
-        return {"kind": "tuple", "items": [_state(one, name) for one in value]}
+        return {"kind": "tuple", "items": [setting_state(one, name) for one in value]}
     if isinstance(value, Mapping):
-        entries = [[_state(key, name), _state(one, name)] for key, one in value.items()]
+        entries = [[setting_state(key, name), setting_state(one, name)] for key, one in value.items()]
         return {"kind": "mapping", "entries": entries}
     if isinstance(value, slice):
-        ends = [_state(end, name) for end in (value.start, value.stop, value.step)]
+        ends = [setting_state(end, name) for end in (value.start, value.stop, value.step)]
         return {"kind": "slice", "ends": ends}
     if isinstance(value, np.random.RandomState):
         held: Any = value.get_state(legacy=False)
@@ -77,15 +80,22 @@ def _state(value: Any, name: str) -> Any:
                 "has_gauss": int(held["has_gauss"]),
                 "gauss": float(held["gauss"]),
             }
+    if isinstance(value, Preparation):
+        # A template: what it may have learned is not part of a setting.
+        return {"kind": "preparation template", "settings": settings_state(value)}
+    if type(value) in STEPS.values():
+        settings = settings_state(value)
+        return {"kind": "step template", "step": type(value).__name__, "settings": settings}
     raise InputError(
         f"The setting {name} cannot be saved: it is or holds a {type(value).__name__}. Fit with "
         "numbers, text, lists, dictionaries, slices or arrays as settings."
     )
 
 
-def _read(state: Any) -> Any:
+def read_setting(state: Any) -> Any:
+    """Return one setting from its plain value."""
     if type(state) is list:
-        return [_read(one) for one in state]
+        return [read_setting(one) for one in state]
     if type(state) is not dict:
         return state
     kind = state.get("kind")
@@ -96,11 +106,11 @@ def _read(state: Any) -> Any:
 
 
 def _tuple(read: Fields) -> tuple[Any, ...]:
-    return tuple(read.parts("items", _read))
+    return tuple(read.parts("items", read_setting))
 
 
 def _mapping(read: Fields) -> dict[Any, Any]:
-    pairs = read.parts("entries", _read)
+    pairs = read.parts("entries", read_setting)
     if not all(type(pair) is list and len(pair) == 2 and _is_key(pair[0]) for pair in pairs):
         raise read.fault("expected pairs of a key and a value", "entries")
     made = dict(pairs)
@@ -115,7 +125,7 @@ def _is_key(value: Any) -> bool:
 
 
 def _slice(read: Fields) -> slice:
-    ends = read.parts("ends", _read, 3)
+    ends = read.parts("ends", read_setting, 3)
     sound = all(end is None or type(end) in (int, str) for end in ends)
     read.need(sound, "expected whole numbers or names", "ends")
     return slice(*ends)
@@ -135,9 +145,20 @@ def _random_state(read: Fields) -> np.random.RandomState:
     return made
 
 
+def _preparation(read: Fields) -> Preparation:
+    return Preparation(**read.part("settings", read_settings, kind=Preparation))
+
+
+def _step(read: Fields) -> Step:
+    kind = STEPS[read.choice("step", tuple(STEPS))]
+    return kind(**read.part("settings", read_settings, kind=kind))
+
+
 _KINDS = {
     "tuple": _tuple,
     "mapping": _mapping,
     "slice": _slice,
     "random state": _random_state,
+    "preparation template": _preparation,
+    "step template": _step,
 }

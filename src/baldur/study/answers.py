@@ -7,9 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from baldur.evaluate.deconfound import CONFOUNDS
 from baldur.evaluate.jobs import predict_rows
-from baldur.prepare.harmonise import SITES
 from baldur.saving import SavedModel
 from baldur.summary import named_outputs, views_used
 from baldur.views import MultiView
@@ -77,7 +75,7 @@ def _used(estimator: Any, data: MultiView) -> list[str]:
     masks = getattr(estimator, "selected_features_", None)
     if not isinstance(masks, dict):
         masks = dict.fromkeys(data.view_names, True)
-    used = views_used(data, {v: m for v, m in masks.items() if v not in (CONFOUNDS, SITES)})
+    used = views_used(data, masks)
     names = used.columns.to_numpy(dtype=object)
     return ["; ".join(names[row]) for row in used.to_numpy(dtype=bool)]
 

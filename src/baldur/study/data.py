@@ -8,8 +8,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from baldur.evaluate import Harmonise
-from baldur.evaluate.deconfound import CONFOUNDS
 from baldur.exceptions import BaldurError, InputError, MissingExtraError
 from baldur.io import (
     CategoryEncoder,
@@ -17,6 +15,7 @@ from baldur.io import (
     read_view,
     view_steps,
 )
+from baldur.preparation import Preparation, Step
 from baldur.study.covariates import CovariateCoding
 from baldur.study.load import COVARIATES, Study
 from baldur.study.samples import (
@@ -26,7 +25,7 @@ from baldur.study.samples import (
     find_label,
     read_samples,
 )
-from baldur.study.sites import read_sites
+from baldur.study.sites import site_step
 from baldur.views import MultiView
 
 __all__ = ["StudyData", "read_study", "read_views"]
@@ -39,21 +38,16 @@ class StudyData:
     Attributes
     ----------
     data : MultiView
-        Views, included covariates among them.
+        Views, included covariates among them; covariates to regress out and sites to align are in
+        its table about the samples.
     y : ndarray
         Labels as text, or numbers.
     positive : str or None
     groups, sites, split : ndarray of str, or None
-    confounds : MultiView or None
-        Covariates to regress out, as one view.
-    harmonise : Harmonise or None
-        Sites to be aligned.
-    learned_sites : dict or None
-        What a fitted model must remember to number the sites of new rows.
-    codings : dict of str to CovariateCoding
-        Under "include" and "regress_out".
-    steps : list of transformers
-        To be fitted on training rows before any model.
+    preparation : Preparation or None
+        What every model learns from its training rows before anything else; None for scaling alone.
+    coding : CovariateCoding or None
+        Of included covariates.
     notes : list of str
         What a reader of the results should know about the samples.
     lacking : dict of str to list of str
@@ -68,11 +62,8 @@ class StudyData:
     groups: np.ndarray | None = None
     sites: np.ndarray | None = None
     split: np.ndarray | None = None
-    confounds: MultiView | None = None
-    harmonise: Harmonise | None = None
-    learned_sites: dict[str, Any] | None = None
-    codings: dict[str, CovariateCoding] = field(default_factory=dict)
-    steps: list[Any] = field(default_factory=list)
+    preparation: Preparation | None = None
+    coding: CovariateCoding | None = None
     notes: list[str] = field(default_factory=list)
     lacking: dict[str, list[str]] = field(default_factory=dict)
     subgroups: pd.DataFrame | None = None
@@ -169,7 +160,7 @@ def read_study(study: Study) -> StudyData:
     data, table = data[order], table.iloc[kept.to_numpy().astype(int)[order]]
     check_outcome(study, table[column])
     found = _gather(study, data, table, notes)
-    found.steps += _steps(study, parts)
+    found.preparation = _preparation(study, found, table, _steps(study, parts))
     where = report.where[report.where["labels"]]
     found.lacking = {
         view: where.index[~where[view]].astype(str).tolist()
@@ -179,9 +170,42 @@ def read_study(study: Study) -> StudyData:
     return found
 
 
-def _steps(study: Study, parts: list[MultiView]) -> list[Any]:
+def _preparation(
+    study: Study, found: StudyData, table: pd.DataFrame, steps: list[Step]
+) -> Preparation | None:
+    """Return the template of the preparation, and put what it reads into the table of samples."""
+    names = study.covariates["regress_out"]
+    aligning = site_step(study, found.data)
+    steps = steps if aligning is None else [*steps, aligning]
+    if not steps and not names:
+        return None
+    made = Preparation(steps=steps, regress_out=list(names))
+    if made.sample_columns:
+        forced = study.covariates["categorical"]
+        found.data = found.data.with_samples(_samples(study, table, made, forced))
+    return made
+
+
+def _samples(
+    study: Study, table: pd.DataFrame, preparation: Preparation, forced: list[str]
+) -> pd.DataFrame:
+    """Return the columns that a preparation reads: numbers, and categories as they are written."""
+    made = {}
+    for name in preparation.sample_columns:
+        key = "covariates.regress_out" if name in preparation.regress_out else "harmonise.keep"
+        cells = table[name].astype(object).where(table[name] != "", None)
+        if not cells.notna().any():
+            raise study.problem(key, f"column {name!r} is empty", "leave it out")
+        numbers = pd.to_numeric(cells, errors="coerce")
+        by = study.harmonise is not None and name == study.harmonise["by"]
+        text = by or name in forced or (numbers.isna() & cells.notna()).any()
+        made[name] = cells.astype("category") if text else numbers.astype(float)
+    return pd.DataFrame(made).reset_index(drop=True)
+
+
+def _steps(study: Study, parts: list[MultiView]) -> list[Step]:
     """What is learned on training rows; a table without categories has nothing to learn."""
-    steps = []
+    steps: list[Step] = []
     for part, (name, spec) in zip(parts, study.views.items(), strict=True):
         try:
             made = view_steps({"name": name, **spec})
@@ -229,29 +253,17 @@ def _gather(study: Study, data: MultiView, table: pd.DataFrame, notes: list[str]
                 "samples.split", f"{study.samples['split']!r} has {other[0]!r}",
                 "write 'train' or 'test' for every sample",
             )  # fmt: skip
-    for key in ("regress_out", "include"):
-        names = study.covariates[key]
-        if not names:
-            continue
+    names = study.covariates["include"]
+    if names:
         forced = [c for c in study.covariates["categorical"] if c in names]
-        view = COVARIATES if key == "include" else CONFOUNDS
         try:
-            coding = CovariateCoding.learn(table[names], forced)
-            extra = coding.view(table[names], view, study.samples["file"])
+            found.coding = CovariateCoding.learn(table[names], forced)
+            extra = found.coding.view(table[names], COVARIATES, study.samples["file"])
         except InputError as error:
             raise study.problem(
-                f"covariates.{key}", str(error).rstrip("."), "correct the column or leave it out"
+                "covariates.include", str(error).rstrip("."), "correct the column or leave it out"
             ) from None
-        found.codings[key] = coding
-        if key == "include":
-            found.data = add_view(data, extra)
-        else:
-            found.confounds = extra
-        if _has_levels(extra):
-            found.steps.append(CategoryEncoder(view))
-    sites = read_sites(study, found.data, table)
-    if sites is not None:
-        found.harmonise, found.learned_sites = sites
+        found.data = add_view(data, extra)
     return found
 
 

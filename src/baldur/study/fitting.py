@@ -9,14 +9,13 @@ import numpy as np
 import pandas as pd
 
 from baldur.evaluate import Progress
-from baldur.evaluate.deconfound import CONFOUNDS
 from baldur.evaluate.drift import describe_views
 from baldur.evaluate.nested import fit_all_rows
 from baldur.exceptions import BaldurError
 from baldur.io import align
-from baldur.prepare.alleles import COLUMNS as ALLELES
-from baldur.prepare.harmonise import SITES
 from baldur.saving import SavedModel
+from baldur.preparation import Preparation
+from baldur.preparation.alleles import COLUMNS as ALLELES
 from baldur.study.answers import predictions_of
 from baldur.study.covariates import CovariateCoding
 from baldur.study.data import add_view, read_study, read_views
@@ -24,7 +23,7 @@ from baldur.study.load import COVARIATES, Study
 from baldur.study.samples import read_samples
 from baldur.study.schema import nearest
 from baldur.study.settings import settings_of
-from baldur.study.sites import add_sites
+from baldur.study.sites import new_samples
 from baldur.views import MultiView, View
 from baldur.views.source import ColumnSource
 
@@ -78,8 +77,7 @@ def fit_study(
         "outcome": study.outcome["column"],
         "samples": len(data),
         "title": study.top["title"],
-        "codings": {key: coding.to_json() for key, coding in found.codings.items()},
-        "sites": found.learned_sites,
+        "included": None if found.coding is None else found.coding.to_json(),
         # Levels of categories: a level new rows do not have is a column of zeros.
         "categories": {
             view: {
@@ -145,10 +143,8 @@ def new_rows(
     notes: list[str] = []
     table = read_samples(study)
     parts = []
-    codings = model.details.get("codings", {})
-    own = {COVARIATES if key == "include" else CONFOUNDS for key in codings}
-    learned = model.details.get("sites")
-    wanted = [v for v in model.n_features if v not in own and not (learned and v == SITES)]
+    included = model.details.get("included") is not None
+    wanted = [v for v in model.n_features if not (included and v == COVARIATES)]
     for part in read_views(study):
         for view in part.view_names:
             if view not in wanted:
@@ -174,9 +170,22 @@ def new_rows(
     data, table = data[order], table.iloc[kept.to_numpy().astype(int)[order]]
     data = _with_absent(model, data, [v for v in wanted if v not in data.view_names], notes)
     data = _with_covariates(model, study, data, table, notes)
-    if learned:
-        data = add_sites(learned, study, data, table, notes)
+    preparation = getattr(model.estimator, "preparation_", None)
+    if preparation is not None:
+        data = _with_samples(preparation, study, data, table, notes)
     return data.select(list(model.n_features)), table, notes
+
+
+def _with_samples(
+    preparation: Preparation, study: Study, data: MultiView, table: pd.DataFrame, notes: list[str]
+) -> MultiView:
+    """Return the rows with what the preparation reads about them, once it can be read."""
+    data = data.with_samples(new_samples(preparation, study, table, notes))
+    try:
+        preparation.check_samples(data)
+    except BaldurError as error:
+        raise study.problem("samples.file", str(error).rstrip("."), "correct the cell") from None
+    return data
 
 
 def _fitting(
@@ -290,19 +299,17 @@ def _with_absent(
 def _with_covariates(
     model: SavedModel, study: Study, data: MultiView, table: pd.DataFrame, notes: list[str]
 ) -> MultiView:
-    for key, view in (("include", COVARIATES), ("regress_out", CONFOUNDS)):
-        if key not in model.details.get("codings", {}):
-            continue
-        coding = CovariateCoding.from_json(model.details["codings"][key])
-        lacking = [c for c in coding.categories if c not in table.columns]
-        if lacking:
-            raise study.problem(
-                "samples.file", f"has no column {lacking[0]!r}, a covariate of the model",
-                "add it; single cells may be empty",
-            )  # fmt: skip
-        try:
-            part = coding.view(table, view, study.samples["file"])
-        except BaldurError as error:
-            raise study.problem("samples.file", str(error), "correct the cell") from None
-        data = add_view(data, _fitting(model, study, part, view, "error", notes))
-    return data
+    if model.details.get("included") is None:
+        return data
+    coding = CovariateCoding.from_json(model.details["included"])
+    lacking = [c for c in coding.categories if c not in table.columns]
+    if lacking:
+        raise study.problem(
+            "samples.file", f"has no column {lacking[0]!r}, a covariate of the model",
+            "add it; single cells may be empty",
+        )  # fmt: skip
+    try:
+        part = coding.view(table, COVARIATES, study.samples["file"])
+    except BaldurError as error:
+        raise study.problem("samples.file", str(error), "correct the cell") from None
+    return add_view(data, _fitting(model, study, part, COVARIATES, "error", notes))

@@ -11,8 +11,8 @@ from baldur.evaluate.metrics import METRICS
 from baldur.evaluate.splits import SCHEMES
 from baldur.exceptions import StudyError
 from baldur.guard.escape import one_line
-from baldur.prepare import SCALES
-from baldur.prepare.harmonise import ESTIMATES, NEW_SITES
+from baldur.preparation import SCALES
+from baldur.preparation.sites import ESTIMATES, NEW_SITES
 
 __all__ = ["Key", "SCHEMA", "check_keys", "problem", "schema_text"]
 

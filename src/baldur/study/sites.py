@@ -1,41 +1,31 @@
-"""The sites of a study to be aligned, as its file names them, and those of new rows."""
+"""The sites of a study to be aligned, as its file names them, and the samples of new rows."""
 
 from __future__ import annotations
-
-from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from baldur.evaluate.harmonise import Harmonise, site_columns
-from baldur.exceptions import BaldurError
-from baldur.prepare.harmonise import SITES
-from baldur.study.covariates import CovariateCoding
+from baldur.preparation import Preparation, SiteHarmoniser
 from baldur.study.load import COVARIATES, Study
 from baldur.study.schema import nearest
 from baldur.views import MultiView
-from baldur.views.rebuild import set_view
 
-__all__ = ["add_sites", "read_sites"]
+__all__ = ["new_samples", "site_step"]
 
 
-def read_sites(
-    study: Study, data: MultiView, table: pd.DataFrame
-) -> tuple[Harmonise, dict[str, Any]] | None:
-    """Return the sites to align and what a fitted model must remember of them.
+def site_step(study: Study, data: MultiView) -> SiteHarmoniser | None:
+    """Return the step that aligns sites, or None where the study does not align any.
 
     Parameters
     ----------
     study : Study
     data : MultiView
         Views, included covariates among them; these belong to the people and are left alone.
-    table : DataFrame of str
-        The samples table, in the order of `data`.
 
     Returns
     -------
-    Harmonise and dict, or None
-        None where the study does not harmonise.
+    SiteHarmoniser or None
+        Unfitted.
     """
     section = study.harmonise
     if section is None:
@@ -53,94 +43,54 @@ def read_sites(
             "harmonise", "there is no view to harmonise (genotypes are left alone)",
             "remove the section",
         )  # fmt: skip
-    labels = _labels(table, section["by"])
-    learned: dict[str, Any] = {
-        "by": section["by"], "names": sorted({v for v in labels if v is not None}), "keep": None,
-    }  # fmt: skip
-    kept = None
-    if section["keep"]:
-        names = section["keep"]
-        forced = [c for c in study.covariates["categorical"] if c in names]
-        try:
-            coding = CovariateCoding.learn(table[names], forced)
-            kept = _numbers(coding, table, study)
-        except BaldurError as error:
-            raise study.problem(
-                "harmonise.keep", str(error).rstrip("."), "correct the column or leave it out"
-            ) from None
-        # Beside the sites, whose columns add up to 1, one level of a category says nothing new.
-        firsts = kept.columns.isin(_first_levels(coding, table))
-        kept = kept.loc[:, ~firsts]
-        learned["keep"] = {**coding.to_json(), "columns": kept.columns.tolist()}
-    cells = None if kept is None else kept.to_numpy(dtype=float)
-    return Harmonise(labels, cells, wanted, section["new_sites"], section["estimates"]), learned
+    return SiteHarmoniser(
+        section["by"],
+        list(wanted),
+        keep=list(section["keep"]),
+        new_sites=section["new_sites"],
+        estimates=section["estimates"],
+    )
 
 
-def add_sites(
-    learned: dict[str, Any], study: Study, data: MultiView, table: pd.DataFrame, notes: list[str]
-) -> MultiView:
-    """Return new rows with their sites, numbered as the model learned them.
+def new_samples(
+    preparation: Preparation, study: Study, table: pd.DataFrame, notes: list[str]
+) -> pd.DataFrame | None:
+    """Return what a fitted preparation reads about new samples.
 
     Parameters
     ----------
-    learned : dict
-        As `read_sites` returned it.
+    preparation : Preparation
+        Fitted.
     study : Study
         That describes the new rows.
-    data : MultiView
-        The new rows.
     table : DataFrame of str
         Their samples table.
     notes : list of str
-        Is told about sites the model has not seen.
+        Gets a line about sites that the model has not seen.
 
     Returns
     -------
-    MultiView
+    DataFrame or None
+        None where it reads nothing.
     """
-    by, names = learned["by"], learned["names"]
-    labels: list[str | None] = [None] * len(table)
-    if by in table.columns:
-        labels = _labels(table, by)
-        new = sorted({v for v in labels if v is not None} - set(names))
-        if new:
-            notes.append(f"{len(new)} sites are new to the model ({', '.join(new[:5])})")
-    else:
-        notes.append(f"there is no column {by!r}; every sample is of a site new to the model")
-    cells = None
-    if learned["keep"] is not None:
-        coding = CovariateCoding.from_json(learned["keep"])
-        lacking = [c for c in coding.categories if c not in table.columns]
-        if lacking:
+    if not preparation.sample_columns:
+        return None
+    sites = {s.by: s for s in preparation.steps_ if isinstance(s, SiteHarmoniser)}
+    made = {}
+    for name in preparation.sample_columns:
+        if name in table.columns:
+            made[name] = table[name].astype(object).where(table[name] != "", None)
+        elif name in sites:
+            made[name] = pd.Series([None] * len(table), index=table.index, dtype=object)
+            notes.append(f"there is no column {name!r}; every sample is of a site new to the model")
+        else:
             raise study.problem(
-                "samples.file", f"has no column {lacking[0]!r}, a covariate of the model",
+                "samples.file", f"has no column {name!r}, a covariate of the model",
                 "add it; single cells may be empty",
             )  # fmt: skip
-        try:
-            found = _numbers(coding, table, study)
-        except BaldurError as error:
-            raise study.problem("samples.file", str(error), "correct the cell") from None
-        # A level that nobody has here is a column of zeros.
-        wanted = learned["keep"]["columns"]
-        cells = found.reindex(columns=wanted, fill_value=0.0).to_numpy(dtype=float)
-    return set_view(data, SITES, site_columns(labels, names, cells))
-
-
-def _labels(table: pd.DataFrame, column: str) -> list[str | None]:
-    return [v or None for v in table[column]]
-
-
-def _numbers(coding: CovariateCoding, table: pd.DataFrame, study: Study) -> pd.DataFrame:
-    view = coding.view(table, SITES, study.samples["file"]).view(SITES)
-    return pd.DataFrame(view.read(), columns=view.feature_names)
-
-
-def _first_levels(coding: CovariateCoding, table: pd.DataFrame) -> list[str]:
-    """Names of the columns of each category's first level."""
-    view = coding.view(table, SITES, "").view(SITES)
-    info = view.feature_info
-    if info is None:
-        return []
-    levels = info["level"].notna().to_numpy()
-    first = levels & ~info["column"].where(levels).duplicated().to_numpy()
-    return view.feature_names[first].tolist()
+    for name, step in sites.items():
+        known = {*step.sites_, *step.small_sites_}
+        new = sorted({str(v) for v in made[name] if v is not None} - known)
+        if new:
+            notes.append(f"{len(new)} sites are new to the model ({', '.join(new[:5])})")
+    return pd.DataFrame(made).reset_index(drop=True)

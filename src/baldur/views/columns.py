@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -16,22 +17,37 @@ from baldur.views.validate import some
 __all__ = ["split_columns"]
 
 
-def split_columns(X: Any, views: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Cut a 2-D matrix into named matrices, without copying arrays."""
+def split_columns(
+    X: Any, views: Mapping[str, Any] | None
+) -> tuple[dict[str, Any], pd.DataFrame | None]:
+    """Cut a 2-D matrix into named matrices, without copying arrays.
+
+    Parameters
+    ----------
+    X : array, sparse matrix, lazy matrix or DataFrame
+    views : dict of str to columns, or None
+        As in `MultiView.from_columns`.
+
+    Returns
+    -------
+    matrices : dict of str to matrix
+    rest : DataFrame or None
+        Columns of a DataFrame that no view names.
+    """
     frame = X if isinstance(X, pd.DataFrame) else None
     if views is None:
         if frame is None or frame.columns.nlevels == 1:
-            return {"X": X}
+            return {"X": X}, None
         if frame.columns.nlevels != 2:
             raise InputError(
                 "A DataFrame needs one column level, or two (view, feature), but this one has "
                 f"{frame.columns.nlevels}."
             )
-        return {name: frame[name] for name in frame.columns.get_level_values(0).unique()}
+        return {name: frame[name] for name in frame.columns.get_level_values(0).unique()}, None
     if not isinstance(views, Mapping):
         raise InputError(
-            "views must be a dictionary from view name to columns (names, indices, slice or "
-            f"mask), but got {type(views).__name__}."
+            "views must be a dictionary from view name to columns (names, patterns, indices, a "
+            f"slice or a mask), but got {type(views).__name__}."
         )
     if frame is None and not (
         isinstance(X, np.ndarray) or sparse.issparse(X) or isinstance(X, LazyMatrix)
@@ -41,9 +57,11 @@ def split_columns(X: Any, views: Mapping[str, Any] | None) -> dict[str, Any]:
         raise InputError(f"X must be 2-D to be cut into views, but its shape is {X.shape}.")
     width = int(X.shape[1])
     matrices: dict[str, Any] = {}
+    used = np.zeros(width, dtype=bool)
     base = None if frame is not None or isinstance(X, np.ndarray) else as_source(X, "X")
     for view, spec in views.items():
-        columns = _locate(view, spec, width, None if frame is None else frame.columns)
+        columns = _locate(view, spec, width, frame)
+        used[columns] = True
         if frame is not None:
             matrices[view] = frame.iloc[:, columns]
         elif base is not None:
@@ -53,11 +71,13 @@ def split_columns(X: Any, views: Mapping[str, Any] | None) -> dict[str, Any]:
             matrices[view] = X[:, columns]
         else:
             matrices[view] = ColumnSource(as_source(X, view), columns)
-    return matrices
+    rest = frame.loc[:, ~used] if frame is not None and not used.all() else None
+    return matrices, rest
 
 
-def _locate(view: str, spec: Any, width: int, columns: pd.Index | None) -> slice | np.ndarray:
+def _locate(view: str, spec: Any, width: int, frame: pd.DataFrame | None) -> slice | np.ndarray:
     """Turn a column specification into a slice (when the columns are a run) or indices."""
+    columns = None if frame is None else frame.columns
     if (
         isinstance(spec, slice)
         and not isinstance(spec.start, str)
@@ -66,6 +86,10 @@ def _locate(view: str, spec: Any, width: int, columns: pd.Index | None) -> slice
         return slice(*spec.indices(width))
     if isinstance(spec, slice):
         spec = _name_slice(view, spec, columns)
+    elif callable(spec):
+        spec = _called(view, spec, frame)
+    elif isinstance(spec, re.Pattern):
+        spec = _matching(view, [spec], columns)
     index = np.atleast_1d(np.asarray(spec))
     if index.dtype.kind == "b":
         if index.shape != (width,):
@@ -87,8 +111,8 @@ def _locate(view: str, spec: Any, width: int, columns: pd.Index | None) -> slice
         found = _find_names(view, list(np.atleast_1d(np.asarray(spec, dtype=object))), columns)
     else:
         raise InputError(
-            f"View {view!r}: columns must be names, indices, a slice or a boolean mask, but got "
-            f"{type(spec).__name__} of dtype {index.dtype}."
+            f"View {view!r}: columns must be names, patterns, indices, a slice or a boolean mask, "
+            f"but got {type(spec).__name__} of dtype {index.dtype}."
         )
     if len(np.unique(found)) != len(found):
         raise InputError(f"View {view!r}: a column is listed more than once; list each once.")
@@ -97,24 +121,65 @@ def _locate(view: str, spec: Any, width: int, columns: pd.Index | None) -> slice
     return found
 
 
+def _nameless(view: str, what: str) -> InputError:
+    return InputError(
+        f"View {view!r}: columns are given by {what}, but X is not a DataFrame, so that its "
+        "columns have no names. Pass a DataFrame, or give column numbers. Behind transformers in a "
+        'pipeline, names are kept by pipeline.set_output(transform="pandas").'
+    )
+
+
+def _called(view: str, spec: Any, frame: pd.DataFrame | None) -> Any:
+    """Return what a function of the DataFrame chooses."""
+    if frame is None:
+        raise _nameless(view, "a function of the DataFrame")
+    chosen = spec(frame)
+    if not len(chosen):
+        raise InputError(
+            f"View {view!r}: the function chooses none of the {frame.shape[1]} columns of X, "
+            f"{some(list(frame.columns))}."
+        )
+    return chosen
+
+
+def _matching(view: str, patterns: list[re.Pattern[str]], columns: pd.Index | None) -> np.ndarray:
+    """Return the columns whose names fit a pattern, in the order of the columns."""
+    if columns is None:
+        raise _nameless(view, "a pattern of names")
+    names = [str(name) for name in columns]
+    found = [i for i, name in enumerate(names) if any(p.search(name) for p in patterns)]
+    if not found:
+        raise InputError(
+            f"View {view!r}: no column of X fits {some([p.pattern for p in patterns])}. Its "
+            f"columns are {some(list(columns))}."
+        )
+    return np.array(found)
+
+
 def _find_names(view: str, wanted: list[Any], columns: pd.Index | None) -> np.ndarray:
     if columns is None:
-        raise InputError(
-            f"View {view!r}: columns are given by name ({some(wanted, 3)}), but X is not a "
-            "DataFrame. Pass a DataFrame, or give column numbers."
-        )
-    unknown = [name for name in wanted if name not in columns]
+        raise _nameless(view, f"name ({some(wanted, 3)})")
+    starred = [w for w in wanted if isinstance(w, str) and "*" in w and w not in columns]
+    plain = [w for w in wanted if w not in starred]
+    unknown = [name for name in plain if name not in columns]
     if unknown:
+        near = [c for c in columns if any(str(c).startswith(str(u)) for u in unknown[:1])]
+        hint = f" For all columns that begin so, write {unknown[0] + '*'!r}." if near else ""
         raise InputError(
             f"View {view!r}: X has no column {some(unknown)}. Its columns are "
-            f"{some(list(columns))}."
+            f"{some(list(columns))}.{hint}"
         )
-    if columns.has_duplicates:
+    if plain and columns.has_duplicates:
         raise InputError(
             f"View {view!r}: columns are chosen by name, but X repeats the column names "
             f"{some(columns[columns.duplicated()].unique().tolist())}. Rename them."
         )
-    return columns.get_indexer(pd.Index(wanted))
+    found = [columns.get_indexer(pd.Index(plain))] if plain else []
+    # A star stands for any text; everything else in the name stands for itself.
+    for one in starred:
+        parts = [re.escape(part) for part in one.split("*")]
+        found.append(_matching(view, [re.compile(rf"\A{'.*'.join(parts)}\Z", re.S)], columns))
+    return np.concatenate(found).astype(np.intp)
 
 
 def _name_slice(view: str, spec: slice, columns: pd.Index | None) -> np.ndarray:

@@ -10,14 +10,17 @@ import pandas as pd
 
 from baldur.exceptions import InputError
 from baldur.views.columns import split_columns
+from baldur.views.encode import Encoded, encode_view, is_numeric
 from baldur.views.indexing import as_rows
 from baldur.views.source import RowMapSource, as_source
 from baldur.views.validate import (
+    check_columns,
     check_feature_info,
     check_feature_names,
     check_present,
     check_row_counts,
     check_sample_ids,
+    check_samples,
     check_view_names,
     check_width,
 )
@@ -59,9 +62,11 @@ class MultiView:
     ----------
     views : dict of str to matrix, or sequence of (name, matrix) pairs
         Each matrix has one row per sample: a NumPy array (float, integer or bool), a memory
-        map, a SciPy sparse matrix, a DataFrame of numeric columns, or any object with `shape`,
-        `dtype` and `read(rows, cols)` (a lazily read matrix). Nothing is copied. NaN in floats
-        and -127 in int8 mean a missing cell.
+        map, a SciPy sparse matrix, a DataFrame, or any object with `shape`, `dtype` and
+        `read(rows, cols)` (a lazily read matrix). Nothing is copied. NaN in floats and -127 in int8
+        mean a missing cell. Truth values in a DataFrame become 0 and 1, and text and categories
+        one column of 0 and 1 per level, named ``column=level``, as `baldur.io.read_table` does;
+        estimators keep the levels of their training rows, see `CategoryEncoder`.
     sample_ids : array-like of str or int, optional
         Unique name of each sample. Default: the index shared by the DataFrames among the
         views, otherwise 0, 1, 2, ...
@@ -72,6 +77,10 @@ class MultiView:
     present : dict of str to array-like of bool, optional
         False where a sample lacks the whole view. A row whose cells are all missing (float
         or int8 views) counts as absent without being declared.
+    samples : DataFrame, optional
+        One row per sample with what is known about it beside the views: covariates to regress
+        out, the site of measurement. Columns may be of any type. They are no features; a
+        `Preparation` names those that it uses.
 
     Notes
     -----
@@ -105,17 +114,28 @@ class MultiView:
         feature_names: Mapping[str, Any] | None = None,
         feature_info: Mapping[str, pd.DataFrame] | None = None,
         present: Mapping[str, Any] | None = None,
+        samples: pd.DataFrame | None = None,
     ) -> None:
         pairs = check_view_names(views)
         names = [name for name, _ in pairs]
-        sources = {name: as_source(matrix, name) for name, matrix in pairs}
+        encoded: dict[str, Encoded] = {}
+        for name, matrix in pairs:
+            if isinstance(matrix, pd.DataFrame) and not is_numeric(matrix):
+                check_columns(matrix, f"View {name!r}")
+                encoded[name] = encode_view(matrix, name)
+        sources = {
+            name: as_source(encoded[name].matrix if name in encoded else matrix, name)
+            for name, matrix in pairs
+        }
         for name, source in sources.items():
             check_width(name, source.shape)
         n = check_row_counts({name: source.shape[0] for name, source in sources.items()})
         frames = {name: m for name, m in pairs if isinstance(m, pd.DataFrame)}
-        given = {name: frame.columns for name, frame in frames.items()}
+        given: dict[str, Any] = {name: frame.columns for name, frame in frames.items()}
+        given.update({name: one.names for name, one in encoded.items()})
         given.update(_checked_keys(feature_names, names, "feature_names"))
-        info = _checked_keys(feature_info, names, "feature_info")
+        info = {name: one.info for name, one in encoded.items() if one.info is not None}
+        info.update(_checked_keys(feature_info, names, "feature_info"))
         declared = _checked_keys(present, names, "present")
         self._tables = {
             name: Table(
@@ -128,6 +148,7 @@ class MultiView:
         }
         self._rows: np.ndarray | None = None
         self.sample_ids = check_sample_ids(sample_ids, n, frames)
+        self._samples = check_samples(samples, self.sample_ids)
 
     # -- what it holds ---------------------------------------------------------------------
 
@@ -172,6 +193,11 @@ class MultiView:
         """Smallest dtype that holds every view."""
         return np.result_type(*(table.source.dtype for table in self._tables.values()))
 
+    @property
+    def samples(self) -> pd.DataFrame | None:
+        """What is known about the samples beside the views, one row per sample, or None."""
+        return self._samples
+
     def __len__(self) -> int:
         return len(self.sample_ids)
 
@@ -203,7 +229,22 @@ class MultiView:
         MultiView
             Of the same samples; see `baldur.views.rebuild` for what is made with it.
         """
-        return self._with({**self._tables, **tables}, self._rows, self.sample_ids)
+        return self._with({**self._tables, **tables}, self._rows, self.sample_ids, self._samples)
+
+    def with_samples(self, samples: pd.DataFrame | None) -> MultiView:
+        """Return the same views with another table about the samples.
+
+        Parameters
+        ----------
+        samples : DataFrame or None
+            One row per sample, in the order of the samples.
+
+        Returns
+        -------
+        MultiView
+        """
+        table = check_samples(samples, self.sample_ids)
+        return self._with(self._tables, self._rows, self.sample_ids, table)
 
     # -- cutting ---------------------------------------------------------------------------
 
@@ -213,6 +254,7 @@ class MultiView:
             self._tables,
             rows if self._rows is None else self._rows[rows],
             self.sample_ids[rows],
+            None if self._samples is None else self._samples.iloc[rows].reset_index(drop=True),
         )
 
     def select(self, names: str | Sequence[str]) -> MultiView:
@@ -224,16 +266,23 @@ class MultiView:
                 f"select expects one or more different names out of {self.view_names}, "
                 f"but got {wanted}."
             )
-        return self._with({n: self._tables[n] for n in wanted}, self._rows, self.sample_ids)
+        return self._with(
+            {n: self._tables[n] for n in wanted}, self._rows, self.sample_ids, self._samples
+        )
 
     @classmethod
     def _with(
-        cls, tables: dict[str, Table], rows: np.ndarray | None, sample_ids: np.ndarray
+        cls,
+        tables: dict[str, Table],
+        rows: np.ndarray | None,
+        sample_ids: np.ndarray,
+        samples: pd.DataFrame | None,
     ) -> MultiView:
         made = cls.__new__(cls)
         made._tables = tables
         made._rows = rows
         made.sample_ids = sample_ids
+        made._samples = samples
         return made
 
     # -- in and out ------------------------------------------------------------------------
@@ -247,7 +296,7 @@ class MultiView:
         views : dict of str to matrix
             As in the constructor; nested lists are accepted too.
         **keywords
-            `sample_ids`, `feature_names`, `feature_info`, `present`.
+            `sample_ids`, `feature_names`, `feature_info`, `present`, `samples`.
 
         Returns
         -------
@@ -266,16 +315,21 @@ class MultiView:
         X : array, memory map, sparse matrix or DataFrame of shape (n_samples, n_columns)
             A DataFrame with two column levels, as `to_frame` makes, needs no `views`.
         views : dict of str to columns, optional
-            Columns as names (DataFrame), indices, a slice or a boolean mask. Columns that no
-            view names are left out. None: one view called "X".
+            Columns as names, a name with ``*`` for any text ("gene_*"), a compiled regular
+            expression that is searched in names, a function of the DataFrame such as
+            `sklearn.compose.make_column_selector`, indices, a slice or a boolean mask. Columns of a
+            DataFrame that no view names become `samples`, others are left out. None: one view
+            called "X".
         **keywords
-            `sample_ids`, `feature_names`, `feature_info`, `present`.
+            `sample_ids`, `feature_names`, `feature_info`, `present`, `samples`.
 
         Returns
         -------
         MultiView
         """
-        matrices = split_columns(X, views)
+        matrices, rest = split_columns(X, views)
+        if rest is not None and keywords.get("samples") is None:
+            keywords["samples"] = rest
         if isinstance(X, pd.DataFrame) and "sample_ids" not in keywords:
             default = isinstance(X.index, pd.RangeIndex) and X.index.equals(pd.RangeIndex(len(X)))
             keywords["sample_ids"] = None if default else X.index
@@ -368,6 +422,8 @@ class MultiView:
             if declared is not None and not declared.all():
                 note += f", absent for {int((~declared).sum()):,}"
             lines.append(f"  {name:<{wide}}  {view.shape[1]:>{digits},}  {view.dtype}{note}")
+        if self._samples is not None and self._samples.shape[1]:
+            lines.append(f"  about the samples: {', '.join(map(str, self._samples.columns[:8]))}")
         return "\n".join(lines)
 
 

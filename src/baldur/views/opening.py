@@ -12,6 +12,7 @@ from sklearn.utils.validation import validate_data
 
 from baldur.exceptions import InputError, InputTypeError
 from baldur.views.container import MultiView
+from baldur.views.encode import is_numeric
 from baldur.views.validate import check_columns
 
 __all__ = ["as_multiview", "open_views"]
@@ -27,8 +28,8 @@ def as_multiview(
     X : MultiView, or array, sparse matrix or DataFrame of shape (n_samples, n_columns)
         The two accepted forms.
     views : dict of str to columns, optional
-        Which columns of a 2-D `X` form which view: names, indices, a slice or a boolean mask.
-        None: one view called "X". Must be None when `X` is a MultiView.
+        Which columns of a 2-D `X` form which view, as in `MultiView.from_columns`. None: one view
+        called "X". Must be None when `X` is a MultiView.
     estimator_name : str
         Who is asking, for messages.
 
@@ -89,6 +90,8 @@ def open_views(estimator: Any, X: Any, *, reset: bool) -> MultiView:
         return mv
     if isinstance(X, pd.DataFrame):
         check_columns(X, name)
+        if not is_numeric(X):
+            return _open_mixed(estimator, X, reset=reset)
     if np.ma.isMaskedArray(X):  # whose mask scikit-learn would forget
         X = np.ma.filled(X.astype(np.float64), np.nan)
     try:
@@ -110,7 +113,29 @@ def open_views(estimator: Any, X: Any, *, reset: bool) -> MultiView:
         raise InputTypeError(str(error)) from error
     # A frame keeps its column names, which ``views`` may refer to.
     framed = hasattr(X, "columns") and not issparse(X)
+    if not framed and not reset and estimator.views is not None and not issparse(X):
+        # An array after a fit on a frame has its columns, of which scikit-learn has warned.
+        names = getattr(estimator, "feature_names_in_", None)
+        if names is not None:
+            X, framed = pd.DataFrame(checked, columns=names), True
     return as_multiview(X if framed else checked, estimator.views, estimator_name=name)
+
+
+def _open_mixed(estimator: Any, X: pd.DataFrame, *, reset: bool) -> MultiView:
+    """Return a frame with text, categories or truth values as a MultiView."""
+    name = type(estimator).__name__
+    fewest = 2 if reset else 1
+    if len(X) < fewest:
+        raise InputError(
+            f"Found array with {len(X)} sample(s) (shape={X.shape}) while a minimum of {fewest} is "
+            f"required by {name}."
+        )
+    try:
+        # Names and number of columns; cells are looked at where they are encoded.
+        validate_data(estimator, X, reset=reset, skip_check_array=True)
+    except ValueError as error:
+        raise InputError(str(error)) from error
+    return as_multiview(X, estimator.views, estimator_name=name)
 
 
 def _said(error: ValueError, X: Any) -> str:

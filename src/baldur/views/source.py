@@ -245,7 +245,8 @@ def _frame_to_array(frame: pd.DataFrame, view: str) -> np.ndarray:
     check_columns(frame, f"View {view!r}")
     if any(pd.api.types.is_extension_array_dtype(dtype) for dtype in frame.dtypes):
         return frame.to_numpy(dtype=np.float64, na_value=np.nan)
-    return frame.to_numpy()
+    mixed = len({dtype.kind for dtype in frame.dtypes}) > 1
+    return frame.to_numpy(dtype=np.float64) if mixed else frame.to_numpy()
 
 
 def _check_two_dimensions(shape: tuple[int, ...], view: str) -> None:

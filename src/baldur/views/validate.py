@@ -20,6 +20,7 @@ __all__ = [
     "check_present",
     "check_row_counts",
     "check_sample_ids",
+    "check_samples",
     "check_view_names",
     "check_width",
     "match_labels",
@@ -78,33 +79,28 @@ def check_width(view: str, shape: tuple[int, int]) -> None:
 
 
 def check_columns(frame: pd.DataFrame, who: str) -> None:
-    """Refuse columns that are no numbers, all of them in one error."""
-    kinds: dict[str, list[Any]] = {"dates": [], "text": [], "complex numbers": []}
+    """Refuse columns that cannot become numbers, all of them in one error."""
+    kinds: dict[str, list[Any]] = {"dates": [], "complex numbers": []}
     for column, dtype in zip(frame.columns, frame.dtypes, strict=True):
         if types.is_complex_dtype(dtype):
             kinds["complex numbers"].append(column)
-        elif types.is_numeric_dtype(dtype) or types.is_bool_dtype(dtype):
-            continue
         elif (
             types.is_datetime64_any_dtype(dtype)
             or types.is_timedelta64_dtype(dtype)
             or isinstance(dtype, pd.PeriodDtype)
         ):
             kinds["dates"].append(column)
-        else:
-            kinds["text"].append(column)
     wrong = {kind: columns for kind, columns in kinds.items() if columns}
     if wrong:
         advice = {
             "dates": "Turn dates into numbers such as an age.",
-            "text": "Encode text as numbers (pandas.to_numeric, pandas.get_dummies), or read the "
-            "file with baldur.io.read_table, which does.",
             "complex numbers": "Split complex numbers into two columns.",
         }
         listed = "; ".join(f"{kind} in {some(columns)}" for kind, columns in wrong.items())
         count = sum(map(len, wrong.values()))
         raise InputError(
-            f"{who}: expected numeric columns, but {count} of {frame.shape[1]} are not: {listed}. "
+            f"{who}: expected columns of numbers, truth values or text, but {count} of "
+            f"{frame.shape[1]} are not: {listed}. "
             + " ".join(advice[kind] for kind in wrong)
             + " Or leave these columns out."
         )
@@ -125,6 +121,37 @@ def check_row_counts(counts: Mapping[str, int]) -> int:
     if n == 0:
         raise InputError(f"Views must have at least one sample, but {some(list(counts))} have 0.")
     return n
+
+
+def check_samples(samples: Any, sample_ids: np.ndarray) -> pd.DataFrame | None:
+    """Return the table about the samples with rows numbered 0, 1, 2, ..., or explain."""
+    if samples is None:
+        return None
+    if not isinstance(samples, pd.DataFrame):
+        raise InputError(
+            f"samples: expected a DataFrame with one row per sample, but got "
+            f"{type(samples).__name__}. Name the columns, for example "
+            "samples=pd.DataFrame({'age': age})."
+        )
+    n = len(sample_ids)
+    if len(samples) != n:
+        raise InputError(
+            f"samples: expected one row per sample ({n}), but the table has {len(samples)}."
+        )
+    names = [str(name) for name in samples.columns]
+    if len(set(names)) != len(names):
+        twice = [name for name, count in Counter(names).items() if count > 1]
+        raise InputError(f"samples: the columns {some(twice)} occur more than once. Rename them.")
+    ids, numbered = [str(one) for one in sample_ids], [str(i) for i in range(n)]
+    index = [str(one) for one in samples.index]
+    if numbered not in (ids, index) and index != ids and sorted(index) == sorted(ids):
+        raise InputError(
+            "samples: its index has the sample ids in another order than the views. Reorder "
+            "it with samples.loc[sample_ids]."
+        )
+    made = samples.reset_index(drop=True)
+    made.columns = pd.Index(names)
+    return made
 
 
 def check_sample_ids(given: Any, n: int, frames: Mapping[str, pd.DataFrame]) -> np.ndarray:

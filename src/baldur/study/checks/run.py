@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from baldur.study.checks.cells import (
     SENTINELS,
@@ -60,11 +61,9 @@ def find_problems(
         made += _categories(key, view)
         lines, equal[key] = _look_at(key, view, study, found)
         made += lines
-    if found.confounds is not None:
-        (name,) = found.confounds.view_names
-        view = found.confounds.view(name)
-        made += _categories("covariates.regress_out", view)
-        made += _numbers("covariates.regress_out", view.read(), view.feature_names.tolist())
+    for name in study.covariates["regress_out"]:
+        if found.data.samples is not None:
+            made += _about_covariate("covariates.regress_out", found.data.samples[name])
     return made + repeats(equal, found.data.sample_ids, folds)
 
 
@@ -89,6 +88,14 @@ def _about_samples(study: Study, found: StudyData, scheme: str) -> list[Finding]
         made += variants("samples.site", study.samples["site"], np.unique(found.sites).tolist())
         made += site_predicts(found.sites, found.y, outcome, study.classification, scheme)
     return made
+
+
+def _about_covariate(key: str, column: pd.Series) -> list[Finding]:
+    name = str(column.name)
+    if not isinstance(column.dtype, pd.CategoricalDtype):
+        return _numbers(key, column.to_numpy(dtype=float)[:, None], [name])
+    levels = sorted(str(v) for v in column.cat.categories)
+    return variants(key, name, levels) + comma_decimals(key, name, levels)
 
 
 def _categories(key: str, view: View) -> list[Finding]:

@@ -3,33 +3,32 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from baldur.exceptions import InputError
-from baldur.prepare.confounds import ConfoundDesign
-from baldur.prepare.harmonised_source import HarmonisedSource
-from baldur.prepare.site_effects import (
+from baldur.preparation.covariates import Covariates, sample_column
+from baldur.preparation.harmonised_source import HarmonisedSource
+from baldur.preparation.site_effects import (
     Pooled,
     SiteMoments,
     learn_block,
     new_site_block,
     shrink,
 )
-from baldur.prepare.site_report import COLUMNS, summarise
+from baldur.preparation.site_report import COLUMNS, summarise
+from baldur.preparation.step import Step, check_multiview
+from baldur.state import Fields, State, read_table, table_state
 from baldur.views import MultiView, View
 from baldur.views.blocks import DEFAULT_BLOCK_BYTES, column_blocks
+from baldur.views.encode import level_text
 from baldur.views.source import RowMapSource, Source
 
-__all__ = ["SITES", "SiteHarmoniser"]
-
-SITES = "sites (harmonised)"
-"""Name of the view with the site's number in its first column and kept covariates in the others."""
+__all__ = ["ESTIMATES", "NEW_SITES", "SiteHarmoniser"]
 
 NEW_SITES = ("pooled", "own")
 ESTIMATES = ("shrunk", "plain")
@@ -38,19 +37,25 @@ ESTIMATES = ("shrunk", "plain")
 _KEEP_BYTES = 1 << 28
 
 
-class SiteHarmoniser(BaseEstimator):
+class SiteHarmoniser(Step):
     """Align location and scale of every feature between sites, as ComBat does.
 
     Level, spread and covariate effects are pooled over the training rows; each site's departures
     from them are estimated per feature and shrunk towards what the site's features have in common
-    (`baldur.prepare.site_effects`). The outcome is never used.
+    (`baldur.preparation.site_effects`). The outcome is never used.
 
     Parameters
     ----------
+    by : str, default="site"
+        Column of `MultiView.samples` with the site of each row. A row without one is treated as of
+        an unseen site.
     views : list of str, optional
         Views to harmonise; default all but genotypes (int8). In any view, columns with at most two
         different values are left alone, and so are cells at a least or largest
         value that a tenth of the column share (zero counts, limits of detection).
+    keep : sequence of str
+        Columns of `MultiView.samples`, numbers or categories, whose effect on the features is kept.
+        A missing cell stands at its training mean. Never the outcome: new rows do not have it.
     new_sites : {"pooled", "own"}, default="pooled"
         Rows of a site that training did not have are standardised with the pooled parameters,
         which leaves their values as they are; or location and scale of the new site are estimated
@@ -72,9 +77,9 @@ class SiteHarmoniser(BaseEstimator):
 
     Attributes
     ----------
-    sites_ : list
+    sites_ : list of str
         Sites learned.
-    small_sites_ : list
+    small_sites_ : list of str
         Sites of the training rows with fewer than `min_rows` rows.
     pooled_ : dict of str to Pooled
         Level, spread and covariate effects per view.
@@ -88,50 +93,62 @@ class SiteHarmoniser(BaseEstimator):
 
     Examples
     --------
-    >>> import numpy as np
+    >>> import numpy as np, pandas as pd
     >>> from baldur import MultiView
-    >>> from baldur.prepare import SiteHarmoniser
+    >>> from baldur.preparation import SiteHarmoniser
     >>> rng = np.random.default_rng(0)
     >>> site = np.repeat(["oslo", "rome"], 30)
     >>> x = rng.normal(size=(60, 20)) + 2.0 * (site == "rome")[:, None]
-    >>> mv = MultiView({"blood": x})
-    >>> step = SiteHarmoniser().fit(mv, sites=site)
+    >>> mv = MultiView({"blood": x}, samples=pd.DataFrame({"site": site}))
+    >>> step = SiteHarmoniser("site").fit(mv)
     >>> step.report_[["before", "after"]].round(1).to_numpy().tolist()
     [[0.5, 0.0]]
-    >>> step.transform(mv, sites=site).view("blood").shape
+    >>> step.transform(mv).view("blood").shape
     (60, 20)
     """
 
+    changes_cells = True
+
     def __init__(
         self,
-        views: list[str] | None = None,
+        by: str = "site",
+        views: Sequence[str] | None = None,
+        *,
+        keep: Sequence[str] = (),
         new_sites: str = "pooled",
         estimates: str = "shrunk",
-        *,
         clip: float | None = 3.0,
         min_rows: int = 5,
         max_bytes: int = DEFAULT_BLOCK_BYTES,
     ) -> None:
+        self.by = by
         self.views = views
+        self.keep = keep
         self.new_sites = new_sites
         self.estimates = estimates
         self.clip = clip
         self.min_rows = min_rows
         self.max_bytes = max_bytes
 
-    def fit(self, X: MultiView, y: Any = None, *, sites: Any = None, keep: Any = None) -> Any:
+    @property
+    def sample_columns(self) -> list[str]:
+        """The column of the sites, and those of kept covariates."""
+        return [self.by, *([self.keep] if isinstance(self.keep, str) else self.keep)]
+
+    @property
+    def columns_(self) -> dict[str, np.ndarray]:
+        """Empty: every column stays."""
+        return {}
+
+    def fit(self, X: MultiView, y: Any = None) -> SiteHarmoniser:
         """Learn the sites from the rows of `X`.
 
         Parameters
         ----------
         X : MultiView
-            Training rows, and only those.
+            Training rows, and only those, with the columns of `sample_columns` in ``X.samples``.
         y : object
             Not used.
-        sites : array-like of shape (n_samples,), optional
-            Site of each row. Default: as the view `SITES` of `X` says.
-        keep : array-like of shape (n_samples, q), optional
-            Numeric covariates whose effect is kept; a missing one takes its training mean.
 
         Returns
         -------
@@ -139,12 +156,11 @@ class SiteHarmoniser(BaseEstimator):
             Itself.
         """
         self._check_options()
-        labels, covariates = self._companions(X, sites, keep)
-        self.covariate_mean_ = _known_means(covariates)
-        # Weights of 1, because a plain np.average refuses a matrix without columns.
-        self.design_ = ConfoundDesign.fit(self._fill(covariates), len(X), np.ones(len(X)))
+        check_multiview(X, "SiteHarmoniser")
+        labels = self._labels(X)
+        self.covariates_ = Covariates.fit(X, self.sample_columns[1:], "SiteHarmoniser(keep=...)")
         self.view_names_ = self._views_of(X)
-        found, counts = np.unique(labels[~_unknown(labels)], return_counts=True)
+        found, counts = np.unique(labels[labels != ""], return_counts=True)
         self.sites_ = found[counts >= self.min_rows].tolist()
         self.small_sites_ = found[counts < self.min_rows].tolist()
         place = self._places(labels)
@@ -157,7 +173,7 @@ class SiteHarmoniser(BaseEstimator):
             )
         member = np.zeros((len(inside), len(self.sites_)))
         member[np.arange(len(inside)), place[inside]] = 1.0
-        kept = self._design(covariates)[inside]
+        kept = self._kept_covariates(X)[inside]
         _warn_if_inseparable(member, kept)
         self.pooled_: dict[str, Pooled] = {}
         self.shift_: dict[str, np.ndarray] = {}
@@ -181,15 +197,14 @@ class SiteHarmoniser(BaseEstimator):
         self.shift_[view.name], self.factor_[view.name] = shift, factor
         return summarise(view, moments, after, ~alone)
 
-    def transform(self, X: MultiView, *, sites: Any = None, keep: Any = None) -> MultiView:
-        """Return the rows of `X` harmonised, without the view `SITES`.
+    def transform(self, X: MultiView) -> MultiView:
+        """Return the rows of `X` harmonised.
 
         Parameters
         ----------
         X : MultiView
-            Any rows of the same views.
-        sites, keep : array-like, optional
-            As in `fit`; a row whose site is missing is treated as of an unseen site.
+            Any rows of the same views, with the columns of `sample_columns` in ``X.samples``; a
+            row whose site is missing is treated as of an unseen site.
 
         Returns
         -------
@@ -197,13 +212,14 @@ class SiteHarmoniser(BaseEstimator):
             Wide views are read through; nothing wide is copied.
         """
         check_is_fitted(self, "shift_")
-        labels, covariates = self._companions(X, sites, keep)
-        kept = self._design(covariates)
+        check_multiview(X, "SiteHarmoniser")
+        labels = self._labels(X)
+        kept = self._kept_covariates(X)
         place = self._places(labels)
         new: list[np.ndarray] = []
         if self.new_sites == "own":
             seen = {*self.sites_, *self.small_sites_}
-            others = [v for v in np.unique(labels[~_unknown(labels)]).tolist() if v not in seen]
+            others = [v for v in np.unique(labels[labels != ""]).tolist() if v not in seen]
             new = [np.flatnonzero(labels == v) for v in others]
             new = [at for at in new if len(at) >= self.min_rows]
         matrices: dict[str, Any] = {}
@@ -213,7 +229,7 @@ class SiteHarmoniser(BaseEstimator):
                 source: Source = self._harmonised(X, name, kept, place, new)
                 small = view.shape[0] * view.shape[1] * source.dtype.itemsize <= _KEEP_BYTES
                 matrices[name] = source.read(None, slice(None)) if small else source
-            elif name != SITES:
+            else:
                 rows = view.rows
                 matrices[name] = view.source if rows is None else RowMapSource(view.source, rows)
         views = {name: X.view(name) for name in matrices}
@@ -225,16 +241,8 @@ class SiteHarmoniser(BaseEstimator):
             present={
                 v: w.declared_present for v, w in views.items() if w.declared_present is not None
             },
+            samples=X.samples,
         )
-
-    def fit_transform(
-        self, X: MultiView, y: Any = None, *, sites: Any = None, keep: Any = None
-    ) -> MultiView:
-        """Learn the sites from the rows of `X` and return these rows harmonised."""
-        found: MultiView = self.fit(X, y, sites=sites, keep=keep).transform(
-            X, sites=sites, keep=keep
-        )
-        return found
 
     def _harmonised(
         self, X: MultiView, name: str, kept: np.ndarray, place: np.ndarray, new: list[np.ndarray]
@@ -282,56 +290,30 @@ class SiteHarmoniser(BaseEstimator):
 
     # -- sites and covariates of the rows ----------------------------------------------------
 
-    def _companions(self, X: Any, sites: Any, keep: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Site and kept covariates of every row, from the arguments or from the view `SITES`."""
-        if not isinstance(X, MultiView):
-            raise InputError(
-                f"SiteHarmoniser expects a MultiView, but got {type(X).__name__}. Use "
-                "MultiView.from_columns for one matrix."
-            )
-        if sites is None:
-            if SITES not in X.view_names:
-                raise InputError(
-                    f"SiteHarmoniser expects the site of every row, but got neither sites nor a "
-                    f"view {SITES!r}. Pass sites=..."
-                )
-            cells = np.asarray(X.view(SITES).read(), dtype=np.float64)
-            return cells[:, 0], cells[:, 1:]
-        labels = np.asarray(sites)
-        if labels.shape != (len(X),):
-            raise InputError(
-                f"sites must have one value per sample ({len(X)}), but the shape is {labels.shape}."
-            )
-        if labels.dtype.kind not in "iuf":
-            labels = np.where(pd.isna(labels), "", labels.astype(str))
-        covariates = np.zeros((len(X), 0)) if keep is None else np.asarray(keep, dtype=np.float64)
-        covariates = covariates[:, None] if covariates.ndim == 1 else covariates
-        if covariates.shape[0] != len(X):
-            raise InputError(
-                f"keep must have one row per sample ({len(X)}), but the shape is "
-                f"{covariates.shape}."
-            )
-        return labels, covariates
+    def check_samples(self, X: MultiView) -> None:
+        """Refuse rows without a column of sites or with covariates that cannot be read."""
+        self._labels(X)
+        self._kept_covariates(X)
+
+    def _labels(self, X: MultiView) -> np.ndarray:
+        """Return the site of every row as text; empty where it is missing."""
+        column = sample_column(X, self.by, "SiteHarmoniser")
+        known = column.notna()
+        return np.array(
+            [level_text(v) if k else "" for v, k in zip(column, known, strict=True)], dtype=object
+        ).astype(str)
+
+    def _kept_covariates(self, X: MultiView) -> np.ndarray:
+        return self.covariates_.design(X, "SiteHarmoniser(keep=...)")[:, 1:]
 
     def _places(self, labels: np.ndarray) -> np.ndarray:
         """Place of each row's site in `sites_`; their number for any other."""
         order = {site: i for i, site in enumerate(self.sites_)}
         return np.array([order.get(v, len(order)) for v in labels.tolist()], dtype=np.intp)
 
-    def _fill(self, covariates: np.ndarray) -> np.ndarray:
-        if covariates.shape[1] != len(self.covariate_mean_):
-            raise InputError(
-                f"keep: expected {len(self.covariate_mean_)} columns, as in fit, but got "
-                f"{covariates.shape[1]}."
-            )
-        return np.where(np.isfinite(covariates), covariates, self.covariate_mean_)
-
-    def _design(self, covariates: np.ndarray) -> np.ndarray:
-        return self.design_.design(self._fill(covariates), len(covariates))[:, 1:]
-
     def _views_of(self, X: MultiView) -> list[str]:
         if self.views is None:
-            return [v for v in X.view_names if v != SITES and X.view(v).dtype != np.int8]
+            return [v for v in X.view_names if X.view(v).dtype != np.int8]
         unknown = [v for v in self.views if v not in X.view_names]
         if unknown:
             raise InputError(
@@ -363,14 +345,84 @@ class SiteHarmoniser(BaseEstimator):
                 f"{self.min_rows!r}."
             )
 
+    @property
+    def input_widths(self) -> dict[str, int]:
+        """Number of columns that each harmonised view had in `fit`."""
+        return {name: len(pooled.level) for name, pooled in self.pooled_.items()}
 
-def _unknown(labels: np.ndarray) -> np.ndarray:
-    return np.isnan(labels) if labels.dtype.kind == "f" else labels == ""
+    def to_state(self) -> State:
+        """Return options and what was learned as plain values."""
+        return {
+            "kind": "site harmoniser",
+            "by": self.by,
+            "views": None if self.views is None else [str(v) for v in self.views],
+            "keep": self.sample_columns[1:],
+            "new_sites": self.new_sites,
+            "estimates": self.estimates,
+            "clip": None if self.clip is None else float(self.clip),
+            "min_rows": int(self.min_rows),
+            "max_bytes": int(self.max_bytes),
+            "sites": list(self.sites_),
+            "small_sites": list(self.small_sites_),
+            "covariates": self.covariates_.to_state(),
+            "report": table_state(self.report_),
+            "learned": [
+                {
+                    "kind": "harmonised view",
+                    "view": name,
+                    "level": self.pooled_[name].level,
+                    "spread": self.pooled_[name].spread,
+                    "coef": self.pooled_[name].coef,
+                    "held": self.pooled_[name].held,
+                    "left_alone": self.pooled_[name].left_alone,
+                    "shift": self.shift_[name],
+                    "factor": self.factor_[name],
+                }
+                for name in self.view_names_
+            ],
+        }
 
+    @classmethod
+    def from_state(cls, state: Any) -> SiteHarmoniser:
+        """Build a fitted step from what `to_state` returned."""
+        with Fields(state, "site harmoniser") as read:
+            made = cls(
+                read.text("by"),
+                read.names("views") if read.has("views") else None,
+                keep=read.names("keep"),
+                new_sites=read.choice("new_sites", NEW_SITES),
+                estimates=read.choice("estimates", ESTIMATES),
+                clip=read.number("clip", above=0.0) if read.has("clip") else None,
+                min_rows=read.integer("min_rows", 2),
+                max_bytes=read.integer("max_bytes", 1),
+            )
+            made.sites_, made.small_sites_ = read.names("sites"), read.names("small_sites")
+            read.need(made.sites_, "expected at least one site", "sites")
+            made.covariates_ = read.part("covariates", Covariates.from_state)
+            same = made.covariates_.names == list(made.keep)
+            read.need(same, "expected the covariates that are kept", "covariates")
+            made.pooled_, made.shift_, made.factor_ = {}, {}, {}
+            made.view_names_ = read.parts("learned", made._read_view)
+            once = len(set(made.view_names_)) == len(made.view_names_)
+            read.need(once, "expected no view twice", "learned")
+            made.report_ = read.part("report", read_table, columns=COLUMNS)
+        return made
 
-def _known_means(cells: np.ndarray) -> np.ndarray:
-    known = np.isfinite(cells)
-    return np.where(known, cells, 0.0).sum(axis=0) / np.maximum(known.sum(axis=0), 1)
+    def _read_view(self, state: Any) -> str:
+        """Read what was learned about one view, and return its name."""
+        sizes = {"q": len(self.covariates_.mean), "S": len(self.sites_)}
+        with Fields(state, "harmonised view", **sizes) as read:
+            name = read.text("view")
+            self.pooled_[name] = Pooled(
+                read.array("level", ("d",), largest=np.inf),
+                read.array("spread", ("d",), largest=np.inf, low=0.0),
+                read.array("coef", ("q", "d"), largest=np.inf),
+                read.array("held", ("d",), finite=False, largest=np.inf),
+                read.flags("left_alone", ("d",)),
+            )
+            self.shift_[name] = read.array("shift", ("S", "d"), largest=np.inf)
+            self.factor_[name] = read.array("factor", ("S", "d"), largest=np.inf, above=0.0)
+            return name
 
 
 def _effects(

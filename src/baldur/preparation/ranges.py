@@ -20,7 +20,7 @@ MOST_ROWS = 500
 
 
 def columns_off_scale(
-    preparation: Any, mv: MultiView, needed: Mapping[str, np.ndarray]
+    scaling: Any, mv: MultiView, needed: Mapping[str, np.ndarray]
 ) -> dict[str, np.ndarray]:
     """Return for each view the columns whose values are beyond reason.
 
@@ -30,7 +30,7 @@ def columns_off_scale(
 
     Parameters
     ----------
-    preparation : Preparation
+    scaling : Scaling
         Fitted.
     mv : MultiView
         New rows, with the features of fit in their order.
@@ -45,7 +45,7 @@ def columns_off_scale(
     found = {}
     for name, mask in needed.items():
         view = mv.view(name)
-        at = np.flatnonzero(mask & ~preparation.constant_[name])
+        at = np.flatnonzero(mask & ~scaling.constant_[name])
         if view.dtype == np.int8 or not len(at):
             continue  # genotypes are 0, 1 and 2 in any cohort
         at = at[np.linspace(0, len(at) - 1, min(len(at), MOST_COLUMNS)).astype(np.intp)]
@@ -58,8 +58,7 @@ def columns_off_scale(
             warnings.simplefilter("ignore")  # of columns without a value
             middle = np.nanmedian(cells, axis=0)
         low, high = (
-            np.asarray(part[name], dtype=float)[at]
-            for part in (preparation.minimum_, preparation.maximum_)
+            np.asarray(part[name], dtype=float)[at] for part in (scaling.minimum_, scaling.maximum_)
         )
         width = high - low
         with np.errstate(invalid="ignore"):
@@ -69,17 +68,17 @@ def columns_off_scale(
     return found
 
 
-def warn_off_scale(preparation: Any, mv: MultiView, needed: Mapping[str, np.ndarray]) -> None:
+def warn_off_scale(scaling: Any, mv: MultiView, needed: Mapping[str, np.ndarray]) -> None:
     """Warn about views with columns on another scale, by name.
 
     Parameters
     ----------
-    preparation, mv, needed
+    scaling, mv, needed
         As in `columns_off_scale`.
     """
-    for name, at in columns_off_scale(preparation, mv, needed).items():
+    for name, at in columns_off_scale(scaling, mv, needed).items():
         view, d = mv.view(name), int(at[0])
-        low, high = preparation.minimum_[name][d], preparation.maximum_[name][d]
+        low, high = scaling.minimum_[name][d], scaling.maximum_[name][d]
         middle = float(np.nanmedian(view.read(np.array([d]))))
         warnings.warn(
             f"View {name!r}: {some(view.names_of(at).tolist())} lie far outside of what training "

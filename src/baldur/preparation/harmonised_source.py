@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from baldur.prepare.site_effects import Pooled
+from baldur.preparation.site_effects import Pooled
 from baldur.views import View
 from baldur.views.source import Source
 

@@ -14,7 +14,29 @@ from sklearn.preprocessing import StandardScaler
 from baldur import MultiView
 from baldur.datasets import load_shared
 from baldur.exceptions import InputError
-from baldur.prepare import SiteHarmoniser
+from baldur.preparation import SiteHarmoniser
+
+
+def told(X, sites, keep=None):
+    """Rows with their sites and a covariate in the table about the samples."""
+    table = {"site": sites, "age": keep}
+    return X.with_samples(
+        pd.DataFrame({k: v for k, v in table.items() if v is not None}, index=range(len(X)))
+    )
+
+
+class Harmoniser(SiteHarmoniser):
+    """The step, with sites and a kept covariate told as arrays."""
+
+    def fit(self, X, y=None, *, sites=None, keep=None):
+        self.set_params(keep=[] if keep is None else ["age"])
+        return super().fit(told(X, sites, keep) if isinstance(X, MultiView) else X)
+
+    def transform(self, X, *, sites, keep=None):
+        return super().transform(told(X, sites, keep))
+
+    def fit_transform(self, X, y=None, *, sites, keep=None):
+        return self.fit(X, sites=sites, keep=keep).transform(X, sites=sites, keep=keep)
 
 
 def cohort(seed=0, n=90, d=14, holes=0.0):
@@ -68,7 +90,7 @@ def test_equals_its_literal_twin(holes):
     x, site, age = cohort(holes=holes)
     train = np.arange(len(x)) % 4 > 0
     mv = MultiView({"x": x})
-    step = SiteHarmoniser(clip=None).fit(mv[train], sites=site[train], keep=age[train])
+    step = Harmoniser(clip=None).fit(mv[train], sites=site[train], keep=age[train])
     found = step.transform(mv, sites=site, keep=age).view("x").read()
     np.testing.assert_allclose(found, literal(x, site, age, train), atol=1e-8)
 
@@ -78,7 +100,7 @@ def test_agrees_with_another_package():
     x, site, age = cohort(seed=3, d=40)
     table = pd.DataFrame({"site": site, "age": age})
     theirs = neuro.neuroCombat(x.T, table, "site", continuous_cols=["age"])["data"].T
-    ours = SiteHarmoniser(clip=None).fit_transform(MultiView({"x": x}), sites=site, keep=age)
+    ours = Harmoniser(clip=None).fit_transform(MultiView({"x": x}), sites=site, keep=age)
     # They stop at a change of 1e-4.
     np.testing.assert_allclose(ours.view("x").read(), theirs, atol=1e-4)
 
@@ -88,7 +110,7 @@ def test_agrees_with_another_package():
 def test_laws(seed, factor, shift, plain):
     """Units do not matter, nor the order of rows, the names of sites or the width of blocks."""
     x, site, age = cohort(seed, holes=0.05)
-    step = SiteHarmoniser(estimates="plain" if plain else "shrunk")
+    step = Harmoniser(estimates="plain" if plain else "shrunk")
     one = step.fit_transform(MultiView({"x": x}), sites=site, keep=age).view("x").read()
     other = step.fit_transform(MultiView({"x": x * factor + shift}), sites=site, keep=age * 3 - 1)
     np.testing.assert_allclose(
@@ -107,7 +129,7 @@ def test_test_rows_teach_nothing():
     spoiled = x.copy()
     spoiled[60:] = spoiled[60:] * -40 + 7
     kept = [
-        SiteHarmoniser().fit(MultiView({"x": cells})[:60], sites=site[:60], keep=age[:60])
+        Harmoniser().fit(MultiView({"x": cells})[:60], sites=site[:60], keep=age[:60])
         for cells in (x, spoiled)
     ]
     for part in ("shift_", "factor_"):
@@ -123,10 +145,10 @@ def test_an_unseen_site_stays_as_it_is_or_is_aligned_by_its_own_predictors():
     x, site, age = cohort(n=120, d=30)
     mv, train = MultiView({"x": x}), site != "rome"
     given = {"sites": site[train], "keep": age[train]}
-    pooled = SiteHarmoniser().fit(mv[train], **given)
+    pooled = Harmoniser().fit(mv[train], **given)
     found = pooled.transform(mv[~train], sites=site[~train], keep=age[~train]).view("x").read()
     np.testing.assert_array_equal(found, x[~train])
-    own = SiteHarmoniser(new_sites="own").fit(mv[train], **given)
+    own = Harmoniser(new_sites="own").fit(mv[train], **given)
     both = own.transform(mv, sites=site, keep=age).view("x").read()
     np.testing.assert_array_equal(
         both[train], pooled.transform(mv, sites=site, keep=age).view("x").read()[train]
@@ -153,7 +175,7 @@ def test_what_has_no_location_and_scale_is_left_alone():
     genotypes = rng.integers(0, 3, (60, 5)).astype(np.int8)
     x[7] = np.nan
     mv = MultiView({"x": x, "g": genotypes}, feature_info={"g": pd.DataFrame({"chrom": range(5)})})
-    step = SiteHarmoniser().fit(mv[::-1], sites=site[::-1])
+    step = Harmoniser().fit(mv[::-1], sites=site[::-1])
     found = step.transform(mv, sites=site)
     assert found.view("g").source is mv.view("g").source
     assert "g" in found.feature_info
@@ -163,17 +185,17 @@ def test_what_has_no_location_and_scale_is_left_alone():
     assert not found.view("x").present[7]
     assert step.report_.loc[0, ["features", "harmonised"]].tolist() == [14, 13]
     with pytest.raises(InputError, match="'g': holds genotypes"):
-        SiteHarmoniser(["x", "g"]).fit(mv, sites=site)
+        Harmoniser(views=["x", "g"]).fit(mv, sites=site)
     # One site, as when the other of two is left out: nothing to align.
-    same = SiteHarmoniser().fit_transform(mv, sites=["oslo"] * 60)
+    same = Harmoniser().fit_transform(mv, sites=["oslo"] * 60)
     np.testing.assert_array_equal(same.view("x").read(), x)
 
 
 def test_a_wide_view_is_read_through_and_not_copied(monkeypatch):
     x, site, _ = cohort()
-    step = SiteHarmoniser().fit(MultiView({"x": x}), sites=site)
+    step = Harmoniser().fit(MultiView({"x": x}), sites=site)
     kept = step.transform(MultiView({"x": x})[5:50], sites=site[5:50])
-    monkeypatch.setattr("baldur.prepare.harmonise._KEEP_BYTES", 0)
+    monkeypatch.setattr("baldur.preparation.sites._KEEP_BYTES", 0)
     lazy = step.transform(MultiView({"x": x})[5:50], sites=site[5:50])
     assert not lazy.view("x").source.in_memory
     for rows in (slice(None), [7, 3, 3]):
@@ -190,7 +212,7 @@ def test_extreme_people_do_not_move_their_site():
     rest = np.setdiff1d(np.arange(120), np.flatnonzero(site == "oslo")[:2])
     moved = []
     for clip in (3.0, None):
-        step = SiteHarmoniser(clip=clip)
+        step = Harmoniser(clip=clip)
         a, b = (
             step.fit_transform(MultiView({"x": cells}), sites=site).view("x").read()
             for cells in (x, spoiled)
@@ -202,26 +224,24 @@ def test_extreme_people_do_not_move_their_site():
 def test_clear_errors():
     x, site, age = cohort(n=30)
     mv = MultiView({"x": x})
-    fitted = SiteHarmoniser().fit(mv, sites=site, keep=age)
+    fitted = Harmoniser().fit(mv, sites=site, keep=age)
     for call, words in (
-        (lambda: SiteHarmoniser().fit(mv), "neither sites nor a view"),
-        (lambda: SiteHarmoniser().fit(x, sites=site), "expects a MultiView"),
-        (lambda: SiteHarmoniser().fit(mv, sites=site[:9]), r"one value per sample \(30\)"),
-        (lambda: SiteHarmoniser().fit(mv, sites=site, keep=age[:9]), r"one row per sample \(30\)"),
-        (lambda: SiteHarmoniser().fit(mv, sites=np.arange(30)), "at least 5 training rows"),
-        (lambda: SiteHarmoniser(["y"]).fit(mv, sites=site), "no view 'y'"),
-        (lambda: SiteHarmoniser(new_sites="drop").fit(mv, sites=site), "new_sites must be"),
-        (lambda: SiteHarmoniser(estimates="raw").fit(mv, sites=site), "estimates must be"),
-        (lambda: SiteHarmoniser(clip=0).fit(mv, sites=site), "clip must be"),
-        (lambda: SiteHarmoniser(min_rows=1).fit(mv, sites=site), "min_rows must be"),
-        (lambda: fitted.transform(mv, sites=site), "expected 1 columns, as in fit, but got 0"),
+        (lambda: Harmoniser().fit(mv), "SiteHarmoniser needs the column 'site'"),
+        (lambda: Harmoniser().fit(x, sites=site), "expects a MultiView"),
+        (lambda: Harmoniser().fit(mv, sites=np.arange(30)), "at least 5 training rows"),
+        (lambda: Harmoniser(views=["y"]).fit(mv, sites=site), "no view 'y'"),
+        (lambda: Harmoniser(new_sites="drop").fit(mv, sites=site), "new_sites must be"),
+        (lambda: Harmoniser(estimates="raw").fit(mv, sites=site), "estimates must be"),
+        (lambda: Harmoniser(clip=0).fit(mv, sites=site), "clip must be"),
+        (lambda: Harmoniser(min_rows=1).fit(mv, sites=site), "min_rows must be"),
+        (lambda: fitted.transform(mv, sites=site), "needs the column 'age'"),
         (lambda: fitted.transform(MultiView({"x": x[:, 1:]}), sites=site, keep=age), "14 features"),
-        (lambda: SiteHarmoniser().fit(MultiView({"x": x / 0}), sites=site), "infinities"),
+        (lambda: Harmoniser().fit(MultiView({"x": x / 0}), sites=site), "infinities"),
     ):
         with np.errstate(divide="ignore"), pytest.raises(InputError, match=words):
             call()
     with pytest.warns(UserWarning, match="cannot be told apart"):
-        SiteHarmoniser().fit(mv, sites=site, keep=(site == "oslo").astype(float))
+        Harmoniser().fit(mv, sites=site, keep=(site == "oslo").astype(float))
 
 
 # -- real data --------------------------------------------------------------------------------
@@ -271,7 +291,7 @@ def test_site_effects_on_real_data_are_gone_and_the_signal_is_not(shared_data, n
         x = x[:, (~np.isnan(x)).mean(axis=0) >= 0.8]
     site = np.random.default_rng(1).permutation(np.arange(len(x)) % 3)
     spoiled = with_site_effects(x, site, 2)
-    step = SiteHarmoniser(estimates=estimates)
+    step = Harmoniser(estimates=estimates)
     assert held_out_auc(spoiled, site, site) > 0.95
     assert abs(held_out_auc(spoiled, site, site, step) - 0.5) < 0.1
     clean = held_out_auc(x, data.target, site)

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from baldur.exceptions import InputError
-from baldur.prepare.learned import check_multiview, chosen_views
+from baldur.preparation.step import Step, check_multiview, chosen_views, read_views, views_state
+from baldur.state import Fields, State, made_by
 from baldur.views.container import MultiView
 from baldur.views.rebuild import select_columns
 from baldur.views.validate import some
@@ -18,7 +18,7 @@ from baldur.views.validate import some
 __all__ = ["VoxelMask"]
 
 
-class VoxelMask(TransformerMixin, BaseEstimator):
+class VoxelMask(Step):
     """Keep the voxels whose mean intensity over the training images is not background.
 
     Parameters
@@ -60,11 +60,7 @@ class VoxelMask(TransformerMixin, BaseEstimator):
 
     def fit(self, X: MultiView, y: Any = None) -> VoxelMask:
         """Judge every voxel on the rows of `X`; `y` is not used."""
-        if not 0 <= self.threshold < 1 or not 0 <= self.coverage <= 1:
-            raise InputError(
-                "VoxelMask: threshold must lie in [0, 1) and coverage in [0, 1], but got "
-                f"{self.threshold!r} and {self.coverage!r}."
-            )
+        self._check_options()
         X = check_multiview(X, "VoxelMask")
         names = chosen_views(X, self.views, "VoxelMask")
         if self.views is None:
@@ -93,6 +89,18 @@ class VoxelMask(TransformerMixin, BaseEstimator):
                 )
         return self
 
+    def _check_options(self) -> None:
+        if not 0 <= self.threshold < 1 or not 0 <= self.coverage <= 1:
+            raise InputError(
+                "VoxelMask: threshold must lie in [0, 1) and coverage in [0, 1], but got "
+                f"{self.threshold!r} and {self.coverage!r}."
+            )
+
+    @property
+    def columns_(self) -> dict[str, np.ndarray]:
+        """For each view, the voxels that remain."""
+        return {name: np.flatnonzero(mask) for name, mask in self.kept_.items()}
+
     def transform(self, X: MultiView) -> MultiView:
         """Return `X` with the voxels kept in `fit`; nothing is copied."""
         check_is_fitted(self, "kept_")
@@ -104,3 +112,36 @@ class VoxelMask(TransformerMixin, BaseEstimator):
                     f"but the views are {some(list(X.n_features.items()))}."
                 )
         return select_columns(X, {name: np.flatnonzero(k) for name, k in self.kept_.items()})
+
+    @property
+    def input_widths(self) -> dict[str, int]:
+        """Number of voxels that each view had in `fit`."""
+        return {name: len(mask) for name, mask in self.kept_.items()}
+
+    def to_state(self) -> State:
+        """Return options and kept voxels as plain values."""
+        return {
+            "kind": "voxel mask",
+            "views": views_state(self.views),
+            "threshold": float(self.threshold),
+            "coverage": float(self.coverage),
+            "kept": dict(self.kept_),
+        }
+
+    @classmethod
+    def from_state(cls, state: Any) -> VoxelMask:
+        """Build a fitted mask from what `to_state` returned."""
+        with Fields(state, "voxel mask") as read:
+            made = cls(
+                read_views(read),
+                threshold=read.number("threshold"),
+                coverage=read.number("coverage"),
+            )
+            made_by((), lambda _: made._check_options(), None, {})
+            made.kept_ = read.part("kept", _read_masks)
+        return made
+
+
+def _read_masks(state: Any) -> dict[str, np.ndarray]:
+    with Fields(state) as read:
+        return {name: read.flags(name, (None,)) for name in state}

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from baldur.exceptions import InputError
-from baldur.prepare.scale import ColumnStatistics
+from baldur.preparation.column_statistics import ColumnStatistics
 from baldur.views.validate import some
 from baldur.views.view import View
 

@@ -6,12 +6,11 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 import baldur
-from baldur import BaldurClassifier, BaldurRegressor, inner_folds
+from baldur import BaldurClassifier, BaldurRegressor, Preparation, inner_folds
 from baldur.baselines import BASELINES
-from baldur.evaluate import Deconfounded, Harmonise, SideBySide, WithSteps
-from baldur.evaluate.deconfound import CONFOUNDS
-from baldur.evaluate.harmonise import with_sites
-from baldur.prepare import CategoryEncoder, VariantFilter, VoxelMask
+from baldur.evaluate import SideBySide
+from baldur.preparation import CategoryEncoder, SiteHarmoniser, VariantFilter, VoxelMask
+from baldur.preparation.scaling import Scaling
 from baldur.views import MultiView
 
 pytestmark = pytest.mark.usefixtures("one_repeat")
@@ -42,7 +41,6 @@ def data():
             "snps": G,
             "clinic": np.hstack([np.eye(3)[town], numbers]),
             "brain": voxels,
-            CONFOUNDS: covariates,
         },
         feature_names={
             "snps": [f"rs{j}" for j in range(9)],
@@ -53,6 +51,13 @@ def data():
             "clinic": table,
             "brain": scan,
         },
+        samples=pd.DataFrame(
+            {
+                "age": covariates[:, 0],
+                "dose": covariates[:, 1],
+                "site": ["north", "south"] * (N // 2),
+            }
+        ),
     )
     logit = 1.5 * (numbers[:, 0] - 5.0) + 1.2 * (G[:, 3] - 1.0) + (town == 1) + voxels[:, 3] - 5.0
     return mv, logit + rng.logistic(size=N)
@@ -62,13 +67,12 @@ def data():
 def fitted(data):
     """The default behind everything that a study can put before it."""
     mv, logit = data
-    sites = np.tile(["north", "south"], N // 2)
-    mv, harmonise = with_sites(mv, Harmonise(sites, views=["brain"]))
-    steps = [CategoryEncoder(), VariantFilter(), VoxelMask(), harmonise]
+    steps = [CategoryEncoder(), VariantFilter(), VoxelMask(), SiteHarmoniser("site", ["brain"])]
+    preparation = Preparation(steps=steps, regress_out=["age", "dose"])
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(inner_folds, "MOST_REPEATS", 2)
         # Not clipped, so that the linear predictor is linear for every row.
-        model = WithSteps(Deconfounded(BaldurClassifier(scale="standard")), steps)
+        model = BaldurClassifier(scale="standard", preparation=preparation)
         model.fit(mv, (logit > 0).astype(int))
     return model, mv
 
@@ -95,53 +99,74 @@ def test_attributes_have_the_width_and_the_names_of_the_input(fitted):
 def test_what_steps_removed_is_zero_and_the_rest_is_in_its_place(fitted):
     model, _ = fitted
     gone = {"snps": [2, 5], "clinic": [0], "brain": [2, 4]}
-    baldur = model.estimator_.estimator_
-    for v, columns in gone.items():
+    inside = model.posterior
+    for i, (v, columns) in enumerate(gone.items()):
         left = np.delete(np.arange(WIDTHS[v]), columns)
-        for name in ("coef_scaled_", "coef_scaled_std_", "inclusion_probability_"):
-            found, inner = getattr(model, name)[v], getattr(baldur, name)[v]
-            np.testing.assert_array_equal(found[..., left], inner)
-            assert not found[..., columns].any()
+        np.testing.assert_array_equal(model.preparation_.columns_[v], left)
+        np.testing.assert_array_equal(model.coef_scaled_[v][:, left], inside.coef[i])
+        np.testing.assert_array_equal(model.selected_features_[v][left], inside.selected[i])
+        for name in (*PER_FEATURE, "inclusion_probability_", "selected_features_"):
+            assert not getattr(model, name)[v][..., columns].any()
     assert any(mask.any() for mask in model.selected_features_.values())
 
 
-def test_what_is_not_per_feature_is_passed_on(fitted):
+def test_credible_sets_name_columns_that_are_left(fitted):
     model, _ = fitted
-    baldur = model.estimator_.estimator_
-    assert model.signal_ == baldur.signal_
-    assert model.stack_ == baldur.stack_
-    pd.testing.assert_frame_equal(model.credible_sets_, baldur.credible_sets_)
-    with pytest.raises(AttributeError, match="no attribute 'nonsense_'"):
-        model.nonsense_  # noqa: B018
+    sets = model.credible_sets_
+    for view, feature in zip(sets["member_view"], sets["member_feature"], strict=True):
+        at = list(model.feature_names_[view]).index(feature)
+        assert at in model.preparation_.columns_[view]
+
+
+def test_the_preparation_is_fitted_once_and_applied_once_per_call(data, monkeypatch):
+    mv, logit = data
+    calls = []
+    for name in ("fit", "transform"):
+        original = getattr(Scaling, name)
+
+        def counted(self, *a, _name=name, _original=original, **k):
+            calls.append(_name)
+            return _original(self, *a, **k)
+
+        monkeypatch.setattr(Scaling, name, counted)
+    model = BaldurClassifier(members=("pooled",), preparation=Preparation(regress_out=["age"]))
+    model.fit(mv, (logit > 0).astype(int))
+    assert calls == ["fit", "transform"]
+    for method in (model.predict, model.predict_proba, model.explain, model.predict_interval):
+        calls.clear()
+        method(mv[:5])
+        assert calls == ["transform"], method.__name__
 
 
 def test_weights_in_input_units_give_the_linear_predictor(fitted, data):
     """X coef_ + covariates covariate_coef_ + intercept_, on the cells as the files have them."""
     model, mv = fitted
-    left = mv
-    for step in model.steps_:
-        left = step.transform(left)
+    left = model.preparation_.apply_steps(mv)
     linear = np.full(N, model.intercept_[0])
     for v, weights in model.coef_.items():
-        kept = weights[0, model.places_[v]]
+        kept = weights[0, model.preparation_.columns_[v]]
         linear += np.asarray(left.view(v).read(), dtype=float) @ kept
-    linear += data[0].view(CONFOUNDS).read() @ model.covariate_coef_[0]
+    assert model.preparation_.covariates_.features == ["age", "dose"]
+    linear += mv.samples[["age", "dose"]].to_numpy() @ model.covariate_coef_[0]
     table = model.explain(mv).groupby("sample", sort=False)["linear_predictor"].first()
     np.testing.assert_allclose(linear, table, rtol=0, atol=1e-8)
 
 
-def test_contributions_add_up_through_the_wrappers(fitted):
+def test_contributions_add_up(fitted):
     model, mv = fitted
     cells = {v: np.array(mv.view(v).read(), dtype=float) for v in mv.view_names}
     cells["brain"][::3] = np.nan  # whole views, single cells and covariates that are not known
     cells["clinic"][1::4, 4] = np.nan
-    cells[CONFOUNDS][2, 0] = np.nan
+    samples = mv.samples.copy()
+    samples.loc[2, "age"] = np.nan
+    samples.loc[3, "site"] = None
     cells["clinic"][5, 3] = 1e3  # not clipped here; log odds of 1e6 have no tenth decimal
     cells["snps"] = mv.view("snps").read().astype(np.int8)
     gaps = MultiView(
         cells,
         feature_names={v: mv.feature_names[v] for v in ("snps", "clinic")},
         feature_info=mv.feature_info,
+        samples=samples,
     )
     for rows in (mv, gaps):
         table = model.explain(rows)
@@ -169,8 +194,8 @@ def test_the_summary_names_and_places_what_was_kept(fitted):
 def test_predictions_have_an_interval_and_say_what_they_used(fitted):
     model, mv = fitted
     low, high = model.predict_interval(mv)
-    inner = model.estimator_.estimator_.predict_interval(model.estimator_._open(model._open(mv)))
-    np.testing.assert_array_equal([low, high], inner)
+    p = model.predict_proba(mv)
+    assert ((low < p) & (p < high)).all()
     used = model.views_used(mv)
     assert used.columns.tolist() == list(WIDTHS)
     assert used.all().to_dict() == {v: m.any() for v, m in model.selected_features_.items()}
@@ -190,24 +215,26 @@ def test_a_saved_model_has_found_the_same(fitted, tmp_path):
 
 def test_models_without_masks_use_what_is_left(data):
     mv, logit = data
-    model = WithSteps(
-        Deconfounded(SideBySide(LogisticRegression())), [VariantFilter(), VoxelMask()]
-    ).fit(mv, (logit > 0).astype(int))
+    preparation = Preparation(steps=[VariantFilter(), VoxelMask()], regress_out=["age", "dose"])
+    model = SideBySide(LogisticRegression(), preparation=preparation)
+    model.fit(mv, (logit > 0).astype(int))
     assert {v: w.shape[1] for v, w in model.coef_.items()} == WIDTHS
     assert not model.coef_["brain"][:, [2, 4]].any()
     assert not hasattr(model, "summary")
     assert not hasattr(model, "coef_std_")
-    forest = WithSteps(BASELINES["RF"].make().set_params(n_estimators=5), [VariantFilter()])
+    forest = BASELINES["RF"].make().set_params(n_estimators=5, preparation=preparation)
     forest.fit(mv.select(["snps", "brain"]), (logit > 0).astype(int))
     assert not hasattr(forest, "coef_")
     assert len(forest.selected_features_["snps"]) == 9
 
 
-def test_regression_has_its_spread_through_the_wrappers(data):
+def test_regression_has_its_spread(data):
     mv, logit = data
-    model = WithSteps(Deconfounded(BaldurRegressor(members=("pooled",))), [CategoryEncoder()])
-    model.fit(mv.select(["clinic", CONFOUNDS]), logit)
-    new = mv.select(["clinic", CONFOUNDS])[:10]
+    model = BaldurRegressor(
+        members=("pooled",), preparation=Preparation(regress_out=["age", "dose"])
+    )
+    model.fit(mv.select("clinic"), logit)
+    new = mv.select("clinic")[:10]
     mean, std = model.predict(new, return_std=True)
     low, high = model.predict_interval(new)
     assert ((low < mean) & (mean < high)).all()

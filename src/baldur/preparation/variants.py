@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from baldur.exceptions import InputError
-from baldur.prepare.learned import check_multiview, chosen_views
-from baldur.prepare.scale import column_statistics
+from baldur.preparation.column_statistics import column_statistics
+from baldur.preparation.step import Step, check_multiview, chosen_views, read_views, views_state
+from baldur.state import Fields, State
 from baldur.views.container import MultiView
 from baldur.views.rebuild import select_columns
 from baldur.views.validate import some
@@ -19,7 +19,7 @@ from baldur.views.validate import some
 __all__ = ["VariantFilter"]
 
 
-class VariantFilter(TransformerMixin, BaseEstimator):
+class VariantFilter(Step):
     """Drop variants by what the training rows say about them.
 
     Parameters
@@ -46,7 +46,7 @@ class VariantFilter(TransformerMixin, BaseEstimator):
     --------
     >>> import numpy as np, pandas as pd
     >>> from baldur import MultiView
-    >>> from baldur.prepare import VariantFilter
+    >>> from baldur.preparation import VariantFilter
     >>> G = np.array([[0, 1, 2], [0, 1, -127], [0, 2, -127], [0, 0, 1]], dtype=np.int8)
     >>> info = pd.DataFrame({"chromosome": [1, 1, 2]})
     >>> X = MultiView({"snps": G}, feature_info={"snps": info})
@@ -72,11 +72,7 @@ class VariantFilter(TransformerMixin, BaseEstimator):
 
     def fit(self, X: MultiView, y: Any = None) -> VariantFilter:
         """Judge every variant on the rows of `X`; `y` is not used."""
-        if not 0 <= self.min_maf <= 0.5 or not 0 <= self.max_missing <= 1:
-            raise InputError(
-                "VariantFilter: min_maf must lie between 0 and 0.5 and max_missing between 0 and "
-                f"1, but got {self.min_maf!r} and {self.max_missing!r}."
-            )
+        self._check_options()
         X = check_multiview(X, "VariantFilter")
         names = chosen_views(X, self.views, "VariantFilter")
         if self.views is None:
@@ -112,6 +108,18 @@ class VariantFilter(TransformerMixin, BaseEstimator):
             self._names[name] = view.names_of(at)
         return self
 
+    def _check_options(self) -> None:
+        if not 0 <= self.min_maf <= 0.5 or not 0 <= self.max_missing <= 1:
+            raise InputError(
+                "VariantFilter: min_maf must lie between 0 and 0.5 and max_missing between 0 and "
+                f"1, but got {self.min_maf!r} and {self.max_missing!r}."
+            )
+
+    @property
+    def columns_(self) -> dict[str, np.ndarray]:
+        """For each view, the variants that remain."""
+        return {name: np.flatnonzero(mask) for name, mask in self.kept_.items()}
+
     def transform(self, X: MultiView) -> MultiView:
         """Return `X` with the variants kept in `fit`; nothing is copied."""
         check_is_fitted(self, "kept_")
@@ -131,3 +139,57 @@ class VariantFilter(TransformerMixin, BaseEstimator):
                 )
             kept[name] = at
         return select_columns(X, kept)
+
+    @property
+    def input_widths(self) -> dict[str, int]:
+        """Number of variants that each view had in `fit`."""
+        return {name: len(mask) for name, mask in self.kept_.items()}
+
+    def to_state(self) -> State:
+        """Return options and kept variants as plain values."""
+        return {
+            "kind": "variant filter",
+            "views": views_state(self.views),
+            "min_maf": float(self.min_maf),
+            "max_missing": float(self.max_missing),
+            "drop_monomorphic": bool(self.drop_monomorphic),
+            "learned": [
+                {
+                    "kind": "filtered variants",
+                    "view": name,
+                    "kept": mask,
+                    "names": np.asarray(self._names[name]),
+                    "dropped": dict(self.dropped_[name]),
+                }
+                for name, mask in self.kept_.items()
+            ],
+        }
+
+    @classmethod
+    def from_state(cls, state: Any) -> VariantFilter:
+        """Build a fitted filter from what `to_state` returned."""
+        with Fields(state, "variant filter") as read:
+            made = cls(
+                read_views(read),
+                min_maf=read.number("min_maf", low=0.0, high=0.5),
+                max_missing=read.number("max_missing", low=0.0, high=1.0),
+                drop_monomorphic=read.boolean("drop_monomorphic"),
+            )
+            made.kept_, made.dropped_, made._names = {}, {}, {}
+            views = read.parts("learned", made._read_view)
+            read.need(len(set(views)) == len(views), "expected no view twice", "learned")
+        return made
+
+    def _read_view(self, state: Any) -> str:
+        """Read what was learned about one view, and return its name."""
+        with Fields(state, "filtered variants") as read:
+            name = read.text("view")
+            self.kept_[name] = read.flags("kept", (None,))
+            self._names[name] = read.texts("names", (int(self.kept_[name].sum()),))
+            self.dropped_[name] = read.part("dropped", _read_counts)
+            return name
+
+
+def _read_counts(state: Any) -> dict[str, int]:
+    with Fields(state) as read:
+        return {why: read.integer(why) for why in state}

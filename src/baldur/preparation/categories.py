@@ -3,24 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from baldur.exceptions import InputError
-from baldur.prepare.learned import check_multiview, chosen_views
+from baldur.preparation.step import Step, check_multiview, chosen_views, read_views, views_state
+from baldur.state import Fields, State
 from baldur.views.container import MultiView
+from baldur.views.encode import level_text
 from baldur.views.rebuild import select_columns, set_view
 from baldur.views.validate import some
 from baldur.views.view import View
 
-__all__ = ["CategoryEncoder"]
+__all__ = ["CategoryEncoder", "has_categories"]
+
+_ENCODED = "encoded"
+"""Mark among ``feature_info.attrs`` of a view that has been encoded, and passes unchanged."""
 
 
-class CategoryEncoder(TransformerMixin, BaseEstimator):
+class CategoryEncoder(Step):
     """Code categories for linear models, with the levels that occur in the training rows.
 
     `read_table` writes one column per level found in the file. This step, fitted on training
@@ -52,12 +57,14 @@ class CategoryEncoder(TransformerMixin, BaseEstimator):
         For each view, the categories whose reference level has no column, and that level.
     features_ : dict of str to array of str
         For each view with categories, the names of the columns that remain.
+    columns_ : dict of str to int array
+        Where these stand in the input.
 
     Examples
     --------
     >>> import numpy as np, pandas as pd
     >>> from baldur import MultiView
-    >>> from baldur.prepare import CategoryEncoder
+    >>> from baldur.preparation import CategoryEncoder
     >>> info = pd.DataFrame({"column": ["site"] * 3, "level": ["Lima", "Oslo", "Rome"]})
     >>> X = MultiView(
     ...     {"clinic": np.array([[1.0, 0, 0], [0, 1, 0], [0, 0, 1]])},
@@ -84,16 +91,12 @@ class CategoryEncoder(TransformerMixin, BaseEstimator):
 
     def fit(self, X: MultiView, y: Any = None) -> CategoryEncoder:
         """Learn the levels from the rows of `X`; `y` is not used."""
-        legal = self.drop in ("first", "if_binary", None) and self.unknown in ("ignore", "error")
-        if not legal:
-            raise InputError(
-                "CategoryEncoder: drop must be 'first', 'if_binary' or None and unknown 'ignore' "
-                f"or 'error', but got {self.drop!r} and {self.unknown!r}."
-            )
+        self._check_options()
         X = check_multiview(X, "CategoryEncoder")
         self.levels_: dict[str, dict[str, list[str]]] = {}
         self.reference_: dict[str, dict[str, str]] = {}
         self.features_: dict[str, np.ndarray] = {}
+        self._columns: dict[str, np.ndarray] = {}
         self._info: dict[str, pd.DataFrame] = {}
         self._seen: dict[str, set[str]] = {}
         for name in chosen_views(X, self.views, "CategoryEncoder"):
@@ -123,10 +126,25 @@ class CategoryEncoder(TransformerMixin, BaseEstimator):
                     f"View {name!r}: every category is missing in all {len(X)} training rows, and "
                     "the view has no other column. Leave the view out."
                 )
+            self._columns[name] = np.flatnonzero(kept)
             self.features_[name] = view.feature_names[kept]
             self._seen[name] = set(view.feature_names.tolist())
-            self._info[name] = info.iloc[np.flatnonzero(kept)].reset_index(drop=True)
+            left = info.iloc[self._columns[name]]
+            self._info[name] = left[["column", "level"]].reset_index(drop=True)
         return self
+
+    @property
+    def columns_(self) -> dict[str, np.ndarray]:
+        """For each view with categories, the columns of the input that remain."""
+        return self._columns
+
+    def _check_options(self) -> None:
+        legal = self.drop in ("first", "if_binary", None) and self.unknown in ("ignore", "error")
+        if not legal:
+            raise InputError(
+                "CategoryEncoder: drop must be 'first', 'if_binary' or None and unknown 'ignore' "
+                f"or 'error', but got {self.drop!r} and {self.unknown!r}."
+            )
 
     def transform(self, X: MultiView) -> MultiView:
         """Return `X` with the columns learned in `fit`, in their order."""
@@ -154,7 +172,13 @@ class CategoryEncoder(TransformerMixin, BaseEstimator):
         X = select_columns(X, columns)
         for name, cells in filled.items():
             X = set_view(X, name, cells, self.features_[name], self._info[name])
-        return X
+        made = {}
+        for name in self.features_:
+            table = X.table(name)
+            info = self._info[name] if table.info is None else table.info.copy()
+            info.attrs[_ENCODED] = True
+            made[name] = replace(table, info=info)
+        return X.replace_tables(made)
 
     def _check(self, view: View, found: np.ndarray) -> None:
         """Refuse columns of numbers that came or went, and new levels if asked to."""
@@ -170,7 +194,11 @@ class CategoryEncoder(TransformerMixin, BaseEstimator):
         coded = _coded(view)
         coded = np.zeros(view.shape[1], dtype=bool) if coded is None else coded
         names = view.feature_names
-        extra = [n for n in names[~coded].tolist() if n not in self._seen[view.name]]
+        extra = [
+            n
+            for n in names[~coded].tolist()
+            if n not in self._seen[view.name] and n not in categories
+        ]
         if gone or extra:
             raise InputError(
                 f"View {view.name!r}: expected the columns seen in fit, but "
@@ -182,7 +210,8 @@ class CategoryEncoder(TransformerMixin, BaseEstimator):
                     )
                     if part
                 )
-                + ". Read the table with the same columns= and categorical=."
+                + ". Give the columns of fit, and read tables with the same columns= and "
+                "categorical=."
             )
         if self.unknown == "error":
             at = np.flatnonzero(coded & ~np.isin(names, sorted(known_levels)))
@@ -219,20 +248,122 @@ class CategoryEncoder(TransformerMixin, BaseEstimator):
         cells[:, known] = view.read(found[known])
         given = view.feature_info
         for at in np.flatnonzero(~known):
-            column = info["column"].to_numpy()[at]
+            column, level = str(info["column"].iloc[at]), str(info["level"].iloc[at])
             rows = np.zeros(0, dtype=np.intp)
             if given is not None:
                 rows = np.flatnonzero(given["column"].to_numpy() == column)
-            # A category no row of this file knows came in as one column of missing cells.
-            here = rows if len(rows) else np.flatnonzero(view.feature_names == str(column))
-            cells[np.isnan(view.read(here)).all(axis=1), at] = np.nan
+            if len(rows):
+                cells[np.isnan(view.read(rows)).all(axis=1), at] = np.nan
+            else:
+                cells[:, at] = self._of_numbers(view, column, level)
         return cells
+
+    def _of_numbers(self, view: View, column: str, level: str) -> np.ndarray:
+        """Return the column of one level where the category came in as one column of numbers.
+
+        A category that no new row has is a column of missing cells; one whose levels are written
+        as numbers may be a column of these.
+        """
+        values = view.read(np.flatnonzero(view.feature_names == column))[:, 0]
+        texts = np.array([level_text(float(v)) for v in values], dtype=object)
+        made = (texts == level).astype(np.float64)
+        unknown = np.isnan(values)
+        if column in self.reference_[view.name]:
+            unknown |= ~np.isin(texts, self.levels_[view.name][column])
+        made[unknown] = np.nan
+        return made
+
+    def to_state(self) -> State:
+        """Return options and learned levels as plain values."""
+        return {
+            "kind": "category encoder",
+            "views": views_state(self.views),
+            "drop": self.drop,
+            "unknown": self.unknown,
+            "learned": [
+                {
+                    "kind": "encoded view",
+                    "view": name,
+                    "levels": {
+                        column: list(levels) for column, levels in self.levels_[name].items()
+                    },
+                    "reference": dict(self.reference_[name]),
+                    "features": np.asarray(self.features_[name]),
+                    "columns": self._columns[name],
+                    "seen": np.array(sorted(self._seen[name]), dtype=object),
+                    "column": self._info[name]["column"].astype(str).to_numpy(dtype=object),
+                    "level": np.array(
+                        ["" if v is None else str(v) for v in _plain(self._info[name])],
+                        dtype=object,
+                    ),
+                    "coded": self._info[name]["level"].notna().to_numpy(),
+                }
+                for name in self.features_
+            ],
+        }
+
+    @classmethod
+    def from_state(cls, state: Any) -> CategoryEncoder:
+        """Build a fitted encoder from what `to_state` returned."""
+        with Fields(state, "category encoder") as read:
+            made = cls(
+                read_views(read),
+                drop=read.choice("drop", ("first", "if_binary", None)),
+                unknown=read.choice("unknown", ("ignore", "error")),
+            )
+            made.levels_, made.reference_, made.features_, made._columns = {}, {}, {}, {}
+            made._info, made._seen = {}, {}
+            views = read.parts("learned", made._read_view)
+            read.need(len(set(views)) == len(views), "expected no view twice", "learned")
+        return made
+
+    def _read_view(self, state: Any) -> str:
+        """Read what was learned about one view, and return its name."""
+        with Fields(state, "encoded view") as read:
+            name = read.text("view")
+            self._columns[name] = read.array("columns", ("d",), "int", low=0)
+            self.levels_[name] = read.part("levels", _read_levels)
+            self.reference_[name] = read.part("reference", _read_reference)
+            known = set(self.reference_[name]) <= set(self.levels_[name])
+            read.need(known, "expected categories that have levels", "reference")
+            self.features_[name] = read.texts("features", ("d",))
+            self._seen[name] = set(read.texts("seen", (None,)).tolist())
+            column, level = read.texts("column", ("d",)), read.texts("level", ("d",))
+            coded = read.flags("coded", ("d",))
+            self._info[name] = pd.DataFrame(
+                {
+                    "column": np.array(column, dtype=object),
+                    "level": [
+                        one if known else None for one, known in zip(level, coded, strict=True)
+                    ],
+                }
+            )
+            return name
+
+
+def _read_levels(state: Any) -> dict[str, list[str]]:
+    with Fields(state) as read:
+        return {column: read.names(column) for column in state}
+
+
+def _read_reference(state: Any) -> dict[str, str]:
+    with Fields(state) as read:
+        return {column: read.text(column) for column in state}
+
+
+def has_categories(view: View) -> bool:
+    """Whether some columns of a view are levels of a category."""
+    return _coded(view) is not None
+
+
+def _plain(info: pd.DataFrame) -> list[Any]:
+    return info["level"].where(info["level"].notna(), None).tolist()
 
 
 def _coded(view: View) -> np.ndarray | None:
     """Return which columns are levels of a category, or None where there are none."""
     info = view.feature_info
-    if info is None or "column" not in info or "level" not in info:
+    if info is None or "column" not in info or "level" not in info or info.attrs.get(_ENCODED):
         return None
     coded = info["level"].notna().to_numpy()
     return coded if coded.any() else None

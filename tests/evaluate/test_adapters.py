@@ -1,6 +1,7 @@
 """Side by side, and with covariates taken out: right, and nothing learned from test rows."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.ensemble import RandomForestClassifier
@@ -8,11 +9,10 @@ from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+from baldur import Preparation
 from baldur.baselines import BASELINES
 from baldur.datasets import make_multiview
-from baldur.evaluate import Deconfounded, SideBySide, make_model, make_models
-from baldur.evaluate import deconfound as module
-from baldur.evaluate.deconfound import CONFOUNDS
+from baldur.evaluate import SideBySide, make_model, make_models
 from baldur.exceptions import InputError
 from baldur.views import MultiView
 
@@ -41,7 +41,12 @@ def test_side_by_side_has_what_the_estimator_has(sim):
 
 
 def with_covariates(views, C):
-    return MultiView({**views, CONFOUNDS: C})
+    names = [f"c{j}" for j in range(C.shape[1])]
+    return MultiView(views, samples=pd.DataFrame(C, columns=names))
+
+
+def taking_out(estimator, q):
+    return estimator.set_params(preparation=Preparation(regress_out=[f"c{j}" for j in range(q)]))
 
 
 def test_what_covariates_explain_is_gone():
@@ -50,8 +55,8 @@ def test_what_covariates_explain_is_gone():
     X = C @ rng.normal(size=(2, 5)) + 0.1 * rng.normal(size=(60, 5))
     y = (C[:, 0] > 0).astype(int)
     mv = with_covariates({"a": X}, C)
-    model = Deconfounded(SideBySide(LogisticRegression())).fit(mv, y)
-    left = model._residuals(mv).view("a").read()
+    model = taking_out(SideBySide(LogisticRegression()), 2).fit(mv, y)
+    left = model.preparation_.transform(mv)["a"].dense()
     design = np.column_stack([np.ones(60), C])
     np.testing.assert_allclose(design.T @ left, 0, atol=1e-8)
     raw = SideBySide(LogisticRegression()).fit(mv.select("a"), y)
@@ -65,33 +70,42 @@ def test_test_rows_teach_nothing():
     C[3, 0] = np.nan
     y = np.arange(50) % 2
     train, test = np.arange(30), np.arange(30, 50)
-    model = Deconfounded(BASELINES["Ridge logistic"].make())
+    model = taking_out(BASELINES["Ridge logistic"].make(), 1)
     one = model.fit(with_covariates({"a": X}, C)[train], y[train])
     expected = one.predict_proba(with_covariates({"a": X}, C)[test])
     X2, C2 = X.copy(), C.copy()
     X2[test], C2[test] = 1e3, -1e3
-    other = Deconfounded(BASELINES["Ridge logistic"].make())
+    other = taking_out(BASELINES["Ridge logistic"].make(), 1)
     other.fit(with_covariates({"a": X2}, C2)[train], y[train])
     np.testing.assert_array_equal(other.predict_proba(with_covariates({"a": X}, C)[test]), expected)
     assert set(other.coef_) == {"a"}
     assert set(other.selected_features_) == {"a"}
 
 
-def test_wide_views_are_read_through_and_give_the_same(monkeypatch):
+def test_wide_views_are_read_in_blocks_and_give_the_same():
     rng = np.random.default_rng(2)
     G = rng.integers(0, 3, (40, 300)).astype(np.int8)
     G[rng.random(G.shape) < 0.05] = -127
     mv = with_covariates({"g": G}, rng.normal(size=(40, 2)))
     y = np.arange(40) % 2
-    kept = Deconfounded(BASELINES["Ridge logistic"].make()).fit(mv, y).predict_proba(mv)
-    monkeypatch.setattr(module, "_KEEP_BYTES", 0)
-    read = Deconfounded(BASELINES["Ridge logistic"].make()).fit(mv, y).predict_proba(mv)
-    np.testing.assert_allclose(read, kept, atol=1e-8)
+    found = [
+        BASELINES["Ridge logistic"]
+        .make()
+        .set_params(preparation=Preparation(regress_out=["c0", "c1"], max_bytes=size))
+        .fit(mv, y)
+        .predict_proba(mv)
+        for size in (1 << 26, 1000)
+    ]
+    np.testing.assert_allclose(found[0], found[1], atol=1e-8)
 
 
-def test_a_container_without_covariates_is_explained(sim):
-    with pytest.raises(InputError, match="covariates"):
-        Deconfounded(BASELINES["Dummy"].make()).fit(sim.data, sim.target)
+def test_rows_without_their_covariates_are_explained(sim):
+    model = taking_out(BASELINES["Dummy"].make(), 1)
+    with pytest.raises(InputError, match=r"'c0'.*no table about its samples"):
+        model.fit(sim.data, sim.target)
+    model.fit(sim.data.with_samples(pd.DataFrame({"c0": np.arange(80.0)})), sim.target)
+    with pytest.raises(InputError, match=r"'c0'.*in prediction"):
+        model.predict(sim.data)
 
 
 def test_models_may_be_written_in_several_ways():
@@ -143,9 +157,9 @@ def test_genotypes_and_two_values_are_not_clipped_behind_covariates():
     x[5, 1] = 50.0
     C = rng.normal(size=(60, 1))
     mv = with_covariates({"a": x}, C)
-    model = Deconfounded(SideBySide(LogisticRegression())).fit(mv, np.arange(60) % 2)
-    seen = model.estimator_._matrix(model._residuals(mv))
+    model = taking_out(SideBySide(LogisticRegression()), 1).fit(mv, np.arange(60) % 2)
+    seen = model._open(mv)
     assert np.abs(seen[:, 0]).max() > 6
     assert model.preparation_.upper_["a"][1] < 50
-    plain = Deconfounded(SideBySide(LogisticRegression(), scale="standard"))
+    plain = taking_out(SideBySide(LogisticRegression(), scale="standard"), 1)
     assert np.isinf(plain.fit(mv, np.arange(60) % 2).preparation_.upper_["a"]).all()

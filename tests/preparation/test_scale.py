@@ -1,17 +1,18 @@
 """The three scales: clipped, standard and rank, in every storage, with weights, in input units."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from baldur import MultiView
 from baldur.exceptions import InputError
-from baldur.prepare import SCALES, Preparation
-from baldur.prepare import ranks as ranks_module
-from baldur.prepare.ranks import normal_scores
+from baldur.preparation import SCALES, Preparation
+from baldur.preparation import ranks as ranks_module
+from baldur.preparation.ranks import normal_scores
 from baldur.views import blocks, standardised
-from prepare.literal import literal
+from preparation.literal import literal
 from views.backends import Lazy
 
 N, TRAIN = 60, np.arange(40)
@@ -146,11 +147,11 @@ def test_weight_two_is_the_row_twice_and_zero_leaves_it_out(seed, scale):
     count[[0, 1]] = 1, 2
     covariates = rng.normal(size=(15, 1))
     repeated = np.repeat(np.arange(15), count)
-    for confounds in (None, covariates):
-        rows = None if confounds is None else confounds[repeated]
-        one = Preparation(scale, all_missing="zero").fit(mv[repeated], rows)
-        two = Preparation(scale, all_missing="zero").fit(mv, confounds, sample_weight=count)
-        a, b = one.transform(mv, confounds), two.transform(mv, confounds)
+    mv = mv.with_samples(pd.DataFrame({"age": covariates[:, 0]}))
+    for names in ([], ["age"]):
+        one = Preparation(scale, regress_out=names).fit(mv[repeated])
+        two = Preparation(scale, regress_out=names).fit(mv, sample_weight=count)
+        a, b = one.transform(mv), two.transform(mv)
         for name in ("x", "g"):
             for what in ("minimum_", "maximum_"):
                 np.testing.assert_array_equal(getattr(one, what)[name], getattr(two, what)[name])
@@ -192,9 +193,10 @@ def test_what_is_told_about_each_column(heavy):
 def test_weights_hold_in_input_units_within_the_clip(heavy, confounded):
     rng = np.random.default_rng(3)
     mv, coef = MultiView({"v": heavy}), rng.normal(size=(2, 30))
-    confounds = rng.normal(size=(N, 1)) if confounded else None
-    learned = Preparation().fit(mv[TRAIN], None if confounds is None else confounds[TRAIN])
-    got = learned.transform(mv, confounds)["v"]
+    age = rng.normal(size=(N, 1))
+    mv = mv.with_samples(pd.DataFrame({"age": age[:, 0]}))
+    learned = Preparation(regress_out=["age"] if confounded else []).fit(mv[TRAIN])
+    got = learned.transform(mv)["v"]
     assert (heavy > learned.upper_["v"]).any()
     held = np.clip(heavy, learned.lower_["v"], learned.upper_["v"])
     if confounded:  # a missing cell loses what the covariates explain, too
@@ -205,8 +207,8 @@ def test_weights_hold_in_input_units_within_the_clip(heavy, confounded):
         keep = np.ones(N, dtype=bool)
     units = learned.coef_in_input_units("v", coef)
     own = held @ units.T + learned.intercept_shift("v", coef)
-    if confounds is not None:
-        own = own + confounds @ learned.confound_weights("v", coef).T
+    if confounded:
+        own = own + age @ learned.covariate_weights("v", coef).T
     np.testing.assert_allclose(own[keep], got.apply(coef.T)[keep], atol=1e-9)
     per_deviation = learned.coef_per_deviation("v", units)
     np.testing.assert_allclose(per_deviation, np.where(learned.constant_["v"], 0, coef))

@@ -11,8 +11,8 @@ from hypothesis.extra.numpy import arrays
 
 from baldur import MultiView
 from baldur.exceptions import InputError
-from baldur.prepare import Preparation
-from baldur.prepare.scale import column_statistics
+from baldur.preparation import Preparation
+from baldur.preparation.column_statistics import column_statistics
 
 
 @pytest.fixture
@@ -147,7 +147,9 @@ def spoiled(value, at):
     ("call", "words"),
     [
         (
-            lambda: Preparation().fit(MultiView({"v": spoiled(np.nan, np.s_[:, 1])})),
+            lambda: Preparation(all_missing="error").fit(
+                MultiView({"v": spoiled(np.nan, np.s_[:, 1])})
+            ),
             ["'v'", "at least one value", "1 of 3", "'v_1'", "all_missing='zero'"],
         ),
         (
@@ -197,6 +199,6 @@ def test_one_clear_error(call, words):
 
 def test_empty_columns_can_be_given_no_weight():
     mv = MultiView({"v": spoiled(np.nan, np.s_[:, 1])})
-    learned = Preparation(all_missing="zero").fit(mv)
+    learned = Preparation().fit(mv)
     assert learned.constant_features_["v"].tolist() == ["v_1"]
     assert not learned.transform(MultiView({"v": X}))["v"].dense()[:, 1].any()

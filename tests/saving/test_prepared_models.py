@@ -1,20 +1,23 @@
-"""Every encoder, filter and wrapper of a study, saved round a model and loaded again."""
+"""Every step of a preparation, saved with its model and loaded again."""
 
 import json
 
 import numpy as np
 import pandas as pd
 import pytest
-from baldur.persist import read_manifest
 
 import baldur
 from baldur import BaldurClassifier, BaldurRegressor, MeanFieldClassifier, MultiView
 from baldur.baselines import BASELINES
-from baldur.evaluate import Deconfounded, SideBySide
-from baldur.evaluate.deconfound import CONFOUNDS
-from baldur.evaluate.steps import WithSteps
-from baldur.prepare import CategoryEncoder, SiteHarmoniser, VariantFilter, VoxelMask
-from baldur.prepare.harmonise import SITES
+from baldur.evaluate import SideBySide
+from baldur.saving import read_manifest
+from baldur.preparation import (
+    CategoryEncoder,
+    Preparation,
+    SiteHarmoniser,
+    VariantFilter,
+    VoxelMask,
+)
 from baldur.study import fit_study, load_study, predict_study
 
 pytestmark = pytest.mark.usefixtures("one_repeat")
@@ -49,8 +52,6 @@ def cohort():
             "clinic": clinic,
             "snps": snps,
             "images": voxels.astype(np.float32),
-            SITES: site[:, None].astype(float),
-            CONFOUNDS: rng.normal(size=(70, 2)),
         },
         feature_names={
             "clinic": ["age", *(f"site={v}" for v in levels)],
@@ -61,6 +62,13 @@ def cohort():
             "snps": info,
             "images": space,
         },
+        samples=pd.DataFrame(
+            {
+                "site": np.array(levels)[site],
+                "age": rng.normal(size=70),
+                "sex": np.array(["f", "m"])[rng.integers(0, 2, 70)],
+            }
+        ),
     )
     y = (blood[:, 0] - site + clinic[:, 0] + rng.normal(size=70) > 0).astype(int)
     return X, y
@@ -68,40 +76,39 @@ def cohort():
 
 DENSE = {"members": ("pooled",)}
 CASES = {
-    "categories": (lambda: WithSteps(BaldurClassifier(**DENSE), [CategoryEncoder()]), ()),
-    "variants": (lambda: WithSteps(BaldurClassifier(**DENSE), [VariantFilter(min_maf=0.05)]), ()),
-    "voxels": (lambda: WithSteps(BaldurClassifier(**DENSE), [VoxelMask()]), ()),
-    "sites": (
-        lambda: WithSteps(BaldurClassifier(**DENSE), [SiteHarmoniser(["blood"], "own")]), (SITES,)
+    "categories": lambda: BaldurClassifier(**DENSE, preparation=Preparation()),
+    "variants": lambda: BaldurClassifier(**DENSE, preparation=having(VariantFilter(min_maf=0.05))),
+    "voxels": lambda: BaldurClassifier(**DENSE, preparation=having(VoxelMask())),
+    "sites": lambda: BaldurClassifier(
+        **DENSE, preparation=having(SiteHarmoniser("site", ["blood"], new_sites="own"))
     ),
-    "plain sites": (
-        lambda: WithSteps(
-            BaldurRegressor(**DENSE), [SiteHarmoniser(["blood"], estimates="plain")]
-        ),
-        (SITES,),
+    "plain sites": lambda: BaldurRegressor(
+        members=("pooled",),
+        preparation=having(SiteHarmoniser("site", ["blood"], keep=["sex"], estimates="plain")),
     ),
-    "confounds": (lambda: Deconfounded(BaldurClassifier(scale="rank", **DENSE)), (CONFOUNDS,)),
-    "confounds of mean field": (
-        lambda: Deconfounded(MeanFieldClassifier(bound="jaakkola", max_iter=5)), (CONFOUNDS,)
+    "covariates": lambda: BaldurClassifier(
+        scale="rank", **DENSE, preparation=Preparation(regress_out=["age", "sex"])
     ),
-    "everything": (
-        lambda: WithSteps(
-            Deconfounded(BaldurClassifier(**DENSE)),
-            [CategoryEncoder(), VariantFilter(), VoxelMask(), SiteHarmoniser(["blood"])],
-        ),
-        (SITES, CONFOUNDS),
+    "covariates of mean field": lambda: MeanFieldClassifier(
+        bound="jaakkola", max_iter=5, preparation=Preparation(regress_out=["age", "sex"])
     ),
-    "everything round a baseline": (
-        lambda: WithSteps(
-            Deconfounded(BASELINES["Ridge logistic"].make()),
-            [CategoryEncoder(), VariantFilter(), SiteHarmoniser(["blood"])],
-        ),
-        (SITES, CONFOUNDS),
+    "everything": lambda: BaldurClassifier(**DENSE, preparation=everything()),
+    "everything of a competitor": lambda: (
+        BASELINES["Ridge logistic"].make().set_params(preparation=everything())
     ),
-    "everything round scikit-learn": (
-        lambda: WithSteps(SideBySide(_neighbours(), scale="rank"), [CategoryEncoder()]), ()
+    "everything of scikit-learn": lambda: SideBySide(
+        _neighbours(), scale="rank", preparation=everything()
     ),
-}  # fmt: skip
+}
+
+
+def having(*steps):
+    return Preparation(steps=list(steps))
+
+
+def everything():
+    steps = [CategoryEncoder(), VariantFilter(), VoxelMask(), SiteHarmoniser("site", ["blood"])]
+    return Preparation(steps=steps, regress_out=["age", "sex"])
 
 
 def _neighbours():
@@ -112,11 +119,9 @@ def _neighbours():
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", CASES)
-def test_a_wrapped_model_is_the_same_after_loading(cohort, name, tmp_path):
+def test_a_model_is_the_same_after_loading(cohort, name, tmp_path):
     X, y = cohort
-    make, with_views = CASES[name]
-    X = X.select(["blood", "clinic", "snps", "images", *with_views])
-    model = make().fit(X[:N], y[:N])
+    model = CASES[name]().fit(X[:N], y[:N])
     again = baldur.load(model.save(tmp_path / "model"))
     for method in ("predict", "predict_proba", "decision_function"):
         if hasattr(model, method):
@@ -128,17 +133,19 @@ def test_a_wrapped_model_is_the_same_after_loading(cohort, name, tmp_path):
         )
     masks = model.selected_features_
     assert all((again.selected_features_[v] == masks[v]).all() for v in masks)
+    assert type(again) is type(model)
+    assert again.get_params().keys() == model.get_params().keys()
     manifest = read_manifest(tmp_path / "model")
-    assert manifest["wrapped_in"][0].endswith(type(model).__name__)
-    steps = [step["step"].rsplit(".")[-1] for step in manifest["steps"]]
-    assert steps == [type(step).__name__ for step in getattr(model, "steps", [])]
+    steps = manifest["steps"]
+    assert steps == [type(step).__name__ for step in model.preparation_.steps_]
+    assert str(again.get_params()) == str(model.get_params())
     card = tmp_path / "model" / "card.json"
     if not hasattr(model, "explain"):
         assert not card.exists()
         return
     # Scorers are printed where only columns are chosen, and not where values are changed.
-    changed = set(steps) & {"SiteHarmoniser"} or hasattr(model, "covariate_mean_")
-    assert (json.loads(card.read_text())["model"] is None) == bool(changed or name == "everything")
+    changed = set(steps) & {"SiteHarmoniser"} or model.preparation_.covariates_ is not None
+    assert (json.loads(card.read_text())["model"] is None) == bool(changed)
 
 
 def test_the_scorer_of_a_filtered_model_takes_the_columns_of_the_study(cohort):
@@ -147,8 +154,7 @@ def test_the_scorer_of_a_filtered_model_takes_the_columns_of_the_study(cohort):
 
     X, y = cohort
     X = X.select(["clinic", "snps"])
-    steps = [CategoryEncoder(), VariantFilter()]
-    model = WithSteps(BaldurClassifier(**DENSE), steps).fit(X[:N], y[:N])
+    model = BaldurClassifier(**DENSE, preparation=having(VariantFilter())).fit(X[:N], y[:N])
     printed = make_card(model).model
     rows = X[N:]
     names = {v: [str(n) for n in rows.view(v).feature_names] for v in rows.view_names}
@@ -177,7 +183,7 @@ def test_a_study_that_is_fitted_saved_loaded_and_told_what_differs(tmp_path):
     folder = baldur.save(saved, tmp_path / "model")
     study = load_study(tmp_path / "study.toml", predicting=True)
     want, _ = predict_study(saved, study)
-    found, _ = predict_study(baldur.persist.load_model(folder), study)
+    found, _ = predict_study(baldur.saving.load_model(folder), study)
     pd.testing.assert_frame_equal(found, want, check_exact=True)
     about = json.loads((folder / "card.json").read_text())["about"]
     assert about["classes"] == ["well", "ill"]

@@ -13,11 +13,22 @@ import pandas as pd
 from pandas.api import types
 
 from baldur.exceptions import InputError
-from baldur.guard.budget import MAX_BYTES, Deadline, check_size
-from baldur.io._files import feature_names
+from baldur.guard.budget import MAX_BYTES, Deadline, check_size, text_array
+from baldur.guard.escape import check_names
 from baldur.views.validate import some
 
-__all__ = ["Encoded", "encode_frame", "mark_missing"]
+__all__ = [
+    "Encoded",
+    "encode_frame",
+    "encode_view",
+    "feature_names",
+    "is_numeric",
+    "level_text",
+    "mark_missing",
+]
+
+MAX_LEVELS = 50
+"""A column of text with more levels is an identifier or free text."""
 
 _DATE = re.compile(
     r"\s*(?:\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.]\d{2,4})(?:[T ]|\s*$)"
@@ -75,6 +86,48 @@ def _is_number(text: str) -> bool:
         return False
 
 
+def feature_names(names: Any, origin: object, max_bytes: int = MAX_BYTES) -> np.ndarray:
+    """Return names of features as an array of text, without control characters."""
+    listed = [str(name) for name in names]
+    check_names(listed, "feature name", str(origin))
+    return text_array(listed, str(origin), max_bytes)
+
+
+def is_numeric(frame: pd.DataFrame) -> bool:
+    """Whether every column of a frame is numbers or truth values."""
+    return all(_is_plain(dtype) for dtype in frame.dtypes)
+
+
+def encode_view(frame: pd.DataFrame, view: str) -> Encoded:
+    """Turn a DataFrame with text, categories or truth values into the matrix of a view.
+
+    The rules are those of `encode_frame`, for a frame in memory: a cell of blanks is missing, and a
+    column of type "category" may have any number of levels.
+
+    Parameters
+    ----------
+    frame : DataFrame
+    view : str
+        Name, for messages.
+
+    Returns
+    -------
+    Encoded
+    """
+    columns = []
+    for at, dtype in enumerate(frame.dtypes):
+        column = frame.iloc[:, at]
+        if not _is_plain(dtype) and not isinstance(dtype, pd.CategoricalDtype):
+            objects = column.astype(object)
+            blank = objects.map(lambda v: isinstance(v, str) and not v.strip())
+            column = objects.where(~blank.astype(bool), None) if blank.any() else column
+        columns.append(column)
+    whole = pd.concat(columns, axis=1) if columns else frame
+    return encode_frame(
+        whole, origin=f"View {view!r}", categorical=[], max_levels=MAX_LEVELS, from_file=False
+    )
+
+
 def encode_frame(
     frame: pd.DataFrame,
     *,
@@ -83,6 +136,7 @@ def encode_frame(
     max_levels: int,
     deadline: Deadline | None = None,
     max_bytes: int = MAX_BYTES,
+    from_file: bool = True,
 ) -> Encoded:
     """Turn a table into one matrix of numbers, columns in their order.
 
@@ -100,6 +154,8 @@ def encode_frame(
         When to give up.
     max_bytes : int, default=4 GB
         Memory the numbers may take.
+    from_file : bool, default=True
+        Whether messages name the options of `read_table`, or what to do with a DataFrame.
     """
     plain = np.array([_is_plain(dtype) for dtype in frame.dtypes], dtype=bool)
     plain &= ~frame.columns.isin(list(categorical))
@@ -115,11 +171,11 @@ def encode_frame(
         if deadline is not None:
             deadline.check()
         name = columns[at]
-        pieces[at] = _encode(frame.iloc[:, at], name, origin, name in forced, max_levels)
+        pieces[at] = _encode(frame.iloc[:, at], name, origin, name in forced, max_levels, from_file)
         widths[at] = pieces[at][0].shape[1]
         total += widths[at] - 1
         # Each level is a column of its own: in pieces, and again in the matrix.
-        advice = "Leave out columns with many levels with exclude=[...]."
+        advice = "Leave out columns with many levels."
         check_size(origin, 2.0 * total * len(frame) * 8, max_bytes, advice)
     starts = np.concatenate([[0], np.cumsum(widths)[:-1]])
     matrix = np.empty((len(frame), int(widths.sum())))
@@ -189,7 +245,7 @@ class _Cells:
 
 
 def _encode(
-    column: pd.Series, name: str, origin: str, forced: bool, max_levels: int
+    column: pd.Series, name: str, origin: str, forced: bool, max_levels: int, from_file: bool
 ) -> tuple[np.ndarray, list[str] | None]:
     """Return the cells of one column, and its levels if it is a category."""
     if types.is_complex_dtype(column.dtype):
@@ -199,20 +255,27 @@ def _encode(
         )
     cells = _Cells.of(column)
     if not forced:
-        _refuse_dates(column, cells, name, origin)
+        _refuse_dates(column, cells, name, origin, from_file)
     if not forced and not isinstance(column.dtype, pd.CategoricalDtype):
         numbers = _booleans(cells)
         if numbers is None:
-            numbers = _numbers_in_text(cells, name, origin)
+            numbers = _numbers_in_text(cells, name, origin, from_file)
         if numbers is not None:
             return cells.spread(numbers)[:, None], None
-    texts = np.array([_level(value) for value in cells.values], dtype=object)
+    texts = np.array([level_text(value) for value in cells.values], dtype=object)
     levels = sorted(set(texts))
-    if len(levels) > max_levels:
+    declared = not from_file and isinstance(column.dtype, pd.CategoricalDtype)
+    if len(levels) > max_levels and not declared:
+        what = (
+            f"above max_levels={max_levels}. Leave it out with exclude=[{name!r}] if it is an "
+            "identifier or free text; otherwise raise max_levels."
+            if from_file
+            else f"more than {max_levels}. Drop it if it is an identifier or free text; otherwise "
+            f"make it a category, frame[{name!r}].astype('category')."
+        )
         raise InputError(
             f"{origin}: column {name!r} is text with {len(levels)} different values "
-            f"({some(levels, 3)}), above max_levels={max_levels}. Leave it out with "
-            f"exclude=[{name!r}] if it is an identifier or free text; otherwise raise max_levels."
+            f"({some(levels, 3)}), {what}"
         )
     if not levels:
         return np.full((len(column), 1), np.nan), None
@@ -223,14 +286,17 @@ def _encode(
     return coded, levels
 
 
-def _level(value: Any) -> str:
+def level_text(value: Any) -> str:
+    """Return the text of one category level; 1.0 and 1 are the same level."""
     # 1.0 and 1 are one level: missing cells turn whole numbers into floats.
     if isinstance(value, (float, np.floating)) and float(value).is_integer():
         value = int(value)
     return str(value).strip()
 
 
-def _refuse_dates(column: pd.Series, cells: _Cells, name: str, origin: str) -> None:
+def _refuse_dates(
+    column: pd.Series, cells: _Cells, name: str, origin: str, from_file: bool
+) -> None:
     dtype = column.dtype
     dated = (
         types.is_datetime64_any_dtype(dtype)
@@ -249,8 +315,8 @@ def _refuse_dates(column: pd.Series, cells: _Cells, name: str, origin: str) -> N
     if dated:
         raise InputError(
             f"{origin}: column {name!r} holds dates, which have no unit a model could use. Turn "
-            "it into a number first (age in years, days since baseline), or leave it out with "
-            f"exclude=[{name!r}]."
+            "it into a number first (age in years, days since baseline), or "
+            + (f"leave it out with exclude=[{name!r}]." if from_file else "drop it.")
         )
 
 
@@ -263,7 +329,7 @@ def _booleans(cells: _Cells) -> np.ndarray | None:
     return np.array(true, dtype=np.float64)
 
 
-def _numbers_in_text(cells: _Cells, name: str, origin: str) -> np.ndarray | None:
+def _numbers_in_text(cells: _Cells, name: str, origin: str, from_file: bool) -> np.ndarray | None:
     """Return numbers kept as text; refuse a column that mixes both."""
     made = pd.to_numeric(pd.Series(cells.values, dtype=object), errors="coerce")
     numbers: np.ndarray = made.to_numpy(dtype=np.float64, na_value=np.nan)
@@ -275,7 +341,13 @@ def _numbers_in_text(cells: _Cells, name: str, origin: str) -> np.ndarray | None
         odd = sorted({str(value) for value in cells.values[wrong]})
         raise InputError(
             f"{origin}: column {name!r} holds numbers except for {n_wrong} of {n_known} cells "
-            f"({some(odd)}). Add these to missing=[...] if they stand for missing values, correct "
-            f"them, or give categorical=[{name!r}] if the numbers are codes."
+            f"({some(odd)}). "
+            + (
+                "Add these to missing=[...] if they stand for missing values, correct them, or "
+                f"give categorical=[{name!r}] if the numbers are codes."
+                if from_file
+                else "Replace them by NaN if they stand for missing values, correct them, or make "
+                f"it a category, frame[{name!r}].astype('category'), if the numbers are codes."
+            )
         )
     return None

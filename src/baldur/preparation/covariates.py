@@ -1,0 +1,268 @@
+"""Covariates: columns of the sample table as numbers, and their regression out of a view.
+
+With the design C = [1, covariates] of the training samples that have the view and X its
+standardised cells, B = C^+ X (q x D). Every row, old or new, becomes x - c B; for training rows
+this is (I - H) X with H = C C^+. Only B is stored, and c B is subtracted tile by tile inside the
+products, so a wide view is never copied. Missing cells count as the training mean while B is
+learned and are 0 afterwards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from pandas.api import types
+
+from baldur.exceptions import InputError
+from baldur.state import Fields, State
+from baldur.views.blocks import tile_width
+from baldur.views.container import MultiView
+from baldur.views.encode import encode_frame, level_text
+from baldur.views.standardised import FARTHEST, Standardised
+from baldur.views.validate import some
+
+__all__ = ["Covariates", "learn_regression", "sample_column"]
+
+# A column whose residual spread is below this share of its own is explained by the covariates.
+_EXPLAINED = 1e-4
+# A covariate of text with more levels is an identifier or free text.
+_MOST_LEVELS = 50
+
+
+def sample_column(mv: MultiView, name: str, who: str) -> pd.Series:
+    """Return a column of the table about the samples, or say that it is missing.
+
+    Parameters
+    ----------
+    mv : MultiView
+    name : str
+        Column.
+    who : str
+        What needs it, for messages.
+    """
+    table = mv.samples
+    if table is None or name not in table.columns:
+        have = "X has no table about its samples"
+        if table is not None:
+            have = f"the table about the samples of X has the columns {some(list(table.columns))}"
+        raise InputError(
+            f"{who} needs the column {name!r} of every sample, in training and in prediction, but "
+            f"{have}. Give it with MultiView(..., samples=DataFrame) or mv.with_samples(...). In a "
+            "DataFrame X it may be a column that no view of views= names. Single cells may be "
+            "missing."
+        )
+    column: pd.Series = table[name]
+    return column
+
+
+@dataclass(frozen=True)
+class Covariates:
+    """Covariates as numbers, learned on training rows.
+
+    A number stays a number, a truth value becomes 0 or 1, and a category has one column of 0 and 1
+    for each level of the training rows but the first in alphabetical order. A missing cell, and a
+    level that training did not have, stands at the training mean of its columns. All columns are
+    then standardised.
+
+    Attributes
+    ----------
+    names : list of str
+        Columns of the sample table.
+    levels : dict of str to list of str
+        For each category its levels in the training rows, the reference level first.
+    fill : ndarray of shape (q,)
+        Mean of the known training cells.
+    mean, scale : ndarray of shape (q,)
+        Of the filled training cells; by weight if there are weights.
+    """
+
+    names: list[str]
+    levels: dict[str, list[str]]
+    fill: np.ndarray
+    mean: np.ndarray
+    scale: np.ndarray
+
+    @classmethod
+    def fit(
+        cls,
+        mv: MultiView,
+        names: Sequence[str],
+        who: str,
+        weight: np.ndarray | None = None,
+    ) -> Covariates:
+        """Learn levels, means and scales from the sample table of training rows.
+
+        Parameters
+        ----------
+        mv : MultiView
+            Training rows.
+        names : sequence of str
+            Columns of ``mv.samples``.
+        who : str
+            What needs them, for messages.
+        weight : ndarray of shape (n_samples,), optional
+            How much each row counts.
+
+        Returns
+        -------
+        Covariates
+        """
+        levels: dict[str, list[str]] = {}
+        for name in names:
+            column = sample_column(mv, name, who)
+            if not column.notna().any():
+                raise InputError(
+                    f"{who}: the column {name!r} of the samples is empty in all {len(mv)} training "
+                    "rows. Leave it out."
+                )
+            listed = [name] if isinstance(column.dtype, pd.CategoricalDtype) else []
+            made = encode_frame(
+                column.to_frame(name), origin="samples", categorical=listed, max_levels=_MOST_LEVELS
+            )
+            if made.info is not None and made.info["level"].notna().any():
+                levels[name] = made.info["level"].tolist()
+        none = np.zeros(0)
+        bare = cls(list(names), levels, none, none, none)
+        cells = bare._cells(mv, who)
+        if np.isinf(cells).any():
+            raise InputError(f"{who}: the covariates have infinite cells. Replace them by NaN.")
+        known = np.isfinite(cells)
+        fill = np.where(known, cells, 0.0).sum(axis=0) / np.maximum(known.sum(axis=0), 1)
+        cells = np.where(known, cells, fill)
+        share = np.full(len(cells), 1.0 / len(cells)) if weight is None else weight / weight.sum()
+        with np.errstate(over="ignore", invalid="ignore"):
+            mean = share @ cells
+            scale = np.sqrt(share @ (cells - mean) ** 2)
+        if not np.isfinite(scale).all():
+            raise InputError(
+                f"{who}: some covariates hold numbers too large to be squared in float64. Rescale "
+                "them before fitting."
+            )
+        scale[scale <= 1e-12 * np.maximum(1, np.abs(cells).max(axis=0, initial=0))] = 1.0
+        return replace(bare, fill=fill, mean=mean, scale=scale)
+
+    @property
+    def features(self) -> list[str]:
+        """Names of the columns of numbers: a covariate, or ``covariate=level``."""
+        made = []
+        for name in self.names:
+            levels = self.levels.get(name)
+            made += [name] if levels is None else [f"{name}={level}" for level in levels[1:]]
+        return made
+
+    def design(self, mv: MultiView, who: str) -> np.ndarray:
+        """Return [1, standardised covariates] of shape (n_samples, 1 + q) for any rows."""
+        cells = self._cells(mv, who)
+        cells = np.where(np.isfinite(cells), cells, self.fill)
+        with np.errstate(over="ignore"):
+            scaled = (cells - self.mean) / self.scale
+        return np.column_stack([np.ones(len(mv)), np.clip(scaled, -FARTHEST, FARTHEST)])
+
+    def _cells(self, mv: MultiView, who: str) -> np.ndarray:
+        """Return the numbers of every row, NaN where a cell is missing or a level is unknown."""
+        parts = []
+        for name in self.names:
+            column = sample_column(mv, name, who)
+            levels = self.levels.get(name)
+            if levels is None:
+                parts.append(_numbers(column, name, who)[:, None])
+                continue
+            known = column.notna().to_numpy()
+            text = [level_text(v) if k else "" for v, k in zip(column, known, strict=True)]
+            place = {level: at for at, level in enumerate(levels)}
+            at = np.array([place.get(one, -1) for one in text])
+            at[~known] = -1
+            coded = (at[:, None] == np.arange(1, len(levels))).astype(np.float64)
+            coded[at < 0] = np.nan
+            parts.append(coded)
+        return np.hstack(parts) if parts else np.zeros((len(mv), 0))
+
+    def to_state(self) -> State:
+        """Return what was learned as plain values."""
+        return {
+            "kind": "covariates",
+            "names": list(self.names),
+            "levels": {name: list(levels) for name, levels in self.levels.items()},
+            "fill": self.fill,
+            "mean": self.mean,
+            "scale": self.scale,
+        }
+
+    @classmethod
+    def from_state(cls, state: Any) -> Covariates:
+        """Build them from what `to_state` returned."""
+        with Fields(state, "covariates") as read:
+            names = read.names("names")
+            levels = read.part("levels", _read_levels)
+            known = set(levels) <= set(names)
+            read.need(known, "expected levels of covariates", "levels")
+            read.need(all(levels.values()), "expected at least one level", "levels")
+            read.sizes["q"] = sum(len(levels[name]) - 1 if name in levels else 1 for name in names)
+            return cls(
+                names,
+                levels,
+                read.array("fill", ("q",), largest=np.inf),
+                read.array("mean", ("q",), largest=np.inf),
+                read.array("scale", ("q",), largest=np.inf, above=0.0),
+            )
+
+
+def _read_levels(state: Any) -> dict[str, list[str]]:
+    with Fields(state) as read:
+        return {column: read.names(column) for column in state}
+
+
+def _numbers(column: pd.Series, name: str, who: str) -> np.ndarray:
+    """Return one column as floats, NaN where missing; refuse text that is not a number."""
+    if types.is_numeric_dtype(column.dtype) or types.is_bool_dtype(column.dtype):
+        return column.to_numpy(dtype=np.float64, na_value=np.nan)
+    cells = column.astype(object).where(column.notna() & (column.astype(str) != ""), None)
+    truth = {"true": 1.0, "false": 0.0}
+    cells = cells.map(lambda v: truth.get(str(v).lower(), v) if v is not None else v)
+    found = pd.to_numeric(cells, errors="coerce").astype(float)
+    wrong = found.isna() & cells.notna()
+    if wrong.any():
+        raise InputError(
+            f"{who}: the covariate {name!r} is a number in the training rows, but a sample has "
+            f"{cells[wrong].iloc[0]!r}. Correct the cell, or leave it empty."
+        )
+    return found.to_numpy(dtype=np.float64)
+
+
+def learn_regression(
+    cells: Standardised, design: np.ndarray, weight: np.ndarray | None = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return B (q x D) and the spread of each column after it is subtracted, in two passes.
+
+    Parameters
+    ----------
+    cells : Standardised
+        Training rows, standardised and with covariates still in.
+    design : ndarray of shape (n_samples, q)
+    weight : ndarray of shape (n_samples,), optional
+        How much each row counts.
+
+    Returns
+    -------
+    coef : ndarray of shape (q, n_features)
+    spread : ndarray of shape (n_features,)
+        Standard deviation of the residuals; 0 where the covariates explain the column.
+    """
+    n, d = cells.shape
+    mass = np.where(cells.absent, 0.0, 1.0 if weight is None else weight)
+    root = np.sqrt(mass)
+    solve = np.linalg.pinv(root[:, None] * design) * root
+    coef, spread = np.empty((design.shape[1], d)), np.empty(d)
+    exact = replace(cells, dtype=np.dtype(np.float64))
+    width = tile_width(n, 8, cells.source.dtype.itemsize, cells.max_bytes)
+    for cols, tile in exact.tiles(width):
+        coef[:, cols] = solve @ tile
+    left = replace(exact, design=design, confound_coef=coef)
+    for cols, tile in left.tiles(width):
+        spread[cols] = np.sqrt(mass @ tile**2 / mass.sum())
+    spread[spread < _EXPLAINED] = 0
+    return coef, spread

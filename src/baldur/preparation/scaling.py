@@ -1,0 +1,409 @@
+"""Scaling: the last step of a preparation, from columns in their units to prepared columns.
+
+Mean, scale, limits and ranks of every column are learned in one reading. Covariates are regressed
+out of the scaled cells in the same object, so that nothing is scaled twice.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from baldur.exceptions import InputError, InputWarning
+from baldur.preparation.alleles import alleles_of, match_alleles
+from baldur.preparation.column_statistics import SCALES, column_statistics
+from baldur.preparation.covariates import Covariates, learn_regression
+from baldur.preparation.impute import check_missing
+from baldur.preparation.moments import SMALLEST_SPREAD
+from baldur.preparation.ranges import warn_off_scale
+from baldur.state import Fields, State
+from baldur.views.blocks import DEFAULT_BLOCK_BYTES
+from baldur.views.container import MultiView
+from baldur.views.products import PreparedView, prepare_view
+from baldur.views.scores import NormalScores
+from baldur.views.standardised import Standardised, working_dtype
+from baldur.views.validate import some
+from baldur.views.view import View
+
+__all__ = ["OPTIONS", "Scaling"]
+
+OPTIONS: dict[str, tuple[str, ...]] = {
+    "scale": SCALES,
+    "impute": ("mean", "error"),
+    "all_missing": ("error", "zero"),
+    "dtype": ("auto", "float32", "float64"),
+}
+"""Legal values of the options."""
+
+_REGRESSING = "Preparation(regress_out=...)"
+
+
+class Scaling:
+    """Scale every column with training statistics, fill missing cells, regress covariates out.
+
+    Parameters
+    ----------
+    scale, impute, all_missing, dtype, max_bytes, regress_out
+        As in `Preparation`.
+
+    Attributes
+    ----------
+    n_features_ : dict of str to int
+        Columns of each view, as the steps before leave them.
+    mean_, scale_, lower_, upper_, minimum_, maximum_, constant_ : dict of str to ndarray
+        As in `Preparation`, for these columns.
+    covariates_ : Covariates or None
+    covariate_effect_ : dict of str to ndarray of shape (1 + q, n_features), or empty
+        Subtracted is ``design @ covariate_effect_``, in prepared units.
+    groups_ : dict of str to int array
+        For views with categories, a number per column that the levels of a category share.
+    needed_ : dict of str to bool array, or None
+        Columns that a model uses.
+    """
+
+    def __init__(
+        self,
+        scale: str = "clipped",
+        impute: str = "mean",
+        all_missing: str = "zero",
+        dtype: str = "auto",
+        max_bytes: int = DEFAULT_BLOCK_BYTES,
+        regress_out: Sequence[str] = (),
+    ) -> None:
+        self.scale = scale
+        self.impute = impute
+        self.all_missing = all_missing
+        self.dtype = dtype
+        self.max_bytes = max_bytes
+        self.regress_out = [regress_out] if isinstance(regress_out, str) else list(regress_out)
+        for option, values in OPTIONS.items():
+            got = getattr(self, option)
+            if got not in values:
+                raise InputError(f"Preparation: {option} must be one of {values}, but got {got!r}.")
+
+    def _clear(self) -> None:
+        self.n_features_: dict[str, int] = {}
+        self.mean_: dict[str, np.ndarray] = {}
+        self.scale_: dict[str, np.ndarray] = {}
+        self.lower_: dict[str, np.ndarray] = {}
+        self.upper_: dict[str, np.ndarray] = {}
+        self.minimum_: dict[str, np.ndarray] = {}
+        self.maximum_: dict[str, np.ndarray] = {}
+        self.constant_: dict[str, np.ndarray] = {}
+        self.covariates_: Covariates | None = None
+        self.covariate_effect_: dict[str, np.ndarray] = {}
+        self.alleles_: dict[str, np.ndarray] = {}
+        self.groups_: dict[str, np.ndarray] = {}
+        self.needed_: dict[str, np.ndarray] | None = None
+        # Of each view: names that were given, normal scores if any column is ranked, and the
+        # spread that covariates leave if there are any.
+        self._names: dict[str, np.ndarray | None] = {}
+        self._scores: dict[str, NormalScores | None] = {}
+        self._spread: dict[str, np.ndarray] = {}
+
+    def fit(self, mv: MultiView, weight: np.ndarray | None = None) -> Scaling:
+        """Learn from training rows, each of which counts.
+
+        Parameters
+        ----------
+        mv : MultiView
+            Training rows.
+        weight : ndarray of shape (n_samples,), optional
+            How much each row counts; positive.
+
+        Returns
+        -------
+        Scaling
+            Itself.
+        """
+        self._clear()
+        self.n_samples_ = len(mv)
+        self.n_features_ = dict(mv.n_features)
+        self.groups_ = mv.feature_groups
+        design = None
+        if self.regress_out:
+            self.covariates_ = Covariates.fit(mv, self.regress_out, _REGRESSING, weight)
+            design = self.covariates_.design(mv, _REGRESSING)
+        for name in mv.view_names:
+            view = mv.view(name)
+            self._names[name] = view.feature_names if view.names_given else None
+            self._fit_view(view, design, weight)
+        return self
+
+    def _fit_view(self, view: View, design: np.ndarray | None, weight: np.ndarray | None) -> None:
+        name = view.name
+        found = column_statistics(view, self.max_bytes, scale=self.scale, weight=weight)
+        check_missing(view, found, self.impute, self.all_missing)
+        constant = found.constant
+        _warn_of_vanishing(view, np.flatnonzero(found.vanishing))
+        scale = np.sqrt(found.variance)
+        scale[constant] = 1.0
+        self.mean_[name], self.scale_[name], self.constant_[name] = found.mean, scale, constant
+        self.minimum_[name], self.maximum_[name] = found.minimum, found.maximum
+        self.lower_[name], self.upper_[name] = found.lower, found.upper
+        self._scores[name] = found.scores
+        if design is not None:
+            coef, spread = learn_regression(self._standardised(view, None), design, weight)
+            explained = spread == 0
+            spread[explained] = 1.0
+            self.constant_[name] = constant | explained
+            coef[:, self.constant_[name]] = 0
+            self.scale_[name] = np.where(self.constant_[name], 1.0, scale * spread)
+            self.covariate_effect_[name] = coef / spread
+            self._spread[name] = spread
+        # Counts of an allele, and not what a step has made of them.
+        counts = np.nanmin(found.minimum) >= 0 and np.nanmax(found.maximum) <= 2
+        alleles = alleles_of(view) if counts else None
+        if alleles is not None:
+            self.alleles_[name] = alleles
+
+    def transform(self, mv: MultiView, *, warn: bool = False) -> dict[str, PreparedView]:
+        """Return every view of `mv`, prepared with the training statistics.
+
+        Parameters
+        ----------
+        mv : MultiView
+            Any rows of the same columns.
+        warn : bool, default=False
+            Warn about needed columns that are not on the scale of the training rows.
+
+        Returns
+        -------
+        dict of str to PreparedView
+        """
+        self._check_against_fit(mv)
+        needed = self.needed_
+        if needed is None:
+            needed = {name: ~flat for name, flat in self.constant_.items()}
+        if warn:
+            warn_off_scale(self, mv, needed)
+        mv = match_alleles(mv, self.alleles_, needed)
+        design = None
+        if self.covariates_ is not None:
+            design = self.covariates_.design(mv, _REGRESSING)
+        return {
+            name: prepare_view(self._standardised(mv.view(name), design))
+            for name in self.n_features_
+        }
+
+    def check_samples(self, mv: MultiView) -> None:
+        """Refuse rows whose covariates are missing or cannot be read."""
+        if self.covariates_ is not None:
+            self.covariates_.design(mv, _REGRESSING)
+
+    def ranks_of(self, name: str, column: int) -> tuple[np.ndarray, np.ndarray] | None:
+        """Return the knots of a ranked column and their scores; None where it is not ranked."""
+        scores = self._scores[name]
+        if scores is None or scores.position[column] < 0:
+            return None
+        at = scores.position[column]
+        return scores.knots[:, at], scores.scores[:, at]
+
+    def spread_of(self, name: str) -> np.ndarray:
+        """Return the spread that covariates leave of each scaled column; 1 without covariates."""
+        return self._spread.get(name, np.ones(self.n_features_[name]))
+
+    def _standardised(self, view: View, design: np.ndarray | None) -> Standardised:
+        name = view.name
+        mean, dead = self.mean_[name], self.constant_[name]
+        factor = np.where(dead, 0.0, 1.0 / self.scale_[name])
+        made = Standardised(
+            name=name,
+            source=view.source,
+            rows=view.rows,
+            mean=mean,
+            factor=factor,
+            absent=~view.present,
+            dtype=working_dtype(*view.shape, self.dtype),
+            max_bytes=self.max_bytes,
+        )
+        scores = self._scores[name]
+        if scores is not None:
+            spread = self.spread_of(name)
+            made = replace(made, scores=scores, score_factor=np.where(dead, 0.0, 1.0 / spread))
+        if np.isfinite(self.upper_[name]).any():
+            with np.errstate(invalid="ignore"):  # an infinite limit of a column without weight
+                lower, upper = (
+                    (self.lower_[name] - mean) * factor,
+                    (self.upper_[name] - mean) * factor,
+                )
+            made = replace(
+                made, lower=np.where(dead, -np.inf, lower), upper=np.where(dead, np.inf, upper)
+            )
+        if design is None:
+            return made
+        return replace(made, design=design, confound_coef=self.covariate_effect_[name])
+
+    # -- weights ---------------------------------------------------------------------------
+
+    def coef_in_input_units(self, name: str, coef: Any) -> np.ndarray:
+        """Return weights per unit of the column from weights on the prepared column."""
+        coef = self.check_coef(name, coef)
+        return np.where(self.constant_[name], 0.0, coef / self.scale_[name])
+
+    def intercept_shift(self, name: str, coef: Any) -> np.ndarray:
+        """Return what to add to the intercept when the weights are per unit of the columns."""
+        shift = -(self.coef_in_input_units(name, coef) @ self.mean_[name])
+        if self.covariates_ is None:
+            return np.asarray(shift)
+        effect = self.check_coef(name, coef) @ self.covariate_effect_[name].T
+        offset = self.covariates_.mean / self.covariates_.scale
+        return np.asarray(shift - effect[..., 0] + effect[..., 1:] @ offset)
+
+    def covariate_weights(self, name: str, coef: Any) -> np.ndarray:
+        """Return the weight each covariate gets, in its own units, from being regressed out."""
+        if self.covariates_ is None:
+            raise InputError("covariate_weights: the preparation regresses no covariates out.")
+        effect = self.check_coef(name, coef) @ self.covariate_effect_[name].T
+        return np.asarray(-effect[..., 1:] / self.covariates_.scale)
+
+    # -- checks ----------------------------------------------------------------------------
+
+    def check_coef(self, name: str, coef: Any) -> np.ndarray:
+        """Return weights on the prepared columns of a view as floats, or explain."""
+        if name not in self.n_features_:
+            raise InputError(f"There is no view {name!r}; fit saw {list(self.n_features_)}.")
+        coef = np.asarray(coef, dtype=np.float64)
+        if coef.ndim == 0 or coef.shape[-1] != self.n_features_[name]:
+            raise InputError(
+                f"View {name!r}: expected {self.n_features_[name]} weights in the last axis, but "
+                f"got shape {coef.shape}."
+            )
+        return coef
+
+    def _check_against_fit(self, mv: MultiView) -> None:
+        for name, width in self.n_features_.items():
+            view = mv.view(name)
+            if view.shape[1] != width:
+                raise InputError(
+                    f"View {name!r}: X has {view.shape[1]} features, but Preparation is expecting "
+                    f"{width} features as input, the number seen in fit. Select the columns "
+                    "used in fit."
+                )
+            names = self._names[name]
+            if names is None or not view.names_given or names is view.feature_names:
+                continue
+            differ = np.flatnonzero(names != view.feature_names)
+            if differ.size:
+                at = int(differ[0])
+                raise InputError(
+                    f"View {name!r}: expected the features of fit in the same order, but "
+                    f"{differ.size} of {width} differ; the first is column {at}, "
+                    f"{str(names[at])!r} in fit and {str(view.feature_names[at])!r} now. Reorder "
+                    "the columns."
+                )
+
+    # -- state -----------------------------------------------------------------------------
+
+    def to_state(self) -> State:
+        """Return options and what was learned as plain values."""
+        return {
+            "kind": "scaling",
+            **{option: getattr(self, option) for option in OPTIONS},
+            "max_bytes": int(self.max_bytes),
+            "n_samples": int(self.n_samples_),
+            "covariates": None if self.covariates_ is None else self.covariates_.to_state(),
+            "views": {name: self._view_state(name) for name in self.n_features_},
+        }
+
+    def _view_state(self, name: str) -> State:
+        scores = self._scores[name]
+        limited = bool(np.isfinite(self.upper_[name]).any())
+        return {
+            "kind": "scaled view",
+            "names": self._names[name],
+            "mean": self.mean_[name],
+            "scale": self.scale_[name],
+            "lower": np.array(self.lower_[name]) if limited else None,
+            "upper": np.array(self.upper_[name]) if limited else None,
+            "minimum": self.minimum_[name],
+            "maximum": self.maximum_[name],
+            "constant": self.constant_[name],
+            "ranks": None if scores is None else scores.to_state(),
+            "spread": self._spread.get(name),
+            "covariate_effect": self.covariate_effect_.get(name),
+            "alleles": self.alleles_.get(name),
+            "groups": self.groups_.get(name),
+            "needed": None if self.needed_ is None else self.needed_[name],
+        }
+
+    @classmethod
+    def from_state(cls, state: Any, *, views: Sequence[str]) -> Scaling:
+        """Build it from what `to_state` returned, for these views."""
+        with Fields(state, "scaling") as read:
+            learned = (
+                read.part("covariates", Covariates.from_state) if read.has("covariates") else None
+            )
+            made = cls(
+                **{option: read.choice(option, legal) for option, legal in OPTIONS.items()},
+                max_bytes=read.integer("max_bytes", 1),
+                regress_out=[] if learned is None else learned.names,
+            )
+            made._clear()
+            made.covariates_ = learned
+            made.n_samples_ = read.integer("n_samples", 1)
+            needed = read.by_name("views", views, lambda f, v: f.part(v, made._read_view, view=v))
+            marked = [mask is not None for mask in needed.values()]
+            read.need(all(marked) or not any(marked), "expected all views to be marked", "views")
+            made.needed_ = needed if all(marked) else None
+        return made
+
+    def _read_view(self, state: Any, view: str) -> np.ndarray | None:
+        """Read what was learned about one view, and return the columns that a model needs."""
+        name = view
+        with Fields(state, "scaled view") as read:
+            mean = self.mean_[name] = read.array("mean", ("d",), largest=np.inf)
+            d = self.n_features_[name] = len(mean)
+            read.need(d, "expected at least one column", "mean")
+
+            def maybe(field: str, *shape: str | int, **conditions: Any) -> np.ndarray | None:
+                return read.array(field, shape, **conditions) if read.has(field) else None
+
+            def texts(field: str, *shape: str | int) -> np.ndarray | None:
+                return read.texts(field, shape) if read.has(field) else None
+
+            self._names[name] = texts("names", "d")
+            self.scale_[name] = read.array("scale", ("d",), largest=np.inf, above=0.0)
+            infinite = np.broadcast_to(np.inf, d)
+            self.lower_[name], self.upper_[name] = -infinite, infinite
+            if read.has("lower") or read.has("upper"):
+                # A column without a training value has none.
+                limits = read.ranges("lower", "upper", ("d",), missing=True)
+                self.lower_[name], self.upper_[name] = limits
+            for field, found in (("minimum", self.minimum_), ("maximum", self.maximum_)):
+                found[name] = read.array(field, ("d",), "number", finite=False, largest=np.inf)
+            ordered = not (self.minimum_[name] > self.maximum_[name]).any()
+            read.need(ordered, "expected ranges that begin below their end, maximum", "minimum")
+            self.constant_[name] = read.flags("constant", ("d",))
+            self._scores[name] = (
+                read.part("ranks", NormalScores.from_state, width=d) if read.has("ranks") else None
+            )
+            rows = 0 if self.covariates_ is None else 1 + len(self.covariates_.mean)
+            spread = maybe("spread", "d", above=0.0, largest=np.inf)
+            effect = maybe("covariate_effect", rows, "d", largest=np.inf)
+            for field, value in (("spread", spread), ("covariate_effect", effect)):
+                fits = (value is not None) == (self.covariates_ is not None)
+                read.need(fits, "expected it where there are covariates", field)
+            if spread is not None and effect is not None:
+                self._spread[name], self.covariate_effect_[name] = spread, effect
+            alleles, groups = texts("alleles", 2, "d"), maybe("groups", "d", kind="int")
+            if alleles is not None:
+                self.alleles_[name] = alleles
+            if groups is not None:
+                self.groups_[name] = groups
+            return read.flags("needed", ("d",)) if read.has("needed") else None
+
+
+def _warn_of_vanishing(view: View, at: np.ndarray) -> None:
+    if at.size:
+        warnings.warn(
+            f"View {view.name!r}: the standard deviation of {some(view.names_of(at).tolist())} is "
+            f"below {SMALLEST_SPREAD:g}, too small to be squared in float64; these columns count "
+            "as constant. Rescale them before fitting.",
+            InputWarning,
+            stacklevel=7,
+        )

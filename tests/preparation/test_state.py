@@ -1,0 +1,174 @@
+"""What a preparation learned, as plain values: complete, and refused where it cannot be true."""
+
+import copy
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from baldur import MultiView, Preparation
+from baldur.exceptions import InputError
+from baldur.preparation import CategoryEncoder, SiteHarmoniser, VariantFilter, VoxelMask
+
+N = 60
+
+
+def cohort(seed=0):
+    rng = np.random.default_rng(seed)
+    site = np.array(["Lima", "Oslo", "Rome"])[rng.permutation(N) % 3]
+    blood = rng.normal(size=(N, 12)) + (site == "Oslo")[:, None]
+    blood[::9, 2] = np.nan
+    snps = rng.integers(0, 3, (N, 6)).astype(np.int8)
+    snps[:, 5] = 0
+    voxels = np.abs(rng.normal(size=(N, 9))) * np.array([0.01] * 3 + [5.0] * 6)
+    space = pd.DataFrame({"x": range(9)})
+    space.attrs["kind"] = "voxels"
+    town = np.eye(3)[rng.integers(0, 3, N)]
+    return MultiView(
+        {
+            "blood": blood,
+            "clinic": np.column_stack([rng.normal(size=N), town]),
+            "snps": snps,
+            "images": voxels.astype(np.float32),
+        },
+        feature_names={"clinic": ["age", "town=a", "town=b", "town=c"]},
+        feature_info={
+            "clinic": pd.DataFrame(
+                {"column": ["age", *["town"] * 3], "level": [None, "a", "b", "c"]}
+            ),
+            "snps": pd.DataFrame(
+                {"chromosome": [1] * 6, "allele_1": list("ACGTAC"), "allele_2": list("GTACTG")}
+            ),
+            "images": space,
+        },
+        samples=pd.DataFrame(
+            {"site": site, "age": rng.normal(size=N), "sex": rng.permutation(["f", "m"] * 30)}
+        ),
+    )
+
+
+STEPS = [
+    CategoryEncoder(),
+    VariantFilter("snps", min_maf=0.01),
+    VoxelMask(),
+    SiteHarmoniser("site", ["blood"], keep=["sex"]),
+]
+
+
+@pytest.fixture(scope="module")
+def learned():
+    mv = cohort()
+    made = Preparation("rank", steps=STEPS, regress_out=["age", "sex"]).fit(mv[:40])
+    made.mark_needed({v: np.arange(w) < 2 for v, w in made.scaling_.n_features_.items()})
+    return mv, made
+
+
+def parts(state):
+    """Every value of a state."""
+    if isinstance(state, dict):
+        assert all(type(key) is str for key in state)
+        for value in state.values():
+            yield from parts(value)
+    elif isinstance(state, list):
+        for value in state:
+            yield from parts(value)
+    else:
+        yield state
+
+
+def test_a_state_is_plain_and_says_everything(learned):
+    mv, made = learned
+    state = made.to_state()
+    for value in parts(state):
+        assert value is None or type(value) in (bool, int, float, str, np.ndarray)
+        if isinstance(value, np.ndarray):
+            assert value.dtype.kind in "bifU" or all(type(v) is str for v in value.ravel())
+    again = Preparation.from_state(state)
+    assert str(again.to_state()) == str(state)
+    for name, view in made.transform(mv).items():
+        np.testing.assert_array_equal(again.transform(mv)[name].dense(), view.dense())
+        np.testing.assert_array_equal(again.columns_[name], made.columns_[name])
+        np.testing.assert_array_equal(again.needed_[name], made.needed_[name])
+    pd.testing.assert_frame_equal(again.site_report_, made.site_report_)
+    assert again.sample_columns == made.sample_columns == ["site", "sex", "age"]
+    # Its parameters fit the same once more.
+    once_more = Preparation(**again.get_params(deep=False)).fit(mv[:40])
+    for name, view in made.transform(mv).items():
+        np.testing.assert_array_equal(once_more.transform(mv)[name].dense(), view.dense())
+    json.dumps([v for v in parts(state) if not isinstance(v, np.ndarray)])
+
+
+def test_every_scale_survives():
+    mv = cohort(1).select(["blood", "snps"])
+    for scale in ("clipped", "standard", "rank"):
+        made = Preparation(scale).fit(mv[:40])
+        again = Preparation.from_state(made.to_state())
+        assert again.scaling_.scale == scale
+        for name, view in made.transform(mv).items():
+            np.testing.assert_array_equal(again.transform(mv)[name].dense(), view.dense())
+
+
+def change(path, value):
+    def apply(state):
+        *way, last = path
+        for key in way:
+            state = state[key]
+        state[last] = value(state[last]) if callable(value) else value
+
+    return apply
+
+
+BLOOD = ("scaling", "views", "blood")
+
+
+def swapped(x):
+    return np.where(np.arange(len(x)) == 0, np.inf, x)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "said"),
+    [
+        (change((*BLOOD, "mean"), lambda x: x[:-1]), "expected"),
+        (change((*BLOOD, "mean"), lambda x: x * np.nan), "finite numbers"),
+        (change((*BLOOD, "scale"), lambda x: -x), "above 0"),
+        (change((*BLOOD, "scale"), lambda x: x.astype(str)), "expected numbers"),
+        (change((*BLOOD, "lower"), swapped), "begin below their end"),
+        (change((*BLOOD, "minimum"), swapped), "begin below their end"),
+        (change((*BLOOD, "ranks", "knots"), lambda x: x[::-1]), "rising order"),
+        (change((*BLOOD, "ranks", "position"), lambda x: x + 99), "at most"),
+        (change((*BLOOD, "covariate_effect"), None), "where there are covariates"),
+        (change((*BLOOD, "needed"), None), "all views to be marked"),
+        (change(("scaling", "scale"), "robust"), "scale: expected one of"),
+        (change(("scaling", "n_samples"), -1), "whole number from 1"),
+        (change(("scaling", "covariates", "scale"), lambda x: x * 0), "above 0"),
+        (change(("scaling", "covariates", "levels"), {"weight": ["a"]}), "levels of covariates"),
+        (change(("n_features", "blood"), 5), "expected the columns"),
+        (change(("views",), lambda v: v[:1]), "expected one entry for each"),
+        (change(("steps", 0, "kind"), "os.system"), "expected 'category encoder' or"),
+        (
+            change(("steps", 0, "learned", 0, "columns"), lambda x: x + 9),
+            "columns of the view 'clinic'",
+        ),
+        (change(("steps", 1, "learned", 0, "kept"), lambda x: x[:3]), "names"),
+        (change(("steps", 2, "kept", "images"), lambda x: ~x), "that the steps leave"),
+        (change(("steps", 3, "learned", 0, "factor"), lambda x: x * 0), "above 0"),
+        (change(("steps", 3, "learned", 0, "shift"), lambda x: x[:1]), "expected"),
+        (change(("steps", 3, "sites"), ["Lima"]), "expected"),
+        (change(("steps",), 7), "expected a list"),
+        (change(("scaling",), [1]), "expected an object"),
+    ],
+)
+def test_a_state_that_cannot_be_true_is_refused(learned, spoil, said):
+    state = copy.deepcopy(learned[1].to_state())
+    spoil(state)
+    with pytest.raises(InputError, match=said):
+        Preparation.from_state(state)
+
+
+@pytest.mark.parametrize("key", ["views", "steps", "scaling"])
+def test_a_state_that_lacks_a_part_is_refused(learned, key):
+    state = learned[1].to_state()
+    del state[key]
+    with pytest.raises(InputError, match=f"{key}: it is missing"):
+        Preparation.from_state(state)
