@@ -12,7 +12,8 @@ sparse format among the fast tests.
 import pytest
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
-from baldur import BaldurClassifier, BaldurRegressor, inner_folds
+from baldur import BaldurClassifier, BaldurRegressor
+from baldur.inference import inner_folds
 
 CANNOT_APPLY = {
     "check_sample_weight_equivalence_on_dense_data",

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import sklearn
+from baldur.inner_folds import inner_folds
 from numpy.testing import assert_array_equal
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
@@ -26,7 +27,6 @@ from baldur import BaldurClassifier, BaldurRegressor
 from baldur import inner_folds as inner_folds_module
 from baldur.datasets import make_multiview
 from baldur.exceptions import InputError
-from baldur.inner_folds import inner_folds
 
 N = 80
 VIEWS = {"clinic": slice(0, 4), "genes": slice(4, 24)}

@@ -6,9 +6,10 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 import baldur
-from baldur import BaldurClassifier, BaldurRegressor, Preparation, inner_folds
+from baldur import BaldurClassifier, BaldurRegressor, Preparation
 from baldur.baselines import BASELINES
 from baldur.evaluate import SideBySide
+from baldur.inference import inner_folds
 from baldur.preparation import CategoryEncoder, SiteHarmoniser, VariantFilter, VoxelMask
 from baldur.preparation.scaling import Scaling
 from baldur.views import MultiView

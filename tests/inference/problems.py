@@ -1,25 +1,26 @@
 """Small problems for the tests of the ensemble, its path and its selection."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from sklearn.model_selection import StratifiedKFold
 
-from baldur import inner_folds
-from baldur.inference.features import Columns, columns_of
-from baldur.inference.grams import Grams
-from baldur.inference.new_rows import absent_matrix
-from baldur.inference.reference import Candidates
+from baldur.inference import inner_folds
+from baldur.inference.design import ColumnDesign, GramDesign
+from baldur.inference.ensemble import FoldBatch
+from baldur.inference.fit import gather_data
 from baldur.inference.screening import Problem
-from baldur.model.likelihood import GaussianOutputs, QuadratureLogistic
+from baldur.model.likelihood import GaussianLikelihood, LogisticLikelihood
+from baldur.model.posterior import INTERCEPT_VAR, with_ones
 from model.problems import as_view
 
-KINDS = [QuadratureLogistic, GaussianOutputs]
+KINDS = [LogisticLikelihood, GaussianLikelihood]
+OUTPUTS = {"binary": 1, "regression": 1, "multilabel": 2, "multiclass": 3}
 
 
-def make_problem(
-    task="binary", N=48, sizes=(5, 20), seed=0, absent=False, kind=None, views=None, repeats=1
-):
-    """Return a `Problem`, its outputs and three folds; signal in the first two features."""
+def make_problem(task="binary", N=48, sizes=(5, 20), seed=0, absent=False, views=None, repeats=1):
+    """Return a `Problem` and three folds; signal in the first two features."""
     rng = np.random.default_rng(seed)
     if views is None:
         views = []
@@ -28,7 +29,7 @@ def make_problem(
             lacking = np.arange(N) % 6 == 1 if absent and m == len(sizes) - 1 else None
             views.append(as_view((X - X.mean(0)) / X.std(0), lacking, f"view{m}"))
     first = views[0].columns([0, 1])
-    C = {"binary": 1, "regression": 1, "multilabel": 2, "multiclass": 3}[task]
+    C = OUTPUTS[task]
     eta = 2.0 * np.column_stack([first[:, 0], first[:, 1], first.sum(axis=1)])[:, :C]
     noisy = eta + 0.7 * rng.standard_normal(eta.shape)
     if task == "regression":
@@ -40,54 +41,76 @@ def make_problem(
     else:
         T = (noisy > 0).astype(float)
         codes = T[:, 0].astype(int)
-    chosen = kind or (GaussianOutputs if task == "regression" else QuadratureLogistic)
     folds = []
     for repeat in range(repeats):
         folds += StratifiedKFold(3, shuffle=True, random_state=repeat).split(codes, codes)
-    return Problem(views, chosen(T, np.ones_like(T)), task), T, folds
+    return Problem(views, T, np.ones(N), task), folds
 
 
-def everything(problem, by_grams=False):
-    """Return every feature of a problem as the members see them: `Columns` or `Grams`."""
-    if by_grams:
-        return Grams([view.weighted_gram() for view in problem.views])
-    return columns_of(problem.views, [np.arange(view.shape[1]) for view in problem.views])
-
-
-def as_candidates(problem, by_grams=False):
-    """Return all features as candidates."""
-    return Candidates(
-        everything(problem),
-        everything(problem, by_grams),
-        problem.widths,
-        absent_matrix(problem.views),
-    )
-
-
-def plain_problem(kind=QuadratureLogistic, N=60, L=12, C=1, seed=0, separable=False):
-    """Return standardised columns X (N, L), and a likelihood with signal in two of them."""
+def unequal_folds(N, seed=0):
+    """Return folds that leave out a third, a quarter and a sixth of the rows, in random order."""
     rng = np.random.default_rng(seed)
-    X = rng.standard_normal((N, L))
-    X = (X - X.mean(0)) / X.std(0)
-    eta = 1.5 * X[:, [0]] - 1.5 * X[:, [L // 2]] + 0.3 * np.arange(C)
-    noisy = eta + (0.0 if separable else rng.logistic(size=(N, C)))
-    T = noisy if kind is GaussianOutputs else (noisy > 0).astype(float)
+    folds = []
+    for part in (3, 4, 6):
+        order = rng.permutation(N)
+        folds.append((order[N // part :], order[: N // part]))
+    return folds
+
+
+def gathered(problem, folds, by_grams=False):
+    """Return what the folds share, every feature a candidate, and the folds as one batch.
+
+    With `by_grams` the dense members see the features through their Gram matrices.
+    """
+    index = [np.arange(D) for D in problem.widths]
+    data, places = gather_data(problem, [index] * len(folds))
+    grams = np.stack([view.weighted_gram() for view in problem.views]) if by_grams else None
+    return replace(data, grams=grams), FoldBatch.of(folds, places)
+
+
+def on_all_rows(problem, by_grams=False):
+    """Return the data and a batch of one fold that is fitted to all rows and predicts them."""
+    everyone = np.arange(problem.n_samples)
+    return gathered(problem, [(everyone, everyone)], by_grams)
+
+
+def plain_problem(kind=LogisticLikelihood, N=60, L=12, C=1, seed=0, separable=False, F=1):
+    """Return standardised columns X (F, N, L), and a likelihood with signal in two of them."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((F, N, L))
+    X = (X - X.mean(axis=1, keepdims=True)) / X.std(axis=1, keepdims=True)
+    shift = 0.3 * np.arange(C)[:, None]
+    eta = 1.5 * X[:, None, :, 0] - 1.5 * X[:, None, :, L // 2] + shift
+    noisy = eta + (0.0 if separable else rng.logistic(size=(F, C, N)))
+    T = noisy if kind is GaussianLikelihood else (noisy > 0).astype(float)
     return X, kind(T, np.ones_like(T))
 
 
+def in_views(X, owner, n_views=None, intercept_var=INTERCEPT_VAR):
+    """Return the design of columns (F, N, L) with views `owner` (L,)."""
+    F, N, _ = X.shape
+    M = int(owner.max()) + 1 if n_views is None else n_views
+    count = np.full(F, float(N))
+    return ColumnDesign(with_ones(X), np.tile(owner, (F, 1)), count, M, intercept_var)
+
+
 def two_views(X, cut=None):
-    """Return columns cut into two views."""
-    cut = X.shape[1] // 2 if cut is None else cut
-    return Columns(X, (np.arange(X.shape[1]) >= cut).astype(int), 2)
+    """Return columns (F, N, L) cut into two views."""
+    cut = X.shape[2] // 2 if cut is None else cut
+    return in_views(X, (np.arange(X.shape[2]) >= cut).astype(int), 2)
 
 
-def target(likelihood):
-    return likelihood.Y if isinstance(likelihood, GaussianOutputs) else likelihood.T
+def as_grams(design):
+    """Return the same features through the Gram matrices of their views."""
+    X, owner = design.X1[:, :, 1:], design.owner[0]
+    parts = [X[:, :, owner == m] for m in range(design.n_views)]
+    grams = np.stack([part @ part.swapaxes(1, 2) for part in parts], axis=1)
+    return GramDesign(grams, design.count, design.intercept_var)
 
 
 @pytest.fixture(scope="module", autouse=True)
 def few_repeats():
-    """Deal rows to inner folds once: answers are less steady, all else holds as well."""
+    """Assign rows to inner folds once: answers are less steady, all else holds as well."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(inner_folds, "MOST_REPEATS", 1)
         yield

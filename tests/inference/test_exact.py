@@ -33,6 +33,7 @@ def pooled_member(X, t, X_new):
     """Return mean and s.d. of the weights (D,) and P(t = 1) of new rows, as fitted."""
     members = pytest.importorskip("baldur.inference.members")
     from baldur.inference.features import Columns
+
     from baldur.inference.predictive import mixture_moments, probabilities
     from baldur.model.likelihood import QuadratureLogistic
 

@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
-
-from baldur.inference.factors import without_idle
 from baldur.inference.features import columns_of
 from baldur.inference.gaussian import Gaussian
 from baldur.inference.members import fit_by_view
 from baldur.inference.new_rows import absent_matrix
+
+from baldur.inference.factors import without_idle
 from baldur.inference.screening import Problem
 from baldur.model.likelihood import QuadratureLogistic
 from baldur.model.loadings import FactorLikelihood

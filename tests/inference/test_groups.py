@@ -5,10 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
-
-from baldur import BaldurClassifier, MultiView
 from baldur.inference.auto import fit_auto
 from baldur.inference.projection import search
+
+from baldur import BaldurClassifier, MultiView
 from baldur.inference.screening import with_their_groups
 from baldur.preparation import CategoryEncoder
 from inference.problems import few_repeats, make_problem  # noqa: F401

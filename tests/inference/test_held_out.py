@@ -2,9 +2,6 @@
 
 import numpy as np
 import pytest
-from scipy.special import expit
-from scipy.stats import norm
-
 from baldur.inference.held_out import (
     base_losses,
     first_views,
@@ -20,10 +17,13 @@ from baldur.inference.held_out import (
 from baldur.inference.kept import projected, whole
 from baldur.inference.mixture import Explicit, Implicit, Mixture
 from baldur.inference.new_rows import absent_matrix
-from baldur.inference.predictive import averaged_over, mixture_moments, shrinkage
 from baldur.inference.reference import MEMBERS, NEGLIGIBLE, fit_reference, noise_variance
-from baldur.inference.screening import Problem
 from baldur.inference.stack import Stack
+from scipy.special import expit
+from scipy.stats import norm
+
+from baldur.inference.predictive import averaged_over, mixture_moments, shrinkage
+from baldur.inference.screening import Problem
 from baldur.model.quadrature import logistic_moments
 from inference.problems import as_candidates, make_problem
 

@@ -8,10 +8,10 @@ NumPyro and JAX are not installed by the ``test`` extra. To run:
 
 import numpy as np
 import pytest
-from scipy.special import expit
-
 from baldur.inference.features import Columns
 from baldur.inference.gaussian import Gaussian
+from scipy.special import expit
+
 from baldur.model.likelihood import QuadratureLogistic
 from baldur.model.posterior import INTERCEPT_VAR
 

@@ -229,7 +229,8 @@ def test_products_from_disk_equal_those_in_memory(tmp_path):
 SCRIPT = """
 import sys, time
 import numpy as np
-from baldur import BaldurClassifier, inner_folds
+from baldur import BaldurClassifier
+from baldur.inference import inner_folds
 from baldur.io import read_plink
 from baldur.io._files import import_extra
 from baldur.preparation import Preparation

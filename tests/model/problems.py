@@ -4,13 +4,14 @@ from dataclasses import replace
 
 import numpy as np
 
-from baldur.inference.features import columns_of
-from baldur.inference.gaussian import Gaussian
-from baldur.inference.new_rows import absent_matrix
+from baldur.inference.design import ColumnDesign
+from baldur.inference.predictor import gather
 from baldur.inference.screening import Problem
+from baldur.inference.weight_posterior import WeightPosterior
 from baldur.model.ard import GammaPosterior
-from baldur.model.likelihood import GaussianOutputs, QuadratureLogistic, Sites
+from baldur.model.likelihood import GaussianLikelihood, LogisticLikelihood, Sites
 from baldur.model.loadings import FactorLikelihood
+from baldur.model.posterior import INTERCEPT_VAR, with_ones
 from baldur.views.products import PreparedView
 from baldur.views.standardised import Kept
 
@@ -65,20 +66,38 @@ def make_small(
     views = make_views(N, sizes, seed, absent)
     T = make_outputs(views, task, seed, separable)
     rng = np.random.default_rng(seed + 2)
-    weight = rng.uniform(0.5, 2.0, (N, 1)) if weighted else np.ones((N, 1))
-    kind = GaussianOutputs if task == "regression" else QuadratureLogistic
-    return Problem(views, kind(T, weight * np.ones(T.shape[1])), task)
+    weight = rng.uniform(0.5, 2.0, N) if weighted else np.ones(N)
+    return Problem(views, T, weight, task)
+
+
+def likelihood_of(problem):
+    """Return the likelihood of one fit to all rows of a problem."""
+    kind = GaussianLikelihood if problem.task == "regression" else LogisticLikelihood
+    T = np.ascontiguousarray(problem.T.T)[None]
+    return kind(T, np.broadcast_to(problem.weight, T.shape))
+
+
+def absent_of(problem):
+    """Return 1 where a row lacks a view, (1, N, M)."""
+    return np.stack([view.absent for view in problem.views], axis=1).astype(float)[None]
+
+
+def design_of(problem, intercept_var=INTERCEPT_VAR):
+    """Return all features of a problem as the columns of one fit."""
+    X = gather(problem.views, [np.arange(D) for D in problem.widths])
+    owner = np.repeat(np.arange(len(problem.views)), problem.widths)
+    count = np.array([float(len(X))])
+    return ColumnDesign(with_ones(X)[None], owner[None], count, len(problem.views), intercept_var)
 
 
 def random_gaussian(problem, K, *, seed=0, spread=True):
     """Return the posterior of K learned factors with everything drawn at random."""
     rng = np.random.default_rng(seed)
-    C, N = problem.likelihood.n_outputs, problem.n_samples
-    widths = [int(D) for D in problem.widths]
-    columns = columns_of(problem.views, [np.arange(D) for D in widths], 0.0)
-    likelihood = FactorLikelihood(problem.likelihood, rng.standard_normal((C, K)))
-    s = np.exp(rng.standard_normal((K, sum(widths))))
-    q = Gaussian.start(columns, likelihood, s, absent_matrix(problem.views))
+    C, N = problem.T.shape[1], problem.n_samples
+    likelihood = FactorLikelihood(likelihood_of(problem), rng.standard_normal((C, K)))
+    s = np.exp(rng.standard_normal((1, K, sum(problem.widths))))
+    absent = absent_of(problem)
+    q = WeightPosterior.start(design_of(problem, 0.0), likelihood, s, absent)
     at, omega = q.noise.loadings, q.noise.omega
     if spread:
         A = rng.standard_normal((C, K, K + 2))
@@ -86,19 +105,21 @@ def random_gaussian(problem, K, *, seed=0, spread=True):
     at = replace(at, b=rng.standard_normal(C), b_var=rng.uniform(0.05, 0.5, C))
     omega = GammaPosterior(omega.shape, omega.rate * rng.uniform(0.5, 2, K))
     q.noise = replace(q.noise, loadings=at, omega=omega)
-    q.sites = Sites(rng.uniform(0.05, 0.3, (N, K)), rng.normal(0, 0.3, (N, K)))
-    q.extra = np.where(q.absent.any(axis=1)[:, None], rng.uniform(0.2, 1.0, (N, K)), 0.0)
+    q.sites = Sites(rng.uniform(0.05, 0.3, (1, K, N)), rng.normal(0, 0.3, (1, K, N)))
+    lacking = absent.any(axis=2)[:, None]
+    q.extra = np.where(lacking, rng.uniform(0.2, 1.0, (1, K, N)), 0.0)
     q.refresh()
     return q
 
 
 def literal_parts(q):
-    """The parts of q as plain arrays, for `literal_bound`; needs the feature side."""
+    """The parts of q as plain arrays, for `literal_bound`; needs the feature solver."""
     at, omega, psi = q.noise.loadings, q.noise.omega, q.noise.noise
+    half = q.solution.half[0]
     parts = {
-        "X": np.array(q.features.X),
-        "w": [np.array(side.w) for side in q.sides],
-        "cov": [np.array(side.cov) for side in q.sides],
+        "X": np.array(q.design.X1[0, :, 1:]),
+        "w": list(q.solution.w[0]),
+        "cov": [each.T @ each for each in half],
         "V": at.V,
         "V_cov": at.V_cov,
         "b": at.b,
@@ -106,8 +127,8 @@ def literal_parts(q):
         "omega_shape": omega.shape,
         "omega_rate": omega.rate,
         "omega_prior": (0.5, 0.5),
-        "extra": np.array(q.extra),
+        "extra": np.array(q.extra[0].T),
     }
     if psi is not None:
-        parts |= {"psi_shape": psi.shape, "psi_rate": psi.rate}
+        parts |= {"psi_shape": psi.shape[0, 0], "psi_rate": psi.rate[0]}
     return parts

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from baldur.model.likelihood import GaussianOutputs, QuadratureLogistic
-from baldur.model.loadings import prior_terms, starting_loadings
+from baldur.model.likelihood import GaussianLikelihood, LogisticLikelihood
+from baldur.model.loadings import Loadings, prior_terms, starting_loadings
 from baldur.model.posterior import INTERCEPT_VAR
 from model import literal_bound as slow
 from model.problems import literal_parts, make_small, random_gaussian
@@ -13,10 +13,11 @@ CASES = [("multilabel", 2), ("multiclass", 1), ("regression", 1)]
 
 
 def outputs_term(p, likelihood):
-    if isinstance(likelihood, GaussianOutputs):
+    T, weight = likelihood.T[0].T, likelihood.weight[0].T
+    if isinstance(likelihood, GaussianLikelihood):
         psi = (p["psi_shape"], p["psi_rate"])
-        return slow.likelihood_term(p, "gaussian", likelihood.Y, likelihood.weight, psi)
-    return slow.likelihood_term(p, "quadrature", likelihood.T, likelihood.weight)
+        return slow.likelihood_term(p, "gaussian", T, weight, psi)
+    return slow.likelihood_term(p, "quadrature", T, weight)
 
 
 def weights_term(p, s):
@@ -36,16 +37,19 @@ def test_every_term_is_its_literal_sum(task, K):
     q = random_gaussian(make_small(task, N=12, absent=True, weighted=True), K)
     p, likelihood = literal_parts(q), q.likelihood.outputs
     mean, var = slow.output_moments(p)
-    moments = q.noise.loadings.combine(*q.moments())
+    f_mean, f_var = (part[0].T for part in q.moments())
+    moments = q.noise.loadings.combine(f_mean, f_var)
     np.testing.assert_allclose(moments[0], mean, rtol=1e-9, atol=1e-9)
     np.testing.assert_allclose(moments[1], var, rtol=1e-9, atol=1e-9)
-    tolerance = 1e-6 if isinstance(likelihood, QuadratureLogistic) else 1e-9
-    value = likelihood.evaluate(*moments, q.noise.noise)[0].sum()
+    tolerance = 1e-7 if isinstance(likelihood, LogisticLikelihood) else 1e-9
+    value = likelihood.evaluate(*(part.T[None] for part in moments), q.noise.noise)[0].sum()
     assert value == pytest.approx(outputs_term(p, likelihood), rel=tolerance)
-    assert sum(side.kl for side in q.sides) == pytest.approx(-weights_term(p, q.s), rel=1e-9)
+    assert q.solution.kl.sum() == pytest.approx(-weights_term(p, q.s[0]), rel=1e-9)
     loadings = slow.loadings_term(p) + slow.intercepts_term(p, INTERCEPT_VAR)
     assert prior_terms(q.noise) == pytest.approx(loadings, rel=1e-9, abs=1e-8)
-    assert q.bound().sum() == pytest.approx(literal(p, q.s, likelihood), rel=tolerance)
+    bound = q.evaluate()[0]
+    assert bound.shape == (1, 1)
+    assert bound[0, 0] == pytest.approx(literal(p, q.s[0], likelihood), rel=tolerance)
 
 
 def assert_maximum(p, s, likelihood, name, kind, rng, slack=1e-9):
@@ -70,20 +74,22 @@ def test_closed_forms_maximise_the_literal_bound():
     rng = np.random.default_rng(0)
     q = random_gaussian(make_small("regression", N=10, absent=True, weighted=True), 1)
     likelihood, moments = q.likelihood, q.moments()
+    rows = [part[0].T for part in moments]
     for propose, names in (
         (likelihood.factors, {"V": "additive", "V_cov": "covariance"}),
         (likelihood.intercepts, {"b": "additive", "b_var": "positive"}),
     ):
         sites = likelihood.behind(*moments, q.noise)[1]
-        at = propose(*moments, q.noise, sites)(1.0)
+        at = propose(*rows, q.noise, sites)(1.0)
         for name, kind in names.items():
             p = literal_parts(q) | {other: getattr(at, other) for other in names}
-            assert_maximum(p, q.s, likelihood.outputs, name, kind, rng)
-    noise = likelihood.outputs.noise_at(*q.noise.loadings.combine(*moments))
-    p = literal_parts(q) | {"psi_rate": noise.rate, "psi_shape": noise.shape}
-    assert_maximum(p, q.s, likelihood.outputs, "psi_rate", "positive", rng)
+            assert_maximum(p, q.s[0], likelihood.outputs, name, kind, rng)
+    combined = (part.T[None] for part in q.noise.loadings.combine(*rows))
+    noise = likelihood.outputs.noise_at(*combined)
+    p = literal_parts(q) | {"psi_rate": noise.rate[0], "psi_shape": noise.shape[0, 0]}
+    assert_maximum(p, q.s[0], likelihood.outputs, "psi_rate", "positive", rng)
     q.noise = likelihood.learn(*moments, q.noise)
-    assert_maximum(literal_parts(q), q.s, likelihood.outputs, "omega_rate", "positive", rng)
+    assert_maximum(literal_parts(q), q.s[0], likelihood.outputs, "omega_rate", "positive", rng)
 
 
 @pytest.mark.parametrize("task", ["multilabel", "regression"])
@@ -103,11 +109,34 @@ def test_sites_of_factors_are_the_slope_of_their_value():
     q = random_gaussian(make_small("regression", N=10), 2)
     mean, var = q.moments()
     _, (h, j) = q.likelihood.evaluate(mean, var, q.noise)
-    for n, k in ((0, 0), (3, 1)):
+    for at in ((0, 0, 0), (0, 1, 3)):
         step = np.zeros_like(mean)
-        step[n, k] = 1e-5
+        step[at] = 1e-5
         up, down = (q.likelihood.evaluate(mean + e, var, q.noise)[0] for e in (step, -step))
-        assert (up - down) / 2e-5 == pytest.approx(j[n, k] - h[n, k] * mean[n, k], rel=1e-5)
+        assert (up - down).item() / 2e-5 == pytest.approx(j[at] - h[at] * mean[at], rel=1e-5)
+
+
+def test_learned_loadings_spread_the_predictions_as_draws_do():
+    """Mean and variance of eta = b + v.f for independent Gaussians, against draws."""
+    rng = np.random.default_rng(0)
+    C, K, n = 3, 2, 4
+    A = rng.standard_normal((C, K, K))
+    loadings = Loadings(
+        rng.standard_normal((C, K)),
+        0.2 * A @ A.transpose(0, 2, 1),
+        rng.standard_normal(C),
+        rng.uniform(0.1, 0.5, C),
+    )
+    mean, var = rng.standard_normal((n, K)), rng.uniform(0.1, 1, (n, K))
+    got_mean, got_var = loadings.combine(mean, var)
+    R = 200_000
+    f = rng.normal(mean, np.sqrt(var), (R, n, K))
+    for c in range(C):
+        v = rng.multivariate_normal(loadings.V[c], loadings.V_cov[c], R)
+        b = rng.normal(loadings.b[c], np.sqrt(loadings.b_var[c]), R)
+        eta = b[:, None] + np.einsum("rnk,rk->rn", f, v)
+        np.testing.assert_allclose(got_mean[:, c], eta.mean(axis=0), atol=0.03)
+        np.testing.assert_allclose(got_var[:, c], eta.var(axis=0), rtol=0.03)
 
 
 def test_starting_loadings_span_the_predictors():

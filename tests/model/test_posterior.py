@@ -1,110 +1,225 @@
-"""q(w): the sample side, the feature side and a literal twin are one posterior."""
+"""q(w): the sample solver, the feature solver and a literal twin are one posterior."""
 
 import numpy as np
 import pytest
+from scipy import linalg
 
-from baldur.model.posterior import Own, feature_side, sample_side, weight_moments, with_ones
+from baldur.model.posterior import (
+    INTERCEPT_VAR,
+    feature_posterior,
+    inverse_cholesky,
+    matvec,
+    put,
+    sample_posterior,
+    take,
+    triangle_times,
+    weighted_gram,
+    with_ones,
+)
 from model.literal_bound import gaussian_kl, weights_posterior
 
 SIZES = {"narrow": (20, 6), "square": (12, 12), "wide": (10, 40)}
+F, C = 3, 2
+PADDING = 4
 
 
-def problem(size, seed=0, dropped=False):
-    N, D = SIZES[size]
+def batch(size, *, seed=0, dropped=False, padded=False, intercept_var=INTERCEPT_VAR):
+    """Return X1 (F, n, 1 + D), s1 (F, C, 1 + D) and the sites; the last rows of fold 0 may pad."""
+    n, D = SIZES[size]
     rng = np.random.default_rng(seed)
-    X = rng.standard_normal((N, D))
-    s = np.exp(rng.normal(-1, 1.5, D))
+    X = rng.standard_normal((F, n, D))
+    s = np.exp(rng.normal(-1, 1.5, (F, C, D)))
     if dropped:
-        s[::3] = 0.0
-    return X, s, rng.uniform(0.01, 0.25, N), rng.normal(0, 0.4, N)
+        s[:, :, ::3] = 0.0
+        s[1, 0, 1] = 0.0  # of one output alone
+    X1, h, j = with_ones(X), rng.uniform(0.01, 0.25, (F, C, n)), rng.normal(0, 0.4, (F, C, n))
+    if padded:
+        X1[0, -PADDING:] = 0.0
+        h[0, :, -PADDING:] = j[0, :, -PADDING:] = 0.0
+    s1 = np.concatenate([np.full((F, C, 1), intercept_var), s], axis=2)
+    return X1, s1, h, j
+
+
+def kernel(X1, s1):
+    return np.einsum("fnd,fcd,fmd->fcnm", X1, s1, X1)
 
 
 def close(got, want, tolerance=1e-8):
     np.testing.assert_allclose(got, want, rtol=tolerance, atol=tolerance)
 
 
-@pytest.mark.parametrize("dropped", [False, True])
+def both(X1, s1, h, j):
+    return sample_posterior(kernel(X1, s1), h, j), feature_posterior(X1, s1, h, j)
+
+
+def literal(X1, s1, h, j, f, c):
+    """Mean and covariance of the weights, and C^-1 = R - R X Sigma X^T R, of one problem."""
+    w, cov = weights_posterior(X1[f][:, 1:], s1[f, c, 1:], s1[f, c, 0], h[f, c], j[f, c])
+    weighted = h[f, c][:, None] * X1[f]
+    return w, cov, np.diag(h[f, c]) - weighted @ cov @ weighted.T
+
+
+# -- linear algebra -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n", [1, 2, 7, 30])
+def test_inverse_cholesky_is_the_literal_one(n):
+    rng = np.random.default_rng(n)
+    B = rng.standard_normal((2, 3, n, n + 2))
+    A = B @ B.swapaxes(-1, -2) + np.eye(n)
+    half, log_det = inverse_cholesky(A.copy())
+    assert half.shape == A.shape
+    assert log_det.shape == (2, 3)
+    for at in np.ndindex(2, 3):
+        close(half[at], np.linalg.inv(np.linalg.cholesky(A[at])), 1e-10)
+        close(half[at].T @ half[at], np.linalg.inv(A[at]), 1e-10)
+        close(log_det[at], np.linalg.slogdet(A[at])[1], 1e-12)
+        assert not np.triu(half[at], 1).any()
+
+
+def test_a_matrix_that_is_not_positive_definite_is_refused():
+    A = np.tile(np.eye(3), (2, 1, 1))
+    A[1, 2, 2] = -1.0
+    with pytest.raises(linalg.LinAlgError, match="not positive definite"):
+        inverse_cholesky(A)
+
+
+def test_small_products_are_literal():
+    rng = np.random.default_rng(0)
+    L, X = np.tril(rng.standard_normal((5, 5))), rng.standard_normal((5, 8))
+    for form in (L, np.asfortranarray(L)):
+        close(triangle_times(form, X), L @ X, 1e-13)
+    A, x = rng.standard_normal((2, 3, 4, 5)), rng.standard_normal((2, 3, 5))
+    close(matvec(A, x), np.einsum("fcnm,fcm->fcn", A, x), 1e-13)
+    X, s = rng.standard_normal((2, 4, 6)), rng.uniform(0, 1, (2, 3, 6))
+    close(weighted_gram(X, s), np.einsum("fnd,fcd,fmd->fcnm", X, s, X), 1e-13)
+    np.testing.assert_array_equal(with_ones(X)[..., 0], 1.0)
+    np.testing.assert_array_equal(with_ones(X)[..., 1:], X)
+
+
+# -- the posterior --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("padded", [False, True], ids=["whole", "padded"])
+@pytest.mark.parametrize("dropped", [False, True], ids=["all in", "zero variances"])
 @pytest.mark.parametrize("intercept_var", [0.0, 100.0])
 @pytest.mark.parametrize("size", SIZES)
-def test_both_sides_are_the_literal_posterior(size, intercept_var, dropped):
-    for seed in range(5):
-        X, s, h, j = problem(size, seed, dropped)
-        w, cov = weights_posterior(X, s, intercept_var, h, j)
-        X1 = np.column_stack([np.ones(len(X)), X])
-        kl = gaussian_kl(w, cov, np.concatenate([[intercept_var], s]))
-        by_sample = sample_side((X * s) @ X.T + intercept_var, h, j)
-        by_feature = feature_side(X, s, intercept_var, h, j)
-        close(by_feature.w, w)
-        close(by_feature.cov, cov)
-        C = (X * s) @ X.T + intercept_var + np.diag(1 / h)
-        quadratic = [X[:, d] @ np.linalg.inv(C) @ X[:, d] for d in range(X.shape[1])]
-        close(by_feature.S, quadratic)
-        close(by_sample.Ci, np.linalg.inv(C))
+def test_both_solvers_are_the_literal_posterior(size, intercept_var, dropped, padded):
+    X1, s1, h, j = batch(size, dropped=dropped, padded=padded, intercept_var=intercept_var)
+    by_sample, by_feature = both(X1, s1, h, j)
+    new = np.random.default_rng(1).standard_normal((F, X1.shape[1], 5))
+    for f, c in np.ndindex(F, C):
+        w, cov, inverse = literal(X1, s1, h, j, f, c)
+        kl = gaussian_kl(w, cov, s1[f, c])
+        close(by_feature.w[f, c], w)
+        close(by_feature.half[f, c].T @ by_feature.half[f, c], cov)
+        close(by_feature.weight_var[f, c], np.diag(cov))
+        close(by_feature.gram[f, c], (X1[f].T * h[f, c]) @ X1[f])
+        close(by_feature.own_quadratics[f, c], np.diag(X1[f].T @ inverse @ X1[f]))
+        close(by_sample.inverse[f, c], inverse)
+        real = h[f, c] > 0
         for q in (by_sample, by_feature):
-            close(q.mean, X1 @ w)
-            close(q.var, np.diag(X1 @ cov @ X1.T))
-            close(q.alpha, np.linalg.inv(C) @ (j / h))
-            close(q.kl, kl)
-            S = np.einsum("nd,nm,md->d", X, by_sample.Ci, X)
-            mean, var = weight_moments(s, X.T @ q.alpha, S)
-            close(mean, w[1:])
-            close(var, np.diag(cov)[1:])
-            close(intercept_var * q.alpha.sum(), w[0])
+            close(q.mean[f, c], X1[f] @ w)
+            close(q.var[f, c][real], np.diag(X1[f] @ cov @ X1[f].T)[real])
+            close(q.alpha[f, c], j[f, c] - h[f, c] * (X1[f] @ w))
+            close(q.kl[f, c], kl)
+            close(q.quadratics(new, h)[f, c], np.diag(new[f].T @ inverse @ new[f]))
+            close(q.quadratics(X1, h)[f, c], np.diag(X1[f].T @ inverse @ X1[f]))
+            # Weights and their variances, through the samples.
+            close(s1[f, c] * (q.alpha[f, c] @ X1[f]), w)
+            S = q.quadratics(X1, h)[f, c]
+            close(s1[f, c] - s1[f, c] ** 2 * S, np.diag(cov))
 
 
 @pytest.mark.parametrize("size", SIZES)
-def test_both_sides_give_the_literal_moments_of_any_linear_function(size):
-    """Of all weights together, and of F^T f with e w of some columns added."""
-    X, s, h, j = problem(size)
-    w, cov = weights_posterior(X, s, 100.0, h, j)
-    X1, rng = with_ones(X), np.random.default_rng(1)
-    K = (X * s) @ X.T + 100.0
-    at = np.array([4, 0, 2])
-    F, e = rng.standard_normal((len(X), 4)), rng.uniform(0.5, 2.0, 3)
-    linear = X1.T @ F
-    linear[1 + at, 1 + np.arange(3)] += e
-    new = rng.standard_normal((len(X), 5))
-    C = K + np.diag(1 / h)
-    for q in (sample_side(K, h, j), feature_side(X, s, 100.0, h, j)):
-        mean, spread = q.joint(X, s, 100.0)
-        close(mean, w)
-        close(spread, cov)
-        mean, spread = q.functional(F, e, Own(at, X[:, at], s[at]), lambda: K)
-        close(mean, linear.T @ w)
-        close(spread, linear.T @ cov @ linear)
-        close(q.outside_quadratic(new, h), np.diag(new.T @ np.linalg.inv(C) @ new))
+def test_rows_that_pad_change_nothing(size):
+    """A fold with padding is the fold without it; variances of padding are finite."""
+    X1, s1, h, j = batch(size, padded=True)
+    short = (X1[:1, :-PADDING], s1[:1], h[:1, :, :-PADDING], j[:1, :, :-PADDING])
+    for whole, alone in zip(both(X1, s1, h, j), both(*short), strict=True):
+        close(whole.mean[0, :, :-PADDING], alone.mean[0], 1e-10)
+        close(whole.var[0, :, :-PADDING], alone.var[0], 1e-10)
+        close(whole.alpha[0, :, :-PADDING], alone.alpha[0], 1e-10)
+        assert not whole.alpha[0, :, -PADDING:].any()
+        close(whole.kl[0], alone.kl[0], 1e-10)
+        assert np.isfinite(whole.var).all()
+    # A kernel that has the intercept also in the rows that pad gives the same.
+    K = np.einsum("fnd,fcd,fmd->fcnm", X1[:, :, 1:], s1[..., 1:], X1[:, :, 1:]) + INTERCEPT_VAR
+    q = sample_posterior(K, h, j)
+    want = sample_posterior(kernel(X1, s1), h, j)
+    close(q.mean[0, :, :-PADDING], want.mean[0, :, :-PADDING], 1e-10)
+    close(q.kl, want.kl, 1e-10)
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_a_batch_is_its_problems_one_by_one(size):
+    X1, s1, h, j = batch(size, dropped=True)
+    for at, q in enumerate(both(X1, s1, h, j)):
+        for f, c in np.ndindex(F, C):
+            one = both(*(part[[f]][:, [c]] if part.ndim == 3 and part is not X1 else part[[f]]
+                         for part in (X1, s1, h, j)))[at]  # fmt: skip
+            for name in ("mean", "var", "alpha", "half", "kl"):
+                close(getattr(q, name)[f, c], getattr(one, name)[0, 0], 1e-11)
 
 
 @pytest.mark.parametrize("size", SIZES)
 def test_zero_variance_is_an_exact_drop(size):
     """A weight of prior variance 0 is exactly 0, the rest as if its column were not there."""
-    X, s, h, j = problem(size, dropped=True)
-    keep = s > 0
-    q, small = feature_side(X, s, 100.0, h, j), feature_side(X[:, keep], s[keep], 100.0, h, j)
-    out = np.concatenate([[False], ~keep])
-    assert not q.w[out].any()
-    assert not q.cov[out].any()
-    close(q.w[~out], small.w, 1e-12)
-    close(q.cov[np.ix_(~out, ~out)], small.cov, 1e-12)
-    close([q.kl, *q.mean, *q.var], [small.kl, *small.mean, *small.var], 1e-10)
-    mean, var = weight_moments(s, X.T @ q.alpha, q.S)
-    assert not mean[~keep].any()
-    assert not var[~keep].any()
+    X1, s1, h, j = batch(size, dropped=True)
+    f, c = 1, 0
+    keep = s1[f, c] > 0
+    q = feature_posterior(X1, s1, h, j)
+    small = feature_posterior(
+        X1[[f]][:, :, keep], s1[[f]][:, [c]][..., keep], h[[f]][:, [c]], j[[f]][:, [c]]
+    )
+    cov = q.half[f, c].T @ q.half[f, c]
+    assert not q.w[f, c][~keep].any()
+    assert not cov[~keep].any()
+    close(q.w[f, c][keep], small.w[0, 0], 1e-12)
+    close(cov[np.ix_(keep, keep)], small.half[0, 0].T @ small.half[0, 0], 1e-12)
+    close(q.kl[f, c], small.kl[0, 0], 1e-10)
+    close(q.mean[f, c], small.mean[0, 0], 1e-10)
+    close(q.var[f, c], small.var[0, 0], 1e-10)
+
+
+def test_rows_of_little_precision_have_their_variance():
+    """Where (1 - (B^-1)_nn)/h would lose digits, and on the border of the two formulas."""
+    X1, s1, h, j = batch("narrow")
+    h[:, :, :8] = np.array([1e-14, 1e-12, 1e-10, 1e-8, 1e-5, 9.99e-4, 1.001e-3, 2e-3])
+    by_sample, by_feature = both(X1, s1, h, j)
+    close(by_sample.var, by_feature.var, 1e-7)
+    for f, c in np.ndindex(F, C):
+        _, cov, _ = literal(X1, s1, h, j, f, c)
+        close(by_sample.var[f, c], np.diag(X1[f] @ cov @ X1[f].T), 1e-7)
 
 
 def test_no_information_returns_the_prior():
-    X, s, h, _ = problem("wide")
+    X1, s1, h, _ = batch("wide")
     tiny = np.full_like(h, 1e-10)
-    for q in (
-        sample_side((X * s) @ X.T + 100.0, tiny, 0 * h),
-        feature_side(X, s, 100.0, tiny, 0 * h),
-    ):
+    for q in both(X1, s1, tiny, 0 * h):
         close(q.mean, 0 * h)
-        close(q.var, (X**2) @ s + 100.0, 1e-5)
-        assert abs(q.kl) < 1e-5
+        close(q.var, np.einsum("fnd,fcd->fcn", X1**2, s1), 1e-5)
+        assert (np.abs(q.kl) < 1e-5).all()
 
 
-def test_kl_is_not_negative_and_zero_only_at_the_prior():
-    for seed in range(20):
-        X, s, h, j = problem("narrow", seed)
-        assert feature_side(X, s, 100.0, h, j).kl > 0
+def test_kl_is_not_negative():
+    for seed in range(10):
+        for q in both(*batch("narrow", seed=seed)):
+            assert (q.kl > 0).all()
+
+
+def test_some_folds_are_taken_and_put():
+    X1, s1, h, j = batch("narrow")
+    other = batch("narrow", seed=5)
+    at = np.array([2, 0])
+    fields = {0: ("mean", "var", "alpha", "half", "kl"), 1: ("mean", "var", "w", "gram", "kl")}
+    for kind, names in fields.items():
+        whole, part = both(X1, s1, h, j)[kind], both(*other)[kind]
+        some = take(whole, at)
+        for name in names:
+            np.testing.assert_array_equal(getattr(some, name), getattr(whole, name)[at])
+        before = both(X1, s1, h, j)[kind]
+        after = put(whole, at, take(part, at))
+        for name in names:
+            np.testing.assert_array_equal(getattr(after, name)[at], getattr(part, name)[at])
+            np.testing.assert_array_equal(getattr(after, name)[1], getattr(before, name)[1])

@@ -5,10 +5,11 @@ import warnings
 import numpy as np
 import pytest
 
-from baldur import BaldurClassifier, BaldurRegressor, MeanFieldClassifier, inner_folds
+from baldur import BaldurClassifier, BaldurRegressor, MeanFieldClassifier
 from baldur.baselines import ElasticNetLogisticClassifier, PriorClassifier, RidgeLogisticClassifier
 from baldur.datasets import make_multiview
 from baldur.evaluate import nested_cv
+from baldur.inference import inner_folds
 from baldur.study.run import write_results
 
 pytest.importorskip("matplotlib")

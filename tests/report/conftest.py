@@ -5,10 +5,10 @@ import pandas as pd
 import pytest
 
 from baldur import BaldurClassifier, MultiView
-from baldur.inference import inner_folds
 from baldur.datasets import make_multiview
 from baldur.evaluate import nested_cv
 from baldur.evaluate.models import Model
+from baldur.inference import inner_folds
 from baldur.report import report_folder, report_model
 from baldur.study.run import write_results
 from report.browser import Browser

@@ -11,7 +11,7 @@ from collections import Counter
 
 import pytest
 
-from baldur import inner_folds
+from baldur.inference import inner_folds
 from robustness.generated import make_case, run_case
 from robustness.generated.cases import CLASSES
 from robustness.generated.features import NEW_ROWS, QUIRKS

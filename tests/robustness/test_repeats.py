@@ -10,8 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from baldur import BaldurClassifier, MeanFieldClassifier, inner_folds
+from baldur import BaldurClassifier, MeanFieldClassifier
 from baldur.datasets import make_multiview
+from baldur.inference import inner_folds
 from baldur.model.meanfield import run as mean_field_run
 
 MODELS = {

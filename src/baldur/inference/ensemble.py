@@ -274,6 +274,19 @@ class Ensemble:
         var = (parts**2).sum(axis=-1) / count - mean**2
         return np.argsort(-var.sum(axis=-1), axis=1, kind="stable")
 
+    def best_points(self, weights: Array) -> Array:
+        """Return weights (J, F, C) with those of each member moved to its best point.
+
+        Points of one member differ in the scale of its prior and predict nearly alike.
+        """
+        out = np.zeros_like(weights)
+        folds = np.arange(weights.shape[1])
+        for k in range(len(self.names)):
+            own = np.flatnonzero(self.member_of == k)
+            best = own[weights[own].sum(axis=2).argmax(axis=0)]
+            out[best, folds] = weights[own].sum(axis=0)
+        return out
+
     def used(self, weights: Array) -> list[tuple[int, IntArray]]:
         """Return the points that count under weights (J, F, C), and in which of their folds.
 
@@ -295,9 +308,9 @@ class Designs:
     candidates: ColumnDesign
 
     @classmethod
-    def of(cls, data: EnsembleData, batch: FoldBatch) -> Designs:
-        """Gather the features of the training and held-out rows."""
-        columns = batch.candidate_design(data)
+    def of(cls, data: EnsembleData, batch: FoldBatch, held: bool = True) -> Designs:
+        """Gather the features of the training rows, and of the held-out rows where asked for."""
+        columns = batch.candidate_design(data, held)
         return cls(columns if data.grams is None else batch.gram_design(data), columns)
 
     def attach(self, point: EnsemblePoint, at: IntArray) -> WeightPosterior:
@@ -400,7 +413,9 @@ def fit_ensemble(
             if name in members:
                 fitted[name] = spiked
     for name in DENSE:
-        if name not in members or (data.n_views == 1 and len(fitted) and _has_dense(fitted)):
+        if name not in members:
+            continue
+        if name == "per_view" and data.n_views == 1 and "pooled" in members:
             continue
         start = None
         if full is not None and name in full.members:
@@ -412,10 +427,6 @@ def fit_ensemble(
                 designs.dense, absent, likelihood, max_iter=max_iter, start=start
             )
     return _summarise(data, batch, likelihood, fitted)
-
-
-def _has_dense(fitted: dict[str, Member]) -> bool:
-    return any(name in fitted for name in DENSE)
 
 
 def _summarise(
@@ -480,6 +491,8 @@ def view_moments(
 ) -> tuple[Array, Array]:
     """Return held-out moments of the stacked ensemble on its first views, each (V, F, C, p).
 
+    Fewer views than all are evaluated at the best point of each member.
+
     Parameters
     ----------
     data : EnsembleData
@@ -490,19 +503,20 @@ def view_moments(
     weights = ensemble.point_weights(stacking.shares)
     designs = Designs.of(data, ensemble.batch) if len(counts) > 1 else None
     order, held_absent = ensemble.view_order(), ensemble.batch.held_absent(data)
+    best = ensemble.best_points(weights)
     found = []
     for count in counts:
-        mean, var = ensemble.held_mean, ensemble.held_var
+        mean, var, w = ensemble.held_mean, ensemble.held_var, weights
         if count < data.n_views:
             assert designs is not None
-            mean, var = mean.copy(), var.copy()
+            mean, var, w = mean.copy(), var.copy(), best
             views = first_views(order, count)
-            for j, at in ensemble.used(weights):
+            for j, at in ensemble.used(best):
                 folds = ensemble.points[j].folds[at]
                 q = restricted(designs.attach(ensemble.points[j], at), views[folds])
                 lacking = None if held_absent is None else held_absent[folds]
                 mean[j, folds], var[j, folds] = held_moments(q, lacking)
-        pooled = mixture(mean, var, weights[..., None])
+        pooled = mixture(mean, var, w[..., None])
         found.append(pooled_moments(*pooled, ensemble.base_logit[..., None], stacking))
     means, variances = zip(*found, strict=True)
     return np.stack(means), np.stack(variances)

@@ -159,7 +159,7 @@ def fit_spike_slab(
     history: list[dict[str, Any]] = []
     least = MIN_ITER if start is None else MIN_WARM_ITER
     for iteration in range(max_iter):
-        look = iteration % LOOK_EVERY == 0 or iteration < LOOK_EVERY or design.uses_features
+        look = iteration % LOOK_EVERY == 0 or iteration == 2 or design.uses_features
         if look:
             chosen, used, shared = _active(state, q.sites.h)
             whole_design = state.design.uses_features
@@ -167,24 +167,28 @@ def fit_spike_slab(
         at = chosen[:, None, :]
         own = part.owner[:, None, :]
         s_own = np.take_along_axis(state.s, at, axis=2) * used[:, None]
+        padded = np.concatenate([shared, np.zeros((*shared.shape[:2], 1))], axis=2)
+        common = np.take_along_axis(padded, np.broadcast_to(own, s_own.shape), axis=2)
+        s_own = np.maximum(s_own, common)  # the variances that the posterior has
         q = q.with_variances(s_own, part)
         if shared.any() or not part.uses_features:
             n = state.grams.shape[-1]
             flat = state.grams.reshape(len(shared), M, n * n)
             K = np.matmul(shared, flat).reshape(len(shared), C, n, n)
-            padded = np.concatenate([shared, np.zeros((*shared.shape[:2], 1))], axis=2)
-            above = s_own - np.take_along_axis(padded, np.broadcast_to(own, s_own.shape), axis=2)
-            K += weighted_gram(part.X1[:, :, 1:], np.maximum(above, 0.0))
+            K += weighted_gram(part.X1[:, :, 1:], s_own - common)
             K += design.intercept_var
             q.kernel = K
         q.refresh()
         q.refresh_extra()
         if look:
             projected, S = state.design.statistics(q.solution, q.sites.h)
-            change = _update(state, projected, S, slice(None), wide)
+            prior = state.design.spread(shared)
+            real_own = np.where(used[:, None] > 0, s_own, np.take_along_axis(prior, at, axis=2))
+            np.put_along_axis(prior, np.broadcast_to(at, s_own.shape), real_own, axis=2)
+            change = _update(state, projected, S, prior, wide)
         else:
             projected, S = part.statistics(q.solution, q.sites.h)
-            change = _update_some(state, projected, S, chosen, used, wide)
+            change = _update_some(state, projected, S, s_own, chosen, used, wide)
         q.damped_update(iteration)
         if iteration > LEARN_AFTER:
             _learn(state, n_features)
@@ -231,17 +235,21 @@ def _active(state: _State, h: Array) -> tuple[IntArray, Array, Array]:
         return every, (design.owner < M).astype(float), np.zeros((*s.shape[:2], M))
     determined = np.matmul(h, state.squares.swapaxes(1, 2))  # (F, C, L)
     inactive = np.ones(design.owner.shape, dtype=bool)
-    shared = np.zeros((*s.shape[:2], M))
+    shared = _mean_variances(design, s, inactive)
     for _ in range(2):
-        weight = inactive[:, None, :] * np.ones_like(s)
-        count = design.by_view(weight)
-        shared = design.by_view(weight * s) / np.maximum(count, 1.0)
         above = s - design.spread(shared)
         inactive &= ~((above * determined > NEGLIGIBLE).any(axis=1))
-    total = (design.by_view(inactive[:, None, :] * s) * 1.0).sum(axis=(1, 2))
+        shared = _mean_variances(design, s, inactive)
+    total = design.by_view(inactive[:, None, :] * s).sum(axis=(1, 2))
     shared[total < NEGLIGIBLE] = 0.0
     chosen, used = _padded(~inactive & (design.owner < M))
     return chosen, used, shared
+
+
+def _mean_variances(design: ColumnDesign, s: Array, among: Array) -> Array:
+    """Return the mean variance of some columns (F, L) of each view, (F, C, M)."""
+    weight = among[:, None, :] * np.ones_like(s)
+    return design.by_view(weight * s) / np.maximum(design.by_view(weight), 1.0)
 
 
 def _padded(active: Array) -> tuple[IntArray, Array]:
@@ -253,13 +261,15 @@ def _padded(active: Array) -> tuple[IntArray, Array]:
     return chosen, used
 
 
-def _update(state: _State, projected: Array, S: Array, at: Any, wide: bool) -> Array:
-    """Update inclusion probabilities and prior variances of the columns `at`; return the change.
+def _update(state: _State, projected: Array, S: Array, prior: Array, wide: bool) -> Array:
+    """Update inclusion probabilities and prior variances of all columns; return the change.
 
-    The change is the largest of any inclusion probability of each fold, (F,).
+    `prior` (F, C, L) are the variances of the posterior that the statistics come from, those of
+    inactive columns shared. The change is the largest of any inclusion probability of each fold,
+    (F,).
     """
     found = _targets(
-        state, projected, S, state.s, state.design.owner, state.length, state.step, wide
+        state, projected, S, prior, state.s, state.design.owner, state.length, state.step, wide
     )
     rho, second, s, length, step = found
     change = np.abs(rho - state.learned.rho).max(axis=1, initial=0.0)
@@ -269,7 +279,13 @@ def _update(state: _State, projected: Array, S: Array, at: Any, wide: bool) -> A
 
 
 def _update_some(
-    state: _State, projected: Array, S: Array, chosen: IntArray, used: Array, wide: bool
+    state: _State,
+    projected: Array,
+    S: Array,
+    prior: Array,
+    chosen: IntArray,
+    used: Array,
+    wide: bool,
 ) -> Array:
     """Do the same as `_update` for the chosen columns (F, K) of each fold alone."""
     at = chosen[:, None, :]
@@ -279,7 +295,9 @@ def _update_some(
 
     owner = np.take_along_axis(state.design.owner, chosen, axis=1)
     s, length, step = here(state.s), here(state.length), here(state.step)
-    rho, second, s, length, step = _targets(state, projected, S, s, owner, length, step, wide)
+    rho, second, s, length, step = _targets(
+        state, projected, S, prior, s, owner, length, step, wide
+    )
     before = np.take_along_axis(state.learned.rho, chosen, axis=1)
     change = (np.abs(rho - before) * used).max(axis=1, initial=0.0)
     keep = used > 0
@@ -299,6 +317,7 @@ def _targets(
     state: _State,
     projected: Array,
     S: Array,
+    prior: Array,
     s: Array,
     owner: IntArray,
     length: Array,
@@ -311,7 +330,7 @@ def _targets(
     odds = _by_owner(np.log(pi / (1.0 - pi)), owner)
     padded = np.concatenate([state.learned.slab, np.ones((*s.shape[:2], 1))], axis=2)
     slab = np.take_along_axis(padded, np.broadcast_to(owner[:, None, :], s.shape), axis=2)
-    cav = cavity(s, projected, S)
+    cav = cavity(prior, projected, S)
     found = slab_moments(cav, slab, NONLOCAL)
     rho = inclusion_probability(found, odds)
     target = (wider_variance if wide else mean_matched_variance)(rho, found, cav, slab)

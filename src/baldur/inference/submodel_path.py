@@ -359,7 +359,7 @@ def make_path(
 ) -> SubmodelPath:
     """Order the features of the first views of every fold and project the ensemble onto them."""
     batch = ensemble.batch
-    designs = Designs.of(data, batch)
+    designs = Designs.of(data, batch, held=False)
     views = first_views(ensemble.view_order(), n_views)
     X = designs.candidates.X1[:, :, 1:]
     owner = designs.candidates.owner
@@ -380,7 +380,8 @@ def make_path(
         s = q.s
         if isinstance(q.design, GramDesign):
             s = designs.candidates.take(folds).spread(s)
-        w[folds] += first[j, folds][..., None] * s * np.matmul(q.solution.alpha, X[folds])
+        cells = X if len(folds) == F else X[folds]
+        w[folds] += first[j, folds][..., None] * s * np.matmul(q.solution.alpha, cells)
         noise[folds] += final[j, folds] * noise_variance(q.noise, (len(folds), C))
         found.append((j, folds, q, s))
     eta, spread = mixture(mean, var, first[..., None])

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from baldur.inference.reference import MEMBERS
 from scipy import sparse
 
 from baldur import (
@@ -14,7 +15,6 @@ from baldur import (
     MeanFieldRegressor,
     MultiView,
 )
-from baldur.inference.reference import MEMBERS
 from robustness.generated import features, outcomes
 
 CLASSES = (BaldurClassifier, BaldurRegressor, MeanFieldClassifier, MeanFieldRegressor)

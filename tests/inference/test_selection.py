@@ -2,10 +2,6 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from hypothesis.extra.numpy import arrays
-
 from baldur.inference.choice import (
     A_LITTLE,
     NEAR,
@@ -15,6 +11,9 @@ from baldur.inference.choice import (
     paired_gap,
     smallest_as_good,
 )
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
 
 N = 200
 ONES = np.ones(N)

@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-
 from baldur.inference.reference import fit_reference
-from baldur.inference.screening import Problem
 from baldur.inference.stand_ins import stand_ins
+
+from baldur.inference.screening import Problem
 from baldur.model.likelihood import GaussianOutputs, QuadratureLogistic
 from inference.problems import as_candidates
 from model.problems import as_view

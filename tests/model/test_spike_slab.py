@@ -1,4 +1,4 @@
-"""The in-or-out prior of one weight: literal integrals, and the variances that stand for it."""
+"""The spike-and-slab prior of one weight: literal integrals, and the variances that replace it."""
 
 import numpy as np
 import pytest
@@ -8,18 +8,19 @@ from scipy.integrate import trapezoid
 from scipy.special import expit
 from scipy.stats import multivariate_normal, norm
 
-from baldur.inference.features import INTERCEPT_VAR, Columns
-from baldur.model.inclusion import (
+from baldur.inference.design import ColumnDesign
+from baldur.model.likelihood import Sites
+from baldur.model.posterior import INTERCEPT_VAR, with_ones
+from baldur.model.spike_slab import (
     MIN_RHO,
     NONLOCAL,
     Cavity,
     cavity,
     inclusion_probability,
-    variance_between,
-    variance_by_mean,
-    weight_in,
+    mean_matched_variance,
+    slab_moments,
+    wider_variance,
 )
-from baldur.model.likelihood import Sites
 
 rates = st.floats(1e-4, 1.0 - 1e-4)
 positive = st.floats(1e-3, 1e2)
@@ -28,14 +29,26 @@ LOBES = [0.0, 0.5, NONLOCAL]
 
 
 def one(value):
-    return np.array([[value]])
+    """One fold, one output, one column."""
+    return np.array([[[value]]])
+
+
+def columns(X):
+    """Return a design of one fold and one view."""
+    owner = np.zeros((1, X.shape[1]), dtype=int)
+    return ColumnDesign(with_ones(X)[None], owner, np.array([float(len(X))]), 1)
+
+
+def statistics(design, s, sites):
+    q = design.posterior(s, sites, design.kernel(s))
+    return design.statistics(q, sites.h)
 
 
 @pytest.mark.parametrize("lobes", LOBES)
 @pytest.mark.parametrize("m", [-2.5, -0.3, 0.05, 0.8, 4.0])
 @pytest.mark.parametrize("V", [0.02, 0.5, 3.0])
 @pytest.mark.parametrize("slab", [0.1, 1.0, 5.0])
-def test_weight_in_is_the_integral_over_in_and_out(m, V, slab, lobes):
+def test_slab_moments_are_the_integral_over_spike_and_slab(m, V, slab, lobes):
     """P(in), <w> and <w^2> under a slab of two lobes or a point at zero, seen as m ~ N(w, V)."""
     pi, mu, sd = 0.15, np.sqrt(lobes * slab), np.sqrt((1 - lobes) * slab)
     w = np.linspace(-1, 1, 200_001) * max(12 * np.sqrt(slab), abs(m) + 12 * np.sqrt(V))
@@ -43,16 +56,16 @@ def test_weight_in_is_the_integral_over_in_and_out(m, V, slab, lobes):
     mass, first, second = (trapezoid(density * w**k, w) for k in range(3))
     out = norm.pdf(m, 0, np.sqrt(V))
     cav = Cavity(one(m), one(V))
-    found = weight_in(cav, one(slab), lobes)
-    assert found.log_ratio[0, 0] == pytest.approx(np.log(mass / out), rel=1e-8, abs=1e-9)
-    assert found.mean[0, 0] == pytest.approx(first / mass, rel=1e-8, abs=1e-10)
-    assert found.second[0, 0] == pytest.approx(second / mass, rel=1e-8)
-    rho = inclusion_probability(found, np.array([np.log(pi / (1 - pi))]))
+    found = slab_moments(cav, one(slab), lobes)
+    assert found.log_ratio[0, 0, 0] == pytest.approx(np.log(mass / out), rel=1e-8, abs=1e-9)
+    assert found.mean[0, 0, 0] == pytest.approx(first / mass, rel=1e-8, abs=1e-10)
+    assert found.second[0, 0, 0] == pytest.approx(second / mass, rel=1e-8)
+    rho = inclusion_probability(found, np.array([[np.log(pi / (1 - pi))]]))
     literal = pi * mass / (pi * mass + (1 - pi) * out)
-    assert rho[0] == pytest.approx(literal, rel=1e-8)
+    assert rho[0, 0] == pytest.approx(literal, rel=1e-8)
     # The Gaussian prior of this variance gives the weight the mean of in and out together; two
     # lobes may push it away from zero, which no variance can, so nearly all of m is the most.
-    s = variance_by_mean(rho, found, cav, one(slab))[0, 0]
+    s = mean_matched_variance(rho, found, cav, one(slab))[0, 0, 0]
     mean = np.sign(m) * min(abs(literal * first / mass), 0.999 * abs(m))
     if s < 20 * slab:
         assert m * s / (V + s) == pytest.approx(mean, rel=1e-8, abs=1e-12)
@@ -60,8 +73,8 @@ def test_weight_in_is_the_integral_over_in_and_out(m, V, slab, lobes):
         assert s == 20 * slab
         assert abs(m * s / (V + s)) <= abs(mean)
     # ... and this one lies half way, in ln s, to the variance of the weight before the data.
-    between = variance_between(rho, found, cav, one(slab))[0, 0]
-    assert between**2 == pytest.approx(s * rho[0] * slab)
+    between = wider_variance(rho, found, cav, one(slab))[0, 0, 0]
+    assert between**2 == pytest.approx(s * rho[0, 0] * slab)
 
 
 def test_two_lobes_have_the_moments_of_the_product_moment_prior():
@@ -78,10 +91,10 @@ def test_two_lobes_have_the_moments_of_the_product_moment_prior():
 
 def test_no_lobes_are_the_normal_slab():
     rng = np.random.default_rng(0)
-    cav = Cavity(rng.standard_normal((2, 5)), rng.uniform(0.1, 1, (2, 5)))
-    slab = rng.uniform(0.2, 2, (2, 5))
+    cav = Cavity(rng.standard_normal((3, 2, 5)), rng.uniform(0.1, 1, (3, 2, 5)))
+    slab = rng.uniform(0.2, 2, (3, 2, 5))
     kept = slab / (cav.var + slab)
-    found = weight_in(cav, slab)
+    found = slab_moments(cav, slab)
     want = 0.5 * (cav.mean**2 / cav.var * kept + np.log1p(-kept))
     np.testing.assert_allclose(found.log_ratio, want, rtol=1e-10)
     np.testing.assert_allclose(found.mean, kept * cav.mean, rtol=1e-10)
@@ -93,9 +106,9 @@ def test_no_lobes_are_the_normal_slab():
 def test_variances_lie_between_out_and_in(rho, V, slab, m):
     """Under a normal slab: shrinking the mean to rho of it needs less than rho of the variance."""
     cav = Cavity(one(m), one(V))
-    found = weight_in(cav, one(slab))
-    by_mean = variance_by_mean(np.array([rho]), found, cav, one(slab))[0, 0]
-    between = variance_between(np.array([rho]), found, cav, one(slab))[0, 0]
+    found = slab_moments(cav, one(slab))
+    by_mean = mean_matched_variance(np.array([[rho]]), found, cav, one(slab))[0, 0, 0]
+    between = wider_variance(np.array([[rho]]), found, cav, one(slab))[0, 0, 0]
     assert 0.0 <= by_mean <= between * (1 + 1e-6)
     assert between <= rho * slab * (1 + 1e-6)
 
@@ -104,7 +117,9 @@ def test_variances_lie_between_out_and_in(rho, V, slab, m):
 @given(st.floats(-5, 5), positive, positive, st.floats(-12, 12), st.sampled_from(LOBES))
 def test_probability_rises_with_evidence_and_prior(m, V, slab, odds, lobes):
     rho = [
-        inclusion_probability(weight_in(Cavity(one(x), one(V)), one(slab), lobes), np.array([o]))[0]
+        inclusion_probability(
+            slab_moments(Cavity(one(x), one(V)), one(slab), lobes), np.array([[o]])
+        )[0, 0]
         for x, o in ((m, odds), (1.5 * m, odds), (m, odds + 1.0))
     ]
     assert MIN_RHO <= rho[0] <= 1.0
@@ -114,38 +129,41 @@ def test_probability_rises_with_evidence_and_prior(m, V, slab, odds, lobes):
 
 def test_odds_of_several_outputs_add():
     rng = np.random.default_rng(0)
-    cav = Cavity(rng.standard_normal((3, 4)), rng.uniform(0.1, 1, (3, 4)))
-    slab, prior = rng.uniform(0.2, 2, (3, 4)), rng.standard_normal(4)
+    shape = (2, 3, 4)  # folds, outputs, columns
+    cav = Cavity(rng.standard_normal(shape), rng.uniform(0.1, 1, shape))
+    slab, prior = rng.uniform(0.2, 2, shape), rng.standard_normal((2, 4))
     want = prior.copy()
     for c in range(3):
-        sd = np.sqrt(cav.var[c] + slab[c])
-        want = want + norm.logpdf(cav.mean[c], 0, sd)
-        want = want - norm.logpdf(cav.mean[c], 0, np.sqrt(cav.var[c]))
-    found = inclusion_probability(weight_in(cav, slab), prior)
+        sd = np.sqrt(cav.var[:, c] + slab[:, c])
+        want = want + norm.logpdf(cav.mean[:, c], 0, sd)
+        want = want - norm.logpdf(cav.mean[:, c], 0, np.sqrt(cav.var[:, c]))
+    found = inclusion_probability(slab_moments(cav, slab), prior)
     np.testing.assert_allclose(found, expit(want), rtol=1e-10)
 
 
-@pytest.mark.parametrize("L", [6, 40], ids=["feature side", "sample side"])
+@pytest.mark.parametrize("L", [6, 40], ids=["feature solver", "sample solver"])
 def test_cavity_is_the_leave_one_out_refit(L):
     rng = np.random.default_rng(0)
     N, C = 15, 2
     X = rng.standard_normal((N, L))
-    s = np.exp(rng.normal(-2, 1, (C, L)))
-    sites = Sites(rng.uniform(0.05, 0.25, (N, C)), rng.normal(0, 0.3, (N, C)))
-    columns = Columns(X, np.zeros(L, dtype=int), 1)
-    cav = cavity(s, *columns.statistics(columns.posterior(s, sites)))
+    s = np.exp(rng.normal(-2, 1, (1, C, L)))
+    sites = Sites(rng.uniform(0.05, 0.25, (1, C, N)), rng.normal(0, 0.3, (1, C, N)))
+    design = columns(X)
+    assert design.uses_features == (L == 6)
+    cav = cavity(s, *statistics(design, s, sites))
     for c in range(C):
-        y, noise = sites.j[:, c] / sites.h[:, c], np.diag(1 / sites.h[:, c])
+        h, j = sites.h[0, c], sites.j[0, c]
+        y, noise = j / h, np.diag(1 / h)
         for d in range(L):
             rest = np.arange(L) != d
-            K = (X[:, rest] * s[c, rest]) @ X[:, rest].T + INTERCEPT_VAR + noise
+            K = (X[:, rest] * s[0, c, rest]) @ X[:, rest].T + INTERCEPT_VAR + noise
             precision = X[:, d] @ np.linalg.solve(K, X[:, d])
-            assert cav.var[c, d] == pytest.approx(1 / precision, rel=1e-6)
+            assert cav.var[0, c, d] == pytest.approx(1 / precision, rel=1e-6)
             mean = X[:, d] @ np.linalg.solve(K, y) / precision
-            assert cav.mean[c, d] == pytest.approx(mean, rel=1e-6, abs=1e-8)
+            assert cav.mean[0, c, d] == pytest.approx(mean, rel=1e-6, abs=1e-8)
 
 
-def exact_weight_in(x, y, noise, slab, lobes):
+def exact_slab_moments(x, y, noise, slab, lobes):
     """ln p(y | in), <w | in> and <w^2 | in> of one feature, by exact Gaussian algebra per lobe."""
     mu, spread = np.sqrt(lobes * slab), (1 - lobes) * slab
     K = noise + spread * np.outer(x, x)
@@ -161,25 +179,26 @@ def exact_weight_in(x, y, noise, slab, lobes):
 
 @pytest.mark.parametrize("lobes", LOBES)
 @pytest.mark.parametrize("seed", range(5))
-def test_one_feature_is_the_exact_in_or_out_posterior(seed, lobes):
+def test_one_feature_is_the_exact_spike_and_slab_posterior(seed, lobes):
     """Gaussian outputs of known noise: odds and moments have closed forms, wherever s stands."""
     rng = np.random.default_rng(seed)
     N, psi, slab, pi = 15, 1.7, 0.6, 0.2
     x = rng.standard_normal(N)
     y = 0.3 * x + rng.standard_normal(N) / np.sqrt(psi)
     noise = np.eye(N) / psi + INTERCEPT_VAR
-    log_in, mean_in, second_in = exact_weight_in(x, y, noise, slab, lobes)
+    log_in, mean_in, second_in = exact_slab_moments(x, y, noise, slab, lobes)
     gain = log_in - multivariate_normal.logpdf(y, np.zeros(N), noise)
     exact = expit(np.log(pi / (1 - pi)) + gain)
-    columns = Columns(x[:, None], np.zeros(1, dtype=int), 1)
-    sites = Sites(np.full((N, 1), psi), psi * y[:, None])
+    design = columns(x[:, None])
+    sites = Sites(np.full((1, 1, N), psi), psi * y[None, None])
     for s in (0.01, 0.3, 2.0):
-        cav = cavity(one(s), *columns.statistics(columns.posterior(one(s), sites)))
-        found = weight_in(cav, one(slab), lobes)
-        rho = inclusion_probability(found, np.array([np.log(pi / (1 - pi))]))
-        assert rho[0] == pytest.approx(exact, rel=1e-6)
-        assert found.mean[0, 0] == pytest.approx(mean_in, rel=1e-6)
-        assert found.second[0, 0] == pytest.approx(second_in, rel=1e-6)
-        by_mean = variance_by_mean(rho, found, cav, one(slab))
-        w, _ = columns.weights(columns.posterior(by_mean, sites), by_mean)
-        assert w[0, 0] == pytest.approx(exact * mean_in, rel=1e-6)
+        cav = cavity(one(s), *statistics(design, one(s), sites))
+        found = slab_moments(cav, one(slab), lobes)
+        rho = inclusion_probability(found, np.array([[np.log(pi / (1 - pi))]]))
+        assert rho[0, 0] == pytest.approx(exact, rel=1e-6)
+        assert found.mean[0, 0, 0] == pytest.approx(mean_in, rel=1e-6)
+        assert found.second[0, 0, 0] == pytest.approx(second_in, rel=1e-6)
+        by_mean = mean_matched_variance(rho, found, cav, one(slab))
+        q = design.posterior(by_mean, sites, design.kernel(by_mean))
+        w, _ = design.weights(q, by_mean, sites.h)
+        assert w[0, 0, 0] == pytest.approx(exact * mean_in, rel=1e-6)

@@ -5,14 +5,14 @@ import warnings
 
 import numpy as np
 import pytest
+from baldur.inference.auto import fit_auto
+from baldur.inference.fitted import from_answer
+from baldur.inference.reference import MEMBERS
 
 from baldur import BaldurClassifier, BaldurRegressor, MultiView
 from baldur.exceptions import NotConvergedWarning
-from baldur.inference.auto import fit_auto
 from baldur.inference.factors import fit_factors_on_selected
-from baldur.inference.fitted import from_answer
 from baldur.inference.predictive import mixture_moments
-from baldur.inference.reference import MEMBERS
 from baldur.model.loadings import Loadings
 from inference.problems import few_repeats, make_problem  # noqa: F401
 

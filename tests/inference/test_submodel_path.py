@@ -2,10 +2,6 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-
-from baldur.inference import projection as projection_module
 from baldur.inference.features import INTERCEPT_VAR, Columns
 from baldur.inference.gaussian import Gaussian
 from baldur.inference.grams import Grams
@@ -20,6 +16,10 @@ from baldur.inference.projection import (
     project,
     search,
 )
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from baldur.inference import projection as projection_module
 from baldur.model.likelihood import GaussianOutputs, QuadratureLogistic
 from inference.problems import plain_problem, two_views
 

@@ -5,18 +5,18 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from scipy.special import expit
-from scipy.stats import norm
-
-from baldur.inference import screening
 from baldur.inference.auto import Answer, _Scoring, fit_auto, fit_references
 from baldur.inference.fitted import from_answer
 from baldur.inference.held_out import Scores
 from baldur.inference.kept import whole
-from baldur.inference.predictive import mixture_moments, probabilities
 from baldur.inference.reference import MEMBERS
-from baldur.inference.screening import Problem
 from baldur.inference.stack import Stack
+from scipy.special import expit
+from scipy.stats import norm
+
+from baldur.inference import screening
+from baldur.inference.predictive import mixture_moments, probabilities
+from baldur.inference.screening import Problem
 from baldur.model.likelihood import GaussianOutputs, QuadratureLogistic
 from inference.problems import make_problem
 from model.problems import as_view

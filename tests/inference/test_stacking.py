@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from baldur.inference.stack import SLOPE_SD, HeldOut, around, attenuation, fit_stack
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import approx_fprime, minimize
@@ -9,7 +10,6 @@ from scipy.special import softmax
 
 from baldur.inference import stack as stack_module
 from baldur.inference.predictive import pooled, predictive_density, score_and_slopes
-from baldur.inference.stack import SLOPE_SD, HeldOut, around, attenuation, fit_stack
 
 TASKS = ["binary", "multiclass", "multilabel", "regression"]
 OUTPUTS = {"binary": 1, "multiclass": 3, "multilabel": 2, "regression": 2}
