@@ -193,10 +193,16 @@ REAL = (
 """Models that have every kind of part."""
 
 
-if __name__ == "__main__":
-    from saving.models import fitted, rows_for
+def real_models():
+    """The models above, and one behind every step of a preparation, with new rows for each."""
+    from saving.models import fitted, prepared, rows_for
 
-    found, wrong = run(int(sys.argv[1]), 0, {n: (fitted(n), rows_for(n)) for n in REAL})
+    return {**{name: (fitted(name), rows_for(name)) for name in REAL}, "prepared": prepared()}
+
+
+if __name__ == "__main__":
+    seed = int(sys.argv[2]) if len(sys.argv) > 2 else 0
+    found, wrong = run(int(sys.argv[1]), seed, real_models())
     for what, times in sorted(found.items()):
         print(f"{times:6,} {what}")
     for fault in wrong[:40]:

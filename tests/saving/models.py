@@ -10,7 +10,10 @@ from baldur import BaldurClassifier, BaldurRegressor, MeanFieldClassifier, MeanF
 from baldur.datasets import make_multiview
 from baldur.inference import inner_folds
 from baldur.model.meanfield import run as mean_field_run
+from baldur.preparation import Preparation
 from baldur.views import MultiView
+from preparation.test_state import STEPS
+from preparation.test_state import cohort as steps_cohort
 
 N = 40
 """Training rows; the rest are new ones."""
@@ -72,6 +75,20 @@ MODELS = {
     "mean field, dual": (MeanFieldClassifier, {"space": "dual", "bound": "jaakkola"}, "two"),
     "mean field, numbers": (MeanFieldRegressor, {"sparsity": 0.5}, "numbers"),
 }
+
+
+@cache
+def prepared():
+    """A model behind every step of a preparation, and new rows for it."""
+    X = steps_cohort()
+    age, sex = X.samples["age"].to_numpy(), X.samples["sex"].to_numpy()
+    y = (X.view("blood").read()[:, 0] + age + (sex == "f") > 0).astype(int)
+    with warnings.catch_warnings(), pytest.MonkeyPatch.context() as patch:
+        warnings.simplefilter("ignore")
+        patch.setattr(inner_folds, "MOST_REPEATS", 1)
+        preparation = Preparation(steps=STEPS, regress_out=["age", "sex"])
+        model = BaldurClassifier(**DENSE, margin=0.0, preparation=preparation)
+        return model.fit(X[:N], y[:N]), X[N:]
 
 
 @cache

@@ -14,7 +14,7 @@ import pytest
 from baldur.exceptions import BaldurError, InputError
 from baldur.saving import load, load_model, save
 from baldur.saving.baselines import TRUSTED
-from saving.forging import REAL, read_tree, reseal, run
+from saving.forging import read_tree, real_models, reseal, run
 from saving.models import N, cohort, fitted, rows_for
 
 NAME = "mean field, words"
@@ -30,7 +30,7 @@ def test_forged_models_are_refused_or_predict_what_can_be():
 
     150 here; ``python tests/saving/forging.py 2000`` makes more.
     """
-    counts, faults = run(150, 1, {name: (fitted(name), rows_for(name)) for name in REAL})
+    counts, faults = run(150, 1, real_models())
     assert faults == []
     assert counts["refused"] > 30
     assert counts["sound"] > 30
@@ -38,7 +38,7 @@ def test_forged_models_are_refused_or_predict_what_can_be():
 
 @pytest.mark.slow
 def test_five_hundred_forged_models():
-    _, faults = run(500, 2, {name: (fitted(name), rows_for(name)) for name in REAL})
+    _, faults = run(500, 2, real_models())
     assert faults == []
 
 
@@ -69,6 +69,8 @@ def test_five_hundred_forged_models():
         ("training", lambda v: {"a": {"mean": np.zeros(9)}}, "training.a.mean: expected numbers"),
         ("training", lambda v: {"c": {}}, "training: expected one entry for each"),
         ("details", lambda v: [], "details: expected a dictionary"),
+        ("details", lambda v: {"samples": "many"}, "details.samples: expected a whole number"),
+        ("details", lambda v: {"included": {"categories": 1}}, "details.included.categories"),
         ("views", lambda v: [], "at least one view"),
     ],
 )

@@ -98,7 +98,7 @@ class CategoryEncoder(Step):
         self.features_: dict[str, np.ndarray] = {}
         self._columns: dict[str, np.ndarray] = {}
         self._info: dict[str, pd.DataFrame] = {}
-        self._seen: dict[str, set[str]] = {}
+        self._seen: dict[str, dict[str, str]] = {}
         for name in chosen_views(X, self.views, "CategoryEncoder"):
             view = X.view(name)
             coded = _coded(view)
@@ -128,7 +128,10 @@ class CategoryEncoder(Step):
                 )
             self._columns[name] = np.flatnonzero(kept)
             self.features_[name] = view.feature_names[kept]
-            self._seen[name] = set(view.feature_names.tolist())
+            owners = np.where(coded, info["column"].astype(str).to_numpy(), "")
+            self._seen[name] = dict(
+                zip(map(str, view.feature_names), map(str, owners), strict=True)
+            )
             left = info.iloc[self._columns[name]]
             self._info[name] = left[["column", "level"]].reset_index(drop=True)
         return self
@@ -137,6 +140,14 @@ class CategoryEncoder(Step):
     def columns_(self) -> dict[str, np.ndarray]:
         """For each view with categories, the columns of the input that remain."""
         return self._columns
+
+    @property
+    def level_columns(self) -> dict[str, dict[str, str]]:
+        """For each view with categories, the category of every input column that is a level."""
+        return {
+            name: {column: owner for column, owner in seen.items() if owner}
+            for name, seen in self._seen.items()
+        }
 
     def _check_options(self) -> None:
         legal = self.drop in ("first", "if_binary", None) and self.unknown in ("ignore", "error")
@@ -290,7 +301,8 @@ class CategoryEncoder(Step):
                     "reference": dict(self.reference_[name]),
                     "features": np.asarray(self.features_[name]),
                     "columns": self._columns[name],
-                    "seen": np.array(sorted(self._seen[name]), dtype=object),
+                    "seen": np.array(list(self._seen[name]), dtype=object),
+                    "owner": np.array(list(self._seen[name].values()), dtype=object),
                     "column": self._info[name]["column"].astype(str).to_numpy(dtype=object),
                     "level": np.array(
                         ["" if v is None else str(v) for v in _plain(self._info[name])],
@@ -327,7 +339,8 @@ class CategoryEncoder(Step):
             known = set(self.reference_[name]) <= set(self.levels_[name])
             read.need(known, "expected categories that have levels", "reference")
             self.features_[name] = read.texts("features", ("d",))
-            self._seen[name] = set(read.texts("seen", (None,)).tolist())
+            seen, owner = read.texts("seen", ("D",), unique=True), read.texts("owner", ("D",))
+            self._seen[name] = dict(zip(seen.tolist(), owner.tolist(), strict=True))
             column, level = read.texts("column", ("d",)), read.texts("level", ("d",))
             coded = read.flags("coded", ("d",))
             self._info[name] = pd.DataFrame(

@@ -332,6 +332,15 @@ class Preparation(BaseEstimator):
         return [groups.get(name, np.arange(width)) for name, width in widths.items()]
 
     @property
+    def level_columns(self) -> dict[str, dict[str, str]]:
+        """For each view with categories, the category of every input column that is a level."""
+        made: dict[str, dict[str, str]] = {}
+        for step in self.steps_:
+            if isinstance(step, CategoryEncoder):
+                made = {**step.level_columns, **made}
+        return made
+
+    @property
     def sample_columns(self) -> list[str]:
         """Columns of `MultiView.samples` that are needed, covariates and sites among them."""
         listed = [c for step in getattr(self, "steps_", self.steps) for c in step.sample_columns]

@@ -16,8 +16,8 @@ from baldur.saving.saved import SavedModel
 
 __all__ = ["COMPARED", "describe", "versions"]
 
-COMPARED = ("model", "task", "classes", "views", "samples", "steps", "training_rows_inside",
-            "fingerprint")  # fmt: skip
+COMPARED = ("model", "task", "classes", "views", "samples", "steps", "regress_out",
+            "training_rows_inside", "fingerprint")  # fmt: skip
 """What a manifest must say as the loaded model does; the rest may be put otherwise one day."""
 
 
@@ -50,6 +50,7 @@ def describe(model: SavedModel) -> dict[str, Any]:
         ],
         "samples": int(preparation.n_samples_),
         "steps": [type(step).__name__ for step in preparation.steps_],
+        "regress_out": [] if preparation.covariates_ is None else preparation.covariates_.names,
         # None for baselines, of which some have support vectors or kernels.
         "training_rows_inside": (
             estimator.predictor.holds_training_rows if hasattr(estimator, "predictor") else None

@@ -129,9 +129,32 @@ def _read_labels(state: Any) -> list[Any]:
 
 
 def _read_details(state: Any) -> dict[str, Any]:
+    """Return what the study said; entries that the package itself uses are validated."""
     if type(state) is not dict:
         raise InputError("expected a dictionary")
+    read = Fields(state)
+    for name in ("model", "task", "outcome", "title"):
+        if read.has(name):
+            read.text(name)
+    if read.has("samples"):
+        read.integer("samples", 1)
+    if read.has("setting"):
+        read.need(type(read.plain("setting")) is dict, "expected a dictionary", "setting")
+    if read.has("included"):
+        read.part("included", _read_coding)
     return state
+
+
+def _read_coding(state: Any) -> None:
+    """Validate which columns of the samples table are categories, see `CovariateCoding`."""
+    with Fields(state) as read:
+        read.part("categories", _read_truth_values)
+
+
+def _read_truth_values(state: Any) -> None:
+    with Fields(state) as read:
+        for name in state:
+            read.boolean(name)
 
 
 def _read_figures(state: Any, width: int) -> dict[str, np.ndarray]:
