@@ -10,7 +10,6 @@ import baldur
 from baldur import BaldurClassifier, BaldurRegressor, MeanFieldClassifier, MultiView
 from baldur.baselines import BASELINES
 from baldur.evaluate import SideBySide
-from baldur.saving import read_manifest
 from baldur.preparation import (
     CategoryEncoder,
     Preparation,
@@ -18,6 +17,7 @@ from baldur.preparation import (
     VariantFilter,
     VoxelMask,
 )
+from baldur.saving import read_manifest
 from baldur.study import fit_study, load_study, predict_study
 
 pytestmark = pytest.mark.usefixtures("one_repeat")

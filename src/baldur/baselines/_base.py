@@ -15,8 +15,8 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from baldur.exceptions import InputError
-from baldur.save_mixins import SaveMixin
 from baldur.preparation import preparation_for
+from baldur.save_mixins import SaveMixin
 from baldur.views import MultiView
 from baldur.views.opening import open_views
 from baldur.views.products import PreparedView

@@ -95,8 +95,10 @@ def _array(*shape: str, **conditions: Any) -> Attribute:
 _COLUMN_TYPES = {"text": "OU", "whole numbers": "iu", "numbers": "f", "truth values": "b"}
 
 
-def _table(columns: dict[str, str], *, one_true: str | None = None) -> Attribute:
-    """A table with these columns and their types; one row has the truth value `one_true`."""
+def _table(
+    columns: dict[str, str], fault: Callable[[Any], str | None] = lambda table: None
+) -> Attribute:
+    """A table with these columns and their types; `fault` says what else is wrong with it."""
 
     def read(f: Fields, name: str, o: Outline) -> Any:
         made = f.part(name, read_table, columns=list(columns))
@@ -107,11 +109,23 @@ def _table(columns: dict[str, str], *, one_true: str | None = None) -> Attribute
                 fits = fits and all(type(cell) is str for cell in cells)
             # An empty table has no types.
             f.need(fits or not len(made), f"expected {wanted} in the column {column}", name)
-        if one_true is not None:
-            f.need(len(made) and made[one_true].sum() == 1, f"expected one row {one_true}", name)
+        said = fault(made)
+        f.need(said is None, f"{said}", name)
         return made
 
     return Attribute(read, table_state)
+
+
+def _path_fault(path: Any) -> str | None:
+    """Return what is wrong with the rows of a submodel path, or None."""
+    whole, kept = path[path["step"] == "views"], path[path["kept"]]
+    if len(kept) != 1:
+        return "expected one row kept"
+    if not len(whole) or (path["step"] == "nothing").sum() != 1:
+        return "expected one row of nothing, and rows of views"
+    if kept["n_views"].iloc[0] not in set(whole["n_views"]):
+        return "expected a row of as many views as are kept"
+    return None
 
 
 def _tables_by_view() -> Attribute:
@@ -209,7 +223,7 @@ _SELECTION: dict[str, Attribute] = {
             "candidate": "truth values",
             "kept": "truth values",
         },
-        one_true="kept",
+        _path_fault,
     ),
     "stack_": Attribute(_numbers_by_name),
     "signal_": Attribute(lambda f, name, o: f.number(name, finite=False)),

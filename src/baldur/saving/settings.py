@@ -32,7 +32,9 @@ def settings_state(estimator: Any) -> State:
     -------
     dict
     """
-    return {name: setting_state(value, name) for name, value in estimator.get_params(deep=False).items()}
+    return {
+        name: setting_state(value, name) for name, value in estimator.get_params(deep=False).items()
+    }
 
 
 def read_settings(state: Any, kind: type) -> dict[str, Any]:
@@ -65,7 +67,9 @@ def setting_state(value: Any, name: str) -> Any:
     if isinstance(value, tuple):
         return {"kind": "tuple", "items": [setting_state(one, name) for one in value]}
     if isinstance(value, Mapping):
-        entries = [[setting_state(key, name), setting_state(one, name)] for key, one in value.items()]
+        entries = [
+            [setting_state(key, name), setting_state(one, name)] for key, one in value.items()
+        ]
         return {"kind": "mapping", "entries": entries}
     if isinstance(value, slice):
         ends = [setting_state(end, name) for end in (value.start, value.stop, value.step)]

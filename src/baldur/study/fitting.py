@@ -13,9 +13,9 @@ from baldur.evaluate.drift import describe_views
 from baldur.evaluate.nested import fit_all_rows
 from baldur.exceptions import BaldurError
 from baldur.io import align
-from baldur.saving import SavedModel
 from baldur.preparation import Preparation
 from baldur.preparation.alleles import COLUMNS as ALLELES
+from baldur.saving import SavedModel
 from baldur.study.answers import predictions_of
 from baldur.study.covariates import CovariateCoding
 from baldur.study.data import add_view, read_study, read_views
