@@ -1,4 +1,4 @@
-"""SaveMixin and ExportMixin: the methods that save an estimator and export it for other programs."""
+"""SaveMixin and ExportMixin: methods that save an estimator and export it for other programs."""
 
 from __future__ import annotations
 

@@ -78,7 +78,7 @@ def problem(n, sizes, informative, n_classes, seed=0):
         n, sizes, informative=informative, n_classes=n_classes, noise=0.5, random_state=seed
     )
     cells = {v: made.data.view(v).read().astype(float) for v in made.data.view_names}
-    first, last = list(cells)[0], list(cells)[-1]
+    first, *_, last = cells
     cells[first][[0, n - 2], 0] = np.nan
     cells[last][[1, n - 1]] = np.nan
     cells[first][n - 3] *= 30

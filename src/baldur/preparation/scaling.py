@@ -347,9 +347,9 @@ class Scaling:
             made.covariates_ = learned
             made.n_samples_ = read.integer("n_samples", 1)
             needed = read.by_name("views", views, lambda f, v: f.part(v, made._read_view, view=v))
-            marked = [mask is not None for mask in needed.values()]
-            read.need(all(marked) or not any(marked), "expected all views to be marked", "views")
-            made.needed_ = needed if all(marked) else None
+            marked = {name: mask for name, mask in needed.items() if mask is not None}
+            read.need(len(marked) in (0, len(views)), "expected all views to be marked", "views")
+            made.needed_ = marked or None
         return made
 
     def _read_view(self, state: Any, view: str) -> np.ndarray | None:
