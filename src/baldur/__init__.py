@@ -14,17 +14,17 @@ if TYPE_CHECKING:
         evaluate,
         exceptions,
         io,
-        persist,
         plots,
         preparation,
+        saving,
         study,
         views,
     )
     from baldur.classifier import BaldurClassifier
     from baldur.mean_field import MeanFieldClassifier, MeanFieldRegressor
-    from baldur.persist import load, save
     from baldur.preparation import Preparation
     from baldur.regressor import BaldurRegressor
+    from baldur.saving import load, save
     from baldur.views.container import MultiView
 
 __version__ = "0.1.0.dev0"
@@ -35,7 +35,7 @@ _PARTS = (
     "evaluate",
     "exceptions",
     "io",
-    "persist",
+    "saving",
     "plots",
     "preparation",
     "study",
@@ -48,8 +48,8 @@ _HOMES = {
     "MeanFieldRegressor": "baldur.mean_field",
     "MultiView": "baldur.views.container",
     "Preparation": "baldur.preparation",
-    "load": "baldur.persist",
-    "save": "baldur.persist",
+    "load": "baldur.saving",
+    "save": "baldur.saving",
 }
 
 __all__ = [
@@ -66,7 +66,7 @@ __all__ = [
     "exceptions",
     "io",
     "load",
-    "persist",
+    "saving",
     "plots",
     "preparation",
     "save",

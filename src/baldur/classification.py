@@ -11,7 +11,7 @@ from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import column_or_1d
 
-from baldur.estimator import BaldurBase, Training, check_level
+from baldur.estimator import BaldurBase, Training, check_answer, check_level
 from baldur.exceptions import InputError
 from baldur.inference.intervals import probability_interval
 from baldur.inference.predictive import Task, probabilities
@@ -132,7 +132,7 @@ class ClassificationBase(ClassifierMixin, BaldurBase):
 
     def _probability_of(self, views: list[PreparedView]) -> Array:
         mean, var = self._predictor.moments(views)
-        return probabilities(mean, var, self._task)
+        return check_answer(probabilities(mean, var, self._task), "probabilities", (0.0, 1.0))
 
     def predict_proba(self, X: Any) -> Array:
         """Return class probabilities, uncertainty of the weights integrated out.

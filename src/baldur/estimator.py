@@ -20,9 +20,9 @@ from sklearn.utils.validation import check_is_fitted
 from baldur.exceptions import InputError, NotConvergedWarning
 from baldur.explain import contributions
 from baldur.inference.predictive import Task
-from baldur.keeping import Printing
 from baldur.preparation import SCALES, preparation_for
 from baldur.progress import Reporter
+from baldur.save_mixins import ExportMixin
 from baldur.summary import Summary, output_names, summarise, views_used
 from baldur.views.container import MultiView
 from baldur.views.opening import open_views
@@ -62,6 +62,31 @@ def check_level(level: Any) -> None:
         raise InputError(f"level must be a probability between 0 and 1, but got {level!r}.")
 
 
+def check_answer(values: Array, what: str, limits: tuple[float, float] | None = None) -> Array:
+    """Return predictions that can be; refuse others, which a forged model or absurd rows can give.
+
+    Parameters
+    ----------
+    values : array
+    what : str
+        What they are, for the message.
+    limits : pair of float, optional
+        Smallest and largest legal value. What rounding leaves outside is put on the limit.
+
+    Returns
+    -------
+    array
+    """
+    low, high = limits or (-np.inf, np.inf)
+    # Far above rounding and far below any difference that matters.
+    if not np.isfinite(values).all() or (values < low - 1e-6).any() or (values > high + 1e-6).any():
+        raise InputError(
+            f"The {what} are not finite, or outside of their range. Look for absurd numbers in "
+            "these rows; a model from somebody else may be damaged or forged."
+        )
+    return values if limits is None else np.clip(values, low, high)
+
+
 def check_seed(random_state: Any) -> None:
     """Refuse what cannot start a random stream."""
     try:
@@ -72,7 +97,7 @@ def check_seed(random_state: Any) -> None:
         ) from None
 
 
-class BaldurBase(Printing, TransformerMixin, BaseEstimator):
+class BaldurBase(ExportMixin, TransformerMixin, BaseEstimator):
     """Shared machinery; subclasses turn targets into outputs and predictions into targets."""
 
     views: Any

@@ -37,6 +37,7 @@ __all__ = [
     "make_folder",
     "refused",
     "replace_files",
+    "sync_folder",
     "write_atomically",
     "writing",
 ]
@@ -135,7 +136,7 @@ def atomic_file(path: str | Path, *, sync: bool = True) -> Iterator[IO[bytes]]:
             file.close()
             os.replace(part, path)
             if sync:
-                _sync_folder(path.parent)
+                sync_folder(path.parent)
     except BaseException:
         # A full disk refuses what is left in the buffer once more.
         with suppress(OSError):
@@ -227,12 +228,12 @@ def replace_files(
                     file.write(content)
                     file.flush()
                     os.fsync(file.fileno())
-            _sync_folder(stage)
+            sync_folder(stage)
             os.rename(stage, folder / _READY)
         except BaseException:
             shutil.rmtree(stage, ignore_errors=True)
             raise
-        _sync_folder(folder)
+        sync_folder(folder)
         _settle(folder, known)
 
 
@@ -255,6 +256,10 @@ def finish_replacing(folder: str | Path, known: Collection[str]) -> None:
 def _settle(folder: Path, known: Collection[str]) -> None:
     """Every step may be the last of a killed process, and is then done again or found done."""
     ready, moving = folder / _READY, folder / _MOVING
+    for place in (ready, moving):
+        # A link there is somebody else's doing; what it leads to is not ours to move.
+        if place.is_symlink():
+            os.unlink(place)
     if ready.is_dir() and not moving.is_dir():
         for name in known:
             (folder / name).unlink(missing_ok=True)
@@ -266,7 +271,7 @@ def _settle(folder: Path, known: Collection[str]) -> None:
                 if stat.S_ISREG(os.lstat(moving / name).st_mode):
                     os.replace(moving / name, folder / name)
         shutil.rmtree(moving)
-        _sync_folder(folder)
+        sync_folder(folder)
 
 
 @contextmanager
@@ -310,7 +315,7 @@ def _lock(number: int, shared: bool, wait: bool) -> bool:
     return True
 
 
-def _sync_folder(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
     """Ask the disk to keep the new names; not every system can, and the files are whole anyway."""
     if os.name == "posix":
         with suppress(OSError):

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 from sklearn.base import RegressorMixin
 
-from baldur.estimator import BaldurBase, Training, check_level
+from baldur.estimator import BaldurBase, Training, check_answer, check_level
 from baldur.exceptions import InputError
 from baldur.inference.intervals import tails
 from baldur.preparation.moments import LARGEST_SPREAD, SMALLEST_SPREAD, same_but_rounding
@@ -97,6 +97,8 @@ class RegressionBase(RegressorMixin, BaldurBase):
         mean, var = self.predictor.moments(views)
         mean = mean * self._spread + self._center
         std = np.hypot(np.sqrt(var) * self._spread, self.noise_std_)
+        check_answer(mean, "predictions")
+        check_answer(std, "standard deviations")
         if self._one_output:
             mean, std = mean[:, 0], std[:, 0]
         return (mean, std) if return_std else mean

@@ -11,7 +11,7 @@ import pytest
 
 from baldur.evaluate.scratch import ScratchFolder
 from baldur.exceptions import OutputError
-from baldur.persist import load_model, save_model
+from baldur.saving import load_model, save_model
 from baldur.report import build
 from baldur.study import evaluate_study, fit_study, load_study
 from baldur.study.toml_writer import dump_toml

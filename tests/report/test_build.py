@@ -6,7 +6,7 @@ from typer.testing import CliRunner
 
 from baldur.cli import app
 from baldur.exceptions import InputError, MissingExtraError
-from baldur.persist import save
+from baldur.saving import save
 from baldur.report import report_folder
 from baldur.study.index import INDEX, REPORT
 

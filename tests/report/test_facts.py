@@ -10,7 +10,7 @@ import pytest
 
 from baldur import BaldurClassifier
 from baldur.exceptions import InputError
-from baldur.persist import SavedModel
+from baldur.saving import SavedModel
 from baldur.report.checks import EXPLANATIONS, checks_of_model, checks_of_run
 from baldur.report.facts import gather_facts
 from baldur.report.fitted import FittedModel

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from baldur.exceptions import InputError
-from baldur.persist import load_model, save_model
+from baldur.saving import load_model, save_model
 from baldur.study import fit_study, load_study, predict_study
 
 pytestmark = pytest.mark.usefixtures("one_repeat")
@@ -50,7 +50,7 @@ def test_swapped_alleles_in_the_bim(tmp_path):
     rng = np.random.default_rng(0)
     cells = rng.integers(0, 3, (50, 4)).astype(np.int8)
     cells[3, 1] = -127
-    state = np.where(cells[:, 0] + rng.normal(size=50) > 1, "ill", "well")
+    state = np.where(cells[:, 0] + cells[:, 3] + rng.normal(size=50) > 2, "ill", "well")
     alleles = [("A", "G"), ("C", "A"), ("T", "G"), ("A", "T")]
     file = write(tmp_path / "fit", cells, alleles, state)
     saved, _ = fit_study(load_study(file))

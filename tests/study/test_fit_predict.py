@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from baldur.exceptions import InputError, StudyError
-from baldur.persist import SavedModel, load_model, read_manifest, save_model
+from baldur.saving import SavedModel, load_model, read_manifest, save_model
 from baldur.study import fit_study, load_study, predict_study
 from study.conftest import make_parts, make_tables, write_study
 
@@ -141,16 +141,16 @@ def test_baldur_tells_the_spread_of_numbers(parts, tables, write, tmp_path):
 
 def test_the_manifest_says_what_the_model_is(fitted, tmp_path):
     manifest = read_manifest(tmp_path / "model")
-    assert manifest["schema"] == 2
+    assert manifest["schema"] == 3
     assert manifest["classes"] == ["control", "patient"]
     assert manifest["details"]["model"] == "Ridge logistic"
     assert [view["name"] for view in manifest["views"]][:2] == ["blood", "brain"]
-    assert manifest["estimator"].endswith("RidgeLogisticClassifier")
-    assert manifest["wrapped_in"] == []
-    assert manifest["preparation"]["covariates_regressed_out"]
+    assert manifest["model"] == "baseline"
+    assert manifest["class"] == "RidgeLogisticClassifier"
+    assert manifest["regress_out"]
 
 
-@pytest.mark.parametrize("name", ["arrays.safetensors", "structure.json"])
+@pytest.mark.parametrize("name", ["arrays.safetensors", "state.json"])
 def test_damage_is_found_before_anything_is_opened(fitted, tmp_path, name):
     file = tmp_path / "model" / name
     file.write_bytes(file.read_bytes()[:-1] + b"x")
@@ -162,7 +162,7 @@ def test_damage_is_found_before_anything_is_opened(fitted, tmp_path, name):
     ("change", "said"),
     [
         ({"schema": 99}, "newer baldur"),
-        ({"schema": None}, "no schema"),
+        ({"schema": None}, "not one that baldur wrote"),
         ({"views": ...}, "changed after"),
         ({"classes": ["patient", "control"]}, "changed after"),
     ],
@@ -183,9 +183,9 @@ def test_nothing_but_a_model_folder_is_replaced(fitted, tmp_path):
     save_model(fitted, tmp_path / "model", overwrite=True)
     (tmp_path / "photos").mkdir()
     (tmp_path / "photos" / "cat.jpg").write_bytes(b"cat")
-    with pytest.raises(InputError, match="no model folder"):
+    with pytest.raises(InputError, match="is not a model folder"):
         save_model(fitted, tmp_path / "photos", overwrite=True)
-    with pytest.raises(InputError, match="no model folder"):
+    with pytest.raises(InputError, match="is not a model folder"):
         load_model(tmp_path / "photos")
     assert sorted(f.name for f in tmp_path.iterdir() if f.name.startswith(".")) == []
 

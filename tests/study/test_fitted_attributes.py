@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from baldur import BaldurClassifier
-from baldur.persist import load_model, save_model
+from baldur.saving import load_model, save_model
 from baldur.study import fit_study, load_study, predict_study
 from baldur.study.answers import found_by, predictions_of, reasons_of
 from baldur.study.fitting import new_rows

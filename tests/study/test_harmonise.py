@@ -7,8 +7,8 @@ import pytest
 from baldur.datasets import make_multiview
 from baldur.evaluate import nested_cv
 from baldur.exceptions import InputError, StudyError
-from baldur.persist import load_model, save_model
 from baldur.preparation import Preparation, SiteHarmoniser
+from baldur.saving import load_model, save_model
 from baldur.study import evaluate_study, fit_study, load_study, predict_study
 
 SITES = np.array(["lima", "oslo", "rome"])

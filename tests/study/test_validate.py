@@ -11,7 +11,7 @@ from baldur.datasets import load_shared
 from baldur.evaluate.drift import describe_views, predictor_shift
 from baldur.evaluate.recalibration import recalibrate
 from baldur.exceptions import StudyError
-from baldur.persist import load_model, save_model
+from baldur.saving import load_model, save_model
 from baldur.study import evaluate_study, fit_study, load_study, validate_study
 from baldur.study.toml_writer import dump_toml
 from baldur.views import MultiView

@@ -15,8 +15,8 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from baldur.exceptions import InputError
-from baldur.keeping import Keeping
 from baldur.preparation import preparation_for
+from baldur.save_mixins import SaveMixin
 from baldur.views import MultiView
 from baldur.views.opening import open_views
 from baldur.views.products import PreparedView
@@ -122,7 +122,7 @@ def _has_proba(estimator: Any) -> bool:
     return type(estimator)._proba is not BaselineClassifier._proba
 
 
-class BaselineEstimator(Keeping, BaseEstimator):
+class BaselineEstimator(SaveMixin, BaseEstimator):
     """What classifiers and regressors share: opening the data and cutting arrays into views.
 
     ``fit`` accepts a `MultiView`, or one matrix with ``views`` naming the columns of each view.

@@ -22,10 +22,6 @@ _FEWEST_TO_COMPARE = 20
 Missing = Annotated[
     str, typer.Option(help="Columns the model needs and a file lacks: 'error', or 'impute'.")
 ]
-Trust = Annotated[
-    bool,
-    typer.Option("--trust", help="Open a folder of an old version, whose pickle can run any code."),
-]
 
 
 def fit(
@@ -42,7 +38,7 @@ def fit(
     """Train one model of a study on all rows and save it as a folder."""
     from baldur.files import check_writable, make_folder, write_atomically
     from baldur.guard.spreadsheet import csv_text
-    from baldur.persist import identity, save_model
+    from baldur.saving import identity, save_model
     from baldur.study import fit_study, load_study
     from baldur.study.answers import found_by
 
@@ -80,20 +76,18 @@ def predict(
         Path | None,
         typer.Option("--drift", help="CSV file to write: how columns differ from training."),
     ] = None,
-    trust: Trust = False,
     data: Data = None,
     quiet: Quiet = False,
 ) -> None:
     """Score new samples with a saved model.
 
     The study file names samples and views as for fit; it needs no outcome and no models. Views
-    may be missing for some or all samples. Nothing in a model folder is executed; only folders of
-    old versions hold a pickle, which needs --trust.
+    may be missing for some or all samples. Nothing in a model folder is executed.
     """
     from baldur.evaluate.drift import drift_notes, predictor_shift
     from baldur.files import write_atomically
     from baldur.guard.spreadsheet import csv_text
-    from baldur.persist import load_model
+    from baldur.saving import load_model
     from baldur.study import load_study
     from baldur.study.answers import predictions_of, reasons_of
     from baldur.study.fitting import new_rows
@@ -104,7 +98,7 @@ def predict(
     for target in (out, explain, drift):
         if target is not None and str(target) != "-" and not target.parent.is_dir():
             raise InputError(f"{target.parent} is no folder; make it first.")
-    saved = load_model(model, trust=trust)
+    saved = load_model(model)
     if explain is not None and not hasattr(saved.estimator, "explain"):
         raise InputError(
             f"--explain: {saved.details['model']} does not tell what its features contribute. Fit "
@@ -139,7 +133,6 @@ def validate(
     ] = None,
     missing: Missing = "error",
     fresh: Annotated[bool, typer.Option("--fresh", help="Replace what is in the folder.")] = False,
-    trust: Trust = False,
     data: Data = None,
     quiet: Quiet = False,
 ) -> None:
@@ -149,13 +142,13 @@ def validate(
     a study with intervals, how the predictors differ from training, and, apart from these, what
     recalibration on the new cohort would give.
     """
-    from baldur.persist import load_model
+    from baldur.saving import load_model
     from baldur.study import load_study, validate_study
 
     _check_missing(missing)
     screen = Screen(quiet)
     study = load_study(study_file, predicting=True, roots=data or [])
-    saved = load_model(model, trust=trust)
+    saved = load_model(model)
     done = validate_study(saved, study, missing=missing, output=out, fresh=fresh)
     screen.result((done.folder / "validation.txt").read_text(encoding="utf-8").rstrip())
     screen.result(f"Results: {done.folder}")

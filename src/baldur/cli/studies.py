@@ -202,7 +202,7 @@ def demo(
     The study resembles BioFIND: five views, one of them genotypes, with the signal in seven
     sleep items. Takes less than two minutes on two cores.
     """
-    from baldur.persist import save_model
+    from baldur.saving import save_model
     from baldur.study import fit_study, load_study
     from baldur.study.answers import found_by
     from baldur.study.demo import write_demo

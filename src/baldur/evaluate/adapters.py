@@ -10,8 +10,8 @@ from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from baldur.keeping import Keeping
 from baldur.preparation import preparation_for
+from baldur.save_mixins import SaveMixin
 from baldur.views import as_multiview
 from baldur.views.products import PreparedView
 
@@ -28,7 +28,7 @@ def _has(method: str) -> Any:
     return available_if(lambda self: hasattr(getattr(self, "estimator_", self.estimator), method))
 
 
-class SideBySide(Keeping, MetaEstimatorMixin, BaseEstimator):
+class SideBySide(SaveMixin, MetaEstimatorMixin, BaseEstimator):
     """Fit an ordinary estimator on all views put side by side.
 
     Columns are prepared as for every model, and missing cells stand at the training mean.

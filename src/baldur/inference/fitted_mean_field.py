@@ -10,12 +10,14 @@ import numpy as np
 
 from baldur.inference.predictor import mean_squares
 from baldur.model.meanfield import (
+    MeanFieldResult,
     latent_moments,
     noise_variance,
     predict_meanfield,
     predictor_moments,
     run_meanfield,
 )
+from baldur.state import Fields, State
 from baldur.types import Array, Mask
 from baldur.views.products import PreparedView
 
@@ -38,13 +40,40 @@ class MeanFieldPredictor:
         training rows
     """
 
-    result: Any
+    result: MeanFieldResult
     regression: bool
     noise: Array
     signal: Array
     output_signal: Array
 
     holds_training_rows = False
+
+    def to_state(self) -> State:
+        """Return the predictor as plain values; `noise` follows from the result."""
+        return {
+            "kind": "mean-field predictor",
+            "result": self.result.to_state(),
+            "regression": self.regression,
+            "signal": self.signal,
+            "output_signal": self.output_signal,
+        }
+
+    @classmethod
+    def from_state(
+        cls, state: Any, *, widths: Sequence[int], outputs: int, factors: int
+    ) -> MeanFieldPredictor:
+        """Build it again, for views of these widths and so many outputs and factors."""
+        sizes = {"outputs": outputs, "factors": factors}
+        with Fields(state, "mean-field predictor", M=len(widths), C=outputs, K=factors) as read:
+            result = read.part("result", MeanFieldResult.from_state, widths=list(widths), **sizes)
+            regression = read.boolean("regression")
+            return cls(
+                result=result,
+                regression=regression,
+                noise=_observed_noise(result, regression),
+                signal=read.array("signal", ("M", "K"), low=0.0),
+                output_signal=read.array("output_signal", ("M", "C"), low=0.0),
+            )
 
     @property
     def V(self) -> Array:
@@ -102,11 +131,10 @@ def fit_mean_field(views: Views, T: Array, *, task: str, **options: Any) -> Mean
     parts = np.stack([view.apply(W.T).T for view, W in zip(views, result.W, strict=True)])
     absent = np.stack([view.absent for view in views], axis=1).astype(float)
     regression = task == "regression"
-    noise = noise_variance(result)
     predictor = MeanFieldPredictor(
         result,
         regression,
-        noise if regression else np.zeros(len(V)),
+        _observed_noise(result, regression),
         mean_squares(parts, absent),
         mean_squares(np.einsum("ck,mkn->mcn", V, parts), absent),
     )
@@ -114,11 +142,16 @@ def fit_mean_field(views: Views, T: Array, *, task: str, **options: Any) -> Mean
         predictor,
         [np.asarray(mask) for mask in result.features],
         list(result.spaces),
-        noise,
+        noise_variance(result),
         float(result.elbo),
         bool(result.converged),
         list(result.history),
     )
+
+
+def _observed_noise(result: MeanFieldResult, regression: bool) -> Array:
+    """Return the variance of the noise of observed outputs, (C,); 0 for labels."""
+    return noise_variance(result) if regression else np.zeros(len(result.V))
 
 
 def _spread(V: Array, V_cov: Array, W: Array, W_std: Array) -> Array:

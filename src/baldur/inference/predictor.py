@@ -10,9 +10,9 @@ Shapes: J Gaussians in a block, K factors, C outputs, M views, L features, N tra
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from baldur.inference.ensemble import mixture
 from baldur.inference.predictive import calibrated_moments, pooled_weights
 from baldur.model.loadings import Loadings
 from baldur.model.posterior import SamplePosterior, with_ones
+from baldur.state import Fields, State, by_kind
 from baldur.types import Array, Index
 from baldur.views.products import PreparedView
 
@@ -76,6 +77,27 @@ class WeightGaussian:
     mean: Array
     cov: Array
 
+    def to_state(self) -> State:
+        """Return the Gaussians as plain values."""
+        return {
+            "kind": "weight gaussian",
+            "index": list(self.index),
+            "mean": self.mean,
+            "cov": self.cov,
+        }
+
+    @classmethod
+    def from_state(cls, state: Any, *, widths: Sequence[int], factors: int) -> WeightGaussian:
+        """Build them again, for views of these widths and so many factors."""
+        with Fields(state, "weight gaussian", K=factors) as read:
+            index = _read_index(read, widths)
+            read.sizes["l"] = 1 + sum(map(len, index))
+            return cls(
+                index=index,
+                mean=read.array("mean", ("J", "K", "l")),
+                cov=read.covariance("cov", ("J", "K", "l", "l")),
+            )
+
     def moments(self, views: Views) -> tuple[Array, Array]:
         """Return X <w> and x^T Cov x, each (J, K, n)."""
         X1 = with_ones(gather(views, self.index))
@@ -119,6 +141,55 @@ class KernelGaussian:
     index: Index | None = None
     cells: Array | None = None
     train: list[PreparedView] | None = None
+
+    def __post_init__(self) -> None:
+        # As it comes back from a file, so that products of a loaded predictor round alike.
+        self.half = np.ascontiguousarray(self.half)
+
+    def to_state(self) -> State:
+        """Return the Gaussians and the training rows that they need as plain values."""
+        return {
+            "kind": "kernel gaussian",
+            "alpha": self.alpha,
+            "half": self.half,
+            "s": self.s,
+            "intercept_var": float(self.intercept_var),
+            "index": None if self.index is None else list(self.index),
+            "cells": self.cells,
+            "train": None if self.train is None else [view.to_state() for view in self.train],
+        }
+
+    @classmethod
+    def from_state(cls, state: Any, *, widths: Sequence[int], factors: int) -> KernelGaussian:
+        """Build them again, for views of these widths and so many factors."""
+        with Fields(state, "kernel gaussian", K=factors) as read:
+            alpha = read.array("alpha", ("J", "K", "n"))
+            rows = alpha.shape[2]
+            index, cells, train = None, None, None
+            if read.has("cells"):
+                index = _read_index(read, widths)
+                read.sizes["l"] = sum(map(len, index))
+                cells = read.array("cells", ("n", "l"))
+                read.need(not read.has("train"), "expected no rows beside the cells", "train")
+            else:
+                read.need(not read.has("index"), "expected no columns without cells", "index")
+                read.sizes["l"] = len(widths)
+                train = read.each(
+                    "train",
+                    lambda f, key, m: f.part(
+                        key, PreparedView.from_state, rows=rows, width=widths[m]
+                    ),
+                    len(widths),
+                )
+            return cls(
+                alpha=alpha,
+                half=read.array("half", ("J", "K", "n", "n")),
+                s=read.array("s", ("J", "K", "l"), low=0.0),
+                intercept_var=read.number("intercept_var", low=0.0),
+                index=index,
+                cells=cells,
+                train=train,
+            )
 
     def moments(self, views: Views) -> tuple[Array, Array]:
         """Return mean and variance from the kernel with the training rows, each (J, K, n)."""
@@ -206,6 +277,29 @@ class Calibration:
     shrink: Array
     spread: Array
 
+    def to_state(self) -> State:
+        """Return the calibration as plain values."""
+        return {
+            "kind": "calibration",
+            "base": self.base,
+            "slope": float(self.slope),
+            "slope_var": float(self.slope_var),
+            "shrink": self.shrink,
+            "spread": self.spread,
+        }
+
+    @classmethod
+    def from_state(cls, state: Any, *, factors: int) -> Calibration:
+        """Build it again, for so many factors."""
+        with Fields(state, "calibration", K=factors) as read:
+            return cls(
+                base=read.array("base", ("K",)),
+                slope=read.number("slope", above=0.0),
+                slope_var=read.number("slope_var", low=0.0),
+                shrink=read.array("shrink", ("K",), low=0.0),
+                spread=read.array("spread", ("K",), low=0.0),
+            )
+
 
 @dataclass
 class Predictor:
@@ -233,6 +327,57 @@ class Predictor:
     missing_variance: Array
     calibration: Calibration | None = None
     loadings: Loadings | None = None
+
+    def to_state(self) -> State:
+        """Return the predictor as plain values; `widths` follow from the preparation."""
+        return {
+            "kind": "predictor",
+            "blocks": [block.to_state() for block in self.blocks],
+            "weights": self.weights,
+            "noise": self.noise,
+            "signal": self.signal,
+            "output_signal": self.output_signal,
+            "missing_variance": self.missing_variance,
+            "calibration": None if self.calibration is None else self.calibration.to_state(),
+            "loadings": None if self.loadings is None else self.loadings.to_state(),
+        }
+
+    @classmethod
+    def from_state(
+        cls, state: Any, *, widths: Sequence[int], outputs: int, factors: int
+    ) -> Predictor:
+        """Build it again, for views of these widths and so many outputs and factors."""
+        blocks: Callable[..., WeightGaussian | KernelGaussian] = by_kind(
+            {
+                "weight gaussian": WeightGaussian.from_state,
+                "kernel gaussian": KernelGaussian.from_state,
+            }
+        )
+        with Fields(state, "predictor", M=len(widths), C=outputs, K=factors) as read:
+            made = cls(
+                blocks=read.parts("blocks", blocks, widths=list(widths), factors=factors),
+                weights=read.simplex("weights", ("J", "K")),
+                widths=list(widths),
+                noise=read.array("noise", ("C",), low=0.0),
+                signal=read.array("signal", ("M", "K"), low=0.0),
+                output_signal=read.array("output_signal", ("M", "C"), low=0.0),
+                missing_variance=read.array("missing_variance", ("M", "K"), low=0.0),
+                calibration=(
+                    read.part("calibration", Calibration.from_state, factors=factors)
+                    if read.has("calibration")
+                    else None
+                ),
+                loadings=(
+                    read.part("loadings", Loadings.from_state, outputs=outputs, factors=factors)
+                    if read.has("loadings")
+                    else None
+                ),
+            )
+            total = sum(map(block_size, made.blocks))
+            read.need(total == read.sizes["J"], f"expected {total} rows", "weights")
+            same = made.loadings is not None or outputs == factors
+            read.need(same, "expected them where factors are not outputs", "loadings")
+            return made
 
     @property
     def V(self) -> Array:
@@ -319,6 +464,17 @@ class Predictor:
             covs.append(cov)
         gathered = WeightGaussian(index, np.concatenate(means), np.concatenate(covs))
         return pool(gathered, self.weights, self.calibration)
+
+
+def _read_index(read: Fields, widths: Sequence[int]) -> Index:
+    """Return the field "index": for each view, features that have a weight, none twice."""
+
+    def one(f: Fields, key: str, m: int) -> Any:
+        columns = f.index(key, (None,), widths[m])
+        f.need(len(np.unique(columns)) == len(columns), "expected no feature twice", key)
+        return columns
+
+    return read.each("index", one, len(widths))
 
 
 def block_size(block: WeightGaussian | KernelGaussian) -> int:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -26,6 +27,7 @@ from baldur.model.likelihood import (
 )
 from baldur.model.posterior import INTERCEPT_VAR
 from baldur.model.priors import GammaPrior
+from baldur.state import Fields, State
 from baldur.types import Array, IntArray
 
 Outputs = LogisticLikelihood | GaussianLikelihood
@@ -48,6 +50,27 @@ class Loadings:
     V_cov: Array
     b: Array
     b_var: Array
+
+    def to_state(self) -> State:
+        """Return the loadings as plain values."""
+        return {
+            "kind": "loadings",
+            "V": self.V,
+            "V_cov": self.V_cov,
+            "b": self.b,
+            "b_var": self.b_var,
+        }
+
+    @classmethod
+    def from_state(cls, state: Any, *, outputs: int, factors: int) -> Loadings:
+        """Build them again, for so many outputs and factors."""
+        with Fields(state, "loadings", C=outputs, K=factors) as read:
+            return cls(
+                V=read.array("V", ("C", "K")),
+                V_cov=read.covariance("V_cov", ("C", "K", "K")),
+                b=read.array("b", ("C",)),
+                b_var=read.array("b_var", ("C",), low=0.0),
+            )
 
     def combine(self, mean: Array, var: Array) -> tuple[Array, Array]:
         """Return <eta> and Var eta from the moments of the factors, each (n, K)."""

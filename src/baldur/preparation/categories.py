@@ -11,8 +11,8 @@ import pandas as pd
 from sklearn.utils.validation import check_is_fitted
 
 from baldur.exceptions import InputError
-from baldur.preparation.state import State, StateReader
 from baldur.preparation.step import Step, check_multiview, chosen_views, read_views, views_state
+from baldur.state import Fields, State
 from baldur.views.container import MultiView
 from baldur.views.encode import level_text
 from baldur.views.rebuild import select_columns, set_view
@@ -98,7 +98,7 @@ class CategoryEncoder(Step):
         self.features_: dict[str, np.ndarray] = {}
         self._columns: dict[str, np.ndarray] = {}
         self._info: dict[str, pd.DataFrame] = {}
-        self._seen: dict[str, set[str]] = {}
+        self._seen: dict[str, dict[str, str]] = {}
         for name in chosen_views(X, self.views, "CategoryEncoder"):
             view = X.view(name)
             coded = _coded(view)
@@ -128,7 +128,10 @@ class CategoryEncoder(Step):
                 )
             self._columns[name] = np.flatnonzero(kept)
             self.features_[name] = view.feature_names[kept]
-            self._seen[name] = set(view.feature_names.tolist())
+            owners = np.where(coded, info["column"].astype(str).to_numpy(), "")
+            self._seen[name] = dict(
+                zip(map(str, view.feature_names), map(str, owners), strict=True)
+            )
             left = info.iloc[self._columns[name]]
             self._info[name] = left[["column", "level"]].reset_index(drop=True)
         return self
@@ -137,6 +140,14 @@ class CategoryEncoder(Step):
     def columns_(self) -> dict[str, np.ndarray]:
         """For each view with categories, the columns of the input that remain."""
         return self._columns
+
+    @property
+    def level_columns(self) -> dict[str, dict[str, str]]:
+        """For each view with categories, the category of every input column that is a level."""
+        return {
+            name: {column: owner for column, owner in seen.items() if owner}
+            for name, seen in self._seen.items()
+        }
 
     def _check_options(self) -> None:
         legal = self.drop in ("first", "if_binary", None) and self.unknown in ("ignore", "error")
@@ -274,49 +285,65 @@ class CategoryEncoder(Step):
         return made
 
     def to_state(self) -> State:
-        """Return options and learned levels as plain values, text and arrays."""
+        """Return options and learned levels as plain values."""
         return {
+            "kind": "category encoder",
             "views": views_state(self.views),
             "drop": self.drop,
             "unknown": self.unknown,
-            "learned": {
-                name: {
+            "learned": [
+                {
+                    "kind": "encoded view",
+                    "view": name,
                     "levels": {
                         column: list(levels) for column, levels in self.levels_[name].items()
                     },
                     "reference": dict(self.reference_[name]),
-                    "features": self.features_[name],
-                    "columns": self.columns_[name],
-                    "seen": sorted(self._seen[name]),
-                    "column": self._info[name]["column"].astype(str).tolist(),
-                    "level": ["" if v is None else str(v) for v in _plain(self._info[name])],
+                    "features": np.asarray(self.features_[name]),
+                    "columns": self._columns[name],
+                    "seen": np.array(list(self._seen[name]), dtype=object),
+                    "owner": np.array(list(self._seen[name].values()), dtype=object),
+                    "column": self._info[name]["column"].astype(str).to_numpy(dtype=object),
+                    "level": np.array(
+                        ["" if v is None else str(v) for v in _plain(self._info[name])],
+                        dtype=object,
+                    ),
                     "coded": self._info[name]["level"].notna().to_numpy(),
                 }
                 for name in self.features_
-            },
+            ],
         }
 
     @classmethod
     def from_state(cls, state: Any) -> CategoryEncoder:
         """Build a fitted encoder from what `to_state` returned."""
-        reader = StateReader(state, "CategoryEncoder")
-        made = cls(read_views(reader), drop=reader.get("drop"), unknown=reader.get("unknown"))
-        made._check_options()
-        made.levels_, made.reference_, made.features_, made._columns = {}, {}, {}, {}
-        made._info, made._seen = {}, {}
-        for name, view in reader.by_name("learned").items():
-            columns = view.array("columns", (None,), "i")
-            width = len(columns)
-            levels, reference = view.inside("levels"), view.inside("reference")
-            made.levels_[name] = {column: levels.texts(column) for column in levels.state}
-            made.reference_[name] = {column: reference.text(column) for column in reference.state}
-            made._columns[name] = columns
-            made.features_[name] = view.array("features", (width,), "UO")
-            made._seen[name] = set(view.texts("seen"))
-            column, level = view.texts("column"), view.texts("level")
-            coded = view.array("coded", (width,), "b")
-            view.need(len(column) == len(level) == width, "levels of other columns than it leaves")
-            made._info[name] = pd.DataFrame(
+        with Fields(state, "category encoder") as read:
+            made = cls(
+                read_views(read),
+                drop=read.choice("drop", ("first", "if_binary", None)),
+                unknown=read.choice("unknown", ("ignore", "error")),
+            )
+            made.levels_, made.reference_, made.features_, made._columns = {}, {}, {}, {}
+            made._info, made._seen = {}, {}
+            views = read.parts("learned", made._read_view)
+            read.need(len(set(views)) == len(views), "expected no view twice", "learned")
+        return made
+
+    def _read_view(self, state: Any) -> str:
+        """Read what was learned about one view, and return its name."""
+        with Fields(state, "encoded view") as read:
+            name = read.text("view")
+            self._columns[name] = read.array("columns", ("d",), "int", low=0)
+            self.levels_[name] = read.part("levels", _read_levels)
+            self.reference_[name] = read.part("reference", _read_reference)
+            known = set(self.reference_[name]) <= set(self.levels_[name])
+            read.need(known, "expected categories that have levels", "reference")
+            self.features_[name] = read.texts("features", ("d",))
+            seen, owner = read.texts("seen", ("D",), unique=True), read.texts("owner", ("D",))
+            self._seen[name] = dict(zip(seen.tolist(), owner.tolist(), strict=True))
+            column, level = read.texts("column", ("d",)), read.texts("level", ("d",))
+            coded = read.flags("coded", ("d",))
+            self._info[name] = pd.DataFrame(
                 {
                     "column": np.array(column, dtype=object),
                     "level": [
@@ -324,7 +351,17 @@ class CategoryEncoder(Step):
                     ],
                 }
             )
-        return made
+            return name
+
+
+def _read_levels(state: Any) -> dict[str, list[str]]:
+    with Fields(state) as read:
+        return {column: read.names(column) for column in state}
+
+
+def _read_reference(state: Any) -> dict[str, str]:
+    with Fields(state) as read:
+        return {column: read.text(column) for column in state}
 
 
 def has_categories(view: View) -> bool:

@@ -18,7 +18,7 @@ import pandas as pd
 from pandas.api import types
 
 from baldur.exceptions import InputError
-from baldur.preparation.state import State, StateReader
+from baldur.state import Fields, State
 from baldur.views.blocks import tile_width
 from baldur.views.container import MultiView
 from baldur.views.encode import encode_frame, level_text
@@ -182,8 +182,9 @@ class Covariates:
         return np.hstack(parts) if parts else np.zeros((len(mv), 0))
 
     def to_state(self) -> State:
-        """Return what was learned as plain values and arrays."""
+        """Return what was learned as plain values."""
         return {
+            "kind": "covariates",
             "names": list(self.names),
             "levels": {name: list(levels) for name, levels in self.levels.items()},
             "fill": self.fill,
@@ -192,21 +193,27 @@ class Covariates:
         }
 
     @classmethod
-    def from_state(cls, state: Any, where: str = "Covariates") -> Covariates:
+    def from_state(cls, state: Any) -> Covariates:
         """Build them from what `to_state` returned."""
-        reader = StateReader(state, where)
-        names, inner = reader.texts("names"), reader.inside("levels")
-        levels = {name: inner.texts(name) for name in inner.state}
-        reader.need(set(levels) <= set(names), "levels of a column that is not a covariate")
-        reader.need(all(levels.values()), "a category without levels")
-        q = sum(len(levels[name]) - 1 if name in levels else 1 for name in names)
-        return cls(
-            names,
-            levels,
-            reader.array("fill", (q,)),
-            reader.array("mean", (q,)),
-            reader.array("scale", (q,), positive=True),
-        )
+        with Fields(state, "covariates") as read:
+            names = read.names("names")
+            levels = read.part("levels", _read_levels)
+            known = set(levels) <= set(names)
+            read.need(known, "expected levels of covariates", "levels")
+            read.need(all(levels.values()), "expected at least one level", "levels")
+            read.sizes["q"] = sum(len(levels[name]) - 1 if name in levels else 1 for name in names)
+            return cls(
+                names,
+                levels,
+                read.array("fill", ("q",), largest=np.inf),
+                read.array("mean", ("q",), largest=np.inf),
+                read.array("scale", ("q",), largest=np.inf, above=0.0),
+            )
+
+
+def _read_levels(state: Any) -> dict[str, list[str]]:
+    with Fields(state) as read:
+        return {column: read.names(column) for column in state}
 
 
 def _numbers(column: pd.Series, name: str, who: str) -> np.ndarray:

@@ -7,7 +7,7 @@ find is told for all columns of the input.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,10 +18,10 @@ from baldur.exceptions import InputError
 from baldur.preparation.categories import CategoryEncoder, has_categories
 from baldur.preparation.scaling import OPTIONS, Scaling
 from baldur.preparation.sites import SiteHarmoniser
-from baldur.preparation.state import State, StateReader
 from baldur.preparation.step import Step, check_multiview
 from baldur.preparation.variants import VariantFilter
 from baldur.preparation.voxels import VoxelMask
+from baldur.state import Fields, State, by_kind
 from baldur.views.blocks import DEFAULT_BLOCK_BYTES
 from baldur.views.container import MultiView
 from baldur.views.products import PreparedView
@@ -332,6 +332,15 @@ class Preparation(BaseEstimator):
         return [groups.get(name, np.arange(width)) for name, width in widths.items()]
 
     @property
+    def level_columns(self) -> dict[str, dict[str, str]]:
+        """For each view with categories, the category of every input column that is a level."""
+        made: dict[str, dict[str, str]] = {}
+        for step in self.steps_:
+            if isinstance(step, CategoryEncoder):
+                made = {**step.level_columns, **made}
+        return made
+
+    @property
     def sample_columns(self) -> list[str]:
         """Columns of `MultiView.samples` that are needed, covariates and sites among them."""
         listed = [c for step in getattr(self, "steps_", self.steps) for c in step.sample_columns]
@@ -508,57 +517,57 @@ class Preparation(BaseEstimator):
     # -- state -----------------------------------------------------------------------------
 
     def to_state(self) -> State:
-        """Return what was learned as plain values, text and arrays."""
+        """Return what was learned as plain values."""
         return {
             "kind": "preparation",
-            "views": {
-                name: {"n_features": width, "names": self._names[name]}
-                for name, width in self.n_features_.items()
-            },
-            "steps": [
-                {"step": type(step).__name__, "state": step.to_state()} for step in self.steps_
-            ],
+            "views": list(self.n_features_),
+            "n_features": {name: int(width) for name, width in self.n_features_.items()},
+            "names": dict(self._names),
+            "steps": [step.to_state() for step in self.steps_],
             "scaling": self.scaling_.to_state(),
         }
 
     @classmethod
-    def from_state(cls, state: Any, where: str = "preparation") -> Preparation:
-        """Build a fitted preparation from what `to_state` returned.
-
-        Shapes, finite numbers, ordered ranges and positive scales are checked.
-        """
-        reader = StateReader(state, where)
-        scaling = Scaling.from_state(reader.get("scaling"), f"{where}.scaling")
-        steps = []
-        for one in reader.each("steps"):
-            kind = one.text("step")
-            one.need(kind in STEPS, f"there is no step {kind[:40]!r}")
-            steps.append(STEPS[kind].from_state(one.get("state")))
-        made = cls(
-            **{option: getattr(scaling, option) for option in OPTIONS},
-            steps=[clone(step) for step in steps],
-            regress_out=scaling.regress_out,
-            max_bytes=scaling.max_bytes,
-        )
-        views = reader.by_name("views")
-        reader.need(list(views) == list(scaling.n_features_), "its views are not those it scales")
-        made.n_features_ = {name: view.count("n_features", 1) for name, view in views.items()}
-        made._names = {
-            name: view.maybe_array("names", (made.n_features_[name],), "UO")
-            for name, view in views.items()
+    def from_state(cls, state: Any) -> Preparation:
+        """Build a fitted preparation from what `to_state` returned; everything is validated."""
+        makers: dict[str, Callable[..., Step]] = {
+            "category encoder": CategoryEncoder.from_state,
+            "variant filter": VariantFilter.from_state,
+            "voxel mask": VoxelMask.from_state,
+            "site harmoniser": SiteHarmoniser.from_state,
         }
+        with Fields(state, "preparation") as read:
+            views = read.names("views")
+            read.need(views, "expected at least one view", "views")
+            scaling = read.part("scaling", Scaling.from_state, views=views)
+            steps = read.parts("steps", by_kind(makers))
+            made = cls(
+                **{option: getattr(scaling, option) for option in OPTIONS},
+                steps=[clone(step) for step in steps],
+                regress_out=scaling.regress_out,
+                max_bytes=scaling.max_bytes,
+            )
+            made.n_features_ = read.by_name("n_features", views, lambda f, v: f.integer(v, 1))
+            made._names = read.by_name(
+                "names",
+                views,
+                lambda f, v: f.texts(v, (made.n_features_[v],)) if f.has(v) else None,
+            )
+            widths = dict(made.n_features_)
+            for i, step in enumerate(steps):
+                at = f"steps[{i}]"
+                asked = {name: widths.get(name) for name in step.input_widths}
+                read.need(step.input_widths == asked, "expected the columns of the views", at)
+                read.need(set(step.columns_) <= set(views), "expected views of the input", at)
+                for name, index in step.columns_.items():
+                    inside = len(index) and index.min() >= 0 and index.max() < widths[name]
+                    read.need(inside, f"expected columns of the view {name!r}", at)
+                    once = len(np.unique(index)) == len(index)
+                    read.need(once, f"expected no column of the view {name!r} twice", at)
+                    widths[name] = len(index)
+            fits = widths == scaling.n_features_
+            read.need(fits, "expected the columns that the steps leave", "scaling")
         made.steps_, made.scaling_ = steps, scaling
-        widths = dict(made.n_features_)
-        for step in steps:
-            reader.need(set(step.columns_) <= set(views), "a step is of another view")
-            for name, index in step.columns_.items():
-                inside = len(index) and index.min() >= 0 and index.max() < widths[name]
-                reader.need(inside, f"a step leaves columns that view {name!r} does not have")
-                once = len(np.unique(index)) == len(index)
-                reader.need(once, f"a step leaves a column of view {name!r} twice")
-                widths[name] = len(index)
-        fits = widths == scaling.n_features_
-        reader.need(fits, "its steps leave other columns than it scales")
         made._kept = _columns_left(steps)
         return made
 

@@ -20,7 +20,7 @@ from baldur.preparation.covariates import Covariates, learn_regression
 from baldur.preparation.impute import check_missing
 from baldur.preparation.moments import SMALLEST_SPREAD
 from baldur.preparation.ranges import warn_off_scale
-from baldur.preparation.state import State, StateReader
+from baldur.state import Fields, State
 from baldur.views.blocks import DEFAULT_BLOCK_BYTES
 from baldur.views.container import MultiView
 from baldur.views.products import PreparedView, prepare_view
@@ -300,118 +300,102 @@ class Scaling:
     # -- state -----------------------------------------------------------------------------
 
     def to_state(self) -> State:
-        """Return options and what was learned as plain values, text and arrays."""
-        views = {}
-        for name in self.n_features_:
-            scores = self._scores[name]
-            limited = bool(np.isfinite(self.upper_[name]).any())
-            views[name] = {
-                "names": self._names[name],
-                "mean": self.mean_[name],
-                "scale": self.scale_[name],
-                "lower": np.array(self.lower_[name]) if limited else None,
-                "upper": np.array(self.upper_[name]) if limited else None,
-                "minimum": self.minimum_[name],
-                "maximum": self.maximum_[name],
-                "constant": self.constant_[name],
-                "ranks": None
-                if scores is None
-                else {
-                    "position": scores.position,
-                    "knots": scores.knots,
-                    "scores": scores.scores,
-                },
-                "spread": self._spread.get(name),
-                "covariate_effect": self.covariate_effect_.get(name),
-                "alleles": self.alleles_.get(name),
-                "groups": self.groups_.get(name),
-                "needed": None if self.needed_ is None else self.needed_[name],
-            }
+        """Return options and what was learned as plain values."""
         return {
+            "kind": "scaling",
             **{option: getattr(self, option) for option in OPTIONS},
-            "max_bytes": self.max_bytes,
-            "n_samples": self.n_samples_,
-            "views": views,
+            "max_bytes": int(self.max_bytes),
+            "n_samples": int(self.n_samples_),
             "covariates": None if self.covariates_ is None else self.covariates_.to_state(),
+            "views": {name: self._view_state(name) for name in self.n_features_},
+        }
+
+    def _view_state(self, name: str) -> State:
+        scores = self._scores[name]
+        limited = bool(np.isfinite(self.upper_[name]).any())
+        return {
+            "kind": "scaled view",
+            "names": self._names[name],
+            "mean": self.mean_[name],
+            "scale": self.scale_[name],
+            "lower": np.array(self.lower_[name]) if limited else None,
+            "upper": np.array(self.upper_[name]) if limited else None,
+            "minimum": self.minimum_[name],
+            "maximum": self.maximum_[name],
+            "constant": self.constant_[name],
+            "ranks": None if scores is None else scores.to_state(),
+            "spread": self._spread.get(name),
+            "covariate_effect": self.covariate_effect_.get(name),
+            "alleles": self.alleles_.get(name),
+            "groups": self.groups_.get(name),
+            "needed": None if self.needed_ is None else self.needed_[name],
         }
 
     @classmethod
-    def from_state(cls, state: Any, where: str = "Scaling") -> Scaling:
-        """Build it from what `to_state` returned; refuse what cannot be such a state."""
-        reader = StateReader(state, where)
-        covariates = reader.maybe("covariates")
-        learned = None
-        if covariates is not None:
-            learned = Covariates.from_state(covariates.state, covariates.where)
-        made = cls(
-            **{option: reader.text(option) for option in OPTIONS},
-            max_bytes=reader.count("max_bytes", 1),
-            regress_out=[] if learned is None else learned.names,
-        )
-        made._clear()
-        made.covariates_ = learned
-        made.n_samples_ = reader.count("n_samples", 1)
-        views = reader.by_name("views")
-        reader.need(views, "it has no views")
-        marked = {name for name, view in views.items() if view.get("needed") is not None}
-        reader.need(marked in (set(), set(views)), "it needs columns of some views only")
-        made.needed_ = {} if marked else None
-        for name, view in views.items():
-            made._read_view(name, view)
+    def from_state(cls, state: Any, *, views: Sequence[str]) -> Scaling:
+        """Build it from what `to_state` returned, for these views."""
+        with Fields(state, "scaling") as read:
+            learned = (
+                read.part("covariates", Covariates.from_state) if read.has("covariates") else None
+            )
+            made = cls(
+                **{option: read.choice(option, legal) for option, legal in OPTIONS.items()},
+                max_bytes=read.integer("max_bytes", 1),
+                regress_out=[] if learned is None else learned.names,
+            )
+            made._clear()
+            made.covariates_ = learned
+            made.n_samples_ = read.integer("n_samples", 1)
+            needed = read.by_name("views", views, lambda f, v: f.part(v, made._read_view, view=v))
+            marked = {name: mask for name, mask in needed.items() if mask is not None}
+            read.need(len(marked) in (0, len(views)), "expected all views to be marked", "views")
+            made.needed_ = marked or None
         return made
 
-    def _read_view(self, name: str, view: StateReader) -> None:
-        mean = view.array("mean", (None,))
-        d = len(mean)
-        view.need(d > 0, "it has no columns")
-        self.n_features_[name], self.mean_[name] = d, mean
-        self._names[name] = view.maybe_array("names", (d,), "UO")
-        self.scale_[name] = view.array("scale", (d,), positive=True)
-        lower = view.maybe_array("lower", (d,), finite=False)
-        upper = view.maybe_array("upper", (d,), finite=False)
-        view.need((lower is None) == (upper is None), "one of its limits is missing")
-        self.lower_[name] = np.broadcast_to(-np.inf, d) if lower is None else lower
-        self.upper_[name] = np.broadcast_to(np.inf, d) if upper is None else upper
-        # Not (lower > upper): a column without a training value has none.
-        view.need(not (self.lower_[name] > self.upper_[name]).any(), "its limits are not ordered")
-        self.minimum_[name] = view.array("minimum", (d,), "biuf", finite=False)
-        self.maximum_[name] = view.array("maximum", (d,), "biuf", finite=False)
-        view.need(
-            not (self.minimum_[name] > self.maximum_[name]).any(), "its ranges are not ordered"
-        )
-        self.constant_[name] = view.array("constant", (d,), "b")
-        self._scores[name] = _read_ranks(view.maybe("ranks"), d)
-        regressed = self.covariates_ is not None
-        spread = view.maybe_array("spread", (d,), positive=True)
-        rows = 0 if self.covariates_ is None else 1 + len(self.covariates_.mean)
-        effect = view.maybe_array("covariate_effect", (rows, d))
-        view.need(
-            (spread is not None) == (effect is not None) == regressed,
-            "it does not say what covariates explain",
-        )
-        if spread is not None and effect is not None:
-            self._spread[name], self.covariate_effect_[name] = spread, effect
-        alleles = view.maybe_array("alleles", (2, d), "UO")
-        if alleles is not None:
-            self.alleles_[name] = alleles
-        groups = view.maybe_array("groups", (d,), "i")
-        if groups is not None:
-            self.groups_[name] = groups
-        needed = view.maybe_array("needed", (d,), "b")
-        if needed is not None and self.needed_ is not None:
-            self.needed_[name] = needed
+    def _read_view(self, state: Any, view: str) -> np.ndarray | None:
+        """Read what was learned about one view, and return the columns that a model needs."""
+        name = view
+        with Fields(state, "scaled view") as read:
+            mean = self.mean_[name] = read.array("mean", ("d",), largest=np.inf)
+            d = self.n_features_[name] = len(mean)
+            read.need(d, "expected at least one column", "mean")
 
+            def maybe(field: str, *shape: str | int, **conditions: Any) -> np.ndarray | None:
+                return read.array(field, shape, **conditions) if read.has(field) else None
 
-def _read_ranks(reader: StateReader | None, d: int) -> NormalScores | None:
-    if reader is None:
-        return None
-    knots = reader.array("knots", (None, None))
-    scores = reader.array("scores", knots.shape)
-    position = reader.array("position", (d,), "i")
-    inside = position.min() >= -1 and position.max() < knots.shape[1]
-    reader.need(inside and len(knots), "a column refers to knots that are not there")
-    reader.need((np.diff(knots, axis=0) >= 0).all(), "its knots do not rise")
-    return NormalScores(position, knots, scores)
+            def texts(field: str, *shape: str | int) -> np.ndarray | None:
+                return read.texts(field, shape) if read.has(field) else None
+
+            self._names[name] = texts("names", "d")
+            self.scale_[name] = read.array("scale", ("d",), largest=np.inf, above=0.0)
+            infinite = np.broadcast_to(np.inf, d)
+            self.lower_[name], self.upper_[name] = -infinite, infinite
+            if read.has("lower") or read.has("upper"):
+                # A column without a training value has none.
+                limits = read.ranges("lower", "upper", ("d",), missing=True)
+                self.lower_[name], self.upper_[name] = limits
+            for field, found in (("minimum", self.minimum_), ("maximum", self.maximum_)):
+                found[name] = read.array(field, ("d",), "number", finite=False, largest=np.inf)
+            ordered = not (self.minimum_[name] > self.maximum_[name]).any()
+            read.need(ordered, "expected ranges that begin below their end, maximum", "minimum")
+            self.constant_[name] = read.flags("constant", ("d",))
+            self._scores[name] = (
+                read.part("ranks", NormalScores.from_state, width=d) if read.has("ranks") else None
+            )
+            rows = 0 if self.covariates_ is None else 1 + len(self.covariates_.mean)
+            spread = maybe("spread", "d", above=0.0, largest=np.inf)
+            effect = maybe("covariate_effect", rows, "d", largest=np.inf)
+            for field, value in (("spread", spread), ("covariate_effect", effect)):
+                fits = (value is not None) == (self.covariates_ is not None)
+                read.need(fits, "expected it where there are covariates", field)
+            if spread is not None and effect is not None:
+                self._spread[name], self.covariate_effect_[name] = spread, effect
+            alleles, groups = texts("alleles", 2, "d"), maybe("groups", "d", kind="int")
+            if alleles is not None:
+                self.alleles_[name] = alleles
+            if groups is not None:
+                self.groups_[name] = groups
+            return read.flags("needed", ("d",)) if read.has("needed") else None
 
 
 def _warn_of_vanishing(view: View, at: np.ndarray) -> None:

@@ -21,8 +21,8 @@ from baldur.preparation.site_effects import (
     shrink,
 )
 from baldur.preparation.site_report import COLUMNS, summarise
-from baldur.preparation.state import State, StateReader
 from baldur.preparation.step import Step, check_multiview
+from baldur.state import Fields, State, read_table, table_state
 from baldur.views import MultiView, View
 from baldur.views.blocks import DEFAULT_BLOCK_BYTES, column_blocks
 from baldur.views.encode import level_text
@@ -345,9 +345,15 @@ class SiteHarmoniser(Step):
                 f"{self.min_rows!r}."
             )
 
+    @property
+    def input_widths(self) -> dict[str, int]:
+        """Number of columns that each harmonised view had in `fit`."""
+        return {name: len(pooled.level) for name, pooled in self.pooled_.items()}
+
     def to_state(self) -> State:
-        """Return options and what was learned as plain values, text and arrays."""
+        """Return options and what was learned as plain values."""
         return {
+            "kind": "site harmoniser",
             "by": self.by,
             "views": None if self.views is None else [str(v) for v in self.views],
             "keep": self.sample_columns[1:],
@@ -359,9 +365,11 @@ class SiteHarmoniser(Step):
             "sites": list(self.sites_),
             "small_sites": list(self.small_sites_),
             "covariates": self.covariates_.to_state(),
-            "report": {name: self.report_[name].tolist() for name in self.report_.columns},
-            "learned": {
-                name: {
+            "report": table_state(self.report_),
+            "learned": [
+                {
+                    "kind": "harmonised view",
+                    "view": name,
                     "level": self.pooled_[name].level,
                     "spread": self.pooled_[name].spread,
                     "coef": self.pooled_[name].coef,
@@ -371,52 +379,50 @@ class SiteHarmoniser(Step):
                     "factor": self.factor_[name],
                 }
                 for name in self.view_names_
-            },
+            ],
         }
 
     @classmethod
     def from_state(cls, state: Any) -> SiteHarmoniser:
         """Build a fitted step from what `to_state` returned."""
-        reader = StateReader(state, "SiteHarmoniser")
-        clip = reader.get("clip")
-        reader.need(clip is None or type(clip) is float, "clip is not a number")
-        made = cls(
-            reader.text("by"),
-            None if reader.get("views") is None else reader.texts("views"),
-            keep=reader.texts("keep"),
-            new_sites=reader.text("new_sites"),
-            estimates=reader.text("estimates"),
-            clip=clip,
-            min_rows=reader.count("min_rows", 2),
-            max_bytes=reader.count("max_bytes", 1),
-        )
-        made._check_options()
-        made.sites_, made.small_sites_ = reader.texts("sites"), reader.texts("small_sites")
-        made.covariates_ = Covariates.from_state(reader.get("covariates"), reader.where)
-        reader.need(made.covariates_.names == list(made.keep), "it keeps other covariates")
-        made.pooled_, made.shift_, made.factor_ = {}, {}, {}
-        learned = reader.by_name("learned")
-        made.view_names_ = list(learned)
-        for name, view in learned.items():
-            level = view.array("level", (None,))
-            d = len(level)
-            spread = view.array("spread", (d,))
-            view.need((spread >= 0).all(), "a spread is negative")
-            made.pooled_[name] = Pooled(
-                level,
-                spread,
-                view.array("coef", (len(made.covariates_.mean), d)),
-                view.array("held", (d,), finite=False),
-                view.array("left_alone", (d,), "b"),
+        with Fields(state, "site harmoniser") as read:
+            made = cls(
+                read.text("by"),
+                read.names("views") if read.has("views") else None,
+                keep=read.names("keep"),
+                new_sites=read.choice("new_sites", NEW_SITES),
+                estimates=read.choice("estimates", ESTIMATES),
+                clip=read.number("clip", above=0.0) if read.has("clip") else None,
+                min_rows=read.integer("min_rows", 2),
+                max_bytes=read.integer("max_bytes", 1),
             )
-            made.shift_[name] = view.array("shift", (len(made.sites_), d))
-            made.factor_[name] = view.array("factor", (len(made.sites_), d), positive=True)
-        report = reader.inside("report")
-        columns = {name: report.get(name) for name in COLUMNS}
-        good = all(isinstance(c, list) and len(c) == len(learned) for c in columns.values())
-        report.need(good, "it is not of the views that were harmonised")
-        made.report_ = pd.DataFrame(columns, columns=COLUMNS)
+            made.sites_, made.small_sites_ = read.names("sites"), read.names("small_sites")
+            read.need(made.sites_, "expected at least one site", "sites")
+            made.covariates_ = read.part("covariates", Covariates.from_state)
+            same = made.covariates_.names == list(made.keep)
+            read.need(same, "expected the covariates that are kept", "covariates")
+            made.pooled_, made.shift_, made.factor_ = {}, {}, {}
+            made.view_names_ = read.parts("learned", made._read_view)
+            once = len(set(made.view_names_)) == len(made.view_names_)
+            read.need(once, "expected no view twice", "learned")
+            made.report_ = read.part("report", read_table, columns=COLUMNS)
         return made
+
+    def _read_view(self, state: Any) -> str:
+        """Read what was learned about one view, and return its name."""
+        sizes = {"q": len(self.covariates_.mean), "S": len(self.sites_)}
+        with Fields(state, "harmonised view", **sizes) as read:
+            name = read.text("view")
+            self.pooled_[name] = Pooled(
+                read.array("level", ("d",), largest=np.inf),
+                read.array("spread", ("d",), largest=np.inf, low=0.0),
+                read.array("coef", ("q", "d"), largest=np.inf),
+                read.array("held", ("d",), finite=False, largest=np.inf),
+                read.flags("left_alone", ("d",)),
+            )
+            self.shift_[name] = read.array("shift", ("S", "d"), largest=np.inf)
+            self.factor_[name] = read.array("factor", ("S", "d"), largest=np.inf, above=0.0)
+            return name
 
 
 def _effects(

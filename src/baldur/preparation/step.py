@@ -14,7 +14,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 
 from baldur.exceptions import InputError
-from baldur.preparation.state import State, StateReader
+from baldur.state import Fields, State
 from baldur.views.container import MultiView
 
 __all__ = ["Step", "check_multiview", "chosen_views", "read_views", "views_state"]
@@ -56,6 +56,11 @@ class Step(TransformerMixin, BaseEstimator):
     def check_samples(self, X: MultiView) -> None:
         """Refuse rows whose ``samples`` lack what the step reads."""
 
+    @property
+    def input_widths(self) -> dict[str, int]:
+        """Number of columns that each view must have before the step; views may be left out."""
+        return {}
+
     @abstractmethod
     def to_state(self) -> State:
         """Return what was learned as plain values, text and arrays."""
@@ -95,7 +100,8 @@ def views_state(views: Any) -> Any:
     return views if views is None or isinstance(views, str) else [str(v) for v in views]
 
 
-def read_views(reader: StateReader) -> Any:
+def read_views(read: Fields) -> Any:
     """Return the parameter `views` of a step from its state."""
-    found = reader.get("views")
-    return found if found is None or isinstance(found, str) else reader.texts("views")
+    if not read.has("views"):
+        return None
+    return read.text("views") if type(read.plain("views")) is str else read.names("views")

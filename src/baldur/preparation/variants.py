@@ -10,8 +10,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from baldur.exceptions import InputError
 from baldur.preparation.column_statistics import column_statistics
-from baldur.preparation.state import State, StateReader
 from baldur.preparation.step import Step, check_multiview, chosen_views, read_views, views_state
+from baldur.state import Fields, State
 from baldur.views.container import MultiView
 from baldur.views.rebuild import select_columns
 from baldur.views.validate import some
@@ -140,37 +140,56 @@ class VariantFilter(Step):
             kept[name] = at
         return select_columns(X, kept)
 
+    @property
+    def input_widths(self) -> dict[str, int]:
+        """Number of variants that each view had in `fit`."""
+        return {name: len(mask) for name, mask in self.kept_.items()}
+
     def to_state(self) -> State:
-        """Return options and kept variants as plain values, text and arrays."""
+        """Return options and kept variants as plain values."""
         return {
+            "kind": "variant filter",
             "views": views_state(self.views),
             "min_maf": float(self.min_maf),
             "max_missing": float(self.max_missing),
             "drop_monomorphic": bool(self.drop_monomorphic),
-            "learned": {
-                name: {
+            "learned": [
+                {
+                    "kind": "filtered variants",
+                    "view": name,
                     "kept": mask,
-                    "names": self._names[name],
+                    "names": np.asarray(self._names[name]),
                     "dropped": dict(self.dropped_[name]),
                 }
                 for name, mask in self.kept_.items()
-            },
+            ],
         }
 
     @classmethod
     def from_state(cls, state: Any) -> VariantFilter:
         """Build a fitted filter from what `to_state` returned."""
-        reader = StateReader(state, "VariantFilter")
-        options = {key: reader.get(key) for key in ("min_maf", "max_missing", "drop_monomorphic")}
-        good = all(type(v) in (float, bool) for v in options.values())
-        reader.need(good, "its options are not numbers")
-        made = cls(read_views(reader), **options)
-        made._check_options()
-        made.kept_, made.dropped_, made._names = {}, {}, {}
-        for name, view in reader.by_name("learned").items():
-            made.kept_[name] = view.array("kept", (None,), "b")
-            left = int(made.kept_[name].sum())
-            made._names[name] = view.array("names", (left,), "UO")
-            counts = view.inside("dropped")
-            made.dropped_[name] = {why: counts.count(why) for why in counts.state}
+        with Fields(state, "variant filter") as read:
+            made = cls(
+                read_views(read),
+                min_maf=read.number("min_maf", low=0.0, high=0.5),
+                max_missing=read.number("max_missing", low=0.0, high=1.0),
+                drop_monomorphic=read.boolean("drop_monomorphic"),
+            )
+            made.kept_, made.dropped_, made._names = {}, {}, {}
+            views = read.parts("learned", made._read_view)
+            read.need(len(set(views)) == len(views), "expected no view twice", "learned")
         return made
+
+    def _read_view(self, state: Any) -> str:
+        """Read what was learned about one view, and return its name."""
+        with Fields(state, "filtered variants") as read:
+            name = read.text("view")
+            self.kept_[name] = read.flags("kept", (None,))
+            self._names[name] = read.texts("names", (int(self.kept_[name].sum()),))
+            self.dropped_[name] = read.part("dropped", _read_counts)
+            return name
+
+
+def _read_counts(state: Any) -> dict[str, int]:
+    with Fields(state) as read:
+        return {why: read.integer(why) for why in state}

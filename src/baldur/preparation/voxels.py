@@ -9,8 +9,8 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from baldur.exceptions import InputError
-from baldur.preparation.state import State, StateReader
 from baldur.preparation.step import Step, check_multiview, chosen_views, read_views, views_state
+from baldur.state import Fields, State, made_by
 from baldur.views.container import MultiView
 from baldur.views.rebuild import select_columns
 from baldur.views.validate import some
@@ -113,9 +113,15 @@ class VoxelMask(Step):
                 )
         return select_columns(X, {name: np.flatnonzero(k) for name, k in self.kept_.items()})
 
+    @property
+    def input_widths(self) -> dict[str, int]:
+        """Number of voxels that each view had in `fit`."""
+        return {name: len(mask) for name, mask in self.kept_.items()}
+
     def to_state(self) -> State:
-        """Return options and kept voxels as plain values and arrays."""
+        """Return options and kept voxels as plain values."""
         return {
+            "kind": "voxel mask",
             "views": views_state(self.views),
             "threshold": float(self.threshold),
             "coverage": float(self.coverage),
@@ -125,11 +131,17 @@ class VoxelMask(Step):
     @classmethod
     def from_state(cls, state: Any) -> VoxelMask:
         """Build a fitted mask from what `to_state` returned."""
-        reader = StateReader(state, "VoxelMask")
-        options = {key: reader.get(key) for key in ("threshold", "coverage")}
-        reader.need(all(type(v) is float for v in options.values()), "its options are not numbers")
-        made = cls(read_views(reader), **options)
-        made._check_options()
-        kept = reader.inside("kept")
-        made.kept_ = {name: kept.array(name, (None,), "b") for name in kept.state}
+        with Fields(state, "voxel mask") as read:
+            made = cls(
+                read_views(read),
+                threshold=read.number("threshold"),
+                coverage=read.number("coverage"),
+            )
+            made_by((), lambda _: made._check_options(), None, {})
+            made.kept_ = read.part("kept", _read_masks)
         return made
+
+
+def _read_masks(state: Any) -> dict[str, np.ndarray]:
+    with Fields(state) as read:
+        return {name: read.flags(name, (None,)) for name in state}

@@ -8,13 +8,13 @@ from typing import Any
 from baldur.evaluate.result import NestedResult
 from baldur.exceptions import InputError
 from baldur.files import check_writable, write_atomically
-from baldur.persist import SavedModel, load_model
 from baldur.report.calculator import calculator_of
 from baldur.report.facts import gather_facts
 from baldur.report.fitted import FittedModel
 from baldur.report.page import Page, check_extra, render
 from baldur.report.pictures import draw, plans_of
 from baldur.report.source import Run, open_run, run_of
+from baldur.saving import SavedModel, load_model
 from baldur.study.index import INDEX, REPORT, index_text
 
 __all__ = ["report_folder", "report_model", "report_result"]

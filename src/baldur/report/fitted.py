@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from baldur.persist import SavedModel
+from baldur.saving import SavedModel
 
 __all__ = ["FittedModel", "inside"]
 

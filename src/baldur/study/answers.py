@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from baldur.evaluate.jobs import predict_rows
-from baldur.persist import SavedModel
+from baldur.saving import SavedModel
 from baldur.summary import named_outputs, views_used
 from baldur.views import MultiView
 

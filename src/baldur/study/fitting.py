@@ -13,10 +13,9 @@ from baldur.evaluate.drift import describe_views
 from baldur.evaluate.nested import fit_all_rows
 from baldur.exceptions import BaldurError
 from baldur.io import align
-from baldur.persist import SavedModel
-from baldur.persist.saved import preparation_of
 from baldur.preparation import Preparation
 from baldur.preparation.alleles import COLUMNS as ALLELES
+from baldur.saving import SavedModel
 from baldur.study.answers import predictions_of
 from baldur.study.covariates import CovariateCoding
 from baldur.study.data import add_view, read_study, read_views
@@ -70,7 +69,6 @@ def fit_study(
         raise study.problem(
             "models", f"{model.name}: {str(error).rstrip('.')}", "change the model or its settings"
         ) from error
-    info = {v: f for v, f in data.feature_info.items() if "level" in f and "column" in f}
     details = {
         "model": model.name,
         "setting": setting,
@@ -79,17 +77,6 @@ def fit_study(
         "samples": len(data),
         "title": study.top["title"],
         "included": None if found.coding is None else found.coding.to_json(),
-        # Levels of categories: a level new rows do not have is a column of zeros.
-        "categories": {
-            view: {
-                str(n): str(c)
-                for n, c, level in zip(
-                    data.view(view).feature_names, f["column"], f["level"], strict=True
-                )
-                if isinstance(level, str)
-            }
-            for view, f in info.items()
-        },
     }
     training = describe_views(found.data)
     saved = SavedModel.of(estimator, data, classes=classes, details=details, training=training)
@@ -171,7 +158,7 @@ def new_rows(
     data, table = data[order], table.iloc[kept.to_numpy().astype(int)[order]]
     data = _with_absent(model, data, [v for v in wanted if v not in data.view_names], notes)
     data = _with_covariates(model, study, data, table, notes)
-    preparation = preparation_of(model.estimator)
+    preparation = getattr(model.estimator, "preparation_", None)
     if preparation is not None:
         data = _with_samples(preparation, study, data, table, notes)
     return data.select(list(model.n_features)), table, notes
@@ -212,7 +199,9 @@ def _fitting(
             f"view {view!r}: {len(extra)} columns the model does not know are left out "
             f"({extra[0]!r}, ...)"
         )
-    levels = model.details.get("categories", {}).get(view, {})
+    # A level of a category that new rows do not have is a column of zeros.
+    preparation = getattr(model.estimator, "preparation_", None)
+    levels = {} if preparation is None else preparation.level_columns.get(view, {})
     info = have.feature_info
     has = set(have.feature_names) | set([] if info is None else info.get("column", []))
     zero = np.array(

@@ -19,7 +19,7 @@ from baldur.evaluate.recalibration import Recalibrated, recalibrate
 from baldur.evaluate.table import fold_scores
 from baldur.files import replace_files
 from baldur.guard.spreadsheet import csv_text
-from baldur.persist import SavedModel
+from baldur.saving import SavedModel
 from baldur.study.answers import predictions_of
 from baldur.study.fitting import new_rows
 from baldur.study.load import Study

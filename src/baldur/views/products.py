@@ -14,13 +14,14 @@ kept in float64. Relative errors are then about 1e-6 of the largest entry of a p
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from baldur.exceptions import InputError
+from baldur.state import Fields, State, by_kind
 from baldur.views import standardised
 from baldur.views.blocks import tile_width
 from baldur.views.reads import Reads
@@ -69,6 +70,29 @@ class PreparedView:
         width = cells.array.shape[1] if isinstance(cells, Kept) else cells.shape[1]
         self.shape = (len(absent), width)
         self.dtype = np.dtype(cells.dtype)
+
+    def to_state(self) -> State:
+        """Return the view as plain values: its samples, whatever file they came from."""
+        return {
+            "kind": "prepared view",
+            "name": self.name,
+            "absent": self.absent,
+            "cells": self._cells.to_state(),
+        }
+
+    @classmethod
+    def from_state(cls, state: Any, *, rows: int, width: int) -> PreparedView:
+        """Build it again, for `rows` samples and `width` features."""
+        makers: dict[str, Callable[..., Kept | Standardised]] = {
+            "kept cells": Kept.from_state,
+            "standardised cells": Standardised.from_state,
+        }
+        with Fields(state, "prepared view") as read:
+            return cls(
+                read.text("name"),
+                read.part("cells", by_kind(makers), rows=rows, width=width),
+                read.flags("absent", (rows,)),
+            )
 
     @property
     def kept(self) -> bool:

@@ -8,8 +8,11 @@ are searched at once, by bisection.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+
+from baldur.state import Fields, State
 
 __all__ = ["NormalScores"]
 
@@ -29,6 +32,28 @@ class NormalScores:
     position: np.ndarray
     knots: np.ndarray
     scores: np.ndarray
+
+    def to_state(self) -> State:
+        """Return the knots and their scores as plain values."""
+        return {
+            "kind": "normal scores",
+            "position": self.position,
+            "knots": self.knots,
+            "scores": self.scores,
+        }
+
+    @classmethod
+    def from_state(cls, state: Any, *, width: int) -> NormalScores:
+        """Build them again, for a view of `width` features."""
+        with Fields(state, "normal scores") as read:
+            knots = read.array("knots", ("k", "r"), largest=np.inf)
+            read.need(len(knots), "expected at least one knot", "knots")
+            read.need((knots[1:] >= knots[:-1]).all(), "expected knots in rising order", "knots")
+            return cls(
+                read.index("position", (width,), knots.shape[1], lowest=-1),
+                knots,
+                read.array("scores", ("k", "r")),
+            )
 
     def fill(
         self,

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from baldur.exceptions import InputError
+from baldur.state import Fields, State
 from baldur.views.blocks import DEFAULT_BLOCK_BYTES, raw_tiles
 from baldur.views.scores import NormalScores
 from baldur.views.source import MISSING_INT8, ArraySource, Source
@@ -68,6 +69,69 @@ class Standardised:
     design: np.ndarray | None = None
     confound_coef: np.ndarray | None = None
     max_bytes: int = DEFAULT_BLOCK_BYTES
+
+    def to_state(self) -> State:
+        """Return the cells as they are stored, with the training statistics, as plain values."""
+        optional = ("lower", "upper", "score_factor", "design", "confound_coef")
+        return {
+            "kind": "standardised cells",
+            "name": self.name,
+            # Read as products do, so that the layout in memory and with it every rounding stays.
+            "cells": np.asarray(self.source.read(self.rows, slice(None))),
+            "mean": np.asarray(self.mean),
+            "factor": np.asarray(self.factor),
+            "absent": self.absent,
+            "dtype": str(self.dtype),
+            "max_bytes": int(self.max_bytes),
+            "scores": None if self.scores is None else self.scores.to_state(),
+            **{
+                name: None if (value := getattr(self, name)) is None else np.asarray(value)
+                for name in optional
+            },
+        }
+
+    @classmethod
+    def from_state(cls, state: Any, *, rows: int, width: int) -> Standardised:
+        """Build them again, for `rows` samples and `width` features."""
+        with Fields(state, "standardised cells", n=rows, d=width) as read:
+            cells = read.array("cells", ("n", "d"), "number", finite=False, largest=np.inf)
+            infinite = cells.dtype.kind == "f" and np.isinf(cells).any()
+            read.need(not infinite, "expected finite cells, or NaN for missing ones", "cells")
+
+            def maybe(name: str, *shape: str, **conditions: Any) -> np.ndarray | None:
+                return read.array(name, shape, **conditions) if read.has(name) else None
+
+            made = cls(
+                name=read.text("name"),
+                source=ArraySource(cells),
+                rows=None,
+                mean=read.array("mean", ("d",), largest=np.inf),
+                factor=read.array("factor", ("d",), largest=np.inf, low=0.0),
+                absent=read.flags("absent", ("n",)),
+                dtype=np.dtype(read.choice("dtype", ("float32", "float64"))),
+                # A column without limits has infinite ones; NaN would be a limit to nothing.
+                lower=maybe("lower", "d", finite=False, largest=np.inf),
+                upper=maybe("upper", "d", finite=False, largest=np.inf),
+                scores=(
+                    read.part("scores", NormalScores.from_state, width=width)
+                    if read.has("scores")
+                    else None
+                ),
+                score_factor=maybe("score_factor", "d", largest=np.inf, low=0.0),
+                design=maybe("design", "n", "q"),
+                confound_coef=maybe("confound_coef", "q", "d"),
+                max_bytes=read.integer("max_bytes", 1),
+            )
+            pairs = (
+                ("lower", "upper"), ("scores", "score_factor"), ("design", "confound_coef"),
+            )  # fmt: skip
+            for one, other in pairs:
+                both = (getattr(made, one) is None) == (getattr(made, other) is None)
+                read.need(both, f"expected it together with {other}", one)
+            if made.lower is not None and made.upper is not None:
+                ordered = (made.lower <= made.upper).all()
+                read.need(ordered, "expected limits that begin below their end, upper", "lower")
+            return made
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -167,6 +231,23 @@ class Kept:
 
     array: np.ndarray
     rows: np.ndarray | None = None
+
+    def to_state(self) -> State:
+        """Return the cells of the rows as plain values."""
+        # Read as products do, so that the layout in memory and with it every rounding stays.
+        return {
+            "kind": "kept cells",
+            "cells": np.asarray(ArraySource(self.array).read(self.rows, slice(None))),
+        }
+
+    @classmethod
+    def from_state(cls, state: Any, *, rows: int, width: int) -> Kept:
+        """Build them again, for `rows` samples and `width` features."""
+        with Fields(state, "kept cells") as read:
+            made = cls(read.array("cells", (rows, width)))
+            good = made.dtype in (np.float32, np.float64)
+            read.need(good, "expected numbers of 32 or 64 bits", "cells")
+            return made
 
     @property
     def dtype(self) -> np.dtype:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,8 @@ from baldur.exceptions import InputError
 from baldur.model.meanfield.products import apply, as_products
 from baldur.model.meanfield.state import Array, Data, Index, Mask, State
 from baldur.model.meanfield.weights import weight_moments
+from baldur.state import Fields
+from baldur.state import State as Saved
 
 
 @dataclass(frozen=True)
@@ -28,6 +30,34 @@ class WeightSpread:
     coef_var: Array
     null_scale: Array
     null_var: Array
+
+    def to_state(self) -> Saved:
+        """Return the covariance as plain values."""
+        return {
+            "kind": "weight spread",
+            "index": self.index,
+            "basis": self.basis,
+            "coef_var": self.coef_var,
+            "null_scale": self.null_scale,
+            "null_var": self.null_var,
+        }
+
+    @classmethod
+    def from_state(cls, state: Any, *, width: int, alive: int) -> WeightSpread:
+        """Build it again, for a view of `width` features and `alive` factors in use."""
+        with Fields(state, "weight spread", k=alive) as read:
+            made = cls(
+                index=read.index("index", ("l",), width),
+                basis=read.array("basis", ("l", "r")),
+                coef_var=read.array("coef_var", ("r", "k"), low=0.0),
+                null_scale=read.array("null_scale", (None,), low=0.0),
+                null_var=read.array("null_var", ("k",), low=0.0),
+            )
+            full = len(made.null_scale) == len(made.index) or not made.null_var.any()
+            read.need(full, "expected one scale per feature", "null_scale")
+            rising = (np.diff(made.index) > 0).all()
+            read.need(rising, "expected features in order, none twice", "index")
+            return made
 
 
 @dataclass(frozen=True)
@@ -77,6 +107,57 @@ class MeanFieldResult:
     spaces: list[str]
     start: str
     spread: list[WeightSpread]
+
+    def to_state(self) -> Saved:
+        """Return the posterior as plain values."""
+        own = {one.name: getattr(self, one.name) for one in fields(self)}
+        own["spread"] = [one.to_state() for one in self.spread]
+        return {"kind": "mean-field result", **own}
+
+    @classmethod
+    def from_state(
+        cls, state: Any, *, widths: list[int], outputs: int, factors: int
+    ) -> MeanFieldResult:
+        """Build it again, for views of these widths."""
+        M = len(widths)
+        with Fields(state, "mean-field result", C=outputs, K=factors) as read:
+            alive = int(read.flags("factors", ("K",)).sum())
+
+            def weights(name: str, **conditions: Any) -> list[Array]:
+                return read.each(
+                    name, lambda f, key, m: f.array(key, ("K", widths[m]), **conditions), M
+                )
+
+            return cls(
+                W=weights("W"),
+                W_std=weights("W_std", low=0.0),
+                V=read.array("V", ("C", "K")),
+                V_cov=read.covariance("V_cov", ("K", "K")),
+                b=read.array("b", ("C",)),
+                b_var=read.number("b_var", low=0.0),
+                gamma=read.each("gamma", lambda f, key, m: f.array(key, (widths[m],), low=0.0), M),
+                delta=read.each(
+                    "delta", lambda f, key, m: f.array(key, ("K",), finite=False, low=0.0), M
+                ),
+                omega=read.array("omega", ("K",), finite=False, low=0.0),
+                tau=read.number("tau", above=0.0),
+                psi=read.number("psi", above=0.0),
+                features=read.each("features", lambda f, key, m: f.flags(key, (widths[m],)), M),
+                factors=read.flags("factors", ("K",)),
+                views=read.flags("views", (M,)),
+                elbo=read.number("elbo", finite=False),
+                history=read.records("history"),
+                converged=read.boolean("converged"),
+                spaces=read.each("spaces", lambda f, key, m: f.text(key), M),
+                start=read.text("start"),
+                spread=read.each(
+                    "spread",
+                    lambda f, key, m: f.part(
+                        key, WeightSpread.from_state, width=widths[m], alive=alive
+                    ),
+                    M,
+                ),
+            )
 
 
 def collect(

@@ -1,0 +1,248 @@
+"""Save and load models: folders that are written whole or not at all, and read without trust.
+
+========================  =======================================================================
+``manifest.json``         what the model is, for anyone to read; checksums of the other files
+``state.json``            its parts as plain values, every array by name
+``arrays.safetensors``    the arrays
+``card.md``, ...          the printable model, where it is small enough to print
+========================  =======================================================================
+
+``docs/model-format.md`` describes them. Any change of any file is found, unless somebody computes
+all checksums anew: a checksum tells what was written from damage and mix-ups, and not who wrote it.
+To know that it is the model somebody told you about, compare its identity (`identity`, or
+``load(..., identity=...)``).
+"""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import Any
+
+import baldur
+from baldur.exceptions import InputError, InputWarning
+from baldur.guard.budget import MAX_BYTES
+from baldur.saving import limits
+from baldur.saving.arrays import pack_arrays, unpack_arrays
+from baldur.saving.json_text import read_json, write_json
+from baldur.saving.layout import MANIFEST, SCORERS
+from baldur.saving.manifest import COMPARED, describe, versions
+from baldur.saving.reading import read_folder
+from baldur.saving.saved import SavedModel
+from baldur.saving.tree import pack_tree, unpack_tree
+from baldur.saving.writing import check_place, write_folder
+
+__all__ = ["identity", "load", "load_model", "read_manifest", "save", "save_model"]
+
+# What building an object from a forged state can run into, beside errors of ours: every
+# `from_state` validates, and this is the net below it.
+_FAULTS = (ArithmeticError, AssertionError, AttributeError, LookupError, MemoryError,
+           RecursionError, TypeError, ValueError)  # fmt: skip
+
+
+def save(model: Any, path: str | Path, *, overwrite: bool = False) -> Path:
+    """Write a fitted model into a folder of its own, whole or not at all.
+
+    Parameters
+    ----------
+    model : fitted estimator or SavedModel
+        Any estimator of the package.
+    path : str or Path
+        The folder.
+    overwrite : bool, default=False
+        Replace a model folder that is there; nothing else is ever replaced.
+
+    Returns
+    -------
+    Path
+        The folder.
+
+    See Also
+    --------
+    load : The way back.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> import baldur
+    >>> from baldur.datasets import make_multiview
+    >>> sim = make_multiview(50, {"a": 4}, random_state=0)
+    >>> fitted = baldur.MeanFieldClassifier(sparsity=0.5).fit(sim.data, sim.target)
+    >>> with tempfile.TemporaryDirectory() as here:
+    ...     again = baldur.load(baldur.save(fitted, pathlib.Path(here) / "model"))
+    >>> bool((again.predict_proba(sim.data) == fitted.predict_proba(sim.data)).all())
+    True
+    """
+    saved = model if isinstance(model, SavedModel) else SavedModel.alone(model)
+    return save_model(saved, path, overwrite=overwrite)
+
+
+def load(path: str | Path, *, identity: str | None = None, max_bytes: int = MAX_BYTES) -> Any:
+    """Load a fitted model from a folder that `save` wrote.
+
+    Nothing in the folder is executed, and nothing is changed.
+
+    Parameters
+    ----------
+    path : str or Path
+        The folder.
+    identity : str, optional
+        The model's identity as its maker told you, see `identity`; any other model is refused.
+    max_bytes : int, default=4 GB
+        The largest array file that is read.
+
+    Returns
+    -------
+    estimator
+        It predicts and explains bit for bit what it did before it was saved.
+    """
+    return load_model(path, identity=identity, max_bytes=max_bytes).estimator
+
+
+def save_model(model: SavedModel, folder: str | Path, *, overwrite: bool = False) -> Path:
+    """Write a model folder, whole or not at all.
+
+    Parameters
+    ----------
+    model : SavedModel
+        What to save.
+    folder : str or Path
+        Where to.
+    overwrite : bool, default=False
+        Replace a model folder that is there; nothing else is ever replaced.
+
+    Returns
+    -------
+    Path
+        The folder.
+    """
+    target = Path(folder)
+    check_place(target, overwrite)
+    state, arrays = _pack(model)
+    write_folder(
+        target,
+        {**describe(model), "versions": versions()},
+        state,
+        arrays,
+        _printed(model),
+        overwrite=overwrite,
+    )
+    return target
+
+
+def identity(folder: str | Path) -> str:
+    """Return the identity of a saved model: a SHA-256 that covers every file it is made of.
+
+    Parameters
+    ----------
+    folder : str or Path
+        A model folder.
+
+    Returns
+    -------
+    str
+        64 hexadecimal digits.
+    """
+    return str(read_manifest(folder)["identity"])
+
+
+def read_manifest(folder: str | Path, *, max_bytes: int = MAX_BYTES) -> dict[str, Any]:
+    """Read the manifest of a model folder, once all checksums are found right.
+
+    Parameters
+    ----------
+    folder : str or Path
+        A model folder.
+    max_bytes : int, default=4 GB
+        The largest array file that is read.
+
+    Returns
+    -------
+    dict
+    """
+    return read_folder(Path(folder), max_bytes).manifest
+
+
+def load_model(
+    folder: str | Path, *, identity: str | None = None, max_bytes: int = MAX_BYTES
+) -> SavedModel:
+    """Load a model folder with all that belongs to it.
+
+    Parameters
+    ----------
+    folder : str or Path
+        As `save_model` wrote it.
+    identity : str, optional
+        Refuse any other model; see `load`.
+    max_bytes : int, default=4 GB
+        The largest array file that is read.
+
+    Returns
+    -------
+    SavedModel
+    """
+    folder = Path(folder)
+    manifest, state, arrays, printed = read_folder(folder, max_bytes)
+    if identity is not None and manifest["identity"] != identity.strip().lower():
+        raise InputError(
+            f"{folder} is another model: its identity is {manifest['identity']}, and {identity} "
+            "was asked for."
+        )
+    try:
+        model = _unpack(state, arrays)
+        again = describe(model)
+    except (InputError, *_FAULTS) as error:
+        said = str(error).splitlines()[0][:200] if str(error) else type(error).__name__
+        raise InputError(
+            f"{folder} does not hold a sound model: {said.rstrip('.')}. Ask for it again where it "
+            "came from."
+        ) from None
+    if any(manifest.get(key) != again[key] for key in COMPARED):
+        raise InputError(f"{folder}/{MANIFEST} describes another model than the one beside it.")
+    _compare_scorers(folder, printed)
+    return model
+
+
+def _pack(model: SavedModel) -> tuple[bytes, bytes]:
+    """Return the state and the arrays of a model as files that can be read again."""
+    tree, arrays = pack_tree(model.to_state())
+    state, content = write_json(tree), pack_arrays(arrays)
+    try:
+        # Whoever saves a model learns now that it could not be loaded, and not in a year.
+        _unpack(state, content)
+    except InputError as error:
+        raise InputError(
+            f"The model cannot be saved, because it could not be loaded: {error}"
+        ) from error
+    return state, content
+
+
+def _unpack(state: bytes, arrays: bytes) -> SavedModel:
+    tree = read_json(state, limits.STATE_BYTES)
+    return SavedModel.from_state(unpack_tree(tree, unpack_arrays(arrays)))
+
+
+def _printed(model: SavedModel) -> dict[str, bytes]:
+    """Return the files of the card, for models that have one."""
+    if not hasattr(model.estimator, "card"):
+        return {}
+    from baldur.cards import make_card
+
+    return make_card(model.estimator, classes=model.classes).files()
+
+
+def _compare_scorers(folder: Path, printed: dict[str, bytes]) -> None:
+    """Say which programs in a folder are not ours; all models of a version have the same ones."""
+    ours = Path(baldur.__file__).parent / "cards"
+    other = [
+        name for name in SCORERS if name in printed and printed[name] != (ours / name).read_bytes()
+    ]
+    if other:
+        warnings.warn(
+            f"{folder}: {', '.join(other)} came with the folder and "
+            f"{'is' if len(other) == 1 else 'are'} not what this version of baldur writes. It is a "
+            "program of whoever made the folder: do not run it unless you trust them. "
+            "model.card(folder) writes ours.",
+            InputWarning,
+            stacklevel=3,
+        )

@@ -1,0 +1,63 @@
+"""Limits on what a model folder may hold, each checked before anything of that size is made.
+
+A model is saved only within them, so that whatever was saved can be loaded.
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "ARRAYS",
+    "ARRAY_NAME",
+    "CELLS_OF_NOTHING",
+    "DEPTH",
+    "DIMENSIONS",
+    "HEADER_BYTES",
+    "INTEGER",
+    "LARGEST_TEXT",
+    "MANIFEST_BYTES",
+    "NODES",
+    "PRINTED_BYTES",
+    "SIDE",
+    "STATE_BYTES",
+]
+
+MANIFEST_BYTES = 16 << 20
+"""Of ``manifest.json``: it has a line per view and per class, and the settings of a study."""
+
+STATE_BYTES = 64 << 20
+"""Of ``state.json``. Models have 5 kB to 2 MB there; long columns and names are arrays."""
+
+PRINTED_BYTES = 64 << 20
+"""Of one file of the card: 500,000 numbers of 20 digits, the most that is printed, are 10 MB."""
+
+NODES = 2_000_000
+"""Values in one JSON file. Each takes some hundred bytes of memory once it is read."""
+
+DEPTH = 40
+"""Levels of nesting. Models have about 12."""
+
+INTEGER = 2**64
+"""Whole numbers are smaller than this: seeds have up to 64 bits."""
+
+ARRAYS = 50_000
+"""Arrays in one file, which take 3 s to read. A model of ten classes has some hundred."""
+
+HEADER_BYTES = 16 << 20
+"""Of the header of ``arrays.safetensors``: up to 150 bytes for each array."""
+
+ARRAY_NAME = 12
+"""Letters in the name of an array: they are called a0, a1 and so on."""
+
+DIMENSIONS = 6
+"""Axes of an array, checked before their product is taken. Models have up to 4."""
+
+SIDE = 2**40
+"""Length of one axis, for the same reason: the product of six of them is a small number still."""
+
+CELLS_OF_NOTHING = 10_000_000
+"""Length of an axis of an array without cells, whose length no byte in the file vouches for: the
+features of the widest view (genotypes of whole genomes after imputation)."""
+
+LARGEST_TEXT = 256 << 20
+"""Bytes of an array of text in NumPy's fixed width, where every entry takes the room of the
+longest. Above, it is read as an array of objects, which takes the room of its text."""

@@ -1,0 +1,231 @@
+"""Reading a model folder: nothing is changed, no link is followed, no size is taken on trust."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Any, NamedTuple, Self
+
+from baldur.exceptions import InputError
+from baldur.saving import limits
+from baldur.saving.json_text import checksum, read_json
+from baldur.saving.layout import DATA_FILES, FORMAT, MANIFEST, PRINTED, SCHEMA
+
+__all__ = ["FolderContent", "OpenFolder", "read_folder"]
+
+_TRIES = 5
+"""Attempts at a folder that is being replaced meanwhile; a save replaces it once."""
+
+
+class FolderContent(NamedTuple):
+    """What a model folder holds, its checksums found right.
+
+    Attributes
+    ----------
+    manifest : dict
+    state : bytes
+        The JSON text of the state.
+    arrays : bytes
+        The array file.
+    printed : dict of str to bytes
+        Files of the card that are there, by name, without the page, which is free to edit.
+    """
+
+    manifest: dict[str, Any]
+    state: bytes
+    arrays: bytes
+    printed: dict[str, bytes]
+
+
+def read_folder(folder: Path, max_bytes: int) -> FolderContent:
+    """Return the content of a model folder once all checksums are found right.
+
+    A folder that is being saved to is read again from the start, so that what is returned belongs
+    together. Leftovers of an interrupted save are not looked at.
+
+    Parameters
+    ----------
+    folder : Path
+    max_bytes : int
+        The largest array file that is read.
+
+    Returns
+    -------
+    FolderContent
+    """
+    with OpenFolder(folder) as files:
+        for attempt in range(_TRIES):
+            raw = files.read(MANIFEST, limits.MANIFEST_BYTES)
+            if raw is None:
+                raise InputError(
+                    f"{folder} is not a model folder: it has no {MANIFEST}. Make one with fit."
+                )
+            try:
+                return _consistent(files, folder, raw, max_bytes)
+            except InputError:
+                # Only a save that ended in between explains it.
+                if attempt == _TRIES - 1 or files.read(MANIFEST, limits.MANIFEST_BYTES) == raw:
+                    raise
+    raise AssertionError("the last attempt returns or raises")
+
+
+class OpenFolder:
+    """A folder whose plain files can be read by name, as a context.
+
+    Parameters
+    ----------
+    folder : Path
+        The folder itself may be reached through a link; nothing in it may be one.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._number: int | None = None
+
+    def __enter__(self) -> Self:
+        try:
+            if os.open in os.supports_dir_fd:
+                # Files are opened relative to it, so that it stays the same folder throughout.
+                self._number = os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            elif not self._folder.is_dir():
+                raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
+        except (OSError, ValueError) as error:
+            said = getattr(error, "strerror", None) or "it cannot be a path"
+            raise InputError(f"{self._folder} is not a model folder ({said}).") from None
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        at: TracebackType | None,
+    ) -> None:
+        if self._number is not None:
+            os.close(self._number)
+
+    def read(self, name: str, most_bytes: int) -> bytes | None:
+        """Return the content of a plain file, None if it is not there.
+
+        Parameters
+        ----------
+        name : str
+            A file name.
+        most_bytes : int
+            A longer file is refused before any of it is read.
+        """
+        path = self._folder / name
+        try:
+            number = self._open(name)
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            if error.errno in (errno.ELOOP, errno.ENXIO, errno.EMLINK):
+                raise _not_plain(path) from None
+            raise InputError(f"{path} cannot be read ({error.strerror}); copy it again.") from None
+        try:
+            about = os.fstat(number)
+            if not stat.S_ISREG(about.st_mode):
+                raise _not_plain(path)
+            if about.st_size > most_bytes:
+                raise InputError(
+                    f"{path} has {about.st_size:,} bytes, and {most_bytes:,} are the most that is "
+                    "read."
+                )
+            with os.fdopen(number, "rb", closefd=False) as file:
+                return read_open(file, about.st_size)
+        except MemoryError:
+            raise InputError(
+                f"{path} has {about.st_size:,} bytes, more than there is memory for."
+            ) from None
+        except OSError as error:
+            raise InputError(f"{path} cannot be read ({error.strerror}); copy it again.") from None
+        finally:
+            os.close(number)
+
+    def _open(self, name: str) -> int:
+        flags = os.O_RDONLY
+        for one in ("O_NOFOLLOW", "O_NONBLOCK", "O_CLOEXEC", "O_BINARY"):
+            flags |= getattr(os, one, 0)
+        if self._number is not None:
+            return os.open(name, flags, dir_fd=self._number)
+        path = self._folder / name
+        if stat.S_ISLNK(os.lstat(path).st_mode):
+            raise _not_plain(path)
+        return os.open(path, flags)
+
+
+def read_open(file: IO[bytes], size: int) -> bytes:
+    """Return what a file holds, up to the size it had when it was opened."""
+    return file.read(size)
+
+
+def _not_plain(path: Path) -> InputError:
+    return InputError(f"{path} is not a plain file; copy the model again.")
+
+
+def _consistent(files: OpenFolder, folder: Path, raw: bytes, max_bytes: int) -> FolderContent:
+    manifest = _manifest(folder, raw)
+    sums = manifest["checksums"]
+    sizes = dict(zip(("state", "arrays"), (limits.STATE_BYTES, max_bytes), strict=True))
+    found: dict[str, bytes] = {}
+    for part, name in zip(sizes, manifest["data_files"], strict=True):
+        content = files.read(name, sizes[part])
+        if content is None:
+            raise InputError(f"{folder}/{name} is missing; copy the model again.")
+        if checksum(content) != sums[part]:
+            raise InputError(f"{folder}/{name} is not what the manifest says; copy it again.")
+        found[part] = content
+    printed = {}
+    for name in PRINTED:
+        if name == "card.md":
+            continue
+        # A printed file that somebody took away harms nobody.
+        content = files.read(name, limits.PRINTED_BYTES)
+        if content is None:
+            continue
+        if name in sums and checksum(content) != sums[name]:
+            raise InputError(f"{folder}/{name} is not what the manifest says; copy it again.")
+        printed[name] = content
+    return FolderContent(manifest, found["state"], found["arrays"], printed)
+
+
+def _manifest(folder: Path, raw: bytes) -> dict[str, Any]:
+    """Return the manifest of a folder: of our format, of a schema we read, and as it was saved."""
+    where = f"{folder}/{MANIFEST}"
+    try:
+        manifest = read_json(raw, limits.MANIFEST_BYTES)
+    except InputError as error:
+        raise InputError(f"{where} cannot be read: {error}; copy it again.") from None
+    schema = manifest.get("schema") if type(manifest) is dict else None
+    if type(schema) is not int or schema < 1 or manifest.get("format") != FORMAT:
+        raise InputError(f"{where} is not one that baldur wrote; copy it again.")
+    if schema != SCHEMA:
+        made = manifest.get("versions")
+        version = str(made.get("baldur", "?"))[:40] if type(made) is dict else "?"
+        advice = "Install a newer baldur." if schema > SCHEMA else "Fit the model again."
+        raise InputError(
+            f"{folder} was saved in schema {schema} (baldur {version!a}), and this version reads "
+            f"schema {SCHEMA}. {advice}"
+        )
+    sums, data = manifest.get("checksums"), manifest.get("data_files")
+    sound = (
+        type(sums) is dict
+        and {"state", "arrays"} <= set(sums) <= {"state", "arrays", *PRINTED}
+        and type(data) is list
+        and all(type(name) is str for name in data)
+        and tuple(data) in DATA_FILES
+    )
+    if not sound:
+        raise InputError(f"{where} is not one that baldur wrote; copy it again.")
+    if manifest.get("identity") != identity_of(manifest):
+        raise InputError(f"{where} was changed after the model was saved; copy it again.")
+    return manifest
+
+
+def identity_of(manifest: dict[str, Any]) -> str:
+    """Return the checksum of a manifest but for its own, and for where the data lie."""
+    rest = {key: value for key, value in manifest.items() if key not in ("identity", "data_files")}
+    return checksum(rest)

@@ -1,0 +1,101 @@
+"""The page about the format lists every kind and every field, and no other."""
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from baldur.preparation import Preparation
+from baldur.saving import SavedModel, limits
+from baldur.saving.estimators import ESTIMATORS
+from baldur.saving.fitted_attributes import attributes_of
+from baldur.saving.settings import settings_state
+from baldur.state import table_state
+from preparation.test_state import STEPS
+from preparation.test_state import cohort as steps_cohort
+from saving.models import MODELS, fitted
+from saving.test_hostile import baseline
+from saving.test_round_trip import Settings
+
+PAGE = (Path(__file__).parents[2] / "docs" / "model-format.md").read_text()
+
+
+def fields_on_the_page():
+    """Fields by kind, or by the title of a section."""
+    found = {}
+    for part in re.split(r"^#{2,3} ", PAGE, flags=re.M)[1:]:
+        title, _, text = part.partition("\n")
+        rows = re.findall(r"^\| (`[^|]*) \|", text, flags=re.M)
+        names = {name for row in rows for name in re.findall(r"`([^`]+)`", row)}
+        for kind in re.findall(r"`([^`]+)`", title) or [title]:
+            found[kind] = names
+    return found
+
+
+def collect(tree, found):
+    if isinstance(tree, dict):
+        if isinstance(tree.get("kind"), str):
+            found.setdefault(tree["kind"], set()).update(set(tree) - {"kind"})
+        for value in tree.values():
+            collect(value, found)
+    elif isinstance(tree, list):
+        for value in tree:
+            collect(value, found)
+
+
+def fields_in_states():
+    found = {}
+    for model in [*map(fitted, MODELS), baseline()]:
+        collect(SavedModel.alone(model).to_state(), found)
+    whole = Preparation("rank", steps=STEPS, regress_out=["age"])
+    collect(whole.fit(steps_cohort()).to_state(), found)
+    value = [(1,), {1: 2}, slice(1), np.random.RandomState(0), whole]
+    collect(settings_state(Settings(value)), found)
+    frame = pd.DataFrame(
+        {
+            "a": [1.0],
+            "b": ["x"],
+            "c": [None],
+            "d": pd.Categorical(["x"]),
+            "e": pd.to_datetime(["2024-01-01"]),
+            "f": pd.to_timedelta([1]),
+            "g": pd.array([1], dtype="Int64"),
+        }
+    )
+    collect(table_state(frame), found)
+    return found
+
+
+def test_every_kind_and_field_is_on_the_page():
+    page, states = fields_on_the_page(), fields_in_states()
+    for kind, names in states.items():
+        assert page.get(kind) == names, kind
+    for kind in ESTIMATORS:
+        assert page[kind] == states["mean-field classifier"]
+
+
+def test_every_kind_on_the_page_is_known():
+    titles = {t for t in fields_on_the_page() if not t[0].isupper()}
+    assert titles - set(ESTIMATORS) <= set(fields_in_states())
+
+
+def test_every_fitted_attribute_is_on_the_page():
+    known = set()
+    for kind, about in ESTIMATORS.items():
+        for task in about.tasks:
+            known |= set(attributes_of(kind, task))
+    assert fields_on_the_page()["Fitted attributes"] == known
+
+
+def test_every_key_of_the_manifest_is_on_the_page(tmp_path):
+    from baldur.saving import read_manifest, save
+
+    manifest = read_manifest(save(fitted("mean field"), tmp_path / "model"))
+    assert fields_on_the_page()["Manifest"] == set(manifest)
+
+
+def test_limits_are_those_of_the_code():
+    assert f"{limits.MANIFEST_BYTES >> 20} MB, {limits.STATE_BYTES >> 20} MB" in PAGE
+    assert f"{limits.NODES:,}, {limits.DEPTH}" in PAGE
+    assert f"{limits.ARRAYS:,}, {limits.DIMENSIONS}" in PAGE

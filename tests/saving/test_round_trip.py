@@ -1,0 +1,310 @@
+"""A loaded model is the saved one: bit for bit, whatever it is."""
+
+import os
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.sparse import csc_matrix
+from sklearn.base import BaseEstimator
+
+import baldur
+from baldur import load, save
+from baldur.baselines import BASELINES
+from baldur.evaluate import SideBySide
+from baldur.exceptions import InputError, InputWarning
+from baldur.saving import identity, load_model, read_manifest
+from baldur.saving.settings import read_settings, settings_state
+from baldur.views import MultiView
+from saving.forging import reseal
+from saving.models import MODELS, N, answers, cohort, fitted, rows_for
+
+pytestmark = pytest.mark.usefixtures("one_repeat")
+
+
+def same(one, two):
+    """Whether two values agree to the last bit, through tables and lists."""
+    assert type(one) is type(two)
+    if isinstance(one, np.ndarray):
+        assert one.dtype == two.dtype
+        np.testing.assert_array_equal(one, two)
+    elif isinstance(one, pd.DataFrame):
+        pd.testing.assert_frame_equal(one, two, check_exact=True)
+    elif isinstance(one, dict):
+        assert list(one) == list(two)
+        for key in one:
+            same(one[key], two[key])
+    elif isinstance(one, (list, tuple)):
+        assert len(one) == len(two)
+        for a, b in zip(one, two, strict=True):
+            same(a, b)
+    elif isinstance(one, float):
+        np.testing.assert_equal(one, two)
+    elif isinstance(one, (str, int, bool, type(None))):
+        assert one == two
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_every_estimator_and_task(name, tmp_path):
+    model, rows = fitted(name), rows_for(name)
+    again = load(model.save(tmp_path / "model"))
+    same(answers(again, rows), answers(model, rows))
+    same(again.explain(rows[:4]), model.explain(rows[:4]))
+    same(again.summary(), model.summary())
+    same(again.get_params(), model.get_params())
+    for attribute, value in vars(model).items():
+        if attribute.endswith("_"):
+            same(getattr(again, attribute), value)
+    assert str(again.summary()) == str(model.summary())
+    # What was loaded can be saved, and is the same model.
+    assert identity(save(again, tmp_path / "again")) == identity(tmp_path / "model")
+
+
+def test_every_attribute_of_an_estimator_is_in_the_table():
+    """A fitted attribute that somebody adds must be stored as well, or be left out on purpose."""
+    from baldur.saving.estimators import kind_of
+    from baldur.saving.fitted_attributes import attributes_of
+
+    elsewhere = {"preparation_", "view_names_", "_predictor", "_task"}
+    for name in MODELS:
+        model = fitted(name)
+        table = set(attributes_of(kind_of(model), getattr(model, "_task", "regression")))
+        assert set(vars(model)) - set(model.get_params()) - elsewhere <= table
+
+
+QUICK = {
+    "SGP+ARD": {"max_iter": 5, "n_inducing": 5},
+    "CPM-Nets": {"n_epochs": 2, "n_test_epochs": 2, "n_retune": 2, "n_latent": 4},
+    "RF": {"n_estimators": 10},
+    "PB-MVBoost": {"n_rounds": 5},
+    "Boosted trees": {"max_iter": 5},
+}
+
+
+@pytest.mark.parametrize("row", [*BASELINES, "RF of numbers"])
+def test_every_baseline(row, tmp_path):
+    numbers = row.endswith(" of numbers")
+    entry = BASELINES[row.removesuffix(" of numbers")]
+    X, y = cohort("numbers" if numbers else "two")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        made = entry.make(classification=not numbers)
+        model = made.set_params(**QUICK.get(row.removesuffix(" of numbers"), {})).fit(X[:N], y[:N])
+    again = load(save(model, tmp_path / "model"))
+    for method in ("predict", "predict_proba", "decision_function"):
+        if hasattr(model, method):
+            same(getattr(again, method)(X[N:]), getattr(model, method)(X[N:]))
+    same(again.selected_features_, model.selected_features_)
+    # Saving took nothing away from the model.
+    assert model.preparation_ is not None
+    assert read_manifest(tmp_path / "model")["model"] == "baseline"
+
+
+def test_training_rows_are_stored_only_where_predictions_need_them(tmp_path):
+    cells = cohort("two")[0][:N].view("a").read()
+    secret = np.float64(cells[5, 2]).tobytes()
+    for name in ("auto", "ranks", "dense, columns"):
+        folder = save(fitted(name), tmp_path / name)
+        content = (folder / "arrays.safetensors").read_bytes()
+        assert read_manifest(folder)["training_rows_inside"] is False
+        if name != "ranks":  # ranks keep the values of each column, in rising order
+            assert secret not in content
+    wide = save(fitted("dense, Grams"), tmp_path / "wide")
+    assert read_manifest(wide)["training_rows_inside"] is True
+    assert (wide / "arrays.safetensors").stat().st_size > 8 * N * 90
+
+
+class Lazy:
+    """A matrix that is read piece by piece, as genotype files are."""
+
+    def __init__(self, cells):
+        self.cells = cells
+        self.shape, self.dtype = cells.shape, cells.dtype
+
+    def read(self, rows, cols):
+        return self.cells[:, cols] if rows is None else self.cells[rows][:, cols]
+
+
+@pytest.mark.parametrize("storage", ["int8", "lazy", "mapped", "sparse", "column-major"])
+def test_training_rows_of_any_storage(storage, tmp_path, monkeypatch):
+    """Rows that predictions need are stored as numbers, without the file they came from."""
+    rng = np.random.default_rng(0)
+    cells = rng.integers(0, 3, (60, 80)).astype(np.int8)
+    cells[7, 3] = -127
+    y = (cells[:, :20].sum(axis=1) + rng.normal(size=60) > 20).astype(int)
+    if storage == "mapped":
+        np.save(tmp_path / "cells.npy", cells.astype(np.float32))
+        matrix = np.load(tmp_path / "cells.npy", mmap_mode="r")
+    else:
+        matrix = {
+            "int8": lambda: cells,
+            "lazy": lambda: Lazy(cells),
+            "sparse": lambda: csc_matrix(cells.astype(float)),
+            "column-major": lambda: np.asfortranarray(cells, dtype=float),
+        }[storage]()
+    X = MultiView({"snps": matrix, "age": rng.normal(size=(60, 1))})
+    train = rng.permutation(60)[:40]
+    monkeypatch.setattr("baldur.inference.screening.CANDIDATES", 5)
+    monkeypatch.setattr("baldur.inference.screening.PER_VIEW", 5)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = baldur.BaldurClassifier(members=("pooled",), margin=0.0).fit(X[train], y[train])
+    assert model.predictor.blocks[0].train is not None
+    again = load(save(model, tmp_path / "model"))
+    if storage == "mapped":
+        (tmp_path / "cells.npy").unlink()
+    same(answers(again, X), answers(model, X))
+    same(again.explain(X[:3]), model.explain(X[:3]))
+    assert read_manifest(tmp_path / "model")["training_rows_inside"]
+    if storage in ("int8", "lazy"):
+        content = (tmp_path / "model" / "arrays.safetensors").read_bytes()
+        assert cells[train[0]].tobytes() in content
+        unseen = np.setdiff1d(np.arange(60), train)
+        assert not any(cells[i].tobytes() in content for i in unseen)
+
+
+def test_scikit_learn_behind_views(tmp_path):
+    from sklearn.svm import SVC
+
+    X, y = cohort("two")
+    behind = SideBySide(SVC()).fit(X[:N], y[:N])
+    again = load(save(behind, tmp_path / "svc"))
+    same(again.decision_function(X[N:]), behind.decision_function(X[N:]))
+
+
+class Odd(BaseEstimator):
+    """An estimator of somebody else."""
+
+    def fit(self, X, y):
+        self.classes_ = np.unique(y)
+        return self
+
+    def predict(self, X):
+        return np.repeat(self.classes_[:1], len(X))
+
+
+def test_what_cannot_be_saved_is_said(tmp_path):
+    with pytest.raises(InputError, match="Call fit first"):
+        save(baldur.BaldurClassifier(), tmp_path / "model")
+    with pytest.raises(InputError, match="expected a fitted estimator of baldur, but got Odd"):
+        save(Odd(), tmp_path / "model")
+    model = load(save(fitted("mean field"), tmp_path / "fine"))
+    model.views = {"a": lambda x: x}
+    with pytest.raises(InputError, match=r"The setting views cannot be saved: .* a function"):
+        save(model, tmp_path / "model")
+    odd = SideBySide(Odd()).fit(cohort("two")[0][:N], cohort("two")[1][:N])
+    with pytest.raises(InputError, match=r"SideBySide cannot be saved: .*Odd.*do not trust"):
+        save(odd, tmp_path / "model")
+    model.views = None
+    model.coef_ = {**model.coef_, "a": model.coef_["a"] * np.nan}
+    with pytest.raises(InputError, match=r"could not be loaded: .*coef_\.a: expected finite"):
+        save(model, tmp_path / "model")
+    assert not (tmp_path / "model").exists()
+
+
+def test_matrices_and_frames(tmp_path):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(40, 4)), columns=list("pqrs"))
+    y = np.where(frame["p"] > 0, "ill", "well")
+    model = baldur.MeanFieldClassifier(
+        {"one": ["p", "q"], "two": slice(2, 4)},
+        sparsity=0.5,
+        bound="jaakkola",
+        max_iter=5,
+        random_state=np.random.RandomState(3),
+        class_weight={"ill": 2, "well": 1},
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model.fit(frame, y)
+    again = load(save(model, tmp_path / "frame"))
+    same(again.predict_proba(frame), model.predict_proba(frame))
+    assert again.views == {"one": ["p", "q"], "two": slice(2, 4)}
+    assert again.class_weight == {"ill": 2, "well": 1}
+    assert (again.feature_names_in_ == model.feature_names_in_).all()
+    assert again.random_state.randint(1000) == model.random_state.randint(1000)
+    with pytest.raises(ValueError, match="feature names should match"):
+        again.predict(frame[list("qprs")])
+
+
+class Settings(BaseEstimator):
+    def __init__(self, a=1, b=None):
+        self.a, self.b = a, b
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        None, 3, 0.5, float("inf"), "auto", True, [1, "a"], (1, (2, 3)), {"a": [1]}, {0: 1.0, 1: 2},
+        {"kind": "tuple"}, {(1, 2): None}, slice(1, None, 2), [slice(0, 3)], {"x": slice("a", "c")},
+    ],
+)  # fmt: skip
+def test_settings_come_back(value):
+    again = read_settings(settings_state(Settings(value)), Settings)
+    assert again == {"a": value, "b": None}
+    assert type(again["a"]) is type(value)
+
+
+def test_settings_that_came_later_have_their_defaults_and_unknown_ones_are_refused():
+    assert read_settings({"a": 2}, Settings) == {"a": 2}
+    for wrong in (
+        {"c": 1},
+        {"a": {"kind": "os.system"}},
+        {"a": {}},
+        {"a": {"kind": "mapping", "entries": [[[1], 2]]}},
+        {"a": {"kind": "mapping", "entries": [[1, 2], [1, 3]]}},
+        {"a": {"kind": "slice", "ends": [0.5, None, None]}},
+        {"a": {"kind": "random state", "key": np.zeros(3, int)}},
+        [],
+    ):
+        with pytest.raises(InputError):
+            read_settings(wrong, Settings)
+
+
+def test_a_model_has_an_identity(tmp_path):
+    folder = save(fitted("mean field"), tmp_path / "model")
+    name = identity(folder)
+    assert len(name) == 64
+    load(folder, identity=name.upper())
+    with pytest.raises(InputError, match="is another model: its identity is"):
+        load(folder, identity="0" * 64)
+    manifest = read_manifest(folder)
+    assert manifest["task"] == "binary"
+    assert manifest["samples"] == N
+    assert manifest["views"] == [{"name": "a", "features": 3}, {"name": "b", "features": 5}]
+    assert load_model(folder).features["a"].tolist() == ["age", "Größe", 'x"y']
+
+
+def test_scorers_that_are_not_ours_are_pointed_out(tmp_path):
+    folder = save(fitted("mean field"), tmp_path / "model")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        load(folder)
+    # A stranger's folder may have any program under this name, with a right checksum or none.
+    (folder / "score.R").write_text("system('rm -rf ~')")
+    reseal(folder)
+    with pytest.warns(InputWarning, match=r"score\.R came with the folder.*do not run it"):
+        load(folder)
+
+
+def test_loading_a_model_of_ours_imports_no_more_than_it_needs(tmp_path):
+    folder = save(fitted("mean field"), tmp_path / "model")
+    code = (
+        "import sys\n"
+        "before = set(sys.modules)\n"
+        "from baldur.saving import load\n"
+        "load(sys.argv[1])\n"
+        "print(*sorted(set(sys.modules) & {'skops', 'sklearn.ensemble', 'sklearn.linear_model',"
+        " 'baldur.cards', 'baldur.baselines', 'baldur.evaluate'}))\n"
+    )
+    paths = [Path(__file__).parents[1], Path(baldur.__file__).parents[1]]
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(folder)],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(map(str, paths))},
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert done.stdout.split() == []
