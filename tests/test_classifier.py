@@ -4,7 +4,6 @@ import warnings
 
 import numpy as np
 import pytest
-from baldur.inference.reference import MEMBERS
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from scipy.special import expit, logit
@@ -13,6 +12,7 @@ from sklearn.metrics import roc_auc_score
 from baldur import BaldurClassifier, MultiView
 from baldur.datasets import make_multiview
 from baldur.exceptions import InputError, NoSignalWarning, NotConvergedWarning
+from baldur.inference.ensemble import MEMBERS
 from inference.problems import few_repeats  # noqa: F401
 from preparation.literal import linear
 
