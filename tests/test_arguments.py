@@ -5,10 +5,10 @@ import inspect
 import joblib
 import numpy as np
 import pytest
-from baldur.inference.reference import MEMBERS
 
 from baldur import BaldurClassifier, BaldurRegressor, Preparation
 from baldur.datasets import make_multiview
+from baldur.inference.ensemble import MEMBERS
 
 N = 80
 QUICK = {"members": ("pooled",)}

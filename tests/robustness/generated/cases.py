@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from baldur.inference.reference import MEMBERS
 from scipy import sparse
 
 from baldur import (
@@ -15,6 +14,7 @@ from baldur import (
     MeanFieldRegressor,
     MultiView,
 )
+from baldur.inference.ensemble import MEMBERS
 from robustness.generated import features, outcomes
 
 CLASSES = (BaldurClassifier, BaldurRegressor, MeanFieldClassifier, MeanFieldRegressor)
