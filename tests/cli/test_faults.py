@@ -11,8 +11,8 @@ import pytest
 
 from baldur.evaluate.scratch import ScratchFolder
 from baldur.exceptions import OutputError
-from baldur.saving import load_model, save_model
 from baldur.report import build
+from baldur.saving import load_model, save_model
 from baldur.study import evaluate_study, fit_study, load_study
 from baldur.study.toml_writer import dump_toml
 from cli.places import copy_of, hidden, jobs_in, results

@@ -6,8 +6,8 @@ from typer.testing import CliRunner
 
 from baldur.cli import app
 from baldur.exceptions import InputError, MissingExtraError
-from baldur.saving import save
 from baldur.report import report_folder
+from baldur.saving import save
 from baldur.study.index import INDEX, REPORT
 
 

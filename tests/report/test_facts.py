@@ -10,12 +10,12 @@ import pytest
 
 from baldur import BaldurClassifier
 from baldur.exceptions import InputError
-from baldur.saving import SavedModel
 from baldur.report.checks import EXPLANATIONS, checks_of_model, checks_of_run
 from baldur.report.facts import gather_facts
 from baldur.report.fitted import FittedModel
 from baldur.report.source import open_run, run_of
 from baldur.report.words import estimate, listed, number, percent
+from baldur.saving import SavedModel
 
 pytestmark = pytest.mark.usefixtures("one_repeat")
 

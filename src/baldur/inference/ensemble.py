@@ -36,8 +36,8 @@ they count for little, and each costs as much as the others."""
 
 BATCH_BYTES, CACHE_BYTES = 1 << 27, 1 << 21
 """Working memory of one batch of folds, and size of one of its arrays of n x n matrices. Arrays
-that stay in the processor's cache are a third faster at 200 samples than those of all folds at once,
-and the time spent on calls is negligible from about ten folds on."""
+that stay in the processor's cache are a third faster at 200 samples than those of all folds at
+once, and the time spent on calls is negligible from about ten folds on."""
 
 
 @dataclass(frozen=True)

@@ -2,8 +2,8 @@
 
 Each likelihood answers two questions about a Gaussian q(eta) with given means and variances: what
 is E[ln p(t | eta)], and which Gaussian *site* ``exp(j eta - h eta^2 / 2)`` should stand for it in
-the next update of the weights. Everything else in the model sees only the sites (h, j), so labels and
-continuous outcomes share one algebra.
+the next update of the weights. Everything else in the model sees only the sites (h, j), so labels
+and continuous outcomes share one algebra.
 
 A likelihood never changes. What it learns, such as q(psi) of Gaussian outputs, is its `noise`:
 callers keep it with the rest of their state and hand it back; logistic outputs have none.
