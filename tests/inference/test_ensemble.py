@@ -19,7 +19,7 @@ from baldur.inference.ensemble import (
     restricted,
     view_moments,
 )
-from baldur.inference.predictive import pooled_moments, shrinkage
+from baldur.inference.predictive import calibrated_moments, shrinkage
 from baldur.inference.screening import Problem
 from baldur.inference.selection import mean_losses
 from baldur.inference.stacking import Stacking
@@ -337,7 +337,10 @@ def test_moments_by_views_are_literal(task):
         means.append(found[0])
         variances.append(found[1])
     one = mixture(np.stack(means), np.stack(variances), weights[..., None])
-    for got, want in zip((mean[0], var[0]), pooled_moments(*one, base, given), strict=True):
+    wanted = calibrated_moments(
+        *one, base, given.slope[:, None, None], given.slope_var[:, None, None]
+    )
+    for got, want in zip((mean[0], var[0]), wanted, strict=True):
         np.testing.assert_allclose(got, want, rtol=1e-8, atol=1e-10)
 
 
@@ -385,8 +388,8 @@ def test_a_stack_that_is_nearly_the_base_rate_is_the_base_rate():
     mean, _ = view_moments(data, ensemble, stacking(3, 1e-4, 0.0), [1, 2])
     base = np.broadcast_to(ensemble.base_logit[..., None], mean[0].shape)
     np.testing.assert_allclose(mean, np.broadcast_to(base, mean.shape), atol=5e-3)
-    pooled_mean, var = pooled_moments(base + 1.0, np.ones_like(base), base, stacking(3, 2.0, 0.1))
-    np.testing.assert_allclose(pooled_mean, base + 2.0)
+    moved, var = calibrated_moments(base + 1.0, np.ones_like(base), base, 2.0, 0.1)
+    np.testing.assert_allclose(moved, base + 2.0)
     np.testing.assert_allclose(var, 1.0 + 0.1 * 4.0)
 
 
