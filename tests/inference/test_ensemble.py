@@ -293,19 +293,6 @@ def test_point_weights_are_shares_of_members_less_what_is_negligible():
         assert weights[j, ensemble.points[j].folds[at]].any(axis=1).all()
 
 
-def test_the_best_point_of_a_member_has_all_its_weight():
-    _, _, _, _, ensemble = fitted("multiclass")
-    weights = ensemble.point_weights(stacking(3).shares)
-    best = ensemble.best_points(weights)
-    for k in range(4):
-        own = ensemble.member_of == k
-        np.testing.assert_allclose(best[own].sum(axis=0), weights[own].sum(axis=0), rtol=1e-12)
-        for f in range(3):
-            used = best[own][:, f].any(axis=1)
-            assert used.sum() == 1
-            assert weights[own][:, f].sum(axis=1).argmax() == used.argmax()
-
-
 def test_the_stacked_ensemble_is_made_of_its_members():
     """Pooling all Gaussians is pooling members, but for negligible ones."""
     _, _, _, _, ensemble = fitted()
@@ -330,8 +317,7 @@ def test_moments_by_views_are_literal(task):
     want = base + 1.4 * (centre - base)
     np.testing.assert_allclose(mean[1], want, rtol=1e-10)
     np.testing.assert_allclose(var[1], spread.sum(axis=0) + 0.04 * (want - base) ** 2, rtol=1e-10)
-    # One view: that of posteriors without the other, at the best point of each member.
-    weights = ensemble.best_points(weights)
+    # One view: that of posteriors without the other.
     assert (ensemble.view_order()[:, 0] == 0).all()  # where the signal is
     designs, means, variances = Designs.of(data, batch), [], []
     views = np.tile([True, False], (3, 1))
