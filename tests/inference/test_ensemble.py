@@ -40,14 +40,19 @@ def stacking(F, slope=1.4, slope_var=0.04, shares=(0.2, 0.2, 0.3, 0.3)):
     return Stacking(np.tile(shares, (F, 1)), np.full(F, slope), np.full(F, slope_var))
 
 
+def case_of(task="binary", absent=True, by_grams=False):
+    """A problem, unequal folds, and both as the ensemble takes them."""
+    problem, _ = make_problem(task, N=N, sizes=SIZES, absent=absent)
+    folds = unequal_folds(N)
+    return problem, folds, *gathered(problem, folds, by_grams)
+
+
 def fitted(task="binary", absent=True, by_grams=False):
-    """A problem, unequal folds, and the ensembles of these folds and of all rows."""
+    """The same with the ensemble of these folds, fitted once; not for tests that patch the fit."""
     key = (task, absent, by_grams)
     if key not in FITS:
-        problem, _ = make_problem(task, N=N, sizes=SIZES, absent=absent)
-        folds = unequal_folds(N)
-        data, batch = gathered(problem, folds, by_grams)
-        FITS[key] = problem, folds, data, batch, fit_ensemble(data, batch)
+        made = case_of(*key)
+        FITS[key] = *made, fit_ensemble(*made[2:])
     return FITS[key]
 
 
@@ -92,7 +97,7 @@ def test_folds_of_a_batch_are_fitted_as_if_alone(task, absent, by_grams, warm):
 
 def cold_and_warm(case, max_iter=200):
     """Held-out moments (R, K, C) of folds from the uninformed start, and from that of all rows."""
-    problem, _, data, batch, _ = fitted(*case)
+    problem, _, data, batch = case_of(*case)
     full = fit_ensemble(*on_all_rows(problem, case[2]), max_iter=max_iter)
     fits = [fit_ensemble(data, batch, full=each, max_iter=max_iter) for each in (None, full)]
     real = batch.held_counted > 0
