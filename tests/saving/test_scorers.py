@@ -155,7 +155,7 @@ def test_probabilities_of_any_mean_and_variance_in_javascript(tmp_path):
 def test_the_printed_model_is_one_gaussian():
     model = printable(fitted("loadings"))
     K, L = 2, 1 + len(model["features"])
-    assert model["schema"] == 2
+    assert model["schema"] == 3
     assert np.shape(model["mean"]) == (K, L)
     assert np.shape(model["cov"]) == (K, L, L)
     assert np.shape(model["missing_variance"]) == (2, K)
@@ -166,7 +166,7 @@ def test_the_printed_model_is_one_gaussian():
 def test_scorers_are_short(printed):
     for language in ("py", "R", "js"):
         lines = (printed / "auto" / f"score.{language}").read_text().splitlines()
-        assert len(lines) < 60
+        assert len(lines) < 100
 
 
 def test_the_card_says_what_matters(tmp_path):

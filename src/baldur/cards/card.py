@@ -77,6 +77,14 @@ class Card:
         """
         if self.model is None:
             raise InputError(f"There is no ONNX of this model. {self.reason}")
+        if self.model["sites"] or self.model["covariates"]:
+            what = [*(["harmonised sites"] if self.model["sites"] else [])]
+            what += ["regressed-out covariates"] if self.model["covariates"] else []
+            raise InputError(
+                f"There is no ONNX of this model: the graph takes numbers of views only, and this "
+                f"model has {' and '.join(what)}. Use baldur predict, or the scorers that "
+                "card(path) writes."
+            )
         content = onnx_bytes(self.model)
         if path is not None:
             write_atomically(path, content)
@@ -122,7 +130,7 @@ def make_card(model: Any, **words: Any) -> Card:
     Parameters
     ----------
     model : fitted estimator of ours
-        Numbers are printed where its preparation changes no cell beyond scaling.
+        Numbers are printed where a scorer that sees one person at a time can prepare the cells.
     **words
         As in `baldur.cards.about.facts`.
 
@@ -136,13 +144,6 @@ def make_card(model: Any, **words: Any) -> Card:
             "uncertainty can be printed."
         )
     about = facts(model, **words)
-    changing = model.preparation_.changes_cells
-    if changing:
-        return Card(
-            about, None,
-            f"No scorer is printed: values are changed by {', '.join(changing)} before the weights "
-            "meet them. Save the model and load it with baldur.",
-        )  # fmt: skip
     try:
         return Card(about, printable(model, words.get("classes")))
     except InputError as error:

@@ -113,6 +113,12 @@ def _formula(about: dict[str, Any]) -> str:
         said.append("Columns are ranked first, so a weight per unit holds only near the median.")
     if about["steps_before"]:
         said.append("Before that, columns are changed: " + _names(about["steps_before"]) + ".")
+    if about["covariates_regressed_out"]:
+        covariates = _names(about["covariates_regressed_out"])
+        said.append(
+            f"The effect of {covariates} on each column is subtracted, which this table leaves "
+            "out. The scorers do it."
+        )
     heads = [f"weight ({markdown(o)})" for o in about["outputs"]] if several else ["weight"]
     rows = [
         "| view | feature | " + " | ".join(heads) + " | s.d. | mean | lower limit | upper limit |",

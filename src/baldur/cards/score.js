@@ -1,11 +1,13 @@
 // Score people with a printed BALDUR model, in a page or by: node score.js card.json people.json
 // A person is {view: {feature: number}}. What is null or left out is missing: a feature is replaced
-// by its training mean, and a missing view adds to the variance.
+// by its training mean, and a missing view adds to the variance. Where sites are harmonised or
+// covariates regressed out, {samples: {site: text, age: number}} holds them beside the views.
 "use strict";
 const dot = (a, b) => a.reduce((sum, v, i) => sum + v * b[i], 0);
 const quadratic = (S, x) => dot(S.map((row) => dot(row, x)), x);
+const unknown = (value) => value === null || value === undefined || Number.isNaN(value);
 function standardised(f, value) { // the standardised value of one feature, 0 where it is missing
-  if (value === null || value === undefined || Number.isNaN(value)) return 0;
+  if (unknown(value)) return 0;
   if (f.knots) {
     const k = f.knots, s = f.scores, j = k.findIndex((knot) => knot > value);
     if (j <= 0) return s[j === 0 ? 0 : s.length - 1] * f.factor;
@@ -13,6 +15,32 @@ function standardised(f, value) { // the standardised value of one feature, 0 wh
   }
   const clipped = f.lower === null ? value : Math.min(Math.max(value, f.lower), f.upper);
   return (clipped - f.mean) * f.factor;
+}
+function covariates(columns, about) { // standardised, at the training mean where unknown
+  return columns.map((c) => {
+    let v = about[c.name];
+    if (!unknown(v) && c.levels) {
+      const level = String(v).trim();
+      v = c.levels.includes(level) ? Number(level === c.level) : null;
+    }
+    return ((unknown(v) ? c.fill : v) - c.mean) / c.scale;
+  });
+}
+function features(model, person) { // aligned between sites, standardised, less what covariates explain
+  const about = person.samples || {}, sites = model.sites || { names: [], keep: [] };
+  const site = unknown(about[sites.by]) ? "" : String(about[sites.by]).trim();
+  const at = sites.names.indexOf(site), keep = covariates(sites.keep, about);
+  const design = [1, ...covariates(model.covariates, about)];
+  return model.features.map((f) => {
+    const given = (person[f.view] || {})[f.name], s = f.sites;
+    if (unknown(given)) return 0;
+    let v = given;
+    if (s && at >= 0 && v !== s.held) {
+      const level = s.level + dot(keep, s.coef);
+      v = level + (v - level - s.shift[at]) * s.factor[at];
+    }
+    return standardised(f, v) - dot(design, f.effect);
+  });
 }
 function normalCdf(z) { // by a series whose terms have one sign, exact to 1e-15
   if (Math.abs(z) > 9) return z > 0 ? 1 : 0;
@@ -25,7 +53,7 @@ function expectedSigmoid(probit, mean, variance) { // of 1/(1 + exp(-eta)), eta 
 }
 function moments(model, person) { // [mean, variance] of the linear predictors, without noise
   const missing = model.views.map((v) => Number(person[v] === null || person[v] === undefined));
-  const x = [1, ...model.features.map((f) => standardised(f, (person[f.view] || {})[f.name]))];
+  const x = [1, ...features(model, person)];
   const mean = model.mean.map((w) => dot(w, x)), variance = model.cov.map((S, k) =>
     Math.max(quadratic(S, x), 0) + dot(missing, model.missing_variance.map((row) => row[k])));
   const q = model.loadings;
@@ -46,7 +74,7 @@ function predict(model, person) { // class probabilities, or [mean, s.d.] of eac
   }
   return model.task === "binary" ? [1 - p[0], p[0]] : p;
 }
-if (typeof module !== "undefined") module.exports = { predict, moments, standardised, expectedSigmoid };
+if (typeof module !== "undefined") module.exports = { predict, moments, features, expectedSigmoid };
 if (typeof require !== "undefined" && require.main === module) {
   const [card, people] = process.argv.slice(2).map((f) => JSON.parse(require("fs").readFileSync(f)));
   console.log(JSON.stringify(people.map((person) => predict(card.model, person))));

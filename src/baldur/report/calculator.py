@@ -68,6 +68,16 @@ def calculator_of(model: FittedModel | None) -> Calculator:
         return Calculator(str(error))
     if made.model is None:
         return Calculator(made.reason)
+    about_person = [c["name"] for c in made.model["covariates"]]
+    if made.model["sites"]:
+        about_person = [made.model["sites"]["by"], *about_person]
+    if about_person:
+        listed = ", ".join(short(name) for name in dict.fromkeys(about_person))
+        return Calculator(
+            f"This page has no calculator, because the model also reads {listed} of every person "
+            "(sites harmonised or covariates regressed out). Predict from a file with baldur "
+            "predict."
+        )
     features = made.model["features"]
     if not features:
         return Calculator(

@@ -11,8 +11,8 @@
   const text = (x) => Number(x.toPrecision(4)).toString().replace("-", "−");
 
   model.views.forEach((view, v) => {
-    const features = model.features.map((f, i) => [f, i]).filter(([f]) => f.view === view);
-    if (!features.length) return;
+    const listed = model.features.map((f, i) => [f, i]).filter(([f]) => f.view === view);
+    if (!listed.length) return;
     const group = make("fieldset", null, form);
     make("legend", view, group);
     const has = make("label", null, group, {class: "has"});
@@ -20,7 +20,7 @@
     box.checked = true;
     has.append(" measured in this person");
     boxes.set(view, box);
-    for (const [feature, i] of features) {
+    for (const [feature, i] of listed) {
       const holder = make("div", null, group, {class: "input"});
       make("label", feature.name, holder, {for: `input-${i}`});
       const input = make("input", null, holder, {
@@ -48,7 +48,7 @@
 
   // Mean weight of every column (the intercept first) for output c, times its value.
   function terms(who, c) {
-    const x = [1, ...model.features.map((f) => standardised(f, (who[f.view] || {})[f.name]))];
+    const x = [1, ...features(model, who)];
     const q = model.loadings, unit = model.task === "regression" ? model.outcome_std[c] : 1;
     return x.map((value, j) => {
       const weight = q ? dot(q.V[c], model.mean.map((row) => row[j])) : model.mean[c][j];
