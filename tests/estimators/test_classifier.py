@@ -325,7 +325,7 @@ def test_a_missing_view_at_prediction_widens(fitted, test):
     data, _ = test
     gone = changed(data, "clinic", np.full((200, 6), np.nan))
     # Under every Gaussian of the posterior, but for the base rate, which knows no views.
-    both = [fitted._posterior.moments(fitted._open_new(X)) for X in (data, gone)]
+    both = [fitted.predictor.moments(fitted._open_new(X)) for X in (data, gone)]
     for (mean, var), (_, wide) in zip(*both, strict=True):
         assert (wide > var).all() or np.ptp(mean) < 1e-12
     _, std = fitted.transform(data, return_std=True)
@@ -357,7 +357,7 @@ def test_a_view_missing_for_some_at_fit():
     # Taking the view from those who have it makes every Gaussian less sure, on average.
     has = sim.data[N:][np.flatnonzero(~absent)]
     gone = changed(has, "clinic", np.full((len(has), 6), np.nan))
-    both = [model._posterior.moments(model._open_new(X)) for X in (has, gone)]
+    both = [model.predictor.moments(model._open_new(X)) for X in (has, gone)]
     for (mean, var), (_, wide) in zip(*both, strict=True):
         assert wide.mean() > var.mean() or np.ptp(mean) < 1e-12
 

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from baldur.inner_folds import inner_folds
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import norm
 
@@ -10,6 +9,7 @@ from baldur import BaldurRegressor, MultiView
 from baldur.datasets import make_multiview
 from baldur.exceptions import InputError, NoSignalWarning
 from baldur.inference.ensemble import MEMBERS
+from baldur.inference.inner_folds import inner_folds
 from preparation.literal import linear
 
 DIMS = {"clinic": 6, "genes": 40}

@@ -8,7 +8,6 @@ import numpy as np
 import pandas as pd
 import pytest
 import sklearn
-from baldur.inner_folds import inner_folds
 from numpy.testing import assert_array_equal
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
@@ -24,9 +23,10 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 import baldur.estimators.base
 from baldur import BaldurClassifier, BaldurRegressor
-from baldur import inner_folds as inner_folds_module
 from baldur.datasets import make_multiview
 from baldur.exceptions import InputError
+from baldur.inference import inner_folds as inner_folds_module
+from baldur.inference.inner_folds import inner_folds
 
 N = 80
 VIEWS = {"clinic": slice(0, 4), "genes": slice(4, 24)}
@@ -194,13 +194,13 @@ def test_regressor_routes_too(form, outcome):
 def test_inner_folds_keep_groups_together(sim, monkeypatch):
     """Those that a fit uses: groups in one fold, every row held out once in every repeat."""
     used = []
-    fit_auto = baldur.estimators.base.fit_auto
+    fit_default = baldur.estimators.base.fit_default
 
-    def watched(problem, T, folds, **options):
+    def watched(problem, folds, **options):
         used.extend(folds)
-        return fit_auto(problem, T, folds, **options)
+        return fit_default(problem, folds, **options)
 
-    monkeypatch.setattr(baldur.estimators.base, "fit_auto", watched)
+    monkeypatch.setattr(baldur.estimators.base, "fit_default", watched)
     groups = np.random.default_rng(0).integers(0, 20, N)
     model = BaldurClassifier(max_iter=30).fit(sim.data, sim.target, groups=groups)
     assert len(used) % 5 == 0

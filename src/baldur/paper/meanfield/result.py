@@ -295,6 +295,10 @@ def noise_variance(result: MeanFieldResult) -> Array:
 
     1/psi + (v_c v_c^T + tr Sigma_V)/tau: the noise of y and, through the loadings, that of z. Only
     the sum is seen in the data; how it is divided between psi and tau is up to the priors.
+
+    Parameters
+    ----------
+    result : MeanFieldResult
     """
     through = (result.V**2 + np.diag(result.V_cov)) @ result.factors
     return np.asarray(1.0 / result.psi + through / result.tau)
