@@ -214,7 +214,7 @@ def test_inner_folds_keep_groups_together(sim, monkeypatch):
 @pytest.mark.parametrize("task", ["binary", "multiclass", "multilabel", "regression"])
 @pytest.mark.parametrize("grouped", [False, True])
 def test_inner_folds_hold_every_row_out_once_in_every_repeat(task, grouped, monkeypatch):
-    monkeypatch.setattr("baldur.inner_folds.MOST_REPEATS", 12)  # as it is outside this module
+    monkeypatch.setattr("baldur.inference.inner_folds.MOST_REPEATS", 8)  # as it is outside this module
     rng = np.random.default_rng(0)
     n = 90
     labels = {
@@ -225,7 +225,7 @@ def test_inner_folds_hold_every_row_out_once_in_every_repeat(task, grouped, monk
     }[task]
     groups = np.arange(n) // 3 if grouped else None
     folds = inner_folds(labels, task, groups, 0)
-    assert len(folds) == 5 * 20  # small samples are dealt more often
+    assert len(folds) == 5 * 12  # small samples are assigned to folds more often
     for start in range(0, len(folds), 5):
         held = np.concatenate([rows for _, rows in folds[start : start + 5]])
         assert_array_equal(np.sort(held), np.arange(n))
