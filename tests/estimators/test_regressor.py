@@ -134,7 +134,7 @@ def test_a_missing_view_widens_the_interval(sim, model):
 
 def test_no_signal_is_said_and_predicts_near_the_mean(sim):
     y = np.random.default_rng(11).standard_normal(N) + 4.0
-    with pytest.warns(NoSignalWarning, match="no signal was shown"):
+    with pytest.warns(NoSignalWarning, match="no evidence of signal"):
         model = BaldurRegressor().fit(sim.data[:N], y)
     assert not model.signal_shown_
     mean, std = model.predict(sim.data[N:], return_std=True)

@@ -21,7 +21,7 @@ from sklearn.model_selection import (
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
-import baldur.estimators.base
+import baldur.estimators.default_fit
 from baldur import BaldurClassifier, BaldurRegressor
 from baldur.datasets import make_multiview
 from baldur.exceptions import InputError
@@ -119,14 +119,14 @@ def test_cross_validated_predictions_of_the_regressor(form, outcome):
 def seen(monkeypatch):
     """What reached `fit`: groups beside the training rows, and weights of the likelihood."""
     record = {"groups": [], "weight": []}
-    run = BaldurClassifier._run
+    prepare = BaldurClassifier._prepare_training
 
-    def watched(self, views, training, reporter):
+    def watched(self, training):
         record["groups"].append(training.groups)
         record["weight"].append(training.weight)
-        return run(self, views, training, reporter)
+        return prepare(self, training)
 
-    monkeypatch.setattr(BaldurClassifier, "_run", watched)
+    monkeypatch.setattr(BaldurClassifier, "_prepare_training", watched)
     return record
 
 
@@ -194,13 +194,13 @@ def test_regressor_routes_too(form, outcome):
 def test_inner_folds_keep_groups_together(sim, monkeypatch):
     """Those that a fit uses: groups in one fold, every row held out once in every repeat."""
     used = []
-    fit_default = baldur.estimators.base.fit_default
+    fit_default = baldur.estimators.default_fit.fit_default
 
     def watched(problem, folds, **options):
         used.extend(folds)
         return fit_default(problem, folds, **options)
 
-    monkeypatch.setattr(baldur.estimators.base, "fit_default", watched)
+    monkeypatch.setattr(baldur.estimators.default_fit, "fit_default", watched)
     groups = np.random.default_rng(0).integers(0, 20, N)
     model = BaldurClassifier(max_iter=30).fit(sim.data, sim.target, groups=groups)
     assert len(used) % 5 == 0
@@ -214,7 +214,9 @@ def test_inner_folds_keep_groups_together(sim, monkeypatch):
 @pytest.mark.parametrize("task", ["binary", "multiclass", "multilabel", "regression"])
 @pytest.mark.parametrize("grouped", [False, True])
 def test_inner_folds_hold_every_row_out_once_in_every_repeat(task, grouped, monkeypatch):
-    monkeypatch.setattr("baldur.inference.inner_folds.MOST_REPEATS", 8)  # as it is outside this module
+    monkeypatch.setattr(
+        "baldur.inference.inner_folds.MOST_REPEATS", 8
+    )  # as it is outside this module
     rng = np.random.default_rng(0)
     n = 90
     labels = {

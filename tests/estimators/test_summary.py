@@ -124,7 +124,7 @@ def test_a_missing_view_is_not_used_and_widens_the_interval(binary):
 def test_no_signal_is_said_first():
     rng = np.random.default_rng(3)
     X, y = rng.standard_normal((60, 5)), np.arange(60) % 2
-    with pytest.warns(NoSignalWarning, match="no signal was shown"):
+    with pytest.warns(NoSignalWarning, match="no evidence of signal"):
         model = BaldurClassifier().fit(X, y)
     assert "NO SIGNAL WAS SHOWN" in str(model.summary())
 

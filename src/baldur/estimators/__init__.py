@@ -5,7 +5,9 @@ estimator checks its parameters, turns targets into outputs, has its `Preparatio
 fitted, and keeps the predictor. Out go fitted attributes in the units of the input, predictions
 with their uncertainty, tables that explain them, and model files, cards and reports.
 
-- `base`: parameters, fitting, fitted attributes; `classifier` and `regressor`: the two estimators.
+- `classifier` and `regressor`: the two estimators; `base`: what they share; `parameters`: the table
+  of constraints; `targets`: labels and outcomes to outputs, and moments back to predictions.
+- `default_fit`: the default posterior, and the attributes that describe its selection.
 - `explain` and `summary`: tables of contributions and of the features that were selected.
 - `progress`: the line on the terminal; `save_mixins`: the methods that save and export.
 

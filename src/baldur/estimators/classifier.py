@@ -2,17 +2,152 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from typing import Any
 
-from baldur.estimators.base import StructuredFit
-from baldur.estimators.classification import ClassificationBase
+from numpy.typing import NDArray
+from sklearn.base import ClassifierMixin
+from sklearn.utils.validation import check_is_fitted
+
+from baldur.estimators.base import BaldurBase, Training
+from baldur.estimators.default_fit import fit_posterior, set_selection_attributes
+from baldur.estimators.targets import (
+    ClassificationTargets,
+    check_level,
+    class_weights,
+    log_odds,
+    read_labels,
+)
 from baldur.inference.ensemble import MEMBERS
+from baldur.inference.predictive import Task
+from baldur.types import Array
+from baldur.views.products import PreparedView
+from baldur.views.weights import positive_weights
 
 __all__ = ["BaldurClassifier"]
 
 
-class BaldurClassifier(StructuredFit, ClassificationBase):
+class ClassifierBase(ClassifierMixin, BaldurBase):
+    """Labels going in and probabilities coming out; subclasses fit the posterior."""
+
+    class_weight: Any
+    classes_: NDArray[Any]
+    _task: Task
+    _row_noise: Array | None = None
+    """Variance of the linear predictor that is each row's own, (C,), where a model has one."""
+
+    @property
+    def _targets(self) -> ClassificationTargets:
+        check_is_fitted(self)
+        return ClassificationTargets(self._task, self.classes_, self._row_noise)
+
+    def _read_targets(self, y: Any, n: int) -> NDArray[Any]:
+        return read_labels(y, n)
+
+    def _encode_targets(self, y: NDArray[Any], weight: Array) -> tuple[Array, Task, NDArray[Any]]:
+        targets, T, self.class_count_ = ClassificationTargets.encode(y)
+        self._task, self.classes_ = targets.task, targets.classes
+        return T, self._task, y
+
+    def _open_training(self, X: Any, y: Any, sample_weight: Any, groups: Any = None) -> Training:
+        """Return the samples that count, weighted by class too, and their outputs."""
+        training = super()._open_training(X, y, sample_weight, groups)
+        by_class = class_weights(self.class_weight, self.classes_, training.labels)
+        if by_class is None:
+            return training
+        what = "class_weight" if sample_weight is None else "sample_weight times class_weight"
+        weight = positive_weights(training.weight * by_class, len(training.mv), what)
+        return training._replace(weight=weight)
+
+    def _output_probability(self, X: Any) -> Array:
+        return self._probability_of(self._open_new(X))
+
+    def _probability_of(self, views: list[PreparedView]) -> Array:
+        return self._targets.output_probabilities(*self._predictor.moments(views))
+
+    def predict_proba(self, X: Any) -> Array:
+        """Return class probabilities, uncertainty of the weights integrated out.
+
+        Parameters
+        ----------
+        X : MultiView, or array or DataFrame of shape (n_samples, n_features)
+            Samples with the views of ``fit``; whole views may be missing.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            For multi-label targets, P(label) for each label.
+        """
+        return self._targets.class_probabilities(self._output_probability(X))
+
+    def predict_interval(self, X: Any, level: float = 0.95) -> tuple[Array, Array]:
+        """Return an interval for each class probability.
+
+        The probability depends on weights that are known only roughly. `predict_proba` is its mean
+        over their posterior; the interval is where it lies with probability `level`, as much above
+        as below. It says how well the model knows this person's probability, not which outcome
+        will come.
+
+        Parameters
+        ----------
+        X : MultiView, or array or DataFrame of shape (n_samples, n_features)
+            Samples with the views of ``fit``; whole views may be missing.
+        level : float, default=0.95
+            Probability inside.
+
+        Returns
+        -------
+        lower, upper : ndarray of shape (n_samples, n_classes)
+            For multi-label targets, of P(label) for each label.
+        """
+        check_level(level)
+        mean, var = self.predictor.moments(self._open_new(X))
+        return self._targets.interval(mean, var, level)
+
+    def decision_function(self, X: Any) -> Array:
+        """Return the log odds of the predicted probabilities.
+
+        Ranks samples exactly as `predict_proba` does. The linear predictor without its
+        uncertainty is ``X @ coef_ + intercept_`` for cells within the clip.
+
+        Parameters
+        ----------
+        X : MultiView, or array or DataFrame of shape (n_samples, n_features)
+            Samples with the views of ``fit``.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,), or (n_samples, n_classes) for more than two classes
+        """
+        odds = log_odds(self._output_probability(X))
+        return odds[:, 0] if self._task == "binary" else odds
+
+    def _log_odds(self, views: list[PreparedView]) -> Array:
+        return log_odds(self._probability_of(views))
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Return the most probable label of each sample.
+
+        Parameters
+        ----------
+        X : MultiView, or array or DataFrame of shape (n_samples, n_features)
+            Samples with the views of ``fit``.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,), or (n_samples, n_labels) for multi-label targets
+        """
+        return self._targets.decide(self._output_probability(X))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_label = True
+        tags.target_tags.multi_output = False
+        return tags
+
+
+class BaldurClassifier(ClassifierBase):
     """Bayesian multi-view classifier that says who, how sure, and from which few features.
 
     All views are projected into common latent factors by weights with two-way sparsity (over
@@ -179,5 +314,12 @@ class BaldurClassifier(StructuredFit, ClassificationBase):
             Itself.
         """
         self._check_parameters()
-        self._fit_outputs(self._open_training(X, y, sample_weight, groups))
+        training = self._open_training(X, y, sample_weight, groups)
+        started = time.perf_counter()
+        views = self._prepare_training(training)
+        result = fit_posterior(self, views, training)
+        self._set_attributes(training.mv, result)
+        self.fit_seconds_ = time.perf_counter() - started
+        set_selection_attributes(self, result)
+        self._warn_unless_converged()
         return self

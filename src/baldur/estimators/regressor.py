@@ -2,20 +2,109 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import RegressorMixin
+from sklearn.utils.validation import check_is_fitted
 
-from baldur.estimators.base import StructuredFit
-from baldur.estimators.regression import RegressionBase
+from baldur.estimators.base import BaldurBase
+from baldur.estimators.default_fit import fit_posterior, set_selection_attributes
+from baldur.estimators.targets import (
+    RegressionTargets,
+    check_answer,
+    check_level,
+    read_outcomes,
+)
 from baldur.inference.ensemble import MEMBERS
-from baldur.views.container import MultiView
+from baldur.inference.predictive import Task
+from baldur.types import Array
 
 __all__ = ["BaldurRegressor"]
 
 
-class BaldurRegressor(StructuredFit, RegressionBase):
+class RegressorBase(RegressorMixin, BaldurBase):
+    """Outcomes going in and predictive means coming out; subclasses fit the posterior."""
+
+    noise_std_: Array
+    _center: Array
+    _spread: Array
+    _one_output: bool
+
+    @property
+    def _targets(self) -> RegressionTargets:
+        check_is_fitted(self)
+        return RegressionTargets(self._center, self._spread, self._one_output)
+
+    def _read_targets(self, y: Any, n: int) -> NDArray[Any]:
+        return read_outcomes(y, n)
+
+    def _encode_targets(self, y: NDArray[Any], weight: Array) -> tuple[Array, Task, NDArray[Any]]:
+        targets, T = RegressionTargets.encode(y, weight)
+        self._center, self._spread = targets.units
+        self._one_output = targets.one_output
+        return T, "regression", T
+
+    @property
+    def output_units(self) -> tuple[Array, Array]:
+        """Mean and standard deviation of each outcome, by which outputs are standardised."""
+        return self._targets.units
+
+    def predict(self, X: Any, return_std: bool = False) -> Any:
+        """Return the predictive mean of each sample.
+
+        Parameters
+        ----------
+        X : MultiView, or array or DataFrame of shape (n_samples, n_features)
+            Samples with the views of ``fit``; whole views may be missing.
+        return_std : bool, default=False
+            Also return the standard deviation of a new observation, noise included.
+
+        Returns
+        -------
+        mean : ndarray of shape (n_samples,) or (n_samples, n_outputs)
+        std : ndarray of the same shape
+            Only with ``return_std=True``.
+        """
+        targets = self._targets
+        mean, std = targets.predictive(*self._moments(X), self.noise_std_)
+        check_answer(mean, "predictions")
+        check_answer(std, "standard deviations")
+        mean, std = targets.shaped(mean), targets.shaped(std)
+        return (mean, std) if return_std else mean
+
+    def predict_interval(self, X: Any, level: float = 0.95) -> tuple[Array, Array]:
+        """Return an interval for a new observation of each sample, noise included.
+
+        Parameters
+        ----------
+        X : MultiView, or array or DataFrame of shape (n_samples, n_features)
+            Samples with the views of ``fit``; whole views may be missing.
+        level : float, default=0.95
+            Probability inside, as much above as below.
+
+        Returns
+        -------
+        lower, upper : ndarray of shape (n_samples,) or (n_samples, n_outputs)
+        """
+        check_level(level)
+        return self._targets.interval(*self._moments(X), self.noise_std_, level)
+
+    def _moments(self, X: Any) -> tuple[Array, Array]:
+        views = self._open_new(X)
+        mean, var = self.predictor.moments(views)
+        return mean, var
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        return tags
+
+
+class BaldurRegressor(RegressorBase):
     """Bayesian multi-view regression with selection of features, factors and views.
 
     The model of `BaldurClassifier` with observed outputs y ~ N(eta, 1/psi), the noise precision
@@ -124,9 +213,13 @@ class BaldurRegressor(StructuredFit, RegressionBase):
             Itself.
         """
         self._check_parameters()
-        self._fit_outputs(self._open_training(X, y, sample_weight, groups))
+        training = self._open_training(X, y, sample_weight, groups)
+        started = time.perf_counter()
+        views = self._prepare_training(training)
+        result = fit_posterior(self, views, training)
+        self._set_attributes(training.mv, result)
+        self.noise_std_ = self._spread * np.sqrt(result.predictor.noise)
+        self.fit_seconds_ = time.perf_counter() - started
+        set_selection_attributes(self, result)
+        self._warn_unless_converged()
         return self
-
-    def _publish(self, mv: MultiView, fitted: Any) -> None:
-        super()._publish(mv, fitted)
-        self.noise_std_ = self._spread * np.sqrt(fitted.predictor.noise)

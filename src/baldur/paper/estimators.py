@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Mapping
 from numbers import Real
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 from sklearn.utils import check_random_state
 
-from baldur.estimators.base import BaldurBase, Training, check_seed
-from baldur.estimators.classification import ClassificationBase
+from baldur.estimators import parameters
+from baldur.estimators.base import Training
+from baldur.estimators.classifier import ClassifierBase
+from baldur.estimators.parameters import Constraint, is_number, is_one_of
 from baldur.estimators.progress import Reporter
-from baldur.estimators.regression import RegressionBase
+from baldur.estimators.regressor import RegressorBase
 from baldur.exceptions import InputError
 from baldur.paper.predictor import MeanFieldRun, fit_mean_field
-from baldur.views.container import MultiView
 from baldur.views.products import PreparedView
 
 __all__ = ["MeanFieldClassifier", "MeanFieldRegressor"]
@@ -23,72 +27,70 @@ SPACES = ("primal", "dual")
 BOUNDS = ("quadrature", "jaakkola")
 
 
-class MeanFieldFit(BaldurBase):
-    """The settings of the two estimators and the fit they share."""
+def _spaces(space: Any) -> list[Any]:
+    """Return the spaces that were given, one for all views or one per view."""
+    return list(space) if isinstance(space, (list, tuple, np.ndarray)) else [space]
 
-    sparsity: Any
-    prune: bool
-    space: Any
-    relevance_vectors: Any
-    tol: float
-    random_state: Any
-    elbo_: float
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        if not (isinstance(self.tol, Real) and float(self.tol) > 0):
-            raise InputError(f"tol must be a positive number, but got {self.tol!r}.")
-        shape = self.sparsity
-        if not (isinstance(shape, Real) and float(shape) >= 1e-6):
-            raise InputError(
-                "sparsity must be the shape of a Gamma prior from 1e-6 (few features) to "
-                f"float('inf') (none dropped), but got {shape!r}."
-            )
-        check_seed(self.random_state)
-        several = isinstance(self.space, (list, tuple, np.ndarray))
-        spaces = list(self.space) if several else [self.space]
-        wrong = [s for s in spaces if s not in SPACES]
-        if wrong:
-            raise InputError(f"space must be one of {SPACES}, or one per view, but got {wrong}.")
-        if self.relevance_vectors is not None and "dual" not in spaces:
-            raise InputError(
-                "relevance_vectors carry the dual posterior, but no view has it. Give "
-                'space="dual", or leave relevance_vectors out.'
-            )
+CONSTRAINTS: Mapping[str, Constraint] = MappingProxyType(
+    {
+        **parameters.CONSTRAINTS,
+        "tol": Constraint(lambda v: isinstance(v, Real) and float(v) > 0, "a positive number"),
+        "sparsity": Constraint(
+            lambda v: is_number(v, 1e-6),
+            "the shape of a Gamma prior from 1e-6 (few features) to float('inf') (none dropped)",
+        ),
+        "bound": Constraint(lambda v: is_one_of(v, BOUNDS), f"one of {BOUNDS}"),
+        "space": Constraint(
+            lambda v: all(is_one_of(one, SPACES) for one in _spaces(v)),
+            f"one of {SPACES}, or one per view",
+        ),
+    }
+)
+"""Argument to constraint, those of the other estimators included."""
 
-    def _stopping_settings(self) -> str:
-        return f"{super()._stopping_settings()} or tol (now {self.tol})"
 
-    def _fit_mean_field(
-        self, views: list[PreparedView], training: Training, reporter: Reporter, bound: str
-    ) -> MeanFieldRun:
-        outputs = training.T.shape[1]
-        result = fit_mean_field(
+def _check_relevance_vectors(space: Any, relevance_vectors: Any) -> None:
+    """Refuse relevance vectors where no view has the dual posterior."""
+    if relevance_vectors is not None and "dual" not in _spaces(space):
+        raise InputError(
+            "relevance_vectors carry the dual posterior, but no view has it. Give "
+            'space="dual", or leave relevance_vectors out.'
+        )
+
+
+def _fit_posterior(
+    model: Any, views: list[PreparedView], training: Training, bound: str
+) -> MeanFieldRun:
+    """Fit the mean-field posterior with the settings of an estimator."""
+    n_factors = training.T.shape[1] if model.n_factors == "auto" else int(model.n_factors)
+    with Reporter(model.verbose, type(model).__name__) as reporter:
+        return fit_mean_field(
             views,
             training.T,
             task="regression" if training.task == "regression" else "classification",
-            n_factors=outputs if self.n_factors == "auto" else int(self.n_factors),
-            a_gamma=float(self.sparsity),
-            spaces=self.space,
-            relevance=self.relevance_vectors,
-            max_iter=self.max_iter,
-            tol=self.tol,
-            prune=self.prune,
+            n_factors=n_factors,
+            a_gamma=float(model.sparsity),
+            spaces=model.space,
+            relevance=model.relevance_vectors,
+            max_iter=model.max_iter,
+            tol=model.tol,
+            prune=model.prune,
             sample_weight=training.weight,
-            rng=int(check_random_state(self.random_state).randint(2**31 - 1)),
+            rng=int(check_random_state(model.random_state).randint(2**31 - 1)),
             bound_kind=bound,
             callback=reporter.watch,
         )
-        self.elbo_ = result.elbo
-        self.sparsity_ = float(self.sparsity)
-        return result
-
-    def _publish(self, mv: MultiView, fitted: MeanFieldRun) -> None:
-        super()._publish(mv, fitted)
-        self.space_ = dict(zip(self.view_names_, fitted.spaces, strict=True))
 
 
-class MeanFieldClassifier(MeanFieldFit, ClassificationBase):
+def _set_mean_field_attributes(model: Any, result: MeanFieldRun) -> None:
+    """Set what only the mean-field posterior has."""
+    model.elbo_ = result.elbo
+    model.sparsity_ = float(model.sparsity)
+    model.space_ = dict(zip(model.view_names_, result.spaces, strict=True))
+
+
+class MeanFieldClassifier(ClassifierBase):
     """Multi-view classifier with the paper's fully factorised posterior.
 
     Every row has latent factors and latent outputs of its own, and these, the weights of each
@@ -175,6 +177,8 @@ class MeanFieldClassifier(MeanFieldFit, ClassificationBase):
     (50, 2)
     """
 
+    _constraints = CONSTRAINTS
+
     def __init__(
         self,
         views: Any = None,
@@ -226,23 +230,26 @@ class MeanFieldClassifier(MeanFieldFit, ClassificationBase):
             Itself.
         """
         self._check_parameters()
-        self._fit_outputs(self._open_training(X, y, sample_weight))
+        training = self._open_training(X, y, sample_weight)
+        started = time.perf_counter()
+        views = self._prepare_training(training)
+        result = _fit_posterior(self, views, training, self.bound)
+        self._set_attributes(training.mv, result)
+        _set_mean_field_attributes(self, result)
+        self._row_noise = result.noise_variance
+        self.fit_seconds_ = time.perf_counter() - started
+        self._warn_unless_converged()
         return self
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        if self.bound not in BOUNDS:
-            raise InputError(f"bound must be one of {BOUNDS}, but got {self.bound!r}.")
+        _check_relevance_vectors(self.space, self.relevance_vectors)
 
-    def _run(
-        self, views: list[PreparedView], training: Training, reporter: Reporter
-    ) -> MeanFieldRun:
-        result = self._fit_mean_field(views, training, reporter, self.bound)
-        self._row_noise = result.noise_variance
-        return result
+    def _stopping_settings(self) -> str:
+        return f"{super()._stopping_settings()} or tol (now {self.tol})"
 
 
-class MeanFieldRegressor(MeanFieldFit, RegressionBase):
+class MeanFieldRegressor(RegressorBase):
     """Multi-view regression with the paper's fully factorised posterior.
 
     The model of `MeanFieldClassifier` with observed outputs. Targets are standardised inside;
@@ -308,6 +315,8 @@ class MeanFieldRegressor(MeanFieldFit, RegressionBase):
     (50,)
     """
 
+    _constraints = CONSTRAINTS
+
     def __init__(
         self,
         views: Any = None,
@@ -355,18 +364,26 @@ class MeanFieldRegressor(MeanFieldFit, RegressionBase):
             Itself.
         """
         self._check_parameters()
-        self._fit_outputs(self._open_training(X, y, sample_weight))
-        return self
-
-    def _run(
-        self, views: list[PreparedView], training: Training, reporter: Reporter
-    ) -> MeanFieldRun:
+        training = self._open_training(X, y, sample_weight)
         if not training.T.any():
             raise InputError(
                 "y: outcomes must differ, but all are the same in the samples that count, and this "
                 "posterior has no limit without noise. Check the column or how the rows were split."
             )
+        started = time.perf_counter()
+        views = self._prepare_training(training)
         # Outputs are observed: no bound on the logistic function is ever used.
-        result = self._fit_mean_field(views, training, reporter, bound="jaakkola")
+        result = _fit_posterior(self, views, training, bound="jaakkola")
+        self._set_attributes(training.mv, result)
+        _set_mean_field_attributes(self, result)
         self.noise_std_ = self._spread * np.sqrt(result.noise_variance)
-        return result
+        self.fit_seconds_ = time.perf_counter() - started
+        self._warn_unless_converged()
+        return self
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        _check_relevance_vectors(self.space, self.relevance_vectors)
+
+    def _stopping_settings(self) -> str:
+        return f"{super()._stopping_settings()} or tol (now {self.tol})"
