@@ -227,7 +227,7 @@ def test_inner_folds_hold_every_row_out_once_in_every_repeat(task, grouped, monk
     }[task]
     groups = np.arange(n) // 3 if grouped else None
     folds = inner_folds(labels, task, groups, 0)
-    assert len(folds) == 5 * 12  # small samples are assigned to folds more often
+    assert len(folds) == 5 * 12  # small samples have more repeats
     for start in range(0, len(folds), 5):
         held = np.concatenate([rows for _, rows in folds[start : start + 5]])
         assert_array_equal(np.sort(held), np.arange(n))

@@ -19,7 +19,7 @@ from baldur.inference.ensemble import (
     restricted,
     view_moments,
 )
-from baldur.inference.predictive import pooled_moments, shrinkage
+from baldur.inference.predictive import calibrated_moments, shrinkage
 from baldur.inference.screening import Problem
 from baldur.inference.selection import mean_losses
 from baldur.inference.stacking import Stacking
@@ -288,19 +288,6 @@ def test_point_weights_are_shares_of_members_less_what_is_negligible():
         assert weights[j, ensemble.points[j].folds[at]].any(axis=1).all()
 
 
-def test_the_best_point_of_a_member_has_all_its_weight():
-    _, _, _, _, ensemble = fitted("multiclass")
-    weights = ensemble.point_weights(stacking(3).shares)
-    best = ensemble.best_points(weights)
-    for k in range(4):
-        own = ensemble.member_of == k
-        np.testing.assert_allclose(best[own].sum(axis=0), weights[own].sum(axis=0), rtol=1e-12)
-        for f in range(3):
-            used = best[own][:, f].any(axis=1)
-            assert used.sum() == 1
-            assert weights[own][:, f].sum(axis=1).argmax() == used.argmax()
-
-
 def test_the_stacked_ensemble_is_made_of_its_members():
     """Pooling all Gaussians is pooling members, but for negligible ones."""
     _, _, _, _, ensemble = fitted()
@@ -325,8 +312,7 @@ def test_moments_by_views_are_literal(task):
     want = base + 1.4 * (centre - base)
     np.testing.assert_allclose(mean[1], want, rtol=1e-10)
     np.testing.assert_allclose(var[1], spread.sum(axis=0) + 0.04 * (want - base) ** 2, rtol=1e-10)
-    # One view: that of posteriors without the other, at the best point of each member.
-    weights = ensemble.best_points(weights)
+    # One view: that of posteriors without the other.
     assert (ensemble.view_order()[:, 0] == 0).all()  # where the signal is
     designs, means, variances = Designs.of(data, batch), [], []
     views = np.tile([True, False], (3, 1))
@@ -337,7 +323,10 @@ def test_moments_by_views_are_literal(task):
         means.append(found[0])
         variances.append(found[1])
     one = mixture(np.stack(means), np.stack(variances), weights[..., None])
-    for got, want in zip((mean[0], var[0]), pooled_moments(*one, base, given), strict=True):
+    wanted = calibrated_moments(
+        *one, base, given.slope[:, None, None], given.slope_var[:, None, None]
+    )
+    for got, want in zip((mean[0], var[0]), wanted, strict=True):
         np.testing.assert_allclose(got, want, rtol=1e-8, atol=1e-10)
 
 
@@ -385,8 +374,8 @@ def test_a_stack_that_is_nearly_the_base_rate_is_the_base_rate():
     mean, _ = view_moments(data, ensemble, stacking(3, 1e-4, 0.0), [1, 2])
     base = np.broadcast_to(ensemble.base_logit[..., None], mean[0].shape)
     np.testing.assert_allclose(mean, np.broadcast_to(base, mean.shape), atol=5e-3)
-    pooled_mean, var = pooled_moments(base + 1.0, np.ones_like(base), base, stacking(3, 2.0, 0.1))
-    np.testing.assert_allclose(pooled_mean, base + 2.0)
+    moved, var = calibrated_moments(base + 1.0, np.ones_like(base), base, 2.0, 0.1)
+    np.testing.assert_allclose(moved, base + 2.0)
     np.testing.assert_allclose(var, 1.0 + 0.1 * 4.0)
 
 

@@ -10,7 +10,7 @@ from scipy.optimize import approx_fprime, minimize
 from scipy.special import softmax
 
 from baldur.inference import stacking as stacking_module
-from baldur.inference.predictive import pooled_moments, score_and_slopes
+from baldur.inference.predictive import calibrated_moments, score_and_slopes
 from baldur.inference.stacking import (
     SLOPE_SD,
     HeldOut,
@@ -350,7 +350,8 @@ def test_the_pool_is_literal():
     rng = np.random.default_rng(0)
     mean, var, base = rng.standard_normal((2, 3, 5)), rng.random((2, 3, 5)), rng.random((2, 3, 1))
     given = Stacking(np.ones((2, 1)), np.array([0.7, 1.6]), np.array([0.1, 0.0]))
-    got_mean, got_var = pooled_moments(mean, var, base, given)
+    slope, slope_var = given.slope[:, None, None], given.slope_var[:, None, None]
+    got_mean, got_var = calibrated_moments(mean, var, base, slope, slope_var)
     for f in range(2):
         away = given.slope[f] * (mean[f] - base[f])
         np.testing.assert_allclose(got_mean[f], base[f] + away)

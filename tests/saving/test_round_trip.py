@@ -206,6 +206,16 @@ def test_what_cannot_be_saved_is_said(tmp_path):
     assert not (tmp_path / "model").exists()
 
 
+@pytest.mark.parametrize("kind", [np.array, list, pd.Series])
+def test_labels_that_are_bytes_are_refused_by_fit(kind):
+    """Finding: scikit-learn's TypeError; such labels could not be saved either."""
+    X, y = cohort("two")
+    labels = kind([b"ill" if one else b"well" for one in y])
+    for model in (baldur.BaldurClassifier(), BASELINES["Ridge logistic"].make()):
+        with pytest.raises(InputError, match=r"bytes\. Decode them"):
+            model.fit(X, labels)
+
+
 def test_matrices_and_frames(tmp_path):
     rng = np.random.default_rng(0)
     frame = pd.DataFrame(rng.normal(size=(40, 4)), columns=list("pqrs"))

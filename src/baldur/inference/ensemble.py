@@ -273,19 +273,6 @@ class Ensemble:
         var = (parts**2).sum(axis=-1) / count - mean**2
         return np.argsort(-var.sum(axis=-1), axis=1, kind="stable")
 
-    def best_points(self, weights: Array) -> Array:
-        """Return weights (J, F, C) with those of each member moved to its best point.
-
-        Points of one member differ in the scale of its prior and predict nearly alike.
-        """
-        out = np.zeros_like(weights)
-        folds = np.arange(weights.shape[1])
-        for k in range(len(self.names)):
-            own = np.flatnonzero(self.member_of == k)
-            best = own[weights[own].sum(axis=2).argmax(axis=0)]
-            out[best, folds] = weights[own].sum(axis=0)
-        return out
-
     def used(self, weights: Array) -> list[tuple[int, IntArray]]:
         """Return the points that count under weights (J, F, C), and in which of their folds.
 
@@ -490,8 +477,6 @@ def view_moments(
 ) -> tuple[Array, Array]:
     """Return held-out moments of the stacked ensemble on its first views, each (V, F, C, p).
 
-    Fewer views than all are evaluated at the best point of each member.
-
     Parameters
     ----------
     data : EnsembleData
@@ -502,20 +487,19 @@ def view_moments(
     weights = ensemble.point_weights(stacking.shares)
     designs = Designs.of(data, ensemble.batch) if len(counts) > 1 else None
     order, held_absent = ensemble.view_order(), ensemble.batch.held_absent(data)
-    best = ensemble.best_points(weights)
     found = []
     for count in counts:
-        mean, var, w = ensemble.held_mean, ensemble.held_var, weights
+        mean, var = ensemble.held_mean, ensemble.held_var
         if count < data.n_views:
             assert designs is not None
-            mean, var, w = mean.copy(), var.copy(), best
+            mean, var = mean.copy(), var.copy()
             views = first_views(order, count)
-            for j, at in ensemble.used(best):
+            for j, at in ensemble.used(weights):
                 folds = ensemble.points[j].folds[at]
                 q = restricted(designs.attach(ensemble.points[j], at), views[folds])
                 lacking = None if held_absent is None else held_absent[folds]
                 mean[j, folds], var[j, folds] = held_moments(q, lacking)
-        pooled = mixture(mean, var, w[..., None])
+        pooled = mixture(mean, var, weights[..., None])
         slope, slope_var = stacking.slope[:, None, None], stacking.slope_var[:, None, None]
         base = ensemble.base_logit[..., None]
         found.append(calibrated_moments(*pooled, base, slope, slope_var))

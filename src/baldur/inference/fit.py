@@ -298,25 +298,16 @@ class _Fit:
         held = [batch.held[batch.held_counted > 0] for batch in self.batches]
         self.row = np.concatenate(held)
         repeats = np.bincount(self.row, minlength=len(self.T))
-        pairs = []
+        moments = []
         for batch, ensemble in zip(self.batches, self.ensembles, strict=True):
             real = batch.held_counted > 0
             mean, var = ensemble.member_moments()
-            pairs.append((mean[real], var[real]))
-        mean, var = (np.concatenate(part) for part in zip(*pairs, strict=True))
-        self.base_mean, self.base_var = (
-            np.concatenate([self._flat(b, part) for b, part in enumerate(parts)])
-            for parts in zip(
-                *(
-                    [np.repeat(part[..., None], batch.held.shape[1], axis=2) for part in both]
-                    for batch, both in (
-                        (batch, (e.base_logit, e.base_variance))
-                        for batch, e in zip(self.batches, self.ensembles, strict=True)
-                    )
-                ),
-                strict=True,
-            )
-        )
+            moments.append((mean[real], var[real]))
+        mean, var = (np.concatenate(part) for part in zip(*moments, strict=True))
+        counts = [batch.held_counted.sum(axis=1).astype(int) for batch in self.batches]
+        pairs = list(zip(self.ensembles, counts, strict=True))
+        self.base_mean = np.concatenate([np.repeat(e.base_logit, k, axis=0) for e, k in pairs])
+        self.base_var = np.concatenate([np.repeat(e.base_variance, k, axis=0) for e, k in pairs])
         weight = self.weight[self.row] / repeats[self.row]
         every = HeldOut(mean, var, self.base_mean, self.T[self.row], self.row, weight)
         self.stacking, self.without = fit_stacking(every, self.held_rows, self.task)

@@ -266,6 +266,18 @@ def check_groups(given: Any, n: int) -> np.ndarray | None:
     return np.asarray(codes)
 
 
+def _refuse_bytes(y: Any) -> None:
+    """Refuse labels that are bytes, for which scikit-learn has an error of another type."""
+    cells = y if isinstance(y, (list, tuple)) else getattr(y, "values", y)
+    kind = getattr(getattr(cells, "dtype", None), "kind", "")
+    listed = kind == "O" or isinstance(cells, (list, tuple))
+    if kind == "S" or (listed and any(isinstance(one, bytes) for one in cells)):
+        raise InputError(
+            "y: labels must be text or numbers, but they are bytes. Decode them, for example with "
+            "np.char.decode(y)."
+        )
+
+
 def match_labels(y: Any, sample_ids: np.ndarray, X: Any) -> Any:
     """Return labels in the order of the samples, where both have names.
 
@@ -286,6 +298,7 @@ def match_labels(y: Any, sample_ids: np.ndarray, X: Any) -> Any:
     -------
     Series, DataFrame or array-like
     """
+    _refuse_bytes(y)
     named = isinstance(X, pd.DataFrame) or hasattr(X, "sample_ids")
     if not isinstance(y, (pd.Series, pd.DataFrame)) or not named or len(y) != len(sample_ids):
         return y
