@@ -3,7 +3,7 @@
 import pytest
 
 from baldur.inference import inner_folds
-from baldur.model.meanfield import run as mean_field_run
+from baldur.paper.meanfield import run as mean_field_run
 
 
 @pytest.fixture(autouse=True)

@@ -20,10 +20,10 @@ if TYPE_CHECKING:
         study,
         views,
     )
-    from baldur.classifier import BaldurClassifier
-    from baldur.mean_field import MeanFieldClassifier, MeanFieldRegressor
+    from baldur.estimators.classifier import BaldurClassifier
+    from baldur.estimators.regressor import BaldurRegressor
+    from baldur.paper.estimators import MeanFieldClassifier, MeanFieldRegressor
     from baldur.preparation import Preparation
-    from baldur.regressor import BaldurRegressor
     from baldur.saving import load, save
     from baldur.views.container import MultiView
 
@@ -42,10 +42,10 @@ _PARTS = (
     "views",
 )
 _HOMES = {
-    "BaldurClassifier": "baldur.classifier",
-    "BaldurRegressor": "baldur.regressor",
-    "MeanFieldClassifier": "baldur.mean_field",
-    "MeanFieldRegressor": "baldur.mean_field",
+    "BaldurClassifier": "baldur.estimators.classifier",
+    "BaldurRegressor": "baldur.estimators.regressor",
+    "MeanFieldClassifier": "baldur.paper.estimators",
+    "MeanFieldRegressor": "baldur.paper.estimators",
     "MultiView": "baldur.views.container",
     "Preparation": "baldur.preparation",
     "load": "baldur.saving",

@@ -5,9 +5,10 @@ import pandas as pd
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-from baldur import Preparation, structured_fit
+from baldur import Preparation
 from baldur.baselines import BASELINES
 from baldur.datasets import make_multiview
+from baldur.estimators import default_fit
 from baldur.evaluate import SideBySide, nested_cv
 from baldur.evaluate.models import fit_with_groups
 from baldur.evaluate.weights import weights_of
@@ -131,14 +132,14 @@ def test_groups_reach_the_folds_inside_baldur(monkeypatch):
     sim = make_multiview(60, {"a": 6}, random_state=0)
     groups = np.repeat(np.arange(20), 3)
     told = []
-    original = structured_fit.inner_folds
+    original = default_fit.inner_folds
 
     def spy(labels, task, inside, random_state):
         folds = original(labels, task, inside, random_state)
         told.append((inside, folds))
         return folds
 
-    monkeypatch.setattr(structured_fit, "inner_folds", spy)
+    monkeypatch.setattr(default_fit, "inner_folds", spy)
     nested_cv({"BALDUR": {}}, sim.data, sim.target, groups=groups, outer=3)
     assert len(told) == 3
     for inside, folds in told:

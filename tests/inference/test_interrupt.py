@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from baldur.progress import Reporter
+from baldur.estimators.progress import Reporter
 
 SOURCE = Path(__file__).resolve().parents[2] / "src"
 # A shell starts its background jobs with Ctrl-C ignored, and so would every process below them.

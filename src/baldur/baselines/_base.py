@@ -14,9 +14,9 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
+from baldur.estimators.save_mixins import SaveMixin
 from baldur.exceptions import InputError
 from baldur.preparation import preparation_for
-from baldur.save_mixins import SaveMixin
 from baldur.views import MultiView
 from baldur.views.opening import open_views
 from baldur.views.products import PreparedView

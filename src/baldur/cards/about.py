@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 
 import baldur
+from baldur.estimators.summary import output_names
 from baldur.exceptions import InputError
-from baldur.summary import output_names
 
 __all__ = ["INTENDED", "NOT_FOR", "facts", "read_performance"]
 

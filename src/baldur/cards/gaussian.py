@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from baldur.exceptions import InputError
-from baldur.inference.fitted_mean_field import MeanFieldPredictor
 from baldur.inference.predictor import Predictor
 from baldur.model.loadings import Loadings
-from baldur.model.meanfield import noise_variance
+from baldur.paper.meanfield import noise_variance
+from baldur.paper.predictor import MeanFieldPredictor
 from baldur.types import Array, Index
 
 __all__ = ["JointGaussian", "joint_gaussian"]

@@ -10,8 +10,8 @@ from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from baldur.estimators.save_mixins import SaveMixin
 from baldur.preparation import preparation_for
-from baldur.save_mixins import SaveMixin
 from baldur.views import as_multiview
 from baldur.views.products import PreparedView
 

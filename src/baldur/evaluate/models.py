@@ -12,12 +12,12 @@ from sklearn.base import clone
 from sklearn.model_selection import ParameterGrid
 
 from baldur.baselines import BASELINES, Entry
-from baldur.classifier import BaldurClassifier
+from baldur.estimators.classifier import BaldurClassifier
+from baldur.estimators.regressor import BaldurRegressor
 from baldur.evaluate.adapters import SideBySide, takes_views
 from baldur.exceptions import InputError
-from baldur.mean_field import MeanFieldClassifier, MeanFieldRegressor
+from baldur.paper.estimators import MeanFieldClassifier, MeanFieldRegressor
 from baldur.preparation import SCALES
-from baldur.regressor import BaldurRegressor
 
 __all__ = ["Model", "fit_with_groups", "known_models", "make_model", "make_models"]
 

@@ -1,1 +1,1 @@
-"""The model: priors, updates and bounds of both inference families."""
+"""The equations: likelihoods, priors, quadrature and the Gaussian posterior of the weights."""

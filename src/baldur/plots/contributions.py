@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 from scipy.special import expit, logit
 
+from baldur.estimators.explain import AVERAGE, OTHERS, UNCERTAINTY
 from baldur.exceptions import InputError
-from baldur.explain import AVERAGE, OTHERS, UNCERTAINTY
 from baldur.plots.base import Display
 from baldur.plots.parts import full_name, name_rows, row_height
 from baldur.plots.style import Style, label, number, plain

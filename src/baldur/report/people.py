@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from baldur.estimators.explain import AVERAGE, UNCERTAINTY
 from baldur.exceptions import InputError
-from baldur.explain import AVERAGE, UNCERTAINTY
 from baldur.report.fitted import FittedModel
 from baldur.report.source import HAS, Run
 from baldur.report.words import short

@@ -38,10 +38,14 @@ _CLASSES = ("binary", "multiclass", "multilabel")
 
 ESTIMATORS: Mapping[str, _Known] = MappingProxyType(
     {
-        "baldur classifier": _Known("baldur.classifier", "BaldurClassifier", _CLASSES),
-        "baldur regressor": _Known("baldur.regressor", "BaldurRegressor", ("regression",)),
-        "mean-field classifier": _Known("baldur.mean_field", "MeanFieldClassifier", _CLASSES),
-        "mean-field regressor": _Known("baldur.mean_field", "MeanFieldRegressor", ("regression",)),
+        "baldur classifier": _Known("baldur.estimators.classifier", "BaldurClassifier", _CLASSES),
+        "baldur regressor": _Known(
+            "baldur.estimators.regressor", "BaldurRegressor", ("regression",)
+        ),
+        "mean-field classifier": _Known("baldur.paper.estimators", "MeanFieldClassifier", _CLASSES),
+        "mean-field regressor": _Known(
+            "baldur.paper.estimators", "MeanFieldRegressor", ("regression",)
+        ),
     }
 )
 """Kinds of our own estimators; baselines are of the kind "baseline"."""
@@ -161,7 +165,7 @@ def _read_preparation(state: Any) -> Any:
 
 def _read_predictor(state: Any, made: Any, kind: str, outline: Outline) -> None:
     if kind.startswith("mean-field"):
-        from baldur.inference.fitted_mean_field import MeanFieldPredictor as Predictor
+        from baldur.paper.predictor import MeanFieldPredictor as Predictor
     else:
         from baldur.inference.predictor import Predictor  # type: ignore[assignment]
     made._predictor = Predictor.from_state(

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from baldur.estimators.summary import named_outputs, views_used
 from baldur.evaluate.jobs import predict_rows
 from baldur.saving import SavedModel
-from baldur.summary import named_outputs, views_used
 from baldur.views import MultiView
 
 __all__ = ["found_by", "predictions_of", "reasons_of"]

@@ -1,0 +1,342 @@
+"""What all estimators share: parameters, preparation, fitted attributes, using the predictor."""
+
+from __future__ import annotations
+
+import warnings
+from abc import abstractmethod
+from collections.abc import Mapping
+from importlib import import_module
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from baldur.estimators.explain import contributions
+from baldur.estimators.parameters import CONSTRAINTS, Constraint, check_parameters
+from baldur.estimators.save_mixins import ExportMixin
+from baldur.estimators.summary import Summary, output_names, summarise, views_used
+from baldur.exceptions import NotConvergedWarning
+from baldur.inference.predictive import Task
+from baldur.preparation import preparation_for
+from baldur.types import Array
+from baldur.views.container import MultiView
+from baldur.views.opening import open_views
+from baldur.views.products import PreparedView
+from baldur.views.validate import check_groups, match_labels
+from baldur.views.weights import positive_weights
+
+
+class Training(NamedTuple):
+    """The samples that count in a fit.
+
+    Attributes
+    ----------
+    mv : MultiView
+    T : (N, C) array
+        Outputs: 0 and 1 for labels, standardised numbers for continuous outcomes.
+    weight : (N,) array
+        How much each sample counts.
+    task : Task
+    labels : (N,) or (N, C) array
+        What inner folds are stratified by.
+    groups : array-like of shape (N,), or None
+        Samples that stay together in inner folds.
+    """
+
+    mv: MultiView
+    T: Array
+    weight: Array
+    task: Task
+    labels: NDArray[Any]
+    groups: Any
+
+
+class BaldurBase(ExportMixin, TransformerMixin, BaseEstimator):
+    """Parameters, preparation, fitted attributes and the methods that every estimator has.
+
+    `ClassifierBase` and `RegressorBase` add the targets and the predictions of their task; the
+    estimators below them add their parameters and the posterior.
+    """
+
+    views: Any
+    scale: str
+    preparation: Any
+    n_factors: Any
+    max_iter: int
+    verbose: int
+    _constraints: Mapping[str, Constraint] = CONSTRAINTS
+
+    # -- fitting ---------------------------------------------------------------------------
+
+    def _check_parameters(self) -> None:
+        """Refuse parameters outside their legal values, before anything is computed."""
+        check_parameters(self.get_params(deep=False), self._constraints)
+
+    @property
+    @abstractmethod
+    def _targets(self) -> Any:
+        """The task object, which turns moments into predictions; see `estimators.targets`."""
+
+    @abstractmethod
+    def _read_targets(self, y: Any, n: int) -> NDArray[Any]:
+        """Return labels or outcomes of n samples; refuse what cannot be targets."""
+
+    @abstractmethod
+    def _encode_targets(self, y: NDArray[Any], weight: Array) -> tuple[Array, Task, NDArray[Any]]:
+        """Return the outputs T, the task, and what inner folds are stratified by."""
+
+    def _open_training(self, X: Any, y: Any, sample_weight: Any, groups: Any = None) -> Training:
+        """Return the samples that count and their outputs."""
+        mv = open_views(self, X, reset=True)
+        y = match_labels(y, mv.sample_ids, X)
+        weight = positive_weights(sample_weight, len(mv))
+        groups = check_groups(groups, len(mv))
+        y = self._read_targets(y, len(mv))
+        used = np.flatnonzero(weight)
+        if len(used) < len(mv):
+            mv, weight = mv[used], weight[used]
+            y = self._read_targets(y[used], len(used))
+            groups = None if groups is None else groups[used]
+        T, task, labels = self._encode_targets(y, weight)
+        return Training(mv, T, weight, task, labels, groups)
+
+    def _prepare_training(self, training: Training) -> list[PreparedView]:
+        """Fit the preparation and return the prepared views."""
+        weight = training.weight if np.ptp(training.weight) > 0 else None
+        self.preparation_ = preparation_for(self.preparation, self.scale)
+        prepared = self.preparation_.fit_transform(training.mv, sample_weight=weight)
+        self.view_names_ = list(training.mv.view_names)
+        return [prepared[name] for name in self.view_names_]
+
+    def _set_attributes(self, mv: MultiView, fitted: Any) -> None:
+        """Keep the predictor and set the fitted attributes, in the units of the input."""
+        self._predictor = fitted.predictor
+        names = self.view_names_
+        self.feature_names_ = {name: mv.view(name).feature_names for name in names}
+        self.feature_info_ = mv.feature_info
+        prep = self.preparation_
+        predictor = fitted.predictor
+        coefs, stds, intercept = predictor.coefficients()
+        center, spread = self._targets.units
+        scale = spread[:, None]
+        shift, self.coef_, self.coef_std_ = np.zeros(len(intercept)), {}, {}
+        self.coef_scaled_, self.coef_scaled_std_ = {}, {}
+        for name, coef, std in zip(names, coefs, stds, strict=True):
+            self.coef_[name] = prep.coef_in_input_units(name, coef) * scale
+            self.coef_std_[name] = prep.coef_in_input_units(name, std) * scale
+            # Prepared columns have standard deviation 1.
+            informative = ~prep.scaling_.constant_[name]
+            self.coef_scaled_[name] = prep.expand(name, coef * scale * informative)
+            self.coef_scaled_std_[name] = prep.expand(name, std * scale * informative)
+            shift = shift + prep.intercept_shift(name, coef)
+        self.intercept_scaled_ = intercept * spread + center
+        self.intercept_ = (intercept + shift) * spread + center
+        selected = dict(zip(names, fitted.selected, strict=True))
+        prep.mark_needed(selected)
+        self.selected_features_ = {name: prep.expand(name, mask) for name, mask in selected.items()}
+        strength = predictor.output_signal.sum(axis=1)
+        total = strength.sum()
+        share = strength / total if total > 0 else np.full(len(names), 1.0 / len(names))
+        self.view_relevance_ = {name: float(s) for name, s in zip(names, share, strict=True)}
+        by_factor = predictor.signal.T  # (K, M)
+        sums = by_factor.sum(axis=1, keepdims=True)
+        parts = np.divide(by_factor, sums, out=np.zeros_like(by_factor), where=sums > 0)
+        factors = [f"factor{k}" for k in range(len(parts))]
+        self.factor_relevance_ = pd.DataFrame(parts, index=factors, columns=names)
+        self.loadings_ = predictor.V
+        self.n_factors_ = int(predictor.V.shape[1])
+        self.history_ = fitted.history
+        self.n_iter_ = len(fitted.history)
+        self.converged_ = fitted.converged
+
+    def _warn_unless_converged(self) -> None:
+        """Warn of a fit that did not converge; to be called by ``fit``."""
+        if not self.converged_:
+            warnings.warn(
+                f"{type(self).__name__} did not converge. Raise {self._stopping_settings()}.",
+                NotConvergedWarning,
+                stacklevel=3,
+            )
+
+    def _stopping_settings(self) -> str:
+        """Return the settings that decide when a fit stops, with their values, for messages."""
+        return f"max_iter (now {self.max_iter})"
+
+    # -- using -----------------------------------------------------------------------------
+
+    def _prepare(self, mv: MultiView, *, warn: bool = False) -> list[PreparedView]:
+        prepared = self.preparation_.transform(mv, warn=warn)
+        return [prepared[name] for name in self.view_names_]
+
+    def _open_new(self, X: Any) -> list[PreparedView]:
+        check_is_fitted(self)
+        return self._prepare(open_views(self, X, reset=False), warn=True)
+
+    def transform(self, X: Any, return_std: bool = False) -> Any:
+        """Return the latent factors of each sample.
+
+        Parameters
+        ----------
+        X : MultiView, or array or DataFrame of shape (n_samples, n_features)
+            Samples with the views of ``fit``.
+        return_std : bool, default=False
+            Also return the standard deviation of each factor.
+
+        Returns
+        -------
+        Z : ndarray of shape (n_samples, n_factors_)
+        std : ndarray of the same shape
+            Only with ``return_std=True``.
+        """
+        mean, var = self.predictor.latent(self._open_new(X))
+        return (mean, np.sqrt(var)) if return_std else mean
+
+    @property
+    def predictor(self) -> Any:
+        """The fitted predictor, for code that needs more than predictions."""
+        check_is_fitted(self)
+        return self._predictor
+
+    def summary(self, everything: bool = False) -> Summary:
+        """Return what was found: one row per selected feature and output, the strongest first.
+
+        Parameters
+        ----------
+        everything : bool, default=False
+            Also list features that were not selected.
+
+        Returns
+        -------
+        DataFrame
+            Columns view, feature, output (class), weight (per unit of the input), weight_scaled
+            (per standard deviation) with its 95 % interval lower and upper, selected, and where
+            known probability (of inclusion), stand_ins (features that are interchangeable with it,
+            with probabilities) and the columns of the view's ``feature_info``. ``print`` shows the
+            answer in words and the ten strongest.
+        """
+        check_is_fitted(self)
+        return summarise(self, everything=everything)
+
+    def explain(self, X: Any, most: int = 50) -> pd.DataFrame:
+        """Return what each view and feature contributes to each prediction.
+
+        Parameters
+        ----------
+        X : MultiView, or array or DataFrame of shape (n_samples, n_features)
+            Samples with the views of ``fit``; whole views may be missing.
+        most : int, default=50
+            Features listed one by one in each view; the others are summed in one row.
+
+        Returns
+        -------
+        DataFrame
+            One row per sample, output and term: contribution to the linear predictor (log odds, or
+            units of the outcome in regression) relative to the average person, with a 95 %
+            interval. The contributions of "(average person)" and of all features add up to
+            ``linear_predictor``; with "(uncertainty)" to the log odds of the predicted
+            probability.
+        """
+        check_is_fitted(self)
+        mv = open_views(self, X, reset=False)
+        views = self._prepare(mv)
+        names, columns = self.view_names_, self.preparation_.columns_
+        return contributions(
+            views,
+            names,
+            {name: np.asarray(self.feature_names_[name])[columns[name]] for name in names},
+            [self.coef_scaled_[name][:, columns[name]] for name in names],
+            [self.coef_scaled_std_[name][:, columns[name]] for name in names],
+            self.intercept_scaled_,
+            output_names(self),
+            list(mv.sample_ids),
+            self._log_odds(views),
+            most,
+        )
+
+    def views_used(self, X: Any) -> pd.DataFrame:
+        """Return which views the prediction of each sample rests on.
+
+        Parameters
+        ----------
+        X : MultiView, or array or DataFrame of shape (n_samples, n_features)
+            Samples with the views of ``fit``; whole views may be missing.
+
+        Returns
+        -------
+        DataFrame of bool, samples by views
+            True where the sample has the view and features of it were selected.
+        """
+        check_is_fitted(self)
+        return views_used(open_views(self, X, reset=False), self.selected_features_)
+
+    def _log_odds(self, views: list[PreparedView]) -> Array | None:
+        """Return the log odds of the predictions, (n, C); None where there are none."""
+        return None
+
+    @property
+    def covariate_coef_(self) -> Array:
+        """Weights of the covariates that are regressed out, (n_outputs, q), per unit of each.
+
+        With `coef_` and `intercept_` they give the linear predictor for cells within the clip; the
+        columns are ``preparation_.covariates_.features``.
+        """
+        check_is_fitted(self)
+        columns = self.preparation_.columns_
+        parts = [
+            self.preparation_.covariate_weights(name, self.coef_scaled_[name][:, columns[name]])
+            for name in self.view_names_
+        ]
+        return np.asarray(np.sum(parts, axis=0))
+
+    def report(self, path: str | Path, X: Any = None, y: Any = None, **options: Any) -> Path:
+        """Write one page about this model: what it found, its figures and a calculator.
+
+        Parameters
+        ----------
+        path : str or Path
+            HTML file to write; it needs no network and no other file.
+        X : MultiView, or array or DataFrame, optional
+            People to show, with what each feature contributes to their prediction.
+        y : array-like, optional
+            Their outcomes.
+        **options
+            As in `baldur.report.report_model`: people, title.
+
+        Returns
+        -------
+        Path
+            The file.
+        """
+        check_is_fitted(self)
+        # What writes pages knows all models and so stands above them; it is asked for by name.
+        made: Path = import_module("baldur.report").report_model(self, path, X, y, **options)
+        return made
+
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
+        """Return the names of the latent factors.
+
+        Parameters
+        ----------
+        input_features : None
+            Ignored; the factors do not belong to single features.
+
+        Returns
+        -------
+        ndarray of str
+        """
+        check_is_fitted(self)
+        name = type(self).__name__.lower()
+        return np.array([f"{name}{k}" for k in range(self.n_factors_)], dtype=object)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.sparse = True
+        return tags
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "_predictor")

@@ -1,0 +1,325 @@
+"""BaldurClassifier: who is ill, how sure, and which measurements decide it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from numpy.typing import NDArray
+from sklearn.base import ClassifierMixin
+from sklearn.utils.validation import check_is_fitted
+
+from baldur.estimators.base import BaldurBase, Training
+from baldur.estimators.default_fit import fit_posterior, set_selection_attributes
+from baldur.estimators.targets import (
+    ClassificationTargets,
+    check_level,
+    class_weights,
+    log_odds,
+    read_labels,
+)
+from baldur.inference.ensemble import MEMBERS
+from baldur.inference.predictive import Task
+from baldur.types import Array
+from baldur.views.products import PreparedView
+from baldur.views.weights import positive_weights
+
+__all__ = ["BaldurClassifier"]
+
+
+class ClassifierBase(ClassifierMixin, BaldurBase):
+    """Labels going in and probabilities coming out; subclasses fit the posterior."""
+
+    class_weight: Any
+    classes_: NDArray[Any]
+    _task: Task
+    _row_noise: Array | None = None
+    """Variance of the linear predictor that is each row's own, (C,), where a model has one."""
+
+    @property
+    def _targets(self) -> ClassificationTargets:
+        check_is_fitted(self)
+        return ClassificationTargets(self._task, self.classes_, self._row_noise)
+
+    def _read_targets(self, y: Any, n: int) -> NDArray[Any]:
+        return read_labels(y, n)
+
+    def _encode_targets(self, y: NDArray[Any], weight: Array) -> tuple[Array, Task, NDArray[Any]]:
+        targets, T, self.class_count_ = ClassificationTargets.encode(y)
+        self._task, self.classes_ = targets.task, targets.classes
+        return T, self._task, y
+
+    def _open_training(self, X: Any, y: Any, sample_weight: Any, groups: Any = None) -> Training:
+        """Return the samples that count, weighted by class too, and their outputs."""
+        training = super()._open_training(X, y, sample_weight, groups)
+        by_class = class_weights(self.class_weight, self.classes_, training.labels)
+        if by_class is None:
+            return training
+        what = "class_weight" if sample_weight is None else "sample_weight times class_weight"
+        weight = positive_weights(training.weight * by_class, len(training.mv), what)
+        return training._replace(weight=weight)
+
+    def _output_probability(self, X: Any) -> Array:
+        return self._probability_of(self._open_new(X))
+
+    def _probability_of(self, views: list[PreparedView]) -> Array:
+        return self._targets.output_probabilities(*self._predictor.moments(views))
+
+    def predict_proba(self, X: Any) -> Array:
+        """Return class probabilities, uncertainty of the weights integrated out.
+
+        Parameters
+        ----------
+        X : MultiView, or array or DataFrame of shape (n_samples, n_features)
+            Samples with the views of ``fit``; whole views may be missing.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            For multi-label targets, P(label) for each label.
+        """
+        return self._targets.class_probabilities(self._output_probability(X))
+
+    def predict_interval(self, X: Any, level: float = 0.95) -> tuple[Array, Array]:
+        """Return an interval for each class probability.
+
+        The probability depends on weights that are known only roughly. `predict_proba` is its mean
+        over their posterior; the interval is where it lies with probability `level`, as much above
+        as below. It says how well the model knows this person's probability, not which outcome
+        will come.
+
+        Parameters
+        ----------
+        X : MultiView, or array or DataFrame of shape (n_samples, n_features)
+            Samples with the views of ``fit``; whole views may be missing.
+        level : float, default=0.95
+            Probability inside.
+
+        Returns
+        -------
+        lower, upper : ndarray of shape (n_samples, n_classes)
+            For multi-label targets, of P(label) for each label.
+        """
+        check_level(level)
+        mean, var = self.predictor.moments(self._open_new(X))
+        return self._targets.interval(mean, var, level)
+
+    def decision_function(self, X: Any) -> Array:
+        """Return the log odds of the predicted probabilities.
+
+        Ranks samples exactly as `predict_proba` does. The linear predictor without its
+        uncertainty is ``X @ coef_ + intercept_`` for cells within the clip.
+
+        Parameters
+        ----------
+        X : MultiView, or array or DataFrame of shape (n_samples, n_features)
+            Samples with the views of ``fit``.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,), or (n_samples, n_classes) for more than two classes
+        """
+        odds = log_odds(self._output_probability(X))
+        return odds[:, 0] if self._task == "binary" else odds
+
+    def _log_odds(self, views: list[PreparedView]) -> Array:
+        return log_odds(self._probability_of(views))
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Return the most probable label of each sample.
+
+        Parameters
+        ----------
+        X : MultiView, or array or DataFrame of shape (n_samples, n_features)
+            Samples with the views of ``fit``.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,), or (n_samples, n_labels) for multi-label targets
+        """
+        return self._targets.decide(self._output_probability(X))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_label = True
+        tags.target_tags.multi_output = False
+        return tags
+
+
+class BaldurClassifier(ClassifierBase):
+    """Bayesian multi-view classifier that says who, how sure, and from which few features.
+
+    All views are projected into common latent factors by weights with two-way sparsity (over
+    features and over views and factors), and class probabilities integrate over the uncertainty
+    of the weights. Binary, multi-class and multi-label targets.
+
+    Parameters
+    ----------
+    views : dict of str to columns, optional
+        Which columns of a 2-D `X` form which view: names, "gene_*", a regular expression, a
+        `make_column_selector`, indices, a slice or a mask, see `MultiView.from_columns`. None for a
+        `MultiView`, or to treat all columns as one view.
+    scale : {"clipped", "standard", "rank"}, default="clipped"
+        How columns are scaled. "standard": mean 0, standard deviation 1. "clipped": the same, but
+        held within 3 standard deviations and standardised again, so that no extreme cell decides.
+        "rank": normal scores. Columns of two values and genotypes are standardised always.
+    preparation : Preparation, optional
+        What is learned about the columns before the model, beyond scaling: filters, sites to align,
+        covariates to regress out. It is a template that is cloned; its `scale`, if given, counts
+        instead of the one above. Text and categories in a DataFrame are encoded without it.
+    n_factors : "auto" or int, default="auto"
+        Latent factors. "auto" has one per output and no loadings to learn; a number below that of
+        the outputs learns loadings V.
+    members : sequence of str, default=("spike_slab", "spike_slab_wide", "per_view", "pooled")
+        Priors whose posteriors form the ensemble, one or more of these names. "spike_slab" and
+        "spike_slab_wide": a feature has an effect or none, under a narrower and a wider stand-in
+        for the prior. "per_view": every feature has an effect, with one prior variance per view.
+        "pooled": the same with one variance for all views. How much each member counts is learned
+        on held-out training rows (see `stack_`). ``("per_view", "pooled")`` is a dense fit. With a
+        single view "per_view" equals "pooled" and only one of them is fitted.
+    margin : float, default=0.1
+        The part of what the ensemble gains over the base rate that a smaller model may lose, with
+        95 % confidence; of those, the smallest within 0.5 standard errors of the best is selected
+        (see `sparsity_path_`). 0 selects whatever predicts best; larger values select less.
+    class_weight : None, "balanced" or dict, default=None
+        Weight of each class in the likelihood.
+    max_iter : int, default=200
+        Most iterations of each member of the ensemble.
+    random_state : int, RandomState or None, default=0
+        Assigns rows to the inner folds. The default gives the same result on every run.
+    n_jobs : int, optional
+        Inner folds fitted at the same time; does not change the result.
+    verbose : int, default=0
+        Show progress on the terminal.
+
+    Attributes
+    ----------
+    classes_ : ndarray
+        Labels, or output numbers for multi-label targets.
+    class_count_ : ndarray of int
+        Training samples of each class, or with each label.
+    coef_, coef_std_ : dict of str to ndarray of shape (n_outputs, n_features)
+        Posterior mean and standard deviation of the weights of each view, per unit of the input;
+        exactly zero where a feature was not selected. The standard deviation is that of the
+        members with features: how uncertain a weight is if there is a signal.
+    coef_scaled_, coef_scaled_std_ : dict of str to ndarray of shape (n_outputs, n_features)
+        The same per standard deviation of the input.
+    intercept_, intercept_scaled_ : ndarray of shape (n_outputs,)
+        Mean intercepts that go with `coef_` and with `coef_scaled_`.
+    selected_features_ : dict of str to bool array
+        Features that were selected. Only these enter predictions.
+    view_relevance_ : dict of str to float
+        Share of each view in the variance of the linear predictor; they sum to 1. A view's part of
+        the predictor is its prepared columns times their mean weights (`coef_scaled_`), and its
+        variance the mean square of that part over the training samples that have the view, summed
+        over outputs. Without any selected feature all views have the same share.
+    factor_relevance_ : DataFrame of shape (n_factors_, n_views)
+        Share of each view in each factor: shared factors have several, specific ones have one.
+    loadings_ : ndarray of shape (n_outputs, n_factors_)
+        V, the identity where factors are outputs.
+    n_factors_ : int
+        Factors in use.
+    sparsity_ : dict of str to float
+        Learned share of the features of each view that have an effect, averaged over the
+        spike-and-slab members; 1 without such a member.
+    inclusion_probability_ : dict of str to ndarray
+        Posterior inclusion probability of each feature, averaged over the spike-and-slab members;
+        0 for features that were screened out, and 1 for all without such a member.
+    sparsity_path_ : DataFrame
+        The submodel path, one row per step: nothing, fewer views, fewer features. Held-out loss,
+        how much it lies above the ensemble's with its standard error and upper 95 % bound, whether
+        the step is a candidate, and which one was selected.
+    stack_ : dict of str to float
+        Stacking weight of each member's linear predictor times the calibration slope, by the
+        member's name. Their sum is the slope: below 1 the ensemble is shrunk towards the base
+        rate, above 1 the members were too cautious.
+    signal_, signal_shown_ : float, bool
+        What the ensemble gains over the base rate on held-out rows, in standard errors, and
+        whether that is evidence of signal with 95 % confidence. If not, do not interpret the
+        selected features.
+    credible_sets_ : DataFrame
+        For each selected feature the features that are interchangeable with it: the smallest set
+        that holds the effect with 95 % probability, with the smallest absolute correlation within
+        it. Empty where all features of the selected views were selected, and without a
+        spike-and-slab member.
+    space_ : dict of str to str
+        Side the algebra was done on, per view.
+    history_ : list of dict
+        One record per iteration of each member of the ensemble, with the change of what it learns.
+    n_iter_, converged_ : int, bool
+        Number of records, and whether every member converged.
+    preparation_ : Preparation
+        Means and scales, learned on the training rows.
+
+    Examples
+    --------
+    >>> from baldur import BaldurClassifier
+    >>> from baldur.datasets import make_multiview
+    >>> sim = make_multiview(200, {"clinic": 10, "genes": 300}, informative={"clinic": 3},
+    ...                      random_state=0)
+    >>> model = BaldurClassifier().fit(sim.data[:150], sim.target[:150])
+    >>> model.predict_proba(sim.data[150:]).shape
+    (50, 2)
+    >>> sorted(model.view_relevance_, key=model.view_relevance_.get)[-1]
+    'clinic'
+    """
+
+    def __init__(
+        self,
+        views: Any = None,
+        *,
+        scale: str = "clipped",
+        preparation: Any = None,
+        n_factors: Any = "auto",
+        members: Sequence[str] = MEMBERS,
+        margin: float = 0.1,
+        class_weight: Any = None,
+        max_iter: int = 200,
+        random_state: Any = 0,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.views = views
+        self.scale = scale
+        self.preparation = preparation
+        self.n_factors = n_factors
+        self.members = members
+        self.margin = margin
+        self.class_weight = class_weight
+        self.max_iter = max_iter
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def fit(
+        self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None
+    ) -> BaldurClassifier:
+        """Fit the posterior.
+
+        Parameters
+        ----------
+        X : MultiView, or array, sparse matrix or DataFrame of shape (n_samples, n_features)
+            Training samples. Missing cells are NaN; a sample may lack whole views.
+        y : array-like of shape (n_samples,) or (n_samples, n_labels)
+            Labels, or a 0/1 matrix for multi-label targets.
+        sample_weight : array-like of shape (n_samples,), optional
+            How much each sample counts. A weight of 0 leaves the sample out.
+        groups : array-like of shape (n_samples,), optional
+            Samples of one group stay together in the inner folds.
+
+        Returns
+        -------
+        BaldurClassifier
+            Itself.
+        """
+        self._check_parameters()
+        training = self._open_training(X, y, sample_weight, groups)
+        started = time.perf_counter()
+        views = self._prepare_training(training)
+        result = fit_posterior(self, views, training)
+        self._set_attributes(training.mv, result)
+        self.fit_seconds_ = time.perf_counter() - started
+        set_selection_attributes(self, result)
+        self._warn_unless_converged()
+        return self

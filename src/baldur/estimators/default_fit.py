@@ -1,0 +1,103 @@
+"""The default posterior in an estimator: fit the ensemble, set what is known of the selection."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from baldur.estimators.base import Training
+from baldur.estimators.progress import Reporter
+from baldur.exceptions import NoSignalWarning
+from baldur.inference.factors import fit_factors_on_selected
+from baldur.inference.fit import FitResult, fit_default
+from baldur.inference.inner_folds import inner_folds
+from baldur.inference.screening import Problem
+from baldur.inference.selection import CONFIDENT, against_base_rate
+from baldur.views.products import PreparedView
+
+
+def fit_posterior(model: Any, views: list[PreparedView], training: Training) -> FitResult:
+    """Fit the ensemble with the settings of an estimator, and select one of its submodels.
+
+    Parameters
+    ----------
+    model : BaldurClassifier or BaldurRegressor
+        With its settings and a fitted preparation.
+    views : list of PreparedView
+    training : Training
+    """
+    T, task = training.T, training.task
+    problem = Problem(views, T, training.weight, task, model.preparation_.feature_groups)
+    with Reporter(model.verbose, type(model).__name__) as reporter:
+        result = fit_default(
+            problem,
+            inner_folds(training.labels, task, training.groups, model.random_state),
+            members=tuple(model.members),
+            margin=float(model.margin),
+            n_jobs=model.n_jobs,
+            max_iter=model.max_iter,
+            watch=reporter.watch,
+        )
+        if model.n_factors == "auto" or int(model.n_factors) >= T.shape[1]:
+            return result
+        n_factors = int(model.n_factors)
+        return fit_factors_on_selected(problem, result, n_factors, max_iter=model.max_iter)
+
+
+def set_selection_attributes(model: Any, result: FitResult) -> None:
+    """Set the submodel path, the stacking weights, and what is known of the selection.
+
+    Warns where there is no evidence of signal on held-out data; to be called by ``fit``.
+    """
+    names = model.view_names_
+    model.inclusion_probability_ = {
+        name: model.preparation_.expand(name, inclusion)
+        for name, inclusion in zip(names, result.inclusion, strict=True)
+    }
+    model.sparsity_path_ = pd.DataFrame(result.path)
+    model.stack_ = result.stacking
+    model.sparsity_ = dict(zip(names, result.share.tolist(), strict=True))
+    model.space_ = dict.fromkeys(names, result.solver)
+    model.signal_ = result.signal.in_errors
+    model.signal_shown_ = bool(model.signal_ > CONFIDENT)
+    columns = model.preparation_.columns_
+    features = [np.asarray(model.feature_names_[name])[columns[name]] for name in names]
+    model.credible_sets_ = pd.DataFrame(
+        [
+            {
+                "view": names[found.view],
+                "feature": str(features[found.view][found.feature]),
+                "member_view": names[m],
+                "member_feature": str(features[m][d]),
+                "probability": p,
+                "min_abs_correlation": found.min_abs_correlation,
+            }
+            for found in result.credible_sets
+            for m, d, p in zip(found.views, found.features, found.probability, strict=True)
+        ],
+        columns=[
+            "view",
+            "feature",
+            "member_view",
+            "member_feature",
+            "probability",
+            "min_abs_correlation",
+        ],
+    )
+    if not model.signal_shown_:
+        n_selected = sum(int(np.sum(mask)) for mask in result.selected)
+        what = (
+            "the base rate is predicted for everybody"
+            if n_selected == 0
+            else "do not interpret the selected features"
+        )
+        warnings.warn(
+            f"{type(model).__name__}: no evidence of signal on held-out data. The model is "
+            f"{against_base_rate(model.signal_)}, and {CONFIDENT} better would be needed for "
+            f"95 % confidence; {what}.",
+            NoSignalWarning,
+            stacklevel=3,
+        )

@@ -1,0 +1,225 @@
+"""BaldurRegressor: the same model for continuous outcomes, one or several."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import RegressorMixin
+from sklearn.utils.validation import check_is_fitted
+
+from baldur.estimators.base import BaldurBase
+from baldur.estimators.default_fit import fit_posterior, set_selection_attributes
+from baldur.estimators.targets import (
+    RegressionTargets,
+    check_answer,
+    check_level,
+    read_outcomes,
+)
+from baldur.inference.ensemble import MEMBERS
+from baldur.inference.predictive import Task
+from baldur.types import Array
+
+__all__ = ["BaldurRegressor"]
+
+
+class RegressorBase(RegressorMixin, BaldurBase):
+    """Outcomes going in and predictive means coming out; subclasses fit the posterior."""
+
+    noise_std_: Array
+    _center: Array
+    _spread: Array
+    _one_output: bool
+
+    @property
+    def _targets(self) -> RegressionTargets:
+        check_is_fitted(self)
+        return RegressionTargets(self._center, self._spread, self._one_output)
+
+    def _read_targets(self, y: Any, n: int) -> NDArray[Any]:
+        return read_outcomes(y, n)
+
+    def _encode_targets(self, y: NDArray[Any], weight: Array) -> tuple[Array, Task, NDArray[Any]]:
+        targets, T = RegressionTargets.encode(y, weight)
+        self._center, self._spread = targets.units
+        self._one_output = targets.one_output
+        return T, "regression", T
+
+    @property
+    def output_units(self) -> tuple[Array, Array]:
+        """Mean and standard deviation of each outcome, by which outputs are standardised."""
+        return self._targets.units
+
+    def predict(self, X: Any, return_std: bool = False) -> Any:
+        """Return the predictive mean of each sample.
+
+        Parameters
+        ----------
+        X : MultiView, or array or DataFrame of shape (n_samples, n_features)
+            Samples with the views of ``fit``; whole views may be missing.
+        return_std : bool, default=False
+            Also return the standard deviation of a new observation, noise included.
+
+        Returns
+        -------
+        mean : ndarray of shape (n_samples,) or (n_samples, n_outputs)
+        std : ndarray of the same shape
+            Only with ``return_std=True``.
+        """
+        targets = self._targets
+        mean, std = targets.predictive(*self._moments(X), self.noise_std_)
+        check_answer(mean, "predictions")
+        check_answer(std, "standard deviations")
+        mean, std = targets.shaped(mean), targets.shaped(std)
+        return (mean, std) if return_std else mean
+
+    def predict_interval(self, X: Any, level: float = 0.95) -> tuple[Array, Array]:
+        """Return an interval for a new observation of each sample, noise included.
+
+        Parameters
+        ----------
+        X : MultiView, or array or DataFrame of shape (n_samples, n_features)
+            Samples with the views of ``fit``; whole views may be missing.
+        level : float, default=0.95
+            Probability inside, as much above as below.
+
+        Returns
+        -------
+        lower, upper : ndarray of shape (n_samples,) or (n_samples, n_outputs)
+        """
+        check_level(level)
+        return self._targets.interval(*self._moments(X), self.noise_std_, level)
+
+    def _moments(self, X: Any) -> tuple[Array, Array]:
+        views = self._open_new(X)
+        mean, var = self.predictor.moments(views)
+        return mean, var
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        return tags
+
+
+class BaldurRegressor(RegressorBase):
+    """Bayesian multi-view regression with selection of features, factors and views.
+
+    The model of `BaldurClassifier` with observed outputs y ~ N(eta, 1/psi), the noise precision
+    learned per output. Targets are standardised inside; answers are in their own units.
+
+    Parameters
+    ----------
+    views : dict of str to columns, optional
+        Which columns of a 2-D `X` form which view. None for a `MultiView` or one view.
+    scale : {"clipped", "standard", "rank"}, default="clipped"
+        How columns are scaled; see `BaldurClassifier`.
+    preparation : Preparation, optional
+        What is learned about the columns before the model, beyond scaling: filters, sites to align,
+        covariates to regress out. It is a template that is cloned; its `scale`, if given, counts
+        instead of the one above. Text and categories in a DataFrame are encoded without it.
+    n_factors : "auto" or int, default="auto"
+        Latent factors; "auto" has one per output.
+    members : sequence of str, default=("spike_slab", "spike_slab_wide", "per_view", "pooled")
+        Priors whose posteriors form the ensemble, one or more of these names; see
+        `BaldurClassifier`.
+    margin : float, default=0.1
+        The part of what the ensemble gains over the base rate that a smaller model may lose, with
+        95 % confidence. 0 selects whatever predicts best; larger values select less.
+    max_iter : int, default=200
+        Most iterations of each member of the ensemble.
+    random_state : int, RandomState or None, default=0
+        Assigns rows to the inner folds.
+    n_jobs : int, optional
+        Inner folds fitted at the same time; does not change the result.
+    verbose : int, default=0
+        Show progress on the terminal.
+
+    Attributes
+    ----------
+    coef_, coef_std_ : dict of str to ndarray of shape (n_outputs, n_features)
+        Posterior mean and standard deviation of the weights, in units of output per input.
+    coef_scaled_, coef_scaled_std_ : dict of str to ndarray of shape (n_outputs, n_features)
+        The same per standard deviation of the input.
+    intercept_, intercept_scaled_ : ndarray of shape (n_outputs,)
+        Mean intercepts that go with `coef_` and with `coef_scaled_`.
+    noise_std_ : ndarray of shape (n_outputs,)
+        Standard deviation of the noise of each output.
+    selected_features_, view_relevance_, factor_relevance_, loadings_, n_factors_
+        As in `BaldurClassifier`; relevance adds outputs up in units of their standard deviations.
+    sparsity_, inclusion_probability_, sparsity_path_, stack_, signal_, signal_shown_
+        As in `BaldurClassifier`.
+    credible_sets_, space_
+        As in `BaldurClassifier`.
+    history_, n_iter_, converged_, preparation_
+        As in `BaldurClassifier`.
+
+    Examples
+    --------
+    >>> from baldur import BaldurRegressor
+    >>> from baldur.datasets import make_multiview
+    >>> sim = make_multiview(150, {"clinic": 10, "genes": 200}, informative={"clinic": 3},
+    ...                      n_classes=None, noise=1.0, random_state=0)
+    >>> model = BaldurRegressor().fit(sim.data[:100], sim.target[:100])
+    >>> mean, std = model.predict(sim.data[100:], return_std=True)
+    >>> mean.shape
+    (50,)
+    """
+
+    def __init__(
+        self,
+        views: Any = None,
+        *,
+        scale: str = "clipped",
+        preparation: Any = None,
+        n_factors: Any = "auto",
+        members: Sequence[str] = MEMBERS,
+        margin: float = 0.1,
+        max_iter: int = 200,
+        random_state: Any = 0,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.views = views
+        self.scale = scale
+        self.preparation = preparation
+        self.n_factors = n_factors
+        self.members = members
+        self.margin = margin
+        self.max_iter = max_iter
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> BaldurRegressor:
+        """Fit the posterior.
+
+        Parameters
+        ----------
+        X : MultiView, or array, sparse matrix or DataFrame of shape (n_samples, n_features)
+            Training samples. Missing cells are NaN; a sample may lack whole views.
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+            Outcomes.
+        sample_weight : array-like of shape (n_samples,), optional
+            How much each sample counts. A weight of 0 leaves the sample out.
+        groups : array-like of shape (n_samples,), optional
+            Samples of one group stay together in the inner folds.
+
+        Returns
+        -------
+        BaldurRegressor
+            Itself.
+        """
+        self._check_parameters()
+        training = self._open_training(X, y, sample_weight, groups)
+        started = time.perf_counter()
+        views = self._prepare_training(training)
+        result = fit_posterior(self, views, training)
+        self._set_attributes(training.mv, result)
+        self.noise_std_ = self._spread * np.sqrt(result.predictor.noise)
+        self.fit_seconds_ = time.perf_counter() - started
+        set_selection_attributes(self, result)
+        self._warn_unless_converged()
+        return self

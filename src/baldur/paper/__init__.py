@@ -1,0 +1,13 @@
+"""The paper's own posterior: mean-field, fully factorised, with double ARD priors.
+
+In come prepared views and outputs, as for the default model. Out go `MeanFieldClassifier` and
+`MeanFieldRegressor`, which reproduce the paper; use `BaldurClassifier` to predict.
+
+- `meanfield`: updates, bound, pruning and starts of the posterior, primal and dual.
+- `priors`: the hyperparameters of the generative model.
+- `predictor`: a fitted posterior in the form that estimators, cards and model files expect.
+- `estimators`: the two estimators.
+
+It may import the core (`views`, `preparation`, `model`, `inference`, `estimators`), which never
+imports it. Evaluation, cards and saving may.
+"""

@@ -1,0 +1,389 @@
+"""MeanFieldClassifier and MeanFieldRegressor: the paper's own, fully factorised posterior."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from numbers import Real
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from baldur.estimators import parameters
+from baldur.estimators.base import Training
+from baldur.estimators.classifier import ClassifierBase
+from baldur.estimators.parameters import Constraint, is_number, is_one_of
+from baldur.estimators.progress import Reporter
+from baldur.estimators.regressor import RegressorBase
+from baldur.exceptions import InputError
+from baldur.paper.predictor import MeanFieldRun, fit_mean_field
+from baldur.views.products import PreparedView
+
+__all__ = ["MeanFieldClassifier", "MeanFieldRegressor"]
+
+SPACES = ("primal", "dual")
+BOUNDS = ("quadrature", "jaakkola")
+
+
+def _spaces(space: Any) -> list[Any]:
+    """Return the spaces that were given, one for all views or one per view."""
+    return list(space) if isinstance(space, (list, tuple, np.ndarray)) else [space]
+
+
+CONSTRAINTS: Mapping[str, Constraint] = MappingProxyType(
+    {
+        **parameters.CONSTRAINTS,
+        "tol": Constraint(lambda v: isinstance(v, Real) and float(v) > 0, "a positive number"),
+        "sparsity": Constraint(
+            lambda v: is_number(v, 1e-6),
+            "the shape of a Gamma prior from 1e-6 (few features) to float('inf') (none dropped)",
+        ),
+        "bound": Constraint(lambda v: is_one_of(v, BOUNDS), f"one of {BOUNDS}"),
+        "space": Constraint(
+            lambda v: all(is_one_of(one, SPACES) for one in _spaces(v)),
+            f"one of {SPACES}, or one per view",
+        ),
+    }
+)
+"""Argument to constraint, those of the other estimators included."""
+
+
+def _check_relevance_vectors(space: Any, relevance_vectors: Any) -> None:
+    """Refuse relevance vectors where no view has the dual posterior."""
+    if relevance_vectors is not None and "dual" not in _spaces(space):
+        raise InputError(
+            "relevance_vectors carry the dual posterior, but no view has it. Give "
+            'space="dual", or leave relevance_vectors out.'
+        )
+
+
+def _fit_posterior(
+    model: Any, views: list[PreparedView], training: Training, bound: str
+) -> MeanFieldRun:
+    """Fit the mean-field posterior with the settings of an estimator."""
+    n_factors = training.T.shape[1] if model.n_factors == "auto" else int(model.n_factors)
+    with Reporter(model.verbose, type(model).__name__) as reporter:
+        return fit_mean_field(
+            views,
+            training.T,
+            task="regression" if training.task == "regression" else "classification",
+            n_factors=n_factors,
+            a_gamma=float(model.sparsity),
+            spaces=model.space,
+            relevance=model.relevance_vectors,
+            max_iter=model.max_iter,
+            tol=model.tol,
+            prune=model.prune,
+            sample_weight=training.weight,
+            rng=int(check_random_state(model.random_state).randint(2**31 - 1)),
+            bound_kind=bound,
+            callback=reporter.watch,
+        )
+
+
+def _set_mean_field_attributes(model: Any, result: MeanFieldRun) -> None:
+    """Set what only the mean-field posterior has."""
+    model.elbo_ = result.elbo
+    model.sparsity_ = float(model.sparsity)
+    model.space_ = dict(zip(model.view_names_, result.spaces, strict=True))
+
+
+class MeanFieldClassifier(ClassifierBase):
+    """Multi-view classifier with the paper's fully factorised posterior.
+
+    Every row has latent factors and latent outputs of its own, and these, the weights of each
+    view, the loadings and all precisions are independent under the posterior. It is here to
+    reproduce the paper. Unless the signal is strong and sparse its bound prefers no signal at all,
+    and it then predicts the base rate; use `BaldurClassifier` to predict.
+
+    Parameters
+    ----------
+    views : dict of str to columns, optional
+        Which columns of a 2-D `X` form which view (names, indices, a slice or a mask). None for a
+        `MultiView`, or to treat all columns as one view.
+    scale : {"clipped", "standard", "rank"}, default="clipped"
+        How columns are scaled; see `BaldurClassifier`.
+    preparation : Preparation, optional
+        What is learned about the columns before the model, beyond scaling: filters, sites to align,
+        covariates to regress out. It is a template that is cloned; its `scale`, if given, counts
+        instead of the one above. Text and categories in a DataFrame are encoded without it.
+    n_factors : "auto" or int, default="auto"
+        Latent factors before pruning. "auto" has one per output.
+    sparsity : float, default=1e-6
+        Shape a of the prior Gamma(a, a) of the feature precisions: 1e-6 keeps few features, 0.5 is
+        a heavy-tailed prior, ``float("inf")`` shrinks whole views only.
+    bound : {"quadrature", "jaakkola"}, default="quadrature"
+        How E[ln sigmoid] is computed: exactly, or by the paper's quadratic bound.
+    prune : bool, default=True
+        Drop features, factors and views whose removal raises the bound.
+    class_weight : None, "balanced" or dict, default=None
+        Weight of each class in the likelihood.
+    space : {"primal", "dual"} or one per view, default="primal"
+        Posterior over the weights of a view, or the paper's over dual variables, one per relevance
+        vector. The dual scores a wide view with a functional that has no maximum, and its weights
+        go to zero there.
+    relevance_vectors : None, int or array of indices, or a list of these per view, default=None
+        Training samples that carry the dual variables: all, that many at random, or those given
+        (counted among samples whose weight is not 0).
+    max_iter : int, default=200
+        Most sweeps from each of the four starts.
+    tol : float, default=1e-4
+        The fit has converged when a sweep gains less than this many nats per sample.
+    random_state : int, RandomState or None, default=0
+        Draws relevance vectors, and starts the factors beyond the number of outputs.
+    verbose : int, default=0
+        Show progress on the terminal.
+
+    Attributes
+    ----------
+    classes_ : ndarray
+        Labels, or output numbers for multi-label targets.
+    class_count_ : ndarray of int
+        Training samples of each class, or with each label.
+    coef_, coef_std_ : dict of str to ndarray of shape (n_outputs, n_features)
+        Posterior mean and standard deviation of the weights of each view, per unit of the input;
+        exactly zero where a feature was dropped.
+    intercept_ : ndarray of shape (n_outputs,)
+        Mean intercept that goes with `coef_`.
+    selected_features_, view_relevance_, factor_relevance_, loadings_, n_factors_
+        As in `BaldurClassifier`.
+    sparsity_ : float
+        The prior shape.
+    space_ : dict of str to str
+        "primal", "primal-samples" (the same posterior from the sample side, for views wider than
+        the samples are many) or "dual", per view.
+    elbo_ : float
+        Bound on the log evidence, dropped features and factors counted.
+    history_ : list of dict
+        One record per sweep from the start that was kept.
+    n_iter_, converged_ : int, bool
+        Number of records, and whether the fit converged.
+    preparation_ : Preparation
+        Means and scales, learned on the training rows.
+
+    See Also
+    --------
+    BaldurClassifier : The same model with a posterior that keeps the views together.
+
+    Examples
+    --------
+    >>> from baldur import MeanFieldClassifier
+    >>> from baldur.datasets import make_multiview
+    >>> sim = make_multiview(130, {"clinic": 6}, informative={"clinic": 3}, random_state=0)
+    >>> model = MeanFieldClassifier(bound="jaakkola").fit(sim.data[:80], sim.target[:80])
+    >>> model.predict_proba(sim.data[80:]).shape
+    (50, 2)
+    """
+
+    _constraints = CONSTRAINTS
+
+    def __init__(
+        self,
+        views: Any = None,
+        *,
+        scale: str = "clipped",
+        preparation: Any = None,
+        n_factors: Any = "auto",
+        sparsity: float = 1e-6,
+        bound: str = "quadrature",
+        prune: bool = True,
+        class_weight: Any = None,
+        space: Any = "primal",
+        relevance_vectors: Any = None,
+        max_iter: int = 200,
+        tol: float = 1e-4,
+        random_state: Any = 0,
+        verbose: int = 0,
+    ) -> None:
+        self.views = views
+        self.scale = scale
+        self.preparation = preparation
+        self.n_factors = n_factors
+        self.sparsity = sparsity
+        self.bound = bound
+        self.prune = prune
+        self.class_weight = class_weight
+        self.space = space
+        self.relevance_vectors = relevance_vectors
+        self.max_iter = max_iter
+        self.tol = tol
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> MeanFieldClassifier:
+        """Fit the posterior.
+
+        Parameters
+        ----------
+        X : MultiView, or array, sparse matrix or DataFrame of shape (n_samples, n_features)
+            Training samples. Missing cells are NaN; a sample may lack whole views.
+        y : array-like of shape (n_samples,) or (n_samples, n_labels)
+            Labels, or a 0/1 matrix for multi-label targets.
+        sample_weight : array-like of shape (n_samples,), optional
+            How much each sample counts. A weight of 0 leaves the sample out.
+
+        Returns
+        -------
+        MeanFieldClassifier
+            Itself.
+        """
+        self._check_parameters()
+        training = self._open_training(X, y, sample_weight)
+        started = time.perf_counter()
+        views = self._prepare_training(training)
+        result = _fit_posterior(self, views, training, self.bound)
+        self._set_attributes(training.mv, result)
+        _set_mean_field_attributes(self, result)
+        self._row_noise = result.noise_variance
+        self.fit_seconds_ = time.perf_counter() - started
+        self._warn_unless_converged()
+        return self
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        _check_relevance_vectors(self.space, self.relevance_vectors)
+
+    def _stopping_settings(self) -> str:
+        return f"{super()._stopping_settings()} or tol (now {self.tol})"
+
+
+class MeanFieldRegressor(RegressorBase):
+    """Multi-view regression with the paper's fully factorised posterior.
+
+    The model of `MeanFieldClassifier` with observed outputs. Targets are standardised inside;
+    answers are in their own units. The noise precision is one for all standardised outputs, as
+    in the paper.
+
+    Parameters
+    ----------
+    views : dict of str to columns, optional
+        Which columns of a 2-D `X` form which view. None for a `MultiView` or one view.
+    scale : {"clipped", "standard", "rank"}, default="clipped"
+        How columns are scaled; see `BaldurClassifier`.
+    preparation : Preparation, optional
+        What is learned about the columns before the model, beyond scaling: filters, sites to align,
+        covariates to regress out. It is a template that is cloned; its `scale`, if given, counts
+        instead of the one above. Text and categories in a DataFrame are encoded without it.
+    n_factors : "auto" or int, default="auto"
+        Latent factors before pruning; "auto" has one per output.
+    sparsity : float, default=1e-6
+        Shape of the prior of the feature precisions; see `MeanFieldClassifier`.
+    prune : bool, default=True
+        Drop features, factors and views whose removal raises the bound.
+    space : {"primal", "dual"} or one per view, default="primal"
+        Posterior over weights or over dual variables; see `MeanFieldClassifier`.
+    relevance_vectors : None, int or array of indices, or a list of these per view, default=None
+        Training samples that carry the dual variables; see `MeanFieldClassifier`.
+    max_iter : int, default=200
+        Most sweeps from each of the four starts.
+    tol : float, default=1e-4
+        The fit has converged when a sweep gains less than this many nats per sample.
+    random_state : int, RandomState or None, default=0
+        Draws relevance vectors, and starts the factors beyond the number of outputs.
+    verbose : int, default=0
+        Show progress on the terminal.
+
+    Attributes
+    ----------
+    coef_, coef_std_ : dict of str to ndarray of shape (n_outputs, n_features)
+        Posterior mean and standard deviation of the weights, in units of output per input.
+    intercept_ : ndarray of shape (n_outputs,)
+        Mean intercept that goes with `coef_`.
+    noise_std_ : ndarray of shape (n_outputs,)
+        Standard deviation of what the weights leave unexplained in each output: the noise of the
+        output and that of the latent factors behind it.
+    selected_features_, view_relevance_, factor_relevance_, loadings_, n_factors_
+        As in `BaldurClassifier`.
+    sparsity_, space_, elbo_, history_, n_iter_, converged_, preparation_
+        As in `MeanFieldClassifier`.
+
+    See Also
+    --------
+    BaldurRegressor : The same model with a posterior that keeps the views together.
+
+    Examples
+    --------
+    >>> from baldur import MeanFieldRegressor
+    >>> from baldur.datasets import make_multiview
+    >>> sim = make_multiview(130, {"clinic": 6}, informative={"clinic": 3}, n_classes=None,
+    ...                      noise=1.0, random_state=0)
+    >>> model = MeanFieldRegressor().fit(sim.data[:80], sim.target[:80])
+    >>> mean, std = model.predict(sim.data[80:], return_std=True)
+    >>> mean.shape
+    (50,)
+    """
+
+    _constraints = CONSTRAINTS
+
+    def __init__(
+        self,
+        views: Any = None,
+        *,
+        scale: str = "clipped",
+        preparation: Any = None,
+        n_factors: Any = "auto",
+        sparsity: float = 1e-6,
+        prune: bool = True,
+        space: Any = "primal",
+        relevance_vectors: Any = None,
+        max_iter: int = 200,
+        tol: float = 1e-4,
+        random_state: Any = 0,
+        verbose: int = 0,
+    ) -> None:
+        self.views = views
+        self.scale = scale
+        self.preparation = preparation
+        self.n_factors = n_factors
+        self.sparsity = sparsity
+        self.prune = prune
+        self.space = space
+        self.relevance_vectors = relevance_vectors
+        self.max_iter = max_iter
+        self.tol = tol
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> MeanFieldRegressor:
+        """Fit the posterior.
+
+        Parameters
+        ----------
+        X : MultiView, or array, sparse matrix or DataFrame of shape (n_samples, n_features)
+            Training samples. Missing cells are NaN; a sample may lack whole views.
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+            Outcomes.
+        sample_weight : array-like of shape (n_samples,), optional
+            How much each sample counts. A weight of 0 leaves the sample out.
+
+        Returns
+        -------
+        MeanFieldRegressor
+            Itself.
+        """
+        self._check_parameters()
+        training = self._open_training(X, y, sample_weight)
+        if not training.T.any():
+            raise InputError(
+                "y: outcomes must differ, but all are the same in the samples that count, and this "
+                "posterior has no limit without noise. Check the column or how the rows were split."
+            )
+        started = time.perf_counter()
+        views = self._prepare_training(training)
+        # Outputs are observed: no bound on the logistic function is ever used.
+        result = _fit_posterior(self, views, training, bound="jaakkola")
+        self._set_attributes(training.mv, result)
+        _set_mean_field_attributes(self, result)
+        self.noise_std_ = self._spread * np.sqrt(result.noise_variance)
+        self.fit_seconds_ = time.perf_counter() - started
+        self._warn_unless_converged()
+        return self
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        _check_relevance_vectors(self.space, self.relevance_vectors)
+
+    def _stopping_settings(self) -> str:
+        return f"{super()._stopping_settings()} or tol (now {self.tol})"

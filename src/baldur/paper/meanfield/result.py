@@ -1,0 +1,325 @@
+"""What a mean-field run hands back, and predictions from it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+
+from baldur.exceptions import InputError
+from baldur.paper.meanfield.products import apply, as_products
+from baldur.paper.meanfield.state import Array, Data, Index, Mask, State
+from baldur.paper.meanfield.weights import weight_moments
+from baldur.state import Fields
+from baldur.state import State as Saved
+
+
+@dataclass(frozen=True)
+class WeightSpread:
+    """Covariance of the kept weights of one view, as basis B and variances in it.
+
+    x^T Sigma_k x = sum_j (x B)_j^2 coef_var_jk
+    + (sum_d x_d^2 null_scale_d - |x B|^2) null_var_k, the second part only on the sample side.
+    Holds (kept features) x (rank) numbers.
+    """
+
+    index: Index
+    basis: Array
+    coef_var: Array
+    null_scale: Array
+    null_var: Array
+
+    def to_state(self) -> Saved:
+        """Return the covariance as plain values."""
+        return {
+            "kind": "weight spread",
+            "index": self.index,
+            "basis": self.basis,
+            "coef_var": self.coef_var,
+            "null_scale": self.null_scale,
+            "null_var": self.null_var,
+        }
+
+    @classmethod
+    def from_state(cls, state: Any, *, width: int, alive: int) -> WeightSpread:
+        """Build it again, for a view of `width` features and `alive` factors in use."""
+        with Fields(state, "weight spread", k=alive) as read:
+            made = cls(
+                index=read.index("index", ("l",), width),
+                basis=read.array("basis", ("l", "r")),
+                coef_var=read.array("coef_var", ("r", "k"), low=0.0),
+                null_scale=read.array("null_scale", (None,), low=0.0),
+                null_var=read.array("null_var", ("k",), low=0.0),
+            )
+            full = len(made.null_scale) == len(made.index) or not made.null_var.any()
+            read.need(full, "expected one scale per feature", "null_scale")
+            rising = (np.diff(made.index) > 0).all()
+            read.need(rising, "expected features in order, none twice", "index")
+            return made
+
+
+@dataclass(frozen=True)
+class MeanFieldResult:
+    """Posterior of a mean-field run. All arrays have full length; what was dropped is zero.
+
+    Attributes
+    ----------
+    W, W_std : lists of (K, D_m) arrays
+        Mean and marginal standard deviation of the weights.
+    V, V_cov : (C, K) and (K, K) arrays
+    b, b_var : (C,) array and float
+    gamma : list of (D_m,) arrays
+    delta : list of (K,) arrays; inf for a dropped factor
+    omega : (K,) array; inf for a dropped factor
+    tau, psi : float
+    features, factors, views : list of (D_m,), (K,) and (M,) bool arrays
+        What was kept.
+    elbo : float
+        The bound, comparable between starts and across pruning.
+    history : list of dict
+        One record per sweep: start, sweep, bound, features, factors, seconds, dropped.
+    converged : bool
+    spaces : list of str
+        Per view, "primal", "primal-samples" (the same posterior, N x N algebra) or "dual".
+    start : str
+    spread : list of WeightSpread
+    """
+
+    W: list[Array]
+    W_std: list[Array]
+    V: Array
+    V_cov: Array
+    b: Array
+    b_var: float
+    gamma: list[Array]
+    delta: list[Array]
+    omega: Array
+    tau: float
+    psi: float
+    features: list[Mask]
+    factors: Mask
+    views: Mask
+    elbo: float
+    history: list[dict[str, Any]]
+    converged: bool
+    spaces: list[str]
+    start: str
+    spread: list[WeightSpread]
+
+    def to_state(self) -> Saved:
+        """Return the posterior as plain values."""
+        own = {one.name: getattr(self, one.name) for one in fields(self)}
+        own["spread"] = [one.to_state() for one in self.spread]
+        return {"kind": "mean-field result", **own}
+
+    @classmethod
+    def from_state(
+        cls, state: Any, *, widths: list[int], outputs: int, factors: int
+    ) -> MeanFieldResult:
+        """Build it again, for views of these widths."""
+        M = len(widths)
+        with Fields(state, "mean-field result", C=outputs, K=factors) as read:
+            alive = int(read.flags("factors", ("K",)).sum())
+
+            def weights(name: str, **conditions: Any) -> list[Array]:
+                return read.each(
+                    name, lambda f, key, m: f.array(key, ("K", widths[m]), **conditions), M
+                )
+
+            return cls(
+                W=weights("W"),
+                W_std=weights("W_std", low=0.0),
+                V=read.array("V", ("C", "K")),
+                V_cov=read.covariance("V_cov", ("K", "K")),
+                b=read.array("b", ("C",)),
+                b_var=read.number("b_var", low=0.0),
+                gamma=read.each("gamma", lambda f, key, m: f.array(key, (widths[m],), low=0.0), M),
+                delta=read.each(
+                    "delta", lambda f, key, m: f.array(key, ("K",), finite=False, low=0.0), M
+                ),
+                omega=read.array("omega", ("K",), finite=False, low=0.0),
+                tau=read.number("tau", above=0.0),
+                psi=read.number("psi", above=0.0),
+                features=read.each("features", lambda f, key, m: f.flags(key, (widths[m],)), M),
+                factors=read.flags("factors", ("K",)),
+                views=read.flags("views", (M,)),
+                elbo=read.number("elbo", finite=False),
+                history=read.records("history"),
+                converged=read.boolean("converged"),
+                spaces=read.each("spaces", lambda f, key, m: f.text(key), M),
+                start=read.text("start"),
+                spread=read.each(
+                    "spread",
+                    lambda f, key, m: f.part(
+                        key, WeightSpread.from_state, width=widths[m], alive=alive
+                    ),
+                    M,
+                ),
+            )
+
+
+def collect(
+    state: State,
+    data: Data,
+    n_factors: int,
+    alive: list[int],
+    **record: Any,
+) -> MeanFieldResult:
+    """Spread the final state over full-length arrays; ``alive`` are the surviving factors."""
+    W, W_std, gamma, delta, features, spread = [], [], [], [], [], []
+    for m, view in enumerate(state.views):
+        D = view.keep.size
+        mean, var = weight_moments(data.views[m], view.q)
+        full, std = np.zeros((n_factors, D)), np.zeros((n_factors, D))
+        where = np.ix_(np.asarray(alive), view.q.spectrum.index)
+        full[where], std[where] = mean, np.sqrt(var)
+        W.append(full)
+        W_std.append(std)
+        gamma.append(view.gamma.mean)
+        d = np.full(n_factors, np.inf)
+        d[alive] = view.delta.mean
+        delta.append(d)
+        features.append(view.keep.copy())
+        spec = view.q.spectrum
+        null_var = view.q.null_var if spec.n_null else np.zeros(state.n_factors)
+        basis = spec.full_basis(data.views[m])
+        spread.append(WeightSpread(spec.index, basis, view.q.coef_var, spec.null_scale, null_var))
+    V, V_cov = np.zeros((state.b.size, n_factors)), np.zeros((n_factors, n_factors))
+    V[:, alive] = state.V
+    V_cov[np.ix_(np.asarray(alive), np.asarray(alive))] = state.V_cov
+    omega = np.full(n_factors, np.inf)
+    omega[alive] = state.omega.mean
+    factors = np.zeros(n_factors, dtype=bool)
+    factors[alive] = True
+    return MeanFieldResult(
+        W=W,
+        W_std=W_std,
+        V=V,
+        V_cov=V_cov,
+        b=state.b,
+        b_var=state.b_var,
+        gamma=gamma,
+        delta=delta,
+        omega=omega,
+        tau=float(state.tau.mean[0]),
+        psi=float(state.psi.mean[0]),
+        features=features,
+        factors=factors,
+        views=np.array([mask.any() for mask in features]),
+        spread=spread,
+        **record,
+    )
+
+
+def latent_moments(result: MeanFieldResult, X_views: Sequence[Any]) -> tuple[Array, Array]:
+    """Mean sum_m x W^T and variance of z before its noise, both (n, K), for new rows.
+
+    Dropped features count as w = 0: their spread, of order 1/(delta gamma), is left out.
+
+    Parameters
+    ----------
+    result : MeanFieldResult
+    X_views : list of (n, D_m) arrays or PreparedView-like objects
+        Standardised as the training rows were.
+
+    Returns
+    -------
+    mean, var : (n, K) arrays
+    """
+    if len(X_views) != len(result.W):
+        raise InputError(f"expected {len(result.W)} views, as in training, but got {len(X_views)}")
+    alive = np.flatnonzero(result.factors)
+    mean, var = np.zeros(()), np.zeros(())
+    n_rows: int | None = None
+    for m, X in enumerate(X_views):
+        view = as_products(X)
+        n, D = view.shape
+        seen = result.W[m].shape[1]
+        if seen != D:
+            raise InputError(f"view {m} has {D} features, but {seen} were seen in training")
+        if n_rows is not None and n != n_rows:
+            raise InputError(f"view {m} has {n} rows, but the views before it have {n_rows}")
+        n_rows = n
+        s = result.spread[m]
+        mean = mean + apply(view, result.W[m][:, s.index].T, s.index)
+        inside = apply(view, s.basis, s.index) ** 2
+        spread = inside @ s.coef_var
+        if s.null_var.any():
+            whole = _quadratic(view, s.null_scale, s.index)
+            spread = spread + np.outer(np.maximum(whole - inside.sum(axis=1), 0.0), s.null_var)
+        full = np.zeros((n, result.factors.size))
+        full[:, alive] = spread
+        var = var + full
+    return mean, var
+
+
+def _quadratic(view: Any, scale: Array, index: Index) -> Array:
+    """sum_d x_nd^2 scale_d over the features ``index``, (n,)."""
+    block = 4096
+    out = np.zeros(view.shape[0])
+    for i in range(0, index.size, block):
+        out += view.columns(index[i : i + block]) ** 2 @ scale[i : i + block]
+    return out
+
+
+def predictor_moments(result: MeanFieldResult, X_views: Sequence[Any]) -> tuple[Array, Array]:
+    """Mean and variance of the linear predictor of new rows, (n, C), free of their own noise.
+
+    <eta_c> = z V_c^T + b_c, with z = sum_m x W^T, and
+
+        Var eta_c = Var b + v_c S_x v_c^T + tr(Sigma_V (z^T z + S_x)),
+
+    S_x = diag(sum_m x^T Sigma_wk x). What a row adds of its own is `noise_variance`.
+
+    Parameters
+    ----------
+    result : MeanFieldResult
+    X_views : list of (n, D_m) arrays or PreparedView-like objects
+        Standardised as the training rows were.
+
+    Returns
+    -------
+    mean, var : (n, C) arrays
+    """
+    Z, spread = latent_moments(result, X_views)
+    mean = Z @ result.V.T + result.b
+    loading = np.einsum("nk,kl,nl->n", Z, result.V_cov, Z) + spread @ np.diag(result.V_cov)
+    var = result.b_var + spread @ (result.V**2).T + loading[:, None]
+    return mean, var
+
+
+def noise_variance(result: MeanFieldResult) -> Array:
+    """Variance that a row has of its own in each output, (C,).
+
+    1/psi + (v_c v_c^T + tr Sigma_V)/tau: the noise of y and, through the loadings, that of z. Only
+    the sum is seen in the data; how it is divided between psi and tau is up to the priors.
+
+    Parameters
+    ----------
+    result : MeanFieldResult
+    """
+    through = (result.V**2 + np.diag(result.V_cov)) @ result.factors
+    return np.asarray(1.0 / result.psi + through / result.tau)
+
+
+def predict_meanfield(result: MeanFieldResult, X_views: Sequence[Any]) -> tuple[Array, Array]:
+    """Mean and variance of y (the logit, or the output in regression) for new rows, (n, C).
+
+    The moments of the linear predictor with the noise of y and z added. Departure from the paper:
+    it prints the mean without V and the variance as 1/psi + Sigma_V/tau, which leaves out the
+    spread of W and most of that of V.
+
+    Parameters
+    ----------
+    result : MeanFieldResult
+    X_views : list of (n, D_m) arrays or PreparedView-like objects
+        Standardised as the training rows were.
+
+    Returns
+    -------
+    mean, var : (n, C) arrays
+    """
+    mean, var = predictor_moments(result, X_views)
+    return mean, var + noise_variance(result)

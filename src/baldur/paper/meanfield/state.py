@@ -1,0 +1,159 @@
+"""What a mean-field run holds: the data, fixed, and the posteriors, replaced at every update."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from baldur.model.ard import GammaPosterior
+from baldur.paper.meanfield.products import ViewProducts
+from baldur.paper.meanfield.weights import Weights
+from baldur.paper.priors import Priors
+
+Array = NDArray[np.float64]
+Index = NDArray[np.intp]
+Mask = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Data:
+    """Everything that does not change during a run.
+
+    Attributes
+    ----------
+    views : list of ViewProducts
+        Standardised, N x D_m.
+    T : (N, C) array
+        0/1 labels, or the real outputs in regression.
+    weight : (N,) array
+        Sample weights s_n; all sums over rows are weighted by them.
+    classification : bool
+    quadrature : bool
+        Integrate ln sigmoid over q(y) instead of bounding it (classification only).
+    priors : Priors
+    spaces : list of str
+        "primal" or "dual" per view.
+    relevance : list of integer arrays
+        Rows used as relevance vectors, per view (dual only).
+    norms : list of (D_m,) arrays
+        sum_n s_n x_nd^2.
+    order : list of int
+        Views by how much they say about the outputs, strongest first. Updates run in this
+        order, so listing the views differently changes nothing.
+    """
+
+    views: list[ViewProducts]
+    T: Array
+    weight: Array
+    classification: bool
+    quadrature: bool
+    priors: Priors
+    spaces: list[str]
+    relevance: list[Index]
+    norms: list[Array]
+    order: list[int]
+
+    @property
+    def n(self) -> float:
+        """Total weight of the rows; the paper's N."""
+        return float(self.weight.sum())
+
+
+@dataclass(frozen=True)
+class ViewState:
+    """The posteriors of one view.
+
+    Dropped features keep an independent q(w_kd) = N(0, 1/(tau |x_d|^2 + delta_k gamma_d)), so
+    the bound stays a bound of the same model. Only three sums over them are stored.
+
+    Attributes
+    ----------
+    q : Weights
+        q(W) of the kept features (or q(A) over them).
+    delta, gamma : GammaPosterior
+        Over K and over all D features.
+    keep : (D,) bool array
+    gamma_w2 : (K,) array
+        sum_d <gamma_d><w_kd^2> over the kept features, under the current gamma.
+    stale : bool
+        True once gamma or ``keep`` has moved since the spectrum of ``q`` was built.
+    dropped_trace, dropped_w2, dropped_logdet : (K,) arrays
+        Sums over dropped d of |x_d|^2 Var w_kd, <gamma_d> Var w_kd and ln Var w_kd.
+    """
+
+    q: Weights
+    delta: GammaPosterior
+    gamma: GammaPosterior
+    keep: Mask
+    gamma_w2: Array
+    stale: bool
+    dropped_trace: Array
+    dropped_w2: Array
+    dropped_logdet: Array
+
+    @property
+    def trace(self) -> Array:
+        """tr(X^T diag(s) X Sigma_k) over all features, (K,)."""
+        return self.q.trace + self.dropped_trace
+
+
+@dataclass(frozen=True)
+class State:
+    """All posteriors. Updates return a new state and never write into arrays.
+
+    Attributes
+    ----------
+    Z, Z_cov : (N, K) and (K, K) arrays
+        q(z_n) = N(Z_n, Z_cov), one covariance for all rows.
+    V, V_cov : (C, K) and (K, K) arrays
+        q(v_c) = N(V_c, V_cov), one covariance for all outputs.
+    b, b_var : (C,) array and float
+    Y, Y_var : (N, C) arrays
+        In regression Y is the data and Y_var is zero.
+    xi : (N, C) array
+        Where the logistic bound touches.
+    tau, psi, omega : GammaPosterior
+        Lengths 1, 1 and K.
+    views : tuple of ViewState
+    """
+
+    Z: Array
+    Z_cov: Array
+    V: Array
+    V_cov: Array
+    b: Array
+    b_var: float
+    Y: Array
+    Y_var: Array
+    xi: Array
+    tau: GammaPosterior
+    psi: GammaPosterior
+    omega: GammaPosterior
+    views: tuple[ViewState, ...]
+
+    @property
+    def n_factors(self) -> int:
+        """Current number of factors."""
+        return self.Z.shape[1]
+
+    @property
+    def explained(self) -> Array:
+        """sum_m X^(m) <W^(m)>^T, (N, K)."""
+        return np.sum([v.q.H for v in self.views], axis=0)
+
+    @property
+    def v_moment(self) -> Array:
+        """<V^T V> = V^T V + C Sigma_V: the paper's moment lacks the factor C."""
+        return self.V.T @ self.V + self.V.shape[0] * self.V_cov
+
+    def z_moment(self, weight: Array) -> Array:
+        """<Z^T diag(s) Z> = Z^T diag(s) Z + N Sigma_Z: the paper's moment lacks the factor N."""
+        return self.Z.T @ (weight[:, None] * self.Z) + weight.sum() * self.Z_cov
+
+    def with_view(self, m: int, view: ViewState) -> State:
+        """Return the same state with view ``m`` replaced."""
+        views = list(self.views)
+        views[m] = view
+        return replace(self, views=tuple(views))

@@ -1,0 +1,205 @@
+"""One function per update of the state; each raises the bound or leaves it where it was.
+
+Updates of the whole model take (state, data); updates of one view take (state, data, m).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+
+from baldur.model import ard
+from baldur.model.ard import GammaPosterior
+from baldur.paper.meanfield import labels, latent
+from baldur.paper.meanfield.bound import expected_y_residual, expected_z_residual
+from baldur.paper.meanfield.dropped import dropped_delta, dropped_gamma, dropped_sums
+from baldur.paper.meanfield.dual import spectrum_dual
+from baldur.paper.meanfield.primal import spectrum_primal
+from baldur.paper.meanfield.state import Array, Data, Mask, State
+from baldur.paper.meanfield.weights import Spectrum, update_weights, weight_moments
+
+
+def _mean(q: GammaPosterior) -> float:
+    return float(q.mean[0])
+
+
+def build_spectrum(data: Data, m: int, gamma: Array, keep: Mask) -> Spectrum:
+    """Make the one eigendecomposition of view ``m`` for this gamma (D,) and kept features."""
+    index = np.flatnonzero(keep)
+    view, g = data.views[m], gamma[index]
+    if data.spaces[m] == "dual":
+        return spectrum_dual(view, index, g, data.weight, data.relevance[m])
+    return spectrum_primal(view, index, g, data.weight)
+
+
+def step_w(state: State, data: Data, m: int) -> State:
+    """q(W^(m)) or q(A^(m)), see ``weights.update_weights``."""
+    view = state.views[m]
+    spectrum = view.q.spectrum
+    if view.stale:
+        spectrum = build_spectrum(data, m, view.gamma.mean, view.keep)
+    residual = state.Z - (state.explained - view.q.H)
+    q = update_weights(spectrum, view.delta.mean, _mean(state.tau), residual, data.weight)
+    return state.with_view(m, replace(view, q=q, gamma_w2=q.gamma_w2, stale=False))
+
+
+def step_delta(state: State, data: Data, m: int) -> State:
+    """q(delta^(m)), jointly with q(w) of the dropped features, see ``ard.update_delta``."""
+    view, prior = state.views[m], data.priors.delta
+    if view.keep.all():
+        delta = ard.update_delta(prior, view.keep.size, view.gamma_w2)
+        return state.with_view(m, replace(view, delta=delta))
+    out = ~view.keep
+    gamma, norms, tau = view.gamma.mean[out], data.norms[m][out], _mean(state.tau)
+    mean = dropped_delta(prior, int(view.keep.sum()), view.gamma_w2, gamma, tau * norms)
+    shape = prior.shape + 0.5 * view.keep.size
+    trace, w2, logdet = dropped_sums(mean, gamma, norms, tau)
+    return state.with_view(
+        m,
+        replace(
+            view,
+            delta=GammaPosterior(shape, shape / mean),
+            dropped_trace=trace,
+            dropped_w2=w2,
+            dropped_logdet=logdet,
+        ),
+    )
+
+
+def step_gamma(state: State, data: Data, m: int) -> State:
+    """q(gamma^(m)) of the kept features, see ``ard.update_gamma``; the step that touches D."""
+    view, prior = state.views[m], data.priors.gamma
+    if np.isinf(prior.shape):
+        return state
+    mean, var = weight_moments(data.views[m], view.q)
+    w2 = mean**2 + var
+    kept = ard.update_gamma(prior, state.n_factors, view.delta.mean @ w2)
+    rate = view.gamma.rate.copy()
+    rate[view.keep] = kept.rate
+    gamma = GammaPosterior(kept.shape, rate)
+    gamma_w2 = w2 @ gamma.mean[view.keep]
+    return state.with_view(m, replace(view, gamma=gamma, gamma_w2=gamma_w2, stale=True))
+
+
+def step_dropped(state: State, data: Data, m: int) -> State:
+    """q(gamma_d) and q(w_kd) of the dropped features together, see ``dropped``."""
+    view, prior = state.views[m], data.priors.gamma
+    out = ~view.keep
+    if not out.any():
+        return state
+    norms, tau = data.norms[m][out], _mean(state.tau)
+    mean = dropped_gamma(prior, view.delta.mean, tau * norms)
+    gamma = view.gamma
+    if not np.isinf(prior.shape):
+        shape = prior.shape + 0.5 * state.n_factors
+        rate = gamma.rate.copy()
+        rate[out] = shape / mean
+        gamma = GammaPosterior(shape, rate)
+    trace, w2, logdet = dropped_sums(view.delta.mean, mean, norms, tau)
+    return state.with_view(
+        m,
+        replace(view, gamma=gamma, dropped_trace=trace, dropped_w2=w2, dropped_logdet=logdet),
+    )
+
+
+def step_z(state: State, data: Data) -> State:
+    """q(Z), see ``latent.update_z``."""
+    tau, psi = _mean(state.tau), _mean(state.psi)
+    Z, cov = latent.update_z(state.explained, state.Y, state.b, state.V, state.v_moment, tau, psi)
+    return replace(state, Z=Z, Z_cov=cov)
+
+
+def step_tau(state: State, data: Data) -> State:
+    """q(tau), see ``latent.update_precision``; N K counts the current factors."""
+    residual = expected_z_residual(state, data)
+    tau = latent.update_precision(data.priors.tau, data.n * state.n_factors, residual)
+    return replace(state, tau=tau)
+
+
+def step_v(state: State, data: Data) -> State:
+    """q(V), see ``latent.update_v``."""
+    V, cov = latent.update_v(
+        state.Z,
+        state.z_moment(data.weight),
+        state.Y,
+        state.b,
+        state.omega.mean,
+        _mean(state.psi),
+        data.weight,
+    )
+    return replace(state, V=V, V_cov=cov)
+
+
+def step_omega(state: State, data: Data) -> State:
+    """q(omega), see ``ard.update_omega``."""
+    omega = ard.update_omega(data.priors.omega, state.b.size, np.diag(state.v_moment))
+    return replace(state, omega=omega)
+
+
+def step_b(state: State, data: Data) -> State:
+    """q(b), see ``latent.update_b``."""
+    precision = data.priors.intercept_precision
+    b, var = latent.update_b(state.Y, state.Z, state.V, _mean(state.psi), precision, data.weight)
+    return replace(state, b=b, b_var=var)
+
+
+def step_psi(state: State, data: Data) -> State:
+    """q(psi), see ``latent.update_precision``."""
+    residual = expected_y_residual(state, data)
+    psi = latent.update_precision(data.priors.psi, data.n * state.b.size, residual)
+    return replace(state, psi=psi)
+
+
+def step_y(state: State, data: Data) -> State:
+    """q(Y), see ``labels``; nothing to do in regression."""
+    if not data.classification:
+        return state
+    center, psi = state.Z @ state.V.T + state.b, _mean(state.psi)
+    if data.quadrature:
+        Y, var = labels.update_y_quadrature(data.T, center, state.Y, state.Y_var, psi)
+    else:
+        Y, var = labels.update_y(data.T, center, state.xi, psi)
+    return replace(state, Y=Y, Y_var=var)
+
+
+def step_xi(state: State, data: Data) -> State:
+    """xi, see ``labels.update_xi``; nothing to do in regression."""
+    if not data.classification:
+        return state
+    return replace(state, xi=labels.update_xi(state.Y, state.Y_var))
+
+
+VIEW_UPDATES: dict[str, Callable[[State, Data, int], State]] = {
+    "W": step_w,
+    "delta": step_delta,
+    "gamma": step_gamma,
+    "dropped": step_dropped,
+}
+MODEL_UPDATES: dict[str, Callable[[State, Data], State]] = {
+    "Z": step_z,
+    "tau": step_tau,
+    "V": step_v,
+    "omega": step_omega,
+    "b": step_b,
+    "psi": step_psi,
+    "Y": step_y,
+    "xi": step_xi,
+}
+
+
+def inner_cycle(state: State, data: Data) -> State:
+    """One pass over everything but gamma: all of it lives in sample space."""
+    for m in data.order:
+        state = step_delta(step_w(state, data, m), data, m)
+    for update in MODEL_UPDATES.values():
+        state = update(state, data)
+    return state
+
+
+def gamma_pass(state: State, data: Data) -> State:
+    """Update gamma of every view, kept and dropped; the only pass over features."""
+    for m in data.order:
+        state = step_dropped(step_gamma(state, data, m), data, m)
+    return state

@@ -1,0 +1,323 @@
+"""Both estimators inside scikit-learn: pipelines, searches, routing, output frames, pickles."""
+
+import io
+import pickle
+
+import joblib
+import numpy as np
+import pandas as pd
+import pytest
+import sklearn
+from numpy.testing import assert_array_equal
+from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import (
+    GridSearchCV,
+    GroupKFold,
+    StratifiedKFold,
+    cross_val_predict,
+    cross_validate,
+)
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
+
+import baldur.estimators.default_fit
+from baldur import BaldurClassifier, BaldurRegressor
+from baldur.datasets import make_multiview
+from baldur.exceptions import InputError
+from baldur.inference import inner_folds as inner_folds_module
+from baldur.inference.inner_folds import inner_folds
+
+N = 80
+VIEWS = {"clinic": slice(0, 4), "genes": slice(4, 24)}
+FAST = {"members": ("pooled",), "max_iter": 50}
+
+pytestmark = pytest.mark.usefixtures("one_repeat")
+
+
+@pytest.fixture(scope="module")
+def sim():
+    return make_multiview(N, {"clinic": 4, "genes": 20}, informative={"clinic": 2}, random_state=3)
+
+
+@pytest.fixture(scope="module")
+def outcome(sim):
+    return sim.truth.score + np.random.default_rng(0).standard_normal(N)
+
+
+@pytest.fixture(params=["container", "matrix"])
+def form(request, sim):
+    """X in each of the two input forms, and the parameters that go with it."""
+    if request.param == "container":
+        return sim.data, {}
+    X = np.concatenate([sim.data.view(v).read() for v in sim.data.view_names], axis=1)
+    return X, {"views": VIEWS}
+
+
+@pytest.fixture
+def routing():
+    with sklearn.config_context(enable_metadata_routing=True):
+        yield
+
+
+# -- composition ---------------------------------------------------------------------------------
+
+
+def test_pipeline(form, sim):
+    X, views = form
+    step = StandardScaler() if views else FunctionTransformer()
+    pipe = make_pipeline(step, BaldurClassifier(**views, **FAST)).fit(X, sim.target)
+    assert pipe.score(X, sim.target) > 0.75
+    assert pipe.predict_proba(X).shape == (N, 2)
+
+
+def test_as_a_transformer_in_a_pipeline(form, sim):
+    X, views = form
+    pipe = make_pipeline(BaldurClassifier(**views, **FAST), LogisticRegression())
+    assert pipe.fit(X, sim.target).score(X, sim.target) > 0.75
+    names = pipe[:-1].get_feature_names_out()
+    assert list(names) == ["baldurclassifier0"]
+
+
+def test_grid_search(form, sim):
+    X, views = form
+    grid = {"members": [("pooled",), ("per_view",)]}
+    search = GridSearchCV(BaldurClassifier(**views, max_iter=50), grid, cv=3, scoring="roc_auc")
+    search.fit(X, sim.target)
+    assert search.best_params_["members"] in grid["members"]
+    assert search.best_score_ > 0.75
+    assert tuple(search.best_estimator_.stack_) == search.best_params_["members"]
+
+
+class OneRepeat(BaldurClassifier):
+    """As with the fixture of that name, in other processes as well."""
+
+    def fit(self, X, y, sample_weight=None, groups=None):
+        inner_folds_module.MOST_REPEATS = 1
+        return super().fit(X, y, sample_weight, groups)
+
+
+def test_cross_validate_in_two_processes(form, sim):
+    X, views = form
+    cv = StratifiedKFold(3, shuffle=True, random_state=0)
+    model = OneRepeat(**views, **FAST)
+    one = cross_validate(model, X, sim.target, cv=cv, scoring="neg_log_loss")
+    two = cross_validate(model, X, sim.target, cv=cv, scoring="neg_log_loss", n_jobs=2)
+    assert_array_equal(one["test_score"], two["test_score"])
+
+
+def test_cross_validated_predictions_of_the_regressor(form, outcome):
+    X, views = form
+    p = cross_val_predict(BaldurRegressor(**views, **FAST), X, outcome, cv=4)
+    assert np.corrcoef(p, outcome)[0, 1] > 0.7
+
+
+# -- routing -------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def seen(monkeypatch):
+    """What reached `fit`: groups beside the training rows, and weights of the likelihood."""
+    record = {"groups": [], "weight": []}
+    prepare = BaldurClassifier._prepare_training
+
+    def watched(self, training):
+        record["groups"].append(training.groups)
+        record["weight"].append(training.weight)
+        return prepare(self, training)
+
+    monkeypatch.setattr(BaldurClassifier, "_prepare_training", watched)
+    return record
+
+
+@pytest.mark.usefixtures("routing")
+def test_groups_and_weights_are_routed(form, sim, seen):
+    X, views = form
+    groups = np.repeat(np.arange(N // 4), 4)
+    weight = np.linspace(0.5, 1.5, N)
+    model = BaldurClassifier(**views, **FAST).set_fit_request(groups=True, sample_weight=True)
+    model.set_score_request(sample_weight=True)
+    cross_validate(
+        model,
+        X,
+        sim.target,
+        cv=GroupKFold(4),
+        params={"groups": groups, "sample_weight": weight},
+        error_score="raise",
+    )
+    folds = list(GroupKFold(4).split(np.zeros(N), groups=groups))
+    for (rows, _), got, given in zip(folds, seen["groups"], seen["weight"], strict=True):
+        assert_array_equal(got, np.unique(groups[rows], return_inverse=True)[1])  # numbered anew
+        assert_array_equal(given, weight[rows])
+
+
+@pytest.mark.usefixtures("routing")
+def test_routing_through_pipeline_and_search(form, sim, seen):
+    X, views = form
+    groups = np.repeat(np.arange(N // 4), 4)
+    model = BaldurClassifier(**views, **FAST).set_fit_request(groups=True, sample_weight=False)
+    pipe = make_pipeline(FunctionTransformer(), model)
+    grid = {"baldurclassifier__members": [("pooled",), ("per_view",)]}
+    GridSearchCV(pipe, grid, cv=GroupKFold(2), error_score="raise").fit(
+        X, sim.target, groups=groups
+    )
+    assert len(seen["groups"]) == 5  # two settings by two folds, and the refit
+    assert all(got is not None for got in seen["groups"])
+    assert_array_equal(seen["groups"][-1], groups)
+
+
+@pytest.mark.usefixtures("routing")
+def test_unrequested_metadata_is_refused_by_scikit_learn(sim):
+    with pytest.raises(sklearn.exceptions.UnsetMetadataPassedError, match="sample_weight"):
+        cross_validate(
+            BaldurClassifier(**FAST), sim.data, sim.target, params={"sample_weight": np.ones(N)}
+        )
+
+
+@pytest.mark.usefixtures("routing")
+def test_regressor_routes_too(form, outcome):
+    X, views = form
+    groups = np.repeat(np.arange(N // 4), 4)
+    model = BaldurRegressor(**views, **FAST).set_fit_request(groups=True, sample_weight=True)
+    model.set_score_request(sample_weight=False)
+    found = cross_validate(
+        model,
+        X,
+        outcome,
+        cv=GroupKFold(3),
+        params={"groups": groups, "sample_weight": np.ones(N)},
+        error_score="raise",
+    )
+    assert found["test_score"].mean() > 0.4
+
+
+def test_inner_folds_keep_groups_together(sim, monkeypatch):
+    """Those that a fit uses: groups in one fold, every row held out once in every repeat."""
+    used = []
+    fit_default = baldur.estimators.default_fit.fit_default
+
+    def watched(problem, folds, **options):
+        used.extend(folds)
+        return fit_default(problem, folds, **options)
+
+    monkeypatch.setattr(baldur.estimators.default_fit, "fit_default", watched)
+    groups = np.random.default_rng(0).integers(0, 20, N)
+    model = BaldurClassifier(max_iter=30).fit(sim.data, sim.target, groups=groups)
+    assert len(used) % 5 == 0
+    assert not any(set(groups[rows]) & set(groups[held]) for rows, held in used)
+    for start in range(0, len(used), 5):
+        held = np.concatenate([rows for _, rows in used[start : start + 5]])
+        assert_array_equal(np.sort(held), np.arange(N))
+    assert model.score(sim.data, sim.target) > 0.75
+
+
+@pytest.mark.parametrize("task", ["binary", "multiclass", "multilabel", "regression"])
+@pytest.mark.parametrize("grouped", [False, True])
+def test_inner_folds_hold_every_row_out_once_in_every_repeat(task, grouped, monkeypatch):
+    monkeypatch.setattr(
+        "baldur.inference.inner_folds.MOST_REPEATS", 8
+    )  # as it is outside this module
+    rng = np.random.default_rng(0)
+    n = 90
+    labels = {
+        "binary": np.arange(n) % 3 == 0,
+        "multiclass": np.arange(n) % 3,
+        "multilabel": rng.integers(0, 2, (n, 2)),
+        "regression": rng.standard_normal((n, 1)),
+    }[task]
+    groups = np.arange(n) // 3 if grouped else None
+    folds = inner_folds(labels, task, groups, 0)
+    assert len(folds) == 5 * 12  # small samples have more repeats
+    for start in range(0, len(folds), 5):
+        held = np.concatenate([rows for _, rows in folds[start : start + 5]])
+        assert_array_equal(np.sort(held), np.arange(n))
+    for rows, held in folds:
+        assert_array_equal(np.sort(np.concatenate([rows, held])), np.arange(n))
+        if grouped:
+            assert not set(groups[rows]) & set(groups[held])
+        if task == "binary" and not grouped:
+            assert labels[held].mean() == pytest.approx(1 / 3, abs=0.03)
+    same = inner_folds(labels, task, groups, 0)
+    other = inner_folds(labels, task, groups, 1)
+    assert all((a[1] == b[1]).all() for a, b in zip(folds, same, strict=True))
+    assert any(
+        len(a[1]) != len(b[1]) or (a[1] != b[1]).any() for a, b in zip(folds, other, strict=True)
+    )
+
+
+def test_large_samples_are_dealt_once():
+    assert len(inner_folds(np.arange(2000) % 2, "binary", None, 0)) == 5
+
+
+# -- output --------------------------------------------------------------------------------------
+
+
+def test_output_as_a_frame(sim):
+    model = BaldurClassifier(**FAST).set_output(transform="pandas").fit(sim.data, sim.target)
+    Z = model.transform(sim.data)
+    assert isinstance(Z, pd.DataFrame)
+    assert list(Z.columns) == list(model.get_feature_names_out()) == ["baldurclassifier0"]
+    plain = clone(model).set_output(transform="default").fit(sim.data, sim.target)
+    assert_array_equal(Z.to_numpy(), plain.transform(sim.data))
+
+
+def test_frame_rows_keep_their_labels(sim):
+    X = pd.DataFrame(
+        np.concatenate([sim.data.view(v).read() for v in sim.data.view_names], axis=1),
+        index=[f"person{i}" for i in range(N)],
+        columns=[f"f{j}" for j in range(24)],
+    )
+    model = BaldurClassifier(
+        {"clinic": [f"f{j}" for j in range(4)], "genes": [f"f{j}" for j in range(4, 24)]}, **FAST
+    )
+    Z = model.set_output(transform="pandas").fit(X, sim.target).transform(X)
+    assert list(Z.index) == list(X.index)
+    assert list(model.feature_names_in_) == list(X.columns)
+    with pytest.raises(ValueError, match="feature names"):
+        model.predict(X[X.columns[::-1]])
+
+
+# -- copies --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("options", [{}, FAST, {**FAST, "margin": 0.0}])
+def test_pickles_give_the_same_bits(sim, options):
+    model = BaldurClassifier(**options).fit(sim.data, sim.target)
+    buffer = io.BytesIO()
+    joblib.dump(model, buffer)
+    buffer.seek(0)
+    for copy in (pickle.loads(pickle.dumps(model)), joblib.load(buffer)):
+        assert_array_equal(copy.predict_proba(sim.data), model.predict_proba(sim.data))
+        assert_array_equal(copy.transform(sim.data), model.transform(sim.data))
+        assert copy.get_params() == model.get_params()
+
+
+def test_pickles_of_the_regressor(sim, outcome):
+    regressor = BaldurRegressor().fit(sim.data, outcome)
+    copy = pickle.loads(pickle.dumps(regressor))
+    assert_array_equal(copy.predict(sim.data), regressor.predict(sim.data))
+
+
+def test_a_pickle_does_not_hold_the_training_data(sim):
+    wide = make_multiview(N, {"a": 1000}, informative={"a": 2}, random_state=0)
+    model = BaldurClassifier(members=("spike_slab",), max_iter=20).fit(wide.data, wide.target)
+    assert len(pickle.dumps(model)) < wide.data.view("a").read().nbytes
+
+
+@pytest.mark.parametrize("estimator", [BaldurClassifier, BaldurRegressor])
+def test_clone_keeps_parameters_and_nothing_learned(sim, outcome, estimator):
+    model = estimator(views=None, n_jobs=1, **FAST)
+    y = sim.target if estimator is BaldurClassifier else outcome
+    fresh = clone(model.fit(sim.data, y))
+    assert fresh.get_params() == model.get_params()
+    assert not hasattr(fresh, "coef_")
+    with pytest.raises(sklearn.exceptions.NotFittedError):
+        fresh.predict(sim.data)
+
+
+def test_a_second_fit_forgets_the_first(sim):
+    model = BaldurClassifier(**FAST).fit(sim.data.select(["genes"]), sim.target)
+    model.fit(sim.data, sim.target)
+    assert list(model.coef_) == ["clinic", "genes"]
+    with pytest.raises(InputError, match="clinic"):
+        model.predict(sim.data.select(["genes"]))

@@ -1,0 +1,62 @@
+"""Small problems and random states for the mean-field tests."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from baldur.model.ard import GammaPosterior
+from baldur.paper.meanfield.inputs import prepare_data
+from baldur.paper.meanfield.starts import initial_state
+from baldur.paper.meanfield.updates import build_spectrum
+from baldur.paper.meanfield.weights import update_weights
+
+
+def make_problem(task="classification", N=14, sizes=(4, 20), C=1, seed=0, **kw):
+    """Standardised views with some signal; returns ``Data``."""
+    rng = np.random.default_rng(seed)
+    views = [rng.standard_normal((N, d)) for d in sizes]
+    views = [(X - X.mean(0)) / X.std(0) for X in views]
+    eta = np.stack([sum(2 * X[:, c % X.shape[1]] for X in views) for c in range(C)], axis=1)
+    noisy = eta + rng.standard_normal(eta.shape)
+    T = (noisy > 0).astype(float) if task == "classification" else noisy
+    return prepare_data(views, T, task, rng=0, **kw)
+
+
+def random_state(data, K=1, seed=0):
+    """Every posterior drawn at random, none of them at an optimum."""
+    rng = np.random.default_rng(seed)
+    N, C = data.T.shape
+    V = rng.standard_normal((C, K))
+    gammas = [rng.uniform(0.3, 3.0, v.shape[1]) for v in data.views]
+    state = initial_state(data, gammas, [1.0] * len(gammas), V)
+
+    def covariance(scale):
+        A = rng.standard_normal((K, K + 3))
+        return scale * A @ A.T / (K + 3)
+
+    def gamma(shape, size):
+        return GammaPosterior(shape, shape / rng.uniform(0.3, 3.0, size))
+
+    views = []
+    for m, view in enumerate(state.views):
+        delta = gamma(data.priors.delta.shape + 0.5 * view.keep.size, K)
+        spectrum = build_spectrum(data, m, view.gamma.mean, view.keep)
+        target = rng.standard_normal((N, K))
+        q = update_weights(spectrum, delta.mean, rng.uniform(0.5, 2), target, data.weight)
+        views.append(replace(view, q=q, delta=delta, gamma_w2=q.gamma_w2))
+    new = replace(
+        state,
+        Z=rng.standard_normal((N, K)),
+        Z_cov=covariance(0.5),
+        V_cov=covariance(0.2),
+        b=rng.standard_normal(C),
+        b_var=float(rng.uniform(0.1, 1)),
+        xi=rng.uniform(0.1, 3, (N, C)),
+        tau=gamma(data.priors.tau.shape + 0.5 * data.n * K, 1),
+        psi=gamma(data.priors.psi.shape + 0.5 * data.n * C, 1),
+        omega=gamma(data.priors.omega.shape + 0.5 * C, K),
+        views=tuple(views),
+    )
+    if data.classification:
+        new = replace(new, Y=rng.standard_normal((N, C)), Y_var=rng.uniform(0.2, 2, (N, C)))
+    return new

@@ -1,0 +1,206 @@
+"""Each update equals a numerical maximisation of the bound over that update's own parameters."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+
+from baldur.model.ard import GammaPosterior
+from baldur.paper.meanfield.bound import bound
+from baldur.paper.meanfield.prune import without_features
+from baldur.paper.meanfield.updates import MODEL_UPDATES, VIEW_UPDATES
+from paper.meanfield.problems import make_problem, random_state
+
+K, C, N = 2, 2, 6
+
+
+def unpack_cov(x, size):
+    """Covariance from its Cholesky factor, log diagonal first."""
+    L = np.zeros((size, size))
+    L[np.diag_indices(size)] = np.exp(x[:size])
+    L[np.tril_indices(size, -1)] = x[size : size * (size + 1) // 2]
+    return L @ L.T
+
+
+def n_cov(size):
+    return size * (size + 1) // 2
+
+
+def gamma_from(x):
+    """Common log shape, then log rates."""
+    return GammaPosterior(float(np.exp(x[0])), np.exp(x[1:]))
+
+
+def maximum(rebuild, data, size, start=None):
+    """Best bound over ``rebuild(x)``, from a small random x."""
+    x0 = 0.1 * np.random.default_rng(0).standard_normal(size) if start is None else start
+
+    def objective(x):
+        return -bound(rebuild(x), data)
+
+    x = x0
+    for _ in range(3):  # restarts reset BFGS after its line search gives up on rounding
+        found = minimize(objective, x, method="BFGS", options={"gtol": 1e-6, "maxiter": 3000})
+        x = found.x
+    return -found.fun
+
+
+def model_rebuilders(state, data):
+    """Update name -> (rebuild, number of parameters)."""
+
+    def z(x):
+        return replace(state, Z=x[: N * K].reshape(N, K), Z_cov=unpack_cov(x[N * K :], K))
+
+    def v(x):
+        return replace(state, V=x[: C * K].reshape(C, K), V_cov=unpack_cov(x[C * K :], K))
+
+    def b(x):
+        return replace(state, b=x[:C], b_var=float(np.exp(x[C])))
+
+    def y(x):
+        return replace(state, Y=x[: N * C].reshape(N, C), Y_var=np.exp(x[N * C :]).reshape(N, C))
+
+    return {
+        "Z": (z, N * K + n_cov(K)),
+        "V": (v, C * K + n_cov(K)),
+        "b": (b, C + 1),
+        "Y": (y, 2 * N * C),
+        "xi": (lambda x: replace(state, xi=np.exp(x).reshape(N, C)), N * C),
+        "tau": (lambda x: replace(state, tau=gamma_from(x)), 2),
+        "psi": (lambda x: replace(state, psi=gamma_from(x)), 2),
+        "omega": (lambda x: replace(state, omega=gamma_from(x)), 1 + K),
+    }
+
+
+@pytest.mark.parametrize("name", sorted(MODEL_UPDATES))
+def test_model_updates(name):
+    data = make_problem(N=N, sizes=(2, 8), C=C, sample_weight=np.linspace(0.5, 1.5, N))
+    state = random_state(data, K, seed=2)
+    rebuild, size = model_rebuilders(state, data)[name]
+    best = maximum(rebuild, data, size)
+    updated = bound(MODEL_UPDATES[name](state, data), data)
+    assert updated == pytest.approx(best, abs=1e-5)
+    assert updated > bound(state, data)
+
+
+@pytest.mark.parametrize("name", ["V", "b", "psi", "Z"])
+def test_model_updates_in_regression(name):
+    data = make_problem("regression", N=N, sizes=(2, 8), C=C)
+    state = random_state(data, K, seed=2)
+    rebuild, size = model_rebuilders(state, data)[name]
+    best = maximum(rebuild, data, size)
+    assert bound(MODEL_UPDATES[name](state, data), data) == pytest.approx(best, abs=1e-5)
+
+
+def test_labels_by_quadrature():
+    data = make_problem(N=N, sizes=(2, 8), C=C, bound_kind="quadrature")
+    state = random_state(data, K, seed=2)
+    rebuild, size = model_rebuilders(state, data)["Y"]
+    best = maximum(rebuild, data, size)
+    for _ in range(10):
+        state = MODEL_UPDATES["Y"](state, data)
+    assert bound(state, data) == pytest.approx(best, abs=1e-5)
+
+
+@pytest.mark.parametrize("m", [0, 1], ids=["narrow", "wide"])
+def test_exact_weights(m):
+    data = make_problem(N=4, sizes=(2, 6), C=1)
+    state = random_state(data, 1, seed=2)
+    view, X = state.views[m], data.views[m].X
+    D = X.shape[1]
+
+    def rebuild(x):
+        mean, cov = x[:D], unpack_cov(x[D:], D)
+        w2 = np.array([(mean**2 + np.diag(cov)) @ view.gamma.mean])
+        q = replace(
+            view.q,
+            H=(X @ mean)[:, None],
+            trace=np.array([np.trace(X @ cov @ X.T)]),
+            logdet=np.array([np.linalg.slogdet(cov)[1]]),
+        )
+        return state.with_view(m, replace(view, q=q, gamma_w2=w2))
+
+    best = maximum(rebuild, data, D + n_cov(D))
+    assert bound(VIEW_UPDATES["W"](state, data, m), data) == pytest.approx(best, abs=1e-5)
+
+
+def test_dual_weights():
+    rows = np.array([0, 2, 3])
+    data = make_problem(N=5, sizes=(2, 6), C=1, spaces="dual", relevance=[rows, rows])
+    state = random_state(data, 1, seed=2)
+    view, X = state.views[1], data.views[1].X
+    Xs, r = X[rows], 3
+
+    def rebuild(x):
+        mean, cov = x[:r], unpack_cov(x[r:], r)
+        w, w_cov = Xs.T @ mean, Xs.T @ cov @ Xs
+        q = replace(
+            view.q,
+            H=(X @ w)[:, None],
+            trace=np.array([np.trace(X @ w_cov @ X.T)]),
+            logdet=np.array([np.linalg.slogdet(cov)[1]]),
+        )
+        w2 = np.array([(w**2 + np.diag(w_cov)) @ view.gamma.mean])
+        return state.with_view(1, replace(view, q=q, gamma_w2=w2))
+
+    best = maximum(rebuild, data, r + n_cov(r))
+    assert bound(VIEW_UPDATES["W"](state, data, 1), data) == pytest.approx(best, abs=1e-5)
+
+
+def test_delta():
+    data = make_problem(N=N, sizes=(2, 8), C=C)
+    state = random_state(data, K, seed=2)
+    view = state.views[1]
+
+    def rebuild(x):
+        return state.with_view(1, replace(view, delta=gamma_from(x)))
+
+    best = maximum(rebuild, data, 1 + K)
+    assert bound(VIEW_UPDATES["delta"](state, data, 1), data) == pytest.approx(best, abs=1e-5)
+
+
+@pytest.mark.parametrize("a", [1e-6, 0.5])
+def test_gamma(a):
+    from baldur.paper.meanfield.weights import weight_moments
+
+    data = make_problem(N=N, sizes=(2, 8), C=C, a_gamma=a)
+    state = random_state(data, K, seed=2)
+    view = state.views[1]
+    mean, var = weight_moments(data.views[1], view.q)
+
+    def rebuild(x):
+        gamma = gamma_from(x)
+        return state.with_view(1, replace(view, gamma=gamma, gamma_w2=(mean**2 + var) @ gamma.mean))
+
+    best = maximum(rebuild, data, 1 + 8)
+    assert bound(VIEW_UPDATES["gamma"](state, data, 1), data) == pytest.approx(best, abs=1e-5)
+
+
+@pytest.mark.parametrize("name", ["delta", "dropped"])
+def test_dropped_features_and_their_precisions(name):
+    """Free: the variances of dropped weights, with delta or with their gamma."""
+    data = make_problem(N=N, sizes=(2, 8), C=C, a_gamma=0.1)
+    out = np.array([1, 4])
+    state = without_features(random_state(data, K, seed=2), data, 1, out)
+    view, norms = state.views[1], data.norms[1][out]
+
+    def rebuild(x):
+        var = np.exp(x[: 2 * K]).reshape(K, 2)
+        new = view
+        if name == "delta":
+            new = replace(new, delta=GammaPosterior(new.delta.shape, np.exp(x[2 * K :])))
+        else:
+            rate = new.gamma.rate.copy()
+            rate[out] = np.exp(x[2 * K :])
+            new = replace(new, gamma=GammaPosterior(new.gamma.shape, rate))
+        new = replace(
+            new,
+            dropped_trace=var @ norms,
+            dropped_w2=var @ new.gamma.mean[out],
+            dropped_logdet=np.log(var).sum(axis=1),
+        )
+        return state.with_view(1, new)
+
+    best = maximum(rebuild, data, 2 * K + 2)
+    assert bound(VIEW_UPDATES[name](state, data, 1), data) == pytest.approx(best, abs=1e-5)

@@ -1,0 +1,268 @@
+"""Whole runs: pruning, prediction, invariances, weights, and what is refused."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from baldur.exceptions import InputError
+from baldur.model.ard import GammaPosterior
+from baldur.paper.meanfield import latent_moments, predict_meanfield, run_meanfield
+from baldur.paper.meanfield.bound import bound
+from baldur.paper.meanfield.inputs import prepare_data
+from baldur.paper.meanfield.prune import feature_gains, without_features
+from baldur.paper.meanfield.updates import step_w
+from paper.meanfield.problems import make_problem, random_state
+
+FAST = {"starts": ("flat", "screen-5"), "max_iter": 40, "rng": 0}
+
+
+def simulate(N=150, sizes=(6, 200), seed=0, task="classification", n_test=400, signal=2.0):
+    """Two informative features in the narrow view, one in the wide."""
+    rng = np.random.default_rng(seed)
+    X = [rng.standard_normal((N + n_test, d)) for d in sizes]
+    eta = signal * (X[0][:, 0] - X[0][:, 1] + X[1][:, 0])
+    if task == "classification":
+        T = (rng.uniform(size=eta.size) < 1 / (1 + np.exp(-eta))).astype(float)
+    else:
+        T = eta + rng.standard_normal(eta.size)
+    train = [x[:N] for x in X]
+    mean, std = [x.mean(0) for x in train], [x.std(0) for x in train]
+    scaled = [(x - m) / s for x, m, s in zip(X, mean, std, strict=True)]
+    return [x[:N] for x in scaled], T[:N, None], [x[N:] for x in scaled], T[N:, None]
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    X, T, X_test, T_test = simulate()
+    return run_meanfield(X, T, task="classification", n_factors=1, **FAST), X, T, X_test, T_test
+
+
+def test_the_gain_of_a_drop_is_the_change_of_the_bound():
+    data = make_problem(N=10, sizes=(4, 18), C=2, a_gamma=0.05)
+    state = random_state(data, 2, seed=4)
+    for m in (0, 1):
+        state = step_w(state, data, m)
+        gains, _ = feature_gains(state, data, m)
+        before = bound(state, data)
+        for d in (0, 3):
+            after = bound(without_features(state, data, m, np.array([d])), data)
+            assert after - before == pytest.approx(gains[d], abs=1e-7)
+
+
+def test_signal_is_found_and_history_tells_how(fitted):
+    result, _, _, X_test, T_test = fitted
+    mean, var = predict_meanfield(result, X_test)
+    assert np.mean((mean > 0) == T_test) > 0.8
+    assert (var > 0).all()
+    assert result.features[0][:2].all()
+    assert result.features[1][0]
+    assert sum(mask.sum() for mask in result.features) < 20
+    assert result.spaces == ["primal", "primal-samples"]
+    bounds = [record["bound"] for record in result.history]
+    assert np.min(np.diff(bounds)) > -1e-8 * abs(bounds[-1])
+    assert result.elbo == pytest.approx(bounds[-1])
+    last = result.history[-1]
+    assert last["features"] == [int(mask.sum()) for mask in result.features]
+    for W, std, mask in zip(result.W, result.W_std, result.features, strict=True):
+        assert (W[:, ~mask] == 0).all()
+        assert (std[:, ~mask] == 0).all()
+        assert (std[:, mask] > 0).all()
+
+
+def test_without_signal_everything_falls_and_the_base_rate_is_predicted():
+    rng = np.random.default_rng(1)
+    X = [rng.standard_normal((100, 5)), rng.standard_normal((100, 150))]
+    T = (rng.uniform(size=(100, 1)) < 0.3).astype(float)
+    result = run_meanfield(X, T, task="classification", n_factors=1, **FAST)
+    assert not result.views.any()
+    mean, var = predict_meanfield(result, X)
+    probability = 1 / (1 + np.exp(-mean / np.sqrt(1 + np.pi / 8 * var)))
+    assert np.ptp(probability) == 0
+    assert probability[0, 0] == pytest.approx(T.mean(), abs=0.03)
+
+
+@pytest.mark.parametrize("space", ["primal", "dual"])
+def test_predictive_variance_equals_sampling_the_posterior(space):
+    X, T, X_test, _ = simulate(N=20, sizes=(5, 40), seed=3)
+    T = np.hstack([T, 1 - T[::-1]])
+    result = run_meanfield(
+        X,
+        T,
+        task="classification",
+        n_factors=2,
+        prune=False,
+        spaces=space,
+        starts=("flat",),
+        max_iter=3,
+        rng=0,
+    )
+    rows = [x[:3] for x in X_test]
+    mean, var = predict_meanfield(result, rows)
+    rng, n = np.random.default_rng(0), 100_000
+    Z = np.sqrt(1 / result.tau) * rng.standard_normal((n, 3, 2))
+    for m, x in enumerate(rows):
+        s = result.spread[m]
+        rest = np.diag(s.null_scale) - s.basis @ s.basis.T
+        for k in range(2):
+            cov = s.basis @ np.diag(s.coef_var[:, k]) @ s.basis.T + s.null_var[k] * rest
+            np.testing.assert_allclose(np.sqrt(np.diag(cov)), result.W_std[m][k], rtol=1e-6)
+            h_cov = x @ cov @ x.T
+            Z[:, :, k] += rng.multivariate_normal(x @ result.W[m][k], h_cov, size=n)
+    _, z_var = latent_moments(result, rows)
+    np.testing.assert_allclose(Z.var(axis=0), z_var + 1 / result.tau, rtol=0.03)
+    for c in range(2):
+        V = rng.multivariate_normal(result.V[c], result.V_cov, size=n)
+        y = np.einsum("snk,sk->sn", Z, V) + result.b[c]
+        y += np.sqrt(1 / result.psi + result.b_var) * rng.standard_normal((n, 3))
+        np.testing.assert_allclose(y.var(axis=0), var[:, c], rtol=0.03)
+        np.testing.assert_allclose(y.mean(axis=0), mean[:, c], atol=0.03 * np.sqrt(var.max()))
+
+
+def test_a_weight_of_two_is_a_row_twice():
+    X, T, X_test, _ = simulate(N=40, sizes=(4, 60))
+    weight = np.ones(40)
+    weight[[3, 7, 20]] = 2
+    twice = np.r_[np.arange(40), 3, 7, 20]
+    options = {"task": "classification", "n_factors": 1, **FAST, "max_iter": 20}
+    weighted = run_meanfield(X, T, sample_weight=weight, **options)
+    repeated = run_meanfield([x[twice] for x in X], T[twice], **options)
+    assert weighted.elbo == pytest.approx(repeated.elbo, rel=1e-9)
+    np.testing.assert_allclose(
+        predict_meanfield(weighted, X_test)[0], predict_meanfield(repeated, X_test)[0], atol=1e-5
+    )
+
+
+def test_permutations_permute_and_runs_repeat_to_the_bit():
+    X, T, *_ = simulate(N=50, sizes=(6, 70))
+    options = {"task": "classification", "n_factors": 1, **FAST, "max_iter": 16}
+    result, again = (run_meanfield(X, T, **options) for _ in range(2))
+    rng = np.random.default_rng(5)
+    for one, two in zip(result.W, again.W, strict=True):
+        assert (one == two).all()
+    rows, columns = rng.permutation(len(T)), [rng.permutation(x.shape[1]) for x in X]
+    moved = [x[np.ix_(rows, c)] for x, c in zip(X, columns, strict=True)][::-1]
+    other = run_meanfield(moved, T[rows], **options)
+    assert other.elbo == pytest.approx(result.elbo, rel=1e-9)
+    for m in (0, 1):
+        np.testing.assert_allclose(other.W[1 - m], result.W[m][:, columns[m]], atol=1e-6)
+
+
+@pytest.mark.parametrize("options", [{"a_gamma": np.inf}, {"bound_kind": "quadrature"}])
+def test_other_priors_and_bounds_learn_too(options):
+    X, T, X_test, T_test = simulate(N=300, sizes=(3, 6))
+    options = {"starts": ("flat",), "max_iter": 20, **options}
+    result = run_meanfield(X, T, task="classification", n_factors=1, rng=0, **options)
+    mean, _ = predict_meanfield(result, X_test)
+    assert np.mean((mean > 0) == T_test) > 0.8
+    if options.get("a_gamma") == np.inf:
+        assert (result.gamma[1] == 1).all()
+
+
+def test_regression_with_a_spare_factor():
+    X, T, X_test, T_test = simulate(N=60, sizes=(6, 30), task="regression")
+    rng = np.random.default_rng(0)
+    T, T_test = (np.hstack([t, 50 - 3 * t]) + rng.standard_normal((len(t), 2)) for t in (T, T_test))
+    result = run_meanfield(
+        X, T, task="regression", n_factors=2, max_iter=120, starts=("flat",), rng=0
+    )
+    assert result.factors.sum() == 1
+    assert (result.V[:, ~result.factors] == 0).all()
+    drop = next(i for i, r in enumerate(result.history) if "factors" in r["dropped"])
+    gain = result.history[drop]["bound"] - result.history[drop - 1]["bound"]
+    assert 0 <= gain < 3  # an unused factor is worth nothing, however many features there are
+    mean, _ = predict_meanfield(result, X_test)
+    error = T_test - mean
+    assert (1 - error.var(axis=0) / T_test.var(axis=0) > 0.8).all()
+
+
+def test_intervals_cover_when_nothing_is_selected():
+    """With a = inf; pure ARD keeps noise features and its intervals are then too narrow."""
+    X, T, X_test, T_test = simulate(N=600, sizes=(6, 20), task="regression", n_test=2000)
+    options = {"starts": ("flat",), "max_iter": 30, "rng": 0}
+    result = run_meanfield(X, T, task="regression", n_factors=1, a_gamma=np.inf, **options)
+    mean, var = predict_meanfield(result, X_test)
+    assert np.mean(np.abs(T_test - mean) < 1.96 * np.sqrt(var)) == pytest.approx(0.95, abs=0.02)
+
+
+def test_the_dual_is_used_only_when_asked_for_and_its_functional_has_no_maximum():
+    X, T, _, _ = simulate(N=20, sizes=(60,) * 2)
+    options = {"task": "classification", "n_factors": 1, "starts": ("flat",), "rng": 0}
+    auto = run_meanfield(X, T, max_iter=2, **options)
+    assert auto.spaces == ["primal-samples"] * 2
+    dual = run_meanfield(X, T, spaces="dual", max_iter=2, **options)
+    assert dual.spaces == ["dual"] * 2
+    for spaces, rises in (("dual", True), ("primal", False)):
+        data = prepare_data(X, T, "classification", spaces=spaces)
+        state = random_state(data)
+        values = []
+        for factor in (1e2, 1e3, 1e4):  # towards zero weights
+            view = state.views[0]
+            delta = GammaPosterior(view.delta.shape, view.delta.rate / factor)
+            far = state.with_view(0, replace(view, delta=delta))
+            values.append(bound(step_w(far, data, 0), data))
+        # (D - rank)/2 nats per unit of ln delta with 60 features and 19 independent rows.
+        gain = np.diff(values) / np.log(10)
+        assert (gain > 15).all() if rises else (gain < 1).all()
+
+
+def test_views_that_only_offer_products_give_the_same_answer():
+    class Products:
+        def __init__(self, X):
+            self.X, self.shape = X, X.shape
+
+        def weighted_gram(self, s):
+            return (self.X * s) @ self.X.T
+
+        def columns(self, idx):
+            return self.X[:, idx]
+
+    X, T, X_test, _ = simulate(N=30, sizes=(4, 50))
+    options = {"task": "classification", "n_factors": 1, **FAST, "max_iter": 15}
+    plain = run_meanfield(X, T, **options)
+    lazy = run_meanfield([Products(x) for x in X], T, **options)
+    assert lazy.elbo == pytest.approx(plain.elbo, rel=1e-10)
+    np.testing.assert_allclose(
+        predict_meanfield(lazy, [Products(x) for x in X_test])[0],
+        predict_meanfield(plain, X_test)[0],
+        atol=1e-6,
+    )
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"task": "ranking"}, "task must be"),
+        ({"T": np.full((30, 1), 2.0)}, "labels 0 and 1"),
+        ({"T": np.zeros(30)}, "shape"),
+        ({"T": np.full((30, 1), np.nan)}, "NaN"),
+        ({"X": []}, "at least one view"),
+        ({"X": [np.zeros((29, 3))]}, "view 0 has shape"),
+        ({"X": [np.full((30, 3), np.nan)]}, "view 0 holds NaN"),
+        ({"spaces": ["dual"]}, "spaces must be"),
+        ({"relevance": 31}, "relevance must lie"),
+        ({"relevance": np.array([0, 40])}, "relevance rows"),
+        ({"sample_weight": -np.ones(30)}, "sample_weight"),
+        ({"sample_weight": np.zeros(30)}, "weight is zero"),
+        ({"starts": ()}, "starts is empty"),
+        ({"starts": ("random",)}, "unknown start"),
+        ({"n_factors": 0}, "n_factors"),
+        ({"bound_kind": "tight"}, "bound_kind"),
+    ],
+)
+def test_refusals_say_what_was_expected(change, message):
+    X, T, _, _ = simulate(N=30, sizes=(4, 10))
+    options = {"task": "classification", "n_factors": 1, "max_iter": 1, "rng": 0, **change}
+    X, T = options.pop("X", X), options.pop("T", T)
+    with pytest.raises(InputError, match=message):
+        run_meanfield(X, T, **options)
+
+
+def test_prediction_refuses_other_views(fitted):
+    result, X, *_ = fitted
+    with pytest.raises(InputError, match="expected 2 views"):
+        predict_meanfield(result, X[:1])
+    with pytest.raises(InputError, match="view 1 has 7 features"):
+        predict_meanfield(result, [X[0], X[1][:, :7]])
+    with pytest.raises(InputError, match="rows"):
+        predict_meanfield(result, [X[0], X[1][:5]])
