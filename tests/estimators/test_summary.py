@@ -88,7 +88,7 @@ def test_one_view_alone_may_be_kept_whole():
 
 def test_classes_take_the_place_of_their_codes(binary):
     model, _ = binary
-    table = named_outputs(model.summary(), ["well", "ill"])
+    table = named_outputs(model, model.summary(), ["well", "ill"])
     assert set(table["output"]) == {"ill"}
     assert str(table).startswith(str(model.summary()).splitlines()[0])
 

@@ -1,6 +1,8 @@
 """Every step of a preparation, saved with its model and loaded again."""
 
 import json
+import shutil
+import subprocess
 
 import numpy as np
 import pandas as pd
@@ -9,7 +11,9 @@ import pytest
 import baldur
 from baldur import BaldurClassifier, BaldurRegressor, MeanFieldClassifier, MultiView
 from baldur.baselines import BASELINES
+from baldur.cards import score
 from baldur.evaluate import SideBySide
+from baldur.exceptions import InputError
 from baldur.preparation import (
     CategoryEncoder,
     Preparation,
@@ -143,9 +147,86 @@ def test_a_model_is_the_same_after_loading(cohort, name, tmp_path):
     if not hasattr(model, "explain"):
         assert not card.exists()
         return
-    # Scorers are printed where only columns are chosen, and not where values are changed.
-    changed = set(steps) & {"SiteHarmoniser"} or model.preparation_.covariates_ is not None
-    assert (json.loads(card.read_text())["model"] is None) == bool(changed)
+    printed = json.loads(card.read_text())["model"]
+    if name == "sites":
+        # A new site is aligned by all of its people, whom a scorer does not see.
+        assert printed is None
+        assert "new\\_sites='own'" in (tmp_path / "model" / "card.md").read_text()
+        with pytest.raises(InputError, match=r"no ONNX of this model\. No scorer .*predict"):
+            again.to_onnx()
+        return
+    people, want = people_of(X[N:]), answers(model, X[N:])
+    found = np.array([score.predict(printed, person) for person in people])
+    np.testing.assert_allclose(found.reshape(want.shape), want, rtol=0, atol=1e-9)
+    if shutil.which("node"):
+        (tmp_path / "people.json").write_text(json.dumps(people))
+        command = ["node", "model/score.js", "model/card.json", "people.json"]
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+        found = np.array(json.loads(done.stdout))
+        np.testing.assert_allclose(found.reshape(want.shape), want, rtol=0, atol=1e-9)
+
+
+def answers(model, rows):
+    """Return what the scorers answer: probabilities, or mean and s.d. of an outcome."""
+    if hasattr(model, "predict_proba"):
+        return model.predict_proba(rows)
+    return np.stack(model.predict(rows, return_std=True), axis=-1)
+
+
+def people_of(rows):
+    """Return rows as the scorers take them, with sites and covariates as ``samples``."""
+    cells = {v: rows.view(v).read().astype(float) for v in rows.view_names}
+    names = {v: [str(n) for n in rows.view(v).feature_names] for v in rows.view_names}
+    about = rows.samples.astype(object).where(rows.samples.notna(), None).to_dict("records")
+    return [
+        {
+            **{v: dict(zip(names[v], _known(cells[v][i]), strict=True)) for v in cells},
+            "samples": about[i],
+        }
+        for i in range(len(rows))
+    ]
+
+
+def _known(cells):
+    return [None if np.isnan(value) else float(value) for value in cells]
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("site", [1, 1.0, "1", " 1 ", 7, None])
+def test_sites_and_levels_written_as_numbers(cohort, site, tmp_path):
+    X, y = cohort
+    coded = X.samples["site"].map({"Lima": 1, "Oslo": 2, "Rome": 3})
+    X = X.select(["blood"]).with_samples(X.samples.assign(site=coded, sex=X.samples["sex"]))
+    preparation = Preparation(steps=[SiteHarmoniser("site", keep=["age", "sex"])])
+    model = BaldurClassifier(**DENSE, preparation=preparation).fit(X[:N], y[:N])
+    rows = X[N : N + 4]
+    table = rows.samples.assign(
+        site=pd.Series([site] * 4, dtype=object),
+        sex=pd.Series(["f", "m", "other", None], dtype=object),
+        age=[0.3, np.nan, 2.0, -1.0],
+    )
+    rows = rows.with_samples(table)
+    people, want = people_of(rows), model.predict_proba(rows)
+    model.card(tmp_path)
+    printed = json.loads((tmp_path / "card.json").read_text())["model"]
+    found = [score.predict(printed, person) for person in people]
+    np.testing.assert_allclose(found, want, rtol=0, atol=1e-9)
+    if shutil.which("node"):
+        (tmp_path / "people.json").write_text(json.dumps(people))
+        command = ["node", "score.js", "card.json", "people.json"]
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+        np.testing.assert_allclose(json.loads(done.stdout), want, rtol=0, atol=1e-9)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_no_scorer_where_it_could_not_tell_a_view_from_the_covariates(cohort):
+    X, y = cohort
+    X = MultiView({"samples": X.view("blood").read()}, samples=X.samples)
+    model = BaldurClassifier(**DENSE, preparation=Preparation(regress_out=["age"])).fit(X, y)
+    card = model.card()
+    assert card.model is None
+    assert card.reason.startswith("No scorer is printed: scorers read sites and covariates under")
+    assert "\n" not in card.reason
 
 
 def test_the_scorer_of_a_filtered_model_takes_the_columns_of_the_study(cohort):

@@ -119,7 +119,7 @@ def case(tmp_path_factory, one_repeat):
         loaded=baldur.load(folder / "model"),
         before=before.estimator,
         rows=rows,
-        y=(samples["diagnosis"] == "patient").to_numpy().astype(int),
+        y=samples["diagnosis"].to_numpy(dtype=str),
     )
 
 
@@ -145,6 +145,20 @@ def test_the_study_uses_every_role(case):
         assert np.abs(case.loaded.predict_proba(other)[:, 1] - p).max() > 1e-3
 
 
+def test_labels_that_look_like_codes_keep_their_order(tmp_path, one_repeat):
+    tables = make_cohort(N_TRAINING, 1)
+    coded = tables["samples"]["diagnosis"].map({"patient": "0", "control": "1"})
+    tables["samples"]["diagnosis"] = coded
+    outcome = {"column": "diagnosis", "positive": "0"}
+    study = write_cohort(tmp_path / "coded", tables, outcome=outcome, models=[MODEL])
+    run("fit", study, "--out", tmp_path / "model", "--quiet")
+    run("predict", tmp_path / "model", study, "--out", tmp_path / "p.csv", "--quiet")
+    frame = pd.read_csv(tmp_path / "p.csv", dtype={"predicted": str})
+    assert (frame["predicted"] == np.where(frame["p_0"] > 0.5, "0", "1")).all()
+    assert (frame["predicted"] == coded).mean() > 0.7
+    assert set(pd.read_csv(tmp_path / "model" / "features.csv")["output"]) == {0}
+
+
 ANSWERS = {
     "predict": lambda model, X: model.predict(X),
     "predict_proba": lambda model, X: model.predict_proba(X),
@@ -164,6 +178,8 @@ def same(found, expected):
     if isinstance(expected, pd.DataFrame):
         assert len(expected)
         pd.testing.assert_frame_equal(found, expected, rtol=1e-12, atol=1e-12)
+    elif np.asarray(expected).dtype.kind == "U":
+        np.testing.assert_array_equal(found, expected)
     else:
         np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12)
 
@@ -171,6 +187,14 @@ def same(found, expected):
 @pytest.mark.parametrize("name", ANSWERS)
 def test_the_loaded_model_answers_as_before(case, name):
     same(ANSWERS[name](case.loaded, case.rows), ANSWERS[name](case.before, case.rows))
+
+
+def test_it_predicts_the_labels_of_the_study(case):
+    assert case.loaded.classes_.tolist() == ["control", "patient"]
+    p = case.loaded.predict_proba(case.rows)[:, 1]
+    want = np.where(p > 0.5, "patient", "control")
+    np.testing.assert_array_equal(case.loaded.predict(case.rows), want)
+    assert set(case.loaded.summary()["output"]) == {"patient"}
 
 
 @pytest.mark.parametrize("name", ANSWERS)

@@ -61,9 +61,20 @@ def views_used(mv: MultiView, selected: Mapping[str, Any]) -> pd.DataFrame:
     return pd.DataFrame(found, index=pd.Index(mv.sample_ids, name="sample"))
 
 
-def named_outputs(table: pd.DataFrame, classes: Sequence[Any]) -> pd.DataFrame:
-    """Return a summary or explanation of a model of class codes, with the classes as outputs."""
-    names = {str(code): str(label) for code, label in enumerate(classes)}
+def named_outputs(model: Any, table: pd.DataFrame, classes: Sequence[Any]) -> pd.DataFrame:
+    """Return a summary or explanation of a fitted model, with its outputs named by `classes`.
+
+    Parameters
+    ----------
+    model : fitted estimator
+        One that was fitted on the labels, or on their places in `classes`.
+    table : DataFrame
+        With the column output.
+    classes : sequence
+        Labels, in the order of ``model.classes_``.
+    """
+    known = getattr(model, "classes_", range(len(classes)))
+    names = {str(own): str(label) for own, label in zip(known, classes, strict=False)}
     out = table.copy()
     out["output"] = [names.get(str(output), output) for output in table["output"]]
     return out

@@ -27,7 +27,8 @@ class SavedModel:
         Names of every view's features, in order.
     n_features : dict of str to int
     classes : list
-        Labels behind the codes the estimator predicts, the positive one last; empty for numbers.
+        Labels in the order of the estimator's own, which may be their places in this list; the
+        positive one is last. Empty for numbers.
     details : dict
         Anything else that JSON holds.
     training : dict of str to dict of str to ndarray

@@ -53,13 +53,15 @@ def _of_classes(
     model: SavedModel, data: MultiView, found: dict[str, np.ndarray], sure: bool
 ) -> dict[str, np.ndarray]:
     names = [str(c) for c in model.classes]
-    columns = {"predicted": np.array(names)[found["label"].astype(int)]}
+    known = np.asarray(getattr(model.estimator, "classes_", np.arange(len(names)))).tolist()
+    place = {label: i for i, label in enumerate(known)}
+    at = [place[label] for label in found["label"].tolist()]
+    columns = {"predicted": np.array(names)[at]}
     if "proba" in found:
         ends: dict[int, tuple[np.ndarray, np.ndarray]] = {}
         if sure:
             low, high = model.estimator.predict_interval(data)
-            codes = np.asarray(model.estimator.classes_).astype(int).tolist()
-            ends = {code: (low[:, i], high[:, i]) for i, code in enumerate(codes)}
+            ends = {i: (low[:, i], high[:, i]) for i in range(low.shape[1])}
         for c, name in enumerate(names):
             columns[f"p_{name}"] = found["proba"][:, c]
             if c in ends:
@@ -93,7 +95,7 @@ def found_by(model: SavedModel) -> pd.DataFrame | None:
     """
     if not hasattr(model.estimator, "summary"):
         return None
-    return named_outputs(model.estimator.summary(), model.classes)
+    return named_outputs(model.estimator, model.estimator.summary(), model.classes)
 
 
 def reasons_of(model: SavedModel, data: MultiView) -> pd.DataFrame:
@@ -110,4 +112,4 @@ def reasons_of(model: SavedModel, data: MultiView) -> pd.DataFrame:
     -------
     DataFrame
     """
-    return named_outputs(model.estimator.explain(data), model.classes)
+    return named_outputs(model.estimator, model.estimator.explain(data), model.classes)

@@ -69,6 +69,9 @@ def fit_study(
         raise study.problem(
             "models", f"{model.name}: {str(error).rstrip('.')}", "change the model or its settings"
         ) from error
+    if hasattr(estimator, "predictor") and classes:
+        # Evaluation works with the places of the classes; who loads the model wants their names.
+        estimator.classes_ = np.array([str(label) for label in classes])
     details = {
         "model": model.name,
         "setting": setting,
