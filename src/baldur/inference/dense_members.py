@@ -316,7 +316,7 @@ def learn_variances(
             continue
         converged[folds[~going]] = True
         if whole is not q:
-            _put_sites(whole, folds, q)
+            whole.put_sites(folds, q)
         if not going.any():
             folds = folds[:0]
             break
@@ -324,20 +324,8 @@ def learn_variances(
         q, folds = q.take(keep), folds[keep]
         steps = [step[keep] for step in steps]
     if len(folds) and whole is not q:
-        _put_sites(whole, folds, q)
+        whole.put_sites(folds, q)
     return whole.with_variances(design.spread(variances)), variances, history, converged
-
-
-def _put_sites(whole: WeightPosterior, folds: IntArray, q: WeightPosterior) -> None:
-    """Take over the sites, the noise and the variance of missing views of some folds."""
-    for part, other in zip(whole.sites, q.sites, strict=True):
-        part[folds] = other
-    if whole.noise is not None:
-        whole.noise = whole.noise.put(folds, q.noise)
-    if np.ndim(q.extra):
-        if not np.ndim(whole.extra):
-            whole.extra = np.zeros(whole.sites.h.shape)
-        whole.extra[folds] = q.extra
 
 
 def extrapolated(steps: Sequence[Array], share: Array) -> Array:

@@ -302,19 +302,7 @@ class Designs:
     def attach(self, point: EnsemblePoint, at: IntArray) -> WeightPosterior:
         """Return the q(w) of some folds of a point, without its solution."""
         design = self.dense if point.dense else self.candidates
-        return replace(_slice(point.q, at), design=design.take(point.folds[at]))
-
-
-def _slice(q: WeightPosterior, at: IntArray) -> WeightPosterior:
-    return replace(
-        q,
-        likelihood=q.likelihood.take(at),
-        s=q.s[at],
-        sites=q.sites.take(at),
-        noise=None if q.noise is None else q.noise.take(at),
-        absent=None if q.absent is None else q.absent[at],
-        extra=q.extra if np.ndim(q.extra) == 0 else q.extra[at],
-    )
+        return replace(point.q.take(at), design=design.take(point.folds[at]))
 
 
 def restricted(q: WeightPosterior, views: Mask) -> WeightPosterior:
@@ -447,8 +435,7 @@ def _summarise(
             points.append(EnsemblePoint(name in DENSE, folds, q))
             member_of.append(k)
             weights.append(weight)
-            q.kernel = q.solution = None
-            q.design = None  # type: ignore[assignment]
+            q.kernel = q.solution = q.design = None
     mean, var, parts, held_mean, held_var = (
         np.stack(each) for each in zip(*summaries, strict=True)
     )

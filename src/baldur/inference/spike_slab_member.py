@@ -370,15 +370,7 @@ def _store(
     state: _State,
 ) -> None:
     """Keep where the folds are now."""
-    whole.sites = type(whole.sites)(*(part.copy() for part in whole.sites))
-    for part, other in zip(whole.sites, q.sites, strict=True):
-        part[folds] = other
-    if whole.noise is not None:
-        whole.noise = whole.noise.put(folds, q.noise)
-    if np.ndim(q.extra):
-        if not np.ndim(whole.extra):
-            whole.extra = np.zeros(whole.sites.h.shape)
-        whole.extra[folds] = q.extra
+    whole.put_sites(folds, q)
     final_s[folds] = state.s
     final.rho[folds] = state.learned.rho
     final.pi[folds] = state.learned.pi

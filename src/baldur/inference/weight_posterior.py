@@ -33,7 +33,7 @@ class WeightPosterior:
 
     Attributes
     ----------
-    design : Design, the features on the training rows
+    design : Design, the features on the training rows; None where only the sites are stored
     likelihood : Likelihood
     s : (F, C, L) or (F, C, M) array, prior variances
     sites : Sites
@@ -44,7 +44,7 @@ class WeightPosterior:
     solution : the posterior at the present sites
     """
 
-    design: Design
+    design: Any
     likelihood: Likelihood
     s: Array
     sites: Sites
@@ -68,7 +68,7 @@ class WeightPosterior:
     def take(self, at: IntArray) -> WeightPosterior:
         """Return q(w) of some folds."""
         return WeightPosterior(
-            self.design.take(at),
+            None if self.design is None else self.design.take(at),
             self.likelihood.take(at),
             self.s[at],
             self.sites.take(at),
@@ -81,12 +81,19 @@ class WeightPosterior:
 
     def put(self, at: IntArray, part: WeightPosterior) -> None:
         """Take over sites, noise and solution of some folds."""
+        self.put_sites(at, part)
+        self.solution = put(self.solution, at, part.solution)
+
+    def put_sites(self, at: IntArray, part: WeightPosterior) -> None:
+        """Take over sites, noise and the variance of missing views of some folds."""
         self.sites = Sites(
             _with(self.sites.h, at, part.sites.h), _with(self.sites.j, at, part.sites.j)
         )
         if self.noise is not None:
             self.noise = self.noise.put(at, part.noise)
-        self.solution = put(self.solution, at, part.solution)
+        if np.ndim(part.extra):
+            extra = self.extra if np.ndim(self.extra) else np.zeros(self.sites.h.shape)
+            self.extra = _with(extra, at, part.extra)
 
     def with_variances(self, s: Array, design: Design | None = None) -> WeightPosterior:
         """Return the same sites under other prior variances, q(w) to be recomputed."""

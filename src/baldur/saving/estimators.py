@@ -164,11 +164,16 @@ def _read_preparation(state: Any) -> Any:
 
 
 def _read_predictor(state: Any, made: Any, kind: str, outline: Outline) -> None:
+    read: Any
     if kind.startswith("mean-field"):
-        from baldur.paper.predictor import MeanFieldPredictor as Predictor
+        from baldur.paper.predictor import MeanFieldPredictor
+
+        read = MeanFieldPredictor.from_state
     else:
-        from baldur.inference.predictor import Predictor  # type: ignore[assignment]
-    made._predictor = Predictor.from_state(
+        from baldur.inference.predictor import Predictor
+
+        read = Predictor.from_state
+    made._predictor = read(
         state,
         # The predictor sees prepared columns; everything else is about those of the input.
         widths=list(made.preparation_.scaling_.n_features_.values()),

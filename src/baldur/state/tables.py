@@ -212,7 +212,8 @@ def _nullable(state: Any, rows: int) -> Any:
         else:
             values = read.array("values", (rows,), "number", finite=False, largest=np.inf)
             read.need(values.dtype == _NULLABLE[kind], f"expected {_NULLABLE[kind]}", "values")
-    made: Any = pd.array(list(values) if kind == "string" else values, dtype=kind)  # type: ignore
+    cells: Any = list(values) if kind == "string" else values
+    made: Any = pd.array(cells, dtype=kind)
     made[missing] = pd.NA
     return made
 
