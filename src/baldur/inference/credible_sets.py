@@ -15,7 +15,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from baldur.inference.ensemble import Ensemble, EnsembleData
+from baldur.inference.ensemble import Ensemble
+from baldur.inference.fold_batch import EnsembleData
 from baldur.inference.weight_posterior import WeightPosterior
 from baldur.types import Array, Index, IntArray
 

@@ -85,11 +85,6 @@ class Member:
     variances: Array | None = None
     spike_slab: Any = None
 
-    def best_sites(self) -> Sites:
-        """Return the sites of the point with the largest weight, of a fit with one fold."""
-        best = int(self.weights.sum(axis=(1, 2)).argmax())
-        return self.points[best].q.sites
-
 
 @dataclass
 class WarmStart:

@@ -13,17 +13,15 @@ from typing import Any
 import numpy as np
 
 from baldur.inference.dense_members import Member, WarmStart, fit_per_view, fit_pooled
-from baldur.inference.design import ColumnDesign, Design, GramDesign
+from baldur.inference.design import ColumnDesign, Design
+from baldur.inference.fold_batch import EnsembleData, FoldBatch
 from baldur.inference.predictive import calibrated_moments, shrinkage
 from baldur.inference.spike_slab_member import fit_spike_slab
 from baldur.inference.stacking import Stacking
 from baldur.inference.weight_posterior import WeightPosterior
 from baldur.model.likelihood import (
-    GaussianLikelihood,
     Likelihood,
-    LogisticLikelihood,
 )
-from baldur.model.posterior import INTERCEPT_VAR, with_ones
 from baldur.types import Array, IntArray, Mask
 
 MEMBERS = ("spike_slab", "spike_slab_wide", "per_view", "pooled")
@@ -38,137 +36,6 @@ BATCH_BYTES, CACHE_BYTES = 1 << 27, 1 << 21
 """Working memory of one batch of folds, and size of one of its arrays of n x n matrices. Arrays
 that stay in the processor's cache are a third faster at 200 samples than those of all folds at
 once, and the time spent on calls is negligible from about ten folds on."""
-
-
-@dataclass(frozen=True)
-class EnsembleData:
-    """What all folds share, on all rows.
-
-    Attributes
-    ----------
-    columns : (N, U) array, features that are a candidate in some fold
-    owner : (U,) int array, their views
-    groups : (U,) int array, columns with the same number enter a submodel together, or None
-    grams : (M, N, N) array, Gram matrices of the views; None where features are fewer than rows,
-        so that all of them are candidates and the dense members use the same columns
-    n_features : (M,) array, features per view, candidates or not
-    absent : (N, M) array, 1 where a row has no measurements of a view; None where none is missing
-    T, weight : (C, N) arrays, outputs and how much each row counts
-    logistic : bool, whether outputs are labels
-    """
-
-    columns: Array
-    owner: IntArray
-    groups: IntArray | None
-    grams: Array | None
-    n_features: Array
-    absent: Array | None
-    T: Array
-    weight: Array
-    logistic: bool
-
-    @property
-    def n_views(self) -> int:
-        """Number of views M."""
-        return len(self.n_features)
-
-
-@dataclass(frozen=True)
-class FoldBatch:
-    """Training rows, held-out rows and candidates of F folds, padded to equal number.
-
-    Attributes
-    ----------
-    rows, counted : (F, n) arrays, training rows, and 1 where they are real and not padding
-    held, held_counted : (F, p) arrays, the same for held-out rows
-    candidates : (F, L) int array, places of the candidates among `EnsembleData.columns`
-    used : (F, L) array, 1 where they are real
-    """
-
-    rows: IntArray
-    counted: Array
-    held: IntArray
-    held_counted: Array
-    candidates: IntArray
-    used: Array
-
-    @classmethod
-    def of(
-        cls, folds: Sequence[tuple[IntArray, IntArray]], candidates: Sequence[IntArray]
-    ) -> FoldBatch:
-        """Build the batch from training and held-out rows and the candidates of every fold."""
-        return cls(
-            *_pad([train for train, _ in folds]),
-            *_pad([held for _, held in folds]),
-            *_pad(candidates),
-        )
-
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    @property
-    def count(self) -> Array:
-        """Training rows of each fold, (F,)."""
-        return self.counted.sum(axis=1)
-
-    def owner(self, data: EnsembleData) -> IntArray:
-        """Return the view of each candidate, (F, L); the number of views for padding."""
-        return np.where(self.used > 0, data.owner[self.candidates], data.n_views)
-
-    def absent(self, data: EnsembleData) -> Array | None:
-        """Return 1 where a training row lacks a view, (F, n, M), or None."""
-        if data.absent is None:
-            return None
-        return data.absent[self.rows] * self.counted[:, :, None]
-
-    def held_absent(self, data: EnsembleData) -> Array | None:
-        """Return 1 where a held-out row lacks a view, (F, p, M), or None."""
-        return None if data.absent is None else data.absent[self.held]
-
-    def likelihood(self, data: EnsembleData) -> LogisticLikelihood | GaussianLikelihood:
-        """Return the likelihood of the training rows."""
-        kind = LogisticLikelihood if data.logistic else GaussianLikelihood
-        T, weight = (part[:, self.rows].swapaxes(0, 1) for part in (data.T, data.weight))
-        return kind(np.ascontiguousarray(T), weight * self.counted[:, None])
-
-    def candidate_cells(self, data: EnsembleData, rows: IntArray, counted: Array) -> Array:
-        """Return cells of the candidates, (F, rows, L), zero where either is padding."""
-        cells = data.columns[rows[:, :, None], self.candidates[:, None, :]]
-        cells *= self.used[:, None, :]
-        cells *= counted[:, :, None]
-        return np.asarray(cells)
-
-    def candidate_design(self, data: EnsembleData, held: bool = True) -> ColumnDesign:
-        """Return the candidates as columns."""
-        X1 = with_ones(self.candidate_cells(data, self.rows, self.counted))
-        X1[:, :, 0] = self.counted
-        new = with_ones(self.candidate_cells(data, self.held, self.held_counted)) if held else None
-        return ColumnDesign(X1, self.owner(data), self.count, data.n_views, INTERCEPT_VAR, new)
-
-    def gram_design(self, data: EnsembleData) -> GramDesign:
-        """Return all features through the Gram matrices of their views."""
-        assert data.grams is not None
-        at, real = self.rows, self.counted[:, None, :, None]
-        grams = data.grams[:, at[:, :, None], at[:, None, :]].swapaxes(0, 1)
-        grams = np.ascontiguousarray(grams) * real * real.swapaxes(2, 3)
-        cross = data.grams[:, self.held[:, :, None], at[:, None, :]].swapaxes(0, 1)
-        own = data.grams[:, self.held, self.held].swapaxes(0, 1)
-        return GramDesign(
-            grams,
-            self.count,
-            INTERCEPT_VAR,
-            np.ascontiguousarray(cross) * real.swapaxes(2, 3),
-            np.ascontiguousarray(own),
-        )
-
-
-def _pad(parts: Sequence[IntArray]) -> tuple[IntArray, Array]:
-    longest = max(map(len, parts))
-    out = np.zeros((len(parts), longest), dtype=np.intp)
-    real = np.zeros((len(parts), longest))
-    for at, part in enumerate(parts):
-        out[at, : len(part)], real[at, : len(part)] = part, 1.0
-    return out, real
 
 
 @dataclass

@@ -31,14 +31,13 @@ from baldur.inference.ensemble import (
     MEMBERS,
     Designs,
     Ensemble,
-    EnsembleData,
-    FoldBatch,
     first_views,
     fit_ensemble,
     noise_variance,
     restricted,
     view_moments,
 )
+from baldur.inference.fold_batch import EnsembleData, FoldBatch
 from baldur.inference.predictive import Task, shrinkage
 from baldur.inference.predictor import (
     Calibration,

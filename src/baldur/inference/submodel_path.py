@@ -34,12 +34,12 @@ from baldur.inference.design import GramDesign
 from baldur.inference.ensemble import (
     Designs,
     Ensemble,
-    EnsembleData,
     first_views,
     mixture,
     noise_variance,
     restricted,
 )
+from baldur.inference.fold_batch import EnsembleData
 from baldur.inference.predictive import Task, pooled_weights
 from baldur.inference.stacking import Stacking
 from baldur.inference.weight_posterior import WeightPosterior
