@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from baldur.evaluate.clinical.bootstrap import Bootstrap
+from baldur.evaluation.clinical.bootstrap import Bootstrap
 from baldur.inference import inner_folds
 from baldur.paper.meanfield import run as mean_field_run
 

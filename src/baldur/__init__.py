@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from baldur import (
         baselines,
         datasets,
-        evaluate,
+        evaluation,
         exceptions,
         io,
         plots,
@@ -32,7 +32,7 @@ __version__ = "0.1.0.dev0"
 _PARTS = (
     "baselines",
     "datasets",
-    "evaluate",
+    "evaluation",
     "exceptions",
     "io",
     "saving",
@@ -62,7 +62,7 @@ __all__ = [
     "__version__",
     "baselines",
     "datasets",
-    "evaluate",
+    "evaluation",
     "exceptions",
     "io",
     "load",

@@ -8,7 +8,7 @@ from sklearn.utils.estimator_checks import check_estimator
 
 from baldur.baselines import BASELINES, ForestRegressor, MeanRegressor, MVPLSRegressor
 from baldur.datasets import make_multiview
-from baldur.evaluate import nested_cv
+from baldur.evaluation import nested_cv
 from baldur.exceptions import InputError
 
 ROWS = [name for name, entry in BASELINES.items() if entry.regressor is not None]

@@ -10,9 +10,9 @@ import time
 
 import pytest
 
+from baldur.atomic_io import LOCK
 from baldur.cli import main
 from baldur.exceptions import UnfinishedError
-from baldur.files import LOCK
 from baldur.study import evaluate_study, load_study
 from baldur.study.output import MARK
 from baldur.study.run import RESULT_FILES

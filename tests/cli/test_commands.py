@@ -10,7 +10,7 @@ import pandas as pd
 from typer.testing import CliRunner
 
 from baldur.cli import app
-from baldur.rows import REGRESSION, ROWS
+from baldur.model_catalog import REGRESSION, ROWS
 from baldur.study import load_study
 from baldur.study.toml_writer import dump_toml
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from baldur.evaluate.scratch import sweep_left_behind
+from baldur.evaluation.scratch import sweep_left_behind
 from cli.places import forked, hidden, jobs_in, results, wait_for_jobs
 
 

@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from baldur.exceptions import InputError
-from baldur.guard.spreadsheet import csv_text
 from baldur.io import read_table, read_text_table
-from baldur.io._delimited import read_delimited
+from baldur.io.formats.delimited import read_delimited
+from baldur.safety.spreadsheet import csv_text
 from baldur.views.encode import _Cells, encode_frame
 
 numbers = st.one_of(

@@ -12,7 +12,7 @@ from sklearn.metrics import roc_auc_score
 
 from baldur import MeanFieldClassifier, MeanFieldRegressor, MultiView, Preparation
 from baldur.datasets import make_multiview
-from baldur.evaluate.models import known_models, make_model
+from baldur.evaluation.models import known_models, make_model
 from baldur.exceptions import InputError, NotConvergedWarning
 
 # Genes outnumber the samples: elsewhere the dual posterior is the primal one.

@@ -8,7 +8,7 @@ import pytest
 from baldur import BaldurClassifier, BaldurRegressor, MeanFieldClassifier
 from baldur.baselines import ElasticNetLogisticClassifier, PriorClassifier, RidgeLogisticClassifier
 from baldur.datasets import make_multiview
-from baldur.evaluate import nested_cv
+from baldur.evaluation import nested_cv
 from baldur.inference import inner_folds
 from baldur.study.run import write_results
 

@@ -6,7 +6,7 @@ import pytest
 from pandas.testing import assert_frame_equal
 from scipy.special import expit
 
-from baldur.evaluate.clinical import metric_intervals
+from baldur.evaluation.clinical import metric_intervals
 from baldur.exceptions import InputError
 from baldur.plots import (
     CalibrationDisplay,

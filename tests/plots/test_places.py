@@ -9,7 +9,7 @@ from pandas.testing import assert_frame_equal
 
 from baldur import MultiView
 from baldur.baselines import ElasticNetLogisticClassifier
-from baldur.evaluate import nested_cv
+from baldur.evaluation import nested_cv
 from baldur.exceptions import InputError
 from baldur.plots import BrainDisplay, ManhattanDisplay
 from baldur.study.run import write_results

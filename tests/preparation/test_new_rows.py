@@ -8,7 +8,7 @@ import pytest
 
 from baldur import BaldurClassifier, MultiView
 from baldur.datasets import make_multiview
-from baldur.evaluate import batch_drift
+from baldur.evaluation import batch_drift
 from baldur.exceptions import InputError, ShiftWarning
 from baldur.preparation import Preparation
 

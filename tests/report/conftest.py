@@ -6,8 +6,8 @@ import pytest
 
 from baldur import BaldurClassifier, MultiView
 from baldur.datasets import make_multiview
-from baldur.evaluate import nested_cv
-from baldur.evaluate.models import Model
+from baldur.evaluation import nested_cv
+from baldur.evaluation.models import Model
 from baldur.inference import inner_folds
 from baldur.report import report_folder, report_model
 from baldur.study.run import write_results

@@ -10,8 +10,8 @@ import pytest
 
 from baldur import BaldurClassifier, BaldurRegressor, MeanFieldClassifier, MultiView
 from baldur.baselines import BASELINES
-from baldur.evaluate import nested_cv
-from baldur.evaluate.models import Model
+from baldur.evaluation import nested_cv
+from baldur.evaluation.models import Model
 from baldur.exceptions import NoSignalWarning
 from baldur.report import report_folder, report_model, report_result
 from report.conftest import NASTY, small_data

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import baldur
-from baldur import files
+from baldur import atomic_io
 from baldur.exceptions import InputError, OutputError
 from baldur.saving import limits
 from baldur.saving.layout import DATA_FILES, PRINTED
@@ -147,7 +147,7 @@ def test_a_full_disk_changes_nothing_and_leaves_no_parts(tmp_path, monkeypatch, 
         raise OSError(errno.ENOSPC, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr(files.os, step, broken)
+        patch.setattr(atomic_io.os, step, broken)
         with pytest.raises(OutputError, match=r"No space left.*free some space"):
             write(folder, "new")
         with pytest.raises(OutputError):

@@ -5,10 +5,10 @@ import json
 import numpy as np
 import pytest
 
-from baldur.cards import gaussian, printable
-from baldur.cards.onnx_model import onnx_bytes
 from baldur.exceptions import InputError
 from baldur.model.quadrature import logistic_rates
+from baldur.saving.cards import gaussian, printable
+from baldur.saving.cards.onnx_model import onnx_bytes
 from saving.models import MODELS, fitted, rows_for
 
 pytest.importorskip("onnx")

@@ -11,8 +11,7 @@ import pytest
 import baldur
 from baldur import BaldurClassifier, BaldurRegressor, MeanFieldClassifier, MultiView
 from baldur.baselines import BASELINES
-from baldur.cards import score
-from baldur.evaluate import SideBySide
+from baldur.evaluation import SideBySide
 from baldur.exceptions import InputError
 from baldur.preparation import (
     CategoryEncoder,
@@ -22,6 +21,7 @@ from baldur.preparation import (
     VoxelMask,
 )
 from baldur.saving import read_manifest
+from baldur.saving.cards import score
 from baldur.study import fit_study, load_study, predict_study
 
 pytestmark = pytest.mark.usefixtures("one_repeat")
@@ -230,8 +230,8 @@ def test_no_scorer_where_it_could_not_tell_a_view_from_the_covariates(cohort):
 
 
 def test_the_scorer_of_a_filtered_model_takes_the_columns_of_the_study(cohort):
-    from baldur.cards import make_card
-    from baldur.cards.score import predict
+    from baldur.saving.cards import make_card
+    from baldur.saving.cards.score import predict
 
     X, y = cohort
     X = X.select(["clinic", "snps"])

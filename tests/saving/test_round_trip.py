@@ -15,7 +15,7 @@ from sklearn.base import BaseEstimator
 import baldur
 from baldur import load, save
 from baldur.baselines import BASELINES
-from baldur.evaluate import SideBySide
+from baldur.evaluation import SideBySide
 from baldur.exceptions import InputError, InputWarning
 from baldur.saving import identity, load_model, read_manifest
 from baldur.saving.settings import read_settings, settings_state
@@ -309,7 +309,7 @@ def test_loading_a_model_of_ours_imports_no_more_than_it_needs(tmp_path):
         "from baldur.saving import load\n"
         "load(sys.argv[1])\n"
         "print(*sorted(set(sys.modules) & {'skops', 'sklearn.ensemble', 'sklearn.linear_model',"
-        " 'baldur.cards', 'baldur.baselines', 'baldur.evaluate'}))\n"
+        " 'baldur.saving.cards', 'baldur.baselines', 'baldur.evaluation'}))\n"
     )
     paths = [Path(__file__).parents[1], Path(baldur.__file__).parents[1]]
     done = subprocess.run(

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from baldur.baselines import BASELINES
-from baldur.cards import CARD_FILES, gaussian, make_card, printable, scorer
-from baldur.cards.r_code import r_code
-from baldur.cards.score import predict
 from baldur.exceptions import InputError
 from baldur.model.quadrature import logistic_rates, probit_mixture
+from baldur.saving.cards import CARD_FILES, gaussian, make_card, printable, scorer
+from baldur.saving.cards.r_code import r_code
+from baldur.saving.cards.score import predict
 from saving.models import MODELS, N, cohort, fitted, rows_for
 
 PRINTED = list(MODELS)

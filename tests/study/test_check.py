@@ -11,8 +11,8 @@ from sklearn.metrics import roc_auc_score
 
 from baldur.baselines import RidgeLogisticClassifier
 from baldur.datasets import make_multiview
-from baldur.evaluate import nested_cv
-from baldur.evaluate.preview import preview
+from baldur.evaluation import nested_cv
+from baldur.evaluation.preview import preview
 from baldur.exceptions import InputError, StudyError
 from baldur.study import check_study, evaluate_study, load_study
 from baldur.study.checks.cells import dated, number_like, sentinel_cells

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from baldur.datasets import make_multiview
-from baldur.evaluate import nested_cv
+from baldur.evaluation import nested_cv
 from baldur.exceptions import InputError, StudyError
 from baldur.preparation import Preparation, SiteHarmoniser
 from baldur.saving import load_model, save_model

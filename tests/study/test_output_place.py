@@ -7,8 +7,8 @@ import pytest
 
 from baldur.cli import main
 from baldur.exceptions import InputError, StudyError
-from baldur.guard.confine import open_to_append
-from baldur.guard.spreadsheet import csv_text
+from baldur.safety.confine import open_to_append
+from baldur.safety.spreadsheet import csv_text
 from baldur.study import evaluate_study, load_study
 from baldur.study.output import Log, results_folder
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from baldur.evaluate import evaluate_predictions, nested_cv, recompute_table
+from baldur.evaluation import evaluate_predictions, nested_cv, recompute_table
 from baldur.exceptions import StudyError
 from baldur.study import evaluate_study, load_study, read_study, schema_text
 from baldur.study.toml_writer import dump_toml

@@ -19,10 +19,10 @@ from typer.testing import CliRunner
 
 import baldur
 from baldur import plots
-from baldur.cards.r_code import r_code
 from baldur.cli import app
 from baldur.exceptions import InputError
 from baldur.saving import load_model
+from baldur.saving.cards.r_code import r_code
 from baldur.study import fit_study, load_study
 from baldur.study.fitting import new_rows
 from baldur.study.toml_writer import dump_toml

@@ -14,7 +14,7 @@ from sklearn.preprocessing import StandardScaler
 
 from baldur import BaldurClassifier, BaldurRegressor, MultiView, Preparation
 from baldur.baselines import BASELINES
-from baldur.evaluate import SideBySide, nested_cv
+from baldur.evaluation import SideBySide, nested_cv
 from baldur.exceptions import InputError
 from baldur.io import read_table
 

@@ -7,7 +7,7 @@ import pytest
 from baldur import BaldurClassifier, BaldurRegressor, MultiView
 from baldur.baselines import BASELINES
 from baldur.datasets import make_multiview
-from baldur.evaluate import nested_cv
+from baldur.evaluation import nested_cv
 from baldur.exceptions import InputError
 from baldur.views.validate import match_labels
 

@@ -19,7 +19,7 @@ from baldur.cli.saved import fit, predict, validate
 from baldur.cli.screen import Screen
 from baldur.cli.studies import demo, evaluate, report
 from baldur.exceptions import BaldurError, InputError
-from baldur.guard.escape import printable
+from baldur.safety.escape import printable
 
 __all__ = ["app", "main"]
 
@@ -58,7 +58,7 @@ def init(
     force: Annotated[bool, typer.Option("--force", help="Replace a file that is there.")] = False,
 ) -> None:
     """Write a commented study file to fill in."""
-    from baldur.files import write_atomically
+    from baldur.atomic_io import write_atomically
     from baldur.study import TEMPLATE
 
     if path.is_dir():
@@ -81,7 +81,7 @@ def models() -> None:
     """List the models that a study can name, and what they are."""
     from rich.table import Table
 
-    from baldur.rows import REGRESSION, ROWS
+    from baldur.model_catalog import REGRESSION, ROWS
 
     table = Table(box=None, pad_edge=False)
     for heading in ("Model", "Numbers too", "What it is"):
@@ -125,7 +125,7 @@ def main() -> None:
         _drop_output()
         sys.exit(0)
     except OSError as error:
-        from baldur.files import refused
+        from baldur.atomic_io import refused
 
         _drop_output()
         typer.echo(f"Error: {refused(error.filename or 'The output', error)}", err=True)

@@ -13,7 +13,7 @@ import typer
 from baldur.cli.options import Data, Jobs, Quiet, StudyFile, check_jobs, stoppable
 from baldur.cli.screen import Screen
 from baldur.exceptions import InputError, ShiftWarning
-from baldur.guard.escape import printable
+from baldur.safety.escape import printable
 
 __all__ = ["fit", "predict", "validate"]
 
@@ -36,8 +36,8 @@ def fit(
     quiet: Quiet = False,
 ) -> None:
     """Train one model of a study on all rows and save it as a folder."""
-    from baldur.files import check_writable, make_folder, write_atomically
-    from baldur.guard.spreadsheet import csv_text
+    from baldur.atomic_io import check_writable, make_folder, write_atomically
+    from baldur.safety.spreadsheet import csv_text
     from baldur.saving import identity, save_model
     from baldur.study import fit_study, load_study
     from baldur.study.answers import found_by
@@ -84,9 +84,9 @@ def predict(
     The study file names samples and views as for fit; it needs no outcome and no models. Views
     may be missing for some or all samples. Nothing in a model folder is executed.
     """
-    from baldur.evaluate.drift import drift_notes, predictor_shift
-    from baldur.files import write_atomically
-    from baldur.guard.spreadsheet import csv_text
+    from baldur.atomic_io import write_atomically
+    from baldur.evaluation.drift import drift_notes, predictor_shift
+    from baldur.safety.spreadsheet import csv_text
     from baldur.saving import load_model
     from baldur.study import load_study
     from baldur.study.answers import predictions_of, reasons_of

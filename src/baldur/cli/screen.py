@@ -12,12 +12,12 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
-from baldur.guard.escape import one_line, printable
+from baldur.safety.escape import one_line, printable
 
 if TYPE_CHECKING:
     # The numerics take a second to import, which commands that need none should not pay.
-    from baldur.evaluate import NestedResult
-    from baldur.evaluate import Progress as State
+    from baldur.evaluation import NestedResult
+    from baldur.evaluation import Progress as State
     from baldur.study import StudyCheck
 
 __all__ = ["Screen", "screen_table"]
@@ -116,7 +116,7 @@ class Screen:
 
     def paired(self, result: NestedResult) -> None:
         """Say how the best model compares with the others."""
-        from baldur.evaluate import METRICS
+        from baldur.evaluation import METRICS
 
         pairs = result.compare()
         table = result.table()
@@ -154,7 +154,7 @@ def _left(state: State) -> str:
 
 def screen_table(result: NestedResult, width: int | None = None) -> list[Any]:
     """Return the table in as many pieces side by side as the screen is wide, then the notes."""
-    from baldur.evaluate.printed import table_cells
+    from baldur.evaluation.printed import table_cells
 
     heads, cells, _ = table_cells(result.table(), result.metrics, "screen")
     sizes = [max(len(row[j].strip("*")) for row in [heads, *cells]) for j in range(len(heads))]

@@ -51,7 +51,7 @@ class ExportMixin(SaveMixin):
         Card
             With `markdown`, `json` and `write`.
         """
-        made = import_module("baldur.cards").make_card(self, **words)
+        made = import_module("baldur.saving.cards").make_card(self, **words)
         if path is not None:
             made.write(path)
         return made
@@ -72,5 +72,5 @@ class ExportMixin(SaveMixin):
         -------
         bytes
         """
-        made: bytes = import_module("baldur.cards").make_card(self).to_onnx(path)
+        made: bytes = import_module("baldur.saving.cards").make_card(self).to_onnx(path)
         return made

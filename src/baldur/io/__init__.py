@@ -18,11 +18,11 @@
 Every reader returns a `MultiView` with sample ids and feature names. What has to be learned from
 training rows is a step of its own, to be put in front of an estimator in a scikit-learn pipeline.
 Nothing stored in a file is executed, and nothing is fetched from a network. Reading keeps to the
-budget of memory and time in `baldur.guard.budget`, whatever a file claims or unpacks to.
+budget of memory and time in `baldur.safety.budget`, whatever a file claims or unpacks to.
 """
 
-from baldur.io._ids import simplify_id
 from baldur.io.align import Aligned, AlignReport, align
+from baldur.io.formats.ids import simplify_id
 from baldur.io.mudata import read_mudata, read_obs
 from baldur.io.nifti import read_nifti
 from baldur.io.plink import read_fam, read_plink

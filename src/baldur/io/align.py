@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from baldur.exceptions import InputError
-from baldur.io._ids import near_misses, simplify_id
+from baldur.io.formats.ids import near_misses, simplify_id
 from baldur.views.container import MultiView
 from baldur.views.source import RowMapSource, Source
 from baldur.views.validate import some

@@ -11,10 +11,8 @@ import numpy as np
 import pandas as pd
 
 from baldur.exceptions import InputError
-from baldur.guard.budget import LAZY_BYTES, MAX_BYTES, no_bare_memory_error
-from baldur.guard.escape import check_names
-from baldur.io._files import check_ids, find_file, import_extra, parsing
-from baldur.io._h5 import (
+from baldur.io.formats.files import check_ids, find_file, import_extra, parsing
+from baldur.io.formats.h5 import (
     DenseMatrix,
     SparseMatrix,
     check_inside,
@@ -23,7 +21,9 @@ from baldur.io._h5 import (
     open_file,
     probe,
 )
-from baldur.io._h5_tables import read_frame, read_index
+from baldur.io.formats.h5_tables import read_frame, read_index
+from baldur.safety.budget import LAZY_BYTES, MAX_BYTES, no_bare_memory_error
+from baldur.safety.escape import check_names
 from baldur.views.container import MultiView
 from baldur.views.encode import feature_names
 from baldur.views.source import RowMapSource, as_source

@@ -13,11 +13,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from baldur.atomic_io import atomic_file, make_folder
 from baldur.exceptions import InputError
-from baldur.files import atomic_file, make_folder
-from baldur.guard.budget import MAX_BYTES, check_size, no_bare_memory_error
-from baldur.io._files import as_path, check_ids, find_file, import_extra, parsing
-from baldur.io._images import (
+from baldur.io.formats.files import as_path, check_ids, find_file, import_extra, parsing
+from baldur.io.formats.images import (
     SUFFIXES,
     Grid,
     ImageReader,
@@ -29,8 +28,9 @@ from baldur.io._images import (
     open_image,
     resampled_grid,
 )
-from baldur.io._regions import Regions, region_names
+from baldur.io.formats.regions import Regions, region_names
 from baldur.io.tables import read_ids
+from baldur.safety.budget import MAX_BYTES, check_size, no_bare_memory_error
 from baldur.views.container import MultiView
 
 __all__ = ["read_nifti"]

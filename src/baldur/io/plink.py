@@ -11,11 +11,11 @@ import numpy as np
 import pandas as pd
 
 from baldur.exceptions import InputError
-from baldur.guard.budget import MAX_BYTES, check_size, no_bare_memory_error
-from baldur.io._files import as_path, check_ids, find_file
-from baldur.io._genotypes import BedMatrix, PgenMatrix
-from baldur.io._plink_tables import people_of, read_people, read_variants
+from baldur.io.formats.files import as_path, check_ids, find_file
+from baldur.io.formats.genotypes import BedMatrix, PgenMatrix
+from baldur.io.formats.plink_tables import people_of, read_people, read_variants
 from baldur.preparation import VariantFilter
+from baldur.safety.budget import MAX_BYTES, check_size, no_bare_memory_error
 from baldur.views.container import MultiView
 from baldur.views.rebuild import select_columns
 from baldur.views.validate import some

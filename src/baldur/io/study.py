@@ -10,15 +10,15 @@ from pathlib import Path
 from typing import Any
 
 from baldur.exceptions import BaldurError, InputError
-from baldur.guard.budget import MAX_BYTES
-from baldur.guard.confine import is_below
-from baldur.guard.escape import one_line
-from baldur.io._files import as_path, suffix_of
+from baldur.io.formats.files import as_path, suffix_of
 from baldur.io.mudata import read_mudata
 from baldur.io.nifti import read_nifti
 from baldur.io.plink import plink_files, read_plink
 from baldur.io.tables import read_table
 from baldur.preparation import CategoryEncoder, VariantFilter, VoxelMask
+from baldur.safety.budget import MAX_BYTES
+from baldur.safety.confine import is_below
+from baldur.safety.escape import one_line
 from baldur.views.container import MultiView
 
 __all__ = ["KINDS", "read_view", "view_steps"]

@@ -12,12 +12,12 @@ import numpy as np
 import pandas as pd
 
 from baldur.exceptions import InputError
-from baldur.guard.budget import MAX_BYTES, Deadline, check_size, no_bare_memory_error
-from baldur.io._delimited import SEPARATORS, read_delimited
-from baldur.io._excel import read_excel
-from baldur.io._files import find_file, suffix_of
-from baldur.io._parquet import read_parquet
+from baldur.io.formats.delimited import SEPARATORS, read_delimited
+from baldur.io.formats.excel import read_excel
+from baldur.io.formats.files import find_file, suffix_of
+from baldur.io.formats.parquet import read_parquet
 from baldur.io.tables import MISSING_MARKERS
+from baldur.safety.budget import MAX_BYTES, Deadline, check_size, no_bare_memory_error
 from baldur.views.encode import Encoded, encode_frame
 
 __all__ = ["encode_text", "read_text_table"]

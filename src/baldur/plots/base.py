@@ -15,8 +15,8 @@ from typing import Any, Self
 
 import pandas as pd
 
+from baldur.atomic_io import write_atomically
 from baldur.exceptions import InputError
-from baldur.files import write_atomically
 from baldur.plots.extra import import_plotting
 from baldur.plots.style import Style, style_of
 

@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 import pandas as pd
 
-from baldur.evaluate.metrics import METRICS
+from baldur.evaluation.metrics import METRICS
 from baldur.exceptions import InputError
 from baldur.plots.base import Display
 from baldur.plots.parts import empty, intervals, name_rows, row_height

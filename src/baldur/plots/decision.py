@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 import pandas as pd
 
-from baldur.evaluate.clinical.decision import TREAT_ALL, TREAT_NONE
+from baldur.evaluation.clinical.decision import TREAT_ALL, TREAT_NONE
 from baldur.plots.base import Display
 from baldur.plots.curves import chosen_models, draw_bands, lines_of
 from baldur.plots.parts import empty, legend, legend_height

@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 import pandas as pd
 
-from baldur.evaluate.metrics import METRICS
+from baldur.evaluation.metrics import METRICS
 from baldur.plots.base import Display
 from baldur.plots.curves import chosen_models, lines_of
 from baldur.plots.parts import empty, legend, legend_height

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from baldur.evaluate.clinical.curves import precision_recall_curves
+from baldur.evaluation.clinical.curves import precision_recall_curves
 from baldur.plots.ranking import RankingDisplay
 from baldur.plots.style import Style
 
@@ -18,7 +18,7 @@ class PrecisionRecallDisplay(RankingDisplay):
     ----------
     table : DataFrame
         model, class, sensitivity, precision, low, high, prevalence; as
-        `baldur.evaluate.clinical.precision_recall_curves` gives it.
+        `baldur.evaluation.clinical.precision_recall_curves` gives it.
     areas : DataFrame, optional
         model, class, measure, estimate, low, high; as `curve_areas` gives it.
     """

@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from baldur.evaluate.clinical.evaluation import Evaluation
-from baldur.evaluate.clinical.held_out import classes_of
-from baldur.evaluate.result import NestedResult
+from baldur.evaluation.clinical.evaluation import Evaluation
+from baldur.evaluation.clinical.held_out import classes_of
+from baldur.evaluation.result import NestedResult
 from baldur.exceptions import InputError
-from baldur.guard.spreadsheet import unescape_frame
+from baldur.safety.spreadsheet import unescape_frame
 
 __all__ = ["Results", "one_model"]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from baldur.evaluate.clinical.curves import roc_curves
+from baldur.evaluation.clinical.curves import roc_curves
 from baldur.plots.ranking import RankingDisplay
 
 __all__ = ["RocDisplay"]
@@ -15,7 +15,7 @@ class RocDisplay(RankingDisplay):
     ----------
     table : DataFrame
         model, class, false_positive_rate, sensitivity, low, high; as
-        `baldur.evaluate.clinical.roc_curves` gives it.
+        `baldur.evaluation.clinical.roc_curves` gives it.
     areas : DataFrame, optional
         model, class, measure, estimate, low, high; as `curve_areas` gives it.
     """

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from baldur.exceptions import InputError
-from baldur.guard.escape import one_line
+from baldur.safety.escape import one_line
 
 __all__ = ["THEMES", "Style", "label", "number", "plain", "style_of"]
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from baldur.evaluate.metrics import METRICS
+from baldur.evaluation.metrics import METRICS
 from baldur.inference.selection import against_base_rate
 from baldur.report.checks import Check
 from baldur.report.fitted import FittedModel

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from baldur.evaluate.result import NestedResult
+from baldur.atomic_io import check_writable, write_atomically
+from baldur.evaluation.result import NestedResult
 from baldur.exceptions import InputError
-from baldur.files import check_writable, write_atomically
 from baldur.report.calculator import calculator_of
 from baldur.report.facts import gather_facts
 from baldur.report.fitted import FittedModel

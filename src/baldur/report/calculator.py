@@ -6,10 +6,10 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from baldur.cards import make_card, scorer
 from baldur.exceptions import InputError
 from baldur.report.fitted import FittedModel
 from baldur.report.words import count, short
+from baldur.saving.cards import make_card, scorer
 
 __all__ = ["Calculator", "calculator_of"]
 

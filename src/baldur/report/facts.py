@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import baldur
-from baldur.evaluate.record import versions
+from baldur.evaluation.record import versions
 from baldur.report.answer import Sentence, answer_of_model, answer_of_run, main_model
 from baldur.report.checks import EXPLANATIONS, Check, checks_of_model, checks_of_run, in_order
 from baldur.report.fitted import FittedModel

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from baldur import plots
-from baldur.evaluate.metrics import METRICS
+from baldur.evaluation.metrics import METRICS
 from baldur.exceptions import InputError, MissingExtraError
 from baldur.report.fitted import FittedModel
 from baldur.report.source import HAS, Run

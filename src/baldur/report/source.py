@@ -10,8 +10,8 @@ from typing import Any
 
 import pandas as pd
 
-from baldur.evaluate.record import SCHEMA, record_of
-from baldur.evaluate.result import NestedResult
+from baldur.evaluation.record import SCHEMA, record_of
+from baldur.evaluation.result import NestedResult
 from baldur.exceptions import InputError
 from baldur.plots import Results
 from baldur.study.run import RECORD

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from baldur.evaluate.metrics import METRICS
+from baldur.evaluation.metrics import METRICS
 from baldur.report.fitted import FittedModel
 from baldur.report.source import HAS, Run
 from baldur.report.words import Cell, Column, Table, count, number, percent, short

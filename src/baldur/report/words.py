@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from baldur.guard.escape import one_line
+from baldur.safety.escape import one_line
 
 __all__ = [
     "Cell",

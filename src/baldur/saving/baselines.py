@@ -41,13 +41,13 @@ TRUSTED = (
     "baldur.baselines.sgp_ard.SGPARDClassifier",
     "baldur.baselines.sgp_bound.SGPFit",
     "baldur.baselines.stacking.StackingClassifier",
-    "baldur.evaluate.adapters.SideBySide",
+    "baldur.evaluation.adapters.SideBySide",
     "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",
     "sklearn.tree._tree.Tree",
 )
 """Types beside those that skops itself trusts (scikit-learn's public estimators, NumPy, SciPy)."""
 
-_MODULES = ("baldur.baselines.", "baldur.evaluate.adapters.")
+_MODULES = ("baldur.baselines.", "baldur.evaluation.adapters.")
 _DEPTH = 12
 """Levels below an estimator at which trees are looked for: a forest has them at the third."""
 

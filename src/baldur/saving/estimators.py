@@ -70,7 +70,7 @@ def kind_of(estimator: Any) -> str:
         return "baseline"
     raise InputError(
         f"{found.__name__} cannot be saved: model files have estimators of baldur only. Put "
-        "another one behind baldur.evaluate.SideBySide."
+        "another one behind baldur.evaluation.SideBySide."
     )
 
 

@@ -21,7 +21,7 @@ from typing import Any
 
 import baldur
 from baldur.exceptions import InputError, InputWarning
-from baldur.guard.budget import MAX_BYTES
+from baldur.safety.budget import MAX_BYTES
 from baldur.saving import limits
 from baldur.saving.arrays import pack_arrays, unpack_arrays
 from baldur.saving.json_text import read_json, write_json
@@ -226,14 +226,14 @@ def _printed(model: SavedModel) -> dict[str, bytes]:
     """Return the files of the card, for models that have one."""
     if not hasattr(model.estimator, "card"):
         return {}
-    from baldur.cards import make_card
+    from baldur.saving.cards import make_card
 
     return make_card(model.estimator, classes=model.classes).files()
 
 
 def _compare_scorers(folder: Path, printed: dict[str, bytes]) -> None:
     """Say which programs in a folder are not ours; all models of a version have the same ones."""
-    ours = Path(baldur.__file__).parent / "cards"
+    ours = Path(baldur.__file__).parent / "saving" / "cards"
     other = [
         name for name in SCORERS if name in printed and printed[name] != (ours / name).read_bytes()
     ]

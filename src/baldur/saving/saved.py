@@ -32,7 +32,7 @@ class SavedModel:
     details : dict
         Anything else that JSON holds.
     training : dict of str to dict of str to ndarray
-        Figures of every feature over the training rows, see `baldur.evaluate.drift`; may be empty.
+        Statistics of every feature over training rows, see `baldur.evaluation.drift`; may be empty.
     """
 
     estimator: Any
@@ -57,7 +57,7 @@ class SavedModel:
         if preparation is None:
             raise InputError(
                 f"save: expected a fitted estimator of baldur, but got {type(estimator).__name__}. "
-                "Call fit first; other estimators can be put behind baldur.evaluate.SideBySide."
+                "Call fit first; other estimators can be put behind baldur.evaluation.SideBySide."
             )
         classes = getattr(estimator, "classes_", None)
         return cls(

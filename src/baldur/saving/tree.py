@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 
 from baldur.exceptions import InputError
-from baldur.guard.escape import has_control
+from baldur.safety.escape import has_control
 from baldur.saving import limits
 
 __all__ = ["DTYPES", "pack_tree", "unpack_tree"]

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+from baldur.atomic_io import PART, folder_lock, make_folder, sync_folder, writing
 from baldur.exceptions import InputError
-from baldur.files import PART, folder_lock, make_folder, sync_folder, writing
 from baldur.saving import limits
 from baldur.saving.json_text import checksum, read_json, write_json
 from baldur.saving.layout import DATA_FILES, KNOWN, MANIFEST, PRINTED

@@ -9,7 +9,7 @@ from typing import Any, Self, TypeVar
 import numpy as np
 
 from baldur.exceptions import InputError
-from baldur.guard.escape import has_control
+from baldur.safety.escape import has_control
 
 __all__ = ["LARGEST", "Fields", "Shape", "State", "StateError", "by_kind", "made_by", "plain"]
 

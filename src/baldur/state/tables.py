@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from baldur.exceptions import InputError
-from baldur.guard.escape import has_control
+from baldur.safety.escape import has_control
 from baldur.state.fields import Fields, State, StateError, by_kind, made_by, plain
 
 __all__ = ["read_table", "table_state"]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import joblib
 import numpy as np
 
-from baldur.evaluate.preview import Preview, preview
+from baldur.evaluation.preview import Preview, preview
 from baldur.exceptions import InputError, StudyError
 from baldur.study.checks.finding import Finding, names
 from baldur.study.checks.labels import variants

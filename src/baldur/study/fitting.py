@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from baldur.evaluate import Progress
-from baldur.evaluate.drift import describe_views
-from baldur.evaluate.nested import fit_all_rows
+from baldur.evaluation import Progress
+from baldur.evaluation.drift import describe_views
+from baldur.evaluation.nested import fit_all_rows
 from baldur.exceptions import BaldurError
 from baldur.io import align
 from baldur.preparation import Preparation

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from baldur.guard.escape import one_line
+from baldur.safety.escape import one_line
 
 __all__ = ["ABOUT", "INDEX", "REPORT", "index_text"]
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from baldur.evaluate.metrics import METRICS
-from baldur.evaluate.models import Model
-from baldur.evaluate.splits import SCHEMES
+from baldur.evaluation.metrics import METRICS
+from baldur.evaluation.models import Model
+from baldur.evaluation.splits import SCHEMES
 from baldur.exceptions import StudyError
 from baldur.study.models import read_models
 from baldur.study.parse import parse_study

@@ -7,7 +7,7 @@ from typing import Any
 
 from sklearn.base import BaseEstimator
 
-from baldur.evaluate.models import FULL, Model, known_models, make_model
+from baldur.evaluation.models import FULL, Model, known_models, make_model
 from baldur.exceptions import BaldurError, MissingExtraError
 from baldur.study.schema import SCHEMA, check_keys, nearest, problem
 
@@ -125,7 +125,7 @@ def _estimator(name: str, where: str, dotted: str) -> Any:
             where,
             f"{dotted!r} is not a public scikit-learn class",
             "write for example 'sklearn.svm.SVC'; other estimators can be compared from Python "
-            "with baldur.evaluate.nested_cv",
+            "with baldur.evaluation.nested_cv",
         )
     try:
         found = getattr(importlib.import_module(module), cls)

@@ -9,10 +9,10 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
+from baldur.atomic_io import PART, make_folder, write_atomically, writing
 from baldur.exceptions import InputError
-from baldur.files import PART, make_folder, write_atomically, writing
-from baldur.guard.confine import find_link, is_below, open_to_append, resolve
-from baldur.guard.escape import has_control, one_line
+from baldur.safety.confine import find_link, is_below, open_to_append, resolve
+from baldur.safety.escape import has_control, one_line
 from baldur.study.load import Study
 
 __all__ = ["Log", "claim_folder", "results_folder"]

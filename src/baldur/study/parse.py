@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from baldur.exceptions import StudyError
-from baldur.guard.escape import has_control
+from baldur.safety.escape import has_control
 from baldur.study.schema import problem
 
 __all__ = ["parse_study"]

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from baldur.files import atomic_file, write_atomically
+from baldur.atomic_io import atomic_file, write_atomically
 from baldur.views.view import View
 
 __all__ = ["write_bed"]

@@ -15,14 +15,14 @@ import pandas as pd
 import sklearn
 
 import baldur
-from baldur.evaluate import NestedResult, Progress, learning_curve, nested_cv, people_needed
-from baldur.evaluate.record import record_of
-from baldur.evaluate.shard import Shard
-from baldur.evaluate.store import JobStore
+from baldur.atomic_io import replace_files
+from baldur.evaluation import NestedResult, Progress, learning_curve, nested_cv, people_needed
+from baldur.evaluation.record import record_of
+from baldur.evaluation.shard import Shard
+from baldur.evaluation.store import JobStore
 from baldur.exceptions import InputError, StudyError, UnfinishedError
-from baldur.files import replace_files
-from baldur.guard.escape import one_line
-from baldur.guard.spreadsheet import csv_text
+from baldur.safety.escape import one_line
+from baldur.safety.spreadsheet import csv_text
 from baldur.study.check import StudyCheck, check_study, folds_problem
 from baldur.study.index import INDEX, REPORT, index_text
 from baldur.study.load import Study

@@ -8,9 +8,9 @@ import numpy as np
 import pandas as pd
 
 from baldur.exceptions import BaldurError, InputError, MissingExtraError
-from baldur.guard.confine import is_below
-from baldur.guard.escape import check_names
 from baldur.io import read_text_table, simplify_id
+from baldur.safety.confine import is_below
+from baldur.safety.escape import check_names
 from baldur.study.checks.labels import variants
 from baldur.study.load import Study
 from baldur.study.schema import nearest

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any
 
-from baldur.evaluate.metrics import METRICS
-from baldur.evaluate.splits import SCHEMES
+from baldur.evaluation.metrics import METRICS
+from baldur.evaluation.splits import SCHEMES
 from baldur.exceptions import StudyError
-from baldur.guard.escape import one_line
 from baldur.preparation import SCALES
 from baldur.preparation.sites import ESTIMATES, NEW_SITES
+from baldur.safety.escape import one_line
 
 __all__ = ["Key", "SCHEMA", "check_keys", "problem", "schema_text"]
 

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from baldur.atomic_io import atomic_file, make_folder, write_atomically
 from baldur.datasets import make_adni_like, make_biofind_like, make_multiview
 from baldur.exceptions import InputError
-from baldur.files import atomic_file, make_folder, write_atomically
-from baldur.guard.spreadsheet import csv_text
+from baldur.safety.spreadsheet import csv_text
 from baldur.study.plink_writer import write_bed
 from baldur.study.toml_writer import dump_toml
 from baldur.views import MultiView

@@ -10,15 +10,15 @@ import numpy as np
 import pandas as pd
 
 import baldur
-from baldur.evaluate import METRICS
-from baldur.evaluate.clinical import Evaluation, evaluate_predictions
-from baldur.evaluate.drift import predictor_shift
-from baldur.evaluate.handle import one_thread
-from baldur.evaluate.metrics import default_metrics
-from baldur.evaluate.recalibration import Recalibrated, recalibrate
-from baldur.evaluate.table import fold_scores
-from baldur.files import replace_files
-from baldur.guard.spreadsheet import csv_text
+from baldur.atomic_io import replace_files
+from baldur.evaluation import METRICS
+from baldur.evaluation.clinical import Evaluation, evaluate_predictions
+from baldur.evaluation.drift import predictor_shift
+from baldur.evaluation.handle import one_thread
+from baldur.evaluation.metrics import default_metrics
+from baldur.evaluation.recalibration import Recalibrated, recalibrate
+from baldur.evaluation.table import fold_scores
+from baldur.safety.spreadsheet import csv_text
 from baldur.saving import SavedModel
 from baldur.study.answers import predictions_of
 from baldur.study.fitting import new_rows

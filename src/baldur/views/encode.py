@@ -13,8 +13,8 @@ import pandas as pd
 from pandas.api import types
 
 from baldur.exceptions import InputError
-from baldur.guard.budget import MAX_BYTES, Deadline, check_size, text_array
-from baldur.guard.escape import check_names
+from baldur.safety.budget import MAX_BYTES, Deadline, check_size, text_array
+from baldur.safety.escape import check_names
 from baldur.views.validate import some
 
 __all__ = [

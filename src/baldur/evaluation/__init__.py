@@ -1,0 +1,82 @@
+"""Nested cross-validation of several models, with everything a reader of the table may ask.
+
+>>> from baldur.evaluation import METRICS
+>>> list(METRICS)[:6]
+['accuracy', 'balanced_accuracy', 'precision', 'recall', 'f1', 'auc']
+"""
+
+from baldur.evaluation.adapters import SideBySide
+from baldur.evaluation.clinical import (
+    Evaluation,
+    brier_parts,
+    calibration_curves,
+    calibration_line,
+    calibration_measures,
+    decision_curves,
+    evaluate_predictions,
+    integrated_calibration_index,
+    learning_curves,
+    metric_differences,
+    metric_intervals,
+    minimum_people,
+    minimum_people_regression,
+    net_benefit,
+    shift_prevalence,
+    subgroup_measures,
+    threshold_measures,
+)
+from baldur.evaluation.compare import compare_pairs, corrected_t_test, holm
+from baldur.evaluation.design import Design
+from baldur.evaluation.drift import batch_drift
+from baldur.evaluation.features import Stability
+from baldur.evaluation.learning import learning_curve, people_needed
+from baldur.evaluation.metrics import METRICS
+from baldur.evaluation.models import Model, known_models, make_model, make_models
+from baldur.evaluation.nested import nested_cv
+from baldur.evaluation.progress import Progress
+from baldur.evaluation.result import NestedResult
+from baldur.evaluation.splits import Plan
+from baldur.evaluation.stability import StabilityIndex, nogueira
+from baldur.evaluation.table import build_table, recompute_table
+
+__all__ = [
+    "METRICS",
+    "Evaluation",
+    "Design",
+    "Model",
+    "NestedResult",
+    "Plan",
+    "Progress",
+    "SideBySide",
+    "Stability",
+    "StabilityIndex",
+    "batch_drift",
+    "brier_parts",
+    "build_table",
+    "calibration_curves",
+    "calibration_line",
+    "calibration_measures",
+    "compare_pairs",
+    "corrected_t_test",
+    "decision_curves",
+    "evaluate_predictions",
+    "holm",
+    "integrated_calibration_index",
+    "known_models",
+    "learning_curve",
+    "learning_curves",
+    "make_model",
+    "make_models",
+    "metric_differences",
+    "metric_intervals",
+    "minimum_people",
+    "minimum_people_regression",
+    "nested_cv",
+    "net_benefit",
+    "nogueira",
+    "people_needed",
+    "recompute_table",
+    "shift_prevalence",
+    "subgroup_measures",
+    "threshold_measures",
+]

@@ -1,0 +1,53 @@
+"""Figures a clinical reader asks for, from held-out predictions alone.
+
+Numbers only: every function on a predictions table returns a tidy DataFrame, for a file or a
+figure. What is resampled is people, never fits; ``docs/evaluation.md`` says what that means.
+"""
+
+from baldur.evaluation.clinical.bootstrap import Bootstrap, Draws
+from baldur.evaluation.clinical.calibration import (
+    BrierParts,
+    brier_parts,
+    calibration_curves,
+    calibration_line,
+    calibration_measures,
+    integrated_calibration_index,
+)
+from baldur.evaluation.clinical.curves import curve_areas, precision_recall_curves, roc_curves
+from baldur.evaluation.clinical.decision import decision_curves, net_benefit, shift_prevalence
+from baldur.evaluation.clinical.evaluation import Evaluation, evaluate_predictions
+from baldur.evaluation.clinical.held_out import HeldOut, read_held_out
+from baldur.evaluation.clinical.intervals import metric_differences, metric_intervals
+from baldur.evaluation.clinical.learning import learning_curves
+from baldur.evaluation.clinical.riley import minimum_people, minimum_people_regression, r2_of_auc
+from baldur.evaluation.clinical.subgroups import subgroup_measures
+from baldur.evaluation.clinical.thresholds import threshold_measures
+
+__all__ = [
+    "Bootstrap",
+    "BrierParts",
+    "Draws",
+    "Evaluation",
+    "HeldOut",
+    "brier_parts",
+    "calibration_curves",
+    "calibration_line",
+    "calibration_measures",
+    "curve_areas",
+    "decision_curves",
+    "evaluate_predictions",
+    "integrated_calibration_index",
+    "learning_curves",
+    "metric_differences",
+    "metric_intervals",
+    "minimum_people",
+    "minimum_people_regression",
+    "net_benefit",
+    "precision_recall_curves",
+    "r2_of_auc",
+    "read_held_out",
+    "roc_curves",
+    "shift_prevalence",
+    "subgroup_measures",
+    "threshold_measures",
+]

@@ -1,0 +1,328 @@
+"""Calibration: intercept, slope, smooth curve with band, integrated index, Brier score in parts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+from sklearn.isotonic import IsotonicRegression
+
+from baldur.evaluation.clinical.bootstrap import Bootstrap, Draws
+from baldur.evaluation.clinical.held_out import HeldOut, open_predictions
+from baldur.evaluation.clinical.recalibrate import fit_intercept, fit_line, log_odds
+from baldur.evaluation.clinical.smooth import Smoother
+from baldur.evaluation.metrics import Predicted
+
+__all__ = [
+    "BrierParts",
+    "brier_parts",
+    "calibration_curves",
+    "calibration_line",
+    "calibration_measures",
+    "integrated_calibration_index",
+]
+
+# Points of a drawn curve: finer than any line is thick.
+CURVE_POINTS = 51
+# A curve is drawn where people are; the outermost percent on each side has too few neighbours.
+_CURVE_TAIL = 0.01
+
+SEPARATED = "predictions separate the classes: no finite slope exists"
+NO_PROBABILITIES = "calibration needs probabilities, which this model does not give"
+
+
+class BrierParts(NamedTuple):
+    """Brier score = miscalibration - discrimination + uncertainty."""
+
+    brier: float
+    miscalibration: float
+    discrimination: float
+    uncertainty: float
+
+
+# -- on arrays -------------------------------------------------------------------------------
+
+
+def calibration_line(
+    proba: np.ndarray, truth: np.ndarray, weights: np.ndarray | None = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return calibration in the large and the calibration slope.
+
+    The intercept is a in log odds(truth) = a + log odds(proba), zero where as many events happen
+    as were predicted. The slope is b in log odds(truth) = c + b log odds(proba), below one where
+    predictions are too extreme.
+
+    Parameters
+    ----------
+    proba : array of shape (n,)
+        Probabilities of the event. Those of 0 and 1 are taken as 1e-8 and 1 - 1e-8.
+    truth : array of shape (n,)
+        0 or 1.
+    weights : array of shape (k, n), optional
+        How often each row counts, for k resamples; default once.
+
+    Returns
+    -------
+    intercept, slope : array of shape (k,)
+        Slopes are infinite where the probabilities separate the classes, NaN where they are all
+        equal.
+    """
+    weights = np.ones((1, len(truth))) if weights is None else weights
+    x, y = log_odds(np.asarray(proba, dtype=float)), np.asarray(truth, dtype=float)
+    return fit_intercept(x, y, weights), fit_line(x, y, weights)[1]
+
+
+def integrated_calibration_index(
+    proba: np.ndarray, truth: np.ndarray, weights: np.ndarray | None = None
+) -> np.ndarray:
+    """Return the mean distance between predictions and the smooth calibration curve.
+
+    Parameters
+    ----------
+    proba : array of shape (n,)
+        Probabilities, or numbers in regression.
+    truth : array of shape (n,)
+        0 or 1, or numbers.
+    weights : array of shape (k, n), optional
+        How often each row counts, for k resamples; default once.
+
+    Returns
+    -------
+    array of shape (k,)
+    """
+    weights = np.ones((1, len(truth))) if weights is None else weights
+    smoother = Smoother(np.asarray(proba, dtype=float))
+    curve = smoother.curve(np.asarray(truth, dtype=float), weights)
+    if _is_binary(truth):
+        curve = np.clip(curve, 0.0, 1.0)
+    gaps = np.abs(smoother.at_people(curve) - smoother.x)
+    # Nobody near means nobody there in the resample.
+    gaps = np.where(weights > 0, np.nan_to_num(gaps), 0.0)
+    return np.einsum("kn,kn->k", weights, gaps) / weights.sum(axis=1)
+
+
+def brier_parts(proba: np.ndarray, truth: np.ndarray) -> BrierParts:
+    """Part the Brier score into miscalibration, discrimination and uncertainty, without bins.
+
+    The probabilities are recalibrated by the best rising function (isotonic regression). What
+    that gains is miscalibration; what the recalibrated ones gain over the plain share of events
+    is discrimination; the Brier score of that share is uncertainty.
+
+    Parameters
+    ----------
+    proba : array of shape (n,)
+        Probabilities of the event.
+    truth : array of shape (n,)
+        0 or 1.
+
+    Returns
+    -------
+    BrierParts
+        brier = miscalibration - discrimination + uncertainty.
+
+    References
+    ----------
+    T. Dimitriadis, T. Gneiting and A. I. Jordan, "Stable reliability diagrams for probabilistic
+    classifiers", PNAS 118 (2021).
+    """
+    proba, truth = np.asarray(proba, dtype=float), np.asarray(truth, dtype=float)
+    best = IsotonicRegression(out_of_bounds="clip").fit(proba, truth).predict(proba)
+    own = float(np.mean((proba - truth) ** 2))
+    recalibrated = float(np.mean((best - truth) ** 2))
+    plain = float(np.mean((truth.mean() - truth) ** 2))
+    return BrierParts(own, own - recalibrated, plain - recalibrated, plain)
+
+
+def _is_binary(truth: np.ndarray) -> bool:
+    return bool(np.isin(truth, (0, 1)).all())
+
+
+# -- on a predictions table ------------------------------------------------------------------
+
+
+def calibration_measures(
+    predictions: pd.DataFrame,
+    *,
+    classes: Sequence[str] | None = None,
+    resamples: int = 2000,
+    level: float = 0.95,
+    random_state: int = 0,
+) -> pd.DataFrame:
+    """Give intercept, slope, integrated index and Brier score in parts of every model.
+
+    With more than two classes each is judged against the rest. In regression the intercept is the
+    mean of truth minus prediction and the slope that of truth on prediction.
+
+    Parameters
+    ----------
+    predictions : DataFrame
+        As ``predictions.csv``; see `read_held_out` for the columns.
+    classes, resamples, level, random_state
+        As in `metric_intervals`.
+
+    Returns
+    -------
+    DataFrame
+        model, class, measure, estimate, low, high, note.
+    """
+    held, boot = open_predictions(predictions, classes, resamples, level, random_state)
+    return measures_of(held, boot)
+
+
+def calibration_curves(
+    predictions: pd.DataFrame,
+    *,
+    classes: Sequence[str] | None = None,
+    resamples: int = 2000,
+    level: float = 0.95,
+    random_state: int = 0,
+    points: int = CURVE_POINTS,
+) -> pd.DataFrame:
+    """Give the smooth calibration curve of every model with its pointwise band.
+
+    Parameters
+    ----------
+    predictions, classes, resamples, level, random_state
+        As in `calibration_measures`.
+    points : int, default=51
+        Points of the curve, evenly spaced where 98 % of the predictions lie.
+
+    Returns
+    -------
+    DataFrame
+        model, class, predicted, observed, low, high.
+    """
+    held, boot = open_predictions(predictions, classes, resamples, level, random_state)
+    return curves_of(held, boot, points)
+
+
+class Sides(NamedTuple):
+    """One class against the rest, or a numeric outcome: what was said and what happened."""
+
+    said: np.ndarray
+    seen: np.ndarray
+
+
+def sides(p: Predicted, target: int | None) -> Sides:
+    """Return probabilities and events of one class, or predictions and truth in regression."""
+    if target is None or p.proba is None:
+        return Sides(p.label.astype(float), p.truth.astype(float))
+    return Sides(p.proba[:, target], (p.truth == target).astype(float))
+
+
+def targets_of(held: HeldOut) -> Iterator[tuple[str, int | None]]:
+    """Yield what is judged: the positive class, each of several classes, or the number."""
+    if not held.classes:
+        yield "", None
+    elif len(held.classes) == 2:
+        yield held.classes[1], 1
+    else:
+        yield from ((name, c) for c, name in enumerate(held.classes))
+
+
+def line_draws(held: HeldOut, boot: Bootstrap, target: int | None) -> Draws:
+    """Return intercept and slope on the sample and every resample, as (..., 2)."""
+
+    def both(p: Predicted, weights: np.ndarray) -> np.ndarray:
+        said, seen = sides(p, target)
+        if target is None:
+            return np.stack(_straight_line(said, seen, weights), axis=1)
+        return np.stack(calibration_line(said, seen, weights), axis=1)
+
+    return held.draw(boot, both)
+
+
+def index_draws(held: HeldOut, boot: Bootstrap, target: int | None) -> Draws:
+    """Return the integrated calibration index on the sample and every resample."""
+    return held.draw(boot, lambda p, w: integrated_calibration_index(*sides(p, target), w))
+
+
+def _straight_line(
+    said: np.ndarray, seen: np.ndarray, weights: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    total = weights.sum(axis=1)
+    intercept = weights @ (seen - said) / total
+    x, y = said - said.mean(), seen - seen.mean()
+    spread = weights @ (x * x) - (weights @ x) ** 2 / total
+    both = weights @ (x * y) - (weights @ x) * (weights @ y) / total
+    return intercept, np.divide(both, spread, out=np.full(len(total), np.nan), where=spread > 0)
+
+
+def measures_of(held: dict[str, HeldOut], boot: Bootstrap) -> pd.DataFrame:
+    """As `calibration_measures`, on arranged predictions and given resamples."""
+    rows: list[tuple[object, ...]] = []
+    nan = float("nan")
+    for model, one in held.items():
+        for name, target in targets_of(one):
+            if one.classes and not one.has_proba:
+                rows.append((model, name, "slope", nan, nan, nan, NO_PROBABILITIES))
+                continue
+            for measure, draws, scale in _drawn(one, boot, target):
+                low, high = draws.interval(scale)
+                value = float(draws.estimate)
+                note = SEPARATED if measure == "slope" and np.isinf(value) else one.mark
+                rows.append((model, name, measure, value, float(low), float(high), note))
+            if target is None:
+                continue
+            # Resampling inflates what isotonic regression gains, so the parts have no intervals.
+            parts = np.mean(
+                [brier_parts(*sides(p, target))[1:] for _, p in one.repeats], axis=0
+            ).tolist()
+            rows += [
+                (model, name, measure, value, nan, nan, one.mark)
+                for measure, value in zip(BrierParts._fields[1:], parts, strict=True)
+            ]
+    columns = ["model", "class", "measure", "estimate", "low", "high", "note"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def _drawn(held: HeldOut, boot: Bootstrap, target: int | None) -> Iterator[tuple[str, Draws, str]]:
+    line = line_draws(held, boot, target)
+    for j, measure in enumerate(("intercept", "slope")):
+        yield measure, line.part(j), "identity"
+    yield "ici", index_draws(held, boot, target), "log"
+    if target is not None:
+
+        def brier(p: Predicted, weights: np.ndarray) -> np.ndarray:
+            said, seen = sides(p, target)
+            return weights @ (said - seen) ** 2 / weights.sum(axis=1)
+
+        yield "brier", held.draw(boot, brier), "logit"
+
+
+def curves_of(
+    held: dict[str, HeldOut], boot: Bootstrap, points: int = CURVE_POINTS
+) -> pd.DataFrame:
+    """As `calibration_curves`, on arranged predictions and given resamples."""
+    parts = []
+    for model, one in held.items():
+        if one.classes and not one.has_proba:
+            continue
+        for name, target in targets_of(one):
+            everything = np.concatenate([sides(p, target).said for _, p in one.repeats])
+            ends = np.quantile(everything, [_CURVE_TAIL, 1 - _CURVE_TAIL])
+            grid = np.unique(np.linspace(ends[0], ends[1], points))
+            draws = held_curve(one, boot, target, grid)
+            near = Smoother(sides(one.repeats[0][1], target).said, grid).neighbours
+            low, high = draws.interval("identity" if target is None else "logit", near)
+            parts.append(
+                pd.DataFrame(
+                    {"model": model, "class": name, "predicted": grid,
+                     "observed": draws.estimate, "low": low, "high": high}
+                )
+            )  # fmt: skip
+    columns = ["model", "class", "predicted", "observed", "low", "high"]
+    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=columns)
+
+
+def held_curve(held: HeldOut, boot: Bootstrap, target: int | None, grid: np.ndarray) -> Draws:
+    """Return the smooth curve on a grid, on the sample and every resample."""
+
+    def curve(p: Predicted, weights: np.ndarray) -> np.ndarray:
+        said, seen = sides(p, target)
+        found = Smoother(said, grid).curve(seen, weights)
+        return found if target is None else np.clip(found, 0.0, 1.0)
+
+    return held.draw(boot, curve)

@@ -1,0 +1,290 @@
+"""ROC and precision-recall curves of held-out predictions, with pointwise bands.
+
+A curve is read at fixed false-positive rates (or sensitivities), on the sample and on every
+resample, so that its band is that of every other figure here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+
+import numpy as np
+import pandas as pd
+
+from baldur.evaluation.clinical.bootstrap import Bootstrap
+from baldur.evaluation.clinical.calibration import targets_of
+from baldur.evaluation.clinical.held_out import HeldOut, open_predictions
+from baldur.evaluation.metrics import Predicted, weighted_auc
+
+__all__ = [
+    "average_precision",
+    "curve_areas",
+    "precision_at",
+    "precision_recall_curves",
+    "roc_curves",
+    "sensitivity_at",
+]
+
+GRID = np.round(np.linspace(0.0, 1.0, 101), 2)
+"""Where curves are read: finer than any line is thick."""
+
+Statistic = Callable[[np.ndarray, np.ndarray, np.ndarray, np.ndarray], np.ndarray]
+
+
+# -- on arrays -------------------------------------------------------------------------------
+
+
+def _counts(
+    values: np.ndarray, positive: np.ndarray, weights: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return cases and controls called positive, from none to all, each (k, thresholds + 1)."""
+    order = np.argsort(-values, kind="stable")
+    ordered = values[order]
+    last = np.flatnonzero(np.r_[ordered[1:] != ordered[:-1], True])
+    start = np.zeros((len(weights), 1))
+    weights = weights[:, order]
+    sides = (weights * positive[order], weights * ~positive[order])
+    cases, controls = (
+        np.concatenate([start, np.cumsum(side, axis=1)[:, last]], axis=1) for side in sides
+    )
+    return cases, controls
+
+
+def sensitivity_at(
+    rates: np.ndarray, values: np.ndarray, positive: np.ndarray, weights: np.ndarray | None = None
+) -> np.ndarray:
+    """Return the height of the ROC curve at some false-positive rates.
+
+    Parameters
+    ----------
+    rates : array of shape (g,)
+        False-positive rates.
+    values : array of shape (n,)
+        Larger means more likely positive; people with equal values share a sloped piece.
+    positive : bool array of shape (n,)
+        Truth.
+    weights : array of shape (k, n), optional
+        How often each row counts, for k resamples; default once.
+
+    Returns
+    -------
+    array of shape (k, g)
+        The upper end where the curve rises straight up; NaN where a resample has one class.
+    """
+    weights = np.ones((1, len(values))) if weights is None else weights
+    cases, controls = _counts(values, positive, weights)
+    found = np.full((len(weights), len(rates)), np.nan)
+    for k in np.flatnonzero((cases[:, -1] > 0) & (controls[:, -1] > 0)):
+        x, y = controls[k] / controls[k, -1], cases[k] / cases[k, -1]
+        left = np.searchsorted(x, rates, side="right") - 1
+        right = np.minimum(left + 1, len(x) - 1)
+        step = x[right] - x[left]
+        share = np.divide(rates - x[left], step, out=np.zeros(len(rates)), where=step > 0)
+        found[k] = y[left] + share * (y[right] - y[left])
+    return found
+
+
+def precision_at(
+    sensitivities: np.ndarray,
+    values: np.ndarray,
+    positive: np.ndarray,
+    weights: np.ndarray | None = None,
+) -> np.ndarray:
+    """Return the precision of the highest threshold that reaches each sensitivity.
+
+    Parameters
+    ----------
+    sensitivities : array of shape (g,)
+        Shares of the cases to be found; at 0 the precision is that of the highest values.
+    values, positive, weights
+        As in `sensitivity_at`.
+
+    Returns
+    -------
+    array of shape (k, g)
+        NaN where a resample has no cases.
+    """
+    weights = np.ones((1, len(values))) if weights is None else weights
+    cases, controls = _counts(values, positive, weights)
+    found = np.full((len(weights), len(sensitivities)), np.nan)
+    for k in np.flatnonzero(cases[:, -1] > 0):
+        reached = cases[k] / cases[k, -1]
+        # Nobody called positive has no precision; rounding must not ask for one case more.
+        at = np.searchsorted(reached[1:], sensitivities - 1e-12, side="left") + 1
+        called = cases[k] + controls[k]
+        # A resample may lack everybody above a threshold.
+        at = np.maximum(at, int(np.argmax(called > 0)))
+        found[k] = cases[k, at] / called[at]
+    return found
+
+
+def average_precision(
+    values: np.ndarray, positive: np.ndarray, weights: np.ndarray | None = None
+) -> np.ndarray:
+    """Return the mean precision over thresholds, weighted by the cases each one adds.
+
+    Parameters
+    ----------
+    values, positive, weights
+        As in `sensitivity_at`.
+
+    Returns
+    -------
+    array of shape (k,)
+        NaN where a resample has no cases.
+    """
+    weights = np.ones((1, len(values))) if weights is None else weights
+    cases, controls = _counts(values, positive, weights)
+    called = cases[:, 1:] + controls[:, 1:]
+    precision = np.divide(cases[:, 1:], called, out=np.zeros_like(called), where=called > 0)
+    total = cases[:, -1]
+    summed = (np.diff(cases, axis=1) * precision).sum(axis=1)
+    return np.divide(summed, total, out=np.full(len(total), np.nan), where=total > 0)
+
+
+# -- on a predictions table ------------------------------------------------------------------
+
+
+def roc_curves(
+    predictions: pd.DataFrame,
+    *,
+    classes: Sequence[str] | None = None,
+    resamples: int = 2000,
+    level: float = 0.95,
+    random_state: int = 0,
+) -> pd.DataFrame:
+    """Give the ROC curve of every model with its pointwise band.
+
+    With more than two classes each is judged against the rest. Curves of several repeats are
+    averaged at each false-positive rate.
+
+    Parameters
+    ----------
+    predictions : DataFrame
+        As ``predictions.csv``; see `read_held_out` for the columns.
+    classes, resamples, level, random_state
+        As in `metric_intervals`.
+
+    Returns
+    -------
+    DataFrame
+        model, class, false_positive_rate, sensitivity, low, high; no rows in regression.
+    """
+    held, boot = open_predictions(predictions, classes, resamples, level, random_state)
+    return _frame(held, boot, sensitivity_at, ("false_positive_rate", "sensitivity"))
+
+
+def precision_recall_curves(
+    predictions: pd.DataFrame,
+    *,
+    classes: Sequence[str] | None = None,
+    resamples: int = 2000,
+    level: float = 0.95,
+    random_state: int = 0,
+) -> pd.DataFrame:
+    """Give the precision of every model at each sensitivity, with its pointwise band.
+
+    Parameters
+    ----------
+    predictions, classes, resamples, level, random_state
+        As in `roc_curves`.
+
+    Returns
+    -------
+    DataFrame
+        model, class, sensitivity, precision, low, high, prevalence (share of the class, the
+        precision of chance); no rows in regression.
+    """
+    held, boot = open_predictions(predictions, classes, resamples, level, random_state)
+    return _frame(held, boot, precision_at, ("sensitivity", "precision"))
+
+
+def curve_areas(
+    predictions: pd.DataFrame,
+    *,
+    classes: Sequence[str] | None = None,
+    resamples: int = 2000,
+    level: float = 0.95,
+    random_state: int = 0,
+) -> pd.DataFrame:
+    """Give the area under both curves of every model and class, with intervals.
+
+    Parameters
+    ----------
+    predictions, classes, resamples, level, random_state
+        As in `roc_curves`.
+
+    Returns
+    -------
+    DataFrame
+        model, class, measure ("auc" or "average_precision"), estimate, low, high.
+    """
+    held, boot = open_predictions(predictions, classes, resamples, level, random_state)
+    measures = {"auc": weighted_auc, "average_precision": average_precision}
+    rows = []
+    for model, one in held.items():
+        for name, target in _usable(one):
+            # As for the AUC of the table: scores of exactly 1 rest on the smaller side.
+            share = one.truth[one.members] == target
+            count = float(min(share.sum(), (~share).sum()))
+            for measure, area in measures.items():
+                draws = one.draw(boot, _by_values(area, target))
+                low, high = draws.interval("logit", count)
+                rows.append((model, name, measure, float(draws.estimate), float(low), float(high)))
+    columns = ["model", "class", "measure", "estimate", "low", "high"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def _by_values(
+    statistic: Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray], target: int
+) -> Callable[[Predicted, np.ndarray], np.ndarray]:
+    """Turn a statistic of values and truth into one of predictions."""
+
+    def of(p: Predicted, weights: np.ndarray) -> np.ndarray:
+        values = _values(p, target)
+        if values is None:
+            raise TypeError("models without scores are left out before")
+        return statistic(values, p.truth == target, weights)
+
+    return of
+
+
+def _values(p: Predicted, target: int) -> np.ndarray | None:
+    """Return what ranks people by one class; a margin before a probability, as for the AUC."""
+    values = p.margin if p.margin is not None else p.proba
+    if values is None or not np.isfinite(values).all():
+        return None
+    return values if values.ndim == 1 else values[:, target]
+
+
+def _usable(held: HeldOut) -> Iterator[tuple[str, int]]:
+    for name, target in targets_of(held):
+        if target is None or any(_values(p, target) is None for _, p in held.repeats):
+            continue
+        seen = held.truth[held.members] == target
+        if seen.any() and not seen.all():
+            yield name, target
+
+
+def _frame(
+    held: dict[str, HeldOut], boot: Bootstrap, statistic: Statistic, names: tuple[str, str]
+) -> pd.DataFrame:
+    columns = ["model", "class", *names, "low", "high"]
+    with_prevalence = names[1] == "precision"
+    parts = []
+    for model, one in held.items():
+        for name, target in _usable(one):
+            draws = one.draw(boot, _by_values(partial(statistic, GRID), target))
+            cases = one.truth[one.members] == target
+            low, high = draws.interval("logit", float(cases.sum()))
+            part = pd.DataFrame(
+                {"model": model, "class": name, names[0]: GRID, names[1]: draws.estimate,
+                 "low": low, "high": high}
+            )  # fmt: skip
+            if with_prevalence:
+                part["prevalence"] = float(cases.mean())
+            parts.append(part)
+    if with_prevalence:
+        columns.append("prevalence")
+    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=columns)

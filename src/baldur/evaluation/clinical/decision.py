@@ -1,0 +1,248 @@
+"""Usefulness: net benefit over thresholds, and what a test at a threshold is worth.
+
+The people of a case-control study say how often cases and controls test positive, but not how
+common cases are. With `prevalence` the figures are those of a population with that share of cases:
+probabilities are shifted by the difference of the log odds of the two shares, and cases and
+controls are weighted anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import pandas as pd
+from scipy.special import expit, logit
+
+from baldur.evaluation.clinical.bootstrap import Bootstrap, Draws
+from baldur.evaluation.clinical.held_out import HeldOut, open_predictions
+from baldur.evaluation.clinical.recalibrate import log_odds
+from baldur.evaluation.metrics import Predicted
+from baldur.exceptions import InputError
+
+__all__ = ["decision_curves", "net_benefit", "shift_prevalence"]
+
+THRESHOLDS = np.round(np.arange(1, 100) / 100, 2)
+TREAT_ALL, TREAT_NONE = "treat all", "treat none"
+
+# -- on arrays -------------------------------------------------------------------------------
+
+
+def shift_prevalence(proba: np.ndarray, from_: float, to: float) -> np.ndarray:
+    """Return probabilities for a population with another share of cases.
+
+    Parameters
+    ----------
+    proba : array
+        Probabilities for people with the share `from_`.
+    from_, to : float
+        Shares of cases, between 0 and 1.
+
+    Returns
+    -------
+    array
+        With log odds moved by the difference of those of the two shares.
+    """
+    return expit(log_odds(np.asarray(proba, dtype=float)) + logit(to) - logit(from_))
+
+
+def positive_rates(
+    proba: np.ndarray, truth: np.ndarray, thresholds: np.ndarray, weights: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return sensitivity and false-positive rate at each threshold, and the share of cases.
+
+    Parameters
+    ----------
+    proba, truth : array of shape (n,)
+        Probabilities, and 0 or 1.
+    thresholds : array of shape (t,)
+        A person tests positive from the threshold on.
+    weights : array of shape (k, n)
+        How often each row counts.
+
+    Returns
+    -------
+    sensitivity, false_positive_rate : array of shape (k, t)
+    share : array of shape (k, 1)
+    """
+    positive = (proba[:, None] >= thresholds).astype(float)
+    case = np.asarray(truth, dtype=float)
+    n_case = (weights @ case)[:, None]
+    n_control = (weights @ (1 - case))[:, None]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        sensitivity = weights @ (positive * case[:, None]) / n_case
+        false_positive = weights @ (positive * (1 - case)[:, None]) / n_control
+    return sensitivity, false_positive, n_case / (n_case + n_control)
+
+
+def net_benefit(
+    proba: np.ndarray,
+    truth: np.ndarray,
+    thresholds: np.ndarray,
+    *,
+    prevalence: float | None = None,
+    weights: np.ndarray | None = None,
+) -> np.ndarray:
+    """Return the net benefit of treating those at or above each threshold.
+
+    Cases found minus controls treated, the latter weighted by the odds of the threshold, both as
+    shares of all people.
+
+    Parameters
+    ----------
+    proba, truth : array of shape (n,)
+        Probabilities, and 0 or 1.
+    thresholds : array of shape (t,)
+        Above 0 and below 1.
+    prevalence : float, optional
+        Share of cases to weight them by; default that of the rows. Probabilities are taken as
+        they are: shift them first with `shift_prevalence` if they are for another share.
+    weights : array of shape (k, n), optional
+        How often each row counts, for k resamples; default once.
+
+    Returns
+    -------
+    array of shape (k, t)
+    """
+    weights = np.ones((1, len(truth))) if weights is None else weights
+    thresholds = check_thresholds(thresholds)
+    sensitivity, false_positive, share = positive_rates(proba, truth, thresholds, weights)
+    share = share if prevalence is None else np.full_like(share, prevalence)
+    odds = thresholds / (1 - thresholds)
+    # A resample without cases (or controls) has none to find (or to spare).
+    found = np.where(share > 0, sensitivity * share, 0.0)
+    spared = np.where(share < 1, false_positive * (1 - share), 0.0)
+    return found - odds * spared
+
+
+def check_thresholds(thresholds: Sequence[float] | np.ndarray) -> np.ndarray:
+    """Return thresholds as an array, or say which is none."""
+    found = np.atleast_1d(np.asarray(thresholds, dtype=float))
+    wrong = found[~((found > 0) & (found < 1))]
+    if len(wrong):
+        raise InputError(f"A threshold must lie between 0 and 1, but got {wrong[0]:g}.")
+    return found
+
+
+def check_prevalence(prevalence: float | None) -> None:
+    """Say so where the share of cases is none."""
+    if prevalence is not None and not 0 < prevalence < 1:
+        raise InputError(f"prevalence must lie between 0 and 1, but got {prevalence!r}.")
+
+
+# -- on a predictions table ------------------------------------------------------------------
+
+
+def decision_curves(
+    predictions: pd.DataFrame,
+    *,
+    prevalence: float | None = None,
+    shift: bool = True,
+    thresholds: Sequence[float] | np.ndarray = THRESHOLDS,
+    classes: Sequence[str] | None = None,
+    resamples: int = 2000,
+    level: float = 0.95,
+    random_state: int = 0,
+) -> pd.DataFrame:
+    """Give the net benefit of every model, of treating all and of treating none.
+
+    Parameters
+    ----------
+    predictions : DataFrame
+        As ``predictions.csv`` of a study with two classes; see `read_held_out` for the columns.
+    prevalence : float, optional
+        Share of cases in the population the test is meant for; default that of the predictions.
+    shift : bool, default=True
+        With `prevalence`: shift the probabilities to it as well. False where they are for that
+        population already.
+    thresholds : array of float
+        Default 0.01 to 0.99.
+    classes, resamples, level, random_state
+        As in `metric_intervals`.
+
+    Returns
+    -------
+    DataFrame
+        model, threshold, net_benefit, low, high; gain over the better of treating all and none,
+        with gain_low and gain_high; and test_tradeoff, how many people are tested for one more
+        case found at no cost in controls treated (1 / gain, where there is a gain).
+    """
+    held, boot = open_predictions(predictions, classes, resamples, level, random_state)
+    return decisions_of(held, boot, check_thresholds(thresholds), prevalence, shift)
+
+
+def usable(held: HeldOut) -> str:
+    """Say why a model has no figures at thresholds; empty where it has."""
+    if len(held.classes) != 2:
+        return "needs an outcome of two classes"
+    return "" if held.has_proba else "needs probabilities, which this model does not give"
+
+
+def shifted(held: HeldOut, p: Predicted, prevalence: float | None, shift: bool) -> np.ndarray:
+    """Return the probabilities of the positive class, for the prevalence asked for."""
+    if p.proba is None:
+        raise InputError(f"Model {held.model!r} has no probabilities.")
+    if prevalence is None or not shift:
+        return p.proba[:, 1]
+    return shift_prevalence(
+        p.proba[:, 1], float(np.mean(held.truth[held.members] == 1)), prevalence
+    )
+
+
+def decisions_of(
+    held: dict[str, HeldOut],
+    boot: Bootstrap,
+    thresholds: np.ndarray = THRESHOLDS,
+    prevalence: float | None = None,
+    shift: bool = True,
+) -> pd.DataFrame:
+    """As `decision_curves`, on arranged predictions and given resamples."""
+    check_prevalence(prevalence)
+    parts: list[pd.DataFrame] = []
+    for model, one in held.items():
+        if usable(one):
+            continue
+        treat_all = one.draw(boot, _of_all(thresholds, prevalence))
+        if not parts:
+            parts.append(_frame(TREAT_ALL, thresholds, treat_all, None))
+            parts.append(_frame(TREAT_NONE, thresholds, treat_all.map(np.zeros_like), None))
+
+        def benefit(p: Predicted, w: np.ndarray, one: HeldOut = one) -> np.ndarray:
+            said = shifted(one, p, prevalence, shift)
+            return net_benefit(said, p.truth == 1, thresholds, prevalence=prevalence, weights=w)
+
+        draws = one.draw(boot, benefit)
+        default = treat_all.map(lambda x: np.maximum(x, 0.0))
+        parts.append(_frame(model, thresholds, draws, draws.minus(default)))
+    columns = ["model", "threshold", "net_benefit", "low", "high", "gain", "gain_low", "gain_high",
+               "test_tradeoff"]  # fmt: skip
+    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=columns)
+
+
+def _of_all(
+    thresholds: np.ndarray, prevalence: float | None
+) -> Callable[[Predicted, np.ndarray], np.ndarray]:
+    def benefit(p: Predicted, w: np.ndarray) -> np.ndarray:
+        everyone = np.ones(len(p.truth))
+        return net_benefit(everyone, p.truth == 1, thresholds, prevalence=prevalence, weights=w)
+
+    return benefit
+
+
+def _frame(model: str, thresholds: np.ndarray, draws: Draws, gain: Draws | None) -> pd.DataFrame:
+    low, high = draws.interval()
+    found = {
+        "model": model, "threshold": thresholds, "net_benefit": draws.estimate, "low": low,
+        "high": high,
+    }  # fmt: skip
+    nan = np.full(len(thresholds), np.nan)
+    if gain is None:
+        return pd.DataFrame(
+            {**found, "gain": nan, "gain_low": nan, "gain_high": nan, "test_tradeoff": nan}
+        )
+    ends = gain.interval()
+    tests = np.divide(1.0, gain.estimate, out=nan, where=gain.estimate > 0)
+    return pd.DataFrame(
+        {**found, "gain": gain.estimate, "gain_low": ends[0], "gain_high": ends[1],
+         "test_tradeoff": tests}
+    )  # fmt: skip

@@ -1,0 +1,293 @@
+"""Held-out predictions of each model, arranged by person, from a predictions table alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from baldur.evaluation.clinical.bootstrap import Bootstrap, Draws
+from baldur.evaluation.metrics import Predicted
+from baldur.exceptions import InputError
+from baldur.safety.spreadsheet import unescape_frame
+
+__all__ = ["HeldOut", "classes_of", "open_predictions", "predicted_of", "read_held_out"]
+
+PLATT = "platt"
+"""In the column "probability": made of margins, inside the training rows."""
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """Held-out predictions of one model over numbered people.
+
+    Attributes
+    ----------
+    model : str
+    people : array of shape (n_people,)
+        Identifiers; the same for every model of a table.
+    units : array of int of shape (n_people,)
+        What is resampled together: the number of the group, or of the person.
+    truth : array of shape (n_people,)
+        Class codes, the positive one last, or numbers.
+    repeats : list of (array of int, Predicted)
+        For each repeat the people it predicts, by number, and the predictions.
+    classes : list of str
+        Empty in regression.
+    scaled : bool
+        Probabilities were made of margins by Platt scaling.
+    sites : array of str of shape (n_people,), optional
+    """
+
+    model: str
+    people: np.ndarray
+    units: np.ndarray
+    truth: np.ndarray
+    repeats: list[tuple[np.ndarray, Predicted]]
+    classes: list[str]
+    scaled: bool = False
+    sites: np.ndarray | None = None
+
+    @property
+    def has_proba(self) -> bool:
+        """Whether every repeat has probabilities."""
+        return all(p.proba is not None for _, p in self.repeats)
+
+    @property
+    def mark(self) -> str:
+        """What a reader of figures from probabilities should know."""
+        return "probabilities by Platt scaling" if self.scaled else ""
+
+    @property
+    def members(self) -> np.ndarray:
+        """Which people the model predicts at all."""
+        found = np.zeros(len(self.people), dtype=bool)
+        for rows, _ in self.repeats:
+            found[rows] = True
+        return found
+
+    def where(self, chosen: np.ndarray) -> HeldOut:
+        """Return the predictions of some people (a mask over all), who keep their numbers."""
+        kept = []
+        for rows, predicted in self.repeats:
+            at = chosen[rows]
+            kept.append((rows[at], predicted.take(at)))
+        return replace(self, repeats=kept)
+
+    @property
+    def n_units(self) -> int:
+        """People, or groups of them, that the model predicts."""
+        return len(np.unique(self.units[self.members]))
+
+    def draw(
+        self, boot: Bootstrap, function: Callable[[Predicted, np.ndarray], np.ndarray]
+    ) -> Draws:
+        """Return the mean over repeats of a statistic, on the sample and on every resample.
+
+        Parameters
+        ----------
+        boot : Bootstrap
+            Over all people of the table.
+        function : callable
+            From the predictions of a repeat and weights of shape (k, n) to an array (k, ...).
+
+        Returns
+        -------
+        Draws
+        """
+        # People in the order of the table need not be looked up.
+        straight = [np.array_equal(rows, np.arange(len(self.people))) for rows, _ in self.repeats]
+
+        def mean(weights: np.ndarray) -> np.ndarray:
+            parts = [
+                function(p, weights if plain else weights[:, rows])
+                for (rows, p), plain in zip(self.repeats, straight, strict=True)
+            ]
+            return parts[0] if len(parts) == 1 else np.mean(parts, axis=0)
+
+        return boot.run(mean, self.n_units)
+
+
+def classes_of(predictions: pd.DataFrame) -> list[str]:
+    """Return the classes a predictions table has columns ``p_<class>`` for, in their order."""
+    return [c.removeprefix("p_") for c in predictions.columns if str(c).startswith("p_")]
+
+
+def read_held_out(
+    predictions: pd.DataFrame, classes: Sequence[str] | None = None
+) -> dict[str, HeldOut]:
+    """Arrange a predictions table by model, repeat and person.
+
+    Parameters
+    ----------
+    predictions : DataFrame
+        As ``predictions.csv``: sample, label and, in classification, p_<class> for each class with
+        the positive one last (or of the positive class alone), or score (margins); in regression
+        predicted. Further columns may be left out: model, repeat, predicted, group, site, and
+        probability ("platt" where probabilities were made of margins).
+    classes : list of str, optional
+        Classes with the positive one last; [] for regression. Default: those with a column.
+
+    Returns
+    -------
+    dict of str to HeldOut
+    """
+    table = predictions.reset_index(drop=True)
+    if "label" not in table:
+        raise InputError(
+            f"A predictions table needs a column 'label', but has {list(table.columns)[:12]}."
+        )
+    if len(table) == 0:
+        raise InputError("The predictions table has no rows.")
+    for column, default in (("model", "model"), ("repeat", 1), ("sample", table.index)):
+        if column not in table:
+            table[column] = default
+    names = classes_of(table) if classes is None else [str(c) for c in classes]
+    if names:
+        table, names = _complete(table, names)
+    elif "predicted" not in table:
+        raise InputError(
+            "A predictions table without columns 'p_<class>' needs 'predicted' (regression), or "
+            "say the classes."
+        )
+    person, people = pd.factorize(table["sample"].astype(str))
+    truth = _one_each(table, person, len(people), names)
+    units = _units(table, person, len(people))
+    sites = _attribute(table, person, len(people), "site")
+    found = {}
+    for model, part in table.groupby("model", sort=False):
+        repeats = []
+        for _, one in part.groupby("repeat", sort=True):
+            repeats.append((person[one.index.to_numpy()], predicted_of(one, names)))
+        scaled = "probability" in part and bool((part["probability"] == PLATT).any())
+        if scaled:
+            # Margins of different folds have no common scale; the probabilities have.
+            repeats = [(rows, replace(p, margin=None)) for rows, p in repeats]
+        found[str(model)] = HeldOut(
+            str(model), np.asarray(people), units, truth, repeats, names, scaled, sites
+        )
+    return found
+
+
+def open_predictions(
+    predictions: pd.DataFrame,
+    classes: Sequence[str] | None = None,
+    resamples: int = 2000,
+    level: float = 0.95,
+    random_state: int = 0,
+) -> tuple[dict[str, HeldOut], Bootstrap]:
+    """Return the predictions of a table by model, and the resamples of its people.
+
+    Parameters
+    ----------
+    predictions, classes
+        As in `read_held_out`.
+    resamples, level, random_state
+        As in `Bootstrap`.
+
+    Returns
+    -------
+    held : dict of str to HeldOut
+    boot : Bootstrap
+    """
+    held = read_held_out(predictions, classes)
+    return held, Bootstrap(next(iter(held.values())).units, resamples, level, random_state)
+
+
+def _complete(table: pd.DataFrame, names: list[str]) -> tuple[pd.DataFrame, list[str]]:
+    """Fill in the other class, and the labels that were not written down."""
+    if not set(table["label"].astype(str)) <= set(names):
+        # Read from a file of results, in which classes such as "+" are written as no formula.
+        table = unescape_frame(table)
+    labels = sorted(set(table["label"].astype(str)))
+    if len(names) == 1:
+        others = [c for c in labels if c != names[0]]
+        if len(others) != 1:
+            raise InputError(
+                f"With probabilities of {names[0]!r} alone there must be one other class, but the "
+                f"labels are {labels[:10]}."
+            )
+        table[f"p_{others[0]}"] = 1.0 - table[f"p_{names[0]}"]
+        names = [others[0], names[0]]
+    unknown = [c for c in labels if c not in names]
+    if unknown:
+        raise InputError(f"Label {unknown[0]!r} has no column 'p_{unknown[0]}' in the predictions.")
+    columns = [f"p_{c}" for c in names]
+    for column in columns:
+        if column not in table:
+            table[column] = np.nan
+    given = table[columns].to_numpy(dtype=float)
+    known = given[~np.isnan(given).any(axis=1)]
+    if len(known) and (known.min() < 0 or known.max() > 1):
+        raise InputError("Probabilities must lie between 0 and 1; margins belong in 'score'.")
+    partly = np.isnan(given).any(axis=1)
+    for model in table["model"].unique():
+        mine = partly[(table["model"] == model).to_numpy()]
+        if mine.any() and not mine.all():
+            raise InputError(
+                f"Model {str(model)!r} has no probabilities for {int(mine.sum())} of {len(mine)} "
+                "rows of the predictions; fill them in, or leave these rows out."
+            )
+    if "predicted" not in table:
+        best = np.nan_to_num(given, nan=-1.0).argmax(axis=1)
+        if np.isnan(given).all():
+            if "score" not in table:
+                raise InputError("The predictions have neither probabilities nor scores.")
+            best = (table["score"].to_numpy(dtype=float) > 0).astype(int)
+        table["predicted"] = np.array(names)[best]
+    return table, names
+
+
+def predicted_of(part: pd.DataFrame, classes: Sequence[str]) -> Predicted:
+    """Return the rows of a predictions table as arrays."""
+    if not classes:
+        truth, label = (part[c].to_numpy(dtype=float) for c in ("label", "predicted"))
+        return Predicted(truth, label, n_classes=0)
+    codes = {c: i for i, c in enumerate(classes)}
+    truth, label = (
+        part[c].astype(str).map(codes).to_numpy(dtype=np.intp) for c in ("label", "predicted")
+    )
+    given = part[[f"p_{c}" for c in classes]].to_numpy(dtype=float)
+    proba: np.ndarray | None = None if np.isnan(given).all() else given
+    margin: np.ndarray | None = None
+    many = [f"score_{c}" for c in classes]
+    if "score" in part and part["score"].notna().all():
+        margin = part["score"].to_numpy(dtype=float)
+    elif all(c in part and part[c].notna().all() for c in many):
+        margin = part[many].to_numpy(dtype=float)
+    return Predicted(truth, label, proba, margin, len(classes))
+
+
+def _one_each(table: pd.DataFrame, person: np.ndarray, n: int, names: list[str]) -> np.ndarray:
+    """The outcome of each person, who must have one."""
+    values: Any = table["label"]
+    if names:
+        values = values.astype(str).map({c: i for i, c in enumerate(names)}).to_numpy(dtype=np.intp)
+    else:
+        values = values.to_numpy(dtype=float)
+    found = np.zeros(n, dtype=values.dtype)
+    found[person] = values
+    differs = found[person] != values
+    if differs.any():
+        who = table["sample"].to_numpy()[np.flatnonzero(differs)[0]]
+        raise InputError(
+            f"Sample {str(who)!r} has different labels in the predictions; a person has one "
+            "outcome. Give repeated visits an id each, and a column 'group'."
+        )
+    return found
+
+
+def _attribute(table: pd.DataFrame, person: np.ndarray, n: int, column: str) -> np.ndarray | None:
+    if column not in table:
+        return None
+    found = np.full(n, "", dtype=object)
+    found[person] = table[column].astype(str).to_numpy()
+    return found.astype(str)
+
+
+def _units(table: pd.DataFrame, person: np.ndarray, n: int) -> np.ndarray:
+    groups = _attribute(table, person, n, "group")
+    return np.arange(n) if groups is None else pd.factorize(groups)[0]

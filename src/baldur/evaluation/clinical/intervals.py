@@ -1,0 +1,189 @@
+"""Every metric with its interval, per model and per site, and differences between models."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import combinations
+
+import numpy as np
+import pandas as pd
+
+from baldur.evaluation.clinical.bootstrap import Bootstrap, Draws
+from baldur.evaluation.clinical.held_out import HeldOut, open_predictions
+from baldur.evaluation.metrics import METRICS, default_metrics, scores
+
+__all__ = ["metric_differences", "metric_intervals"]
+
+ALL = "*"
+"""Stands for all sites together, and for all people."""
+
+_SCALES = {"log_loss": "log", "rmse": "log", "mae": "log", "r2": "log_distance",
+           "correlation": "atanh"}  # fmt: skip
+
+# Fewer groups than this say little about how groups differ.
+_FEW_UNITS = 20
+
+
+def scale_of(metric: str) -> str:
+    """Return the scale on which a metric's resamples are nearly normal."""
+    return _SCALES.get(metric, "logit")
+
+
+def rows_behind(metric: str, held: HeldOut) -> float:
+    """Return how many people a metric rests on, for scores of exactly 0 or 1."""
+    if not held.classes:
+        return float(held.members.sum())
+    rows, p = held.repeats[0]
+    if metric == "accuracy":
+        return float(len(rows))
+    if metric == "precision" and len(held.classes) == 2:
+        return float(max(1, np.sum(p.label == 1)))
+    if metric == "recall" and len(held.classes) == 2:
+        return float(max(1, np.sum(p.truth == 1)))
+    return float(min(np.sum(p.truth == c) for c in np.unique(p.truth)))
+
+
+def draw_metric(held: HeldOut, boot: Bootstrap, metric: str) -> Draws:
+    """Return a metric on the sample and on every resample, averaged over repeats."""
+    return held.draw(boot, lambda p, w: scores(metric, p, w))
+
+
+def metric_intervals(
+    predictions: pd.DataFrame,
+    *,
+    metrics: Sequence[str] | None = None,
+    classes: Sequence[str] | None = None,
+    by_site: bool = True,
+    resamples: int = 2000,
+    level: float = 0.95,
+    random_state: int = 0,
+) -> pd.DataFrame:
+    """Give every metric of every model with its interval, on pooled held-out predictions.
+
+    People are drawn with replacement, or groups where there is a column "group"; a person's
+    predictions in all repeats come along. The models are not fitted again: the interval says how
+    the figure varies with the people it was measured on, not with those it was trained on.
+
+    Parameters
+    ----------
+    predictions : DataFrame
+        As ``predictions.csv``; see `read_held_out` for the columns.
+    metrics : list of str, optional
+        Names out of `METRICS`; default all of the task.
+    classes : list of str, optional
+        Classes with the positive one last; default by the columns.
+    by_site : bool, default=True
+        Also for each site, where there is a column "site".
+    resamples : int, default=2000
+        How often people are drawn.
+    level : float, default=0.95
+        Coverage.
+    random_state : int, default=0
+        The same number gives the same intervals.
+
+    Returns
+    -------
+    DataFrame
+        model, site ("*": all), metric, estimate, low, high, people, units, note.
+    """
+    held, boot = open_predictions(predictions, classes, resamples, level, random_state)
+    return intervals_of(held, boot, metrics, by_site)
+
+
+def metric_differences(
+    predictions: pd.DataFrame,
+    *,
+    metrics: Sequence[str] | None = None,
+    classes: Sequence[str] | None = None,
+    resamples: int = 2000,
+    level: float = 0.95,
+    random_state: int = 0,
+) -> pd.DataFrame:
+    """Give the difference of every metric between every two models, with its interval.
+
+    The same resamples serve all models, so that what makes a person hard for both is taken out.
+
+    Parameters
+    ----------
+    predictions, metrics, classes, resamples, level, random_state
+        As in `metric_intervals`.
+
+    Returns
+    -------
+    DataFrame
+        metric, model_a, model_b, difference (a minus b), low, high, note.
+    """
+    held, boot = open_predictions(predictions, classes, resamples, level, random_state)
+    return differences_of(held, boot, metrics)
+
+
+def _names(held: dict[str, HeldOut], metrics: Sequence[str] | None) -> list[str]:
+    if metrics is not None:
+        return list(metrics)
+    return default_metrics(bool(next(iter(held.values())).classes))
+
+
+def intervals_of(
+    held: dict[str, HeldOut],
+    boot: Bootstrap,
+    metrics: Sequence[str] | None = None,
+    by_site: bool = True,
+) -> pd.DataFrame:
+    """As `metric_intervals`, on arranged predictions and given resamples."""
+    rows = []
+    for model, one in held.items():
+        parts: list[tuple[str, HeldOut]] = [(ALL, one)]
+        if by_site and one.sites is not None:
+            parts += [(s, one.where(one.sites == s)) for s in sorted(set(one.sites.tolist()))]
+        for site, part in parts:
+            n, units = int(part.members.sum()), part.n_units
+            if not n:
+                continue
+            for metric in _names(held, metrics):
+                draws = draw_metric(part, boot, metric)
+                low, high = draws.interval(scale_of(metric), rows_behind(metric, part))
+                note = _note(part, metric, float(draws.estimate), units)
+                rows.append(
+                    (model, site, metric, float(draws.estimate), float(low), float(high), n,
+                     units, note)
+                )  # fmt: skip
+    columns = ["model", "site", "metric", "estimate", "low", "high", "people", "units", "note"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def _note(held: HeldOut, metric: str, estimate: float, units: int) -> str:
+    heading = METRICS[metric].heading
+    if np.isnan(estimate):
+        if held.classes and len(np.unique(np.concatenate([p.truth for _, p in held.repeats]))) < 2:
+            return f"{heading} needs two classes"
+        if held.classes and not held.has_proba:
+            return f"{heading} needs probabilities, which this model does not give"
+        return f"{heading} is not defined for these predictions"
+    said = []
+    if held.scaled and metric in ("log_loss", "brier", "calibration"):
+        said.append(held.mark)
+    if units < _FEW_UNITS:
+        said.append(f"rests on {units} people or groups: the interval is rough")
+    return "; ".join(said)
+
+
+def differences_of(
+    held: dict[str, HeldOut], boot: Bootstrap, metrics: Sequence[str] | None = None
+) -> pd.DataFrame:
+    """As `metric_differences`, on arranged predictions and given resamples."""
+    rows: list[tuple[object, ...]] = []
+    nan = float("nan")
+    for metric in _names(held, metrics):
+        drawn = {model: draw_metric(one, boot, metric) for model, one in held.items()}
+        for a, b in combinations(held, 2):
+            if not np.array_equal(held[a].members, held[b].members):
+                why = "the two models predict different people"
+                rows.append((metric, a, b, nan, nan, nan, why))
+                continue
+            draws = drawn[a].minus(drawn[b])
+            low, high = draws.interval()
+            known = np.isfinite(draws.estimate)
+            why = "" if known else f"{METRICS[metric].heading} is not defined for one of them"
+            rows.append((metric, a, b, float(draws.estimate), float(low), float(high), why))
+    columns = ["metric", "model_a", "model_b", "difference", "low", "high", "note"]
+    return pd.DataFrame(rows, columns=columns)

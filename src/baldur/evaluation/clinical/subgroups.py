@@ -1,0 +1,189 @@
+"""How a model does in parts of the people: size, AUC, calibration, differences from the others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from baldur.evaluation.clinical.bootstrap import Bootstrap, Draws
+from baldur.evaluation.clinical.calibration import index_draws, line_draws
+from baldur.evaluation.clinical.held_out import HeldOut, open_predictions
+from baldur.evaluation.clinical.intervals import draw_metric, rows_behind, scale_of
+from baldur.exceptions import InputError
+
+__all__ = ["subgroup_measures"]
+
+LEAST = 10
+"""Cases, and controls, a subgroup must have: with fewer an interval of the AUC spans most of it."""
+
+# Numbers with more values than this are cut at their median.
+_MOST_LEVELS = 10
+_MISSING = "(missing)"
+
+COLUMNS = [
+    "model", "subgroup", "level", "people", "cases", "measure", "estimate", "low", "high",
+    "difference", "difference_low", "difference_high", "note",
+]  # fmt: skip
+
+
+def subgroup_measures(
+    predictions: pd.DataFrame,
+    subgroups: Sequence[str] | pd.DataFrame,
+    *,
+    least: int = LEAST,
+    classes: Sequence[str] | None = None,
+    resamples: int = 2000,
+    level: float = 0.95,
+    random_state: int = 0,
+) -> pd.DataFrame:
+    """Give size, discrimination and calibration in each subgroup, and differences from the others.
+
+    Parameters
+    ----------
+    predictions : DataFrame
+        As ``predictions.csv``; see `read_held_out` for the columns.
+    subgroups : list of str, or DataFrame
+        Columns of `predictions`, or a table with one row per sample and the ids as its index. A
+        number with more than ten values is cut at its median.
+    least : int, default=10
+        Cases, and controls, that a subgroup must have (people, in regression). A smaller one is
+        listed with its size and without figures.
+    classes, resamples, level, random_state
+        As in `metric_intervals`.
+
+    Returns
+    -------
+    DataFrame
+        model, subgroup, level, people, cases, measure, estimate, low, high, difference (subgroup
+        minus all others), difference_low, difference_high, note.
+    """
+    held, boot = open_predictions(predictions, classes, resamples, level, random_state)
+    if not isinstance(subgroups, pd.DataFrame):
+        subgroups = _from_columns(predictions, subgroups)
+    return subgroups_of(held, boot, subgroups, least)
+
+
+def _from_columns(predictions: pd.DataFrame, columns: Sequence[str]) -> pd.DataFrame:
+    for column in columns:
+        if column not in predictions:
+            raise InputError(
+                f"The predictions have no column {column!r}; they have "
+                f"{list(predictions.columns)[:12]}."
+            )
+    ids = predictions["sample"] if "sample" in predictions else predictions.index.to_series()
+    found = predictions[list(columns)].set_index(ids.astype(str).to_numpy())
+    return found[~found.index.duplicated()]
+
+
+def subgroups_of(
+    held: dict[str, HeldOut], boot: Bootstrap, members: pd.DataFrame, least: int = LEAST
+) -> pd.DataFrame:
+    """As `subgroup_measures`, on arranged predictions and given resamples."""
+    people = next(iter(held.values())).people
+    table = members.copy()
+    table.index = table.index.astype(str)
+    absent = [p for p in people if p not in table.index]
+    if absent:
+        raise InputError(f"The subgroups have no row for sample {absent[0]!r}; give one for each.")
+    table = table.loc[people]
+    rows: list[dict[str, Any]] = []
+    for column in table:
+        levels = level_names(table[column])
+        for name in dict.fromkeys(sorted(set(levels), key=_order)):
+            chosen = levels == name
+            for model, one in held.items():
+                start = {"model": model, "subgroup": str(column), "level": name}
+                rows += [{**start, **r} for r in _rows(one, boot, chosen, least)]
+    return pd.DataFrame(rows, columns=COLUMNS)
+
+
+def level_names(values: pd.Series) -> np.ndarray:
+    """Return the level of each person; numbers with many values are cut at their median."""
+    text = values.astype(object).where(values.notna(), "").astype(str).str.strip()
+    known = text != ""
+    numbers = pd.to_numeric(text.where(known), errors="coerce")
+    if numbers[known].notna().all() and numbers[known].nunique() > _MOST_LEVELS:
+        middle = float(numbers[known].median())
+        cut = np.where(numbers <= middle, f"up to {middle:g}", f"above {middle:g}")
+        return np.where(known, cut, _MISSING).astype(str)
+    return np.where(known, text, _MISSING).astype(str)
+
+
+def _order(name: str) -> tuple[bool, bool, str]:
+    # The lower half first, what is missing last.
+    return name == _MISSING, name.startswith("above "), name
+
+
+def _rows(
+    held: HeldOut, boot: Bootstrap, chosen: np.ndarray, least: int
+) -> Iterator[dict[str, Any]]:
+    inside, outside = held.where(chosen), held.where(~chosen)
+    people = int(inside.members.sum())
+    size: dict[str, Any] = {"people": people, "cases": _cases(inside)}
+    why = _too_small(inside, least)
+    if why:
+        yield {**size, "measure": "", "note": why}
+        return
+    against = not _too_small(outside, least)
+    rest = dict(_drawn(outside, boot)) if against else {}
+    for measure, draws in _drawn(inside, boot):
+        scale = (
+            "log" if measure == "ici" else scale_of(measure) if _is_metric(measure) else "identity"
+        )
+        count = rows_behind(measure, inside) if _is_metric(measure) else None
+        low, high = draws.interval(scale, count)
+        row = {
+            **size, "measure": measure, "estimate": float(draws.estimate), "low": float(low),
+            "high": float(high), "note": held.mark,
+        }  # fmt: skip
+        if against:
+            gap = draws.minus(rest[measure])
+            ends = gap.interval()
+            row["difference"] = float(gap.estimate)
+            row["difference_low"], row["difference_high"] = (float(e) for e in ends)
+        else:
+            row["note"] = "; ".join(n for n in (row["note"], "too few others to compare with") if n)
+        yield row
+
+
+def _is_metric(measure: str) -> bool:
+    return measure not in ("intercept", "slope", "ici")
+
+
+def _cases(held: HeldOut) -> float:
+    if len(held.classes) != 2:
+        return float("nan")
+    return float(np.sum(held.truth[held.members] == 1))
+
+
+def _too_small(held: HeldOut, least: int) -> str:
+    """Say why there are no figures; empty where there are."""
+    truth = held.truth[held.members]
+    if not held.classes:
+        return "" if len(truth) >= least else f"fewer than {least} people"
+    for c, name in enumerate(held.classes):
+        have = int(np.sum(truth == c))
+        if have < least:
+            return f"{have} of class {name}, fewer than {least}"
+    return ""
+
+
+def _drawn(held: HeldOut, boot: Bootstrap) -> Iterator[tuple[str, Draws]]:
+    if not held.classes:
+        target = None
+        yield from ((m, draw_metric(held, boot, m)) for m in ("r2", "mae"))
+    else:
+        target = 1
+        yield "auc", draw_metric(held, boot, "auc")
+        if not held.has_proba:
+            return
+        yield "brier", draw_metric(held, boot, "brier")
+        if len(held.classes) > 2:
+            return
+    line = line_draws(held, boot, target)
+    yield "intercept", line.part(0)
+    yield "slope", line.part(1)
+    yield "ici", index_draws(held, boot, target)

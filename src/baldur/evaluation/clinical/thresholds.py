@@ -1,0 +1,254 @@
+"""What a test at a threshold does: sensitivity, predictive values, likelihood ratios, numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from scipy.special import expit, logit
+from scipy.stats import norm
+
+from baldur.evaluation.clinical.bootstrap import Bootstrap, Draws, wilson
+from baldur.evaluation.clinical.decision import (
+    check_prevalence,
+    check_thresholds,
+    positive_rates,
+    shifted,
+    usable,
+)
+from baldur.evaluation.clinical.held_out import HeldOut, open_predictions
+from baldur.evaluation.metrics import Predicted
+from baldur.exceptions import InputError
+
+__all__ = ["threshold_measures"]
+
+DEFAULT = (0.5,)
+COLUMNS = ["model", "threshold", "rule", "measure", "estimate", "low", "high", "note"]
+
+
+def threshold_measures(
+    predictions: pd.DataFrame,
+    thresholds: Sequence[float] = DEFAULT,
+    *,
+    sensitivities: Sequence[float] = (),
+    specificities: Sequence[float] = (),
+    prevalence: float | None = None,
+    shift: bool = True,
+    classes: Sequence[str] | None = None,
+    resamples: int = 2000,
+    level: float = 0.95,
+    random_state: int = 0,
+) -> pd.DataFrame:
+    """Give what a test at each threshold does, with intervals.
+
+    Parameters
+    ----------
+    predictions : DataFrame
+        As ``predictions.csv`` of a study with two classes; see `read_held_out` for the columns.
+    thresholds : list of float
+        Probabilities from which a person tests positive.
+    sensitivities, specificities : list of float
+        Thresholds to be chosen in these data: the highest with at least this sensitivity, the
+        lowest with at least this specificity. What they were chosen for is optimistic.
+    prevalence : float, optional
+        Share of cases in the population the test is meant for; default that of the predictions.
+    shift : bool, default=True
+        With `prevalence`: shift the probabilities to it as well.
+    classes, resamples, level, random_state
+        As in `metric_intervals`.
+
+    Returns
+    -------
+    DataFrame
+        model, threshold, rule ("stated", or what the threshold was chosen for), measure, estimate,
+        low, high, note. The measures are sensitivity, specificity, ppv, npv, lr_positive,
+        lr_negative, number_needed_to_test (people tested per case found) and
+        number_needed_to_evaluate (people tested positive per case found).
+    """
+    held, boot = open_predictions(predictions, classes, resamples, level, random_state)
+    return thresholds_of(held, boot, thresholds, sensitivities, specificities, prevalence, shift)
+
+
+def thresholds_of(
+    held: dict[str, HeldOut],
+    boot: Bootstrap,
+    thresholds: Sequence[float] = DEFAULT,
+    sensitivities: Sequence[float] = (),
+    specificities: Sequence[float] = (),
+    prevalence: float | None = None,
+    shift: bool = True,
+) -> pd.DataFrame:
+    """As `threshold_measures`, on arranged predictions and given resamples."""
+    check_prevalence(prevalence)
+    stated = check_thresholds(thresholds) if len(thresholds) else np.zeros(0)
+    rows: list[tuple[object, ...]] = []
+    for model, one in held.items():
+        if usable(one):
+            continue
+        chosen = [(float(t), "stated") for t in stated]
+        for rule, values in (("sensitivity", sensitivities), ("specificity", specificities)):
+            for wanted in values:
+                at = _chosen(one, rule, wanted, prevalence, shift)
+                chosen.append((at, f"{rule} {wanted:g}"))
+        for threshold, rule in chosen:
+            for measure, value, low, high in _at(one, boot, threshold, prevalence, shift):
+                rows.append((model, threshold, rule, measure, value, low, high, one.mark))
+    return pd.DataFrame(rows, columns=COLUMNS)
+
+
+def _chosen(
+    held: HeldOut, rule: str, wanted: float, prevalence: float | None, shift: bool
+) -> float:
+    """Return the highest threshold with a sensitivity, or the lowest with a specificity.
+
+    It is chosen over all repeats together.
+    """
+    if not 0 < wanted <= 1:
+        raise InputError(f"A {rule} must lie above 0 and up to 1, but got {wanted!r}.")
+    side = 1 if rule == "sensitivity" else 0
+    said = np.sort(
+        np.concatenate(
+            [shifted(held, p, prevalence, shift)[p.truth == side] for _, p in held.repeats]
+        )
+    )
+    # So many people may lie on the wrong side; rounding must not add or take one.
+    if side:
+        return float(said[int(len(said) * (1 - wanted) + 1e-9)])
+    return float(np.nextafter(said[int(np.ceil(len(said) * wanted - 1e-9)) - 1], 2.0))
+
+
+def _at(
+    held: HeldOut, boot: Bootstrap, threshold: float, prevalence: float | None, shift: bool
+) -> list[tuple[str, float, float, float]]:
+    """Return measure, estimate, low and high of a test at one threshold."""
+
+    def rates(p: Predicted, weights: np.ndarray) -> np.ndarray:
+        said = shifted(held, p, prevalence, shift)
+        found = positive_rates(said, p.truth == 1, np.array([threshold]), weights)
+        return np.concatenate(found[:2], axis=1)
+
+    inside = held.members
+    case = held.truth[inside] == 1
+    alone = len(held.repeats) == 1 and held.n_units == len(case)
+    if alone:
+        sensitivity, alarm = (
+            float(v) for v in rates(held.repeats[0][1], np.ones((1, len(case))))[0]
+        )
+        n_case, n_control = float(case.sum()), float((~case).sum())
+    else:
+        draws = held.draw(boot, rates)
+        sensitivity, alarm = (float(v) for v in draws.estimate)
+        n_case, n_control = _effective(held, draws, case)
+    test = _Test(sensitivity, alarm, n_case, n_control, boot.level)
+    own = prevalence is None
+    share = float(case.mean()) if prevalence is None else prevalence
+    return test.measures(share, 1 / n_case + 1 / n_control if own else 0.0)
+
+
+def _effective(held: HeldOut, draws: Draws, case: np.ndarray) -> tuple[float, float]:
+    """Return how many independent cases and controls would leave rates as uncertain as they are.
+
+    People of a group are not independent of each other. There are never more than people, and no
+    more than groups where all test alike and the resamples say nothing.
+    """
+    units = held.units[held.members]
+    found = []
+    for j, rows in enumerate((case, ~case)):
+        rate, error = float(draws.estimate[j]), float(draws.error()[j])
+        if 0 < rate < 1 and error > 0:
+            found.append(min(rate * (1 - rate) / error**2, float(rows.sum())))
+        else:
+            found.append(float(len(np.unique(units[rows]))))
+    return found[0], found[1]
+
+
+@dataclass(frozen=True)
+class _Test:
+    """A test by its rates among so many cases and controls."""
+
+    sensitivity: float
+    alarm: float
+    n_case: float
+    n_control: float
+    level: float
+
+    @property
+    def _z(self) -> float:
+        return float(norm.ppf(0.5 + self.level / 2))
+
+    def measures(
+        self, share: float, share_variance: float
+    ) -> list[tuple[str, float, float, float]]:
+        """Return all measures for a share of cases and the variance of its log odds."""
+        se, fp = self.sensitivity, self.alarm
+        rows: list[tuple[str, float, float, float]] = [
+            ("sensitivity", se, *self._wilson(se, self.n_case)),
+            ("specificity", 1 - fp, *self._wilson(1 - fp, self.n_control)),
+        ]
+        odds = logit(share)
+        for ratio, value, case_rate, control_rate in (
+            ("lr_positive", "ppv", se, fp),
+            ("lr_negative", "npv", 1 - se, 1 - fp),
+        ):
+            with np.errstate(divide="ignore", invalid="ignore"):
+                estimate = float(np.divide(case_rate, control_rate))
+            centre, variance = self._log_ratio(case_rate, control_rate)
+            half = self._z * np.sqrt(variance)
+            rows.append(_holding(ratio, estimate, np.exp(centre - half), np.exp(centre + half)))
+            # Predictive values are the odds of a case moved by the likelihood ratio.
+            half = self._z * np.sqrt(variance + share_variance)
+            low, high = expit(odds + centre - half), expit(odds + centre + half)
+            with np.errstate(divide="ignore"):
+                middle = float(expit(odds + np.log(estimate)))
+            if value == "npv":
+                middle, low, high = 1 - middle, 1 - high, 1 - low
+            rows.append(_holding(value, middle, low, high))
+        rows.append(self._tests_per_case(share, share_variance))
+        # Per case found: one over the predictive value, so that its ends change places.
+        _, ppv, low, high = next(r for r in rows if r[0] == "ppv")
+        rows.append(("number_needed_to_evaluate", _inverse(ppv), _inverse(high), _inverse(low)))
+        return rows
+
+    def _wilson(self, rate: float, count: float) -> tuple[float, float]:
+        low, high = wilson(np.asarray(rate), np.asarray(count), self.level)
+        return float(low), float(high)
+
+    def _log_ratio(self, case_rate: float, control_rate: float) -> tuple[float, float]:
+        """Return the logarithm of a likelihood ratio and its variance.
+
+        Half a person is added to each cell where one is empty, as for odds ratios.
+        """
+        n, m = self.n_case, self.n_control
+        hits, alarms = case_rate * n, control_rate * m
+        if min(hits, alarms, n - hits, m - alarms) <= 0:
+            hits, alarms, n, m = hits + 0.5, alarms + 0.5, n + 1, m + 1
+        variance = 1 / hits - 1 / n + 1 / alarms - 1 / m
+        return float(np.log(hits / n) - np.log(alarms / m)), max(variance, 0.0)
+
+    def _tests_per_case(
+        self, share: float, share_variance: float
+    ) -> tuple[str, float, float, float]:
+        name = "number_needed_to_test"
+        if self.sensitivity <= 0:
+            most = self._wilson(0.0, self.n_case)[1]
+            return name, float("inf"), 1 / (most * share), float("inf")
+        per = self.sensitivity * share
+        variance = (1 - self.sensitivity) / (self.sensitivity * self.n_case)
+        variance += (1 - share) ** 2 * share_variance
+        factor = float(np.exp(self._z * np.sqrt(variance)))
+        return name, 1 / per, max(1.0, 1 / (per * factor)), factor / per
+
+
+def _holding(
+    name: str, estimate: float, low: float, high: float
+) -> tuple[str, float, float, float]:
+    """Return a row; empty cells may have put an estimate of 0, 1 or infinity past its interval."""
+    if np.isnan(estimate):
+        return name, estimate, estimate, estimate
+    return name, estimate, min(float(low), estimate), max(float(high), estimate)
+
+
+def _inverse(value: float) -> float:
+    return float(np.divide(1.0, value)) if value != 0 else float("inf")

@@ -1,0 +1,216 @@
+"""How the predictors of a new cohort differ from those a model was trained on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from baldur.exceptions import InputError
+from baldur.views import MultiView, View
+
+__all__ = ["FIGURES", "batch_drift", "describe_views", "drift_notes", "predictor_shift"]
+
+FIGURES = ("count", "mean", "sd", "low", "high")
+"""What is remembered of every feature: known cells, mean, s.d., smallest and largest value."""
+
+# A mean further away than this many training s.d., or a spread outside 1/2 to 2, is pointed out:
+# beyond it a standardised weight acts on values that training hardly had.
+_FAR_MEAN = 0.5
+_FAR_SPREAD = 2.0
+
+
+def describe_views(mv: MultiView) -> dict[str, dict[str, np.ndarray]]:
+    """Return the figures of every feature of every view, read in blocks.
+
+    Parameters
+    ----------
+    mv : MultiView
+        Any rows.
+
+    Returns
+    -------
+    dict of str to dict of str to ndarray of shape (n_features,)
+        View, then one of `FIGURES`. NaN where a feature has no known cell.
+    """
+    return {name: _describe(mv.view(name)) for name in mv.view_names}
+
+
+def _describe(view: View) -> dict[str, np.ndarray]:
+    parts = []
+    for _, raw in view.iter_blocks():
+        cells = raw.astype(np.float64)
+        known = ~np.isnan(cells)
+        count = known.sum(axis=0)
+        some = np.where(count > 0, count, np.nan)
+        mean = np.where(known, cells, 0.0).sum(axis=0) / some
+        square = np.where(known, cells - mean, 0.0) ** 2
+        low = np.where(known, cells, np.inf).min(axis=0, initial=np.inf)
+        high = np.where(known, cells, -np.inf).max(axis=0, initial=-np.inf)
+        parts.append(
+            (
+                count.astype(np.float64),
+                mean,
+                np.sqrt(square.sum(axis=0) / some),
+                np.where(count > 0, low, np.nan),
+                np.where(count > 0, high, np.nan),
+            )
+        )
+    joined = (np.concatenate(one) for one in zip(*parts, strict=True))
+    return dict(zip(FIGURES, joined, strict=True))
+
+
+def predictor_shift(
+    training: dict[str, dict[str, np.ndarray]], mv: MultiView
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Compare a new cohort with the training rows, by view and by feature.
+
+    Parameters
+    ----------
+    training : dict
+        As `describe_views` gave it for the training rows.
+    mv : MultiView
+        The new cohort, with the same features in the same order.
+
+    Returns
+    -------
+    views : DataFrame
+        view, features, absent (share of samples that lack the view), missing (share of cells of
+        the others), empty (features without a value here), mean_shift (median over features of the
+        distance of the means in training s.d.), spread_ratio (median ratio of the s.d.),
+        outside (share of cells beyond the training range), far (features to look at), worst (the
+        feature with the largest shift) and worst_shift.
+    features : DataFrame
+        view, feature, mean_training, mean_new, shift, spread_ratio, low_training, high_training,
+        low_new, high_new, outside, missing, far.
+    """
+    rows, parts = [], []
+    for name, was in training.items():
+        if name not in mv.view_names:
+            continue
+        view = mv.view(name)
+        now = _describe(view)
+        here = view.present
+        outside = _share_outside(view, was)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            # A feature that was constant has no scale: any other value is infinitely far.
+            shift = np.where(
+                now["mean"] == was["mean"], 0.0, (now["mean"] - was["mean"]) / was["sd"]
+            )
+            ratio = np.where(now["sd"] == was["sd"], 1.0, now["sd"] / was["sd"])
+            far = (np.abs(shift) > _FAR_MEAN) | (ratio > _FAR_SPREAD) | (ratio < 1 / _FAR_SPREAD)
+        known = now["count"] > 0
+        far &= known
+        missing = 1.0 - now["count"] / max(int(here.sum()), 1)
+        frame = pd.DataFrame(
+            {
+                "view": name, "feature": view.feature_names, "mean_training": was["mean"],
+                "mean_new": now["mean"], "shift": shift, "spread_ratio": ratio,
+                "low_training": was["low"], "high_training": was["high"], "low_new": now["low"],
+                "high_new": now["high"], "outside": outside, "missing": missing, "far": far,
+            }
+        )  # fmt: skip
+        parts.append(frame)
+        seen = frame[known & np.isfinite(shift)]
+        worst = seen.iloc[int(seen["shift"].abs().argmax())] if len(seen) else None
+        rows.append(
+            {
+                "view": name,
+                "features": len(frame),
+                "absent": float(np.mean(~here)),
+                "missing": float(missing[known].mean()) if known.any() else np.nan,
+                "empty": int((~known).sum()),
+                "mean_shift": float(seen["shift"].abs().median()),
+                "spread_ratio": float(seen["spread_ratio"].median()),
+                "outside": float(np.average(outside[known], weights=now["count"][known]))
+                if known.any()
+                else np.nan,
+                "far": int(far.sum()),
+                "worst": "" if worst is None else worst["feature"],
+                "worst_shift": np.nan if worst is None else worst["shift"],
+            }
+        )
+    return pd.DataFrame(rows), pd.concat(parts, ignore_index=True)
+
+
+def batch_drift(model: Any, X: MultiView) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Compare a batch of new rows with the training rows of a fitted model.
+
+    Parameters
+    ----------
+    model : fitted estimator
+        Any of the package. Means and s.d. of its training rows are those after the clip.
+    X : MultiView
+        New rows, with the features of fit in their order.
+
+    Returns
+    -------
+    views, features : DataFrame
+        As in `predictor_shift`.
+
+    Examples
+    --------
+    >>> from baldur import BaldurClassifier
+    >>> from baldur.datasets import make_multiview
+    >>> from baldur.evaluation import batch_drift
+    >>> sim = make_multiview(80, {"a": 4}, random_state=0)
+    >>> model = BaldurClassifier(members=("pooled",)).fit(sim.data[:60], sim.target[:60])
+    >>> views, _ = batch_drift(model, sim.data[60:])
+    >>> views[["view", "features", "absent"]].to_numpy().tolist()
+    [['a', 4, 0.0]]
+    """
+    found = getattr(model, "preparation_", None)
+    if found is None:
+        raise InputError(f"{type(model).__name__} does not know its training rows; fit it.")
+    mean, sd, low, high = found.mean_, found.scale_, found.minimum_, found.maximum_
+    training = {}
+    for name, width in found.n_features_.items():
+        # A column that the preparation left out has no range, and nothing to compare with.
+        left_out = np.isnan(np.asarray(low[name], dtype=float))
+        training[name] = {
+            "count": np.full(width, float(found.n_samples_)),
+            "mean": np.where(left_out, np.nan, mean[name]),
+            "sd": np.where(left_out, np.nan, sd[name]),
+            "low": np.asarray(low[name], dtype=float),
+            "high": np.asarray(high[name], dtype=float),
+        }
+    return predictor_shift(training, X)
+
+
+def drift_notes(views: pd.DataFrame, features: pd.DataFrame) -> list[str]:
+    """Say in a line for each view what differs from training; nothing where nothing does.
+
+    Parameters
+    ----------
+    views, features : DataFrame
+        As `predictor_shift` gives them.
+
+    Returns
+    -------
+    list of str
+    """
+    notes = []
+    for row in views.itertuples():
+        own = features[(features["view"] == row.view) & features["far"]]
+        if not len(own):
+            continue
+        order = own["shift"].abs().fillna(0.0).to_numpy().argsort(kind="stable")[::-1]
+        first = own.iloc[order[0]]
+        notes.append(
+            f"view {row.view!r}: {len(own):,} of {row.features:,} columns differ from training in "
+            f"mean or spread (the most {first['feature']!r}, by {first['shift']:+.1f} s.d.); "
+            f"{row.outside:.1%} of the cells lie outside of the training range"
+        )
+    return notes
+
+
+def _share_outside(view: View, was: dict[str, np.ndarray]) -> np.ndarray:
+    """Share of each feature's known cells below or above all of training."""
+    found = np.zeros(view.shape[1])
+    for cols, cells in view.iter_blocks():
+        known = (~np.isnan(cells)).sum(axis=0)
+        # NaN compares as inside.
+        beyond = ((cells < was["low"][cols]) | (cells > was["high"][cols])).sum(axis=0)
+        found[cols] = beyond / np.maximum(known, 1)
+    return found

@@ -1,0 +1,252 @@
+"""The models of a comparison: a name, an estimator and the settings to search."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from typing import Any
+
+from sklearn.base import clone
+from sklearn.model_selection import ParameterGrid
+
+from baldur.baselines import BASELINES, Entry
+from baldur.estimators.classifier import BaldurClassifier
+from baldur.estimators.regressor import BaldurRegressor
+from baldur.evaluation.adapters import SideBySide, takes_views
+from baldur.exceptions import InputError
+from baldur.paper.estimators import MeanFieldClassifier, MeanFieldRegressor
+from baldur.preparation import SCALES
+
+__all__ = ["Model", "fit_with_groups", "known_models", "make_model", "make_models"]
+
+OURS: dict[str, tuple[type, type]] = {
+    "BALDUR": (BaldurClassifier, BaldurRegressor),
+    "BALDUR (mean-field)": (MeanFieldClassifier, MeanFieldRegressor),
+}
+"""Rows of ours: the classifier and the regressor."""
+
+_NOT_SETTINGS = ("estimator", "views", "preparation")
+
+FULL = "full"
+"""What to write for the whole grid of a row."""
+
+
+def fit_with_groups(estimator: Any, X: Any, y: Any, groups: Any) -> Any:
+    """Fit an estimator, and pass the groups if it has inner folds that ask for them."""
+    if groups is not None and "groups" in inspect.signature(estimator.fit).parameters:
+        return estimator.fit(X, y, groups=groups)
+    return estimator.fit(X, y)
+
+
+@dataclass(frozen=True)
+class Model:
+    """One row of the comparison.
+
+    Attributes
+    ----------
+    name : str
+    estimator : estimator
+        Unfitted; accepts a `MultiView`.
+    grid : dict of str to list
+        Settings to search on inner folds; empty for none.
+    search : dict
+        Parameters that hold while the grid is searched, and not in the fit that is kept.
+    """
+
+    name: str
+    estimator: Any
+    grid: Mapping[str, list[Any]] = field(default_factory=dict)
+    search: Mapping[str, Any] = field(default_factory=dict)
+
+    def prepared_by(self, preparation: Any) -> Model:
+        """Return the same row with a preparation for its estimator, unless that has its own.
+
+        Parameters
+        ----------
+        preparation : Preparation
+            Template; every parameter of this name, also of estimators inside, is set to it.
+
+        Returns
+        -------
+        Model
+        """
+        have = self.estimator.get_params(deep=True)
+        open_ = {k: v for k, v in have.items() if k.rpartition("__")[2] == "preparation"}
+        if not open_:
+            raise InputError(
+                f"Model {self.name!r}: {type(self.estimator).__name__} accepts a MultiView but has "
+                "no parameter 'preparation', so that filters, sites and covariates cannot be "
+                "learned inside of it. Give it one, see baldur.preparation.preparation_for."
+            )
+        unset = {k: preparation for k, v in open_.items() if v is None}
+        made = clone(self.estimator).set_params(**unset)
+        return Model(self.name, made, self.grid, self.search)
+
+    def settings(self) -> list[dict[str, Any]]:
+        """Every combination in the grid, in a fixed order."""
+        return [dict(sorted(s.items())) for s in ParameterGrid(dict(self.grid))]
+
+    def make(self, setting: Mapping[str, Any], seed: int, *, searching: bool = False) -> Any:
+        """A new estimator with a setting and a seed, one worker inside."""
+        first = self.search if searching else {}
+        made = clone(self.estimator).set_params(**first, **setting)
+        have = made.get_params(deep=True)
+        seeds = {k: seed for k in have if k == "random_state" or k.endswith("__random_state")}
+        return made.set_params(**seeds)
+
+
+def known_models(classification: bool = True) -> list[str]:
+    """Return the names that can be given without an estimator.
+
+    Parameters
+    ----------
+    classification : bool, default=True
+        Names for classification or, if False, for regression.
+
+    Returns
+    -------
+    list of str
+    """
+    baselines = [n for n, e in BASELINES.items() if classification or e.regressor is not None]
+    return [*OURS, *baselines]
+
+
+def make_model(
+    name: str,
+    *,
+    estimator: Any = None,
+    grid: Mapping[str, list[Any]] | str | None = None,
+    settings: Mapping[str, Any] | None = None,
+    classification: bool = True,
+    scale: str | None = None,
+) -> Model:
+    """Build one model from its name, or from an estimator under a name of one's own.
+
+    Parameters
+    ----------
+    name : str
+        "BALDUR", "BALDUR (mean-field)" for the paper's own posterior, a row of
+        `baldur.baselines.BASELINES`, or any name with an `estimator`.
+    estimator : estimator, optional
+        One that does not accept a `MultiView` is put behind `SideBySide`.
+    grid : dict of str to list, or "full", optional
+        Replaces the grid the name comes with, which is sized for a first run; {} searches
+        nothing, "full" is the search of a paper.
+    settings : dict, optional
+        Parameters to set once.
+    classification : bool, default=True
+        Which of the two tasks it is for.
+    scale : {"clipped", "standard", "rank"}, optional
+        How columns are scaled, unless the grid or the settings say; default as the estimator has.
+
+    Returns
+    -------
+    Model
+    """
+    default: Mapping[str, list[Any]] = {}
+    search: Mapping[str, Any] = {}
+    if estimator is None:
+        if name in OURS:
+            classifier, regressor = OURS[name]
+            estimator = classifier() if classification else regressor()
+        elif name in known_models(classification):
+            entry = BASELINES[name]
+            estimator = entry.make(classification=classification)
+            default = entry.settings_to_try(full=grid == FULL)
+            search = entry.search
+        else:
+            near = get_close_matches(name, known_models(classification), 1)
+            hint = f"did you mean {near[0]!r}?" if near else "give an estimator for it."
+            raise InputError(
+                f"There is no model {name!r} for this task; known are "
+                f"{', '.join(known_models(classification))}: {hint}"
+            )
+    elif not takes_views(estimator):
+        estimator = SideBySide(estimator)
+    if isinstance(grid, str) and grid != FULL:
+        raise InputError(f"Model {name!r}: grid must be a dictionary or 'full', but got {grid!r}.")
+    wanted = default if grid is None or isinstance(grid, str) else grid
+    fixed = dict(settings or {})
+    wrapped = isinstance(estimator, SideBySide)
+    wanted = {_name(k, wrapped): list(v) for k, v in wanted.items()}
+    fixed = {_name(k, wrapped): v for k, v in fixed.items()}
+    # A setting given once is not searched.
+    wanted = {k: v for k, v in wanted.items() if k not in fixed}
+    legal = estimator.get_params(deep=True)
+    for key in (*wanted, *fixed):
+        if key not in legal:
+            short = [_bare(k) for k in legal if _bare(k).partition("__")[0] not in _NOT_SETTINGS]
+            near = get_close_matches(_bare(key), short, 1)
+            hint = f"did you mean {near[0]!r}?" if near else f"it has {', '.join(short)}."
+            raise InputError(f"Model {name!r} has no setting {_bare(key)!r}: {hint}")
+    for key, values in wanted.items():
+        if not values:
+            raise InputError(f"Model {name!r}: the grid of {_bare(key)!r} is empty; list values.")
+    made = clone(estimator).set_params(**fixed)
+    searched = {*wanted, *fixed}
+    if scale is not None and made.get_params(deep=False).get("scale") in SCALES:
+        made.set_params(**{} if "scale" in searched else {"scale": scale})
+    return Model(name, made, wanted, {k: v for k, v in search.items() if k not in searched})
+
+
+def _name(key: str, wrapped: bool) -> str:
+    return f"estimator__{key}" if wrapped and not key.startswith("estimator__") else key
+
+
+def _bare(key: str) -> str:
+    return key.removeprefix("estimator__")
+
+
+def make_models(models: Any, classification: bool = True) -> list[Model]:
+    """Build the models of a comparison from what a caller may write.
+
+    Parameters
+    ----------
+    models : list of str or Model, or dict
+        Names; or names to an estimator, to an (estimator, grid) pair, to a baseline `Entry`, to a
+        grid for a known name, or to None for a known name as it is.
+    classification : bool, default=True
+        Which of the two tasks they are for.
+
+    Returns
+    -------
+    list of Model
+    """
+    if isinstance(models, str):
+        models = [models]
+    if not isinstance(models, Mapping):
+        if not isinstance(models, Iterable):
+            raise InputError(
+                f"models must be names, or a dictionary of estimators, but got {models!r}."
+            )
+        made = [
+            m if isinstance(m, Model) else make_model(m, classification=classification)
+            for m in models
+        ]
+    else:
+        made = [_from_pair(name, given, classification) for name, given in models.items()]
+    names = [m.name for m in made]
+    if not names or len(set(names)) != len(names):
+        raise InputError(f"models must have one or more different names, but got {names}.")
+    return made
+
+
+def _from_pair(name: str, given: Any, classification: bool) -> Model:
+    if isinstance(given, Model):
+        return Model(name, given.estimator, given.grid, given.search)
+    if given is None or isinstance(given, (Mapping, str)):
+        return make_model(name, grid=given, classification=classification)
+    if isinstance(given, Entry):
+        return make_model(name, estimator=given.make(), grid=given.grid)
+    if isinstance(given, tuple):
+        if len(given) != 2:
+            raise InputError(f"Model {name!r}: a tuple must be (estimator, grid).")
+        return make_model(name, estimator=given[0], grid=given[1])
+    if not hasattr(given, "get_params"):
+        raise InputError(
+            f"Model {name!r}: expected an estimator, (estimator, grid), a grid or None, but got "
+            f"{type(given).__name__}."
+        )
+    return make_model(name, estimator=given)

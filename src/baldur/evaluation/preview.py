@@ -1,0 +1,143 @@
+"""preview: what a comparison is going to do, checked and counted before anything is fitted."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from baldur.evaluation.design import Design
+from baldur.evaluation.handle import one_thread
+from baldur.evaluation.jobs import predict_rows
+from baldur.evaluation.models import fit_with_groups
+from baldur.evaluation.platt import needs_platt
+from baldur.evaluation.rounds import Rounds
+from baldur.evaluation.splits import Fold
+from baldur.views import MultiView
+from baldur.views.rebuild import select_columns
+
+__all__ = ["Preview", "preview"]
+
+# A trial looks at no more columns than this in all, and its time is scaled to the full width:
+# it has to cost little beside the study, and every model here grows about linearly with width.
+_TRIAL_COLUMNS = 300
+
+
+@dataclass
+class Preview:
+    """What a comparison is going to do.
+
+    Attributes
+    ----------
+    scheme : str
+        How outer folds are made.
+    folds : list of Fold
+        The outer folds.
+    n_inner : int
+        Inner folds of the first outer fold.
+    jobs, fits : dict of str to int
+        Jobs and single fits of every model.
+    seconds : dict of str to float
+        Time of one fit of every model, where it was tried.
+    failures : dict of str to str
+        Models whose trial failed, and why.
+    """
+
+    scheme: str
+    folds: list[Fold]
+    n_inner: int
+    jobs: dict[str, int]
+    fits: dict[str, int]
+    seconds: dict[str, float] = field(default_factory=dict)
+    failures: dict[str, str] = field(default_factory=dict)
+
+    def total_seconds(self, n_jobs: int) -> float | None:
+        """Estimate the time of the whole, or None where no model was tried with success."""
+        if not self.seconds:
+            return None
+        return sum(self.fits[m] * s for m, s in self.seconds.items()) / max(n_jobs, 1)
+
+
+def preview(
+    models: Any, X: Any, y: Any, *, trial: bool = False, parts: int = 0, **design: Any
+) -> Preview:
+    """Check a comparison as `nested_cv` would, and count its jobs; nothing is fitted in earnest.
+
+    Parameters
+    ----------
+    models, X, y
+        As in `nested_cv`.
+    trial : bool, default=False
+        Fit the first setting of every model once, on some of the columns, to estimate the time.
+    parts : int, default=0
+        How often the comparison is repeated on parts of the training rows, for a learning curve.
+    **design
+        As in `nested_cv`.
+
+    Returns
+    -------
+    Preview
+
+    Raises
+    ------
+    InputError
+        Where `nested_cv` would refuse the data, the models or the folds.
+    """
+    plan = Design(**design)
+    study = Rounds.of(plan.open(models, X, y))
+    folds = study.plan.outer_folds(study.y)
+    inner = [study.plan.inner_folds(study.y, fold) for fold in folds]
+    runs = plan.permutations + 1 + parts
+    jobs, fits = {}, {}
+    for model in study.models:
+        settings = len(model.settings())
+        tried = settings if settings > 1 else 0
+        jobs[model.name] = runs * len(folds) * (tried + 1)
+        fits[model.name] = runs * sum(tried * len(pairs) + 1 for pairs in inner)
+        if needs_platt(model.estimator, study.n_classes):
+            fits[model.name] += (1 + parts) * sum(len(pairs) for pairs in inner)
+    found = Preview(study.plan.scheme, folds, len(inner[0]), jobs, fits)
+    if trial:
+        _try_models(study, folds[0], inner[0][0], found)
+    return found
+
+
+def _try_models(
+    study: Rounds, fold: Fold, inner: tuple[np.ndarray, np.ndarray], found: Preview
+) -> None:
+    thin = _some_columns(study.mv)
+    factor = study.mv.shape[1] / thin.shape[1]
+    train, test = inner
+    groups = study.plan.inner_groups
+    for model in study.models:
+        first, *others = model.settings()
+        # Where a grid is searched, nearly all fits are those of the search.
+        seed = study.seed_of(model, 0, fold)
+        estimator = model.make(first, seed, searching=bool(others))
+        started = time.perf_counter()
+        try:
+            with warnings.catch_warnings(), one_thread():
+                warnings.simplefilter("ignore")
+                inside = None if groups is None else groups[train]
+                fitted = fit_with_groups(estimator, thin[train], study.y[train], inside)
+                predict_rows(fitted, thin[test], study.n_classes)
+        except Exception as error:  # a model may fail in any way; that is what is asked here
+            found.failures[model.name] = " ".join(str(error).split()) or type(error).__name__
+            continue
+        found.seconds[model.name] = factor * (time.perf_counter() - started)
+
+
+def _some_columns(mv: MultiView) -> MultiView:
+    """Evenly spaced columns of every view, as many as a trial may look at."""
+    total = mv.shape[1]
+    if total <= _TRIAL_COLUMNS:
+        return mv
+    kept = {}
+    for name, width in mv.n_features.items():
+        # Narrow views stay whole, so that none of them vanishes beside a wide one.
+        wanted = max(round(_TRIAL_COLUMNS * width / total), min(width, 20))
+        kept[name] = np.unique(np.linspace(0, width - 1, min(wanted, width)).astype(np.intp))
+    return select_columns(mv, kept)

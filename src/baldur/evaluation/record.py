@@ -1,0 +1,77 @@
+"""What a comparison was, in plain words and counts: the facts that its tables do not hold."""
+
+from __future__ import annotations
+
+import platform
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import scipy
+import sklearn
+
+import baldur
+from baldur.evaluation.result import NestedResult
+
+__all__ = ["SCHEMA", "record_of", "versions"]
+
+SCHEMA = 1
+"""Of ``run.json``; raised when an older package could not read a newer file."""
+
+
+def versions() -> dict[str, str]:
+    """Return the versions that a result depends on.
+
+    Returns
+    -------
+    dict of str to str
+    """
+    return {
+        "baldur": baldur.__version__,
+        "Python": platform.python_version(),
+        "numpy": np.__version__,
+        "scipy": scipy.__version__,
+        "scikit-learn": sklearn.__version__,
+        "pandas": pd.__version__,
+    }
+
+
+def record_of(result: NestedResult) -> dict[str, Any]:
+    """Return who was studied and how, as JSON can hold it; no times, so that it repeats.
+
+    Parameters
+    ----------
+    result : NestedResult
+
+    Returns
+    -------
+    dict
+        schema, task, people, classes, views (features and people of each), models, failures,
+        notes, metrics, select_by, folds, repeats, groups, sites, versions.
+    """
+    names = [str(c) for c in result.classes]
+    repeats = 1 + max((f.repeat for f in result.folds), default=0)
+    return {
+        "schema": SCHEMA,
+        "task": "classification" if names else "regression",
+        "people": len(result.mv),
+        "classes": names,
+        "views": [
+            {
+                "name": view,
+                "features": int(width),
+                "people": int(np.sum(result.mv.view(view).present)),
+            }
+            for view, width in result.mv.n_features.items()
+        ],
+        "models": list(result.models),
+        "failures": dict(result.failures),
+        "notes": {model: list(notes) for model, notes in result.notes.items() if notes},
+        "metrics": list(result.metrics),
+        "select_by": result.select_by,
+        "folds": len(result.folds) // repeats,
+        "repeats": repeats,
+        "groups": None if result.groups is None else len(np.unique(result.groups)),
+        "sites": None if result.sites is None else len(np.unique(result.sites)),
+        "versions": versions(),
+    }

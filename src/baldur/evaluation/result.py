@@ -1,0 +1,378 @@
+"""NestedResult: predictions, table, stability and comparisons of a nested cross-validation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from baldur.evaluation.clinical.evaluation import Evaluation, evaluate_predictions
+from baldur.evaluation.clinical.held_out import PLATT
+from baldur.evaluation.compare import compare_pairs, holm
+from baldur.evaluation.features import (
+    Selected,
+    Stability,
+    percent_selected,
+    selection_frame,
+    stability_of,
+    view_shares,
+    weights_frame,
+)
+from baldur.evaluation.handle import one_thread
+from baldur.evaluation.jobs import Job
+from baldur.evaluation.metrics import METRICS, Predicted, score
+from baldur.evaluation.permutation import permutation_p_value
+from baldur.evaluation.places import image_grids, kept_correlations, selected_places
+from baldur.evaluation.printed import format_table
+from baldur.evaluation.splits import Fold
+from baldur.evaluation.store import Outcome
+from baldur.evaluation.table import build_table, fold_scores
+from baldur.preparation.site_report import COLUMNS
+from baldur.views import MultiView
+
+__all__ = ["Fit", "NestedResult"]
+
+
+@dataclass
+class Fit:
+    """One model on one outer fold: its setting, predictions and selected features.
+
+    With `scaled` its probabilities were made of the margins, inside the training rows.
+    """
+
+    repeat: int
+    fold: int
+    test: np.ndarray
+    setting: dict[str, Any]
+    seconds: float
+    label: np.ndarray
+    proba: np.ndarray | None = None
+    margin: np.ndarray | None = None
+    scaled: bool = False
+    selected: dict[str, Selected] = field(default_factory=dict)
+    harmonisation: list[dict[str, Any]] = field(default_factory=list)
+
+    @classmethod
+    def from_outcome(cls, job: Job, setting: dict[str, Any], outcome: Outcome) -> Fit:
+        """Build it from a finished job."""
+        arrays = outcome.arrays
+        return cls(
+            repeat=job.repeat,
+            fold=job.fold,
+            test=job.splits[0][1],
+            setting=setting,
+            seconds=float(outcome.facts["seconds"]),
+            label=arrays["label"],
+            proba=arrays.get("proba"),
+            margin=arrays.get("margin"),
+            scaled=bool(outcome.facts.get("platt", False)),
+            selected={
+                view: Selected(
+                    arrays[f"index{i}"],
+                    arrays.get(f"weight{i}"),
+                    arrays.get(f"raw{i}"),
+                    outcome.facts["variance"][i],
+                )
+                for i, view in enumerate(outcome.facts["views"])
+            },
+            harmonisation=outcome.facts.get("harmonisation", []),
+        )
+
+    def score(self, metric: str, y: np.ndarray, n_classes: int) -> float:
+        """One metric of this fold."""
+        predicted = Predicted(y[self.test], self.label, self.proba, self.margin, n_classes)
+        return score(metric, predicted)
+
+
+@dataclass
+class NestedResult:
+    """What `nested_cv` found.
+
+    Attributes
+    ----------
+    models : list of str
+        Rows of the table.
+    classes : list
+        Classes, the positive one last; empty in regression.
+    predictions : DataFrame
+        model, repeat, fold, sample, group and site where given, label, predicted; in classification
+        one column p_<class> per class, and margins (score, or score_<class>) where a model has no
+        probabilities of its own: "platt" in the column probability says they were made of those.
+    selection : DataFrame
+        model, view, feature, class, n_features, frequency, mean_weight (per standard deviation),
+        mean_raw_weight (per unit of the input), sign_agreement, folds. The row
+        of a view with feature "*" stands for all its features.
+    failures : dict of str to str
+        Models without figures, and why.
+    notes : dict of str to list of str
+        Warnings and passed-over settings of each model.
+    settings : DataFrame
+        model, repeat, fold, setting, value: what the inner folds chose.
+    """
+
+    models: list[str]
+    classes: list[Any]
+    truth: np.ndarray
+    mv: MultiView
+    folds: list[Fold]
+    fits: dict[str, list[Fit]]
+    failures: dict[str, str]
+    notes: dict[str, list[str]]
+    metrics: list[str]
+    select_by: str
+    permuted: dict[str, list[float]] = field(default_factory=dict)
+    groups: np.ndarray | None = None
+    sites: np.ndarray | None = None
+
+    def __post_init__(self) -> None:
+        self.predictions = self._predictions()
+        self.selection = selection_frame(self.finished(), self.mv, self._readings())
+        rows = [
+            (model, f.repeat + 1, f.fold + 1, key, value)
+            for model, fits in self.fits.items()
+            for f in fits
+            for key, value in f.setting.items()
+        ]
+        self.settings = pd.DataFrame(rows, columns=["model", "repeat", "fold", "setting", "value"])
+
+    def __repr__(self) -> str:
+        return self.format("text")
+
+    def finished(self) -> dict[str, list[Fit]]:
+        """Fits of the models that finished every fold."""
+        return {m: self.fits[m] for m in self.models if m not in self.failures}
+
+    def _predictions(self) -> pd.DataFrame:
+        parts = []
+        names = [str(c) for c in self.classes]
+        finished = self.finished()
+        scaled = any(f.scaled for fits in finished.values() for f in fits)
+        for model, fits in finished.items():
+            for f in fits:
+                columns: dict[str, Any] = {
+                    "model": model,
+                    "repeat": f.repeat + 1,
+                    "fold": f.fold + 1,
+                    "sample": self.mv.sample_ids[f.test].astype(str),
+                }
+                for name, values in (("group", self.groups), ("site", self.sites)):
+                    if values is not None:
+                        columns[name] = values[f.test]
+                truth = self.truth[f.test]
+                if not names:
+                    columns.update(label=truth, predicted=f.label)
+                    parts.append(pd.DataFrame(columns))
+                    continue
+                columns["label"] = np.array(names)[truth]
+                columns["predicted"] = np.array(names)[f.label.astype(int)]
+                for c, name in enumerate(names):
+                    columns[f"p_{name}"] = np.nan if f.proba is None else f.proba[:, c]
+                if scaled:
+                    columns["probability"] = PLATT if f.scaled else "model"
+                if f.margin is not None and f.margin.ndim == 1:
+                    columns["score"] = f.margin
+                elif f.margin is not None:
+                    columns.update({f"score_{n}": f.margin[:, c] for c, n in enumerate(names)})
+                parts.append(pd.DataFrame(columns))
+        if not parts:
+            fixed = ["model", "repeat", "fold", "sample", "label", "predicted"]
+            return pd.DataFrame(columns=[*fixed, *(f"p_{name}" for name in names)])
+        return pd.concat(parts, ignore_index=True)
+
+    # -- tables ----------------------------------------------------------------------------
+
+    def scores(self) -> pd.DataFrame:
+        """One row per model, repeat and fold, one column per metric and features_percent."""
+        frame = fold_scores(self.predictions, self.metrics, [str(c) for c in self.classes])
+        percent = percent_selected(self.selection)
+        frame["position"] = frame.groupby("model", sort=False).cumcount()
+        frame = frame.merge(percent, on=["model", "position"], how="left", sort=False)
+        return frame.drop(columns="position")
+
+    def table(self) -> pd.DataFrame:
+        """Every metric of every model: over folds, and pooled with its 95 % interval.
+
+        For each metric the mean over outer folds, its s.d. (with n - 1), the estimate on pooled
+        held-out predictions (<metric>_pooled) and the ends of its interval (<metric>_low and
+        <metric>_high); then features_percent, folds, note and failure. Every number follows from
+        `predictions` and `selection`.
+        """
+        return self._table.copy()
+
+    @cached_property
+    def _table(self) -> pd.DataFrame:
+        return build_table(
+            self.predictions,
+            self.selection,
+            self.metrics,
+            [str(c) for c in self.classes],
+            models=self.models,
+            failures=self.failures,
+        )
+
+    def format(self, form: str = "text", figures: str = "intervals") -> str:
+        """Return the table as it is printed.
+
+        Parameters
+        ----------
+        form : {"text", "markdown", "latex"}, default="text"
+            For the terminal, a README, or a paper.
+        figures : {"intervals", "folds"}, default="intervals"
+            Estimates on pooled predictions with their 95 % intervals, or mean and s.d. over folds.
+
+        Returns
+        -------
+        str
+        """
+        return format_table(self.table(), self.metrics, form, figures)
+
+    def compare(self, metrics: list[str] | None = None) -> pd.DataFrame:
+        """Compare every pair of models by the corrected resampled t-test, Holm-adjusted.
+
+        Parameters
+        ----------
+        metrics : list of str, optional
+            Default: the metric settings were selected by. Pairs are adjusted within each.
+
+        Returns
+        -------
+        DataFrame
+            metric, model_a, model_b, difference, t, df, p, p_holm.
+        """
+        ratio = float(np.mean([len(f.test) / len(f.train) for f in self.folds]))
+        wanted = metrics or [self.select_by]
+        n_classes = len(self.classes)
+        parts = []
+        for metric in wanted:
+            by_model = {
+                model: np.array([f.score(metric, self.truth, n_classes) for f in fits])
+                for model, fits in self.finished().items()
+            }
+            parts.append(compare_pairs(by_model, ratio, metric))
+        return pd.concat(parts, ignore_index=True)
+
+    def permutation_test(self) -> pd.DataFrame:
+        """Where permutations were asked for: score, mean permuted score and p-value per model.
+
+        p is adjusted over the models by Holm's rule in the column p_holm.
+        """
+        better = METRICS[self.select_by].greater_is_better
+        rows = []
+        for model, fits in self.finished().items():
+            permuted = np.array(self.permuted.get(model, []))
+            if not len(permuted):
+                continue
+            values = [f.score(self.select_by, self.truth, len(self.classes)) for f in fits]
+            seen = float(np.nanmean(values))
+            p = permutation_p_value(seen, permuted, better)
+            rows.append((model, self.select_by, seen, float(permuted.mean()), len(permuted), p))
+        columns = ["model", "metric", "score", "permuted_mean", "permutations", "p"]
+        frame = pd.DataFrame(rows, columns=columns)
+        frame["p_holm"] = holm(frame["p"].to_numpy(dtype=float))
+        return frame
+
+    def evaluation(self, **keywords: Any) -> Evaluation:
+        """Intervals, calibration, usefulness and subgroups on the held-out predictions.
+
+        Parameters
+        ----------
+        **keywords
+            As in `evaluate_predictions`: thresholds, prevalence, subgroups and more.
+
+        Returns
+        -------
+        Evaluation
+        """
+        with one_thread():
+            return evaluate_predictions(
+                self.predictions,
+                classes=[str(c) for c in self.classes],
+                **{"metrics": self.metrics, **keywords},
+            )
+
+    def harmonisation(self) -> pd.DataFrame:
+        """What aligning sites changed in every outer fold: repeat, fold, view, before, after, ...
+
+        Empty without a `SiteHarmoniser` among the steps of the preparation, whose `report_` has
+        these columns. Sites are aligned before any model, so the figures are those of every model.
+        """
+        fits = next(iter(self.finished().values()), [])
+        rows = [
+            {"repeat": f.repeat + 1, "fold": f.fold + 1, **row}
+            for f in fits
+            for row in f.harmonisation
+        ]
+        return pd.DataFrame(rows, columns=["repeat", "fold", *COLUMNS])
+
+    def report(self, path: str | Path, **options: Any) -> Path:
+        """Write one page about this comparison: the answer, figures, tables and methods.
+
+        Parameters
+        ----------
+        path : str or Path
+            HTML file to write; it needs no network and no other file.
+        **options
+            As in `baldur.report.report_result`: model, people, title.
+
+        Returns
+        -------
+        Path
+            The file.
+        """
+        # What writes pages knows all results and so stands above them; it is asked for by name.
+        made: Path = import_module("baldur.report").report_result(self, path, **options)
+        return made
+
+    # -- features --------------------------------------------------------------------------
+
+    def stability(self, level: float = 0.95) -> Stability:
+        """How far the folds agree on the features.
+
+        Parameters
+        ----------
+        level : float, default=0.95
+            Coverage of the interval of Nogueira's index.
+
+        Returns
+        -------
+        Stability
+        """
+        return stability_of(self.finished(), self.mv, self.selection, level)
+
+    def weights(self) -> pd.DataFrame:
+        """Selected features with their weight, fold by fold: model, repeat, fold, view, ..."""
+        return weights_frame(self.finished(), self.mv, self._readings())
+
+    def view_shares(self) -> pd.DataFrame:
+        """Share of every view, fold by fold: model, repeat, fold, view, selected, share, ..."""
+        return view_shares(self.finished())
+
+    def presence(self) -> pd.DataFrame:
+        """Who has which view: sample, label, and one column per view, 1 where a person has it."""
+        names = np.array([str(c) for c in self.classes]) if self.classes else None
+        label = self.truth if names is None else names[self.truth.astype(int)]
+        mv = self.mv
+        has = {f"has_{v}": mv.view(v).present.astype(int) for v in mv.view_names}
+        return pd.DataFrame({"sample": mv.sample_ids.astype(str), "label": label, **has})
+
+    def correlations(self) -> pd.DataFrame:
+        """Correlations of the features each model keeps in half of the folds: model, view_a, ..."""
+        return kept_correlations(self.selection, self.mv)
+
+    def places(self) -> pd.DataFrame:
+        """Where selected features lie: view, feature, and what `feature_info` says about them."""
+        return selected_places(self.selection, self.mv)
+
+    def grids(self) -> dict[str, dict[str, Any]]:
+        """Grid of every view made of images: shape and affine, as `read_nifti` left them."""
+        return image_grids(self.mv)
+
+    def _readings(self) -> list[str]:
+        """What weights point to: the positive class of two, each of several, or a number."""
+        names = [str(c) for c in self.classes]
+        return names if len(names) > 2 else names[-1:] or [""]

@@ -1,0 +1,113 @@
+"""A first look at a file in a process of its own, which a hostile file may exhaust or crash.
+
+Some formats do not say beforehand how much they unpack to, and their libraries, written in C, can
+be crashed by a damaged file. A small script then reads the file first, with the budget of the
+reader as a limit of the operating system. Only when it comes to its end is the file read here.
+
+The limit on memory is that of POSIX systems; Windows has the limit on time alone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+from baldur.exceptions import InputError
+from baldur.safety.budget import seconds_for
+from baldur.safety.escape import one_line
+
+__all__ = ["first_look"]
+
+_PATIENCE = 10
+# The limit is one of the processor's time; a busy machine makes it longer by the clock.
+
+_PLAIN_MEMORY = {"MALLOC_ARENA_MAX": "1", "ARROW_DEFAULT_MEMORY_POOL": "system"}
+# The limit counts addresses, of which other ways to manage memory reserve far more than they use.
+
+TOO_LARGE = 3
+"""Exit code of a script that would have needed more memory."""
+
+
+def first_look(script: Path, path: Path, max_bytes: int, what: str, told: str = "") -> None:
+    """Run a script on a file, within the budget; refuse the file unless it comes to its end.
+
+    Parameters
+    ----------
+    script : Path
+        Called with the file, and the bytes and seconds it may take. It imports little, so that
+        starting it is quick, and leaves with `TOO_LARGE` when the memory does not suffice.
+    path : Path
+        The file.
+    max_bytes : int
+        Memory for reading it.
+    what : str
+        What the file should be ("an HDF5 file").
+    told : str, optional
+        What the script finds on its standard input.
+    """
+    seconds = seconds_for(path)
+    slow = InputError(
+        f"{path}: its library did not finish reading it as {what} in {seconds:.0f} seconds. The "
+        "file is damaged, or made to be slow; write or copy it again."
+    )
+    try:
+        done = subprocess.run(
+            [sys.executable, "-P", str(script), str(path), str(max_bytes), str(math.ceil(seconds))],
+            env={
+                **os.environ,
+                **_PLAIN_MEMORY,
+                "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
+            },
+            input=told.encode(),
+            capture_output=True,
+            timeout=_PATIENCE * seconds,
+            check=False,
+        )
+    except subprocess.TimeoutExpired as error:
+        raise slow from error
+    if done.returncode == -getattr(signal, "SIGXCPU", 0):
+        raise slow
+    if done.returncode == TOO_LARGE:
+        raise InputError(
+            f"{path}: reading it as {what} takes more memory than the limit max_bytes of "
+            f"{max_bytes / 2**30:.3g} GB, though it stores {path.stat().st_size / 2**20:.3g} MB. "
+            "Give a larger max_bytes= if you know where it comes from."
+        )
+    if done.returncode < 0:
+        raise InputError(
+            f"{path}: its library crashed on it (signal {-done.returncode}). The file is damaged "
+            f"and no {what.split(' ', 1)[-1]}; write or copy it again."
+        )
+    if done.returncode != 0:
+        # What is wrong with a file the scripts leave to the reader; this was the look itself.
+        last = done.stderr.decode(errors="replace").strip().rpartition("\n")[2]
+        raise InputError(
+            f"{path}: the process that looks at it first did not come to its end "
+            f"({one_line(last)[:300]}), so that it is not read. Give a larger max_bytes=, or close "
+            "other programs if the machine is short of memory."
+        )
+
+
+def limit_process(n_bytes: int, seconds: int) -> None:
+    """Let this process take at most so many bytes more than it has now; for the scripts.
+
+    Parameters
+    ----------
+    n_bytes : int
+    seconds : int
+        Time of the processor.
+    """
+    # Windows has no such limit, and some systems refuse to set it.
+    with contextlib.suppress(ImportError, ValueError, OSError):
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 5))
+        with open("/proc/self/statm", encoding="ascii") as numbers:
+            now = int(numbers.read().split()[0]) * os.sysconf("SC_PAGE_SIZE")
+        resource.setrlimit(resource.RLIMIT_AS, (now + n_bytes, now + n_bytes))

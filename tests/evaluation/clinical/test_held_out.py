@@ -1,0 +1,121 @@
+"""Tables from elsewhere, subgroups, and all figures in one call."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from evaluate.clinical.cohorts import cohort, table
+
+from baldur.evaluation import evaluate_predictions, metric_intervals, subgroup_measures
+from baldur.evaluation.clinical import read_held_out
+from baldur.exceptions import InputError
+
+
+def test_labels_and_one_column_of_probabilities_are_enough():
+    events, p = cohort(90, seed=0)
+    full = metric_intervals(table(events, p))
+    short = metric_intervals(
+        pd.DataFrame({"label": np.where(events, "case", "control"), "p_case": p})
+    )
+    columns = ["metric", "estimate", "low", "high"]
+    pd.testing.assert_frame_equal(short[columns], full[columns])
+
+
+def test_margins_alone_give_what_they_can():
+    events, p = cohort(90, seed=0)
+    label = np.where(events, "case", "control")
+    frame = pd.DataFrame({"label": label, "score": p - 0.5})
+    found = evaluate_predictions(frame, classes=["control", "case"])
+    by = found.intervals.set_index("metric")
+    whole = metric_intervals(table(events, p)).set_index("metric")
+    for metric in ("accuracy", "auc", "f1"):
+        assert by.loc[metric, "estimate"] == whole.loc[metric, "estimate"]
+    assert "probabilities" in by.loc["brier", "note"]
+    assert set(found.left_out["figure"]) == {"calibration", "decision curve", "thresholds"}
+    assert len(found.decision) == 0
+
+
+def test_three_classes_and_numbers_leave_out_with_a_reason():
+    rng = np.random.default_rng(0)
+    truth = rng.integers(0, 3, 60)
+    proba = rng.dirichlet(np.ones(3), 60)
+    frame = pd.DataFrame({"label": np.array(list("abc"))[truth]})
+    for c, name in enumerate("abc"):
+        frame[f"p_{name}"] = proba[:, c]
+    found = evaluate_predictions(frame, resamples=100)
+    assert "two classes" in found.left_out["reason"].iloc[0]
+    assert set(found.frames()) == {
+        "intervals.csv", "calibration.csv", "calibration_curve.csv", "left_out.csv",
+    }  # fmt: skip
+    numbers = pd.DataFrame({"label": rng.normal(size=60), "predicted": rng.normal(size=60)})
+    found = evaluate_predictions(numbers, resamples=100)
+    assert found.intervals["metric"].tolist() == ["r2", "rmse", "mae", "correlation"]
+    assert "Brier" in found.left_out["reason"].iloc[-1]
+
+
+def test_a_table_that_is_none_is_refused():
+    events, p = cohort(20)
+    good = table(events, p)
+    for bad, match in (
+        (good.drop(columns="label"), "label"),
+        (good.iloc[:0], "no rows"),
+        (good.assign(p_case=2.0), "between 0 and 1"),
+        (good.drop(columns="p_control").assign(label=list("abcd") * 5), "one other class"),
+        (pd.concat([good, good.assign(label="case")]), "different labels"),
+        (good[["label", "sample"]], "predicted"),
+        (good.assign(label="other"), "no column"),
+        (good.assign(p_case=good["p_case"].where(good.index > 3)), "no probabilities for 4 of 20"),
+    ):
+        with pytest.raises(InputError, match=match):
+            read_held_out(bad)
+
+
+def test_models_over_different_people_are_not_compared():
+    events, p = cohort(60)
+    frame = table(events, p, p**2)
+    found = evaluate_predictions(frame.iloc[:-10], resamples=100)
+    assert found.intervals.groupby("model")["people"].first().tolist() == [60, 50]
+    assert found.differences["difference"].isna().all()
+    assert found.differences["note"].str.contains("different people").all()
+
+
+def test_subgroups_are_measured_alone_and_against_the_others():
+    events, p = cohort(240, seed=1)
+    rng = np.random.default_rng(0)
+    sex = rng.choice(["f", "m"], 240)
+    age = rng.normal(60, 10, 240).round(1)
+    rare = np.where(np.arange(240) < 12, "yes", "")
+    frame = table(events, p)
+    members = pd.DataFrame({"sex": sex, "age": age, "rare": rare}, index=frame["sample"])
+    found = subgroup_measures(frame, members)
+    sexes = found[found["subgroup"] == "sex"].set_index(["level", "measure"])
+    alone = metric_intervals(table(events[sex == "f"], p[sex == "f"])).set_index("metric")
+    for metric in ("auc", "brier"):
+        assert sexes.loc[("f", metric), "estimate"] == alone.loc[metric, "estimate"]
+        gap = sexes.loc[("f", metric), "estimate"] - sexes.loc[("m", metric), "estimate"]
+        assert sexes.loc[("f", metric), "difference"] == pytest.approx(gap)
+        assert sexes.loc[("m", metric), "difference"] == pytest.approx(-gap)
+    assert sexes["people"].groupby("level").first().sum() == 240
+    ages = found[found["subgroup"] == "age"]
+    assert ages["level"].unique().tolist() == [
+        f"up to {np.median(age):g}",
+        f"above {np.median(age):g}",
+    ]
+    small = found[(found["subgroup"] == "rare") & (found["level"] == "yes")]
+    assert len(small) == 1
+    assert small["people"].item() == 12
+    assert np.isnan(small["estimate"].item())
+    assert "fewer than 10" in small["note"].item()
+    missing = found[(found["subgroup"] == "rare") & (found["level"] == "(missing)")]
+    assert missing["note"].str.contains("too few others").all()
+
+
+def test_subgroups_may_be_columns_and_must_be_complete():
+    events, p = cohort(100)
+    sex = np.array(["f", "m"] * 50)
+    frame = table(events, p, sex=sex)
+    found = subgroup_measures(frame, ["sex"], resamples=100)
+    assert set(found["level"]) == {"f", "m"}
+    with pytest.raises(InputError, match="height"):
+        subgroup_measures(frame, ["height"])
+    with pytest.raises(InputError, match="s99"):
+        subgroup_measures(frame, pd.DataFrame({"sex": sex[:-1]}, index=frame["sample"][:-1]))

@@ -1,0 +1,163 @@
+"""Learning curves: parts within parts, laws recovered, and published sample sizes."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from evaluate.clinical.cohorts import table
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.special import expit
+from sklearn.linear_model import LogisticRegression, Ridge
+
+from baldur.datasets import make_multiview
+from baldur.evaluation import (
+    Plan,
+    learning_curve,
+    learning_curves,
+    metric_intervals,
+    minimum_people,
+    minimum_people_regression,
+    nested_cv,
+    people_needed,
+)
+from baldur.evaluation.clinical import r2_of_auc
+from baldur.evaluation.clinical.learning import fit_power_law, power_law
+from baldur.exceptions import InputError
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.floats(0.6, 1.0), st.floats(0.0, 5.0), st.sampled_from([0.5, 1.0, 1.5]))
+def test_a_power_law_is_found_again(a, b, c):
+    people = np.array([40.0, 80.0, 120.0, 200.0])
+    scores = power_law(np.array([[a, b, c]]), people)
+    found = fit_power_law(people, scores, np.ones(4), best=1.0)
+    np.testing.assert_allclose(power_law(found, people), scores, atol=1e-7)
+    later = np.array([300.0, 1000.0])
+    truth = power_law(np.array([[a, b, c]]), later)
+    np.testing.assert_allclose(power_law(found, later), truth, atol=1e-6)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.floats(0.0, 1.0), min_size=4, max_size=4))
+def test_any_scores_give_a_rising_law_below_perfection(scores):
+    people = np.array([30.0, 50.0, 70.0, 100.0])
+    found = fit_power_law(people, np.array([scores]), np.ones(4), best=1.0)
+    a, b, _ = found[0]
+    assert b >= 0
+    assert a <= 1
+    curve = power_law(found, np.array([30.0, 100.0, 500.0, 5000.0]))[0]
+    assert (np.diff(curve) >= 0).all()
+
+
+def test_more_people_help_where_they_do_and_not_where_they_do_not():
+    """Simulated predictions that sharpen with training people, and others that do not."""
+    rng = np.random.default_rng(0)
+    odds = rng.normal(size=400) * 1.5
+    events = rng.uniform(size=400) < expit(odds)
+    noise = rng.normal(size=400)
+    by_people = {
+        n: table(events, expit(odds + 25 / np.sqrt(n) * noise), expit(odds + noise))
+        for n in (50, 100, 200, 400)
+    }
+    found = learning_curves(by_people, "auc", more=(400,))
+    gains = found[found["kind"] == "gain"].set_index("model")
+    assert gains.loc["m0", "low"] > 0.01
+    assert gains.loc["m1", "estimate"] == pytest.approx(0, abs=1e-9)
+    curve = found.query("kind == 'curve' and model == 'm0' and people == 800").iloc[0]
+    later = metric_intervals(
+        table(events, expit(odds + 25 / np.sqrt(800) * noise)), metrics=["auc"]
+    )
+    assert curve["low"] <= later["estimate"].item() <= curve["high"]
+
+
+def test_losses_fall():
+    rng = np.random.default_rng(1)
+    odds = rng.normal(size=200) * 2
+    events = rng.uniform(size=200) < expit(odds)
+    by_people = {
+        n: table(events, expit(odds + 20 / np.sqrt(n) * rng.normal(size=200)))
+        for n in (40, 80, 160)
+    }
+    found = learning_curves(by_people, "brier")
+    curve = found[found["kind"] == "curve"]["estimate"].to_numpy()
+    assert (np.diff(curve) <= 0).all()
+    assert (curve >= 0).all()
+    assert (found[found["kind"] == "gain"]["estimate"] <= 0).all()
+
+
+def test_parts_lie_within_parts_and_keep_classes_and_groups():
+    rng = np.random.default_rng(0)
+    groups = rng.integers(0, 30, 120).astype(str)
+    y = rng.integers(0, 2, 120)
+    for keep in ({}, {"groups": groups, "scheme": "grouped"}):
+        whole = Plan(outer=3, **keep).outer_folds(y)
+        half = Plan(outer=3, train_share=0.5, **keep).outer_folds(y)
+        more = Plan(outer=3, train_share=0.8, **keep).outer_folds(y)
+        for a, b, c in zip(half, more, whole, strict=True):
+            assert set(a.train) < set(b.train) < set(c.train)
+            np.testing.assert_array_equal(a.test, c.test)
+            assert len(a.train) == pytest.approx(len(c.train) / 2, abs=8)
+            if keep:
+                left_out = set(groups[np.setdiff1d(c.train, a.train)])
+                assert not left_out & set(groups[a.train])
+            else:
+                assert y[a.train].mean() == pytest.approx(y[c.train].mean(), abs=0.02)
+    with pytest.raises(InputError, match="train_share"):
+        Plan(train_share=1.5)
+
+
+def test_the_full_size_is_the_comparison_itself(tmp_path):
+    sim = make_multiview(120, {"a": 6}, random_state=0)
+    models = {"lr": (LogisticRegression(), {"C": [0.1, 1.0]})}
+    how = {"outer": 3, "inner": 3, "store": tmp_path}
+    full = nested_cv(models, sim.data, sim.target, **how)
+    jobs = len(list(tmp_path.iterdir()))
+    found = learning_curve(models, sim.data, sim.target, shares=[0.4, 0.7], full=full, **how)
+    measured = found[found["kind"] == "measured"]
+    assert measured["estimate"].iloc[-1] == full.table()["auc_pooled"].item()
+    assert measured["people"].iloc[-1] == 80
+    states = []
+    again = learning_curve(
+        models, sim.data, sim.target, shares=[0.4, 0.7], progress=states.append, **how
+    )
+    pd.testing.assert_frame_equal(found, again)
+    assert all(state.reused == state.done for state in states)
+    assert len(list(tmp_path.iterdir())) > jobs
+    with pytest.raises(InputError, match="shares"):
+        learning_curve(models, sim.data, sim.target, shares=[1.2])
+    with pytest.raises(InputError, match="at least 3"):
+        learning_curve(models, sim.data, sim.target, shares=[0.5], full=full, **how)
+
+
+def test_published_sample_sizes():
+    """The examples of the authors' own programme."""
+    assert minimum_people(24, 0.174, r2=0.288)["people"].tolist() == [623, 662, 221, 662]
+    assert minimum_people(24, 0.174, auc=0.89)["people"].tolist() == [615, 660, 221, 660]
+    assert minimum_people_regression(25, 0.2)["people"].tolist() == [918, 401, 259, 918]
+    assert r2_of_auc(0.81, 0.18) == pytest.approx(0.1818, abs=0.002)
+
+
+def test_wrong_questions_about_sample_size_are_named():
+    for call, said in (
+        (lambda: minimum_people(10, 0.2), "either auc or r2"),
+        (lambda: minimum_people(10, 0.2, r2=0.9), "R2"),
+        (lambda: minimum_people(10, 0.2, auc=0.4), "auc"),
+        (lambda: minimum_people(0, 0.2, auc=0.8), "parameters"),
+        (lambda: minimum_people_regression(5, 1.2), "R2"),
+    ):
+        with pytest.raises(InputError, match=said):
+            call()
+
+
+def test_a_comparison_says_how_many_people_it_would_need():
+    sim = make_multiview(90, {"a": 6}, random_state=0)
+    found = people_needed(nested_cv({"Dummy": None, "lr": LogisticRegression()}, sim.data,
+                                    sim.target, outer=3))  # fmt: skip
+    lr = found[found["model"] == "lr"]
+    assert lr["parameters"].unique().tolist() == [6]
+    assert set(lr["criterion"]) == {"shrinkage", "optimism", "risk", "all"}
+    assert found[found["model"] == "Dummy"]["note"].str.contains("0.5|no features").all()
+    numbers = make_multiview(90, {"a": 6}, n_classes=None, noise=0.5, random_state=0)
+    found = people_needed(nested_cv({"ridge": Ridge()}, numbers.data, numbers.target,
+                                    task="regression", outer=3))  # fmt: skip
+    assert set(found["criterion"]) == {"shrinkage", "optimism", "residual", "all"}

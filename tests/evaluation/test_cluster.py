@@ -1,0 +1,186 @@
+"""Jobs on Dask: the same results as on one machine, whatever happens to workers and scheduler."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from evaluate import spies
+
+import baldur
+from baldur.datasets import make_multiview
+from baldur.evaluation import handle, nested_cv, sending
+from baldur.evaluation.handle import DataHandle, open_handle, receive
+from baldur.evaluation.store import JobStore
+from baldur.exceptions import InputError, OutputError, StudyError
+from baldur.views import MultiView
+
+distributed = pytest.importorskip("distributed")
+
+from baldur.evaluation import cluster  # noqa: E402 needs distributed
+
+SOURCE = Path(baldur.__file__).parents[1]
+MODELS = {"Ridge logistic": {"C": [0.1, 1.0]}, "Dummy": None, "broken": spies.Fails()}
+FOLDS = {"outer": 2, "inner": 2}
+
+pytestmark = pytest.mark.usefixtures("few_resamples")
+
+
+@pytest.fixture(scope="module")
+def client():
+    """Two workers in this process, reached without a network."""
+    with (
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=2, processes=False, protocol="inproc",
+            dashboard_address=None,
+        ) as made,
+        distributed.Client(made, set_as_default=False) as one,
+    ):  # fmt: skip
+        yield one
+
+
+@pytest.fixture(scope="module")
+def sim():
+    return make_multiview(40, {"a": 3, "b": 5}, random_state=0)
+
+
+def frames(result):
+    return [f.to_csv() for f in (result.table(), result.predictions, result.selection)]
+
+
+def test_the_same_bytes_and_the_same_store(client, sim, tmp_path):
+    here = nested_cv(MODELS, sim.data, sim.target, store=tmp_path / "here", **FOLDS)
+    states = []
+    there = nested_cv(
+        MODELS, sim.data, sim.target, client=client, store=tmp_path / "there",
+        progress=lambda s: states.append((s.reused, s.done, s.total)), **FOLDS,
+    )  # fmt: skip
+    assert frames(here) == frames(there)
+    assert here.failures == there.failures
+    assert set(here.failures) == {"broken"}
+    files = [sorted(f.name for f in (tmp_path / d).glob("*/*.job")) for d in ("here", "there")]
+    assert files[0] == files[1]
+    assert states[-1] == (0, len(files[1]), len(files[1]))
+    # Without a cluster the finished jobs of the cluster are taken; only what failed is tried again.
+    again = nested_cv(
+        MODELS, sim.data, sim.target, store=tmp_path / "there",
+        progress=lambda s: states.append((s.reused, s.done, s.total)), **FOLDS,
+    )  # fmt: skip
+    assert frames(again) == frames(here)
+    assert states[-1][0] == len(files[1]) - FOLDS["outer"]
+    # The workers have let go of the data.
+    assert handle._loaded == {}
+
+
+def test_more_jobs_than_are_sent_ahead(client, sim, monkeypatch):
+    monkeypatch.setattr(cluster, "_FEWEST_AHEAD", 3)
+    monkeypatch.setattr(cluster, "_AHEAD_PER_THREAD", 1)
+    models = {"Ridge logistic": {"C": [0.01, 0.1, 1.0, 10.0]}}
+    here = nested_cv(models, sim.data, sim.target, **FOLDS)
+    assert frames(nested_cv(models, sim.data, sim.target, client=client, **FOLDS)) == frames(here)
+
+
+@pytest.mark.parametrize("seen", [True, False])
+def test_large_matrices_go_by_path_or_come_along(client, sim, monkeypatch, seen):
+    """Mapped from a file on the worker too, so that the same tiles give the same bits."""
+    monkeypatch.setattr(sending, "MAP_BYTES", 100)
+    here = nested_cv(MODELS, sim.data, sim.target, **FOLDS)
+    if not seen:
+        monkeypatch.setattr(cluster, "_unseen", lambda files: files)
+    sizes = []
+    real = cluster.receive
+
+    def note(path, content, folder):
+        sizes.append(len(content))
+        real(path, content, folder)
+
+    monkeypatch.setattr(cluster, "receive", note)
+    assert frames(nested_cv(MODELS, sim.data, sim.target, client=client, **FOLDS)) == frames(here)
+    assert (max(sizes) < sim.data.view("b").read().nbytes + 2000) or not seen
+    assert sizes
+
+
+def test_what_comes_along_lands_as_it_was(monkeypatch, tmp_path):
+    monkeypatch.setattr(sending, "MAP_BYTES", 1000)
+    rng = np.random.default_rng(0)
+    wide = np.asfortranarray(rng.normal(size=(30, 40)))
+    np.save(tmp_path / "on_disk.npy", wide)
+    mapped = np.load(tmp_path / "on_disk.npy", mmap_mode="r")
+    mv = MultiView({"wide": wide.copy("C"), "disk": mapped, "small": wide[:, :1]})
+    with DataHandle(mv[rng.permutation(30)[:20]]) as shared:
+        assert len(shared.files) == 2
+        content = shared.pickled(shared.files)
+        assert len(content) > 2 * wide.nbytes > len(shared.pickled())
+        (tmp_path / "worker").mkdir()
+        receive("elsewhere", content, tmp_path / "worker")
+        landed = open_handle("elsewhere")
+        for name in ("wide", "disk"):
+            here, there = open_handle(shared.path).view(name), landed.view(name)
+            np.testing.assert_array_equal(here.read(), there.read())
+            assert not there.source.in_memory
+            assert there.source.array.flags.c_contiguous == here.source.array.flags.c_contiguous
+    handle.forget("elsewhere")
+
+
+def test_a_full_disk_here_stops_the_cluster_and_the_rest_is_kept(
+    client, sim, tmp_path, monkeypatch
+):
+    real = JobStore.save
+
+    def save(self, key, outcome):
+        if len(list(tmp_path.glob("*/*.job"))) >= 3:
+            raise OutputError("jobs cannot be written (No space left on device); free some.")
+        real(self, key, outcome)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(JobStore, "save", save)
+        with pytest.raises(OutputError, match="No space"):
+            nested_cv(MODELS, sim.data, sim.target, client=client, store=tmp_path, **FOLDS)
+    assert len(list(tmp_path.glob("*/*.job"))) == 3
+    assert handle._loaded == {}
+    states = []
+    found = nested_cv(
+        MODELS, sim.data, sim.target, client=client, store=tmp_path,
+        progress=lambda s: states.append(s.reused), **FOLDS,
+    )  # fmt: skip
+    assert states[-1] >= 2
+    assert frames(found) == frames(nested_cv(MODELS, sim.data, sim.target, **FOLDS))
+
+
+def test_other_versions_and_workers_without_data_are_refused(client, sim, monkeypatch):
+    with pytest.raises(StudyError, match=r"numpy .*, but this process has 0\.0"):
+        cluster._check_environment({"numpy": "0.0"})
+    with monkeypatch.context() as patch:
+        patch.setattr(cluster, "receive", lambda *_: None)
+        patch.setattr(cluster, "open_handle", lambda _: MultiView({"a": np.zeros((2, 1))}))
+        patch.setattr(cluster, "has_data", lambda _: False)
+        with pytest.raises(StudyError, match="could not take in the data"):
+            nested_cv(MODELS, sim.data, sim.target, client=client, **FOLDS)
+
+
+def test_wrong_clients_are_refused(sim):
+    with pytest.raises(InputError, match=r"distributed\.Client, but got str"):
+        nested_cv(MODELS, sim.data, sim.target, client="tcp://127.0.0.1:1", **FOLDS)
+    with pytest.raises(StudyError, match=r"No Dask scheduler answers at tcp://127\.0\.0\.1:1 "):
+        cluster.connect("tcp://127.0.0.1:1", timeout=0.5)
+    with pytest.raises(StudyError, match="nonsense"):
+        cluster.connect("nonsense://x", timeout=0.5)
+
+
+def test_the_ordinary_path_does_not_import_dask():
+    code = """
+import sys
+import baldur.cli, baldur.study
+from baldur.datasets import make_multiview
+from baldur.evaluation import nested_cv
+sim = make_multiview(40, {"a": 3}, random_state=0)
+nested_cv(["Dummy", "Ridge logistic"], sim.data, sim.target, outer=2, inner=2)
+print(sorted(m for m in sys.modules if m.split(".")[0] in ("dask", "distributed")))
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": str(SOURCE)}, check=True,
+        capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.stdout.strip() == "[]"

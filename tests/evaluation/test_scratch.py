@@ -1,0 +1,89 @@
+"""Temporary data of a running study stay, wherever it runs; those of a dead one go."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import baldur
+from baldur.evaluation import scratch
+from baldur.evaluation.scratch import ScratchFolder, sweep_left_behind
+
+SOURCE = Path(baldur.__file__).parents[1]
+# The module without its package, which imports everything that a study may need.
+HOLD = f"""
+import os, sys, time, types
+package = sys.modules["baldur.evaluation"] = types.ModuleType("baldur.evaluation")
+package.__path__ = [{str(Path(scratch.__file__).parent)!r}]
+from baldur.evaluation.scratch import ScratchFolder
+held = ScratchFolder()
+(held.path / "data").write_text("cells")
+print(os.getpid(), held.path, flush=True)
+time.sleep(60)
+"""
+
+
+@pytest.fixture
+def temporary(tmp_path, monkeypatch):
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    return tmp_path
+
+
+def hold(*before):
+    return subprocess.Popen(
+        [*before, sys.executable, "-c", HOLD], stdout=subprocess.PIPE, text=True,
+        env={**os.environ, "PYTHONPATH": str(SOURCE)}, start_new_session=True,
+    )  # fmt: skip
+
+
+def check_held_then_left(process):
+    number, path = process.stdout.readline().split()
+    sweep_left_behind()
+    assert (Path(path) / "data").read_text() == "cells"
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    process.stdout.close()
+    return int(number), Path(path)
+
+
+def test_a_folder_goes_with_its_process(temporary):
+    own = ScratchFolder()
+    _, path = check_held_then_left(hold())
+    sweep_left_behind()
+    assert not path.exists()
+    assert own.path.is_dir()
+    own.remove()
+    assert list(temporary.iterdir()) == []
+
+
+def test_a_container_with_numbers_of_its_own_keeps_its_folder(temporary):
+    """Its process 1 is not ours; judged by the number it would be taken for another, or dead."""
+    if shutil.which("unshare") is None:
+        pytest.skip("there is no unshare command here")
+    apart = ("unshare", "--pid", "--fork", "--kill-child")
+    trial = subprocess.run([*apart, "true"], capture_output=True, text=True, check=False)
+    if trial.returncode:
+        pytest.skip(f"processes with numbers of their own are not permitted: {trial.stderr}")
+    number, path = check_held_then_left(hold(*apart))
+    assert number < 10
+    end = time.monotonic() + 20
+    while path.exists() and time.monotonic() < end:
+        # The one inside ends a moment after the one that was waited for.
+        sweep_left_behind()
+        time.sleep(0.05)
+    assert not path.exists()
+
+
+def test_another_machine_keeps_its_folder(temporary, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setattr(scratch, "_kernel", lambda: "f" * 12)
+        elsewhere = ScratchFolder()
+    elsewhere._lock.close()
+    sweep_left_behind()
+    assert elsewhere.path.is_dir()

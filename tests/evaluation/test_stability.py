@@ -1,0 +1,70 @@
+"""Nogueira's index equals its definition on dense masks, and its interval covers."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from baldur.evaluation.stability import nogueira
+from baldur.exceptions import InputError
+
+
+def literal(Z):
+    """The index from a dense (M, d) 0/1 matrix, by its formula."""
+    m, d = Z.shape
+    p = Z.mean(axis=0)
+    k = Z.sum(axis=1).mean()
+    s2 = m / (m - 1) * p * (1 - p)
+    return 1 - s2.mean() / (k / d * (1 - k / d))
+
+
+def as_sets(Z):
+    return [np.flatnonzero(row) for row in Z]
+
+
+@given(
+    m=st.integers(2, 8), d=st.integers(3, 40), rate=st.floats(0.1, 0.9), seed=st.integers(0, 999)
+)
+@settings(max_examples=60, deadline=None)
+def test_index_equals_its_definition(m, d, rate, seed):
+    Z = (np.random.default_rng(seed).random((m, d)) < rate).astype(int)
+    found = nogueira(as_sets(Z), d)
+    if Z.sum() in (0, Z.size):
+        assert np.isnan(found.value)
+    else:
+        assert found.value == pytest.approx(literal(Z), abs=1e-12)
+        assert -1 <= found.low <= found.value <= found.high <= 1 or found.value < -1 + 1e-9
+
+
+def test_equal_selections_are_perfectly_stable():
+    found = nogueira([np.array([1, 4, 7])] * 5, 1000)
+    assert (found.value, found.error, found.low, found.high) == (1.0, 0.0, 1.0, 1.0)
+
+
+def test_random_selections_have_mean_zero():
+    rng = np.random.default_rng(0)
+    values = [
+        nogueira([rng.choice(100, 10, replace=False) for _ in range(5)], 100).value
+        for _ in range(300)
+    ]
+    assert abs(np.mean(values)) < 0.01
+
+
+def test_standard_error_matches_the_spread_of_the_index():
+    rng = np.random.default_rng(1)
+    p = np.where(np.arange(60) < 8, 0.8, 0.05)
+    drawn = [nogueira(as_sets(rng.random((100, 60)) < p), 60) for _ in range(300)]
+    spread = np.std([s.value for s in drawn])
+    assert np.mean([s.error for s in drawn]) == pytest.approx(spread, rel=0.1)
+    q = p.mean()
+    truth = 1 - np.mean(p * (1 - p)) / (q * (1 - q))
+    covered = np.mean([s.low <= truth <= s.high for s in drawn])
+    print(f"coverage of the 95% interval over 300 draws: {covered:.3f}")
+    assert 0.91 <= covered <= 0.98
+
+
+def test_wrong_input_is_explained():
+    with pytest.raises(InputError, match="at least 2"):
+        nogueira([np.array([0])], 5)
+    with pytest.raises(InputError, match="between 0 and 4"):
+        nogueira([np.array([0]), np.array([9])], 5)

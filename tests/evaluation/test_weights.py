@@ -1,0 +1,116 @@
+"""Weights in both units: what they say about the linear predictor holds for every model."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.linear_model import LogisticRegression, Ridge
+
+from baldur import BaldurClassifier, MultiView, Preparation
+from baldur.baselines import BASELINES
+from baldur.evaluation import SideBySide, nested_cv
+from baldur.evaluation.weights import by_class, weights_of
+
+pytestmark = pytest.mark.usefixtures("one_repeat")
+
+
+def cohort(n=70, classes=2, seed=0):
+    """Two views in very different units, without outliers that scaling would clip."""
+    rng = np.random.default_rng(seed)
+    a = rng.uniform(-1.5, 1.5, size=(n, 4)) * [1, 10, 100, 0.01]
+    b = rng.uniform(-1.5, 1.5, size=(n, 6)) + 5
+    signal = a[:, 0] + 0.1 * a[:, 1] - (b[:, 0] - 5) + 0.5 * rng.normal(size=n)
+    y = np.digitize(signal, np.quantile(signal, np.linspace(0, 1, classes + 1)[1:-1]))
+    return MultiView({"a": a, "b": b}), y
+
+
+ROWS = ["LSVM-l1", "MV-PLS", "Ridge logistic", "Elastic-net logistic"]
+
+
+@pytest.mark.parametrize("row", ROWS)
+@pytest.mark.parametrize("classes", [2, 3])
+def test_raw_weights_give_the_scores_of_the_model(row, classes):
+    mv, y = cohort(classes=classes)
+    fitted = BASELINES[row].make(random_state=0).set_params(scale="standard").fit(mv, y)
+    found = weights_of(fitted, mv)
+    linear = sum(mv.view(v).read() @ by_class(w, classes, np.arange(classes))
+                 for v, w in found.raw.items())  # fmt: skip
+    scores = np.asarray(fitted.decision_function(mv)).reshape(len(y), -1)
+    moved = scores - linear
+    np.testing.assert_allclose(moved - moved[0], 0, atol=1e-8)
+    for v in mv.view_names:
+        sd = mv.view(v).read().std(axis=0)[:, None]
+        np.testing.assert_allclose(found.per_sd[v], found.raw[v] * sd, atol=1e-10)
+    parts = {v: mv.view(v).read() @ found.raw[v] for v in mv.view_names}
+    for v, part in parts.items():
+        assert found.variance[v] == pytest.approx(part.var(axis=0).sum())
+
+
+def test_models_that_keep_raw_weights_are_read_alike():
+    mv, y = cohort()
+    fitted = BaldurClassifier(members=("pooled",), scale="standard").fit(mv, y)
+    found = weights_of(fitted, mv)
+    for v in mv.view_names:
+        sd = mv.view(v).read().std(axis=0)
+        np.testing.assert_allclose(found.raw[v][:, 0], fitted.coef_[v][0])
+        np.testing.assert_allclose(found.per_sd[v][:, 0], fitted.coef_[v][0] * sd, rtol=1e-6)
+
+
+def test_weights_are_at_full_width_and_in_input_units():
+    mv, y = cohort()
+    info = pd.DataFrame({"column": ["s"] * 3, "level": ["f", "m", "x"]})
+    cells = np.eye(3)[np.arange(70) % 2]
+    names = {"t": ["s=f", "s=m", "s=x"]}
+    t = MultiView({"t": cells}, feature_names=names, feature_info={"t": info})
+    both = MultiView({"a": mv.view("a").read(), "t": cells}, feature_names=names,
+                     feature_info={"t": info})  # fmt: skip
+    inner = SideBySide(LogisticRegression(), scale="standard")
+    found = weights_of(inner.fit(both, y), both)
+    assert found.raw["t"].shape == (3, 1)
+    assert found.raw["t"][[0, 2]].tolist() == [[0], [0]]
+    assert found.raw["t"][1, 0] == pytest.approx(2 * found.per_sd["t"][1, 0])
+    assert t.feature_groups["t"].tolist() == [0, 0, 0]
+    # Covariates are taken out before: the weights on what is left, per unit of the input.
+    rng = np.random.default_rng(1)
+    years = rng.normal(size=70)
+    with_age = MultiView({"a": mv.view("a").read()}, samples=pd.DataFrame({"age": years}))
+    model = SideBySide(Ridge(), scale="standard", preparation=Preparation(regress_out=["age"]))
+    made = model.fit(with_age, y.astype(float))
+    told = weights_of(made, with_age)
+    age = np.column_stack([np.ones(70), years])
+    a = with_age.view("a").read()
+    left = a - age @ np.linalg.lstsq(age, a, rcond=None)[0]
+    moved = made.predict(with_age) - left @ told.raw["a"][:, 0]
+    np.testing.assert_allclose(moved - moved[0], 0, atol=1e-8)
+    assert weights_of(BASELINES["RF"].make(0).set_params(n_estimators=5).fit(mv, y), mv) is None
+
+
+def test_tables_have_both_units_and_a_row_per_class():
+    mv, y = cohort(classes=3)
+    models = {"Ridge logistic": {}, "RF": {}}
+    result = nested_cv(models, mv, np.array(["x", "y", "z"])[y], outer=2, inner=2)
+    weights = result.weights()
+    ridge = weights[weights["model"] == "Ridge logistic"]
+    for _, part in ridge.groupby(["fold", "view", "feature"]):
+        assert part["class"].tolist() == ["x", "y", "z"]
+    scale = {f"a_{j}": s for j, s in enumerate(mv.view("a").read().std(axis=0))}
+    part = ridge[ridge["view"] == "a"]
+    ratio = part["weight"] / (part["raw_weight"] * part["feature"].map(scale))
+    np.testing.assert_allclose(ratio, 1, rtol=0.2)
+    forest = result.selection[result.selection["model"] == "RF"]
+    assert forest[["mean_weight", "mean_raw_weight"]].isna().all(axis=None)
+    views = result.stability().views.set_index(["model", "view"])["variance_share"]
+    assert views["Ridge logistic"].sum() == pytest.approx(1)
+    assert views["RF"].isna().all()
+    two = nested_cv({"Ridge logistic": {}}, mv, (y > 0).astype(int), outer=2, inner=2)
+    assert set(two.weights()["class"]) == {"1"}
+    number = nested_cv({"r": Ridge()}, mv, y.astype(float), task="regression", outer=2, inner=2)
+    assert set(number.weights()["class"]) == {""}
+
+
+def test_classes_absent_from_training_have_no_weights():
+    two = np.array([[1.0, -1.0], [2.0, 0.5]])
+    np.testing.assert_array_equal(by_class(two, 2, np.array([0, 1])), [[-2.0], [-1.5]])
+    full = by_class(two, 3, np.array([0, 2]))
+    np.testing.assert_array_equal(full, [[1, np.nan, -1], [2, np.nan, 0.5]])
+    one = by_class(np.array([[4.0]]), 3, np.array([1, 2]))
+    np.testing.assert_array_equal(one, [[np.nan, -2, 2]])
