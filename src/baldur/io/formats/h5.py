@@ -49,7 +49,7 @@ def probe(path: Path, max_bytes: int) -> None:
     It also counts texts, whose length no header tells.
     """
     open_file(path).close()
-    first_look(Path(__file__).with_name("_h5_look.py"), path, max_bytes, "an HDF5 file")
+    first_look(Path(__file__).with_name("h5_look.py"), path, max_bytes, "an HDF5 file")
 
 
 def has_member(group: Any, key: str) -> bool:

@@ -2,7 +2,7 @@
 
 The HDF5 library follows pointers in a file without checking all of them; a flipped byte can end
 the process, and a text may stand for any number of cells. Run as a script:
-``python _h5_look.py file max_bytes seconds``. Exceptions are no concern here, since the caller
+``python h5_look.py file max_bytes seconds``. Exceptions are no concern here, since the caller
 meets them again and turns them into errors. Only a process that dies, hangs or needs too much is.
 """
 

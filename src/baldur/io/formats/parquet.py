@@ -21,7 +21,7 @@ from baldur.views.validate import some
 __all__ = ["ParquetMatrix", "read_parquet"]
 
 _ADVICE = "Give a larger max_bytes=, or name fewer columns=[...]."
-_LOOK = Path(__file__).with_name("_parquet_look.py")
+_LOOK = Path(__file__).with_name("parquet_look.py")
 # The sample id of each row: text, its copies, and its place in an index (measured: 340 bytes).
 _PER_ROW = 400
 # Columns unpacked, and what is made of them.

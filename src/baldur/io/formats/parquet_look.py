@@ -1,6 +1,6 @@
 """Read a Parquet file a few columns at a time in a process of its own, within a limit of memory.
 
-Run as a script: ``python _parquet_look.py file max_bytes seconds``, with the columns to read as a
+Run as a script: ``python parquet_look.py file max_bytes seconds``, with the columns to read as a
 JSON list on standard input. Pages unpack to more than the footer of a file says, if it lies.
 Exceptions are no concern here, since the caller meets them again.
 """
