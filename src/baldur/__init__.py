@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     )
     from baldur.estimators.classifier import BaldurClassifier
     from baldur.estimators.regressor import BaldurRegressor
-    from baldur.paper.estimators import MeanFieldClassifier, MeanFieldRegressor
+    from baldur.paper.estimators import PaperClassifier, PaperRegressor
     from baldur.preparation import Preparation
     from baldur.saving import load, save
     from baldur.views.container import MultiView
@@ -44,8 +44,8 @@ _PARTS = (
 _HOMES = {
     "BaldurClassifier": "baldur.estimators.classifier",
     "BaldurRegressor": "baldur.estimators.regressor",
-    "MeanFieldClassifier": "baldur.paper.estimators",
-    "MeanFieldRegressor": "baldur.paper.estimators",
+    "PaperClassifier": "baldur.paper.estimators",
+    "PaperRegressor": "baldur.paper.estimators",
     "MultiView": "baldur.views.container",
     "Preparation": "baldur.preparation",
     "load": "baldur.saving",
@@ -55,8 +55,8 @@ _HOMES = {
 __all__ = [
     "BaldurClassifier",
     "BaldurRegressor",
-    "MeanFieldClassifier",
-    "MeanFieldRegressor",
+    "PaperClassifier",
+    "PaperRegressor",
     "MultiView",
     "Preparation",
     "__version__",

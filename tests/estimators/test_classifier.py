@@ -107,11 +107,11 @@ def test_path_says_what_was_scored_and_why_a_step_was_kept(auto):
         "n_views",
         "n_features",
         "loss",
-        "above_reference",
+        "loss_difference",
         "standard_error",
         "upper",
         "candidate",
-        "kept",
+        "selected",
     ]
     assert list(path.step.unique()) == ["nothing", "views", "features"]
     for _, steps in path.groupby("step"):
@@ -120,19 +120,19 @@ def test_path_says_what_was_scored_and_why_a_step_was_kept(auto):
     kept = sum(int(mask.sum()) for mask in auto.selected_features_.values())
     assert int(path.n_features[path.kept].iloc[0]) == kept
     assert path.candidate[path.kept].all()
-    assert_allclose(path.upper, path.above_reference + 1.645 * path.standard_error)
+    assert_allclose(path.upper, path.loss_difference + 1.645 * path.standard_error)
     # What the whole reference gains over the base rate, and how sure that is.
     nothing, whole = path.iloc[0], path[path.step == "views"].iloc[-1]
     assert nothing.n_features == 0
-    assert whole.above_reference == 0.0
-    assert auto.signal_ == pytest.approx(nothing.above_reference / nothing.standard_error)
+    assert whole.loss_difference == 0.0
+    assert auto.signal_ == pytest.approx(nothing.loss_difference / nothing.standard_error)
     assert auto.signal_shown_
 
 
 def test_stack_shares_and_probabilities(auto):
-    assert list(auto.stack_) == ["spike_slab", "spike_slab_wide", "per_view", "pooled"]
-    assert all(weight > 0 for weight in auto.stack_.values())
-    assert 0.5 < sum(auto.stack_.values()) < 4.0
+    assert list(auto.stacking_weights_) == ["spike_slab", "spike_slab_wide", "per_view", "pooled"]
+    assert all(weight > 0 for weight in auto.stacking_weights_.values())
+    assert 0.5 < sum(auto.stacking_weights_.values()) < 4.0
     assert set(auto.sparsity_) == set(DIMS)
     for rho in auto.inclusion_probability_.values():
         assert ((rho >= 0) & (rho <= 1)).all()
@@ -511,7 +511,7 @@ def test_an_unknown_member_lists_the_legal_ones(train):
 
 
 def test_a_dense_fit_includes_every_feature(pooled):
-    assert list(pooled.stack_) == ["pooled"]
+    assert list(pooled.stacking_weights_) == ["pooled"]
     assert pooled.sparsity_ == dict.fromkeys(DIMS, 1.0)
     for name, width in DIMS.items():
         assert_array_equal(pooled.inclusion_probability_[name], np.ones(width))
@@ -526,7 +526,7 @@ def test_one_view_under_the_name_that_was_asked_for(train, test):
         BaldurClassifier(members=names).fit(X, y)
         for names in (("per_view",), ("pooled",), ("per_view", "pooled"))
     )
-    assert [list(model.stack_) for model in (one, two, both)] == [
+    assert [list(model.stacking_weights_) for model in (one, two, both)] == [
         ["per_view"], ["pooled"], ["pooled"]
     ]  # fmt: skip
     new = test[0].select(["clinic"])
@@ -570,7 +570,7 @@ def test_silent_by_default_and_progress_on_request(train, capfd):
 def test_two_fits_give_the_same_bits(train, auto, test):
     again = BaldurClassifier().fit(*train)
     assert_array_equal(again.predict_proba(test[0]), auto.predict_proba(test[0]))
-    assert again.stack_ == auto.stack_
+    assert again.stacking_weights_ == auto.stacking_weights_
 
 
 def test_jobs_give_the_same_bits(train, auto, test):

@@ -152,7 +152,7 @@ def test_a_constant_target(sim):
 def test_two_fits_and_two_jobs_give_the_same_bits(sim, model):
     two = BaldurRegressor(n_jobs=2).fit(sim.data[:N], sim.target[:N])
     assert_array_equal(two.predict(sim.data[N:]), model.predict(sim.data[N:]))
-    assert two.stack_ == model.stack_
+    assert two.stacking_weights_ == model.stacking_weights_
 
 
 def test_groups_stay_together(sim):

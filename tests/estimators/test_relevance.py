@@ -8,9 +8,9 @@ import pytest
 from baldur import (
     BaldurClassifier,
     BaldurRegressor,
-    MeanFieldClassifier,
-    MeanFieldRegressor,
     MultiView,
+    PaperClassifier,
+    PaperRegressor,
 )
 from baldur.datasets import make_multiview
 
@@ -32,13 +32,13 @@ CASES = {
         {"members": ("pooled",), "n_factors": 1},
         "two numbers",
     ),
-    "mean field": (MeanFieldClassifier, {**MEAN_FIELD, "bound": "jaakkola"}, "three"),
+    "mean field": (PaperClassifier, {**MEAN_FIELD, "bound": "jaakkola"}, "three"),
     "mean field, dual": (
-        MeanFieldClassifier,
+        PaperClassifier,
         {**MEAN_FIELD, "bound": "jaakkola", "space": "dual"},
         "binary",
     ),
-    "mean field regression": (MeanFieldRegressor, MEAN_FIELD, "two numbers"),
+    "mean field regression": (PaperRegressor, MEAN_FIELD, "two numbers"),
 }
 
 

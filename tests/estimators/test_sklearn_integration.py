@@ -86,7 +86,7 @@ def test_grid_search(form, sim):
     search.fit(X, sim.target)
     assert search.best_params_["members"] in grid["members"]
     assert search.best_score_ > 0.75
-    assert tuple(search.best_estimator_.stack_) == search.best_params_["members"]
+    assert tuple(search.best_estimator_.stacking_weights_) == search.best_params_["members"]
 
 
 class OneRepeat(BaldurClassifier):

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from baldur import BaldurClassifier, BaldurRegressor, MeanFieldClassifier, MultiView
+from baldur import BaldurClassifier, BaldurRegressor, MultiView, PaperClassifier
 from baldur.datasets import make_multiview
 from baldur.estimators.summary import named_outputs, path_sentence
 from baldur.exceptions import InputError, NoSignalWarning
@@ -50,7 +50,7 @@ def test_the_path_is_told_in_words(binary):
     model, _ = binary
     sentence = path_sentence(model)
     path = model.sparsity_path_
-    kept = path[path["kept"]].iloc[0]
+    kept = path[path["selected"]].iloc[0]
     assert sentence in str(model.summary())
     assert f"{path['loss'].iloc[0]:.3f} at the base rate" in sentence
     assert f"{kept['loss']:.3f} with the {kept['n_features']} features that are kept" in sentence
@@ -65,7 +65,7 @@ def test_everything_kept_has_words_of_its_own():
             "n_views": [0, 1, 2, 2, 2],
             "n_features": [0, 8, 38, 4, 38],
             "loss": [0.7, 0.5, 0.4, 0.41, 0.4],
-            "kept": [False, False, False, False, True],
+            "selected": [False, False, False, False, True],
         }
     )
     said = "no smaller set was shown to predict as well, so all are kept."
@@ -79,7 +79,7 @@ def test_one_view_alone_may_be_kept_whole():
             "n_views": [0, 1, 2, 1],
             "n_features": [0, 1, 38, 1],
             "loss": [0.7, 0.5, 0.4, 0.5],
-            "kept": [False, False, False, True],
+            "selected": [False, False, False, True],
         }
     )
     sentence = path_sentence(SimpleNamespace(sparsity_path_=path))
@@ -200,6 +200,6 @@ def test_other_features_are_one_row(binary):
 
 def test_the_mean_field_posterior_is_summarised_and_explained_too():
     sim = make_multiview(130, {"clinic": 6}, informative={"clinic": 3}, random_state=0)
-    model = MeanFieldClassifier(bound="jaakkola", max_iter=40).fit(sim.data[:100], sim.target[:100])
+    model = PaperClassifier(bound="jaakkola", max_iter=40).fit(sim.data[:100], sim.target[:100])
     assert "features kept" in str(model.summary())
     adds_up(model, sim.data[100:], model.decision_function(sim.data[100:]))

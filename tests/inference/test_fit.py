@@ -113,7 +113,7 @@ def test_the_path_says_what_was_selected(task):
     assert [step["step"] for step in path] == sorted(
         (step["step"] for step in path), key=["nothing", "views", "features"].index
     )
-    kept = [step for step in path if step["kept"]]
+    kept = [step for step in path if step["selected"]]
     assert len(kept) == 1
     assert kept[0]["n_features"] == sum(int(mask.sum()) for mask in result.selected)
     for kind in ("views", "features"):
@@ -121,11 +121,11 @@ def test_the_path_says_what_was_selected(task):
         assert sizes == sorted(set(sizes))
     for step in path:
         assert step["upper"] == pytest.approx(
-            step["above_reference"] + 1.645 * step["standard_error"]
+            step["loss_difference"] + 1.645 * step["standard_error"]
         )
     whole = [step for step in path if step["step"] == "views"][-1]
     assert whole["n_views"] == 2
-    assert whole["above_reference"] == 0.0
+    assert whole["loss_difference"] == 0.0
     assert path[0]["loss"] - whole["loss"] == pytest.approx(result.signal.mean)
     allowed = 0.1 * result.signal.mean
     for step in path:

@@ -20,7 +20,7 @@ def test_a_fit_selects_whole_groups():
     assert 0 < sum(mask.sum() for mask in plain.selected) < sum(problem.widths)
     for mask, group in zip(result.selected, groups, strict=True):
         assert (np.bincount(group, mask) % 2 == 0).all()
-    kept = [step for step in result.path if step["kept"]]
+    kept = [step for step in result.path if step["selected"]]
     assert kept[0]["n_features"] == sum(mask.sum() for mask in result.selected)
 
 

@@ -1,4 +1,4 @@
-"""MeanFieldClassifier and MeanFieldRegressor: every argument acts, intervals cover, mistakes."""
+"""PaperClassifier and PaperRegressor: every argument acts, intervals cover, mistakes."""
 
 import inspect
 import pickle
@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import norm
 from sklearn.metrics import roc_auc_score
 
-from baldur import MeanFieldClassifier, MeanFieldRegressor, MultiView, Preparation
+from baldur import MultiView, PaperClassifier, PaperRegressor, Preparation
 from baldur.datasets import make_multiview
 from baldur.evaluation.models import known_models, make_model
 from baldur.exceptions import InputError, NotConvergedWarning
@@ -18,7 +18,7 @@ from baldur.exceptions import InputError, NotConvergedWarning
 # Genes outnumber the samples: elsewhere the dual posterior is the primal one.
 DIMS = {"clinic": 6, "genes": 70}
 N = 60
-PAIR = {True: MeanFieldClassifier, False: MeanFieldRegressor}
+PAIR = {True: PaperClassifier, False: PaperRegressor}
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::baldur.exceptions.NotConvergedWarning"),
@@ -45,7 +45,7 @@ def sims(labels, numbers):
 
 def fit(sim, estimator, **options):
     quick = {"max_iter": 12, "scale": "standard"}
-    if estimator is MeanFieldClassifier:
+    if estimator is PaperClassifier:
         quick["bound"] = "jaakkola"
     return estimator(**{**quick, **options}).fit(sim.data[:N], sim.target[:N])
 
@@ -120,10 +120,10 @@ def test_views_say_which_columns_belong_together(sims, classify):
 
 def test_progress_on_request(labels, capfd, monkeypatch):
     monkeypatch.setenv("FORCE_COLOR", "1")  # as on a terminal
-    fit(labels, MeanFieldClassifier, max_iter=2)
+    fit(labels, PaperClassifier, max_iter=2)
     assert capfd.readouterr() == ("", "")
-    fit(labels, MeanFieldClassifier, max_iter=2, verbose=1)
-    assert "MeanFieldClassifier" in capfd.readouterr().err
+    fit(labels, PaperClassifier, max_iter=2, verbose=1)
+    assert "PaperClassifier" in capfd.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -137,7 +137,7 @@ def test_progress_on_request(labels, capfd, monkeypatch):
     ],
 )
 def test_classifier(labels, options):
-    model = fitted(labels, MeanFieldClassifier, **options)
+    model = fitted(labels, PaperClassifier, **options)
     data, y = labels.data[N:], labels.target[N:]
     p = model.predict_proba(data)
     assert_allclose(p.sum(axis=1), 1.0)
@@ -160,7 +160,7 @@ def test_regression_intervals_cover_and_noise_is_that_of_the_data(seed, monkeypa
     sim = make_multiview(
         2300, dims, informative={"clinic": 3}, n_classes=None, noise=noise, random_state=seed
     )
-    model = MeanFieldRegressor(sparsity=0.5).fit(sim.data[:300], sim.target[:300])
+    model = PaperRegressor(sparsity=0.5).fit(sim.data[:300], sim.target[:300])
     mean, std = model.predict(sim.data[300:], return_std=True)
     covered = np.mean(np.abs(sim.target[300:] - mean) < norm.ppf(0.95) * std)
     assert 0.84 < covered < 0.96
@@ -170,7 +170,7 @@ def test_regression_intervals_cover_and_noise_is_that_of_the_data(seed, monkeypa
 
 def test_noise_is_told_in_the_units_of_each_output(numbers):
     y = np.column_stack([numbers.target, 100.0 * numbers.target])
-    model = MeanFieldRegressor(sparsity=0.5, max_iter=20).fit(numbers.data[:N], y[:N])
+    model = PaperRegressor(sparsity=0.5, max_iter=20).fit(numbers.data[:N], y[:N])
     assert model.noise_std_[1] == pytest.approx(100.0 * model.noise_std_[0], rel=0.02)
     _, std = model.predict(numbers.data[N:], return_std=True)
     assert (std > model.noise_std_).all()
@@ -205,7 +205,7 @@ def test_missing_cells_and_views(labels):
     parts = {v: labels.data.view(v).read().copy() for v in DIMS}
     parts["genes"][:20] = np.nan
     parts["clinic"][30:50, 0] = np.nan
-    model = MeanFieldClassifier(bound="jaakkola", max_iter=12).fit(
+    model = PaperClassifier(bound="jaakkola", max_iter=12).fit(
         MultiView(parts)[:N], labels.target[:N]
     )
     p = model.predict_proba(MultiView(parts)[:30])
@@ -214,11 +214,11 @@ def test_missing_cells_and_views(labels):
 
 def test_three_classes_and_labels_that_are_not_exclusive():
     sim = make_multiview(N + 300, DIMS, informative={"clinic": 4}, n_classes=3, random_state=0)
-    model = fit(sim, MeanFieldClassifier)
+    model = fit(sim, PaperClassifier)
     assert_allclose(model.predict_proba(sim.data[N:]).sum(axis=1), 1.0)
     assert model.score(sim.data[N:], sim.target[N:]) > 0.5
     Y = np.column_stack([sim.target == 0, sim.target > 1]).astype(int)
-    both = MeanFieldClassifier(bound="jaakkola", max_iter=2).fit(sim.data[:N], Y[:N])
+    both = PaperClassifier(bound="jaakkola", max_iter=2).fit(sim.data[:N], Y[:N])
     assert both.predict(sim.data[N:]).shape == (300, 2)
 
 
@@ -237,17 +237,17 @@ def test_three_classes_and_labels_that_are_not_exclusive():
 )
 def test_bad_parameters(labels, parameter, value):
     with pytest.raises(InputError, match=parameter):
-        fit(labels, MeanFieldClassifier, **{parameter: value})
+        fit(labels, PaperClassifier, **{parameter: value})
 
 
 def test_the_warning_names_what_helps(labels):
     with pytest.warns(NotConvergedWarning, match=r"max_iter \(now 11\) or tol"):
-        model = fit(labels, MeanFieldClassifier, max_iter=11)
+        model = fit(labels, PaperClassifier, max_iter=11)
     assert not model.converged_
     with warnings.catch_warnings():
         warnings.simplefilter("error", NotConvergedWarning)
         options = {"max_iter": 15, "tol": 10.0, "prune": False}
-        assert fit(labels, MeanFieldClassifier, **options).converged_
+        assert fit(labels, PaperClassifier, **options).converged_
 
 
 @pytest.mark.parametrize("classify", [True, False])

@@ -5,7 +5,7 @@ import warnings
 import numpy as np
 import pytest
 
-from baldur import BaldurClassifier, BaldurRegressor, MeanFieldClassifier
+from baldur import BaldurClassifier, BaldurRegressor, PaperClassifier
 from baldur.baselines import ElasticNetLogisticClassifier, PriorClassifier, RidgeLogisticClassifier
 from baldur.datasets import make_multiview
 from baldur.evaluation import nested_cv
@@ -63,7 +63,7 @@ def regressor(cohort):
 def nothing(cohort):
     """A classifier that selects no feature, whose fit has a bound."""
     y = np.arange(70) % 2
-    return fitted(MeanFieldClassifier(bound="jaakkola"), cohort.data, y)
+    return fitted(PaperClassifier(bound="jaakkola"), cohort.data, y)
 
 
 @pytest.fixture(scope="session")

@@ -218,7 +218,7 @@ EMPTY = {
         pd.DataFrame(columns=["view", "feature", "output", "weight_scaled", "lower", "upper"])
     ),
     "path": lambda: plots.PathDisplay(
-        pd.DataFrame(columns=["step", "n_features", "above_reference", "kept"]), 0.1
+        pd.DataFrame(columns=["step", "n_features", "loss_difference", "selected"]), 0.1
     ),
     "shares": lambda: plots.ViewShareDisplay(pd.DataFrame(columns=["group", "view", "share"])),
     "comparison": lambda: plots.ComparisonDisplay(

@@ -47,7 +47,7 @@ def test_forest_of_a_result_has_means_and_ranges_over_folds(result, run):
 def test_path_is_that_of_the_model_and_its_bound_follows(model):
     display = PathDisplay.from_estimator(model)
     assert_frame_equal(display.table, model.sparsity_path_)
-    gain = model.sparsity_path_.set_index("step").loc["nothing", "above_reference"]
+    gain = model.sparsity_path_.set_index("step").loc["nothing", "loss_difference"]
     assert display.allowed == pytest.approx(model.margin * max(gain, 0))
     assert int(display.kept["n_features"]) == sum(
         m.sum() for m in model.selected_features_.values()

@@ -66,9 +66,9 @@ def model(data):
     made.sparsity_path_ = pd.DataFrame(
         {"step": ["nothing", "features", "features", "views"], "n_views": [0, 1, 2, 2],
          "n_features": [0, 1, size, 20], "loss": [0.69, 0.6, 0.45, 0.44],
-         "above_reference": [0.25, 0.16, 0.01, 0.0], "standard_error": [0.04, 0.03, 0.01, 0.0],
+         "loss_difference": [0.25, 0.16, 0.01, 0.0], "standard_error": [0.04, 0.03, 0.01, 0.0],
          "upper": [0.32, 0.2, 0.02, 0.0], "candidate": [False, False, True, True],
-         "kept": [False, False, True, False]}
+         "selected": [False, False, True, False]}
     )  # fmt: skip
     return made
 

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from baldur import BaldurClassifier, BaldurRegressor, MeanFieldClassifier, MultiView
+from baldur import BaldurClassifier, BaldurRegressor, MultiView, PaperClassifier
 from baldur.baselines import BASELINES
 from baldur.evaluation import nested_cv
 from baldur.evaluation.models import Model
@@ -53,7 +53,7 @@ def test_no_signal_shown(browser, tmp_path):
 def test_nothing_selected(browser, tmp_path):
     """Noise: the base rate is kept, and the page says that this is an answer."""
     X, y = noise()
-    fitted = MeanFieldClassifier(bound="jaakkola").fit(X, y)
+    fitted = PaperClassifier(bound="jaakkola").fit(X, y)
     assert not fitted.selected_features_["a"].any()
     text = opened(browser, report_model(fitted, tmp_path / "m.html", X, y))
     assert "everybody gets the base rate" in text

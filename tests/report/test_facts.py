@@ -189,7 +189,7 @@ def test_checks_of_a_fitted_model(model):
     path = pd.DataFrame(
         {"step": ["nothing", "features", "features"], "n_features": [0, 2, 4],
          "loss": [0.69, 0.50, 0.49], "standard_error": [0.04, 0.03, 0.0],
-         "kept": [False, False, True]}
+         "selected": [False, False, True]}
     )  # fmt: skip
 
     found = pd.DataFrame({"view": ["a", "a"], "feature": ["x", "y"], "weight_scaled": [3.0, 0.1]})

@@ -9,9 +9,9 @@ from sklearn.base import is_classifier
 from baldur import (
     BaldurClassifier,
     BaldurRegressor,
-    MeanFieldClassifier,
-    MeanFieldRegressor,
     MultiView,
+    PaperClassifier,
+    PaperRegressor,
 )
 from baldur.exceptions import BaldurError, InputError, InputWarning
 from baldur.preparation import Preparation
@@ -27,12 +27,12 @@ Y = (SCORE > 0).astype(int)
 CLASSIFIERS = [
     BaldurClassifier(members=("spike_slab",), max_iter=10),
     BaldurClassifier(members=("pooled",)),
-    MeanFieldClassifier(max_iter=5),
+    PaperClassifier(max_iter=5),
 ]
 REGRESSORS = [
     BaldurRegressor(members=("spike_slab",), max_iter=10),
     BaldurRegressor(members=("pooled",)),
-    MeanFieldRegressor(max_iter=5),
+    PaperRegressor(max_iter=5),
 ]
 pytestmark = [
     pytest.mark.filterwarnings("ignore::baldur.exceptions.NotConvergedWarning"),
@@ -130,7 +130,7 @@ def test_units_of_a_target_beyond_reason_are_refused(model, factor):
 @each(REGRESSORS)
 def test_a_constant_target_is_predicted_or_refused(model, value):
     y = value * (1.0 + np.finfo(float).eps * Y)  # rounding is no difference
-    if isinstance(model, MeanFieldRegressor):
+    if isinstance(model, PaperRegressor):
         with pytest.raises(InputError, match="all are the same"):
             model.fit(X, y)
         return

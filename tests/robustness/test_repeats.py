@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from baldur import BaldurClassifier, MeanFieldClassifier
+from baldur import BaldurClassifier, PaperClassifier
 from baldur.datasets import make_multiview
 from baldur.inference import inner_folds
 from baldur.paper.meanfield import run as mean_field_run
@@ -18,7 +18,7 @@ from baldur.paper.meanfield import run as mean_field_run
 MODELS = {
     "auto": lambda: BaldurClassifier(max_iter=5, random_state=0),
     "dense": lambda: BaldurClassifier(members=("pooled",)),
-    "mean-field": lambda: MeanFieldClassifier(max_iter=2),
+    "mean-field": lambda: PaperClassifier(max_iter=2),
 }
 
 

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_array_equal
 
-from baldur import BaldurClassifier, BaldurRegressor, MeanFieldClassifier
+from baldur import BaldurClassifier, BaldurRegressor, PaperClassifier
 from baldur.exceptions import InputError
 
 pytestmark = pytest.mark.usefixtures("one_repeat")
@@ -33,9 +33,9 @@ CASES = {
     "missing groups": (BaldurClassifier(), X, Y, {"groups": [1, "a", None] * (N // 3)}),
     "complex weights": (BaldurClassifier(), X, Y, {"sample_weight": ONES + 1j}),
     "a word as seed": (BaldurClassifier(random_state="x"), X, Y, {}),
-    "a seed with a fraction": (MeanFieldClassifier(random_state=1.5), X, Y, {}),
+    "a seed with a fraction": (PaperClassifier(random_state=1.5), X, Y, {}),
     "a word for n_jobs": (BaldurClassifier(n_jobs="all"), X, Y, {}),
-    "a number for space": (MeanFieldClassifier(space=3), X, Y, {}),
+    "a number for space": (PaperClassifier(space=3), X, Y, {}),
 }
 
 

@@ -6,7 +6,7 @@ from functools import cache
 import numpy as np
 import pytest
 
-from baldur import BaldurClassifier, BaldurRegressor, MeanFieldClassifier, MeanFieldRegressor
+from baldur import BaldurClassifier, BaldurRegressor, PaperClassifier, PaperRegressor
 from baldur.datasets import make_multiview
 from baldur.inference import inner_folds
 from baldur.paper.meanfield import run as mean_field_run
@@ -68,12 +68,12 @@ MODELS = {
     "labels": (BaldurClassifier, DENSE, "labels"),
     "numbers": (BaldurRegressor, DENSE, "numbers"),
     "numbers, auto": (BaldurRegressor, {}, "numbers"),
-    "mean field": (MeanFieldClassifier, {"bound": "jaakkola", "sparsity": np.inf}, "two"),
-    "mean field, words": (MeanFieldClassifier, {"bound": "jaakkola", "sparsity": 0.5}, "words"),
-    "mean field, three": (MeanFieldClassifier, {"sparsity": 0.5, "n_factors": 2}, "three"),
-    "mean field, labels": (MeanFieldClassifier, {"sparsity": 0.5}, "labels"),
-    "mean field, dual": (MeanFieldClassifier, {"space": "dual", "bound": "jaakkola"}, "two"),
-    "mean field, numbers": (MeanFieldRegressor, {"sparsity": 0.5}, "numbers"),
+    "mean field": (PaperClassifier, {"bound": "jaakkola", "sparsity": np.inf}, "two"),
+    "mean field, words": (PaperClassifier, {"bound": "jaakkola", "sparsity": 0.5}, "words"),
+    "mean field, three": (PaperClassifier, {"sparsity": 0.5, "n_factors": 2}, "three"),
+    "mean field, labels": (PaperClassifier, {"sparsity": 0.5}, "labels"),
+    "mean field, dual": (PaperClassifier, {"space": "dual", "bound": "jaakkola"}, "two"),
+    "mean field, numbers": (PaperRegressor, {"sparsity": 0.5}, "numbers"),
 }
 
 
@@ -101,7 +101,7 @@ def fitted(name):
         # What is selected is stored alike, whatever the folds chose.
         patch.setattr(inner_folds, "MOST_REPEATS", 1)
         patch.setattr(mean_field_run, "N_INNER", 3)
-        if kind in (MeanFieldClassifier, MeanFieldRegressor):
+        if kind in (PaperClassifier, PaperRegressor):
             settings = {"max_iter": 30, **settings}
         return kind(**settings).fit(X[:N], y[:N])
 

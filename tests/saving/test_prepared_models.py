@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import baldur
-from baldur import BaldurClassifier, BaldurRegressor, MeanFieldClassifier, MultiView
+from baldur import BaldurClassifier, BaldurRegressor, MultiView, PaperClassifier
 from baldur.baselines import BASELINES
 from baldur.evaluation import SideBySide
 from baldur.exceptions import InputError
@@ -93,7 +93,7 @@ CASES = {
     "covariates": lambda: BaldurClassifier(
         scale="rank", **DENSE, preparation=Preparation(regress_out=["age", "sex"])
     ),
-    "covariates of mean field": lambda: MeanFieldClassifier(
+    "covariates of mean field": lambda: PaperClassifier(
         bound="jaakkola", max_iter=5, preparation=Preparation(regress_out=["age", "sex"])
     ),
     "everything": lambda: BaldurClassifier(**DENSE, preparation=everything()),

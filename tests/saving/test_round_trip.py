@@ -220,7 +220,7 @@ def test_matrices_and_frames(tmp_path):
     rng = np.random.default_rng(0)
     frame = pd.DataFrame(rng.normal(size=(40, 4)), columns=list("pqrs"))
     y = np.where(frame["p"] > 0, "ill", "well")
-    model = baldur.MeanFieldClassifier(
+    model = baldur.PaperClassifier(
         {"one": ["p", "q"], "two": slice(2, 4)},
         sparsity=0.5,
         bound="jaakkola",

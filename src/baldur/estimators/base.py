@@ -214,7 +214,7 @@ class BaldurBase(ExportMixin, TransformerMixin, BaseEstimator):
         DataFrame
             Columns view, feature, output (class), weight (per unit of the input), weight_scaled
             (per standard deviation) with its 95 % interval lower and upper, selected, and where
-            known probability (of inclusion), stand_ins (features that are interchangeable with it,
+            known inclusion_probability, credible_set (features that are interchangeable with it,
             with probabilities) and the columns of the view's ``feature_info``. ``print`` shows the
             answer in words and the ten strongest.
         """

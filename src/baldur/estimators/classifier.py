@@ -176,8 +176,8 @@ class BaldurClassifier(ClassifierBase):
         "spike_slab_wide": a feature has an effect or none, under a narrower and a wider stand-in
         for the prior. "per_view": every feature has an effect, with one prior variance per view.
         "pooled": the same with one variance for all views. How much each member counts is learned
-        on held-out training rows (see `stack_`). ``("per_view", "pooled")`` is a dense fit. With a
-        single view "per_view" equals "pooled" and only one of them is fitted.
+        on held-out training rows (see `stacking_weights_`). ``("per_view", "pooled")`` is a dense
+        fit. With a single view "per_view" equals "pooled" and only one of them is fitted.
     margin : float, default=0.1
         The part of what the ensemble gains over the base rate that a smaller model may lose, with
         95 % confidence; of those, the smallest within 0.5 standard errors of the best is selected
@@ -230,7 +230,7 @@ class BaldurClassifier(ClassifierBase):
         The submodel path, one row per step: nothing, fewer views, fewer features. Held-out loss,
         how much it lies above the ensemble's with its standard error and upper 95 % bound, whether
         the step is a candidate, and which one was selected.
-    stack_ : dict of str to float
+    stacking_weights_ : dict of str to float
         Stacking weight of each member's linear predictor times the calibration slope, by the
         member's name. Their sum is the slope: below 1 the ensemble is shrunk towards the base
         rate, above 1 the members were too cautious.

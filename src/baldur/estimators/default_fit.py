@@ -58,7 +58,7 @@ def set_selection_attributes(model: Any, result: FitResult) -> None:
         for name, inclusion in zip(names, result.inclusion, strict=True)
     }
     model.sparsity_path_ = pd.DataFrame(result.path)
-    model.stack_ = result.stacking
+    model.stacking_weights_ = result.stacking
     model.sparsity_ = dict(zip(names, result.share.tolist(), strict=True))
     model.space_ = dict.fromkeys(names, result.solver)
     model.signal_ = result.signal.in_errors

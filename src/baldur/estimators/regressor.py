@@ -149,7 +149,7 @@ class BaldurRegressor(RegressorBase):
         Standard deviation of the noise of each output.
     selected_features_, view_relevance_, factor_relevance_, loadings_, n_factors_
         As in `BaldurClassifier`; relevance adds outputs up in units of their standard deviations.
-    sparsity_, inclusion_probability_, sparsity_path_, stack_, signal_, signal_shown_
+    sparsity_, inclusion_probability_, sparsity_path_, stacking_weights_, signal_, signal_shown_
         As in `BaldurClassifier`.
     credible_sets_, space_
         As in `BaldurClassifier`.

@@ -39,7 +39,7 @@ class Summary(pd.DataFrame):
         lines = [self.__dict__.get("heading", "")]
         if len(shown):
             columns = ["view", "feature", "output", "weight_scaled", "lower", "upper"]
-            columns += [c for c in ("probability", "stand_ins") if c in shown]
+            columns += [c for c in ("inclusion_probability", "credible_set") if c in shown]
             if shown["output"].nunique() == 1 and self["output"].nunique() == 1:
                 columns.remove("output")
             lines.append(pd.DataFrame(shown[columns]).to_string(index=False, float_format="%.3g"))
@@ -91,7 +91,7 @@ def summarise(model: Any, *, everything: bool = False) -> Summary:
     """
     outputs = output_names(model)
     sets = getattr(model, "credible_sets_", None)
-    stand_ins = {} if sets is None else _stand_ins(sets)
+    set_texts = {} if sets is None else _credible_set_texts(sets)
     parts = []
     for name in model.view_names_:
         kept = model.selected_features_[name]
@@ -113,9 +113,9 @@ def summarise(model: Any, *, everything: bool = False) -> Summary:
                 "selected": kept[at],
             }
             if hasattr(model, "inclusion_probability_"):
-                part["probability"] = model.inclusion_probability_[name][at]
+                part["inclusion_probability"] = model.inclusion_probability_[name][at]
             if sets is not None:
-                part["stand_ins"] = [stand_ins.get((name, f), "") for f in features]
+                part["credible_set"] = [set_texts.get((name, f), "") for f in features]
             frame = pd.DataFrame(part)
             info = model.feature_info_.get(name)
             if info is not None:
@@ -152,7 +152,7 @@ def path_sentence(model: Any) -> str:
     """Return how the kept set was reached, from all features to the fewest that do as well."""
     path = model.sparsity_path_
     base, whole = path[path["step"] == "nothing"].iloc[0], path[path["step"] == "views"].iloc[-1]
-    kept = path[path["kept"]].iloc[0]
+    kept = path[path["selected"]].iloc[0]
     losses = (
         f"Loss on held-out rows: {base['loss']:.3f} at the base rate, {whole['loss']:.3f} with all "
         f"{_count(whole['n_features'], 'feature')} of {_count(whole['n_views'], 'view')}"
@@ -194,7 +194,7 @@ def output_names(model: Any) -> list[str]:
     return [str(classes[-1])] if outputs == 1 else [str(label) for label in classes]
 
 
-def _stand_ins(sets: pd.DataFrame) -> dict[tuple[str, str], str]:
+def _credible_set_texts(sets: pd.DataFrame) -> dict[tuple[str, str], str]:
     """Return who else could be in the place of each kept feature, as text."""
     found: dict[tuple[str, str], str] = {}
     for (view, feature), group in sets.groupby(["view", "feature"], sort=False):

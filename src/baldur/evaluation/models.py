@@ -16,14 +16,14 @@ from baldur.estimators.classifier import BaldurClassifier
 from baldur.estimators.regressor import BaldurRegressor
 from baldur.evaluation.adapters import SideBySide, takes_views
 from baldur.exceptions import InputError
-from baldur.paper.estimators import MeanFieldClassifier, MeanFieldRegressor
+from baldur.paper.estimators import PaperClassifier, PaperRegressor
 from baldur.preparation import SCALES
 
 __all__ = ["Model", "fit_with_groups", "known_models", "make_model", "make_models"]
 
 OURS: dict[str, tuple[type, type]] = {
     "BALDUR": (BaldurClassifier, BaldurRegressor),
-    "BALDUR (mean-field)": (MeanFieldClassifier, MeanFieldRegressor),
+    "BALDUR (mean-field)": (PaperClassifier, PaperRegressor),
 }
 """Rows of ours: the classifier and the regressor."""
 

@@ -561,10 +561,10 @@ class _Table:
                     "n_views": int(n_views[place]),
                     "n_features": int(n_features[place]),
                     "loss": float(loss @ self.weight / self.weight.sum()),
-                    "above_reference": gap.mean,
+                    "loss_difference": gap.mean,
                     "standard_error": gap.error,
                     "upper": gap.upper,
                     "candidate": bool(candidate[place]),
-                    "kept": place == selected,
+                    "selected": place == selected,
                 }
             )

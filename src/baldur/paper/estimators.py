@@ -1,4 +1,4 @@
-"""MeanFieldClassifier and MeanFieldRegressor: the paper's own, fully factorised posterior."""
+"""PaperClassifier and PaperRegressor: the paper's own, fully factorised posterior."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from baldur.exceptions import InputError
 from baldur.paper.predictor import MeanFieldRun, fit_mean_field
 from baldur.views.products import PreparedView
 
-__all__ = ["MeanFieldClassifier", "MeanFieldRegressor"]
+__all__ = ["PaperClassifier", "PaperRegressor"]
 
 SPACES = ("primal", "dual")
 BOUNDS = ("quadrature", "jaakkola")
@@ -90,7 +90,7 @@ def _set_mean_field_attributes(model: Any, result: MeanFieldRun) -> None:
     model.space_ = dict(zip(model.view_names_, result.spaces, strict=True))
 
 
-class MeanFieldClassifier(ClassifierBase):
+class PaperClassifier(ClassifierBase):
     """Multi-view classifier with the paper's fully factorised posterior.
 
     Every row has latent factors and latent outputs of its own, and these, the weights of each
@@ -169,10 +169,10 @@ class MeanFieldClassifier(ClassifierBase):
 
     Examples
     --------
-    >>> from baldur import MeanFieldClassifier
+    >>> from baldur import PaperClassifier
     >>> from baldur.datasets import make_multiview
     >>> sim = make_multiview(130, {"clinic": 6}, informative={"clinic": 3}, random_state=0)
-    >>> model = MeanFieldClassifier(bound="jaakkola").fit(sim.data[:80], sim.target[:80])
+    >>> model = PaperClassifier(bound="jaakkola").fit(sim.data[:80], sim.target[:80])
     >>> model.predict_proba(sim.data[80:]).shape
     (50, 2)
     """
@@ -212,7 +212,7 @@ class MeanFieldClassifier(ClassifierBase):
         self.random_state = random_state
         self.verbose = verbose
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> MeanFieldClassifier:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> PaperClassifier:
         """Fit the posterior.
 
         Parameters
@@ -226,7 +226,7 @@ class MeanFieldClassifier(ClassifierBase):
 
         Returns
         -------
-        MeanFieldClassifier
+        PaperClassifier
             Itself.
         """
         self._check_parameters()
@@ -249,10 +249,10 @@ class MeanFieldClassifier(ClassifierBase):
         return f"{super()._stopping_settings()} or tol (now {self.tol})"
 
 
-class MeanFieldRegressor(RegressorBase):
+class PaperRegressor(RegressorBase):
     """Multi-view regression with the paper's fully factorised posterior.
 
-    The model of `MeanFieldClassifier` with observed outputs. Targets are standardised inside;
+    The model of `PaperClassifier` with observed outputs. Targets are standardised inside;
     answers are in their own units. The noise precision is one for all standardised outputs, as
     in the paper.
 
@@ -269,13 +269,13 @@ class MeanFieldRegressor(RegressorBase):
     n_factors : "auto" or int, default="auto"
         Latent factors before pruning; "auto" has one per output.
     sparsity : float, default=1e-6
-        Shape of the prior of the feature precisions; see `MeanFieldClassifier`.
+        Shape of the prior of the feature precisions; see `PaperClassifier`.
     prune : bool, default=True
         Drop features, factors and views whose removal raises the bound.
     space : {"primal", "dual"} or one per view, default="primal"
-        Posterior over weights or over dual variables; see `MeanFieldClassifier`.
+        Posterior over weights or over dual variables; see `PaperClassifier`.
     relevance_vectors : None, int or array of indices, or a list of these per view, default=None
-        Training samples that carry the dual variables; see `MeanFieldClassifier`.
+        Training samples that carry the dual variables; see `PaperClassifier`.
     max_iter : int, default=200
         Most sweeps from each of the four starts.
     tol : float, default=1e-4
@@ -297,7 +297,7 @@ class MeanFieldRegressor(RegressorBase):
     selected_features_, view_relevance_, factor_relevance_, loadings_, n_factors_
         As in `BaldurClassifier`.
     sparsity_, space_, elbo_, history_, n_iter_, converged_, preparation_
-        As in `MeanFieldClassifier`.
+        As in `PaperClassifier`.
 
     See Also
     --------
@@ -305,11 +305,11 @@ class MeanFieldRegressor(RegressorBase):
 
     Examples
     --------
-    >>> from baldur import MeanFieldRegressor
+    >>> from baldur import PaperRegressor
     >>> from baldur.datasets import make_multiview
     >>> sim = make_multiview(130, {"clinic": 6}, informative={"clinic": 3}, n_classes=None,
     ...                      noise=1.0, random_state=0)
-    >>> model = MeanFieldRegressor().fit(sim.data[:80], sim.target[:80])
+    >>> model = PaperRegressor().fit(sim.data[:80], sim.target[:80])
     >>> mean, std = model.predict(sim.data[80:], return_std=True)
     >>> mean.shape
     (50,)
@@ -346,7 +346,7 @@ class MeanFieldRegressor(RegressorBase):
         self.random_state = random_state
         self.verbose = verbose
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> MeanFieldRegressor:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> PaperRegressor:
         """Fit the posterior.
 
         Parameters
@@ -360,7 +360,7 @@ class MeanFieldRegressor(RegressorBase):
 
         Returns
         -------
-        MeanFieldRegressor
+        PaperRegressor
             Itself.
         """
         self._check_parameters()

@@ -42,7 +42,7 @@ class CorrelationDisplay(Display):
 
     @classmethod
     def from_estimator(
-        cls, model: Any, X: Any, most: int = 20, stand_ins: int = 2, least: float = 0.05
+        cls, model: Any, X: Any, most: int = 20, n_interchangeable: int = 2, least: float = 0.05
     ) -> Self:
         """Show the kept features of a model with their strongest stand-ins.
 
@@ -53,7 +53,7 @@ class CorrelationDisplay(Display):
             Rows to correlate, such as those of training.
         most : int, default=20
             Kept features, the heaviest.
-        stand_ins : int, default=2
+        n_interchangeable : int, default=2
             Members of each credible set besides the feature itself.
         least : float, default=0.05
             Probability a stand-in must have.
@@ -71,7 +71,7 @@ class CorrelationDisplay(Display):
             for feature in kept.loc[kept["view"] == view, "feature"].astype(str):
                 others = pd.DataFrame() if sets is None else _others(sets, (view, feature))
                 if len(others):
-                    others = others[others["probability"] >= least].head(stand_ins)
+                    others = others[others["probability"] >= least].head(n_interchangeable)
                     shown.append(others)
                 named = list(_members(others)) if len(others) else []
                 chosen += [p for p in [(view, feature), *named] if p not in chosen]
@@ -179,9 +179,10 @@ class CorrelationDisplay(Display):
             main.set_facecolor("#d0d0d0")
             draw_cells(main, made, style, "Correlation", limit=1.0)
             many = len({view for view, _ in features}) > 1
-            stand_in = self._stand_ins()
+            interchangeable = self._interchangeable()
             names = [
-                f"{'~ ' if pair in stand_in else ''}{full_name(*pair, many)}" for pair in features
+                f"{'~ ' if pair in interchangeable else ''}{full_name(*pair, many)}"
+                for pair in features
             ]
             below = [label(name, 16) for name in names]
             step = 1
@@ -196,7 +197,7 @@ class CorrelationDisplay(Display):
             self._frames(main)
         return self
 
-    def _stand_ins(self) -> set[Pair]:
+    def _interchangeable(self) -> set[Pair]:
         """Return the features that are shown only because they could stand in for another."""
         if self.sets is None:
             return set()
@@ -205,7 +206,7 @@ class CorrelationDisplay(Display):
 
     def _frames(self, ax: Any) -> None:
         Rectangle = import_plotting("matplotlib.patches").Rectangle
-        outside = self._stand_ins()
+        outside = self._interchangeable()
         current = None
         for i, pair in enumerate(self.features):
             if pair in outside:

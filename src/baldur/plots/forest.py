@@ -106,12 +106,12 @@ class ForestDisplay(Display):
                 "weight_scaled": listed["mean_weight"].to_numpy(dtype=float),
                 "lower": ends["min"].to_numpy(dtype=float),
                 "upper": ends["max"].to_numpy(dtype=float),
-                "probability": listed["frequency"].to_numpy(dtype=float),
+                "inclusion_probability": listed["frequency"].to_numpy(dtype=float),
                 "sign_agreement": listed["sign_agreement"].to_numpy(dtype=float),
             }
         )
         size = np.nan_to_num(table["weight_scaled"].abs().to_numpy(dtype=float))
-        order = np.lexsort((-size, -table["probability"].to_numpy(dtype=float)))
+        order = np.lexsort((-size, -table["inclusion_probability"].to_numpy(dtype=float)))
         total = int(mine.loc[mine["feature"] == "*", "n_features"].astype(int).sum())
         return cls(
             table.iloc[order],
@@ -173,7 +173,8 @@ class ForestDisplay(Display):
             features = features.drop_duplicates()
         shown = features.head(most)
         rows = {key: i for i, key in enumerate(shown.itertuples(index=False, name=None))}
-        sure = "probability" in table and table["probability"].notna().any() and len(rows)
+        known = table.get("inclusion_probability")
+        sure = known is not None and known.notna().any() and len(rows)
         narrow = style_of(theme, width, ax).narrow
         widths = ((3.0, 1.0) if not narrow else (2.2, 1.0)) if sure else (1.0,)
         outputs = list(dict.fromkeys(table["output"])) if self._many_outputs else [None]
@@ -239,7 +240,7 @@ class ForestDisplay(Display):
 
     def _probabilities(self, ax: Any, once: pd.DataFrame, style: Style) -> None:
         at = once["row"].to_numpy(dtype=float)
-        p = once["probability"].to_numpy(dtype=float)
+        p = once["inclusion_probability"].to_numpy(dtype=float)
         ax.hlines(at, 0.0, np.nan_to_num(p), color=style.faint, linewidth=1.0)
         ax.plot(p, at, linestyle="none", marker="s", markersize=4.5, color=style.ink)
         ax.set_xlim(0.0, 1.05)

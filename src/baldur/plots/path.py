@@ -23,8 +23,8 @@ class PathDisplay(Display):
     Parameters
     ----------
     path : DataFrame
-        As `sparsity_path_` of a fitted model: step, n_views, n_features, loss, above_reference,
-        standard_error, upper, candidate and kept.
+        As `sparsity_path_` of a fitted model: step, n_views, n_features, loss, loss_difference,
+        standard_error, upper, candidate and selected.
     margin : float, optional
         Part of the reference's gain that a candidate may lose; draws that bound.
     """
@@ -62,27 +62,27 @@ class PathDisplay(Display):
         nothing = self.table[self.table["step"] == "nothing"]
         if self.margin is None or not len(nothing):
             return float("nan")
-        return self.margin * max(float(nothing["above_reference"].iloc[0]), 0.0)
+        return self.margin * max(float(nothing["loss_difference"].iloc[0]), 0.0)
 
     @property
-    def kept(self) -> pd.Series | None:
-        """The step that was kept; None where no step is marked."""
-        chosen = self.table[self.table["kept"].astype(bool)]
+    def selected(self) -> pd.Series | None:
+        """The step that was selected; None where no step is marked."""
+        chosen = self.table[self.table["selected"].astype(bool)]
         return None if not len(chosen) else chosen.iloc[-1]
 
     @property
     def alt_text(self) -> str:
         """What is shown, in one sentence with its numbers."""
         if not len(self.table):
-            return "Path of models without steps."
-        text = f"Held-out loss above the reference over {len(self.table)} models"
+            return "Submodel path without steps."
+        text = f"Held-out loss above the ensemble's over {len(self.table)} submodels"
         low, high = self.table["n_features"].min(), self.table["n_features"].max()
         text += f" of {low:,} to {high:,} features"
-        if self.kept is not None:
+        if self.selected is not None:
             text += (
-                f"; the one kept has {int(self.kept['n_features']):,} features in "
-                f"{int(self.kept['n_views'])} views, {number(self.kept['above_reference'])} from "
-                f"the reference with an upper 95 % bound of {number(self.kept['upper'])}"
+                f"; the selected one has {int(self.selected['n_features']):,} features in "
+                f"{int(self.selected['n_views'])} views, {number(self.selected['loss_difference'])} "
+                f"from the ensemble with an upper 95 % bound of {number(self.selected['upper'])}"
             )
         if np.isfinite(self.allowed):
             text += f", where {number(self.allowed)} is allowed"
@@ -117,14 +117,14 @@ class PathDisplay(Display):
                     continue
                 handles.append(self._steps(main, part, i, style))
                 names.append(said)
-            if self.kept is not None:
+            if self.selected is not None:
                 (ring,) = main.plot(
-                    [self.kept["n_features"]], [self.kept["above_reference"]], marker="o",
+                    [self.selected["n_features"]], [self.selected["loss_difference"]], marker="o",
                     markersize=15, markerfacecolor="none", markeredgecolor=style.ink,
                     markeredgewidth=1.8, linestyle="none", zorder=4,
                 )  # fmt: skip
                 handles.append(ring)
-                names.append("kept")
+                names.append("selected")
             main.set_xscale("symlog", linthresh=1.0, linscale=0.5)
             self._ticks(main)
             main.set_xlabel("Features")
@@ -134,7 +134,7 @@ class PathDisplay(Display):
 
     def _steps(self, ax: Any, part: pd.DataFrame, i: int, style: Any) -> Any:
         x = part["n_features"].to_numpy(dtype=float)
-        y = part["above_reference"].to_numpy(dtype=float)
+        y = part["loss_difference"].to_numpy(dtype=float)
         upper = part["upper"].to_numpy(dtype=float)
         known = np.isfinite(upper)
         colour = style.colour(i)

@@ -265,9 +265,9 @@ def _unstable(run: Run, main: str) -> Check | None:
 
 
 def _flat_path(path: pd.DataFrame) -> Check | None:
-    if "kept" not in path or not path["kept"].any():
+    if "selected" not in path or not path["selected"].any():
         return None
-    kept = path[path["kept"]].iloc[0]
+    kept = path[path["selected"]].iloc[0]
     size = int(kept["n_features"])
     if not size:
         return None

@@ -29,8 +29,8 @@ MOST_OF_OTHERS = 100
 
 
 _KNOWN = {
-    "probability": ("Probability", "of being in", True),
-    "stand_ins": ("Stand-ins", "features that could be in its place", False),
+    "inclusion_probability": ("Inclusion probability", "", True),
+    "credible_set": ("Credible set", "interchangeable features", False),
 }
 
 
@@ -101,7 +101,7 @@ def feature_table(run: Run | None, main: str | None, model: FittedModel | None) 
     if several:
         columns.append(Column("Class", "that the weight points to", numeric=False))
     columns.append(Column("Weight per s.d.", "of the fit on all people; else mean over folds"))
-    known = [c for c in ("probability", "stand_ins") if c in fitted]
+    known = [c for c in ("inclusion_probability", "credible_set") if c in fitted]
     columns += [Column(*_KNOWN[name]) for name in known]
     if run is not None:
         columns += [
@@ -124,10 +124,10 @@ def feature_table(run: Run | None, main: str | None, model: FittedModel | None) 
                 cells.append(Cell.interval(row["weight"], row["lower"], row["upper"]))
             else:
                 cells.append(Cell.of(row["weight"], small=True))
-            if "probability" in known:
-                cells.append(Cell.of(row["probability"]))
-            if "stand_ins" in known:
-                cells.append(Cell.name(row["stand_ins"] or ""))
+            if "inclusion_probability" in known:
+                cells.append(Cell.of(row["inclusion_probability"]))
+            if "credible_set" in known:
+                cells.append(Cell.name(row["credible_set"] or ""))
             if run is not None:
                 cells.append(Cell(*_share_cell(row["frequency"])))
                 cells.append(Cell(*_share_cell(row["sign_agreement"])))
@@ -187,8 +187,8 @@ def _joined(folds: pd.DataFrame, fitted: pd.DataFrame, main: str) -> pd.DataFram
             "weight": fitted.get("weight_scaled", pd.Series(dtype=float)),
             "lower": fitted.get("lower", pd.Series(dtype=float)),
             "upper": fitted.get("upper", pd.Series(dtype=float)),
-            "probability": fitted.get("probability", pd.Series(dtype=float)),
-            "stand_ins": fitted.get("stand_ins", empty),
+            "inclusion_probability": fitted.get("inclusion_probability", pd.Series(dtype=float)),
+            "credible_set": fitted.get("credible_set", empty),
         }
     )
     right.insert(0, "model", main)
@@ -196,11 +196,11 @@ def _joined(folds: pd.DataFrame, fitted: pd.DataFrame, main: str) -> pd.DataFram
     keys = ["model", "view", "feature", "class"]
     made = left.merge(right, on=keys, how="outer", sort=False)
     made["weight"] = made["weight"].astype(float).fillna(made["mean"].astype(float))
-    made["stand_ins"] = made["stand_ins"].where(made["stand_ins"].notna(), "")
+    made["credible_set"] = made["credible_set"].where(made["credible_set"].notna(), "")
     order = {m: i for i, m in enumerate(dict.fromkeys([main, *left["model"]]))}
     made["rank"] = made["model"].map(order)
     made["size"] = made["weight"].abs()
-    for name in ("lower", "upper", "probability", "frequency", "sign_agreement"):
+    for name in ("lower", "upper", "inclusion_probability", "frequency", "sign_agreement"):
         made[name] = made[name].astype(float)
     return made.sort_values(
         ["rank", "place", "frequency", "size"], ascending=[True, True, False, False], kind="stable"

@@ -42,9 +42,9 @@ ESTIMATORS: Mapping[str, _Known] = MappingProxyType(
         "baldur regressor": _Known(
             "baldur.estimators.regressor", "BaldurRegressor", ("regression",)
         ),
-        "mean-field classifier": _Known("baldur.paper.estimators", "MeanFieldClassifier", _CLASSES),
+        "mean-field classifier": _Known("baldur.paper.estimators", "PaperClassifier", _CLASSES),
         "mean-field regressor": _Known(
-            "baldur.paper.estimators", "MeanFieldRegressor", ("regression",)
+            "baldur.paper.estimators", "PaperRegressor", ("regression",)
         ),
     }
 )

@@ -118,7 +118,7 @@ def _table(
 
 def _path_fault(path: Any) -> str | None:
     """Return what is wrong with the rows of a submodel path, or None."""
-    whole, kept = path[path["step"] == "views"], path[path["kept"]]
+    whole, kept = path[path["step"] == "views"], path[path["selected"]]
     if len(kept) != 1:
         return "expected one row kept"
     if not len(whole) or (path["step"] == "nothing").sum() != 1:
@@ -217,15 +217,15 @@ _SELECTION: dict[str, Attribute] = {
             "n_views": "whole numbers",
             "n_features": "whole numbers",
             "loss": "numbers",
-            "above_reference": "numbers",
+            "loss_difference": "numbers",
             "standard_error": "numbers",
             "upper": "numbers",
             "candidate": "truth values",
-            "kept": "truth values",
+            "selected": "truth values",
         },
         _path_fault,
     ),
-    "stack_": Attribute(_numbers_by_name),
+    "stacking_weights_": Attribute(_numbers_by_name),
     "signal_": Attribute(lambda f, name, o: f.number(name, finite=False)),
     "signal_shown_": Attribute(lambda f, name, o: f.boolean(name)),
     "credible_sets_": _table(

@@ -10,14 +10,14 @@ from scipy import sparse
 from baldur import (
     BaldurClassifier,
     BaldurRegressor,
-    MeanFieldClassifier,
-    MeanFieldRegressor,
     MultiView,
+    PaperClassifier,
+    PaperRegressor,
 )
 from baldur.inference.ensemble import MEMBERS
 from robustness.generated import features, outcomes
 
-CLASSES = (BaldurClassifier, BaldurRegressor, MeanFieldClassifier, MeanFieldRegressor)
+CLASSES = (BaldurClassifier, BaldurRegressor, PaperClassifier, PaperRegressor)
 
 FORMS = ("array", "array", "views", "views", "views", "float32", "float16", "int8", "frame",
          "csr", "csc", "columns")  # fmt: skip

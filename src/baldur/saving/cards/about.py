@@ -125,7 +125,7 @@ def _weights(model: Any) -> list[dict[str, Any]]:
 
 def _selected_loss(model: Any) -> float | None:
     path = model.sparsity_path_
-    selected = path[path["kept"]]
+    selected = path[path["selected"]]
     return float(selected["loss"].iloc[0]) if len(selected) else None
 
 

@@ -26,7 +26,7 @@ def printable(model: Any, classes: list[Any] | None = None) -> dict[str, Any]:
 
     Parameters
     ----------
-    model : BaldurClassifier, BaldurRegressor, MeanFieldClassifier or MeanFieldRegressor
+    model : BaldurClassifier, BaldurRegressor, PaperClassifier or PaperRegressor
         Fitted.
     classes : list, optional
         Names of the classes, where the model itself knows only their numbers.
