@@ -81,8 +81,9 @@ class PathDisplay(Display):
         if self.selected is not None:
             text += (
                 f"; the selected one has {int(self.selected['n_features']):,} features in "
-                f"{int(self.selected['n_views'])} views, {number(self.selected['loss_difference'])} "
-                f"from the ensemble with an upper 95 % bound of {number(self.selected['upper'])}"
+                f"{int(self.selected['n_views'])} views and a loss difference of "
+                f"{number(self.selected['loss_difference'])} from the ensemble, with an upper 95 % bound "
+                f"of {number(self.selected['upper'])}"
             )
         if np.isfinite(self.allowed):
             text += f", where {number(self.allowed)} is allowed"
