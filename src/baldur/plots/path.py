@@ -82,8 +82,8 @@ class PathDisplay(Display):
             text += (
                 f"; the selected one has {int(self.selected['n_features']):,} features in "
                 f"{int(self.selected['n_views'])} views and a loss difference of "
-                f"{number(self.selected['loss_difference'])} from the ensemble, with an upper 95 % bound "
-                f"of {number(self.selected['upper'])}"
+                f"{number(self.selected['loss_difference'])} from the ensemble, with an upper "
+                f"95 % bound of {number(self.selected['upper'])}"
             )
         if np.isfinite(self.allowed):
             text += f", where {number(self.allowed)} is allowed"
