@@ -116,10 +116,10 @@ def test_path_says_what_was_scored_and_why_a_step_was_kept(auto):
     assert list(path.step.unique()) == ["nothing", "views", "features"]
     for _, steps in path.groupby("step"):
         assert list(steps.n_features) == sorted(steps.n_features)
-    assert path.kept.sum() == 1
+    assert path.selected.sum() == 1
     kept = sum(int(mask.sum()) for mask in auto.selected_features_.values())
-    assert int(path.n_features[path.kept].iloc[0]) == kept
-    assert path.candidate[path.kept].all()
+    assert int(path.n_features[path.selected].iloc[0]) == kept
+    assert path.candidate[path.selected].all()
     assert_allclose(path.upper, path.loss_difference + 1.645 * path.standard_error)
     # What the whole reference gains over the base rate, and how sure that is.
     nothing, whole = path.iloc[0], path[path.step == "views"].iloc[-1]

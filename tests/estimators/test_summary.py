@@ -31,7 +31,7 @@ def test_summary_is_the_fitted_attributes_in_one_table(binary):
         assert row.weight == model.coef_[row.view][0, d]
         assert row.weight_scaled == model.coef_scaled_[row.view][0, d]
         assert row.lower < row.weight_scaled < row.upper
-        assert row.probability == model.inclusion_probability_[row.view][d]
+        assert row.inclusion_probability == model.inclusion_probability_[row.view][d]
     assert (np.diff(table["weight_scaled"].abs()) <= 0).all()
     assert len(model.summary(everything=True)) == 38
 

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from evaluate import spies
 
 import baldur
 from baldur.datasets import make_multiview
@@ -16,6 +15,7 @@ from baldur.evaluation.handle import DataHandle, open_handle, receive
 from baldur.evaluation.store import JobStore
 from baldur.exceptions import InputError, OutputError, StudyError
 from baldur.views import MultiView
+from evaluation import spies
 
 distributed = pytest.importorskip("distributed")
 

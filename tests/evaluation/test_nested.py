@@ -3,7 +3,6 @@
 import numpy as np
 import pandas as pd
 import pytest
-from evaluate import spies
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import GridSearchCV
@@ -14,6 +13,7 @@ from baldur.datasets import make_biofind_like, make_multiview
 from baldur.evaluation import nested_cv, recompute_table
 from baldur.evaluation.splits import Plan
 from baldur.exceptions import InputError, StudyError
+from evaluation import spies
 
 MODELS = {
     "Dummy": None,

@@ -188,7 +188,7 @@ def test_the_summary_names_and_places_what_was_kept(fitted):
     for row in kept.itertuples():
         d = list(model.feature_names_[row.view]).index(row.feature)
         assert row.weight == model.coef_[row.view][0, d]
-        assert row.probability == model.inclusion_probability_[row.view][d]
+        assert row.inclusion_probability == model.inclusion_probability_[row.view][d]
 
 
 def test_predictions_have_an_interval_and_say_what_they_used(fitted):

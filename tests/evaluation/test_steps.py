@@ -3,7 +3,6 @@
 import numpy as np
 import pandas as pd
 import pytest
-from evaluate import spies
 from sklearn.linear_model import LogisticRegression
 
 from baldur import Preparation
@@ -17,6 +16,7 @@ from baldur.exceptions import InputError
 from baldur.io import VariantFilter
 from baldur.views import MultiView
 from baldur.views.rebuild import select_columns
+from evaluation import spies
 
 
 @pytest.fixture

@@ -93,7 +93,7 @@ def test_a_figure_is_drawn_for_a_phone_and_a_page(display):
 
 
 def test_files_are_the_same_on_every_run(tmp_path):
-    one = forest([("v", "f"), ("w", "g")], probability=0.4)
+    one = forest([("v", "f"), ("w", "g")], inclusion_probability=0.4)
     for form, start in (("svg", b"<?xml"), ("pdf", b"%PDF"), ("png", b"\x89PNG")):
         first = one.plot().save(tmp_path / f"a.{form}").read_bytes()
         assert first.startswith(start)
@@ -110,7 +110,7 @@ def test_a_figure_is_drawn_in_given_axes(display):
 
 
 def test_panels_share_the_place_of_axes_without_a_grid():
-    one = forest([("v", "f"), ("w", "g")], probability=0.4)
+    one = forest([("v", "f"), ("w", "g")], inclusion_probability=0.4)
     free = figure.Figure()
     one.plot(ax=free.add_axes((0.2, 0.2, 0.7, 0.7)), theme="dark")
     assert one.figure_ is free
@@ -162,7 +162,7 @@ def forest(names, **columns):
 
 
 def test_awkward_names_are_shown_as_text():
-    one = forest([("view", name) for name in AWKWARD], probability=0.5)
+    one = forest([("view", name) for name in AWKWARD], inclusion_probability=0.5)
     text = one.plot().svg()
     assert "<script" not in text
     shown = [t.get_text() for t in one.ax_.get_yticklabels()]

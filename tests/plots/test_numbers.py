@@ -40,7 +40,7 @@ def test_forest_of_a_result_has_means_and_ranges_over_folds(result, run):
         row = rows.loc[key]
         assert row["weight_scaled"] == pytest.approx(values.mean())
         assert (row["lower"], row["upper"]) == (values.min(), values.max())
-        assert row["probability"] == pytest.approx(len(values) / 3)
+        assert row["inclusion_probability"] == pytest.approx(len(values) / 3)
     assert_frame_equal(display.table, ForestDisplay.from_result(run, "elastic net").table)
 
 
@@ -49,7 +49,7 @@ def test_path_is_that_of_the_model_and_its_bound_follows(model):
     assert_frame_equal(display.table, model.sparsity_path_)
     gain = model.sparsity_path_.set_index("step").loc["nothing", "loss_difference"]
     assert display.allowed == pytest.approx(model.margin * max(gain, 0))
-    assert int(display.kept["n_features"]) == sum(
+    assert int(display.selected["n_features"]) == sum(
         m.sum() for m in model.selected_features_.values()
     )
     # What is allowed decides who is a candidate, but for the largest step of a kind.

@@ -3,7 +3,6 @@
 import numpy as np
 import pandas as pd
 import pytest
-from evaluate.clinical.cohorts import cohort, table
 from scipy.special import expit, logit
 from scipy.stats import norm
 
@@ -11,6 +10,7 @@ from baldur.evaluation import METRICS, metric_differences, metric_intervals
 from baldur.evaluation.clinical import Bootstrap, Draws, bootstrap
 from baldur.evaluation.clinical.bootstrap import wilson
 from baldur.exceptions import InputError
+from evaluation.clinical.cohorts import cohort, table
 
 proportion = pytest.importorskip("statsmodels.stats.proportion")
 

@@ -3,7 +3,6 @@
 import numpy as np
 import pandas as pd
 import pytest
-from evaluate.clinical.cohorts import cohort, table
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import expit, logit
@@ -16,6 +15,7 @@ from baldur.evaluation import (
     integrated_calibration_index,
 )
 from baldur.evaluation.clinical.smooth import Smoother
+from evaluation.clinical.cohorts import cohort, table
 
 sm = pytest.importorskip("statsmodels.api")
 BINOMIAL = sm.families.Binomial()

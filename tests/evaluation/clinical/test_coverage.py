@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
-from evaluate.clinical.cohorts import cohort
 from scipy.special import expit
 
 from baldur.evaluation.clinical import Bootstrap, calibration_line, net_benefit
 from baldur.evaluation.metrics import weighted_auc
+from evaluation.clinical.cohorts import cohort
 
 STUDIES = 500
 THRESHOLD = 0.3

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from evaluate.clinical.cohorts import cohort, table
 from sklearn.metrics import (
     average_precision_score,
     precision_recall_curve,
@@ -17,6 +16,7 @@ from baldur.evaluation.clinical.curves import (
     precision_at,
     sensitivity_at,
 )
+from evaluation.clinical.cohorts import cohort, table
 
 
 def scores(n=120, seed=0, ties=False):

@@ -3,13 +3,13 @@
 import numpy as np
 import pandas as pd
 import pytest
-from evaluate.clinical.cohorts import cohort, table
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import logit
 
 from baldur.evaluation import decision_curves, net_benefit, shift_prevalence, threshold_measures
 from baldur.exceptions import InputError
+from evaluation.clinical.cohorts import cohort, table
 
 GRID = np.round(np.arange(1, 100) / 100, 2)
 

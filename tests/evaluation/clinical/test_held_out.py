@@ -3,11 +3,11 @@
 import numpy as np
 import pandas as pd
 import pytest
-from evaluate.clinical.cohorts import cohort, table
 
 from baldur.evaluation import evaluate_predictions, metric_intervals, subgroup_measures
 from baldur.evaluation.clinical import read_held_out
 from baldur.exceptions import InputError
+from evaluation.clinical.cohorts import cohort, table
 
 
 def test_labels_and_one_column_of_probabilities_are_enough():

@@ -3,7 +3,6 @@
 import numpy as np
 import pandas as pd
 import pytest
-from evaluate.clinical.cohorts import table
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import expit
@@ -23,6 +22,7 @@ from baldur.evaluation import (
 from baldur.evaluation.clinical import r2_of_auc
 from baldur.evaluation.clinical.learning import fit_power_law, power_law
 from baldur.exceptions import InputError
+from evaluation.clinical.cohorts import table
 
 
 @settings(max_examples=40, deadline=None)
