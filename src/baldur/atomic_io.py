@@ -197,9 +197,9 @@ def replace_files(
 ) -> None:
     """Replace a set of files as a whole; no file of an older set stays beside the new one.
 
-    The new set is written beside the old one first, so that a full disk changes nothing. Old and new
-    files are never seen together. If the process is killed while it moves the new files to their
-    place, the next call moves the rest first.
+    The new set is written beside the old one first, so that a full disk changes nothing. Old and
+    new files are never seen together. If the process is killed while it moves the new files to
+    their place, the next call moves the rest first.
 
     Parameters
     ----------
