@@ -1,9 +1,9 @@
 """Functions of higher parts that methods of lower parts call, such as `model.save`.
 
-`baldur.saving` and `baldur.report` import the estimators, so estimators cannot import them. A method
-that saves or reports calls a hook by its name instead. The top-level package registers the hooks
-when it is imported, which is before any of its parts; no other module does. Each hook imports its
-part when it is first called.
+`baldur.saving` and `baldur.report` import the estimators, so estimators cannot import them. A
+method that saves or reports calls a hook by its name instead. The top-level package registers the
+hooks when it is imported, which is before any of its parts; no other module does. Each hook imports
+its part when it is first called.
 """
 
 from __future__ import annotations
