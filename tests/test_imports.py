@@ -17,6 +17,7 @@ PACKAGE = Path(__file__).parents[1] / "src" / "baldur"
 # A part is a module or package directly below baldur. It may import those before it.
 ORDER = (
     "exceptions",
+    "optional",
     "types",
     "atomic_io",
     "safety",
