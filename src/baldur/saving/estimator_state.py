@@ -17,9 +17,9 @@ from baldur.inference.predictor import Predictor
 from baldur.paper.estimators import PaperClassifier, PaperRegressor
 from baldur.paper.predictor import MeanFieldPredictor
 from baldur.preparation import Preparation
-from baldur.saving.baselines import baseline_state, is_baseline, read_baseline
+from baldur.saving.baseline_state import baseline_state, is_baseline, read_baseline
 from baldur.saving.fitted_attributes import Outline, attributes_of, read_attribute
-from baldur.saving.settings import read_settings, settings_state
+from baldur.saving.setting_state import read_settings, settings_state
 from baldur.state import Fields, State, by_kind, made_by
 
 __all__ = ["ESTIMATORS", "estimator_state", "kind_of", "read_estimator"]
