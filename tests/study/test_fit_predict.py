@@ -41,7 +41,14 @@ def test_the_saved_model_predicts_what_the_fitted_one_does(parts, tables, write,
     frame, notes = predict_study(fitted, new_study(parts, tables, write, tmp_path))
     assert notes == []
     assert frame["sample"].tolist() == tables["samples"]["sample"].tolist()
-    assert list(frame.columns) == ["sample", "predicted", "p_control", "p_patient", "views_used"]
+    assert list(frame.columns) == [
+        "sample",
+        "predicted",
+        "p_control",
+        "p_patient",
+        "views_used",
+        "flags",
+    ]
     assert set(frame["views_used"]) == {"blood; brain; covariates"}
     np.testing.assert_allclose(frame["p_control"] + frame["p_patient"], 1)
     assert (frame["predicted"] == np.where(frame["p_patient"] > 0.5, "patient", "control")).all()
@@ -117,7 +124,7 @@ def test_a_study_without_probabilities_or_classes(parts, tables, write, tmp_path
     ]
     model, _ = fit_study(load_study(write(parts, tables)))
     frame, _ = predict_study(model, new_study(parts, tables, write, tmp_path))
-    assert list(frame.columns) == ["sample", "predicted", "score", "views_used"]
+    assert list(frame.columns) == ["sample", "predicted", "score", "views_used", "flags"]
     parts["outcome"] = {"column": "score", "task": "regression"}
     parts["models"] = [{"name": "ridge", "estimator": "sklearn.linear_model.Ridge"}]
     model, _ = fit_study(load_study(write(parts, tables)))
@@ -131,7 +138,15 @@ def test_baldur_tells_the_spread_of_numbers(parts, tables, write, tmp_path):
     tables["brain"] = tables["brain"].iloc[5:]
     model, _ = fit_study(load_study(write(parts, tables)))
     frame, _ = predict_study(model, new_study(parts, tables, write, tmp_path))
-    assert list(frame.columns) == ["sample", "predicted", "sd", "lower", "upper", "views_used"]
+    assert list(frame.columns) == [
+        "sample",
+        "predicted",
+        "sd",
+        "lower",
+        "upper",
+        "views_used",
+        "flags",
+    ]
     assert ((frame["lower"] < frame["predicted"]) & (frame["predicted"] < frame["upper"])).all()
     assert frame["views_used"].tolist() == ["blood"] * 5 + ["blood; brain"] * 55
 

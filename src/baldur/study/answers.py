@@ -31,7 +31,8 @@ def predictions_of(model: SavedModel, data: MultiView, *, bare: bool = False) ->
     DataFrame
         sample and predicted; for classes p_<class>, followed by the ends of its 95 % interval where
         the model has one, or score; for numbers sd, lower and upper where the model has them; and
-        views_used, the views that the sample has and the model kept features of.
+        views_used, the views that the sample has and the model selected features of; and flags,
+        reasons to doubt the prediction (see `Preparation.flag_samples`).
     """
     estimator = model.estimator
     found = predict_rows(estimator, data, len(model.classes))
@@ -46,6 +47,8 @@ def predictions_of(model: SavedModel, data: MultiView, *, bare: bool = False) ->
             columns["lower"], columns["upper"] = map(np.ravel, estimator.predict_interval(data))
     if not bare:
         columns["views_used"] = _used(estimator, data)
+        if hasattr(estimator, "preparation_"):
+            columns["flags"] = estimator.preparation_.flag_samples(data)["flags"].to_numpy()
     return pd.DataFrame(columns)
 
 
