@@ -13,7 +13,7 @@ from baldur.study.checks.finding import Finding, names
 from baldur.study.checks.labels import variants
 from baldur.study.checks.run import find_problems
 from baldur.study.data import StudyData, read_study
-from baldur.study.load import Study
+from baldur.study.config import StudyConfig
 from baldur.study.settings import settings_of, split_advice
 
 __all__ = ["StudyCheck", "check_study", "duration", "folds_problem"]
@@ -50,21 +50,21 @@ class StudyCheck:
         made.append(_jobs(self.plan, self.n_jobs))
         return made
 
-    def refuse_findings(self, study: Study) -> None:
+    def refuse_findings(self, config: StudyConfig) -> None:
         """Raise the first finding as an error, as ``--strict`` asks for."""
         if self.findings:
             more = len(self.findings) - 1
             first = self.findings[0]
             rest = f" ({more} more with --check)" if more else ""
-            raise study.problem(first.key, first.what, first.fix + rest)
+            raise config.problem(first.key, first.what, first.fix + rest)
 
 
-def check_study(study: Study, *, n_jobs: int = 1, trial: bool = True) -> StudyCheck:
+def check_study(config: StudyConfig, *, n_jobs: int = 1, trial: bool = True) -> StudyCheck:
     """Read a study, refuse what running it would refuse, and look for wrong data.
 
     Parameters
     ----------
-    study : Study
+    config : StudyConfig
         As `load_study` returns it.
     n_jobs : int, default=1
         Processes the time is estimated for.
@@ -80,22 +80,22 @@ def check_study(study: Study, *, n_jobs: int = 1, trial: bool = True) -> StudyCh
     StudyError
         One line that names the key and the fix.
     """
-    found = read_study(study)
+    found = read_study(config)
     n_jobs = int(joblib.effective_n_jobs(n_jobs))
     try:
-        parts = len(study.report["learning_curve"] or [])
+        parts = len(config.report.learning_curve or [])
         plan = preview(
-            study.models, found.data, found.y, trial=trial, parts=parts,
-            **settings_of(study, found),
+            config.models, found.data, found.y, trial=trial, parts=parts,
+            **settings_of(config, found),
         )  # fmt: skip
     except InputError as error:
-        if study.classification:
+        if config.classification:
             # Two ways of writing one class may be why there are too few of it.
-            for twin in variants("outcome.column", study.outcome["column"], np.unique(found.y)):
-                raise study.problem(*twin) from error
-        raise folds_problem(study, error) from error
-    findings = find_problems(study, found, plan.folds, plan.scheme)
-    if study.classification:
+            for twin in variants("outcome.column", config.outcome.column, np.unique(found.y)):
+                raise config.problem(*twin) from error
+        raise folds_problem(config, error) from error
+    findings = find_problems(config, found, plan.folds, plan.scheme)
+    if config.classification:
         findings += _absent_classes(found.y, plan)
     findings += [
         Finding(f"models.{model}", f"a trial fit failed: {reason.rstrip('.')}", "correct the model")
@@ -104,9 +104,9 @@ def check_study(study: Study, *, n_jobs: int = 1, trial: bool = True) -> StudyCh
     return StudyCheck(found, plan, findings, n_jobs)
 
 
-def folds_problem(study: Study, error: InputError) -> StudyError:
+def folds_problem(config: StudyConfig, error: InputError) -> StudyError:
     """Return what the comparison refuses as an error about the study file."""
-    return study.problem("folds", *split_advice(str(error)))
+    return config.problem("folds", *split_advice(str(error)))
 
 
 def _absent_classes(y: np.ndarray, plan: Preview) -> list[Finding]:

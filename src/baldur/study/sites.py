@@ -6,19 +6,19 @@ import numpy as np
 import pandas as pd
 
 from baldur.preparation import Preparation, SiteHarmoniser
-from baldur.study.load import COVARIATES, Study
-from baldur.study.schema import nearest
+from baldur.study.config import COVARIATES, StudyConfig
+from baldur.io.schema import nearest
 from baldur.views import MultiView
 
 __all__ = ["new_samples", "site_step"]
 
 
-def site_step(study: Study, data: MultiView) -> SiteHarmoniser | None:
+def site_step(config: StudyConfig, data: MultiView) -> SiteHarmoniser | None:
     """Return the step that aligns sites, or None where the study does not align any.
 
     Parameters
     ----------
-    study : Study
+    config : StudyConfig
     data : MultiView
         Views, included covariates among them; these belong to the people and are left alone.
 
@@ -27,7 +27,7 @@ def site_step(study: Study, data: MultiView) -> SiteHarmoniser | None:
     SiteHarmoniser or None
         Unfitted.
     """
-    section = study.harmonise
+    section = config.harmonise
     if section is None:
         return None
     usual = [v for v in data.view_names if v != COVARIATES and data.view(v).dtype != np.int8]
@@ -35,11 +35,11 @@ def site_step(study: Study, data: MultiView) -> SiteHarmoniser | None:
     for view in wanted:
         if view not in usual:
             what = "is no view" if view not in data.view_names else "has no location and scale"
-            raise study.problem(
+            raise config.problem(
                 "harmonise.views", f"{view!r} {what} that can be harmonised", nearest(view, usual)
             )
     if not wanted:
-        raise study.problem(
+        raise config.problem(
             "harmonise", "there is no view to harmonise (genotypes are left alone)",
             "remove the section",
         )  # fmt: skip
@@ -53,7 +53,7 @@ def site_step(study: Study, data: MultiView) -> SiteHarmoniser | None:
 
 
 def new_samples(
-    preparation: Preparation, study: Study, table: pd.DataFrame, notes: list[str]
+    preparation: Preparation, config: StudyConfig, table: pd.DataFrame, notes: list[str]
 ) -> pd.DataFrame | None:
     """Return what a fitted preparation reads about new samples.
 
@@ -61,7 +61,7 @@ def new_samples(
     ----------
     preparation : Preparation
         Fitted.
-    study : Study
+    config : StudyConfig
         That describes the new rows.
     table : DataFrame of str
         Their samples table.
@@ -84,7 +84,7 @@ def new_samples(
             made[name] = pd.Series([None] * len(table), index=table.index, dtype=object)
             notes.append(f"there is no column {name!r}; every sample is of a site new to the model")
         else:
-            raise study.problem(
+            raise config.problem(
                 "samples.file", f"has no column {name!r}, a covariate of the model",
                 "add it; single cells may be empty",
             )  # fmt: skip

@@ -25,7 +25,7 @@ from baldur.safety.escape import one_line
 from baldur.safety.spreadsheet import csv_text
 from baldur.study.check import StudyCheck, check_study, folds_problem
 from baldur.study.index import INDEX, REPORT, index_text
-from baldur.study.load import Study
+from baldur.study.config import StudyConfig
 from baldur.study.output import Log, claim_folder, results_folder
 from baldur.study.settings import settings_of
 from baldur.study.toml_writer import dump_toml
@@ -62,7 +62,7 @@ class EvaluatedStudy:
 
 
 def evaluate_study(
-    study: Study,
+    config: StudyConfig,
     *,
     n_jobs: int = 1,
     output: str | Path | None = None,
@@ -79,7 +79,7 @@ def evaluate_study(
 
     Parameters
     ----------
-    study : Study
+    config : StudyConfig
         As `load_study` returns it.
     n_jobs : int, default=1
         Processes.
@@ -105,17 +105,17 @@ def evaluate_study(
     """
     if shard is not None:
         Shard.of(shard)
-    folder = results_folder(study, output)
+    folder = results_folder(config, output)
     # The time of the jobs is worth a trial only if somebody is told, and not for a part of them.
-    check = check_study(study, n_jobs=n_jobs, trial=on_check is not None and shard is None)
+    check = check_study(config, n_jobs=n_jobs, trial=on_check is not None and shard is None)
     found = check.data
     if on_check is not None:
         on_check(check)
     if strict:
-        check.refuse_findings(study)
-    claim_folder(study, folder, RESULT_FILES, fresh=fresh)
+        check.refuse_findings(config)
+    claim_folder(config, folder, RESULT_FILES, fresh=fresh)
     log = Log(folder / "log.txt")
-    log(f"study {study.file.resolve()} with {n_jobs} process(es)")
+    log(f"study {config.file.resolve()} with {n_jobs} process(es)")
     log(
         f"baldur {baldur.__version__}, Python {platform.python_version()}, numpy "
         f"{np.__version__}, scikit-learn {sklearn.__version__}"
@@ -136,14 +136,14 @@ def evaluate_study(
             progress(state)
 
     started = time.monotonic()
-    how = {"client": client, "n_jobs": n_jobs, "progress": watch, **settings_of(study, found)}
+    how = {"client": client, "n_jobs": n_jobs, "progress": watch, **settings_of(config, found)}
     try:
         result = nested_cv(
-            study.models, found.data, found.y, store=folder / JOBS, shard=shard, **how
+            config.models, found.data, found.y, store=folder / JOBS, shard=shard, **how
         )
     except InputError as error:
         log(f"stopped: {error}")
-        raise folds_problem(study, error) from error
+        raise folds_problem(config, error) from error
     except UnfinishedError as error:
         log(str(error))
         raise
@@ -158,19 +158,19 @@ def evaluate_study(
     for model, fits in result.fits.items():
         log(f"{model}: {sum(f.seconds for f in fits):.1f} s in {len(fits)} outer fits")
     learned = None
-    if study.report["learning_curve"]:
+    if config.report.learning_curve:
         # Whoever has the whole result does this part alone, in the same store.
         try:
             learned = learning_curve(
-                study.models, found.data, found.y, store=folder / JOBS, full=result,
-                shares=study.report["learning_curve"], **how,
+                config.models, found.data, found.y, store=folder / JOBS, full=result,
+                shares=config.report.learning_curve, **how,
             )  # fmt: skip
         except InputError as error:
             found.notes.append(f"There is no learning curve: {str(error).rstrip('.')}")
             log(f"note: {found.notes[-1]}")
     findings = [str(finding) for finding in check.findings]
     said = {"findings": findings, "notes_on_data": list(found.notes)}
-    write_results(result, folder, study, found.subgroups, learned, said)
+    write_results(result, folder, config, found.subgroups, learned, said)
     log(f"finished in {time.monotonic() - started:.1f} s; {reused} jobs were done before")
     return EvaluatedStudy(result, folder, found.notes)
 
@@ -178,7 +178,7 @@ def evaluate_study(
 def write_results(
     result: NestedResult,
     folder: Path,
-    study: Study | None = None,
+    config: StudyConfig | None = None,
     subgroups: pd.DataFrame | None = None,
     learned: pd.DataFrame | None = None,
     said: dict[str, Any] | None = None,
@@ -191,7 +191,7 @@ def write_results(
         What to write.
     folder : Path
         Where to; it must exist.
-    study : Study, optional
+    config : StudyConfig, optional
         Written as ``study.toml``, as resolved; says thresholds and prevalence.
     subgroups : DataFrame, optional
         One row per sample, ids as index, one column per way of parting the people.
@@ -215,7 +215,7 @@ def write_results(
         "settings.csv": result.settings,
     }
     if len(result.predictions):
-        wanted = {} if study is None else _wanted(study)
+        wanted = {} if study is None else _wanted(config)
         frames.update(result.evaluation(subgroups=subgroups, **wanted).frames())
         frames["sample_size.csv"] = people_needed(result)
     if learned is not None:
@@ -235,34 +235,34 @@ def write_results(
     contents["table.txt"] = result.format("text").encode()
     contents["table_folds.md"] = result.format("markdown", "folds").encode()
     contents["table_folds.tex"] = result.format("latex", "folds").encode()
-    record = {**record_of(result), **({} if study is None else _told(study)), **(said or {})}
+    record = {**record_of(result), **({} if study is None else _told(config)), **(said or {})}
     contents[RECORD] = (json.dumps(record, indent=1) + "\n").encode()
     if study is not None:
-        where = study.folder.resolve()
+        where = config.folder.resolve()
         head = one_line(
             f"# As resolved. To run it from here: baldur evaluate study.toml --data {where}"
         )
         contents["study.toml"] = f"{head}\n{dump_toml(study.as_toml())}".encode()
-    title = "" if study is None else study.top["title"]
+    title = "" if study is None else config.title
     contents[INDEX] = index_text(title, {*contents, "log.txt", JOBS}).encode()
     replace_files(folder, contents, RESULT_FILES)
 
 
-def _wanted(study: Study) -> dict[str, Any]:
+def _wanted(config: StudyConfig) -> dict[str, Any]:
     """What the study says about figures beyond the table."""
-    asked = {key: study.report[key] for key in ("prevalence", "thresholds")}
+    asked = {key: getattr(config.report, key) for key in ("prevalence", "thresholds")}
     return {key: value for key, value in asked.items() if value is not None}
 
 
-def _told(study: Study) -> dict[str, Any]:
+def _told(config: StudyConfig) -> dict[str, Any]:
     """What the study says of itself."""
     return {
-        "title": study.top["title"],
-        "outcome": study.outcome["column"],
-        "seed": study.top["seed"],
-        "scheme": study.folds["scheme"],
-        "inner": study.folds["inner"],
-        "scale": study.preparation["scale"],
-        "regress_out": list(study.covariates["regress_out"]),
-        "prevalence": study.report["prevalence"],
+        "title": config.title,
+        "outcome": config.outcome.column,
+        "seed": config.seed,
+        "scheme": config.folds.scheme,
+        "inner": config.folds.inner,
+        "scale": config.preparation.scale,
+        "regress_out": list(config.covariates.regress_out),
+        "prevalence": config.report.prevalence,
     }
