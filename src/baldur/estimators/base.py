@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 from abc import abstractmethod
 from collections.abc import Mapping
-from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,6 +19,7 @@ from baldur.estimators.parameters import CONSTRAINTS, Constraint, check_paramete
 from baldur.estimators.save_mixins import ExportMixin
 from baldur.estimators.summary import Summary, output_names, summarise, views_used
 from baldur.exceptions import NotConvergedWarning
+from baldur.hooks import call_hook
 from baldur.inference.predictive import Task
 from baldur.preparation import preparation_for
 from baldur.types import Array
@@ -312,8 +312,7 @@ class BaldurBase(ExportMixin, TransformerMixin, BaseEstimator):
             The file.
         """
         check_is_fitted(self)
-        # What writes pages knows all models and so stands above them; it is asked for by name.
-        made: Path = import_module("baldur.report").report_model(self, path, X, y, **options)
+        made: Path = call_hook("report_model", self, path, X, y, **options)
         return made
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from pathlib import Path
 from typing import Any
+
+from baldur.hooks import call_hook
 
 __all__ = ["ExportMixin", "SaveMixin"]
 
@@ -27,8 +28,7 @@ class SaveMixin:
         Path
             The folder.
         """
-        # `baldur.saving` imports all estimators, so they cannot import it.
-        saved: Path = import_module("baldur.saving").save(self, path, overwrite=overwrite)
+        saved: Path = call_hook("save", self, path, overwrite=overwrite)
         return saved
 
 
@@ -51,7 +51,7 @@ class ExportMixin(SaveMixin):
         Card
             With `markdown`, `json` and `write`.
         """
-        made = import_module("baldur.saving.cards").make_card(self, **words)
+        made = call_hook("make_card", self, **words)
         if path is not None:
             made.write(path)
         return made
@@ -72,5 +72,5 @@ class ExportMixin(SaveMixin):
         -------
         bytes
         """
-        made: bytes = import_module("baldur.saving.cards").make_card(self).to_onnx(path)
+        made: bytes = call_hook("make_card", self).to_onnx(path)
         return made

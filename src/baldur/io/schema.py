@@ -26,7 +26,8 @@ from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import CoreSchema, core_schema
 
 __all__ = [
-    "Names", "OneOf", "Problem", "Section", "Text", "SectionError", "nearest", "problem_of", "schema_of",
+    "Names", "OneOf", "Problem", "Section", "SectionError", "Text", "nearest", "problem_of",
+    "schema_of",
 ]  # fmt: skip
 
 
@@ -181,15 +182,17 @@ def problem_of(error: ValidationError, schema: dict[str, Any], given: Any) -> Pr
     """
     errors = error.errors(include_url=False)
     first = min(errors, key=lambda one: one["type"] != "extra_forbidden")
-    where = first["loc"]
+    at = first["loc"]
     # Where several types are allowed, the error inside the one that was written says most.
-    inside = [e for e in errors if len(e["loc"]) > len(where) and e["loc"][:-2] == where[:-1]]
-    first = inside[0] if inside and len(where) > 1 else first
+    inside = [e for e in errors if len(e["loc"]) > len(at) and e["loc"][:-2] == at[:-1]]
+    first = inside[0] if inside and len(at) > 1 else first
     place = _Place(schema, given)
     place.follow(first["loc"])
     cause = first.get("ctx", {}).get("error")
     if isinstance(cause, SectionError):
-        key = ".".join(filter(None, (place.key, cause.problem.key)))
+        inner = cause.problem.key
+        dot = "." if place.key and inner and not inner.startswith("[") else ""
+        key = f"{place.key}{dot}{inner}"
         return cause.problem._replace(key=key)
     if first["type"] == "extra_forbidden":
         return Problem(place.key, "unknown key", nearest(first["loc"][-1], place.siblings))

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 from pydantic import Discriminator, Field, Tag, TypeAdapter, ValidationError
 
 from baldur.io.formats.files import as_path, suffix_of
-from baldur.io.schema import Names, OneOf, Section, Text, SectionError, problem_of, schema_of
+from baldur.io.schema import Names, OneOf, Section, SectionError, Text, problem_of, schema_of
 
 __all__ = ["MudataView", "NiftiView", "PlinkView", "TableView", "ViewSection",
            "view_section"]  # fmt: skip
@@ -102,7 +102,7 @@ class PlinkView(_View):
     file: Text
     """file of this view"""
     ids: Annotated[str, OneOf(("sample", "family_sample"))] | None = None
-    """what the sample ids are made of; default "sample" """
+    """parts of the sample ids: "sample" (default) or "family_sample", family and sample"""
     chromosomes: list[str | int] | None = None
     """chromosomes to read; default all"""
     variants: Names | None = None
@@ -140,7 +140,7 @@ class NiftiView(_View):
     sample_ids: _IdsOrFile | None = None
     """sample ids in the order of the images, or a table that lists them"""
     id_pattern: Text | None = None
-    """where the id stands in the name of a file, such as "smwc1{id}_T1*.nii" """
+    """place of the id in the name of a file, such as "smwc1{id}_T1*.nii", by default sub-..."""
     resample: Annotated[str, OneOf(("continuous", "linear", "nearest"))] | None = None
     """interpolation of images on another grid; default to refuse them"""
     voxel_size: Annotated[float, Field(gt=0)] | None = None

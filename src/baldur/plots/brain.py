@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from baldur.exceptions import InputError
-from baldur.io.weights import to_nifti
+from baldur.io.weight_images import to_nifti
 from baldur.plots.base import Display
 from baldur.plots.extra import import_plotting
 from baldur.plots.parts import empty, legend

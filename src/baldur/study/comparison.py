@@ -1,114 +1,134 @@
-"""The [[models]] of a study file, as models to compare."""
+"""The comparison of a study: its models made, its design applied to its data, and checked."""
 
 from __future__ import annotations
 
 import importlib
 from typing import Any
 
+import numpy as np
 from sklearn.base import BaseEstimator
 
-from baldur.evaluation.models import FULL, Model, known_models, make_model
-from baldur.exceptions import BaldurError, MissingExtraError
-from baldur.study.schema import SCHEMA, check_keys, nearest, problem
+from baldur.evaluation import Comparison, Design, open_comparison
+from baldur.evaluation.models import Model, make_model
+from baldur.exceptions import BaldurError, InputError, MissingExtraError, StudyError
+from baldur.study.checks.labels import variants
+from baldur.study.config import ModelEntry, StudyConfig
+from baldur.study.data import StudyData
 
-__all__ = ["read_models"]
-
-_MODEL_TABLES = ("grid", "settings")
-_EXAMPLE = 'add for example models = ["BALDUR", "LSVM-l1"]'
+__all__ = ["folds_problem", "make_models", "open_study"]
 
 
-def read_models(
-    name: str, given: Any, classification: bool, scale: str | None = None
-) -> tuple[list[Model], list[dict[str, Any]]]:
-    """Check the models of a study file and build them.
+def open_study(config: StudyConfig, data: StudyData, *, only: str | None = None) -> Comparison:
+    """Apply the design of a study to its data.
 
     Parameters
     ----------
-    name : str
-        Name of the study file, for messages.
-    given : list
-        What the file has under `models`: names, or sections.
-    classification : bool
-        Which of the two tasks they are for.
-    scale : str, optional
-        How they all scale columns.
+    config : StudyConfig
+        As `load_study` returns it.
+    data : StudyData
+        As `read_study` returns it.
+    only : str, optional
+        One of the models; default all.
 
     Returns
     -------
-    models : list of Model
-    entries : list of dict
-        The sections as resolved.
+    Comparison
+
+    Raises
+    ------
+    StudyError
+        One line that names the key and the fix.
     """
-    if not isinstance(given, list) or not given:
-        raise problem(name, "models", "must be a list with at least one model", _EXAMPLE)
-    made: list[Model] = []
-    entries: list[dict[str, Any]] = []
-    for i, one in enumerate(given):
-        entry = {"name": one} if isinstance(one, str) else one
-        where = f"models[{i + 1}]"
-        if not isinstance(entry, dict):
-            raise problem(name, where, "must be a name or a [[models]] section", _EXAMPLE)
-        tables = {k: entry[k] for k in _MODEL_TABLES if k in entry}
-        unknown = [k for k in entry if k not in SCHEMA["model"] and k not in _MODEL_TABLES]
-        if unknown:
-            known = [*SCHEMA["model"], *_MODEL_TABLES]
-            raise problem(name, f"{where}.{unknown[0]}", "unknown key", nearest(unknown[0], known))
-        plain = {k: v for k, v in entry.items() if k not in _MODEL_TABLES}
-        checked = check_keys(name, "model", plain, where)
-        if any(checked["name"] == m.name for m in made):
-            raise problem(
-                name, f"{where}.name", f"{checked['name']!r} comes twice", "give another name"
-            )
-        made.append(_model(name, where, checked, tables, classification, scale))
-        entries.append({k: v for k, v in {**checked, **tables}.items() if v is not None})
-    return made, entries
+    models = make_models(config, only)
+    design = Design(
+        task=config.outcome.task,
+        positive=data.positive,
+        scheme=config.folds.scheme,
+        outer=config.folds.outer,
+        inner=config.folds.inner,
+        repeats=config.folds.repeats,
+        groups=data.groups,
+        sites=data.sites,
+        split=data.split,
+        preparation=data.preparation,
+        metrics=config.report.metrics,
+        select_by=config.folds.select_by,
+        permutations=config.report.permutations,
+        random_state=config.seed,
+    )
+    try:
+        comparison = open_comparison(design, models, data.data, data.y)
+        _ = comparison.folds
+    except InputError as error:
+        raise folds_problem(config, data, error) from error
+    return comparison
 
 
-def _model(
-    name: str,
-    where: str,
-    entry: dict[str, Any],
-    tables: dict[str, Any],
-    classification: bool,
-    scale: str | None,
-) -> Model:
-    for key, table in tables.items():
-        if not isinstance(table, dict) and (key, table) != ("grid", FULL):
-            raise problem(
-                name, f"{where}.{key}", "must be a table", f"write {key} = {{ C = [0.1, 1.0] }}"
-            )
-    grid = tables.get("grid")
-    if isinstance(grid, dict):
-        for key, values in grid.items():
-            if not isinstance(values, list) or not values:
-                raise problem(
-                    name, f"{where}.grid.{key}", "must be a list of values to try",
-                    f"write {key} = [{values!r}], or move it to settings",
-                )  # fmt: skip
-    task = "classification" if classification else "regression"
+def folds_problem(config: StudyConfig, data: StudyData, error: InputError) -> StudyError:
+    """Return what the comparison refuses as an error about the study file.
+
+    Parameters
+    ----------
+    config : StudyConfig
+        The study.
+    data : StudyData
+        Its data.
+    error : InputError
+        Raised by `baldur.evaluation`.
+
+    Returns
+    -------
+    StudyError
+    """
+    if config.classification:
+        # Two ways of writing one class may be why there are too few samples of it.
+        for twin in variants("outcome.column", config.outcome.column, np.unique(data.y)):
+            return config.problem(*twin)
+    what, _, fix = str(error).rstrip(".").rpartition("; ")
+    return config.problem("folds", what or fix, fix if what else "change the folds or the samples")
+
+
+def make_models(config: StudyConfig, only: str | None = None) -> list[Model]:
+    """Make the models of a study.
+
+    Parameters
+    ----------
+    config : StudyConfig
+        The study.
+    only : str, optional
+        Name of one model; default all.
+
+    Returns
+    -------
+    list of Model
+    """
+    return [
+        _model(config, f"models[{i}]", entry)
+        for i, entry in enumerate(config.models, 1)
+        if only is None or entry.name == only
+    ]
+
+
+def _model(config: StudyConfig, where: str, entry: ModelEntry) -> Model:
     estimator = None
-    if entry["estimator"] is not None:
-        estimator = _estimator(name, f"{where}.estimator", entry["estimator"])
-    elif entry["name"] not in known_models(classification):
-        raise problem(
-            name, f"{where}.name", f"no model {entry['name']!r} for {task}",
-            nearest(entry["name"], known_models(classification)),
-        )  # fmt: skip
+    if entry.estimator is not None:
+        estimator = _estimator(config, f"{where}.estimator", entry.estimator)
+    grid = entry.grid
+    if isinstance(grid, dict):
+        grid = {key: [_none(value) for value in values] for key, values in grid.items()}
     try:
         return make_model(
-            entry["name"],
+            entry.name,
             estimator=estimator,
-            grid={k: [_none(v) for v in vs] for k, vs in grid.items()}
-            if isinstance(grid, dict)
-            else grid,
-            settings={k: _none(v) for k, v in tables.get("settings", {}).items()},
-            classification=classification,
-            scale=scale,
+            grid=grid,
+            settings={key: _none(value) for key, value in entry.settings.items()},
+            classification=config.classification,
+            scale=config.preparation.scale,
         )
     except MissingExtraError:
         raise
     except BaldurError as error:
-        raise problem(name, where, str(error).rstrip("."), "correct the model") from error
+        raise config.problem(where, str(error).rstrip("."), "correct the model") from error
 
 
 def _none(value: Any) -> Any:
@@ -116,12 +136,11 @@ def _none(value: Any) -> Any:
     return None if value == "none" else value
 
 
-def _estimator(name: str, where: str, dotted: str) -> Any:
-    """An estimator by its dotted name; only scikit-learn's, as a file should not import at will."""
+def _estimator(config: StudyConfig, where: str, dotted: str) -> Any:
+    """Return an estimator by its dotted name; of scikit-learn only, as a file cannot run code."""
     module, _, cls = dotted.rpartition(".")
     if module.split(".")[0] != "sklearn" or any(p.startswith("_") for p in dotted.split(".")):
-        raise problem(
-            name,
+        raise config.problem(
             where,
             f"{dotted!r} is not a public scikit-learn class",
             "write for example 'sklearn.svm.SVC'; other estimators can be compared from Python "
@@ -132,10 +151,10 @@ def _estimator(name: str, where: str, dotted: str) -> Any:
         # Only classes of estimators are ever called.
         estimator = isinstance(found, type) and issubclass(found, BaseEstimator)
         made = found() if estimator else None
-    except (ImportError, AttributeError, TypeError) as error:
-        fix = "correct the name"
-        raise problem(name, where, f"{dotted!r} cannot be made ({error})", fix) from None
+    except (ImportError, AttributeError, TypeError, ValueError) as error:
+        what = f"{dotted!r} cannot be made ({error})"
+        raise config.problem(where, what, "correct the name") from None
     if not hasattr(made, "fit") or not hasattr(made, "predict"):
-        fix = "name a classifier or regressor"
-        raise problem(name, where, f"{dotted!r} is no estimator that predicts", fix)
+        what = f"{dotted!r} is not an estimator that predicts"
+        raise config.problem(where, what, "name a classifier or regressor")
     return made

@@ -71,9 +71,9 @@ class SamplesSection(Section):
     group: Text | None = None
     """column of families or repeated visits, which are never split between folds"""
     site: Text | None = None
-    """column of sites, for the scheme "leave-one-site-out" """
+    """column of sites, which scheme "leave-one-site-out" leaves out one by one"""
     split: Text | None = None
-    """column of "train" and "test", for the scheme "fixed" """
+    """column of "train" and "test", which scheme "fixed" uses"""
     separator: Annotated[str, Field(min_length=1)] | None = None
     """character between the fields; default by the ending of the file"""
     decimal: Text | None = None
@@ -105,11 +105,11 @@ class OutcomeSection(Section):
 class CovariatesSection(Section):
     """Columns of the samples table that are not the outcome."""
 
-    regress_out: Names = []
+    regress_out: Names = Field(default_factory=list)
     """columns whose effect is taken out of every view"""
-    include: Names = []
+    include: Names = Field(default_factory=list)
     """columns that become a view of their own"""
-    categorical: Names = []
+    categorical: Names = Field(default_factory=list)
     """covariates that are categories although they are written as numbers"""
 
 
@@ -125,7 +125,7 @@ class HarmoniseSection(Section):
 
     by: Text | None = None
     """column of sites or scanners to align; default samples.site"""
-    keep: Names = []
+    keep: Names = Field(default_factory=list)
     """columns whose effect is preserved, never the outcome"""
     views: Names | None = None
     """views to harmonise; default all but genotypes and included covariates"""
@@ -157,7 +157,7 @@ class ReportSection(Section):
     """columns of the table; default all metrics of the task"""
     permutations: Annotated[int, Field(ge=0, le=_MOST_PERMUTATIONS)] = 0
     """number of runs with permuted labels, for a permutation test"""
-    subgroups: Names = []
+    subgroups: Names = Field(default_factory=list)
     """columns of the samples table that divide the samples into subgroups"""
     thresholds: Annotated[list[Share], Field(min_length=1)] | None = None
     """probabilities from which a sample tests positive; default 0.5"""
@@ -189,7 +189,7 @@ class ModelEntry(Section):
     """public class of scikit-learn, such as sklearn.svm.SVC"""
     grid: dict[str, list[Any]] | Literal["full"] | None = None
     """settings to try on the inner folds; default those of the model"""
-    settings: dict[str, Any] = {}
+    settings: dict[str, Any] = Field(default_factory=dict)
     """parameters to set once"""
 
     @field_validator("grid", mode="before")
@@ -265,7 +265,7 @@ class StudyConfig(Section):
     """section [folds]"""
     report: ReportSection = ReportSection()
     """section [report]"""
-    models: list[ModelEntry] = []
+    models: list[ModelEntry] = Field(default_factory=list)
     """models to compare: names, or sections [[models]]"""
 
     _file: Path = PrivateAttr(default=Path("study.toml"))

@@ -15,17 +15,17 @@ from baldur.io import (
     read_view,
     view_steps,
 )
-from baldur.preparation import Preparation, Step
-from baldur.config.covariates import CovariateCoding
+from baldur.io.schema import nearest
+from baldur.preparation import Preparation, SiteHarmoniser, Step
 from baldur.study.config import COVARIATES, StudyConfig
-from baldur.config.samples import (
+from baldur.study.covariates import CovariateCoding
+from baldur.study.samples import (
     check_column,
     check_outcome,
     check_overlap,
     find_label,
     read_samples,
 )
-from baldur.study.sites import site_step
 from baldur.views import MultiView
 
 __all__ = ["StudyData", "read_study", "read_views"]
@@ -33,7 +33,7 @@ __all__ = ["StudyData", "read_study", "read_views"]
 
 @dataclass
 class StudyData:
-    """What a study works on.
+    """The data of a study.
 
     Attributes
     ----------
@@ -43,14 +43,17 @@ class StudyData:
     y : ndarray
         Labels as text, or numbers.
     positive : str or None
+        The positive class as the samples table writes it.
     groups, sites, split : ndarray of str, or None
+        Columns of the samples table that decide the folds.
     preparation : Preparation or None
-        What every model learns from its training rows before anything else; None for scaling alone.
+        What every model learns from its training rows before it is fitted; None where columns are
+        only scaled.
     coding : CovariateCoding or None
         Of included covariates.
     notes : list of str
         What a reader of the results should know about the samples.
-    lacking : dict of str to list of str
+    missing_samples : dict of str to list of str
         View to the samples with an outcome that its file does not have.
     subgroups : DataFrame of str, or None
         Columns to report by, one row per sample with its id as index.
@@ -65,7 +68,7 @@ class StudyData:
     preparation: Preparation | None = None
     coding: CovariateCoding | None = None
     notes: list[str] = field(default_factory=list)
-    lacking: dict[str, list[str]] = field(default_factory=dict)
+    missing_samples: dict[str, list[str]] = field(default_factory=dict)
     subgroups: pd.DataFrame | None = None
 
 
@@ -75,18 +78,19 @@ def read_views(config: StudyConfig) -> list[MultiView]:
     Parameters
     ----------
     config : StudyConfig
+        The study.
 
     Returns
     -------
     list of MultiView
     """
     parts = []
-    for name, spec in config.views.items():
+    for name, view in config.views.items():
         try:
-            parts.append(read_view({"name": name, **spec}, config.folder, roots=config.roots))
+            parts.append(read_view(_named(name, view), config.folder, roots=config.roots))
         except MissingExtraError as error:
             raise config.problem(
-                f"views.{name}", str(error).rstrip("."), "or leave the view out"
+                f"views.{name}", str(error).rstrip("."), "or remove the view"
             ) from error
         except BaldurError as error:
             raise config.problem(
@@ -95,12 +99,18 @@ def read_views(config: StudyConfig) -> list[MultiView]:
     return parts
 
 
+def _named(name: str, view: Any) -> Any:
+    """Return the section of a view with its name filled in."""
+    return view if view.name is not None else view.model_copy(update={"name": name})
+
+
 def read_study(config: StudyConfig) -> StudyData:
     """Read all files of a study and match samples by id.
 
     Parameters
     ----------
     config : StudyConfig
+        The study.
 
     Returns
     -------
@@ -113,19 +123,8 @@ def read_study(config: StudyConfig) -> StudyData:
     """
     table = read_samples(config)
     column = config.outcome.column
-    check_column(config, "outcome.column", column, table)
-    for key in ("group", "site", "split"):
-        if getattr(config.samples, key) is not None:
-            check_column(config, f"samples.{key}", getattr(config.samples, key), table)
-    for key in ("regress_out", "include", "categorical"):
-        for name in getattr(config.covariates, key):
-            check_column(config, f"covariates.{key}", name, table)
-    if config.harmonise is not None:
-        check_column(config, "harmonise.by", config.harmonise.by, table)
-        for name in config.harmonise.keep:
-            check_column(config, "harmonise.keep", name, table)
-    for name in config.report.subgroups:
-        check_column(config, "report.subgroups", name, table)
+    for key, name in _named_columns(config):
+        check_column(config, key, name, table)
     notes = []
     known = table[column] != ""
     if not known.any():
@@ -147,7 +146,7 @@ def read_study(config: StudyConfig) -> StudyData:
         raise TypeError("align returns labels when it is given some")
     lost = int(known.sum()) - len(kept)
     if lost:
-        why = "lack a view" if config.align == "intersection" else "have no view at all"
+        why = "have a missing view" if config.align == "intersection" else "have no view at all"
         notes.append(f"{lost} samples with {column!r} {why} and are left out")
     if len(report.near_misses):
         one = report.near_misses.iloc[0]
@@ -162,7 +161,7 @@ def read_study(config: StudyConfig) -> StudyData:
     found = _gather(config, data, table, notes)
     found.preparation = _preparation(config, found, table, _steps(config, parts))
     where = report.where[report.where["labels"]]
-    found.lacking = {
+    found.missing_samples = {
         view: where.index[~where[view]].astype(str).tolist()
         for view in where.columns
         if view != "labels"
@@ -170,12 +169,30 @@ def read_study(config: StudyConfig) -> StudyData:
     return found
 
 
+def _named_columns(config: StudyConfig) -> list[tuple[str, str]]:
+    """Return the columns of the samples table that a study names, each with its key."""
+    samples, covariates, harmonise = config.samples, config.covariates, config.harmonise
+    found: list[tuple[str, list[str | None] | list[str]]] = [
+        ("outcome.column", [config.outcome.column]),
+        ("samples.group", [samples.group]),
+        ("samples.site", [samples.site]),
+        ("samples.split", [samples.split]),
+        ("covariates.regress_out", covariates.regress_out),
+        ("covariates.include", covariates.include),
+        ("covariates.categorical", covariates.categorical),
+        ("harmonise.by", [] if harmonise is None else [harmonise.by]),
+        ("harmonise.keep", [] if harmonise is None else harmonise.keep),
+        ("report.subgroups", config.report.subgroups),
+    ]
+    return [(key, name) for key, names in found for name in names if name is not None]
+
+
 def _preparation(
     config: StudyConfig, found: StudyData, table: pd.DataFrame, steps: list[Step]
 ) -> Preparation | None:
     """Return the template of the preparation, and put what it reads into the table of samples."""
     names = config.covariates.regress_out
-    aligning = site_step(config, found.data)
+    aligning = _site_step(config, found.data)
     steps = steps if aligning is None else [*steps, aligning]
     if not steps and not names:
         return None
@@ -184,6 +201,35 @@ def _preparation(
         forced = config.covariates.categorical
         found.data = found.data.with_samples(_samples(config, table, made, forced))
     return made
+
+
+def _site_step(config: StudyConfig, data: MultiView) -> SiteHarmoniser | None:
+    """Return the unfitted step that aligns sites, or None where the study does not align any.
+
+    Included covariates are a view of the data too; they describe the people and stay as they are.
+    """
+    section = config.harmonise
+    if section is None or section.by is None:
+        return None
+    usual = [v for v in data.view_names if v != COVARIATES and data.view(v).dtype != np.int8]
+    wanted = usual if section.views is None else section.views
+    for view in wanted:
+        if view not in usual:
+            known = view in data.view_names
+            what = "has no location and scale to harmonise" if known else "is not a view"
+            raise config.problem("harmonise.views", f"{view!r} {what}", nearest(view, usual))
+    if not wanted:
+        raise config.problem(
+            "harmonise", "there is no view to harmonise (genotypes are not harmonised)",
+            "remove the section",
+        )  # fmt: skip
+    return SiteHarmoniser(
+        section.by,
+        list(wanted),
+        keep=list(section.keep),
+        new_sites=section.new_sites,
+        estimates=section.estimates,
+    )
 
 
 def _samples(
@@ -206,9 +252,9 @@ def _samples(
 def _steps(config: StudyConfig, parts: list[MultiView]) -> list[Step]:
     """What is learned on training rows; a table without categories has nothing to learn."""
     steps: list[Step] = []
-    for part, (name, spec) in zip(parts, config.views.items(), strict=True):
+    for part, (name, view) in zip(parts, config.views.items(), strict=True):
         try:
-            made = view_steps({"name": name, **spec})
+            made = view_steps(_named(name, view))
         except BaldurError as error:
             raise config.problem(
                 f"views.{name}", str(error).rstrip("."), "correct this section"
@@ -227,25 +273,21 @@ def _has_levels(part: MultiView) -> bool:
     )
 
 
-def _gather(config: StudyConfig, data: MultiView, table: pd.DataFrame, notes: list[str]) -> StudyData:
+def _gather(
+    config: StudyConfig, data: MultiView, table: pd.DataFrame, notes: list[str]
+) -> StudyData:
     found = StudyData(data=data, y=np.zeros(0), notes=notes)
     if config.report.subgroups:
         found.subgroups = table[config.report.subgroups].set_axis(data.sample_ids.astype(str))
     cells = table[config.outcome.column]
-    found.y = cells.to_numpy(dtype=str) if config.classification else pd.to_numeric(cells).to_numpy()
+    found.y = (
+        cells.to_numpy(dtype=str) if config.classification else pd.to_numeric(cells).to_numpy()
+    )
     if config.outcome.positive is not None and config.classification:
         found.positive = find_label(config.outcome.positive, np.unique(found.y).tolist())
-    for key, target in (("group", "groups"), ("site", "sites"), ("split", "split")):
-        column = getattr(config.samples, key)
-        if column is None:
-            continue
-        values = table[column]
-        if (values == "").any():
-            raise config.problem(
-                f"samples.{key}", f"{column!r} is empty for {values.index[values == ''][0]!r}",
-                "fill it in, or leave the sample out of the table",
-            )  # fmt: skip
-        setattr(found, target, values.to_numpy(dtype=str))
+    found.groups = _labels(config, "group", config.samples.group, table)
+    found.sites = _labels(config, "site", config.samples.site, table)
+    found.split = _labels(config, "split", config.samples.split, table)
     if found.split is not None:
         other = sorted(set(found.split.tolist()) - {"train", "test"})
         if other:
@@ -265,6 +307,21 @@ def _gather(config: StudyConfig, data: MultiView, table: pd.DataFrame, notes: li
             ) from None
         found.data = add_view(data, extra)
     return found
+
+
+def _labels(
+    config: StudyConfig, key: str, column: str | None, table: pd.DataFrame
+) -> np.ndarray | None:
+    """Return a column of the samples table that has to be filled for every sample."""
+    if column is None:
+        return None
+    values = table[column]
+    if (values == "").any():
+        raise config.problem(
+            f"samples.{key}", f"{column!r} is empty for {values.index[values == ''][0]!r}",
+            "fill it in, or remove the sample from the table",
+        )  # fmt: skip
+    return values.to_numpy(dtype=str)
 
 
 def add_view(data: MultiView, extra: MultiView) -> MultiView:

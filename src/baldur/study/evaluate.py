@@ -1,8 +1,7 @@
-"""evaluate_study: run a study and write its results, all of them or none."""
+"""evaluate_study: read, check and run a study, and write its results, all of them or none."""
 
 from __future__ import annotations
 
-import json
 import platform
 import time
 from collections.abc import Callable
@@ -11,45 +10,21 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import sklearn
 
 import baldur
-from baldur.atomic_io import replace_files
-from baldur.evaluation import NestedResult, Progress, learning_curve, nested_cv, people_needed
-from baldur.evaluation.record import record_of
+from baldur.evaluation import NestedResult, Progress, run_comparison, run_learning_curve
 from baldur.evaluation.shard import Shard
 from baldur.evaluation.store import JobStore
 from baldur.exceptions import InputError, StudyError, UnfinishedError
-from baldur.safety.escape import one_line
-from baldur.safety.spreadsheet import csv_text
-from baldur.study.check import StudyCheck, check_study, folds_problem
-from baldur.study.index import INDEX, REPORT, index_text
+from baldur.study.check import StudyCheck, check_study
+from baldur.study.comparison import folds_problem, open_study
 from baldur.study.config import StudyConfig
-from baldur.study.output import Log, claim_folder, results_folder
-from baldur.study.settings import settings_of
-from baldur.study.toml_writer import dump_toml
+from baldur.study.data import read_study
+from baldur.study.results import JOBS, LOG, RESULT_FILES, write_results
+from baldur.study.results_folder import Log, claim_folder, results_folder
 
-__all__ = ["EvaluatedStudy", "evaluate_study", "write_results"]
-
-JOBS = "jobs"
-RECORD = "run.json"
-"""Who was studied and how, for whoever reads the folder again."""
-
-RESULT_FILES = frozenset(
-    {
-        INDEX,
-        "calibration.csv", "calibration_curve.csv", "comparisons.csv", "correlations.csv",
-        "decision.csv", "differences.csv", "folds.csv", "grids.json", "harmonisation.csv",
-        "intervals.csv", "learning_curve.csv", "left_out.csv", "permutation.csv", "places.csv",
-        "predictions.csv", "presence.csv", REPORT, RECORD, "sample_size.csv",
-        "selection.csv", "settings.csv",
-        "stability.csv", "study.toml", "subgroups.csv", "table.csv", "table.md", "table.tex",
-        "table.txt", "table_folds.md", "table_folds.tex", "thresholds.csv", "view_shares.csv",
-        "views.csv", "weights.csv",
-    }
-)  # fmt: skip
-"""All names a set of results may have; a new set removes those it does not have."""
+__all__ = ["EvaluatedStudy", "evaluate_study"]
 
 
 @dataclass
@@ -106,15 +81,17 @@ def evaluate_study(
     if shard is not None:
         Shard.of(shard)
     folder = results_folder(config, output)
-    # The time of the jobs is worth a trial only if somebody is told, and not for a part of them.
-    check = check_study(config, n_jobs=n_jobs, trial=on_check is not None and shard is None)
-    found = check.data
+    found = read_study(config)
+    comparison = open_study(config, found)
+    # Trial fits are made where the estimate of the time is shown, and not for a part of the jobs.
+    trial = on_check is not None and shard is None
+    check = check_study(config, found, comparison, n_jobs=n_jobs, trial=trial)
     if on_check is not None:
         on_check(check)
     if strict:
         check.refuse_findings(config)
     claim_folder(config, folder, RESULT_FILES, fresh=fresh)
-    log = Log(folder / "log.txt")
+    log = Log(folder / LOG)
     log(f"study {config.file.resolve()} with {n_jobs} process(es)")
     log(
         f"baldur {baldur.__version__}, Python {platform.python_version()}, numpy "
@@ -136,14 +113,12 @@ def evaluate_study(
             progress(state)
 
     started = time.monotonic()
-    how = {"client": client, "n_jobs": n_jobs, "progress": watch, **settings_of(config, found)}
+    how = {"client": client, "n_jobs": n_jobs, "progress": watch, "store": folder / JOBS}
     try:
-        result = nested_cv(
-            config.models, found.data, found.y, store=folder / JOBS, shard=shard, **how
-        )
+        result = run_comparison(comparison, shard=shard, **how)
     except InputError as error:
         log(f"stopped: {error}")
-        raise folds_problem(config, error) from error
+        raise folds_problem(config, found, error) from error
     except UnfinishedError as error:
         log(str(error))
         raise
@@ -159,110 +134,18 @@ def evaluate_study(
         log(f"{model}: {sum(f.seconds for f in fits):.1f} s in {len(fits)} outer fits")
     learned = None
     if config.report.learning_curve:
-        # Whoever has the whole result does this part alone, in the same store.
+        # Whichever process has the whole result does this part alone, in the same store.
         try:
-            learned = learning_curve(
-                config.models, found.data, found.y, store=folder / JOBS, full=result,
-                shares=config.report.learning_curve, **how,
-            )  # fmt: skip
+            learned = run_learning_curve(
+                comparison, full=result, shares=config.report.learning_curve, **how
+            )
         except InputError as error:
             found.notes.append(f"There is no learning curve: {str(error).rstrip('.')}")
             log(f"note: {found.notes[-1]}")
-    findings = [str(finding) for finding in check.findings]
-    said = {"findings": findings, "notes_on_data": list(found.notes)}
-    write_results(result, folder, config, found.subgroups, learned, said)
+    findings = {
+        "findings": [str(finding) for finding in check.findings],
+        "notes_on_data": list(found.notes),
+    }
+    write_results(result, folder, config, found.subgroups, learned, findings)
     log(f"finished in {time.monotonic() - started:.1f} s; {reused} jobs were done before")
     return EvaluatedStudy(result, folder, found.notes)
-
-
-def write_results(
-    result: NestedResult,
-    folder: Path,
-    config: StudyConfig | None = None,
-    subgroups: pd.DataFrame | None = None,
-    learned: pd.DataFrame | None = None,
-    said: dict[str, Any] | None = None,
-) -> None:
-    """Write every file of the output folder, in place of those of an earlier run.
-
-    Parameters
-    ----------
-    result : NestedResult
-        What to write.
-    folder : Path
-        Where to; it must exist.
-    config : StudyConfig, optional
-        Written as ``study.toml``, as resolved; says thresholds and prevalence.
-    subgroups : DataFrame, optional
-        One row per sample, ids as index, one column per way of parting the people.
-    learned : DataFrame, optional
-        The learning curve.
-    said : dict, optional
-        What else ``run.json`` is to hold: findings about the data.
-    """
-    stability = result.stability()
-    frames: dict[str, pd.DataFrame] = {
-        "table.csv": result.table(),
-        "predictions.csv": result.predictions,
-        "selection.csv": result.selection,
-        "folds.csv": result.scores(),
-        "comparisons.csv": result.compare(),
-        "stability.csv": stability.index,
-        "views.csv": stability.views,
-        "view_shares.csv": result.view_shares(),
-        "presence.csv": result.presence(),
-        "weights.csv": result.weights(),
-        "settings.csv": result.settings,
-    }
-    if len(result.predictions):
-        wanted = {} if study is None else _wanted(config)
-        frames.update(result.evaluation(subgroups=subgroups, **wanted).frames())
-        frames["sample_size.csv"] = people_needed(result)
-    if learned is not None:
-        frames["learning_curve.csv"] = learned
-    for name, frame in (("correlations", result.correlations()), ("places", result.places())):
-        if len(frame):
-            frames[f"{name}.csv"] = frame
-    if len(harmonised := result.harmonisation()):
-        frames["harmonisation.csv"] = harmonised
-    if any(result.permuted.values()):
-        frames["permutation.csv"] = result.permutation_test()
-    contents = {name: csv_text(frame).encode() for name, frame in frames.items()}
-    if grids := result.grids():
-        contents["grids.json"] = (json.dumps(grids, indent=1) + "\n").encode()
-    contents["table.md"] = result.format("markdown").encode()
-    contents["table.tex"] = result.format("latex").encode()
-    contents["table.txt"] = result.format("text").encode()
-    contents["table_folds.md"] = result.format("markdown", "folds").encode()
-    contents["table_folds.tex"] = result.format("latex", "folds").encode()
-    record = {**record_of(result), **({} if study is None else _told(config)), **(said or {})}
-    contents[RECORD] = (json.dumps(record, indent=1) + "\n").encode()
-    if study is not None:
-        where = config.folder.resolve()
-        head = one_line(
-            f"# As resolved. To run it from here: baldur evaluate study.toml --data {where}"
-        )
-        contents["study.toml"] = f"{head}\n{dump_toml(study.as_toml())}".encode()
-    title = "" if study is None else config.title
-    contents[INDEX] = index_text(title, {*contents, "log.txt", JOBS}).encode()
-    replace_files(folder, contents, RESULT_FILES)
-
-
-def _wanted(config: StudyConfig) -> dict[str, Any]:
-    """What the study says about figures beyond the table."""
-    asked = {key: getattr(config.report, key) for key in ("prevalence", "thresholds")}
-    return {key: value for key, value in asked.items() if value is not None}
-
-
-def _told(config: StudyConfig) -> dict[str, Any]:
-    """What the study says of itself."""
-    return {
-        "title": config.title,
-        "outcome": config.outcome.column,
-        "seed": config.seed,
-        "scheme": config.folds.scheme,
-        "inner": config.folds.inner,
-        "scale": config.preparation.scale,
-        "regress_out": list(config.covariates.regress_out),
-        "prevalence": config.report.prevalence,
-    }

@@ -1,89 +1,20 @@
-"""fit_study and predict_study: one model on all rows, and its scores for new samples."""
+"""predict_study: the predictions of a saved model for new samples, and the reasons for them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from baldur.evaluation import Progress
-from baldur.evaluation.drift import describe_views
-from baldur.evaluation.nested import fit_all_rows
-from baldur.exceptions import BaldurError
-from baldur.io import align
-from baldur.preparation import Preparation
-from baldur.preparation.alleles import COLUMNS as ALLELES
+from baldur.estimators.summary import named_outputs, views_used
+from baldur.evaluation.jobs import predict_rows
 from baldur.saving import SavedModel
-from baldur.study.answers import predictions_of
-from baldur.config.covariates import CovariateCoding
-from baldur.study.data import add_view, read_study, read_views
-from baldur.study.config import COVARIATES, StudyConfig
-from baldur.config.samples import read_samples
-from baldur.io.schema import nearest
-from baldur.study.settings import settings_of
-from baldur.study.sites import new_samples
-from baldur.views import MultiView, View
-from baldur.views.source import ColumnSource
+from baldur.study.config import StudyConfig
+from baldur.study.new_samples import read_new_samples
+from baldur.views import MultiView
 
-__all__ = ["fit_study", "new_rows", "predict_study"]
-
-
-def fit_study(
-    config: StudyConfig,
-    name: str | None = None,
-    *,
-    n_jobs: int = 1,
-    progress: Callable[[Progress], None] | None = None,
-) -> tuple[SavedModel, list[str]]:
-    """Train one model of a study on all its rows.
-
-    Parameters
-    ----------
-    config : StudyConfig
-        As `load_study` returns it.
-    name : str, optional
-        Model; the first of the study by default. Its setting is chosen on the study's inner folds.
-    n_jobs : int, default=1
-        Processes.
-    progress : callable, optional
-        Called with a `Progress` after every job.
-
-    Returns
-    -------
-    model : SavedModel
-    notes : list of str
-    """
-    names = [m.name for m in config.models]
-    if name is not None and name not in names:
-        raise config.problem("models", f"the study has no model {name!r}", nearest(name, names))
-    model = next(m for m in config.models if name is None or m.name == name)
-    found = read_study(config)
-    keywords = settings_of(config, found)
-    try:
-        estimator, setting, classes, data = fit_all_rows(
-            model, found.data, found.y, n_jobs=n_jobs, progress=progress, **keywords
-        )
-    except BaldurError as error:
-        raise config.problem(
-            "models", f"{model.name}: {str(error).rstrip('.')}", "change the model or its settings"
-        ) from error
-    if hasattr(estimator, "predictor") and classes:
-        # Evaluation works with the places of the classes; who loads the model wants their names.
-        estimator.classes_ = np.array([str(label) for label in classes])
-    details = {
-        "model": model.name,
-        "setting": setting,
-        "task": config.outcome.task,
-        "outcome": config.outcome.column,
-        "samples": len(data),
-        "title": config.title,
-        "included": None if found.coding is None else found.coding.to_json(),
-    }
-    training = describe_views(found.data)
-    saved = SavedModel.of(estimator, data, classes=classes, details=details, training=training)
-    return saved, found.notes
+__all__ = ["contributions_of", "predict_study", "predictions_of", "summary_of"]
 
 
 def predict_study(
@@ -109,200 +40,105 @@ def predict_study(
         sd where the model has them.
     notes : list of str
     """
-    data, _, notes = new_rows(model, config, missing=missing)
+    data, _, notes = read_new_samples(model, config, missing=missing)
     return predictions_of(model, data), notes
 
 
-def new_rows(
-    model: SavedModel, config: StudyConfig, *, missing: str = "error"
-) -> tuple[MultiView, pd.DataFrame, list[str]]:
-    """Read the samples of a study file in the form a fitted model wants them.
+def predictions_of(model: SavedModel, data: MultiView, *, bare: bool = False) -> pd.DataFrame:
+    """Return one row per sample: what is predicted, how sure that is, and from which views.
 
     Parameters
     ----------
-    model, config, missing
-        As in `predict_study`.
+    model : SavedModel
+    data : MultiView
+        As `baldur.study.new_samples.read_new_samples` returns it.
+    bare : bool, default=False
+        Without intervals, sd and views, in the columns that scores are computed from.
 
     Returns
     -------
-    data : MultiView
-        The views of the model.
-    table : DataFrame of str
-        The samples table, in the same order.
-    notes : list of str
+    DataFrame
+        sample and predicted; for classes p_<class>, followed by the ends of its 95 % interval where
+        the model has one, or score; for numbers sd, lower and upper where the model has them; and
+        views_used, the views that the sample has and the model kept features of.
     """
-    notes: list[str] = []
-    table = read_samples(config)
-    parts = []
-    included = model.details.get("included") is not None
-    wanted = [v for v in model.n_features if not (included and v == COVARIATES)]
-    for part in read_views(config):
-        for view in part.view_names:
-            if view not in wanted:
-                notes.append(f"view {view!r} is not one of the model's and is left out")
-                continue
-            parts.append(_fitting(model, config, part.select(view), view, missing, notes))
-    if not parts:
-        raise config.problem(
-            "views", f"none is one of the model's: {', '.join(wanted)}", "name the views as in fit"
-        )
-    rows = pd.Series(np.arange(len(table)), index=table.index)
-    try:
-        data, kept, _ = align(parts, how="union", labels=rows)
-    except BaldurError:
-        raise config.problem(
-            "samples.id", "no sample of the table is in any view", "check the ids of both"
-        ) from None
-    if kept is None:
-        raise TypeError("align returns labels when it is given some")
-    if len(kept) < len(table):
-        notes.append(f"{len(table) - len(kept)} samples are in no view and get no prediction")
-    order = np.argsort(kept.to_numpy(), kind="stable")
-    data, table = data[order], table.iloc[kept.to_numpy().astype(int)[order]]
-    data = _with_absent(model, data, [v for v in wanted if v not in data.view_names], notes)
-    data = _with_covariates(model, config, data, table, notes)
-    preparation = getattr(model.estimator, "preparation_", None)
-    if preparation is not None:
-        data = _with_samples(preparation, config, data, table, notes)
-    return data.select(list(model.n_features)), table, notes
-
-
-def _with_samples(
-    preparation: Preparation, config: StudyConfig, data: MultiView, table: pd.DataFrame, notes: list[str]
-) -> MultiView:
-    """Return the rows with what the preparation reads about them, once it can be read."""
-    data = data.with_samples(new_samples(preparation, config, table, notes))
-    try:
-        preparation.check_samples(data)
-    except BaldurError as error:
-        raise config.problem("samples.file", str(error).rstrip("."), "correct the cell") from None
-    return data
-
-
-def _fitting(
-    model: SavedModel, config: StudyConfig, part: MultiView, view: str, missing: str, notes: list[str]
-) -> MultiView:
-    """The columns of one view in the order of fit."""
-    names, width = model.features[view], model.n_features[view]
-    have = part.view(view)
-    if names is None:
-        if have.shape[1] != width:
-            raise config.problem(
-                f"views.{view}", f"has {have.shape[1]} columns, the model {width} without names",
-                "give the same columns in the same order",
-            )  # fmt: skip
-        return MultiView(
-            {view: have.source}, sample_ids=part.sample_ids, present={view: have.present}
-        )
-    index = pd.Index(have.feature_names)
-    found = index.get_indexer(pd.Index(names))
-    extra = index.difference(pd.Index(names))
-    if len(extra):
-        notes.append(
-            f"view {view!r}: {len(extra)} columns the model does not know are left out "
-            f"({extra[0]!r}, ...)"
-        )
-    # A level of a category that new rows do not have is a column of zeros.
-    preparation = getattr(model.estimator, "preparation_", None)
-    levels = {} if preparation is None else preparation.level_columns.get(view, {})
-    info = have.feature_info
-    has = set(have.feature_names) | set([] if info is None else info.get("column", []))
-    zero = np.array(
-        [f < 0 and levels.get(str(n)) in has for f, n in zip(found, names, strict=True)]
-    )
-    lacking = names[(found < 0) & ~zero]
-    if len(lacking) and missing != "impute":
-        raise config.problem(
-            f"views.{view}",
-            f"lacks {len(lacking)} of the model's {width} columns, the first {str(lacking[0])!r}",
-            "add them, or predict with --missing impute to use their training means",
-        )
-    if len(lacking):
-        notes.append(f"view {view!r}: {len(lacking)} missing columns take their training means")
-    unclear = _unclear(have, names, levels)
-    if (found >= 0).all() and not unclear:
-        source: Any = have.source if len(extra) == 0 and (found == np.arange(width)).all() else None
-        if source is None:
-            source = ColumnSource(have.source, found)
-        present = None if have.declared_present is None else {view: have.declared_present}
+    estimator = model.estimator
+    found = predict_rows(estimator, data, len(model.classes))
+    sure = not bare and hasattr(estimator, "predict_interval")
+    columns: dict[str, Any] = {"sample": data.sample_ids.astype(str)}
+    if model.classes:
+        columns |= _of_classes(model, data, found, sure)
     else:
-        source = np.full((have.shape[0], width), np.nan)
-        source[:, found >= 0] = have.read(found[found >= 0])
-        source[:, zero] = 0.0
-        for rows, columns in unclear:
-            source[np.ix_(rows, columns)] = np.nan
-        present = {view: have.present}
-    return MultiView(
-        {view: source},
-        sample_ids=part.sample_ids,
-        feature_names={view: names},
-        feature_info=_alleles(have, view, found),
-        present=present,
-    )
+        columns["predicted"] = found["label"]
+        if sure:
+            columns["sd"] = np.ravel(estimator.predict(data, return_std=True)[1])
+            columns["lower"], columns["upper"] = map(np.ravel, estimator.predict_interval(data))
+    if not bare:
+        columns["views_used"] = _used(estimator, data)
+    return pd.DataFrame(columns)
 
 
-def _alleles(have: View, view: str, found: np.ndarray) -> dict[str, pd.DataFrame] | None:
-    """The alleles of variants, by which swapped ones are told; unknown for lacking columns."""
-    info = have.feature_info
-    if info is None or not set(ALLELES) <= set(info.columns):
+def _of_classes(
+    model: SavedModel, data: MultiView, found: dict[str, np.ndarray], sure: bool
+) -> dict[str, np.ndarray]:
+    names = [str(c) for c in model.classes]
+    known = np.asarray(getattr(model.estimator, "classes_", np.arange(len(names)))).tolist()
+    place = {label: i for i, label in enumerate(known)}
+    at = [place[label] for label in found["label"].tolist()]
+    columns = {"predicted": np.array(names)[at]}
+    if "proba" in found:
+        ends: dict[int, tuple[np.ndarray, np.ndarray]] = {}
+        if sure:
+            low, high = model.estimator.predict_interval(data)
+            ends = {i: (low[:, i], high[:, i]) for i in range(low.shape[1])}
+        for c, name in enumerate(names):
+            columns[f"p_{name}"] = found["proba"][:, c]
+            if c in ends:
+                columns[f"p_{name}_lower"], columns[f"p_{name}_upper"] = ends[c]
+    elif "margin" in found and found["margin"].ndim == 1:
+        columns["score"] = found["margin"]
+    elif "margin" in found:
+        columns.update({f"score_{n}": found["margin"][:, c] for c, n in enumerate(names)})
+    return columns
+
+
+def _used(estimator: Any, data: MultiView) -> list[str]:
+    masks = getattr(estimator, "selected_features_", None)
+    if not isinstance(masks, dict):
+        masks = dict.fromkeys(data.view_names, True)
+    used = views_used(data, masks)
+    names = used.columns.to_numpy(dtype=object)
+    return ["; ".join(names[row]) for row in used.to_numpy(dtype=bool)]
+
+
+def summary_of(model: SavedModel) -> pd.DataFrame | None:
+    """Return what a fitted model found, with the classes by name; None for one that cannot say.
+
+    Parameters
+    ----------
+    model : SavedModel
+
+    Returns
+    -------
+    Summary or None
+    """
+    if not hasattr(model.estimator, "summary"):
         return None
-    known = info[list(ALLELES)].astype(object).reset_index(drop=True)
-    return {view: known.reindex(found).fillna("0").reset_index(drop=True)}
+    return named_outputs(model.estimator, model.estimator.summary(), model.classes)
 
 
-def _unclear(
-    have: View, names: np.ndarray, levels: dict[str, str]
-) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Rows and columns of categories whose level is missing, or none that the model knows."""
-    info = have.feature_info
-    owner = np.array([levels.get(str(n), "") for n in names], dtype=object)
-    made = []
-    for column in dict.fromkeys(c for c in owner if c):
-        of_it = have.feature_names == column
-        if info is not None and "column" in info:
-            of_it = of_it | (info["column"].to_numpy() == column)
-        at = np.flatnonzero(of_it)
-        if not len(at):
-            continue
-        cells = have.read(at)
-        new = ~np.isin(have.feature_names[at], names)
-        rows = np.isnan(cells).all(axis=1) | np.nan_to_num(cells[:, new]).any(axis=1)
-        if rows.any() and (new.any() or len(at) < (owner == column).sum()):
-            made.append((np.flatnonzero(rows), np.flatnonzero(owner == column)))
-    return made
+def contributions_of(model: SavedModel, data: MultiView) -> pd.DataFrame:
+    """Return what each feature contributes to each prediction, with the classes by name.
 
+    Parameters
+    ----------
+    model : SavedModel
+        One whose estimator has `explain`.
+    data : MultiView
+        As `baldur.study.new_samples.read_new_samples` returns it.
 
-def _with_absent(
-    model: SavedModel, data: MultiView, views: list[str], notes: list[str]
-) -> MultiView:
-    nobody = np.zeros(len(data), dtype=bool)
-    for view in views:
-        notes.append(f"view {view!r} is absent for every sample")
-        names = model.features[view]
-        extra = MultiView(
-            {view: np.zeros((len(data), model.n_features[view]), dtype=np.int8)},
-            sample_ids=data.sample_ids,
-            feature_names=None if names is None else {view: names},
-            present={view: nobody},
-        )
-        data = align([data, extra], how="union").data
-    return data
-
-
-def _with_covariates(
-    model: SavedModel, config: StudyConfig, data: MultiView, table: pd.DataFrame, notes: list[str]
-) -> MultiView:
-    if model.details.get("included") is None:
-        return data
-    coding = CovariateCoding.from_json(model.details["included"])
-    lacking = [c for c in coding.categories if c not in table.columns]
-    if lacking:
-        raise config.problem(
-            "samples.file", f"has no column {lacking[0]!r}, a covariate of the model",
-            "add it; single cells may be empty",
-        )  # fmt: skip
-    try:
-        part = coding.view(table, COVARIATES, config.samples.file)
-    except BaldurError as error:
-        raise config.problem("samples.file", str(error), "correct the cell") from None
-    return add_view(data, _fitting(model, config, part, COVARIATES, "error", notes))
+    Returns
+    -------
+    DataFrame
+    """
+    return named_outputs(model.estimator, model.estimator.explain(data), model.classes)

@@ -9,17 +9,14 @@ import pandas as pd
 
 from baldur.exceptions import BaldurError, InputError, MissingExtraError
 from baldur.io import read_text_table, simplify_id
+from baldur.io.schema import nearest
 from baldur.safety.confine import is_below
 from baldur.safety.escape import check_names
 from baldur.study.checks.labels import variants
 from baldur.study.config import StudyConfig
-from baldur.io.schema import nearest
 from baldur.views import MultiView
 
 __all__ = ["check_column", "check_outcome", "check_overlap", "find_label", "read_samples"]
-
-SAMPLES_OPTIONS = ("separator", "decimal", "encoding", "sheet", "missing")
-"""Keys of [samples] that are options of the reader."""
 
 
 def read_samples(config: StudyConfig) -> pd.DataFrame:
@@ -28,6 +25,7 @@ def read_samples(config: StudyConfig) -> pd.DataFrame:
     Parameters
     ----------
     config : StudyConfig
+        The study.
 
     Returns
     -------
@@ -39,9 +37,8 @@ def read_samples(config: StudyConfig) -> pd.DataFrame:
             "samples.file", f"{path} lies outside the folder of the study",
             "move it there, or name its folder with --data",
         )  # fmt: skip
-    options = {k: config.samples[k] for k in SAMPLES_OPTIONS if config.samples[k] is not None}
     try:
-        table = read_text_table(path, **options)
+        table = read_text_table(path, **config.samples.reader_options())
         check_names(table.columns, "column name", path.name)
     except MissingExtraError as error:
         raise config.problem(
@@ -53,13 +50,12 @@ def read_samples(config: StudyConfig) -> pd.DataFrame:
         ) from error
     check_column(config, "samples.id", config.samples.id, table)
     ids = table[config.samples.id]
-    for key, column in (("samples.id", ids.name), ("outcome.column", config.outcome.column)):
+    become_names = [("samples.id", config.samples.id), ("outcome.column", config.outcome.column)]
+    for key, columns in config.covariates:
+        become_names += [(f"covariates.{key}", column) for column in columns]
+    for key, column in become_names:
         if column in table.columns:
             _check_cells(config, key, table[column])
-    for key, columns in config.covariates.items():
-        for column in columns if isinstance(columns, list) else ():
-            if column in table.columns:
-                _check_cells(config, f"covariates.{key}", table[column])
     if (ids == "").any():
         at = int(np.flatnonzero((ids == "").to_numpy())[0])
         raise config.problem(
@@ -88,6 +84,7 @@ def check_column(config: StudyConfig, key: str, column: str, table: pd.DataFrame
     Parameters
     ----------
     config : StudyConfig
+        The study.
     key : str
         Where the study file names it.
     column : str
@@ -104,11 +101,12 @@ def check_column(config: StudyConfig, key: str, column: str, table: pd.DataFrame
 
 
 def check_outcome(config: StudyConfig, cells: pd.Series) -> None:
-    """Refuse an outcome that is no number, or whose classes cannot be told apart.
+    """Refuse an outcome that is not a number, or whose classes cannot be told apart.
 
     Parameters
     ----------
     config : StudyConfig
+        The study.
     cells : Series of str
         The outcome of every sample that has one.
     """
@@ -186,6 +184,7 @@ def check_overlap(config: StudyConfig, name: str, part: MultiView, ids: pd.Index
     Parameters
     ----------
     config : StudyConfig
+        The study.
     name : str
         The view.
     part : MultiView

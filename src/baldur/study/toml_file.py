@@ -43,9 +43,11 @@ _TEXT = (
 )
 _TEXTS = re.compile(_TEXT, re.DOTALL)
 # Python refuses to convert whole numbers of more than 4,300 digits, without naming the key.
-_TEXTS_AND_NUMBERS = re.compile(rf"{_TEXT}|(?P<number>(?<![\w.])[0-9][0-9_]{{1000,}}+(?![\w.]))", re.DOTALL)
+_TEXTS_AND_NUMBERS = re.compile(
+    rf"{_TEXT}|(?P<number>(?<![\w.])[0-9][0-9_]{{1000,}}+(?![\w.]))", re.DOTALL
+)
 _BETWEEN_KEYS = re.compile(r"[=,\[\]{}\n]")
-_BRACKETS = re.compile(r"[\[\]{}\n]")
+_BRACKETS = re.compile(r"[\[\]{}]")
 
 
 def parse_study(file: Path) -> dict[str, Any]:
@@ -127,7 +129,7 @@ def _check_form(file: str, plain: str) -> None:
         raise StudyError(f"{file}: a key has more than {_MAX_PARTS} parts; shorten it.")
     depth = 0
     for mark in _BRACKETS.finditer(plain):
-        depth += {"[": 1, "{": 1, "\n": 0}.get(mark[0], -1)
+        depth += 1 if mark[0] in "[{" else -1
         if depth > _MAX_PARTS:
             raise StudyError(
                 f"{file}: lists or tables are nested more than {_MAX_PARTS} deep; write them "
@@ -154,8 +156,8 @@ def _check_values(file: str, where: str, value: Any) -> None:
     elif isinstance(value, str):
         _check_text(file, where, value)
     elif isinstance(value, int) and abs(value) > _LARGEST:
-        digits = "more than 18 digits"
-        raise problem(file, where, f"the number has {digits}", "write a smaller number")
+        what = "is a whole number of more than 64 bits"
+        raise problem(file, where, what, "write a smaller number, or text between quotes")
 
 
 def _check_text(file: str, where: str, text: str) -> None:

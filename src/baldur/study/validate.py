@@ -20,10 +20,10 @@ from baldur.evaluation.recalibration import Recalibrated, recalibrate
 from baldur.evaluation.table import fold_scores
 from baldur.safety.spreadsheet import csv_text
 from baldur.saving import SavedModel
-from baldur.study.answers import predictions_of
-from baldur.study.fitting import new_rows
 from baldur.study.config import StudyConfig
-from baldur.study.output import Log, claim_folder, results_folder
+from baldur.study.new_samples import read_new_samples
+from baldur.study.predict import predictions_of
+from baldur.study.results_folder import Log, claim_folder, results_folder
 from baldur.views import MultiView
 
 __all__ = ["VALIDATION_FILES", "ValidatedStudy", "validate_study"]
@@ -105,9 +105,9 @@ def validate_study(
     -------
     ValidatedStudy
     """
-    if config.outcome.column is None:
+    if not config.outcome.column:
         raise config.problem("outcome", "missing", "add [outcome] with column, to compare with")
-    data, table, notes = new_rows(model, config, missing=missing)
+    data, table, notes = read_new_samples(model, config, missing=missing)
     data, table = _with_outcome(model, config, data, table, notes)
     folder = results_folder(config, output)
     claim_folder(config, folder, VALIDATION_FILES, fresh=fresh)
@@ -116,9 +116,7 @@ def validate_study(
         classes = [str(c) for c in model.classes]
         metrics = config.report.metrics or default_metrics(bool(classes))
         keywords: dict[str, Any] = {"classes": classes, "metrics": metrics}
-        for key in ("prevalence", "thresholds"):
-            if getattr(config.report, key) is not None:
-                keywords[key] = getattr(config.report, key)
+        keywords |= config.report.clinical_options()
         if config.report.subgroups:
             parted = table[config.report.subgroups]
             keywords["subgroups"] = parted.set_axis(data.sample_ids.astype(str))
@@ -162,7 +160,7 @@ def _with_outcome(
     """Keep the rows whose outcome is known and check it against the model's."""
     column = config.outcome.column
     wanted = [("outcome.column", column)]
-    wanted += [(f"samples.{k}", config.samples[k]) for k in ("group", "site") if config.samples[k]]
+    wanted += [(f"samples.{key}", name) for key, name in _groups_and_sites(config).items()]
     wanted += [("report.subgroups", name) for name in config.report.subgroups]
     for key, name in wanted:
         if name not in table.columns:
@@ -192,6 +190,11 @@ def _with_outcome(
     return data, table
 
 
+def _groups_and_sites(config: StudyConfig) -> dict[str, str]:
+    """Return the columns of groups and of sites, where the study names them."""
+    return config.samples.model_dump(include={"group", "site"}, exclude_none=True)
+
+
 def _predictions(
     model: SavedModel, config: StudyConfig, data: MultiView, table: pd.DataFrame
 ) -> pd.DataFrame:
@@ -201,9 +204,8 @@ def _predictions(
         "model": str(model.details.get("model", "model")), "repeat": 1, "fold": 1,
         "sample": made["sample"],
     }  # fmt: skip
-    for key in ("group", "site"):
-        if getattr(config.samples, key) is not None:
-            found[key] = table[getattr(config.samples, key)].to_numpy(dtype=str)
+    for key, name in _groups_and_sites(config).items():
+        found[key] = table[name].to_numpy(dtype=str)
     cells = table[config.outcome.column]
     found["label"] = cells.to_numpy(dtype=str) if model.classes else pd.to_numeric(cells).to_numpy()
     found.update({c: made[c] for c in made.columns if c != "sample"})

@@ -21,8 +21,8 @@ from baldur.study.checks.finding import Finding
 from baldur.study.checks.labels import lost_ids, variants
 from baldur.study.checks.repeats import RowHashes, repeats
 from baldur.study.checks.sites import constant_columns, constant_in_site, site_predicts
-from baldur.study.data import StudyData
 from baldur.study.config import COVARIATES, StudyConfig
+from baldur.study.data import StudyData
 from baldur.views import View
 
 __all__ = ["find_problems"]
@@ -84,7 +84,7 @@ def _about_samples(config: StudyConfig, found: StudyData, scheme: str) -> list[F
         ]
     else:
         made += _numbers("outcome.column", found.y[:, None], [outcome])
-    if found.sites is not None:
+    if found.sites is not None and config.samples.site is not None:
         made += variants("samples.site", config.samples.site, np.unique(found.sites).tolist())
         made += site_predicts(found.sites, found.y, outcome, config.classification, scheme)
     return made

@@ -18,9 +18,9 @@ from uuid import uuid4
 from baldur.atomic_io import PART, folder_lock, make_folder, sync_folder, writing
 from baldur.exceptions import InputError
 from baldur.saving import limits
+from baldur.saving.folder_reader import OpenFolder, identity_of
 from baldur.saving.json_text import checksum, read_json, write_json
 from baldur.saving.layout import DATA_FILES, KNOWN, MANIFEST, PRINTED
-from baldur.saving.reading import OpenFolder, identity_of
 
 __all__ = ["check_place", "write_folder"]
 

@@ -12,9 +12,9 @@ from hypothesis.extra import numpy as hnp
 
 from baldur.exceptions import InputError
 from baldur.saving import limits
-from baldur.saving.arrays import pack_arrays, unpack_arrays
+from baldur.saving.array_file import pack_arrays, unpack_arrays
 from baldur.saving.json_text import read_json, write_json
-from baldur.saving.tree import DTYPES, pack_tree, unpack_tree
+from baldur.saving.state_tree import DTYPES, pack_tree, unpack_tree
 
 
 def to_files(tree):

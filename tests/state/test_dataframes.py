@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from baldur.exceptions import InputError
-from baldur.state import read_table, table_state
+from baldur.state import dataframe_state, read_dataframe
 
 FRAMES = {
     "empty": pd.DataFrame(),
@@ -41,7 +41,7 @@ FRAMES = {
 @pytest.mark.parametrize("name", FRAMES)
 def test_a_table_comes_back_as_it_was(name):
     frame = FRAMES[name]
-    again = read_table(table_state(frame))
+    again = read_dataframe(dataframe_state(frame))
     pd.testing.assert_frame_equal(
         again, frame, check_exact=True, check_column_type=False, check_index_type=bool(len(frame))
     )
@@ -50,16 +50,16 @@ def test_a_table_comes_back_as_it_was(name):
 def test_attributes_of_a_table_stay():
     frame = pd.DataFrame({"a": [1]})
     frame.attrs.update(shape=(2, 3), affine=np.eye(4), kind="voxels")
-    again = read_table(table_state(frame))
+    again = read_dataframe(dataframe_state(frame))
     assert again.attrs["shape"] == [2, 3]
     assert np.array_equal(again.attrs["affine"], np.eye(4))
 
 
 def test_columns_that_must_be_there():
-    state = table_state(pd.DataFrame({"a": [1]}))
-    read_table(state, columns=["a"])
+    state = dataframe_state(pd.DataFrame({"a": [1]}))
+    read_dataframe(state, columns=["a"])
     with pytest.raises(InputError, match="columns: expected the columns"):
-        read_table(state, columns=["b"])
+        read_dataframe(state, columns=["b"])
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,7 @@ def test_columns_that_must_be_there():
 )
 def test_what_has_no_plain_form_is_refused(frame):
     with pytest.raises(InputError, match="cannot be saved"):
-        table_state(frame)
+        dataframe_state(frame)
 
 
 def numbers(values):
@@ -82,19 +82,22 @@ def numbers(values):
 
 FORGED = {
     "no table": [1],
-    "other kind": {**table_state(pd.DataFrame({"a": [1.0]})), "kind": "numbers"},
-    "rows": {**table_state(pd.DataFrame({"a": [1.0]})), "rows": 2},
-    "many rows": {**table_state(pd.DataFrame()), "rows": 2**60},
-    "columns": {**table_state(pd.DataFrame({"a": [1.0]})), "columns": ["a", "b"]},
-    "a list as a name": {**table_state(pd.DataFrame({"a": [1.0]})), "columns": [["a"]]},
-    "control characters": {**table_state(pd.DataFrame({"a": [1.0]})), "columns": ["\x1b[31m"]},
+    "other kind": {**dataframe_state(pd.DataFrame({"a": [1.0]})), "kind": "numbers"},
+    "rows": {**dataframe_state(pd.DataFrame({"a": [1.0]})), "rows": 2},
+    "many rows": {**dataframe_state(pd.DataFrame()), "rows": 2**60},
+    "columns": {**dataframe_state(pd.DataFrame({"a": [1.0]})), "columns": ["a", "b"]},
+    "a list as a name": {**dataframe_state(pd.DataFrame({"a": [1.0]})), "columns": [["a"]]},
+    "control characters": {**dataframe_state(pd.DataFrame({"a": [1.0]})), "columns": ["\x1b[31m"]},
     "cells with control characters": {
-        **table_state(pd.DataFrame({"a": [1.0]})),
+        **dataframe_state(pd.DataFrame({"a": [1.0]})),
         "data": [{"kind": "cells", "values": ["\x1b[31m"]}],
     },
-    "a column of a column": {**table_state(pd.DataFrame({"a": [1.0]})), "data": [numbers([1.0])]},
+    "a column of a column": {
+        **dataframe_state(pd.DataFrame({"a": [1.0]})),
+        "data": [numbers([1.0])],
+    },
     "codes": {
-        **table_state(pd.DataFrame({"a": [1.0]})),
+        **dataframe_state(pd.DataFrame({"a": [1.0]})),
         "data": [
             {
                 "kind": "categories",
@@ -105,7 +108,7 @@ FORGED = {
         ],
     },
     "a category twice": {
-        **table_state(pd.DataFrame({"a": [1.0]})),
+        **dataframe_state(pd.DataFrame({"a": [1.0]})),
         "data": [
             {
                 "kind": "categories",
@@ -116,16 +119,16 @@ FORGED = {
         ],
     },
     "a zone": {
-        **table_state(pd.DataFrame({"a": [1.0]})),
+        **dataframe_state(pd.DataFrame({"a": [1.0]})),
         "data": [
             {"kind": "times", "values": np.array([1]), "unit": "ns", "zone": "../../etc/passwd"}
         ],
     },
-    "a field too many": {**table_state(pd.DataFrame({"a": [1.0]})), "more": 1},
+    "a field too many": {**dataframe_state(pd.DataFrame({"a": [1.0]})), "more": 1},
 }
 
 
 @pytest.mark.parametrize("name", FORGED)
 def test_forged_tables_are_refused(name):
     with pytest.raises(InputError):
-        read_table(FORGED[name])
+        read_dataframe(FORGED[name])

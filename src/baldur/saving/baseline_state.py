@@ -15,7 +15,7 @@ import numpy as np
 
 from baldur.exceptions import InputError
 from baldur.preparation import Preparation
-from baldur.saving.settings import read_setting, setting_state
+from baldur.saving.setting_state import read_setting, setting_state
 from baldur.state import Fields, State
 
 __all__ = ["TRUSTED", "baseline_state", "is_baseline", "read_baseline"]

@@ -1,9 +1,10 @@
 """Read an HDF5 file from end to end in a process of its own, which a damaged file may crash.
 
-The HDF5 library follows pointers in a file without checking all of them; a flipped byte can end
-the process, and a text may stand for any number of cells. Run as a script:
-``python h5_look.py file max_bytes seconds``. Exceptions are no concern here, since the caller
-meets them again and turns them into errors. Only a process that dies, hangs or needs too much is.
+The HDF5 library follows pointers in a file without checking all of them, so that a flipped byte can
+crash the process, and one stored text may stand for any number of cells. Run as a script:
+``python hdf5_first_look.py file max_bytes seconds``. Exceptions are ignored here, because the
+caller meets them again and reports them. The script finds files that crash, hang or need too much
+memory.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from baldur.safety.budget import BLOCK_BYTES, MAX_RATIO
-from baldur.safety.limited import TOO_LARGE, limit_process
+from baldur.safety.limited_process import TOO_LARGE, limit_process
 
 __all__ = ["main"]
 

@@ -12,7 +12,7 @@ from scipy import sparse
 from baldur.exceptions import InputError
 from baldur.io.formats.files import import_extra, parsing
 from baldur.safety.budget import BLOCK_BYTES, check_ratio
-from baldur.safety.limited import first_look
+from baldur.safety.limited_process import first_look
 
 __all__ = [
     "DenseMatrix",
@@ -49,7 +49,7 @@ def probe(path: Path, max_bytes: int) -> None:
     It also counts texts, whose length no header tells.
     """
     open_file(path).close()
-    first_look(Path(__file__).with_name("h5_look.py"), path, max_bytes, "an HDF5 file")
+    first_look(Path(__file__).with_name("hdf5_first_look.py"), path, max_bytes, "an HDF5 file")
 
 
 def has_member(group: Any, key: str) -> bool:

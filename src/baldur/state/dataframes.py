@@ -11,11 +11,11 @@ from baldur.exceptions import InputError
 from baldur.safety.escape import has_control
 from baldur.state.fields import Fields, State, StateError, by_kind, made_by, plain
 
-__all__ = ["read_table", "table_state"]
+__all__ = ["read_dataframe", "dataframe_state"]
 
 
-def table_state(frame: Any) -> State:
-    """Return the state of a DataFrame; `read_table` reads it.
+def dataframe_state(frame: Any) -> State:
+    """Return the state of a DataFrame; `read_dataframe` reads it.
 
     Columns of numbers, truth values, text, categories, points in time and pandas' nullable types
     come back with the type they had. Other columns are stored cell by cell, as plain values.
@@ -97,13 +97,13 @@ _NULLABLE = {
 _UNITS = ("s", "ms", "us", "ns")
 
 
-def read_table(state: Any, columns: Sequence[str] | None = None) -> Any:
-    """Return the DataFrame that `table_state` was given; for `Fields.part`.
+def read_dataframe(state: Any, columns: Sequence[str] | None = None) -> Any:
+    """Return the DataFrame that `dataframe_state` was given; for `Fields.part`.
 
     Parameters
     ----------
     state : dict
-        As `table_state` returned it, or as it was read from a file.
+        As `dataframe_state` returned it, or as it was read from a file.
     columns : sequence of str, optional
         The columns it must have.
 

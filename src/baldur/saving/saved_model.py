@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from baldur.exceptions import InputError
-from baldur.saving.estimators import estimator_state, read_estimator
+from baldur.saving.estimator_state import estimator_state, read_estimator
 from baldur.state import Fields, State, plain
 from baldur.views import MultiView
 

@@ -1,8 +1,8 @@
 """Read a Parquet file a few columns at a time in a process of its own, within a limit of memory.
 
-Run as a script: ``python parquet_look.py file max_bytes seconds``, with the columns to read as a
-JSON list on standard input. Pages unpack to more than the footer of a file says, if it lies.
-Exceptions are no concern here, since the caller meets them again.
+Run as a script: ``python parquet_first_look.py file max_bytes seconds``, with the columns to read
+as a JSON list on standard input. Pages may unpack to more than the footer of the file says.
+Exceptions are ignored here, because the caller meets them again and reports them.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import json
 import sys
 from typing import Any
 
-from baldur.safety.limited import TOO_LARGE, limit_process
+from baldur.safety.limited_process import TOO_LARGE, limit_process
 
 __all__ = ["main", "text_columns"]
 

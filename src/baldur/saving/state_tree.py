@@ -155,7 +155,7 @@ def unpack_tree(value: Any, arrays: Mapping[str, np.ndarray]) -> Any:
     value : object
         As `baldur.saving.json_text.read_json` returned it.
     arrays : dict of str to ndarray
-        As `baldur.saving.arrays.unpack_arrays` returned them.
+        As `baldur.saving.array_file.unpack_arrays` returned them.
 
     Returns
     -------

@@ -5,16 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from importlib import import_module
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
+from baldur.estimators.classifier import BaldurClassifier
+from baldur.estimators.regressor import BaldurRegressor
 from baldur.exceptions import InputError
-from baldur.saving.baselines import baseline_state, is_baseline, read_baseline
+from baldur.inference.predictor import Predictor
+from baldur.paper.estimators import PaperClassifier, PaperRegressor
+from baldur.paper.predictor import MeanFieldPredictor
+from baldur.preparation import Preparation
+from baldur.saving.baseline_state import baseline_state, is_baseline, read_baseline
 from baldur.saving.fitted_attributes import Outline, attributes_of, read_attribute
-from baldur.saving.settings import read_settings, settings_state
+from baldur.saving.setting_state import read_settings, settings_state
 from baldur.state import Fields, State, by_kind, made_by
 
 __all__ = ["ESTIMATORS", "estimator_state", "kind_of", "read_estimator"]
@@ -22,30 +27,20 @@ __all__ = ["ESTIMATORS", "estimator_state", "kind_of", "read_estimator"]
 
 @dataclass(frozen=True)
 class _Known:
-    """Where an estimator lives, and which tasks it has."""
+    """The class of an estimator, and which tasks it has."""
 
-    module: str
-    name: str
+    type: Any
     tasks: tuple[str, ...]
-
-    @property
-    def type(self) -> Any:
-        """The class, imported when it is first asked for."""
-        return getattr(import_module(self.module), self.name)
 
 
 _CLASSES = ("binary", "multiclass", "multilabel")
 
 ESTIMATORS: Mapping[str, _Known] = MappingProxyType(
     {
-        "baldur classifier": _Known("baldur.estimators.classifier", "BaldurClassifier", _CLASSES),
-        "baldur regressor": _Known(
-            "baldur.estimators.regressor", "BaldurRegressor", ("regression",)
-        ),
-        "mean-field classifier": _Known("baldur.paper.estimators", "PaperClassifier", _CLASSES),
-        "mean-field regressor": _Known(
-            "baldur.paper.estimators", "PaperRegressor", ("regression",)
-        ),
+        "baldur classifier": _Known(BaldurClassifier, _CLASSES),
+        "baldur regressor": _Known(BaldurRegressor, ("regression",)),
+        "mean-field classifier": _Known(PaperClassifier, _CLASSES),
+        "mean-field regressor": _Known(PaperRegressor, ("regression",)),
     }
 )
 """Kinds of our own estimators; baselines are of the kind "baseline"."""
@@ -64,7 +59,7 @@ def kind_of(estimator: Any) -> str:
     """
     found = type(estimator)
     for kind, known in ESTIMATORS.items():
-        if (found.__module__, found.__qualname__) == (known.module, known.name):
+        if found is known.type:
             return kind
     if is_baseline(estimator):
         return "baseline"
@@ -119,7 +114,7 @@ def read_estimator(state: Any) -> Any:
     estimator
     """
     makers: dict[str, Callable[..., Any]] = dict.fromkeys(ESTIMATORS, _read_own)
-    makers["baseline"] = partial(read_baseline, read_preparation=_read_preparation)
+    makers["baseline"] = partial(read_baseline, read_preparation=Preparation.from_state)
     return by_kind(makers)(state)
 
 
@@ -131,7 +126,7 @@ def _read_own(state: Any) -> Any:
         made = known.type(**read.part("settings", read_settings, kind=known.type))
         made_by(("settings",), lambda _: made._check_parameters(), None, {})
         made.view_names_ = read.names("views")
-        made.preparation_ = read.part("preparation", _read_preparation)
+        made.preparation_ = read.part("preparation", Preparation.from_state)
         widths = {name: int(width) for name, width in made.preparation_.n_features_.items()}
         same = list(widths) == made.view_names_
         read.need(same, "expected the views of the preparation", "views")
@@ -159,20 +154,9 @@ def _read_fitted(state: Any, made: Any, kind: str, outline: Outline) -> None:
 # -- preparation and predictor -------------------------------------------------------------------
 
 
-def _read_preparation(state: Any) -> Any:
-    return import_module("baldur.preparation").Preparation.from_state(state)
-
-
 def _read_predictor(state: Any, made: Any, kind: str, outline: Outline) -> None:
-    read: Any
-    if kind.startswith("mean-field"):
-        from baldur.paper.predictor import MeanFieldPredictor
-
-        read = MeanFieldPredictor.from_state
-    else:
-        from baldur.inference.predictor import Predictor
-
-        read = Predictor.from_state
+    mean_field = kind.startswith("mean-field")
+    read: Any = MeanFieldPredictor.from_state if mean_field else Predictor.from_state
     made._predictor = read(
         state,
         # The predictor sees prepared columns; everything else is about those of the input.
@@ -180,7 +164,7 @@ def _read_predictor(state: Any, made: Any, kind: str, outline: Outline) -> None:
         outputs=outline.sizes["C"],
         factors=outline.sizes["K"],
     )
-    if kind.startswith("mean-field"):
+    if mean_field:
         pairs = zip(outline.widths, made._predictor.result.features, strict=True)
         for name, mask in pairs:
             selected = made.preparation_.expand(name, mask, False)
