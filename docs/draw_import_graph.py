@@ -2,7 +2,7 @@
 
 ``python docs/draw_import_graph.py`` (or ``make graph``) reads the imports of every module, writes
 ``docs/images/import_graph.svg`` and replaces the table between the two marks in
-``docs/architecture.md``. ``--check`` changes nothing and fails where the page is out of date; a test
+``docs/architecture.md``. ``--check`` changes nothing and fails where the page is stale; a test
 calls it.
 
 The picture has one row per part of the package, in the order in which data travel, and one arc from
