@@ -11,7 +11,7 @@ import pandas as pd
 from sklearn.utils.validation import check_is_fitted
 
 from baldur.exceptions import InputError
-from baldur.preparation.new_samples import UnknownLevel
+from baldur.preparation.sample_flags import UnknownLevel
 from baldur.preparation.step import Step, check_multiview, chosen_views, read_views, views_state
 from baldur.state import Fields, State
 from baldur.views.container import MultiView

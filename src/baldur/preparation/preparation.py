@@ -16,7 +16,7 @@ from sklearn.base import BaseEstimator, clone
 
 from baldur.exceptions import InputError
 from baldur.preparation.categories import CategoryEncoder, has_categories
-from baldur.preparation.new_samples import UnknownLevel, flag_table, used_levels, warn_of_unknown
+from baldur.preparation.sample_flags import UnknownLevel, flag_table, used_levels, warn_of_unknown
 from baldur.preparation.scaling import OPTIONS, Scaling
 from baldur.preparation.sites import SiteHarmoniser
 from baldur.preparation.step import Step, check_multiview
@@ -258,7 +258,7 @@ class Preparation(BaseEstimator):
             mv = left
         return mv, unknown
 
-    def flag_samples(self, mv: MultiView) -> pd.DataFrame:
+    def flag_samples(self, mv: MultiView, unknown: Sequence[UnknownLevel] = ()) -> pd.DataFrame:
         """Return for every sample the reasons to doubt a prediction.
 
         Only columns that predictions use are looked at.
@@ -267,6 +267,9 @@ class Preparation(BaseEstimator):
         ----------
         mv : MultiView
             Any samples of the same views.
+        unknown : sequence of UnknownLevel
+            Levels that did not occur in training and are missing in `mv` already, beside those
+            that are found in it.
 
         Returns
         -------
@@ -277,8 +280,9 @@ class Preparation(BaseEstimator):
             (features that take their training mean), missing_views, and flags, all of them in one
             text. Genotypes have no range.
         """
-        left, unknown = self._apply_steps(mv)
-        return flag_table(self.scaling_, left, self.scaling_.needed_columns, unknown)
+        left, found = self._apply_steps(mv)
+        every = [*unknown, *found]
+        return flag_table(self.scaling_, left, self.scaling_.needed_columns, every)
 
     def _check_views(self, mv: MultiView) -> None:
         if not hasattr(self, "scaling_"):

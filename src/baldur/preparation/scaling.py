@@ -20,7 +20,7 @@ from baldur.preparation.column_statistics import SCALES, column_statistics
 from baldur.preparation.covariates import Covariates, learn_regression
 from baldur.preparation.impute import check_missing
 from baldur.preparation.moments import SMALLEST_SPREAD
-from baldur.preparation.new_samples import warn_of_shift
+from baldur.preparation.sample_flags import warn_of_shift
 from baldur.state import Fields, State
 from baldur.views.blocks import DEFAULT_BLOCK_BYTES
 from baldur.views.container import MultiView
