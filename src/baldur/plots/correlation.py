@@ -7,7 +7,7 @@ from typing import Any, Self
 import numpy as np
 import pandas as pd
 
-from baldur.evaluation.correlations import COLUMNS, feature_correlations
+from baldur.evaluation.selection.correlations import COLUMNS, feature_correlations
 from baldur.plots.base import Display
 from baldur.plots.extra import import_plotting
 from baldur.plots.heatmap import draw_cells

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from baldur.evaluation import Design, Progress, fit_all_rows, open_comparison
-from baldur.evaluation.drift import describe_views
+from baldur.evaluation.validation.drift import describe_views
 from baldur.exceptions import BaldurError
 from baldur.io import align
 from baldur.preparation import Preparation

@@ -23,9 +23,9 @@ from baldur.evaluation import (
     run_comparison,
     run_learning_curve,
 )
+from baldur.evaluation.engine.run import Shard
+from baldur.evaluation.engine.store import JobStore
 from baldur.evaluation.record import record_of
-from baldur.evaluation.shard import Shard
-from baldur.evaluation.store import JobStore
 from baldur.exceptions import InputError, StudyError, UnfinishedError
 from baldur.safety.escape import one_line
 from baldur.safety.spreadsheet import csv_text
