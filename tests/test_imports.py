@@ -24,6 +24,7 @@ PACKAGE = Path(__file__).parents[1] / "src" / "baldur"
 ORDER = (
     "hooks",
     "exceptions",
+    "optional",
     "types",
     "atomic_io",
     "safety",

@@ -90,8 +90,8 @@ class JobStore:
         body = buffer.getvalue()
         path = self._path(key)
         make_folder(self.folder)
-        # Writers share the lock; whoever holds it exclusively knows that nobody is writing.
-        with folder_lock(self.folder, shared=True):
+        # Whoever holds the lock knows that no other process is writing.
+        with folder_lock(self.folder):
             make_folder(path.parent)
             # Damage by a power cut is seen by the checksum: no need to wait for the disk.
             write_atomically(path, _digest(key, body) + body, sync=False)
