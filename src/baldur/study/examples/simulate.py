@@ -12,8 +12,8 @@ from baldur.atomic_io import atomic_file, make_folder, write_atomically
 from baldur.datasets import make_adni_like, make_biofind_like, make_multiview
 from baldur.exceptions import InputError
 from baldur.safety.spreadsheet import csv_text
-from baldur.study.plink_writer import write_bed
-from baldur.study.toml_writer import dump_toml
+from baldur.study.examples.plink_writer import write_bed
+from baldur.study.toml_file import toml_text
 from baldur.views import MultiView
 
 __all__ = ["KINDS", "simulate_study"]
@@ -85,7 +85,7 @@ def simulate_study(
         "folds": folds or {"outer": 5, "inner": 5},
         "models": models or [{"name": n} for n in ("BALDUR", "LSVM-l1", "Lasso-MkSVM")],
     }
-    write_atomically(file, dump_toml(study).encode())
+    write_atomically(file, toml_text(study).encode())
     return file
 
 

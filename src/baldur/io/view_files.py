@@ -1,29 +1,29 @@
-"""read_view: one section of a study file to a view, and what has to be learned for it."""
+"""read_view: the view that one section of a study file describes, and the steps to fit for it."""
 
 from __future__ import annotations
 
-import difflib
-import inspect
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from baldur.exceptions import BaldurError, InputError
-from baldur.io.formats.files import as_path, suffix_of
+from baldur.io.formats.files import as_path
 from baldur.io.mudata import read_mudata
 from baldur.io.nifti import read_nifti
 from baldur.io.plink import plink_files, read_plink
+from baldur.io.schema import SectionError
 from baldur.io.tables import read_table
+from baldur.io.view_sections import TableView, ViewSection, view_section
 from baldur.preparation import CategoryEncoder, VariantFilter, VoxelMask
 from baldur.safety.budget import MAX_BYTES
 from baldur.safety.confine import is_below
 from baldur.safety.escape import one_line
 from baldur.views.container import MultiView
 
-__all__ = ["KINDS", "read_view", "view_steps"]
+__all__ = ["READERS", "read_view", "view_steps"]
 
-KINDS: Mapping[str, Callable[..., MultiView]] = {
+READERS: Mapping[str, Callable[..., MultiView]] = {
     "table": read_table,
     "plink": read_plink,
     "nifti": read_nifti,
@@ -31,30 +31,12 @@ KINDS: Mapping[str, Callable[..., MultiView]] = {
 }
 """Kind of a view in a study file to its reader."""
 
-_BY_ENDING = {
-    ".bed": "plink",
-    ".pgen": "plink",
-    ".nii": "nifti",
-    ".nii.gz": "nifti",
-    ".h5mu": "mudata",
-    ".h5ad": "mudata",
-}
 # Options that name further files.
 _PATHS = ("mask", "atlas", "atlas_labels", "sample_ids", "cache_dir")
-# Options that are learned from training rows in a study, and so belong to a step.
-_LEARNED: dict[str, tuple[str, ...]] = {
-    "table": ("drop", "unknown"),
-    "plink": ("min_maf", "max_missing", "drop_monomorphic"),
-    "nifti": ("threshold", "coverage"),
-    "mudata": (),
-}
-# Those a study cannot give: they would look at people outside the training rows, or lift the
-# limits that protect whoever runs a study of somebody else.
-_NOT_IN_STUDY = ("filter_ids", "max_bytes", "trusted")
 
 
 def read_view(
-    spec: Mapping[str, Any],
+    spec: Mapping[str, Any] | ViewSection,
     base_dir: str | os.PathLike[str],
     *,
     roots: Sequence[str | os.PathLike[str]] = (),
@@ -69,11 +51,11 @@ def read_view(
 
     Parameters
     ----------
-    spec : dict
-        ``file`` (for images a pattern or a list, too), ``name``, ``kind`` ("table", "plink",
-        "nifti" or "mudata"; by the file's ending where it is left out), and the keyword arguments
-        of that kind's reader. Options that are learned from training rows are those of
-        `view_steps`, and nothing is learned here.
+    spec : dict or typed section
+        ``file`` (for images also a pattern or a list), ``name``, ``kind`` ("table", "plink",
+        "nifti" or "mudata"; default by the ending of the file), and the options of the reader of
+        that kind, see `baldur.io.view_sections`. Options that are learned from training rows
+        belong to `view_steps`; nothing is learned here.
     base_dir : str or path-like
         Folder of the study file.
     roots : sequence of str or path-like
@@ -96,24 +78,21 @@ def read_view(
     >>> read_view({"file": "clinic.csv", "max_level": 3}, folder.name)
     Traceback (most recent call last):
     ...
-    baldur.exceptions.InputError: Unknown option 'max_level' of a view of kind 'table'...
+    baldur.exceptions.InputError: max_level: unknown key; did you mean 'max_levels'?
     >>> read_view({"file": "../secret.csv"}, folder.name)
     Traceback (most recent call last):
     ...
     baldur.exceptions.InputError: ../secret.csv: files of a study have to lie in its folder...
     >>> folder.cleanup()
     """
-    kind, options = _checked(spec)
+    section = _checked(spec)
+    kind, file = section.kind, section.file
     allowed = [Path(one).resolve() for one in (base_dir, *roots)]
-    file = options.pop("file")
-    for learned in _LEARNED[kind]:
-        options.pop(learned, None)
+    options = section.options(learned=False)
     for key in _PATHS:
-        if isinstance(options.get(key), (str, os.PathLike)):
+        if isinstance(options.get(key), str):
             options[key] = _inside(options[key], Path(base_dir), allowed)
-    if isinstance(file, (list, tuple)):
-        if kind != "nifti":
-            raise InputError(f"A view of kind {kind!r} is one file, but {len(file)} are listed.")
+    if isinstance(file, list):
         found: Any = [_inside(one, Path(base_dir), allowed) for one in file]
     elif kind == "nifti" and any(mark in str(file) for mark in "*?["):
         found = _pattern(file, Path(base_dir), allowed)
@@ -126,23 +105,23 @@ def read_view(
         for part in plink_files(found):
             _inside(part.absolute(), Path(base_dir), allowed)
     try:
-        return KINDS[kind](found, max_bytes=max_bytes, **options)
+        return READERS[kind](found, max_bytes=max_bytes, **options)
     except (TypeError, ValueError, OverflowError) as error:
         if isinstance(error, BaldurError):
             raise
-        # An option of a kind that its reader never meets, since Python checks no types.
+        # A value that has the right type and that a library of the reader cannot work with.
         raise InputError(
             f"{as_path(found[0] if isinstance(found, list) else found).name}: the options of this "
-            f"view cannot be used ({one_line(str(error))[:200]}). Check their types."
+            f"view cannot be used ({one_line(str(error))[:200]}). Correct them."
         ) from error
 
 
-def view_steps(spec: Mapping[str, Any]) -> list[Any]:
-    """Return the steps to fit on training rows for the view one section describes.
+def view_steps(spec: Mapping[str, Any] | ViewSection) -> list[Any]:
+    """Return the steps to fit on training rows for the view that one section describes.
 
     Parameters
     ----------
-    spec : dict
+    spec : dict or typed section
         As for `read_view`. For tables ``drop`` and ``unknown`` go to `CategoryEncoder`; for
         genotypes ``min_maf``, ``max_missing`` and ``drop_monomorphic`` to `VariantFilter`; for
         images without a mask or an atlas, ``threshold`` and ``coverage`` to `VoxelMask`.
@@ -150,7 +129,7 @@ def view_steps(spec: Mapping[str, Any]) -> list[Any]:
     Returns
     -------
     list of transformers
-        Unfitted, each from MultiView to MultiView; empty where nothing is to be learned.
+        Unfitted, each from MultiView to MultiView; empty where nothing has to be learned.
 
     Examples
     --------
@@ -158,16 +137,17 @@ def view_steps(spec: Mapping[str, Any]) -> list[Any]:
     >>> view_steps({"file": "study.bed", "name": "snps", "min_maf": 0.01})
     [VariantFilter(min_maf=0.01, views='snps')]
     """
-    kind, options = _checked(spec)
-    given = {key: options[key] for key in _LEARNED[kind] if key in options}
-    views = options.get("name")
-    if kind == "table":
-        return [CategoryEncoder(views, **given)]
-    if kind == "plink" and given:
-        return [VariantFilter(views, **given)]
-    if kind == "nifti":
-        if options.get("mask") is None and options.get("atlas") is None:
-            return [VoxelMask(views, **given)]
+    section = _checked(spec)
+    given = section.options(learned=True)
+    if isinstance(section, TableView):
+        if given.get("drop") == "none":
+            given["drop"] = None
+        return [CategoryEncoder(section.name, **given)]
+    if section.kind == "plink" and given:
+        return [VariantFilter(section.name, **given)]
+    if section.kind == "nifti":
+        if section.mask is None and section.atlas is None:
+            return [VoxelMask(section.name, **given)]
         if given:
             raise InputError(
                 f"{', '.join(given)}: these options learn a mask, but the view has one already "
@@ -176,30 +156,14 @@ def view_steps(spec: Mapping[str, Any]) -> list[Any]:
     return []
 
 
-def _checked(spec: Any) -> tuple[str, dict[str, Any]]:
-    """Return kind and options after checking that the reader knows them all."""
-    if not isinstance(spec, Mapping):
-        raise InputError(f"A view must be a section of keys, but got {type(spec).__name__}.")
-    options = {str(key): value for key, value in spec.items()}
-    file = options.get("file")
-    listed = file if isinstance(file, (list, tuple)) else [file]
-    if not listed or not all(isinstance(one, (str, os.PathLike)) for one in listed):
-        raise InputError(
-            f"A view needs the key 'file' with the name of a file, but it is {file!r}."
-        )
-    kind = options.pop("kind", None)
-    if kind is None:
-        kind = _BY_ENDING.get(suffix_of(as_path(listed[0])), "table")
-    if kind not in KINDS:
-        raise InputError(f"kind must be one of {list(KINDS)}, but got {kind!r}.")
-    parameters = list(inspect.signature(KINDS[kind]).parameters)[1:]
-    known = [one for one in (*parameters, *_LEARNED[kind]) if one not in _NOT_IN_STUDY]
-    for key in options:
-        if key != "file" and key not in known:
-            near = difflib.get_close_matches(key, known, n=1)
-            hint = f" Did you mean {near[0]!r}?" if near else f" It knows {', '.join(known)}."
-            raise InputError(f"Unknown option {key!r} of a view of kind {kind!r}.{hint}")
-    return kind, options
+def _checked(spec: Any) -> Any:
+    """Return the typed section of a view, or refuse what is wrong in one line."""
+    try:
+        return view_section(spec)
+    except SectionError as error:
+        key, what, fix = error.problem
+        line = f"{key or 'view'}: {what}; {fix}"
+        raise InputError(line if line.endswith("?") else f"{line}.") from None
 
 
 def _inside(file: Any, base: Path, allowed: list[Path]) -> Path:

@@ -13,7 +13,7 @@ from baldur.atomic_io import PART, make_folder, write_atomically, writing
 from baldur.exceptions import InputError
 from baldur.safety.confine import find_link, is_below, open_to_append, resolve
 from baldur.safety.escape import has_control, one_line
-from baldur.study.load import Study
+from baldur.study.config import StudyConfig
 
 __all__ = ["Log", "claim_folder", "results_folder"]
 
@@ -42,7 +42,7 @@ class Log:
             stream.write(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {one_line(text)}\n")
 
 
-def results_folder(study: Study, output: str | Path | None = None) -> Path:
+def results_folder(config: StudyConfig, output: str | Path | None = None) -> Path:
     """Return the folder for the results of a study, made if need be, or refuse it.
 
     A study file may come from somebody else. What it names has to lie strictly below its own
@@ -52,7 +52,7 @@ def results_folder(study: Study, output: str | Path | None = None) -> Path:
 
     Parameters
     ----------
-    study : Study
+    config : StudyConfig
     output : str or Path, optional
         Instead of the study's own.
 
@@ -61,39 +61,39 @@ def results_folder(study: Study, output: str | Path | None = None) -> Path:
     Path
         Resolved and existing.
     """
-    given = study.folder / study.top["output"] if output is None else Path(output)
+    given = config.folder / config.output if output is None else Path(output)
     if has_control(str(given)):
-        raise study.problem(
+        raise config.problem(
             "output", f"{str(given)!a} holds control characters", "choose another name"
         )
     try:
         folder = resolve(given)
     except InputError as error:
-        raise study.problem("output", str(error).rstrip("."), "choose another folder") from None
-    if output is None and not is_below(folder, [study.folder], strictly=True):
-        raise study.problem(
+        raise config.problem("output", str(error).rstrip("."), "choose another folder") from None
+    if output is None and not is_below(folder, [config.folder], strictly=True):
+        raise config.problem(
             "output",
-            f"{study.top['output']!r} does not lie below the folder of the study",
+            f"{config.output!r} does not lie below the folder of the study",
             "name a folder inside it, or give the place yourself with --out",
         )
-    home = resolve(study.folder)
+    home = resolve(config.folder)
     if folder == home or folder in home.parents:
-        raise study.problem(
+        raise config.problem(
             "output", f"{folder} holds the study itself", "choose a folder of its own for results"
         )
     make_folder(folder)
-    _check_contents(study, folder)
+    _check_contents(config, folder)
     return folder
 
 
-def claim_folder(study: Study, folder: Path, known: Collection[str], *, fresh: bool) -> None:
+def claim_folder(config: StudyConfig, folder: Path, known: Collection[str], *, fresh: bool) -> None:
     """Mark a folder as that of a study, or refuse one with the results of another.
 
     The mark names the study file relative to the folder, so both may be moved together.
 
     Parameters
     ----------
-    study : Study
+    config : StudyConfig
     folder : Path
         As `results_folder` returns it.
     known : collection of str
@@ -102,19 +102,19 @@ def claim_folder(study: Study, folder: Path, known: Collection[str], *, fresh: b
         Whether whatever is there may be replaced.
     """
     mark = folder / MARK
-    file = study.file.resolve()
+    file = config.file.resolve()
     mine = {"study": os.path.relpath(file, folder), "path": str(file)}
     theirs = _read_mark(mark)
     if not fresh:
         if theirs is not None and not any(theirs.get(k) == v for k, v in mine.items()):
-            raise study.problem(
+            raise config.problem(
                 "output",
                 f"{folder} holds the results of another study ({str(theirs.get('path'))!a})",
                 "choose another folder, or replace them with --fresh",
             )
         taken = sorted(name for name in known if (folder / name).exists())
         if theirs is None and taken:
-            raise study.problem(
+            raise config.problem(
                 "output",
                 f"{folder} holds {taken[0]!r}, which this study has not written",
                 "choose another folder, or replace it with --fresh",
@@ -130,18 +130,18 @@ def _read_mark(mark: Path) -> dict[str, Any] | None:
     return found if isinstance(found, dict) else None
 
 
-def _check_contents(study: Study, folder: Path) -> None:
+def _check_contents(config: StudyConfig, folder: Path) -> None:
     # What another process is just writing there says nothing yet.
     names = [one.name for one in folder.iterdir() if not one.name.endswith(PART)]
     if names and not any(name in _OURS for name in names):
-        raise study.problem(
+        raise config.problem(
             "output",
             f"{folder} holds other files ({sorted(names)[0]!a}, ...) and no results",
             "choose an empty folder or a new one",
         )
     link = find_link(folder)
     if link is not None:
-        raise study.problem(
+        raise config.problem(
             "output", f"{str(link)!a} is a link, which is not written through",
             "remove it, or choose another folder",
         )  # fmt: skip

@@ -1,4 +1,4 @@
-"""What a saved model says in tables: predictions, what it found, and why this person."""
+"""predict_study: the predictions of a saved model for new samples, and the reasons for them."""
 
 from __future__ import annotations
 
@@ -10,9 +10,38 @@ import pandas as pd
 from baldur.estimators.summary import named_outputs, views_used
 from baldur.evaluation.engine.job import predict_rows
 from baldur.saving import SavedModel
+from baldur.study.config import StudyConfig
+from baldur.study.new_samples import read_new_samples
 from baldur.views import MultiView
 
-__all__ = ["found_by", "predictions_of", "reasons_of"]
+__all__ = ["contributions_of", "predict_study", "predictions_of", "summary_of"]
+
+
+def predict_study(
+    model: SavedModel, config: StudyConfig, *, missing: str = "error"
+) -> tuple[pd.DataFrame, list[str]]:
+    """Score the samples of a study file with a fitted model.
+
+    Parameters
+    ----------
+    model : SavedModel
+        As `load_model` returns it.
+    config : StudyConfig
+        Read with ``load_study(file, predicting=True)``. Views the model knows and the file does
+        not have are absent for every sample; columns the model does not know are left out.
+    missing : {"error", "impute"}, default="error"
+        A column the model needs and a view lacks is refused, or stands at its training mean.
+
+    Returns
+    -------
+    predictions : DataFrame
+        sample, predicted, and for classes p_<class> with the ends of a 95 % interval, or score;
+        for numbers sd and the ends of an interval; and the views that were used. Intervals and
+        sd where the model has them.
+    notes : list of str
+    """
+    data, _, notes = read_new_samples(model, config, missing=missing)
+    return predictions_of(model, data), notes
 
 
 def predictions_of(model: SavedModel, data: MultiView, *, bare: bool = False) -> pd.DataFrame:
@@ -22,7 +51,7 @@ def predictions_of(model: SavedModel, data: MultiView, *, bare: bool = False) ->
     ----------
     model : SavedModel
     data : MultiView
-        As `baldur.study.fitting.new_rows` returns it.
+        As `baldur.study.new_samples.read_new_samples` returns it.
     bare : bool, default=False
         Without intervals, sd and views, in the columns that scores are computed from.
 
@@ -82,7 +111,7 @@ def _used(estimator: Any, data: MultiView) -> list[str]:
     return ["; ".join(names[row]) for row in used.to_numpy(dtype=bool)]
 
 
-def found_by(model: SavedModel) -> pd.DataFrame | None:
+def summary_of(model: SavedModel) -> pd.DataFrame | None:
     """Return what a fitted model found, with the classes by name; None for one that cannot say.
 
     Parameters
@@ -98,7 +127,7 @@ def found_by(model: SavedModel) -> pd.DataFrame | None:
     return named_outputs(model.estimator, model.estimator.summary(), model.classes)
 
 
-def reasons_of(model: SavedModel, data: MultiView) -> pd.DataFrame:
+def contributions_of(model: SavedModel, data: MultiView) -> pd.DataFrame:
     """Return what each feature contributes to each prediction, with the classes by name.
 
     Parameters
@@ -106,7 +135,7 @@ def reasons_of(model: SavedModel, data: MultiView) -> pd.DataFrame:
     model : SavedModel
         One whose estimator has `explain`.
     data : MultiView
-        As `baldur.study.fitting.new_rows` returns it.
+        As `baldur.study.new_samples.read_new_samples` returns it.
 
     Returns
     -------

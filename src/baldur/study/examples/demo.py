@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from baldur.study.simulate import simulate_study
+from baldur.study.examples.simulate import simulate_study
 
 __all__ = ["DEMO_MODELS", "write_demo"]
 

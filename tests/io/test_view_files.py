@@ -1,5 +1,6 @@
 """read_view: sections of a study file, their options, and paths that try to leave the folder."""
 
+import inspect
 import os
 
 import numpy as np
@@ -10,6 +11,8 @@ from sklearn.pipeline import make_pipeline
 from baldur.baselines import BASELINES
 from baldur.exceptions import InputError
 from baldur.io import CategoryEncoder, VariantFilter, VoxelMask, align, read_view, view_steps
+from baldur.io.view_files import READERS
+from baldur.io.view_sections import MudataView, NiftiView, PlinkView, TableView
 
 
 @pytest.fixture
@@ -132,17 +135,37 @@ def test_pipes_do_not_hang(folder):
 @pytest.mark.parametrize(
     ("spec", "message"),
     [
-        ({"file": "clinic.csv", "kind": "excel"}, "kind must be one of"),
-        ({"file": "clinic.csv", "id_colum": 0}, "Did you mean 'id_column'"),
-        ({"file": "snps.bed", "filter_ids": ["p0"]}, "Unknown option 'filter_ids'"),
-        ({"file": "clinic.csv", "min_maf": 0.1}, "Unknown option 'min_maf'"),
-        ({"kind": "table"}, "needs the key 'file'"),
-        ({"file": 3}, "needs the key 'file'"),
-        ({"file": ["clinic.csv", "clinic.csv"]}, "is one file, but 2 are listed"),
-        ("clinic.csv", "must be a section of keys"),
+        (
+            {"file": "clinic.csv", "kind": "excel"},
+            "kind: 'excel' is not known; choose",
+        ),
+        ({"file": "clinic.csv", "id_colum": 0}, "id_colum: unknown key; did you mean 'id_column'"),
+        ({"file": "snps.bed", "filter_ids": ["p0"]}, "filter_ids: unknown key"),
+        ({"file": "clinic.csv", "min_maf": 0.1}, "min_maf: unknown key"),
+        ({"kind": "table"}, "file: missing; give the file of this view"),
+        ({"file": 3}, "file: must be text, not 3"),
+        ({"file": ["clinic.csv", "clinic.csv"]}, "file: must be text, not a list"),
+        ("clinic.csv", "view: must be a section, not 'clinic.csv'"),
         ({"file": "nothing.csv"}, "no such file"),
     ],
 )
 def test_sections_that_are_refused(folder, spec, message):
     with pytest.raises(InputError, match=message):
         read_view(spec, folder)
+
+
+@pytest.mark.parametrize("view", [TableView, PlinkView, NiftiView, MudataView])
+def test_a_section_has_the_options_of_its_reader_and_of_what_is_learned(view):
+    kind = view.model_fields["kind"].default
+    reader = set(list(inspect.signature(READERS[kind]).parameters)[1:])
+    # They would look at people outside the training rows, or lift the limits on strange files.
+    reader -= {"filter_ids", "max_bytes", "trusted"}
+    keys = set(view.model_fields) - {"file", "kind"}
+    assert keys == reader | set(view.learned_options())
+    for step in view_steps(view(file="x", **{k: 0.2 for k in ("threshold",) if k in keys})):
+        assert set(view.learned_options()) <= set(step.get_params())
+
+
+def test_a_reference_level_can_be_kept():
+    (step,) = view_steps({"file": "clinic.csv", "drop": "none"})
+    assert step.drop is None

@@ -1,125 +1,35 @@
-"""fit_study and predict_study: one model on all rows, and its scores for new samples."""
+"""read_new_samples: the samples of a study file in the form that a fitted model needs."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from baldur.evaluation import Design, Progress, fit_all_rows, open_comparison
-from baldur.evaluation.validation.drift import describe_views
 from baldur.exceptions import BaldurError
 from baldur.io import align
-from baldur.preparation import Preparation
+from baldur.preparation import Preparation, SiteHarmoniser
 from baldur.preparation.alleles import COLUMNS as ALLELES
 from baldur.saving import SavedModel
-from baldur.study.answers import predictions_of
+from baldur.study.config import COVARIATES, StudyConfig
 from baldur.study.covariates import CovariateCoding
-from baldur.study.data import add_view, read_study, read_views
-from baldur.study.load import COVARIATES, Study
+from baldur.study.data import add_view, read_views
 from baldur.study.samples import read_samples
-from baldur.study.schema import nearest
-from baldur.study.settings import settings_of
-from baldur.study.sites import new_samples
 from baldur.views import MultiView, View
 from baldur.views.source import ColumnSource
 
-__all__ = ["fit_study", "new_rows", "predict_study"]
+__all__ = ["read_new_samples"]
 
 
-def fit_study(
-    study: Study,
-    name: str | None = None,
-    *,
-    n_jobs: int = 1,
-    progress: Callable[[Progress], None] | None = None,
-) -> tuple[SavedModel, list[str]]:
-    """Train one model of a study on all its rows.
-
-    Parameters
-    ----------
-    study : Study
-        As `load_study` returns it.
-    name : str, optional
-        Model; the first of the study by default. Its setting is chosen on the study's inner folds.
-    n_jobs : int, default=1
-        Processes.
-    progress : callable, optional
-        Called with a `Progress` after every job.
-
-    Returns
-    -------
-    model : SavedModel
-    notes : list of str
-    """
-    names = [m.name for m in study.models]
-    if name is not None and name not in names:
-        raise study.problem("models", f"the study has no model {name!r}", nearest(name, names))
-    model = next(m for m in study.models if name is None or m.name == name)
-    found = read_study(study)
-    try:
-        design = Design(**settings_of(study, found))
-        comparison = open_comparison(design, [model], found.data, found.y)
-        estimator, setting = fit_all_rows(comparison, n_jobs=n_jobs, progress=progress)
-    except BaldurError as error:
-        raise study.problem(
-            "models", f"{model.name}: {str(error).rstrip('.')}", "change the model or its settings"
-        ) from error
-    classes, data = comparison.classes, comparison.data
-    if hasattr(estimator, "predictor") and classes:
-        # Evaluation works with the places of the classes; who loads the model wants their names.
-        estimator.classes_ = np.array([str(label) for label in classes])
-    details = {
-        "model": model.name,
-        "setting": setting,
-        "task": study.outcome["task"],
-        "outcome": study.outcome["column"],
-        "samples": len(data),
-        "title": study.top["title"],
-        "included": None if found.coding is None else found.coding.to_json(),
-    }
-    training = describe_views(found.data)
-    saved = SavedModel.of(estimator, data, classes=classes, details=details, training=training)
-    return saved, found.notes
-
-
-def predict_study(
-    model: SavedModel, study: Study, *, missing: str = "error"
-) -> tuple[pd.DataFrame, list[str]]:
-    """Score the samples of a study file with a fitted model.
-
-    Parameters
-    ----------
-    model : SavedModel
-        As `load_model` returns it.
-    study : Study
-        Read with ``load_study(file, predicting=True)``. Views the model knows and the file does
-        not have are absent for every sample; columns the model does not know are left out.
-    missing : {"error", "impute"}, default="error"
-        A column the model needs and a view lacks is refused, or stands at its training mean.
-
-    Returns
-    -------
-    predictions : DataFrame
-        sample, predicted, and for classes p_<class> with the ends of a 95 % interval, or score;
-        for numbers sd and the ends of an interval; and the views that were used. Intervals and
-        sd where the model has them.
-    notes : list of str
-    """
-    data, _, notes = new_rows(model, study, missing=missing)
-    return predictions_of(model, data), notes
-
-
-def new_rows(
-    model: SavedModel, study: Study, *, missing: str = "error"
+def read_new_samples(
+    model: SavedModel, config: StudyConfig, *, missing: str = "error"
 ) -> tuple[MultiView, pd.DataFrame, list[str]]:
     """Read the samples of a study file in the form a fitted model wants them.
 
     Parameters
     ----------
-    model, study, missing
+    model, config, missing
         As in `predict_study`.
 
     Returns
@@ -131,25 +41,25 @@ def new_rows(
     notes : list of str
     """
     notes: list[str] = []
-    table = read_samples(study)
+    table = read_samples(config)
     parts = []
     included = model.details.get("included") is not None
     wanted = [v for v in model.n_features if not (included and v == COVARIATES)]
-    for part in read_views(study):
+    for part in read_views(config):
         for view in part.view_names:
             if view not in wanted:
                 notes.append(f"view {view!r} is not one of the model's and is left out")
                 continue
-            parts.append(_fitting(model, study, part.select(view), view, missing, notes))
+            parts.append(_fitting(model, config, part.select(view), view, missing, notes))
     if not parts:
-        raise study.problem(
+        raise config.problem(
             "views", f"none is one of the model's: {', '.join(wanted)}", "name the views as in fit"
         )
     rows = pd.Series(np.arange(len(table)), index=table.index)
     try:
         data, kept, _ = align(parts, how="union", labels=rows)
     except BaldurError:
-        raise study.problem(
+        raise config.problem(
             "samples.id", "no sample of the table is in any view", "check the ids of both"
         ) from None
     if kept is None:
@@ -159,34 +69,43 @@ def new_rows(
     order = np.argsort(kept.to_numpy(), kind="stable")
     data, table = data[order], table.iloc[kept.to_numpy().astype(int)[order]]
     data = _with_absent(model, data, [v for v in wanted if v not in data.view_names], notes)
-    data = _with_covariates(model, study, data, table, notes)
+    data = _with_covariates(model, config, data, table, notes)
     preparation = getattr(model.estimator, "preparation_", None)
     if preparation is not None:
-        data = _with_samples(preparation, study, data, table, notes)
+        data = _with_samples(preparation, config, data, table, notes)
     return data.select(list(model.n_features)), table, notes
 
 
 def _with_samples(
-    preparation: Preparation, study: Study, data: MultiView, table: pd.DataFrame, notes: list[str]
+    preparation: Preparation,
+    config: StudyConfig,
+    data: MultiView,
+    table: pd.DataFrame,
+    notes: list[str],
 ) -> MultiView:
     """Return the rows with what the preparation reads about them, once it can be read."""
-    data = data.with_samples(new_samples(preparation, study, table, notes))
+    data = data.with_samples(_columns_about_samples(preparation, config, table, notes))
     try:
         preparation.check_samples(data)
     except BaldurError as error:
-        raise study.problem("samples.file", str(error).rstrip("."), "correct the cell") from None
+        raise config.problem("samples.file", str(error).rstrip("."), "correct the cell") from None
     return data
 
 
 def _fitting(
-    model: SavedModel, study: Study, part: MultiView, view: str, missing: str, notes: list[str]
+    model: SavedModel,
+    config: StudyConfig,
+    part: MultiView,
+    view: str,
+    missing: str,
+    notes: list[str],
 ) -> MultiView:
-    """The columns of one view in the order of fit."""
+    """Return the columns of one view in the order that the model was fitted with."""
     names, width = model.features[view], model.n_features[view]
     have = part.view(view)
     if names is None:
         if have.shape[1] != width:
-            raise study.problem(
+            raise config.problem(
                 f"views.{view}", f"has {have.shape[1]} columns, the model {width} without names",
                 "give the same columns in the same order",
             )  # fmt: skip
@@ -211,7 +130,7 @@ def _fitting(
     )
     lacking = names[(found < 0) & ~zero]
     if len(lacking) and missing != "impute":
-        raise study.problem(
+        raise config.problem(
             f"views.{view}",
             f"lacks {len(lacking)} of the model's {width} columns, the first {str(lacking[0])!r}",
             "add them, or predict with --missing impute to use their training means",
@@ -289,19 +208,63 @@ def _with_absent(
 
 
 def _with_covariates(
-    model: SavedModel, study: Study, data: MultiView, table: pd.DataFrame, notes: list[str]
+    model: SavedModel, config: StudyConfig, data: MultiView, table: pd.DataFrame, notes: list[str]
 ) -> MultiView:
     if model.details.get("included") is None:
         return data
     coding = CovariateCoding.from_json(model.details["included"])
     lacking = [c for c in coding.categories if c not in table.columns]
     if lacking:
-        raise study.problem(
+        raise config.problem(
             "samples.file", f"has no column {lacking[0]!r}, a covariate of the model",
             "add it; single cells may be empty",
         )  # fmt: skip
     try:
-        part = coding.view(table, COVARIATES, study.samples["file"])
+        part = coding.view(table, COVARIATES, config.samples.file)
     except BaldurError as error:
-        raise study.problem("samples.file", str(error), "correct the cell") from None
-    return add_view(data, _fitting(model, study, part, COVARIATES, "error", notes))
+        raise config.problem("samples.file", str(error), "correct the cell") from None
+    return add_view(data, _fitting(model, config, part, COVARIATES, "error", notes))
+
+
+def _columns_about_samples(
+    preparation: Preparation, config: StudyConfig, table: pd.DataFrame, notes: list[str]
+) -> pd.DataFrame | None:
+    """Return what a fitted preparation reads about new samples.
+
+    Parameters
+    ----------
+    preparation : Preparation
+        Fitted.
+    config : StudyConfig
+        That describes the new rows.
+    table : DataFrame of str
+        Their samples table.
+    notes : list of str
+        Gets a line about sites that the model has not seen.
+
+    Returns
+    -------
+    DataFrame or None
+        None where it reads nothing.
+    """
+    if not preparation.sample_columns:
+        return None
+    sites = {s.by: s for s in preparation.steps_ if isinstance(s, SiteHarmoniser)}
+    made = {}
+    for name in preparation.sample_columns:
+        if name in table.columns:
+            made[name] = table[name].astype(object).where(table[name] != "", None)
+        elif name in sites:
+            made[name] = pd.Series([None] * len(table), index=table.index, dtype=object)
+            notes.append(f"there is no column {name!r}; every sample is of a site new to the model")
+        else:
+            raise config.problem(
+                "samples.file", f"has no column {name!r}, a covariate of the model",
+                "add it; single cells may be empty",
+            )  # fmt: skip
+    for name, step in sites.items():
+        known = {*step.sites_, *step.small_sites_}
+        new = sorted({str(v) for v in made[name] if v is not None} - known)
+        if new:
+            notes.append(f"{len(new)} sites are new to the model ({', '.join(new[:5])})")
+    return pd.DataFrame(made).reset_index(drop=True)
