@@ -85,7 +85,7 @@ def predict(
     may be missing for some or all samples. Nothing in a model folder is executed.
     """
     from baldur.atomic_io import write_atomically
-    from baldur.evaluation.drift import drift_notes, predictor_shift
+    from baldur.evaluation.validation.drift import drift_notes, predictor_shift
     from baldur.safety.spreadsheet import csv_text
     from baldur.saving import load_model
     from baldur.study import load_study

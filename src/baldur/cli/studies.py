@@ -97,7 +97,7 @@ def _cluster(address: str | None) -> Iterator[Any]:
     if address is None:
         yield None
         return
-    from baldur.evaluation.cluster import connect
+    from baldur.evaluation.engine.dask_runner import connect
 
     client = connect(address)
     # Dask logs the whole stack of a lost connection; the one line of ours says what to do.

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from baldur.estimators.summary import named_outputs, views_used
-from baldur.evaluation.jobs import predict_rows
+from baldur.evaluation.engine.job import predict_rows
 from baldur.preparation.sample_flags import UnknownLevel, warn_of_unknown
 from baldur.saving import SavedModel
 from baldur.study.config import StudyConfig

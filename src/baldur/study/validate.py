@@ -13,11 +13,11 @@ import baldur
 from baldur.atomic_io import replace_files
 from baldur.evaluation import METRICS
 from baldur.evaluation.clinical import Evaluation, evaluate_predictions
-from baldur.evaluation.drift import predictor_shift
-from baldur.evaluation.handle import one_thread
 from baldur.evaluation.metrics import default_metrics
-from baldur.evaluation.recalibration import Recalibrated, recalibrate
-from baldur.evaluation.table import fold_scores
+from baldur.evaluation.tables.table import fold_scores
+from baldur.evaluation.threads import one_thread
+from baldur.evaluation.validation.drift import predictor_shift
+from baldur.evaluation.validation.recalibration import Recalibrated, recalibrate
 from baldur.safety.spreadsheet import csv_text
 from baldur.saving import SavedModel
 from baldur.study.config import StudyConfig

@@ -13,14 +13,13 @@ from typing import Any
 import numpy as np
 
 from baldur.baselines import BaselineEstimator
-from baldur.evaluation.selection import read_weights
 from baldur.views import MultiView
 
-__all__ = ["Weights", "by_class", "on_prepared", "weights_of"]
+__all__ = ["ModelWeights", "by_class", "on_prepared", "read_selection", "weights_of"]
 
 
 @dataclass(frozen=True)
-class Weights:
+class ModelWeights:
     """Weights of every view, features by outputs.
 
     Attributes
@@ -38,7 +37,7 @@ class Weights:
     variance: dict[str, float]
 
 
-def weights_of(estimator: Any, mv: MultiView) -> Weights | None:
+def weights_of(estimator: Any, mv: MultiView) -> ModelWeights | None:
     """Return the weights of a fitted model, or None for one without.
 
     Parameters
@@ -50,13 +49,13 @@ def weights_of(estimator: Any, mv: MultiView) -> Weights | None:
 
     Returns
     -------
-    Weights or None
+    ModelWeights or None
     """
     preparation = getattr(estimator, "preparation_", None)
     masks = getattr(estimator, "selected_features_", None)
     names = [v for v in mv.view_names if not isinstance(masks, dict) or v in masks]
     widths = {v: mv.n_features[v] for v in names}
-    given = read_weights(estimator, widths)
+    given = _read_weights(estimator, widths)
     if not given or preparation is None:
         return None
     prepared = preparation.transform(mv)
@@ -74,7 +73,7 @@ def weights_of(estimator: Any, mv: MultiView) -> Weights | None:
             per_sd[name] = np.divide(raw[name], unit, out=np.zeros_like(raw[name]), where=unit != 0)
         part = np.asarray(prepared[name].apply(per_sd[name][columns]))
         variance[name] = float(part.var(axis=0).sum())
-    return Weights(per_sd, raw, variance)
+    return ModelWeights(per_sd, raw, variance)
 
 
 def on_prepared(estimator: Any) -> bool:
@@ -88,7 +87,7 @@ def by_class(weights: np.ndarray, n_classes: int, seen: np.ndarray) -> np.ndarra
     Parameters
     ----------
     weights : array of shape (n_features, n_outputs)
-        As in `Weights`.
+        As in `ModelWeights`.
     n_classes : int
         0 in regression.
     seen : array of int
@@ -110,3 +109,55 @@ def by_class(weights: np.ndarray, n_classes: int, seen: np.ndarray) -> np.ndarra
     elif outputs == 1 and len(seen) == 2:
         full[:, seen] = weights * np.array([-0.5, 0.5])
     return full
+
+
+def read_selection(estimator: Any, mv: MultiView) -> dict[str, np.ndarray]:
+    """Return the selected features of every view.
+
+    Parameters
+    ----------
+    estimator : fitted estimator
+        With `selected_features_` (dict of view to mask).
+    mv : MultiView
+        Rows it was fitted on, for names and widths.
+
+    Returns
+    -------
+    dict of str to int array
+        A model without masks counts as using every feature; views it was not given are left out.
+    """
+    masks = getattr(estimator, "selected_features_", None)
+    found = {}
+    for name in mv.view_names:
+        if not isinstance(masks, dict):
+            found[name] = np.arange(mv.n_features[name], dtype=np.int32)
+        elif name in masks:
+            found[name] = np.flatnonzero(np.asarray(masks[name])).astype(np.int32)
+    return found
+
+
+def _read_weights(estimator: Any, widths: dict[str, int]) -> dict[str, np.ndarray]:
+    """Return the weights of every view as features by outputs, or {} for a model without."""
+    kept = getattr(estimator, "lasso_features_", None)
+    return _orient(getattr(estimator, "coef_", None), widths, kept)
+
+
+def _orient(coef: Any, widths: dict[str, int], kept: Any) -> dict[str, np.ndarray]:
+    """Weights of every view as features by outputs; empty where they cannot be told apart."""
+    if not isinstance(coef, dict) or any(v not in coef for v in widths):
+        return {}
+    arrays = {v: np.asarray(coef[v], dtype=float) for v in widths}
+    arrays = {v: a[None, :] if a.ndim == 1 else a for v, a in arrays.items()}
+    if any(a.ndim != 2 for a in arrays.values()):
+        return {}
+    if all(a.shape[1] == widths[v] for v, a in arrays.items()):
+        return {v: a.T for v, a in arrays.items()}
+    if all(a.shape[0] == widths[v] for v, a in arrays.items()):
+        return arrays
+    if isinstance(kept, dict) and all(len(a) == np.sum(kept[v]) for v, a in arrays.items()):
+        # Weights only for the features a first step kept.
+        full = {v: np.zeros((widths[v], a.shape[1])) for v, a in arrays.items()}
+        for v, a in arrays.items():
+            full[v][np.asarray(kept[v])] = a
+        return full
+    return {}

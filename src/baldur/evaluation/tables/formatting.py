@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from baldur.evaluation.metrics import METRICS
-from baldur.evaluation.table import FEATURES, POOLED
+from baldur.evaluation.tables.table import FEATURES, POOLED
 from baldur.exceptions import InputError
 from baldur.safety.escape import latex, markdown, one_line
 

@@ -1,34 +1,32 @@
-"""One job: try a setting on the inner folds, or fit on training rows and predict test rows."""
+"""Job: score a setting on the inner folds, or fit on training rows and predict test rows."""
 
 from __future__ import annotations
 
 import errno
 import json
-import os
 import time
 import warnings
-from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
-import joblib
 import numpy as np
-from joblib.externals.loky.process_executor import TerminatedWorkerError
 from sklearn.base import clone
 
 from baldur.atomic_io import writing
-from baldur.evaluation.handle import DataHandle, leave_with, one_thread, open_handle
+from baldur.evaluation.clinical.logistic_fit import Platt
+from baldur.evaluation.engine.store import JobStore, Outcome
 from baldur.evaluation.metrics import METRICS, Predicted, score
 from baldur.evaluation.models import fit_with_groups
-from baldur.evaluation.platt import Platt
-from baldur.evaluation.selection import read_selection
-from baldur.evaluation.store import JobStore, Outcome
-from baldur.evaluation.weights import by_class, weights_of
-from baldur.exceptions import StudyError
+from baldur.evaluation.selection.features import SelectedFeatures
+from baldur.evaluation.selection.fitted_model import by_class, read_selection, weights_of
+from baldur.evaluation.threads import one_thread
+from baldur.exceptions import NoSignalWarning, StudyError
+from baldur.views import MultiView
 
-__all__ = ["Job", "LocalRunner", "Runner", "predict_rows", "run_job"]
+__all__ = ["Job", "OuterFit", "predict_rows", "run_job"]
 
 _LONGEST_REASON = 300
+_MOST_WARNINGS = 5
 _NO_FAULT_OF_THE_MODEL = (errno.ENOSPC, errno.EDQUOT)
 
 
@@ -39,7 +37,7 @@ class Job:
     Attributes
     ----------
     key : str
-        Hash of all that matters.
+        Hash of everything the result depends on.
     kind : {"setting", "final"}
         Mean score of a setting over inner splits, or fit and predict over one outer split.
     model, repeat, fold, permutation
@@ -52,11 +50,12 @@ class Job:
     metric : str
         For "setting".
     groups : array of shape (n_samples,), or None
-        Told to estimators that make inner folds of their own.
+        Passed to estimators that make inner folds of their own.
     n_classes : int
+        0 in regression.
     inner : list of (train, test) index arrays
-        For "final", of a model with margins alone: folds of the training rows, to make
-        probabilities of them; empty for none.
+        For "final", of a model with decision scores only: folds of the training rows for Platt
+        scaling; empty for none.
     """
 
     key: str
@@ -79,10 +78,61 @@ class Job:
         return fit_with_groups(clone(self.estimator), mv[rows], self.y[rows], groups)
 
 
-def predict_rows(estimator: Any, X: Any, n_classes: int) -> dict[str, np.ndarray]:
-    """Return labels and, where the estimator has them, probabilities or else margins.
+@dataclass
+class OuterFit:
+    """One model on one outer fold: its setting, predictions and selected features.
 
-    A class that no training row had gets the probability 0, and the smallest margin.
+    With `scaled` the probabilities come from decision scores by Platt scaling.
+    """
+
+    repeat: int
+    fold: int
+    test: np.ndarray
+    setting: dict[str, Any]
+    seconds: float
+    label: np.ndarray
+    proba: np.ndarray | None = None
+    margin: np.ndarray | None = None
+    scaled: bool = False
+    selected: dict[str, SelectedFeatures] = field(default_factory=dict)
+    harmonisation: list[dict[str, Any]] = field(default_factory=list)
+
+    @classmethod
+    def from_outcome(cls, job: Job, setting: dict[str, Any], outcome: Outcome) -> OuterFit:
+        """Return the fit of a finished job."""
+        arrays = outcome.arrays
+        return cls(
+            repeat=job.repeat,
+            fold=job.fold,
+            test=job.splits[0][1],
+            setting=setting,
+            seconds=float(outcome.facts["seconds"]),
+            label=arrays["label"],
+            proba=arrays.get("proba"),
+            margin=arrays.get("margin"),
+            scaled=bool(outcome.facts.get("platt", False)),
+            selected={
+                view: SelectedFeatures(
+                    arrays[f"index{i}"],
+                    arrays.get(f"weight{i}"),
+                    arrays.get(f"raw{i}"),
+                    outcome.facts["variance"][i],
+                )
+                for i, view in enumerate(outcome.facts["views"])
+            },
+            harmonisation=outcome.facts.get("harmonisation", []),
+        )
+
+    def score(self, metric: str, y: np.ndarray, n_classes: int) -> float:
+        """Return one metric on the test rows of this fold."""
+        predicted = Predicted(y[self.test], self.label, self.proba, self.margin, n_classes)
+        return score(metric, predicted)
+
+
+def predict_rows(estimator: Any, X: Any, n_classes: int) -> dict[str, np.ndarray]:
+    """Return labels and, where the estimator has them, probabilities or else decision scores.
+
+    A class that no training row had gets the probability 0, and the smallest score.
     """
     found = {"label": np.asarray(estimator.predict(X))}
     if n_classes == 0:
@@ -114,11 +164,11 @@ def _over_all(
 
 def _try_setting(job: Job, mv: Any) -> Outcome:
     values, ties = [], []
-    # What settings of equal score are told apart by.
+    # Settings of equal score are ranked by this metric.
     second = "log_loss" if job.n_classes else "rmse"
     for train, test in job.splits:
         if job.n_classes and len(np.unique(job.y[train])) < 2:
-            # Sites left out inside may leave one class only, from which nothing can be learned.
+            # Leaving a site out may leave training rows of one class; nothing can be learned.
             continue
         fitted = job.fit(mv, train)
         found = predict_rows(fitted, mv[test], job.n_classes)
@@ -131,8 +181,8 @@ def _try_setting(job: Job, mv: Any) -> Outcome:
             f"{METRICS[job.metric].heading} cannot be computed from this model's predictions on "
             "the inner folds; select by another metric"
         )
-    told = [t for t in ties if np.isfinite(t)]
-    tie = float(np.mean(told)) if told else None
+    known_ties = [t for t in ties if np.isfinite(t)]
+    tie = float(np.mean(known_ties)) if known_ties else None
     return Outcome({"score": float(np.mean(known)), "folds": len(known), "tie": tie})
 
 
@@ -169,45 +219,58 @@ def _fit_and_predict(job: Job, mv: Any) -> Outcome:
 
 
 def _learn_platt(job: Job, mv: Any) -> Platt | None:
-    """Learn probabilities on held-out margins of the training rows; None where a fit fails."""
+    """Fit Platt scaling to held-out scores of the training rows; None where a fit fails."""
     margins, truths = [], []
     try:
         for train, test in job.inner:
             margins.append(np.asarray(job.fit(mv, train).decision_function(mv[test]), dtype=float))
             truths.append(job.y[test] == 1)
-    except Exception as error:  # the model itself was fitted; it lacks probabilities only
+    except Exception as error:  # the model itself was fitted; only probabilities are missing
         warnings.warn(f"No probabilities: an inner fit failed ({_reason(error)})", stacklevel=2)
         return None
     return Platt.learn(np.concatenate(margins), np.concatenate(truths))
 
 
-def run_job(path: str, store: JobStore, job: Job) -> Outcome:
-    """Do one job and keep its result; an error of the model becomes a fact of the outcome."""
-    kept = store.load(job.key)
-    if kept is not None and not kept.failed:
-        # Another process on the same folder was quicker.
-        return kept
+def run_job(data: MultiView, store: JobStore, job: Job) -> Outcome:
+    """Run one job and store its result; an error of the model becomes a fact of the outcome.
+
+    Parameters
+    ----------
+    data : MultiView
+        All samples, as `SharedData` or `open_data` gives them.
+    store : JobStore
+        Where results are written.
+    job : Job
+        What to do.
+
+    Returns
+    -------
+    Outcome
+    """
+    stored = store.load(job.key)
+    if stored is not None and not stored.failed:
+        # Another process with the same folder has run it meanwhile.
+        return stored
     started = time.perf_counter()
     with warnings.catch_warnings(record=True) as caught, one_thread():
         warnings.simplefilter("always")
         try:
             work = _try_setting if job.kind == "setting" else _fit_and_predict
-            outcome = work(job, open_handle(path))
-        except Exception as error:  # any model may fail in its own way; the others go on
+            outcome = work(job, data)
+        except Exception as error:  # any model may fail in its own way; the others continue
             if isinstance(error, OSError) and error.errno in _NO_FAULT_OF_THE_MODEL:
                 with writing(f"A temporary file of {job.model}"):
                     raise
             outcome = Outcome({"error": _reason(error)})
     outcome.facts["seconds"] = time.perf_counter() - started
-    said = sorted({f"{w.category.__name__}: {_first_line(str(w.message))}" for w in caught})
-    outcome.facts["warnings"] = said[:5]
+    # Fits without evidence of signal are counted over the folds, and said once.
+    signal = [w for w in caught if issubclass(w.category, NoSignalWarning)]
+    other = [w for w in caught if not issubclass(w.category, NoSignalWarning)]
+    texts = sorted({f"{w.category.__name__}: {_first_line(str(w.message))}" for w in other})
+    outcome.facts["warnings"] = texts[:_MOST_WARNINGS]
+    outcome.facts["no_signal"] = bool(signal)
     store.save(job.key, outcome)
     return outcome
-
-
-def _run_elsewhere(parent: int, path: str, store: JobStore, job: Job) -> tuple[str, Outcome]:
-    leave_with(parent)
-    return job.key, run_job(path, store, job)
 
 
 def _reason(error: Exception) -> str:
@@ -219,57 +282,3 @@ def _reason(error: Exception) -> str:
 def _first_line(text: str) -> str:
     line = " ".join(text.split())
     return line if len(line) <= _LONGEST_REASON else line[: _LONGEST_REASON - 3] + "..."
-
-
-class Runner(Protocol):
-    """A way to get jobs done: processes of this machine, or a cluster."""
-
-    @property
-    def n_jobs(self) -> int:
-        """How many are done at a time."""
-        ...
-
-    def run(
-        self,
-        jobs: list[Job],
-        handle: DataHandle,
-        store: JobStore,
-        on_done: Callable[[Job, Outcome], None],
-    ) -> None:
-        """Do the jobs in any order, keep each result at once, and tell `on_done` of each."""
-        ...
-
-
-@dataclass(frozen=True)
-class LocalRunner:
-    """One job after another in this process, or several at a time in processes of their own."""
-
-    n_jobs: int = 1
-
-    def run(
-        self,
-        jobs: list[Job],
-        handle: DataHandle,
-        store: JobStore,
-        on_done: Callable[[Job, Outcome], None],
-    ) -> None:
-        """Do the jobs; see `Runner`."""
-        if self.n_jobs == 1 or len(jobs) <= 1:
-            for job in jobs:
-                on_done(job, run_job(handle.path, store, job))
-            return
-        by_key = {job.key: job for job in jobs}
-        path = handle.send()
-        # batch_size: a job is long enough, and a finished one must be on disk at once.
-        parallel = joblib.Parallel(
-            n_jobs=self.n_jobs, batch_size=1, max_nbytes=None, return_as="generator_unordered"
-        )
-        try:
-            calls = (joblib.delayed(_run_elsewhere)(os.getpid(), path, store, job) for job in jobs)
-            for key, outcome in parallel(calls):
-                on_done(by_key[key], outcome)
-        except TerminatedWorkerError as error:
-            raise StudyError(
-                "A worker process was ended by the system, most often because memory ran out. The "
-                "finished jobs are kept; run the same command with fewer jobs (--jobs 1)."
-            ) from error

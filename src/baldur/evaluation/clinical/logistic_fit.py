@@ -1,11 +1,17 @@
-"""Logistic recalibration of every resample at once: intercept and slope of log odds."""
+"""Logistic regression on one predictor: calibration intercept and slope, and Platt scaling.
+
+Every line of weights (a resample) is fitted at once, so that no loop runs over resamples.
+"""
 
 from __future__ import annotations
 
-import numpy as np
-from scipy.special import logit
+from dataclasses import dataclass
+from typing import Any
 
-__all__ = ["fit_intercept", "fit_line", "log_odds"]
+import numpy as np
+from scipy.special import expit, logit
+
+__all__ = ["Platt", "fit_intercept", "fit_line", "log_odds", "needs_platt"]
 
 # Log odds of a probability of 0 or 1 are infinite. At this distance from them they are 18, where a
 # single wrong certainty still ruins a slope, as it should.
@@ -170,3 +176,68 @@ def _separated(z: np.ndarray, y: np.ndarray, weights: np.ndarray) -> np.ndarray:
         np.where(down, z, np.inf).min(axis=1),
     )
     return np.where(low_up >= high_down, 1, np.where(high_up <= low_down, -1, 0))
+
+
+# -- Platt scaling -----------------------------------------------------------------------------
+
+
+def needs_platt(estimator: Any, n_classes: int) -> bool:
+    """Whether an estimator has margins of two classes and no probabilities."""
+    has_margin = hasattr(estimator, "decision_function")
+    return n_classes == 2 and has_margin and not hasattr(estimator, "predict_proba")
+
+
+@dataclass(frozen=True)
+class Platt:
+    """A rising logistic curve from decision scores to probabilities of the positive class.
+
+    A score of a support vector machine ranks samples but is not a probability. The training rows
+    are split into inner folds, and a model fitted on the others gives the scores of each. A
+    logistic curve is fitted to these scores. It is then applied to the scores of the test rows,
+    which come from the model fitted on all training rows.
+
+    Attributes
+    ----------
+    intercept, slope : float
+    """
+
+    intercept: float
+    slope: float
+
+    @classmethod
+    def learn(cls, margin: np.ndarray, positive: np.ndarray) -> Platt:
+        """Fit the curve to held-out margins.
+
+        The truth is drawn in from 0 and 1 as by one more person of each class, so that margins
+        which separate the classes have a curve too. A curve that falls says that the margins
+        order these rows by chance; it is replaced by the share of positive rows.
+
+        Parameters
+        ----------
+        margin : array of shape (n,)
+            Larger means the positive class.
+        positive : bool array of shape (n,)
+            Truth.
+
+        Returns
+        -------
+        Platt
+
+        References
+        ----------
+        J. Platt, "Probabilistic outputs for support vector machines and comparisons to regularized
+        likelihood methods", Advances in Large Margin Classifiers (1999).
+        """
+        up, down = int(positive.sum()), int((~positive).sum())
+        target = np.where(positive, (up + 1) / (up + 2), 1 / (down + 2))
+        intercept, slope = (
+            float(v[0]) for v in fit_line(margin, target, np.ones((1, len(margin))))
+        )
+        if not (np.isfinite(intercept) and slope > 0):
+            return cls(float(np.log((up + 1) / (down + 1))), 0.0)
+        return cls(intercept, slope)
+
+    def proba(self, margin: np.ndarray) -> np.ndarray:
+        """Return probabilities of both classes, of shape (n, 2)."""
+        p = expit(self.intercept + self.slope * margin)
+        return np.column_stack([1 - p, p])

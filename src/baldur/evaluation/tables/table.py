@@ -9,9 +9,9 @@ import pandas as pd
 
 from baldur.evaluation.clinical.held_out import PLATT, classes_of, open_predictions, predicted_of
 from baldur.evaluation.clinical.intervals import intervals_of
-from baldur.evaluation.features import percent_selected
-from baldur.evaluation.handle import one_thread
 from baldur.evaluation.metrics import METRICS, score
+from baldur.evaluation.selection.features import percent_selected
+from baldur.evaluation.threads import one_thread
 from baldur.safety.spreadsheet import unescape_frame
 
 __all__ = ["build_table", "fold_scores", "recompute_table"]

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from baldur.evaluation.stability import StabilityIndex, nogueira
+from baldur.evaluation.selection.stability import StabilityIndex, nogueira
 from baldur.views import MultiView
 
 __all__ = [
@@ -31,7 +31,7 @@ COLUMNS = [
 
 
 @dataclass(frozen=True)
-class Selected:
+class SelectedFeatures:
     """The features of one view that one fit selected.
 
     Attributes

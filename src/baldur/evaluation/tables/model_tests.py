@@ -1,4 +1,4 @@
-"""Paired comparisons of models over the same outer folds, corrected for overlap and number.
+"""Tests of models: paired comparisons over the outer folds, and permutation tests.
 
 C. Nadeau and Y. Bengio, "Inference for the generalization error", Machine Learning 52 (2003):
 scores of cross-validation folds share training rows, so the variance of their mean difference is
@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import t as student
 
-__all__ = ["compare_pairs", "corrected_t_test", "holm"]
+__all__ = ["compare_pairs", "corrected_t_test", "holm", "permutation_p_value"]
 
 
 def corrected_t_test(difference: np.ndarray, test_train_ratio: float) -> tuple[float, int, float]:
@@ -102,3 +102,32 @@ def compare_pairs(
     frame = pd.DataFrame(rows, columns=columns)
     frame["p_holm"] = holm(frame["p"].to_numpy(dtype=float))
     return frame
+
+
+def permutation_p_value(
+    observed: float, permuted: np.ndarray, greater_is_better: bool = True
+) -> float:
+    """Return (1 + number of permuted scores at least as good) / (1 + number of them).
+
+    Parameters
+    ----------
+    observed : float
+        Score with the true labels.
+    permuted : array of shape (B,)
+        Scores with permuted labels.
+    greater_is_better : bool, default=True
+        Direction of the score.
+
+    Returns
+    -------
+    float
+        NaN where there is nothing to compare.
+    """
+    permuted = np.asarray(permuted, dtype=float)
+    permuted = permuted[np.isfinite(permuted)]
+    if not len(permuted) or not np.isfinite(observed):
+        return float("nan")
+    sign = 1.0 if greater_is_better else -1.0
+    # Equal scores may differ in their last digits.
+    as_good = np.sum(sign * permuted >= sign * observed - 1e-12)
+    return float((1 + as_good) / (1 + len(permuted)))

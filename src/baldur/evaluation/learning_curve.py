@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from baldur.evaluation.clinical.learning import MORE, learning_curves
-from baldur.evaluation.clinical.riley import minimum_people, minimum_people_regression
+from baldur.evaluation.clinical.learning_curves import MORE, learning_curves
+from baldur.evaluation.clinical.sample_size import minimum_people, minimum_people_regression
 from baldur.evaluation.design import Comparison, Design, open_comparison
-from baldur.evaluation.handle import one_thread
 from baldur.evaluation.nested import run_comparison
 from baldur.evaluation.result import NestedResult
+from baldur.evaluation.threads import one_thread
 from baldur.exceptions import InputError
 
 __all__ = ["SHARES", "learning_curve", "people_needed", "run_learning_curve"]
@@ -133,7 +133,7 @@ def people_needed(result: NestedResult) -> pd.DataFrame:
         row with a note where the closed forms do not apply.
     """
     table = result.table()
-    width = sum(result.mv.n_features.values())
+    width = sum(result.data.n_features.values())
     rows = []
     for record in table[table["failure"] == ""].to_dict("records"):
         selected = float(record["features_percent"]) / 100 * width

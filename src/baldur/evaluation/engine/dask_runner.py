@@ -1,8 +1,8 @@
-"""Jobs on a Dask cluster, through futures.
+"""DaskRunner: jobs on a Dask cluster, through futures.
 
-The data go to each worker once, large matrices by path where the worker sees their files. Results
-come back to the process that asked, which keeps them in its store at once. Dask does again what a
-lost worker was doing; everything else is kept.
+Each worker gets the data once. Large matrices are opened by path where the worker can read their
+files, and sent otherwise. Results come back to the process that asked, which stores them at once.
+Dask repeats the job of a worker that is lost; finished jobs are not repeated.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from typing import Any
 from uuid import uuid4
 
 from baldur.atomic_io import make_folder
-from baldur.evaluation.environment import environment
-from baldur.evaluation.handle import DataHandle, forget, has_data, open_handle, receive
-from baldur.evaluation.jobs import Job, run_job
-from baldur.evaluation.store import JobStore, Outcome
+from baldur.evaluation.engine.job import Job, run_job
+from baldur.evaluation.engine.shared_data import SharedData, unpack_data
+from baldur.evaluation.engine.store import JobStore, Outcome, environment
 from baldur.exceptions import InputError, MissingExtraError, StudyError
+from baldur.views import MultiView
 
 try:
     import distributed
@@ -32,14 +32,14 @@ except ImportError as error:
         "pip install 'baldur-multiview[dask]'."
     ) from error
 
-__all__ = ["ClusterRunner", "connect"]
+__all__ = ["DaskRunner", "connect"]
 
 # Enough for a cluster that grows with its queue to see that there is work, and few enough that
 # the scheduler does not hold the rows of ten thousand jobs at once.
 _FEWEST_AHEAD = 100
 _AHEAD_PER_THREAD = 4
 
-_RESUME = "The finished jobs are kept; the same command continues."
+_RESUME = "The finished jobs are stored; the same command continues."
 
 # Threads of one worker share the warnings machinery and the limits on numerical threads.
 _one_at_a_time = threading.Lock()
@@ -69,7 +69,7 @@ def connect(address: str, timeout: float = 20.0) -> Any:
         ) from error
 
 
-class ClusterRunner:
+class DaskRunner:
     """Jobs on the workers of a Dask client.
 
     Parameters
@@ -93,26 +93,26 @@ class ClusterRunner:
 
     @property
     def n_jobs(self) -> int:
-        """Workers at present; each does one job at a time."""
+        """Number of workers at present; each runs one job at a time."""
         return max(1, len(self.client.scheduler_info(n_workers=-1)["workers"]))
 
     def run(
         self,
         jobs: list[Job],
-        handle: DataHandle,
+        shared: SharedData,
         store: JobStore,
         on_done: Callable[[Job, Outcome], None],
     ) -> None:
-        """Do the jobs; see `Runner`."""
+        """Run the jobs; see `Runner.run`."""
         if not jobs:
             return
         waiting = iter(jobs)
         by_key = {job.key: job for job in jobs}
         ahead = max(_FEWEST_AHEAD, _AHEAD_PER_THREAD * self.n_jobs)
-        with self._reachable(), self._data(handle) as path:
+        with self._reachable(), self._data(shared) as name:
 
             def submit(job: Job) -> Any:
-                return self.client.submit(_on_worker, path, environment(), job, pure=False)
+                return self.client.submit(_on_worker, name, environment(), job, pure=False)
 
             first = [submit(job) for job in islice(waiting, ahead)]
             done = distributed.as_completed(first, loop=self.client.loop)
@@ -124,19 +124,27 @@ class ClusterRunner:
                     for job in islice(waiting, 1):
                         done.add(submit(job))
             finally:
-                # After an error or Ctrl-C the workers should not go on with what nobody wants.
+                # After an error or Ctrl-C the jobs that are left are cancelled.
                 if self.client.status == "running":
                     self.client.cancel(list(done.futures), force=True)
 
     @contextmanager
-    def _data(self, handle: DataHandle) -> Iterator[str]:
-        """Let every worker have the data, also those that join later."""
-        seen = self.client.run(_unseen, handle.files).values() if handle.files else []
-        unseen = {file for files in seen for file in files}
-        plugin = _Data(handle.path, handle.pickled(unseen), environment())
-        self.client.register_plugin(plugin)
+    def _data(self, shared: SharedData) -> Iterator[str]:
+        """Give the data to every worker, also to those that join later."""
+        answers = self.client.run(_unreadable, shared.files).values() if shared.files else []
+        unreadable = {file for files in answers for file in files}
+        plugin = _DataPlugin(shared.path, shared.pickled(unreadable), environment())
         try:
-            yield handle.path
+            self.client.register_plugin(plugin)
+        except (StudyError, distributed.comm.CommClosedError, TimeoutError):
+            raise
+        except OSError as error:
+            raise StudyError(
+                f"A worker could not open the data ({error}); see its log, and free its disk or "
+                "put the files where every worker can read them."
+            ) from error
+        try:
+            yield plugin.name
         finally:
             if self.client.status == "running":
                 self.client.unregister_worker_plugin(plugin.name)
@@ -156,40 +164,40 @@ class ClusterRunner:
             ) from error
 
 
-class _Data(distributed.WorkerPlugin):
-    """The data of a study, handed to every worker when it starts."""
+class _DataPlugin(distributed.WorkerPlugin):
+    """The samples of a comparison, which every worker opens when it joins."""
 
     def __init__(self, path: str, content: bytes, expected: dict[str, str]) -> None:
         self.name = f"baldur-{path}"
-        self.path = path
         self.content = content
         self.expected = expected
+        self.data: MultiView | None = None
 
     def setup(self, worker: Any) -> None:
         _check_environment(self.expected)
         self.folder = make_folder(Path(worker.local_directory) / f"baldur-{uuid4().hex}")
-        receive(self.path, self.content, self.folder)
-        views = open_handle(self.path)
-        for view in views.view_names:
+        data = unpack_data(self.content, self.folder)
+        for view in data.view_names:
             try:
-                views.view(view).raw(slice(0, 1))
+                data.view(view).raw(slice(0, 1))
             except OSError as error:
                 raise StudyError(
                     f"The worker at {worker.address} cannot read view {view!r} ({error}); put its "
                     "files where every worker sees them under the same path."
                 ) from None
+        self.data = data
 
     def teardown(self, worker: Any) -> None:
-        forget(self.path)
+        self.data = None
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
-def _unseen(files: list[str]) -> list[str]:
+def _unreadable(files: list[str]) -> list[str]:
     return [file for file in files if not Path(file).is_file()]
 
 
 def _check_environment(expected: dict[str, str]) -> None:
-    """The key of a job names the versions it was done with."""
+    """Refuse other versions than those that the key of a job names."""
     here = environment()
     for name, wanted in expected.items():
         if here[name] != wanted:
@@ -199,10 +207,11 @@ def _check_environment(expected: dict[str, str]) -> None:
             )
 
 
-def _on_worker(path: str, expected: dict[str, str], job: Job) -> tuple[str, Outcome]:
+def _on_worker(name: str, expected: dict[str, str], job: Job) -> tuple[str, Outcome]:
     _check_environment(expected)
-    if not has_data(path):
-        address = distributed.get_worker().address
-        raise StudyError(f"The worker at {address} could not take in the data; see its log.")
+    worker = distributed.get_worker()
+    data = getattr(worker.plugins.get(name), "data", None)
+    if data is None:
+        raise StudyError(f"The worker at {worker.address} could not open the data; see its log.")
     with _one_at_a_time:
-        return job.key, run_job(path, JobStore(None), job)
+        return job.key, run_job(data, JobStore(None), job)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from baldur.evaluation.correlations import COLUMNS, feature_correlations
+from baldur.evaluation.selection.correlations import COLUMNS, feature_correlations
 from baldur.views import MultiView
 
 __all__ = ["image_grids", "kept_correlations", "selected_places"]

@@ -17,7 +17,7 @@ import pandas as pd
 from scipy.special import expit
 from sklearn.model_selection import GroupKFold, StratifiedKFold
 
-from baldur.evaluation.clinical.recalibrate import fit_intercept, fit_line, log_odds
+from baldur.evaluation.clinical.logistic_fit import fit_intercept, fit_line, log_odds
 
 __all__ = ["VERSIONS", "Recalibrated", "recalibrate"]
 
