@@ -227,6 +227,15 @@ _SELECTION: dict[str, Attribute] = {
         },
         _path_fault,
     ),
+    "factor_path_": _table(
+        {
+            "n_factors": "whole numbers",
+            "loss": "numbers",
+            "loss_difference": "numbers",
+            "standard_error": "numbers",
+            "selected": "truth values",
+        }
+    ),
     "stacking_weights_": Attribute(_numbers_by_name),
     "signal_": Attribute(lambda f, name, o: f.number(name, finite=False)),
     "signal_shown_": Attribute(lambda f, name, o: f.boolean(name)),

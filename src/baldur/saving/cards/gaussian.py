@@ -47,16 +47,12 @@ def joint_gaussian(predictor: Predictor | MeanFieldPredictor) -> JointGaussian:
     if isinstance(predictor, MeanFieldPredictor):
         return _mean_field_gaussian(predictor.result)
     index, _ = predictor.count_joint()
-    _check_size(predictor.V.shape[1], index)
+    _check_size(predictor.weights.shape[1], index)
     joint = predictor.joint()
-    return JointGaussian(
-        index,
-        joint.mean[0],
-        joint.cov[0],
-        predictor.missing_variance,
-        predictor.loadings,
-        predictor.noise,
-    )
+    missing = predictor.missing_variance
+    if predictor.factors is not None:
+        missing = missing @ predictor.factors.P**2
+    return JointGaussian(index, joint.mean[0], joint.cov[0], missing, None, predictor.noise)
 
 
 def _check_size(K: int, index: Index) -> None:
