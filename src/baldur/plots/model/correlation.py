@@ -14,7 +14,7 @@ from baldur.plots.drawing.libraries import matplotlib
 from baldur.plots.drawing.parts import empty, full_name, name_rows, row_height
 from baldur.plots.drawing.style import label, plain, style_of
 from baldur.plots.results.tables import Results, one_model
-from baldur.views.opening import open_views
+from baldur.views.estimator_input import open_views
 
 __all__ = ["CorrelationDisplay"]
 
