@@ -26,6 +26,7 @@ from baldur.evaluation.features import (
 from baldur.evaluation.handle import one_thread
 from baldur.evaluation.jobs import Job
 from baldur.evaluation.metrics import METRICS, Predicted, score
+from baldur.evaluation.participants import participants_frame
 from baldur.evaluation.permutation import permutation_p_value
 from baldur.evaluation.places import image_grids, kept_correlations, selected_places
 from baldur.evaluation.printed import format_table
@@ -242,7 +243,7 @@ class NestedResult:
         Returns
         -------
         DataFrame
-            metric, model_a, model_b, difference, t, df, p, p_holm.
+            metric, model_a, model_b, difference, standard_error, t, df, p, p_holm.
         """
         ratio = float(np.mean([len(f.test) / len(f.train) for f in self.folds]))
         wanted = metrics or [self.select_by]
@@ -359,6 +360,10 @@ class NestedResult:
         mv = self.mv
         has = {f"has_{v}": mv.view(v).present.astype(int) for v in mv.view_names}
         return pd.DataFrame({"sample": mv.sample_ids.astype(str), "label": label, **has})
+
+    def participants(self) -> pd.DataFrame:
+        """Who took part, by outcome: view, feature, level, class, kind, count, mean, sd, ..."""
+        return participants_frame(self.mv, self.presence()["label"].to_numpy(), self.classes)
 
     def correlations(self) -> pd.DataFrame:
         """Correlations of the features each model keeps in half of the folds: model, view_a, ..."""

@@ -17,7 +17,7 @@ from baldur.report.methods import (
     repeat_of_run,
 )
 from baldur.report.people import Person, people_of_model, people_of_run
-from baldur.report.source import Run
+from baldur.report.results import StudyResults
 from baldur.report.tables import (
     ViewCard,
     feature_table,
@@ -99,7 +99,7 @@ class Facts:
 
 
 def gather_facts(
-    run: Run | None = None,
+    run: StudyResults | None = None,
     model: FittedModel | None = None,
     *,
     people: str = "hidden",
@@ -109,7 +109,7 @@ def gather_facts(
 
     Parameters
     ----------
-    run : Run, optional
+    run : StudyResults, optional
     model : FittedModel, optional
         Fitted on all people.
     people : {"hidden", "named", "none"}, default="hidden"
@@ -127,7 +127,7 @@ def gather_facts(
     return _of_model(model, people, title)
 
 
-def _of_run(run: Run, model: FittedModel | None, people: str, title: str | None) -> Facts:
+def _of_run(run: StudyResults, model: FittedModel | None, people: str, title: str | None) -> Facts:
     main = main_model(run)
     fitted = model if model is not None and model.is_called(main) else None
     checks = checks_of_run(run, main)
@@ -168,7 +168,7 @@ def _of_run(run: Run, model: FittedModel | None, people: str, title: str | None)
     )
 
 
-def _settings_of_run(run: Run) -> list[tuple[str, str]]:
+def _settings_of_run(run: StudyResults) -> list[tuple[str, str]]:
     record = run.record
     made = [
         (name, str(record[key]))

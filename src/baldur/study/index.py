@@ -28,6 +28,7 @@ ABOUT = {
     "grids.json": "the grids of views made of images",
     "predictions.csv": "every held-out prediction; all figures follow from it and selection.csv",
     "presence.csv": "who has which view",
+    "participants.csv": "characteristics of the participants, by outcome",
     "calibration.csv": "whether probabilities mean what they say",
     "calibration_curve.csv": "the same, drawn out as a curve",
     "decision.csv": "net benefit of acting on the predictions",

@@ -18,6 +18,7 @@ import baldur
 from baldur.atomic_io import replace_files
 from baldur.evaluation import NestedResult, Progress, learning_curve, nested_cv, people_needed
 from baldur.evaluation.record import record_of
+from baldur.evaluation.results_folder import RECORD, digest
 from baldur.evaluation.shard import Shard
 from baldur.evaluation.store import JobStore
 from baldur.exceptions import InputError, StudyError, UnfinishedError
@@ -33,15 +34,14 @@ from baldur.study.toml_writer import dump_toml
 __all__ = ["EvaluatedStudy", "evaluate_study", "write_results"]
 
 JOBS = "jobs"
-RECORD = "run.json"
-"""Who was studied and how, for whoever reads the folder again."""
 
 RESULT_FILES = frozenset(
     {
         INDEX,
         "calibration.csv", "calibration_curve.csv", "comparisons.csv", "correlations.csv",
         "decision.csv", "differences.csv", "folds.csv", "grids.json", "harmonisation.csv",
-        "intervals.csv", "learning_curve.csv", "left_out.csv", "permutation.csv", "places.csv",
+        "intervals.csv", "learning_curve.csv", "left_out.csv", "participants.csv",
+        "permutation.csv", "places.csv",
         "predictions.csv", "presence.csv", REPORT, RECORD, "sample_size.csv",
         "selection.csv", "settings.csv",
         "stability.csv", "study.toml", "subgroups.csv", "table.csv", "table.md", "table.tex",
@@ -211,6 +211,7 @@ def write_results(
         "views.csv": stability.views,
         "view_shares.csv": result.view_shares(),
         "presence.csv": result.presence(),
+        "participants.csv": result.participants(),
         "weights.csv": result.weights(),
         "settings.csv": result.settings,
     }
@@ -230,12 +231,14 @@ def write_results(
     contents = {name: csv_text(frame).encode() for name, frame in frames.items()}
     if grids := result.grids():
         contents["grids.json"] = (json.dumps(grids, indent=1) + "\n").encode()
+    digests = {name: digest(content) for name, content in contents.items()}
     contents["table.md"] = result.format("markdown").encode()
     contents["table.tex"] = result.format("latex").encode()
     contents["table.txt"] = result.format("text").encode()
     contents["table_folds.md"] = result.format("markdown", "folds").encode()
     contents["table_folds.tex"] = result.format("latex", "folds").encode()
     record = {**record_of(result), **({} if study is None else _told(study)), **(said or {})}
+    record["files"] = digests
     contents[RECORD] = (json.dumps(record, indent=1) + "\n").encode()
     if study is not None:
         where = study.folder.resolve()
