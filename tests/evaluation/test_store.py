@@ -100,7 +100,7 @@ def test_sweep_leaves_what_another_process_is_writing(tmp_path):
     store.save("ab" * 32, Outcome({"score": 1.0}))
     part = tmp_path / "ab" / ".123.part"
     part.write_bytes(b"half")
-    with folder_lock(tmp_path, shared=True):
+    with folder_lock(tmp_path):
         store.sweep()
         assert part.exists()
     store.sweep()

@@ -11,8 +11,7 @@ from sklearn.metrics import roc_auc_score
 
 from baldur.baselines import RidgeLogisticClassifier
 from baldur.datasets import make_multiview
-from baldur.evaluation import nested_cv
-from baldur.evaluation.preview import preview
+from baldur.evaluation import Design, nested_cv, open_comparison, preview
 from baldur.exceptions import InputError, StudyError
 from baldur.study import check_study, evaluate_study, load_study
 from baldur.study.checks.cells import dated, number_like, sentinel_cells
@@ -82,7 +81,7 @@ def test_jobs_are_counted_as_they_are_run():
     keywords = {"outer": 3, "inner": 2, "repeats": 2, "permutations": 1}
     seen = []
     nested_cv(models, sim.data, sim.target, progress=lambda s: seen.append(s.total), **keywords)
-    plan = preview(models, sim.data, sim.target, **keywords)
+    plan = preview(open_comparison(Design(**keywords), models, sim.data, sim.target))
     assert sum(plan.jobs.values()) == seen[-1]
     assert len(plan.folds) == 6
 
@@ -97,7 +96,9 @@ def test_wide_views_are_tried_on_some_columns(monkeypatch):
         return fit(self, X, y)
 
     monkeypatch.setattr(RidgeLogisticClassifier, "fit", watched)
-    plan = preview({"Ridge logistic": {}}, sim.data, sim.target, outer=2, inner=2, trial=True)
+    design = Design(outer=2, inner=2)
+    comparison = open_comparison(design, {"Ridge logistic": {}}, sim.data, sim.target)
+    plan = preview(comparison, trial=True)
     assert plan.seconds["Ridge logistic"] > 0
     assert max(widths) < 310
 
@@ -228,4 +229,4 @@ def test_rare_values_are_constant_at_a_site_by_chance():
 def test_refused_before_counting():
     sim = make_multiview(20, {"a": 3}, random_state=0)
     with pytest.raises(InputError, match="rows of each class"):
-        preview(["Dummy"], sim.data, sim.target, outer=15)
+        preview(open_comparison(Design(outer=15), ["Dummy"], sim.data, sim.target))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
@@ -10,12 +11,13 @@ import pandas as pd
 
 from baldur.evaluation.clinical.learning import MORE, learning_curves
 from baldur.evaluation.clinical.riley import minimum_people, minimum_people_regression
+from baldur.evaluation.design import Comparison, Design, open_comparison
 from baldur.evaluation.handle import one_thread
-from baldur.evaluation.nested import nested_cv
+from baldur.evaluation.nested import run_comparison
 from baldur.evaluation.result import NestedResult
 from baldur.exceptions import InputError
 
-__all__ = ["SHARES", "learning_curve", "people_needed"]
+__all__ = ["SHARES", "learning_curve", "people_needed", "run_learning_curve"]
 
 SHARES = (0.4, 0.6, 0.8)
 """Shares of the training people besides all of them: a power law needs three sizes and a spread."""
@@ -54,15 +56,45 @@ def learning_curve(
     DataFrame
         As `learning_curves` gives it, for the metric settings were selected by.
     """
+    design, how = _split_keywords(keywords)
+    comparison = open_comparison(Design(**design), models, X, y)
+    return run_learning_curve(comparison, shares=shares, full=full, more=more, **how)
+
+
+def run_learning_curve(
+    comparison: Comparison,
+    *,
+    shares: Sequence[float] = SHARES,
+    full: NestedResult | None = None,
+    more: Sequence[int] = MORE,
+    **how: Any,
+) -> pd.DataFrame:
+    """Score the models of a comparison on parts of the training people, and extrapolate.
+
+    Parameters
+    ----------
+    comparison : Comparison
+        As `open_comparison` returns it.
+    shares, full, more
+        As in `learning_curve`.
+    **how
+        As in `run_comparison`.
+
+    Returns
+    -------
+    DataFrame
+        As in `learning_curve`.
+    """
     for share in shares:
         if not 0 < share < 1:
             raise InputError(f"shares must lie between 0 and 1, but got {share!r}.")
-    keywords = {**keywords, "permutations": 0}
-    results = [
-        nested_cv(models, X, y, train_share=float(share), **keywords)
+    comparison = replace(comparison, permutations=0)
+    parts = [
+        replace(comparison, plan=replace(comparison.plan, train_share=float(share)))
         for share in sorted(set(shares))
     ]
-    results.append(full if full is not None else nested_cv(models, X, y, **keywords))
+    results = [run_comparison(part, **how) for part in parts]
+    results.append(full if full is not None else run_comparison(comparison, **how))
     by_people = {}
     for result in results:
         if len(result.predictions):
@@ -70,10 +102,17 @@ def learning_curve(
     with one_thread():
         return learning_curves(
             by_people,
-            results[-1].select_by,
+            comparison.metric,
             more=more,
-            classes=[str(c) for c in results[-1].classes],
+            classes=[str(c) for c in comparison.classes],
         )
+
+
+def _split_keywords(keywords: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the keywords of the design, and those of how it is run."""
+    names = {f.name for f in fields(Design)}
+    design = {k: v for k, v in keywords.items() if k in names}
+    return design, {k: v for k, v in keywords.items() if k not in names}
 
 
 def people_needed(result: NestedResult) -> pd.DataFrame:

@@ -3,25 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import joblib
 import numpy as np
 
-from baldur.evaluation.design import Design
-from baldur.evaluation.handle import DataHandle, one_thread
-from baldur.evaluation.jobs import Runner
-from baldur.evaluation.models import Model, fit_with_groups
+from baldur.evaluation.design import Comparison, Design, open_comparison
+from baldur.evaluation.handle import one_thread
+from baldur.evaluation.jobs import LocalRunner, Runner
+from baldur.evaluation.models import fit_with_groups
 from baldur.evaluation.progress import Progress
 from baldur.evaluation.result import NestedResult
-from baldur.evaluation.rounds import Place, Rounds, without_prefix
+from baldur.evaluation.rounds import Place, Rounds, seed_of, without_prefix
 from baldur.evaluation.shard import Shard
 from baldur.evaluation.splits import Fold
 from baldur.evaluation.store import JobStore
 from baldur.exceptions import InputError
-from baldur.views import MultiView
 
-__all__ = ["nested_cv"]
+__all__ = ["fit_all_rows", "nested_cv", "run_comparison"]
 
 
 def nested_cv(
@@ -84,92 +85,106 @@ def nested_cv(
     >>> result.table()["model"].tolist()
     ['Dummy', 'Ridge logistic']
     """
-    plan = Design(**design)
-    opened = plan.open(models, X, y)
-    study = Rounds.of(opened, n_jobs)
-    study.store, study.permutations, study.progress = JobStore(store), plan.permutations, progress
-    if shard is not None:
-        if store is None:
-            raise InputError("shard needs store, the folder where the parts meet.")
-        study.shard = Shard.of(shard)
-    if client is not None:
-        study.runner = _cluster(client)
-    fits, failures, notes = study.run()
-    return NestedResult(
-        models=[m.name for m in study.models],
-        classes=opened.classes,
-        truth=study.y,
-        mv=study.mv,
-        folds=study.plan.outer_folds(study.y),
-        fits=fits,
-        failures=failures,
-        notes=notes,
-        metrics=opened.columns,
-        select_by=study.metric,
-        permuted=study.permuted_scores,
-        groups=study.plan.groups,
-        sites=study.plan.sites,
+    comparison = open_comparison(Design(**design), models, X, y)
+    return run_comparison(
+        comparison, n_jobs=n_jobs, client=client, store=store, shard=shard, progress=progress
     )
 
 
-def fit_all_rows(
-    model: Model,
-    X: MultiView,
-    y: Any,
+def run_comparison(
+    comparison: Comparison,
     *,
     n_jobs: int = 1,
+    client: Any = None,
+    store: str | Path | None = None,
+    shard: str | None = None,
     progress: Callable[[Progress], None] | None = None,
-    permutations: int = 0,
-    **design: Any,
-) -> tuple[Any, dict[str, Any], list[Any], MultiView]:
-    """Choose a model's setting on inner folds of all rows, and fit it on all rows.
+) -> NestedResult:
+    """Run the nested cross-validation of a comparison.
 
     Parameters
     ----------
-    model : Model
-        What to fit.
-    X : MultiView
-        The data.
-    y : array-like of shape (n_samples,)
-        Labels or numbers.
-    n_jobs : int, default=1
-        Processes.
-    progress : callable, optional
-        Called with a `Progress` after every job.
-    **design
+    comparison : Comparison
+        As `open_comparison` returns it.
+    n_jobs, client, store, shard, progress
         As in `nested_cv`.
 
     Returns
     -------
-    estimator : fitted estimator
-    setting : dict
-    classes : list
-        Labels behind the codes it predicts, the positive one last.
-    data : MultiView
-        What it was fitted on.
+    NestedResult
     """
-    opened = Design(**design).open([model], X, y)
-    study = Rounds.of(opened, n_jobs)
-    study.progress = progress
-    study.begin()
-    rows = np.arange(len(study.y))
+    if shard is not None and store is None:
+        raise InputError("shard needs store, the folder where the parts meet.")
+    rounds = Rounds(
+        comparison,
+        _runner(n_jobs, client),
+        JobStore(store),
+        None if shard is None else Shard.of(shard),
+        progress,
+    )
+    fits, failures, notes = rounds.run()
+    return NestedResult(
+        models=[m.name for m in comparison.models],
+        classes=comparison.classes,
+        truth=comparison.y,
+        mv=comparison.data,
+        folds=comparison.folds,
+        fits=fits,
+        failures=failures,
+        notes=notes,
+        metrics=comparison.metrics,
+        select_by=comparison.metric,
+        permuted=rounds.permuted_scores,
+        groups=comparison.plan.groups,
+        sites=comparison.plan.sites,
+    )
+
+
+def fit_all_rows(
+    comparison: Comparison,
+    model: str | None = None,
+    *,
+    n_jobs: int = 1,
+    progress: Callable[[Progress], None] | None = None,
+) -> tuple[Any, dict[str, Any]]:
+    """Select a model's setting on inner folds of all rows, and fit it on all rows.
+
+    Parameters
+    ----------
+    comparison : Comparison
+        As `open_comparison` returns it.
+    model : str, optional
+        Name of one of its models; default the first.
+    n_jobs : int, default=1
+        Processes.
+    progress : callable, optional
+        Called with a `Progress` after every job.
+
+    Returns
+    -------
+    estimator : fitted estimator
+        It predicts class codes, places in `comparison.classes`.
+    setting : dict
+        The selected setting.
+    """
+    made = comparison.model(model)
+    comparison = replace(comparison, models=[made], permutations=0)
+    y = comparison.y
+    rows = np.arange(len(y))
     everything = Fold(0, 0, rows, rows[:0])
-    made = study.models[0]
     setting = made.settings()[0]
     if len(made.settings()) > 1:
-        study.state = Progress(total=len(made.settings()), n_jobs=study.runner.n_jobs)
-        with DataHandle(study.mv) as handle:
-            best = study.choose([Place(made, 0, study.y, everything)], handle)
-        if study.failures:
-            raise InputError(study.failures[made.name])
-        setting = best[(made.name, 0, 0, 0)][1]
+        rounds = Rounds(comparison, _runner(n_jobs), progress=progress)
+        setting = rounds.choose_on_all_rows(Place(made, 0, y, everything))
     with one_thread():
-        fresh = made.make(setting, study.seed_of(made, 0, everything))
-        fitted = fit_with_groups(fresh, study.mv, study.y, study.plan.inner_groups)
-    return fitted, without_prefix(setting), opened.classes, study.mv
+        fresh = made.make(setting, seed_of(comparison, made, 0, everything))
+        fitted = fit_with_groups(fresh, comparison.data, y, comparison.plan.inner_groups)
+    return fitted, without_prefix(setting)
 
 
-def _cluster(client: Any) -> Runner:
+def _runner(n_jobs: int, client: Any = None) -> Runner:
+    if client is None:
+        return LocalRunner(int(joblib.effective_n_jobs(n_jobs)))
     # Dask is imported where a client is used, and nowhere else.
     from baldur.evaluation.cluster import ClusterRunner
 

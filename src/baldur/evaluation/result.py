@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +32,7 @@ from baldur.evaluation.printed import format_table
 from baldur.evaluation.splits import Fold
 from baldur.evaluation.store import Outcome
 from baldur.evaluation.table import build_table, fold_scores
+from baldur.hooks import call_hook
 from baldur.preparation.site_report import COLUMNS
 from baldur.views import MultiView
 
@@ -325,8 +325,7 @@ class NestedResult:
         Path
             The file.
         """
-        # What writes pages knows all results and so stands above them; it is asked for by name.
-        made: Path = import_module("baldur.report").report_result(self, path, **options)
+        made: Path = call_hook("report_result", self, path, **options)
         return made
 
     # -- features --------------------------------------------------------------------------

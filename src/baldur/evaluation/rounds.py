@@ -7,10 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any
 from zlib import crc32
 
-import joblib
 import numpy as np
 
-from baldur.evaluation.design import Opened
+from baldur.evaluation.design import Comparison
 from baldur.evaluation.environment import environment
 from baldur.evaluation.handle import DataHandle, fingerprint
 from baldur.evaluation.jobs import Job, LocalRunner, Runner
@@ -21,12 +20,11 @@ from baldur.evaluation.platt import needs_platt
 from baldur.evaluation.progress import Progress
 from baldur.evaluation.result import Fit
 from baldur.evaluation.shard import Shard
-from baldur.evaluation.splits import Fold, Plan
+from baldur.evaluation.splits import Fold
 from baldur.evaluation.store import JobStore, Outcome, job_key
 from baldur.exceptions import InputError, UnfinishedError
-from baldur.views import MultiView
 
-__all__ = ["Place", "Rounds", "without_prefix"]
+__all__ = ["Place", "Rounds", "seed_of", "without_prefix"]
 
 
 def without_prefix(setting: Mapping[str, Any]) -> dict[str, Any]:
@@ -71,6 +69,13 @@ class Place:
         return len(self.model.settings()) > 1
 
 
+def seed_of(comparison: Comparison, model: Model, permutation: int, fold: Fold) -> int:
+    """Return the seed of one model on one outer fold."""
+    place = [crc32(model.name.encode()), permutation, fold.repeat, fold.number]
+    entropy = [comparison.plan.seed, 4, *place]
+    return int(np.random.SeedSequence(entropy).generate_state(1)[0])
+
+
 class _NotInStoreError(Exception):
     """Results are not in the store."""
 
@@ -83,33 +88,18 @@ class _NotInStoreError(Exception):
 class Rounds:
     """The jobs of one comparison, in two rounds: all settings, then all chosen ones."""
 
-    models: list[Model]
-    mv: MultiView
-    y: np.ndarray
-    n_classes: int
-    plan: Plan
-    metric: str
-    seed: int
+    comparison: Comparison
     runner: Runner = field(default_factory=LocalRunner)
     store: JobStore = field(default_factory=lambda: JobStore(None))
-    permutations: int = 0
     shard: Shard | None = None
     progress: Callable[[Progress], None] | None = None
-
-    @classmethod
-    def of(cls, opened: Opened, n_jobs: int = 1) -> Rounds:
-        """Return the rounds of a comparison, with processes of this machine."""
-        return cls(
-            opened.models, opened.mv, opened.y, len(opened.classes), opened.plan, opened.metric,
-            opened.plan.seed, LocalRunner(int(joblib.effective_n_jobs(n_jobs))),
-        )  # fmt: skip
 
     def begin(self) -> None:
         """Look at the data once, and forget what went wrong before."""
         self.failures: dict[str, str] = {}
-        self.notes: dict[str, list[str]] = {m.name: [] for m in self.models}
+        self.notes: dict[str, list[str]] = {m.name: [] for m in self.comparison.models}
         self.store.sweep()
-        self.data = fingerprint(self.mv)
+        self.data = fingerprint(self.comparison.data)
 
     def run(self) -> tuple[dict[str, list[Fit]], dict[str, str], dict[str, list[str]]]:
         """Do what is not done, and gather everything.
@@ -118,10 +108,10 @@ class Rounds:
         """
         self.begin()
         places = self._places()
-        with DataHandle(self.mv) as handle:
+        with DataHandle(self.comparison.data) as handle:
             if self.shard is None:
                 return self._both_rounds(places, handle)
-            self._both_rounds(self.shard.part_of(places, self.models), handle)
+            self._both_rounds(self.shard.part_of(places, self.comparison.models), handle)
         own = self.failures
         self.failures = {}
         try:
@@ -135,17 +125,28 @@ class Rounds:
                 own,
             ) from None
 
+    def choose_on_all_rows(self, place: Place) -> dict[str, Any]:
+        """Return the best setting of one model, on inner folds of all rows."""
+        self.begin()
+        self.state = Progress(total=len(place.model.settings()), n_jobs=self.runner.n_jobs)
+        with DataHandle(self.comparison.data) as handle:
+            best = self.choose([place], handle)
+        if self.failures:
+            raise InputError(self.failures[place.model.name])
+        chosen: dict[str, Any] = best[place.key][1]
+        return chosen
+
     def _places(self) -> list[Place]:
         """Every model on every outer fold, with the labels as they are and permuted."""
-        labels = [self.y]
-        for b in range(1, self.permutations + 1):
-            rng = np.random.default_rng([self.seed, 3, b])
-            labels.append(permute_labels(self.y, self.plan.groups, rng))
+        labels = [self.comparison.y]
+        for b in range(1, self.comparison.permutations + 1):
+            rng = np.random.default_rng([self.comparison.plan.seed, 3, b])
+            labels.append(permute_labels(self.comparison.y, self.comparison.plan.groups, rng))
         return [
             Place(model, b, y, fold)
             for b, y in enumerate(labels)
-            for fold in self.plan.outer_folds(y)
-            for model in self.models
+            for fold in self.comparison.plan.outer_folds(y)
+            for model in self.comparison.models
         ]
 
     def _both_rounds(
@@ -154,8 +155,8 @@ class Rounds:
         """Choose and fit; without data, from what is in the store alone."""
         total = sum(len(p.model.settings()) for p in places if p.searched) + len(places)
         self.state = Progress(total=total, n_jobs=self.runner.n_jobs)
-        self.fits: dict[str, list[Fit]] = {m.name: [] for m in self.models}
-        self.permuted_scores: dict[str, list[float]] = {m.name: [] for m in self.models}
+        self.fits: dict[str, list[Fit]] = {m.name: [] for m in self.comparison.models}
+        self.permuted_scores: dict[str, list[float]] = {m.name: [] for m in self.comparison.models}
         for part in self._in_turn(places):
             searched = [p for p in part if p.searched]
             self._fit(part, self.choose(searched, handle) if searched else {}, handle)
@@ -163,7 +164,7 @@ class Rounds:
 
     def _in_turn(self, places: list[Place]) -> list[list[Place]]:
         """Model after model, as listed; all at once where there are more workers than folds."""
-        by_model = [[p for p in places if p.model.name == m.name] for m in self.models]
+        by_model = [[p for p in places if p.model.name == m.name] for m in self.comparison.models]
         if any(len(part) < self.runner.n_jobs for part in by_model):
             return [[p for part in by_model for p in part]]
         return by_model
@@ -172,12 +173,12 @@ class Rounds:
         """Round one: the best setting of each model and outer fold."""
         jobs, tried = [], []
         for place in places:
-            inner = self.plan.inner_folds(place.y, place.fold)
+            inner = self.comparison.plan.inner_folds(place.y, place.fold)
             for setting in place.model.settings():
                 jobs.append(self._job(place, setting, inner, "setting"))
                 tried.append((place.key, setting))
         outcomes = self._do(jobs, handle)
-        sign = 1.0 if METRICS[self.metric].greater_is_better else -1.0
+        sign = 1.0 if METRICS[self.comparison.metric].greater_is_better else -1.0
         best: dict[PlaceKey, Any] = {}
         errors: dict[PlaceKey, str] = {}
         for job, (key, setting) in zip(jobs, tried, strict=True):
@@ -221,22 +222,17 @@ class Rounds:
             else:
                 at = (job.model, job.permutation)
                 by_permutation.setdefault(at, []).append(
-                    made.score(self.metric, job.y, self.n_classes)
+                    made.score(self.comparison.metric, job.y, self.comparison.n_classes)
                 )
         for (name, _), values in sorted(by_permutation.items()):
             self.permuted_scores[name].append(float(np.nanmean(values)))
-
-    def seed_of(self, model: Model, b: int, fold: Fold) -> int:
-        """Return the seed of one model on one outer fold."""
-        entropy = [self.seed, 4, crc32(model.name.encode()), b, fold.repeat, fold.number]
-        return int(np.random.SeedSequence(entropy).generate_state(1)[0])
 
     def _job(
         self, place: Place, setting: dict[str, Any],
         splits: list[tuple[np.ndarray, np.ndarray]], kind: str,
     ) -> Job:  # fmt: skip
         model, b, y, fold = place.model, place.permutation, place.y, place.fold
-        seed = self.seed_of(model, b, fold)
+        seed = seed_of(self.comparison, model, b, fold)
         estimator = model.make(setting, seed, searching=kind == "setting")
         inner = self._platt_folds(place, estimator) if kind == "final" else []
         more = {"inner": [[np.asarray(part) for part in pair] for pair in inner]} if inner else {}
@@ -245,21 +241,23 @@ class Rounds:
             estimator=estimator,
             splits=[[np.asarray(part) for part in pair] for pair in splits],
             labels=[y[np.concatenate(pair)] for pair in splits],
-            n_classes=self.n_classes, metric=self.metric if kind == "setting" else "",
-            groups=self.plan.inner_groups, **more,
+            n_classes=self.comparison.n_classes,
+            metric=self.comparison.metric if kind == "setting" else "",
+            groups=self.comparison.plan.inner_groups, **more,
         )  # fmt: skip
         return Job(
             key=key, kind=kind, model=model.name, repeat=fold.repeat, fold=fold.number,
-            permutation=b, estimator=estimator, y=y, splits=splits, metric=self.metric,
-            n_classes=self.n_classes, groups=self.plan.inner_groups, inner=inner,
+            permutation=b, estimator=estimator, y=y, splits=splits, metric=self.comparison.metric,
+            n_classes=self.comparison.n_classes, groups=self.comparison.plan.inner_groups,
+            inner=inner,
         )  # fmt: skip
 
     def _platt_folds(self, place: Place, estimator: Any) -> list[tuple[np.ndarray, np.ndarray]]:
         """Folds of the training rows that make probabilities of margins, where there are none."""
-        if not needs_platt(estimator, self.n_classes) or place.permutation:
+        if not needs_platt(estimator, self.comparison.n_classes) or place.permutation:
             return []
         try:
-            return self.plan.inner_folds(place.y, place.fold)
+            return self.comparison.plan.inner_folds(place.y, place.fold)
         except InputError:
             # Too few rows for inner folds, which this model may not have asked for.
             return []

@@ -81,8 +81,8 @@ class JobStore:
         body = buffer.getvalue()
         path = self._path(key)
         make_folder(self.folder)
-        # Shared by all who write: who holds it alone knows that nobody is writing.
-        with folder_lock(self.folder, shared=True):
+        # Whoever holds the lock knows that no other process is writing.
+        with folder_lock(self.folder):
             make_folder(path.parent)
             # What a power cut damages is seen by its checksum and done again; no need to wait.
             write_atomically(path, _digest(key, body) + body, sync=False)

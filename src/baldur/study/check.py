@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import joblib
 import numpy as np
 
-from baldur.evaluation.preview import Preview, preview
+from baldur.evaluation import Comparison, Design, Preview, open_comparison, preview
 from baldur.exceptions import InputError, StudyError
 from baldur.study.checks.finding import Finding, names
 from baldur.study.checks.labels import variants
@@ -27,6 +27,8 @@ class StudyCheck:
     ----------
     data : StudyData
         What was read.
+    comparison : Comparison
+        The study's design applied to its data.
     plan : Preview
         Folds, jobs and times.
     findings : list of Finding
@@ -36,6 +38,7 @@ class StudyCheck:
     """
 
     data: StudyData
+    comparison: Comparison
     plan: Preview
     findings: list[Finding] = field(default_factory=list)
     n_jobs: int = 1
@@ -84,10 +87,9 @@ def check_study(study: Study, *, n_jobs: int = 1, trial: bool = True) -> StudyCh
     n_jobs = int(joblib.effective_n_jobs(n_jobs))
     try:
         parts = len(study.report["learning_curve"] or [])
-        plan = preview(
-            study.models, found.data, found.y, trial=trial, parts=parts,
-            **settings_of(study, found),
-        )  # fmt: skip
+        design = Design(**settings_of(study, found))
+        comparison = open_comparison(design, study.models, found.data, found.y)
+        plan = preview(comparison, trial=trial, parts=parts)
     except InputError as error:
         if study.classification:
             # Two ways of writing one class may be why there are too few of it.
@@ -101,7 +103,7 @@ def check_study(study: Study, *, n_jobs: int = 1, trial: bool = True) -> StudyCh
         Finding(f"models.{model}", f"a trial fit failed: {reason.rstrip('.')}", "correct the model")
         for model, reason in plan.failures.items()
     ]
-    return StudyCheck(found, plan, findings, n_jobs)
+    return StudyCheck(found, comparison, plan, findings, n_jobs)
 
 
 def folds_problem(study: Study, error: InputError) -> StudyError:

@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from baldur.evaluation import Progress
+from baldur.evaluation import Design, Progress, fit_all_rows, open_comparison
 from baldur.evaluation.drift import describe_views
-from baldur.evaluation.nested import fit_all_rows
 from baldur.exceptions import BaldurError
 from baldur.io import align
 from baldur.preparation import Preparation
@@ -60,15 +59,15 @@ def fit_study(
         raise study.problem("models", f"the study has no model {name!r}", nearest(name, names))
     model = next(m for m in study.models if name is None or m.name == name)
     found = read_study(study)
-    keywords = settings_of(study, found)
     try:
-        estimator, setting, classes, data = fit_all_rows(
-            model, found.data, found.y, n_jobs=n_jobs, progress=progress, **keywords
-        )
+        design = Design(**settings_of(study, found))
+        comparison = open_comparison(design, [model], found.data, found.y)
+        estimator, setting = fit_all_rows(comparison, n_jobs=n_jobs, progress=progress)
     except BaldurError as error:
         raise study.problem(
             "models", f"{model.name}: {str(error).rstrip('.')}", "change the model or its settings"
         ) from error
+    classes, data = comparison.classes, comparison.data
     if hasattr(estimator, "predictor") and classes:
         # Evaluation works with the places of the classes; who loads the model wants their names.
         estimator.classes_ = np.array([str(label) for label in classes])

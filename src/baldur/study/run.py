@@ -16,7 +16,13 @@ import sklearn
 
 import baldur
 from baldur.atomic_io import replace_files
-from baldur.evaluation import NestedResult, Progress, learning_curve, nested_cv, people_needed
+from baldur.evaluation import (
+    NestedResult,
+    Progress,
+    people_needed,
+    run_comparison,
+    run_learning_curve,
+)
 from baldur.evaluation.record import record_of
 from baldur.evaluation.results_folder import RECORD, digest
 from baldur.evaluation.shard import Shard
@@ -28,7 +34,6 @@ from baldur.study.check import StudyCheck, check_study, folds_problem
 from baldur.study.index import INDEX, REPORT, index_text
 from baldur.study.load import Study
 from baldur.study.output import Log, claim_folder, results_folder
-from baldur.study.settings import settings_of
 from baldur.study.toml_writer import dump_toml
 
 __all__ = ["EvaluatedStudy", "evaluate_study", "write_results"]
@@ -136,11 +141,9 @@ def evaluate_study(
             progress(state)
 
     started = time.monotonic()
-    how = {"client": client, "n_jobs": n_jobs, "progress": watch, **settings_of(study, found)}
+    how = {"client": client, "n_jobs": n_jobs, "progress": watch, "store": folder / JOBS}
     try:
-        result = nested_cv(
-            study.models, found.data, found.y, store=folder / JOBS, shard=shard, **how
-        )
+        result = run_comparison(check.comparison, shard=shard, **how)
     except InputError as error:
         log(f"stopped: {error}")
         raise folds_problem(study, error) from error
@@ -161,10 +164,9 @@ def evaluate_study(
     if study.report["learning_curve"]:
         # Whoever has the whole result does this part alone, in the same store.
         try:
-            learned = learning_curve(
-                study.models, found.data, found.y, store=folder / JOBS, full=result,
-                shares=study.report["learning_curve"], **how,
-            )  # fmt: skip
+            learned = run_learning_curve(
+                check.comparison, full=result, shares=study.report["learning_curve"], **how
+            )
         except InputError as error:
             found.notes.append(f"There is no learning curve: {str(error).rstrip('.')}")
             log(f"note: {found.notes[-1]}")

@@ -11,11 +11,12 @@ from scipy.sparse import issparse
 from sklearn.utils.validation import validate_data
 
 from baldur.exceptions import InputError, InputTypeError
+from baldur.views.columns import locate_columns
 from baldur.views.container import MultiView
 from baldur.views.encode import is_numeric
 from baldur.views.validate import check_columns
 
-__all__ = ["as_multiview", "open_views"]
+__all__ = ["as_multiview", "input_columns", "open_views"]
 
 
 def as_multiview(
@@ -119,6 +120,35 @@ def open_views(estimator: Any, X: Any, *, reset: bool) -> MultiView:
         if names is not None:
             X, framed = pd.DataFrame(checked, columns=names), True
     return as_multiview(X if framed else checked, estimator.views, estimator_name=name)
+
+
+def input_columns(estimator: Any) -> dict[str, np.ndarray]:
+    """Return for every view of a fitted estimator which input column each of its features is.
+
+    Levels of a category belong to the column that they were encoded from.
+
+    Parameters
+    ----------
+    estimator : fitted estimator
+        With ``views``, ``n_features_in_``, ``feature_names_`` and ``feature_info_``.
+
+    Returns
+    -------
+    dict of str to int array
+    """
+    names = getattr(estimator, "feature_names_in_", None)
+    if names is None and estimator.views is not None:
+        return locate_columns(estimator.views, estimator.n_features_in_)
+    found, start = {}, 0
+    for view, features in estimator.feature_names_.items():
+        found[view] = np.arange(start, start + len(features))
+        start += len(features)
+        if names is not None:
+            info = estimator.feature_info_.get(view)
+            encoded = info is not None and "column" in info
+            owners = info["column"].astype(str).to_numpy() if encoded else features
+            found[view] = pd.Index(names).get_indexer(pd.Index(owners))
+    return found
 
 
 def _open_mixed(estimator: Any, X: pd.DataFrame, *, reset: bool) -> MultiView:
