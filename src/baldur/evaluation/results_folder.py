@@ -60,9 +60,9 @@ class TableSchema:
 
 
 def _columns(text: str = "", number: str = "", count: str = "", **other: str) -> dict[str, str]:
-    found = {name: TEXT for name in text.split()}
-    found |= {name: NUMBER for name in number.split()}
-    return found | {name: COUNT for name in count.split()} | other
+    found = dict.fromkeys(text.split(), TEXT)
+    found |= dict.fromkeys(number.split(), NUMBER)
+    return found | dict.fromkeys(count.split(), COUNT) | other
 
 
 _FOLD = {"model": TEXT, "repeat": COUNT, "fold": COUNT}
@@ -168,7 +168,7 @@ def read_table(folder: str | Path, name: str) -> pd.DataFrame:
         texts = [column for column, kind in types.items() if kind in (TEXT, COUNTS)]
         frame = pd.read_csv(
             file,
-            dtype={column: str for column in texts},
+            dtype=dict.fromkeys(texts, str),
             index_col=False,
             keep_default_na=False,
             na_values={column: [""] for column in heading if column not in texts},
@@ -177,7 +177,9 @@ def read_table(folder: str | Path, name: str) -> pd.DataFrame:
     except InputError:
         raise
     except (OSError, ValueError, OverflowError) as error:
-        raise InputError(f"{file} cannot be read as a table: {one_line(str(error))}. {_AGAIN}") from None
+        raise InputError(
+            f"{file} cannot be read as a table: {one_line(str(error))}. {_AGAIN}"
+        ) from None
     lacking = [c for c in schema.columns if c not in {unescape_cell(h) for h in heading}]
     if lacking:
         raise InputError(f"{file} has no column {lacking[0]!r}. {_AGAIN}")
@@ -380,7 +382,9 @@ def _read_json(file: Path) -> Any:
             raise InputError(f"{file} is larger than {_LARGEST_RECORD:,} bytes. {_AGAIN}")
         return json.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:
-        raise InputError(f"{file} cannot be read as JSON: {one_line(str(error))}. {_AGAIN}") from None
+        raise InputError(
+            f"{file} cannot be read as JSON: {one_line(str(error))}. {_AGAIN}"
+        ) from None
 
 
 def digest(content: bytes) -> str:

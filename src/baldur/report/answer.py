@@ -154,7 +154,7 @@ def calibration_sentence(run: StudyResults, main: str) -> Sentence | None:
         points = [100 * x for x in (error.estimate, error.low, error.high)]
         text += (
             " On average a probability differs from the observed frequency by "
-            f"{in_words(*points, digits=1)} percentage points."
+            f"{in_words(points[0], points[1], points[2], 1)} percentage points."
         )
     question = CALIBRATED if run.classes else "Are its predictions right on average?"
     return Sentence(question, text, case.outcome)

@@ -131,7 +131,7 @@ def comparison_of(run: StudyResults, main: str) -> Comparison | None:
     return Comparison(found, main, METRICS[metric].heading)
 
 
-def _difference(row: Mapping[str, Any], sign: float, many: int) -> Interval:
+def _difference(row: Mapping[Any, Any], sign: float, many: int) -> Interval:
     """Return a difference with its interval, at a joint level for so many comparisons."""
     difference, error, degrees = (float(row[k]) for k in ("difference", "standard_error", "df"))
     if not np.isfinite([difference, error]).all() or not degrees >= 1:
@@ -139,5 +139,3 @@ def _difference(row: Mapping[str, Any], sign: float, many: int) -> Interval:
     half = float(student.ppf(1 - ALPHA / (2 * many), degrees)) * error
     middle = sign * difference
     return Interval(middle, middle - half, middle + half)
-
-

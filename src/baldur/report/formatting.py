@@ -97,8 +97,9 @@ def plain(value: Any) -> str:
     if isinstance(value, (float, np.floating)):
         if np.isnan(value):
             return "not set"
-        whole = np.isfinite(value) and value == int(value) and abs(value) < 1e15
-        return str(int(value)) if whole else f"{value:.4g}"
+        x = float(value)
+        whole = np.isfinite(x) and abs(x) < 1e15 and x == int(x)
+        return str(int(x)) if whole else f"{x:.4g}"
     return one_line(str(value))
 
 

@@ -11,8 +11,8 @@ import pandas as pd
 from baldur.estimators.explain import AVERAGE, UNCERTAINTY
 from baldur.exceptions import InputError
 from baldur.report.fitted import FittedModel
-from baldur.report.results import HAS, StudyResults
 from baldur.report.formatting import short
+from baldur.report.results import HAS, StudyResults
 
 __all__ = ["PEOPLE", "Person", "people_of_model", "people_of_run"]
 
@@ -128,7 +128,8 @@ def _means(
     """Return value and label of every model and person, as means over repeats."""
     grouped = table.groupby(["model", "sample"], sort=False)
     if not classes:
-        value = {key: float(v) for key, v in grouped["predicted"].mean().items()}
+        means = grouped["predicted"].mean()
+        value = dict(zip(list(means.index), means.astype(float).tolist(), strict=True))
         return value, dict(value)
     columns = [f"p_{c}" for c in classes]
     p = grouped[columns].mean()

@@ -14,10 +14,10 @@ from baldur import plots
 from baldur.evaluation.metrics import METRICS
 from baldur.exceptions import InputError, MissingExtraError
 from baldur.report.fitted import FittedModel
-from baldur.report.results import HAS, StudyResults
 from baldur.report.formatting import plain, short
+from baldur.report.results import HAS, StudyResults
 
-__all__ = ["Numbers", "Picture", "Plan", "draw", "plans_of"]
+__all__ = ["Numbers", "Picture", "Plan", "draw", "plans_of", "validation_plans"]
 
 CURVES = 3
 """Models whose curves share a figure; more are hard to distinguish."""
@@ -134,7 +134,9 @@ def _plans_of_run(run: StudyResults, main: str) -> list[Plan]:
             lambda: plots.PrecisionRecallDisplay.from_result(results, few),
         ),
     ]  # fmt: skip
-    calibration = "Calibration: predicted and observed" if classes else "Predicted and observed outcomes"
+    calibration = (
+        "Calibration: predicted and observed" if classes else "Predicted and observed outcomes"
+    )
     made = [
         Plan(
             "missing-views", "studied", "Samples with missing views",
@@ -180,15 +182,57 @@ def _plans_of_run(run: StudyResults, main: str) -> list[Plan]:
     if len(run.table("decision")):
         made.append(
             Plan(
-                "decision", "usefulness", "Decision curve: net benefit of acting on the predictions",
+                "decision", "usefulness", "Decision curve: net benefit of using the predictions",
                 lambda: plots.DecisionDisplay.from_result(results, few),
             )
         )  # fmt: skip
     if len(run.table("learning_curve")):
         made.append(
             Plan(
-                "learning", "usefulness", "Learning curve: performance against the number of people",
+                "learning", "usefulness", "Learning curve: performance by number of people",
                 lambda: plots.LearningCurveDisplay.from_result(results, few),
+            )
+        )  # fmt: skip
+    return made
+
+
+def validation_plans(run: StudyResults, main: str) -> list[Plan]:
+    """Return the figures of a validation, in their order.
+
+    Parameters
+    ----------
+    run : StudyResults
+        The tables of a validation.
+    main : str
+        The model that was validated.
+
+    Returns
+    -------
+    list of Plan
+    """
+    results, few = run.results, [main]
+    made = []
+    if run.classes:
+        made += [
+            Plan(
+                "roc", "cohort", "ROC curve", lambda: plots.RocDisplay.from_result(results, few)
+            ),
+            Plan(
+                "precision-recall", "cohort", "Precision and recall",
+                lambda: plots.PrecisionRecallDisplay.from_result(results, few),
+            ),
+        ]  # fmt: skip
+    made.append(
+        Plan(
+            "calibration", "usefulness", "Calibration: predicted and observed",
+            lambda: plots.CalibrationDisplay.from_result(results, few), optional=True,
+        )
+    )  # fmt: skip
+    if len(run.table("decision")):
+        made.append(
+            Plan(
+                "decision", "usefulness", "Decision curve: net benefit of using the predictions",
+                lambda: plots.DecisionDisplay.from_result(results, few),
             )
         )  # fmt: skip
     return made
@@ -271,12 +315,17 @@ def draw(plans: Sequence[Plan]) -> tuple[list[Picture], list[str]]:
     for plan in plans:
         try:
             display = plan.make()
+            picture = None if display is None else _picture(plan, display)
         except (InputError, MissingExtraError) as error:
             if not plan.optional:
                 left.append(f"{plan.caption}: {short(error, 300)}")
             continue
-        if display is not None:
-            made.append(_picture(plan, display))
+        except Exception as error:
+            # Tables of a stranger's folder may contradict each other in ways no check foresees.
+            left.append(f"{plan.caption}: {type(error).__name__}, {short(error, 300)}")
+            continue
+        if picture is not None:
+            made.append(picture)
     return made, left
 
 

@@ -29,7 +29,7 @@ HAS = "has_"
 
 _USED = (
     "table", "predictions", "selection", "stability", "views", "view_shares", "presence",
-    "participants", "weights", "settings", "comparisons", "permutation", "intervals",
+    "participants", "folds", "weights", "settings", "comparisons", "permutation", "intervals",
     "calibration", "calibration_curve", "decision", "thresholds", "subgroups", "learning_curve",
     "sample_size", "places",
 )  # fmt: skip
@@ -208,10 +208,9 @@ def _differences(folder: Path, record: dict[str, Any], known: list[str]) -> list
             made.append(f"{name} is missing. The page leaves out what it would show.")
         else:
             made.append(f"{name} was changed after the study had written it.")
-    for name in TABLES:
-        if f"{name}.csv" not in files and (folder / f"{name}.csv").is_file():
-            made.append(f"{name}.csv is not a file that the study wrote.")
-    return made
+    others = [f"{name}.csv" for name in TABLES if f"{name}.csv" not in files]
+    others = [name for name in others if (folder / name).is_file()]
+    return made + [f"{name} is not a file that the study wrote." for name in others]
 
 
 def _check_classes(tables: dict[str, pd.DataFrame], record: dict[str, Any]) -> list[str]:
@@ -220,7 +219,7 @@ def _check_classes(tables: dict[str, pd.DataFrame], record: dict[str, Any]) -> l
     if not len(predictions.columns):
         return []
     wanted = {f"p_{name}" for name in record["classes"]}
-    found = {c for c in predictions if c.startswith("p_")}
+    found = {c for c in map(str, predictions) if c.startswith("p_")}
     if wanted == found:
         return []
     tables["predictions"] = pd.DataFrame()

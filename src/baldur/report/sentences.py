@@ -219,8 +219,8 @@ CALIBRATION = (
     Case(
         "right", SHOWN,
         lambda e: e.slope.within(*SLOPES) and (not e.needs_intercept or e.intercept.includes(0.0)),
-        lambda e: f"Yes, the {e.what} are well calibrated: {e.figure}, and its interval lies within "
-        f"{_TOLERATED}"
+        lambda e: f"Yes, the {e.what} are well calibrated: {e.figure}, and its interval lies "
+        f"within {_TOLERATED}"
         + (f"; the interval of the intercept, {e.intercept}, includes 0." if e.needs_intercept
            else "."),
     ),
@@ -244,8 +244,8 @@ CALIBRATION = (
     ),
     Case(
         "too wide", UNKNOWN, lambda e: True,
-        lambda e: f"That cannot be told: {e.figure}. The interval includes 1, but it reaches beyond "
-        f"{_TOLERATED}, so the {e.what} may be right or not.",
+        lambda e: f"That cannot be told: {e.figure}. The interval includes 1, but it reaches "
+        f"beyond {_TOLERATED}, so the {e.what} may be right or not.",
     ),
 )  # fmt: skip
 
@@ -303,9 +303,8 @@ class Comparison:
         many = len(self.differences)
         ends = f", jointly for {many} comparisons" if many > 1 else ""
         return (
-            f"Numbers are {self.metric} of {short(self.main)} minus theirs over the same folds, "
-            f"oriented so that positive numbers favour {short(self.main)}, with 95 % intervals of "
-            f"the corrected resampled t-test{ends}."
+            f"Numbers are differences in {self.metric} over the same folds (positive favours "
+            f"{short(self.main)}), with 95 % intervals of the corrected resampled t-test{ends}."
         )
 
 
@@ -401,5 +400,3 @@ TRANSPORT = (
         lambda e: f"That was not shown: {e.figure}; the intervals overlap.",
     ),
 )  # fmt: skip
-
-

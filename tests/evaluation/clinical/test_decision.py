@@ -126,7 +126,9 @@ def test_chosen_thresholds_keep_their_promise(wanted):
 
 def test_empty_cells_have_intervals_and_wrong_settings_are_named():
     events = np.arange(40) < 15
-    found = threshold_measures(table(events, np.where(events, 0.9, 0.1)), [0.5]).set_index("measure")
+    found = threshold_measures(table(events, np.where(events, 0.9, 0.1)), [0.5]).set_index(
+        "measure"
+    )
     assert np.isinf(found.loc["lr_positive", "estimate"])
     assert 1 < found.loc["lr_positive", "low"] < 100
     assert found.loc["lr_negative", "estimate"] == 0 < found.loc["lr_negative", "high"] < 1

@@ -41,12 +41,10 @@ def threshold_table(run: StudyResults) -> Table:
     table = Table("thresholds", "The models as tests, with 95 % intervals", columns)
     if "measure" not in frame:
         return table
-    for (model, threshold, rule), part in frame.groupby(
-        ["model", "threshold", "rule"], sort=False
-    ):
+    for (model, threshold, rule), part in frame.groupby(["model", "threshold", "rule"], sort=False):
         by = part.drop_duplicates("measure").set_index("measure")
         at = _RULES.get(str(rule), str(rule))
-        cells = [Cell.name(model), Cell(number(threshold), float(threshold), at)]
+        cells = [Cell.name(model), Cell(number(threshold), float(str(threshold)), at)]
         for key in _MEASURES:
             if key in by.index:
                 row = by.loc[key]

@@ -156,5 +156,3 @@ def _joined(folds: pd.DataFrame, fitted: pd.DataFrame, main: str) -> pd.DataFram
     return made.sort_values(
         ["rank", "place", "frequency", "size"], ascending=[True, True, False, False], kind="stable"
     ).reset_index(drop=True)
-
-

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
 
 from baldur.evaluation.metrics import METRICS
-from baldur.report.formatting import number
+from baldur.report.formatting import number, short
 from baldur.report.results import StudyResults
 from baldur.report.tables.base import Cell, Column, Table
 
@@ -38,22 +41,21 @@ def model_table(run: StudyResults) -> Table:
         better = "higher" if METRICS[m].greater_is_better else "lower"
         columns.append(Column(metric_heading(m), f"{better} is better"))
     columns.append(Column("Features selected", "mean over folds, % of all"))
-    notes = [_note(row) for row in frame.to_dict("records")]
-    if any(notes):
-        columns.append(Column("Note", numeric=False))
     table = Table("models", "Models with 95 % intervals on held-out people", columns)
-    for row, note in zip(frame.to_dict("records"), notes, strict=True):
+    notes = []
+    for row in frame.to_dict("records"):
         cells = [Cell.name(row["model"])]
         cells += [Cell.interval(*(row[f"{m}_{end}"] for end in ends)) for m in metrics]
         share = float(row.get("features_percent", np.nan))
         text = f"{number(share, 1).removesuffix('.0')} %" if np.isfinite(share) else "–"
         cells.append(Cell(text, share if np.isfinite(share) else ""))
-        if any(notes):
-            cells.append(Cell.name(note))
         table.add(cells, model=str(row["model"]))
+        if note := _note(row):
+            notes.append(f"{short(row['model'])}: {short(note, 400)}.")
+    table.note = " ".join(notes)
     return table
 
 
-def _note(row: dict[str, object]) -> str:
+def _note(row: Mapping[Any, Any]) -> str:
     failure = str(row.get("failure") or "")
     return f"failed: {failure}" if failure else str(row.get("note") or "")

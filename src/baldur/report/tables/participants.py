@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -96,39 +97,33 @@ def _add_features(table: Table, frame: pd.DataFrame, groups: list[str]) -> None:
         return
     several = frame["view"].nunique() > 1
     for (view, feature, level), part in frame.groupby(["view", "feature", "level"], sort=False):
-        by = part.drop_duplicates("class").set_index("class")
-        if EVERYBODY not in by.index:
+        by = {str(row["class"]): row for row in part.to_dict("records")[::-1]}
+        if EVERYBODY not in by:
             continue
-        kind, missing = str(by.loc[EVERYBODY, "kind"]), by.loc[EVERYBODY, "missing"]
+        kind, missing = str(by[EVERYBODY]["kind"]), float(by[EVERYBODY]["missing"])
         if kind == "view":
-            if not missing:
-                continue  # everybody has it
+            if not missing > 0:
+                continue  # every sample has it
             head = Cell(f"Has {short(view)}", small="number (%)")
         else:
-            unit = "number (%)" if kind == "share" else "mean (s.d.)"
-            small = f"{short(view)}, {unit}" if several else unit
-            if missing and np.isfinite(missing):
-                small += f", {int(missing):,} missing"
-            name = f"{feature}" if not level or str(feature).endswith(str(level)) else (
-                f"{feature} = {level}"
-            )
-            head = Cell(name, small=small)
-        cells = [_described(by.loc[g], kind) if g in by.index else Cell("–") for g in groups]
+            small = "number (%)" if kind == "share" else "mean (s.d.)"
+            small = f"{short(view)}, {small}" if several else small
+            if missing > 0:
+                small += f", {missing:,.0f} missing"
+            coded = not level or str(feature).endswith(str(level))
+            head = Cell(str(feature) if coded else f"{feature} = {level}", small=small)
+        cells = [_described(by[g], kind) if g in by else Cell("–") for g in groups]
         table.add([head, *cells])
 
 
-def _described(row: pd.Series, kind: str) -> Cell:
-    def known(name: str) -> Any:
-        return row[name] if np.isfinite(row[name]) else np.nan
-
+def _described(row: Mapping[Any, Any], kind: str) -> Cell:
     if kind == "number":
-        return Cell(f"{number(known('mean'))} ({number(known('sd'))})", _sort(row["mean"]))
-    if not np.isfinite(row["count"]):
-        return Cell("–")
-    return Cell(f"{int(row['count']):,} ({percent(known('share'))})", _sort(row["count"]))
+        return Cell(f"{number(row['mean'])} ({number(row['sd'])})", _sort(row["mean"]))
+    counted = Cell.whole(row["count"])
+    return Cell(f"{counted.text} ({percent(row['share'])})", counted.sort)
 
 
-def _sort(value: Any) -> float | str:
+def _sort(value: float) -> float | str:
     return float(value) if np.isfinite(value) else ""
 
 

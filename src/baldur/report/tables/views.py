@@ -32,7 +32,9 @@ class ViewCard:
         self.features = features
 
 
-def view_cards(run: StudyResults | None, main: str | None, model: FittedModel | None) -> list[ViewCard]:
+def view_cards(
+    run: StudyResults | None, main: str | None, model: FittedModel | None
+) -> list[ViewCard]:
     """Return one card per view.
 
     Parameters
@@ -72,21 +74,25 @@ def view_cards(run: StudyResults | None, main: str | None, model: FittedModel | 
 
 
 def _cards_of_folds(
-    run: StudyResults, main: str, facts: dict[str, list[tuple[str, str]]], features: dict[str, list[str]]
+    run: StudyResults,
+    main: str,
+    facts: dict[str, list[tuple[str, str]]],
+    features: dict[str, list[str]],
 ) -> None:
     ranges = _ranges(run, main)
     for row in run.of_model("views", main).to_dict("records"):
         made = facts.setdefault(row["view"], [])
         made.append(("Used in folds", percent(row["frequency"])))
-        made.append(("Features selected, mean", f"{number(row['percent_of_view'])} %"))
+        made.append(("Features selected, mean", f"{number(row['percent_of_view'], 1)} %"))
         if np.isfinite(float(row["variance_share"])):
-            text = percent(row["variance_share"]) + ranges.get(str(row["view"]), "")
-            made.append(("Share of the prediction's variance", text))
+            made.append(("Share of the prediction's variance", percent(row["variance_share"])))
+            if row["view"] in ranges:
+                made.append(("Its range over the folds", ranges[row["view"]]))
     index = run.of_model("stability", main)
     for row in index[index["view"] != "*"].to_dict("records") if len(index) else []:
         if np.isfinite(float(row["stability"])):
             facts.setdefault(row["view"], []).append(
-                ("Agreement of folds", f"{float(row['stability']):.2f}")
+                ("Agreement of folds", number(row["stability"]))
             )
     rows = run.of_model("selection", main)
     if "feature" not in rows:
@@ -104,7 +110,7 @@ def _ranges(run: StudyResults, main: str) -> dict[str, str]:
         return {}
     ends = rows.groupby("view", sort=False)["variance_share"].agg(["min", "max"]).dropna()
     return {
-        str(view): f" ({percent(row['min'])} to {percent(row['max'])} over folds)"
+        str(view): f"{percent(row['min'])} to {percent(row['max'])}"
         for view, row in ends.iterrows()
         if percent(row["min"]) != percent(row["max"])
     }

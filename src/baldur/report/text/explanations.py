@@ -19,7 +19,7 @@ MOST = 0.8
 MANY_MISSING = 0.2
 """Share of samples with a missing view that changes who a result is about."""
 SWING = 0.4
-"""Difference of a view's share between folds: a minor view in one fold is the main one in another."""
+"""Difference of a view's share between folds that can turn a minor view into the main one."""
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,8 @@ from typing import Any
 
 from baldur.evaluation.metrics import METRICS
 from baldur.report.fitted import FittedModel
-from baldur.report.results import StudyResults
 from baldur.report.formatting import count, listed, short
+from baldur.report.results import StudyResults
 
 __all__ = ["methods_of_model", "methods_of_run", "repeat_of_model", "repeat_of_run"]
 
@@ -51,8 +51,8 @@ def methods_of_run(run: StudyResults, main: str | None) -> str:
     scale = _SCALES.get(str(record.get("scale") or ""))
     if scale:
         sentences.append(
-            f"Features were {scale}; missing values were replaced by the training mean, and samples "
-            "with missing views were included."
+            f"Features were {scale}; missing values were replaced by the training mean, and "
+            "samples with missing views were included."
         )
     if record.get("regress_out"):
         sentences.append(
@@ -62,11 +62,11 @@ def methods_of_run(run: StudyResults, main: str | None) -> str:
     sentences.append(f"Models compared: {listed(record.get('models', []), 20)}.")
     if main is not None and main.startswith("BALDUR"):
         sentences.append(
-            "BALDUR is a Bayesian multi-view model: members with sparse and dense priors are stacked "
-            "into an ensemble by their predictions on held-out training people. Among the submodels "
-            "shown to lose little of the ensemble's gain (95 % confidence), the smallest within 0.5 "
-            "standard errors of the best is selected. Predictions integrate the uncertainty of the "
-            "weights."
+            "BALDUR is a Bayesian multi-view model: members with sparse and dense priors are "
+            "stacked into an ensemble by their predictions on held-out training people. Among the "
+            "submodels shown to lose little of the ensemble's gain (95 % confidence), the smallest "
+            "within 0.5 standard errors of the best is selected. Predictions integrate the "
+            "uncertainty of the weights."
         )
     sentences.append(
         "Performance was estimated on pooled held-out predictions, with 95 % intervals from 2,000 "

@@ -88,17 +88,17 @@ def _fold_counts(whole: pd.DataFrame) -> np.ndarray:
     return np.array(each, dtype=float).sum(axis=0)
 
 
-def _extra(model: FittedModel | None) -> dict[tuple[str, str], dict[str, Any]]:
+def _extra(model: FittedModel | None) -> dict[tuple[str, str], dict[Any, Any]]:
     """Return the row of each feature in the fit on all people, the strongest output's."""
     if model is None:
         return {}
-    found: dict[tuple[str, str], dict[str, Any]] = {}
+    found: dict[tuple[str, str], dict[Any, Any]] = {}
     for row in model.summary().to_dict("records"):
         found.setdefault((str(row["view"]), str(row["feature"])), row)
     return found
 
 
-def _top(each: pd.DataFrame, extra: dict[tuple[str, str], dict[str, Any]], n: int) -> list[str]:
+def _top(each: pd.DataFrame, extra: dict[tuple[str, str], dict[Any, Any]], n: int) -> list[str]:
     """Return the top features, each with how sure it is."""
     if not len(each):
         return []
@@ -119,7 +119,7 @@ def _top(each: pd.DataFrame, extra: dict[tuple[str, str], dict[str, Any]], n: in
     return made
 
 
-def _sure(row: dict[str, Any] | None) -> list[str]:
+def _sure(row: dict[Any, Any] | None) -> list[str]:
     """Return inclusion probability and weight of a feature in the fit on all people."""
     if row is None:
         return []

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from baldur.report.fitted import FittedModel
-from baldur.report.results import StudyResults
 from baldur.report.formatting import count, listed, short
+from baldur.report.results import StudyResults
 
 __all__ = ["Item", "tripod_items"]
 
@@ -83,7 +83,9 @@ _ITEMS = [
 ]  # fmt: skip
 
 
-def tripod_items(run: StudyResults | None, main: str | None, model: FittedModel | None) -> list[Item]:
+def tripod_items(
+    run: StudyResults | None, main: str | None, model: FittedModel | None
+) -> list[Item]:
     """Return every item, answered where the study knows the answer.
 
     Parameters
