@@ -13,7 +13,7 @@ from baldur.exceptions import InputError
 from baldur.report.checks import checks_of_model, checks_of_run
 from baldur.report.facts import gather_facts
 from baldur.report.fitted import FittedModel
-from baldur.report.formatting import distinct, estimate, listed, number, percent, plain, short
+from baldur.report.formatting import estimate, listed, number, percent
 from baldur.report.results import StudyResults
 from baldur.report.text.explanations import EXPLANATIONS
 from baldur.saving import SavedModel

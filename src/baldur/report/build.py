@@ -1,4 +1,4 @@
-"""report_folder, report_result, report_model: write the page of results or of a fitted model."""
+"""report_folder, report_study, report_result, report_model: write the page of each."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ from baldur.report.pictures import draw, plans_of
 from baldur.report.results import StudyResults
 from baldur.report.validation import is_validation, open_validation, validation_page
 from baldur.saving import SavedModel, load_model
-from baldur.study.index import INDEX, REPORT, index_text
+from baldur.study.evaluate import EvaluatedStudy
+from baldur.study.results import INDEX, REPORT, index_text
 
-__all__ = ["report_folder", "report_model", "report_result"]
+__all__ = ["report_folder", "report_model", "report_result", "report_study"]
 
 _MANIFEST = "manifest.json"
 
@@ -69,15 +70,46 @@ def report_folder(
     added = None if model is None else FittedModel.of_saved(load_model(model))
     written = _write(target, run, added, people, title)
     if path is None:
-        # The page is now the file to open first.
-        names = {one.name for one in place.iterdir()}
-        write_atomically(place / INDEX, index_text(run.record.get("title", ""), names).encode())
+        _list_page(run, place)
     return written
+
+
+def _list_page(run: StudyResults, folder: Path) -> None:
+    """Write README.txt again: the page is now the file to open first."""
+    names = {one.name for one in folder.iterdir()}
+    write_atomically(folder / INDEX, index_text(run.record.get("title", ""), names).encode())
 
 
 def _refuse_model(model: str | Path | None, place: Path, what: str) -> None:
     if model is not None:
         raise InputError(f"{place} is {what}; --model goes with a folder of results.")
+
+
+def report_study(
+    study: EvaluatedStudy, *, model: SavedModel | None = None, people: str = "hidden"
+) -> Path:
+    """Write the page of a study into its results folder, from the tables in memory.
+
+    Parameters
+    ----------
+    study : EvaluatedStudy
+        As `evaluate_study` returns it.
+    model : SavedModel, optional
+        Fitted on all people; adds intervals, credible sets and the calculator.
+    people : {"hidden", "named", "none"}, default="hidden"
+        Show people without identifiers, with them, or not at all.
+
+    Returns
+    -------
+    Path
+        The file.
+    """
+    written = study.written
+    run = StudyResults.from_tables(written.tables, written.record, written.grids)
+    run.folder = study.folder
+    page = report_result(run, study.folder / REPORT, model=model, people=people)
+    _list_page(run, study.folder)
+    return page
 
 
 def report_result(

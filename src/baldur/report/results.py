@@ -12,7 +12,7 @@ import pandas as pd
 
 from baldur.evaluation.record import record_of
 from baldur.evaluation.result import NestedResult
-from baldur.evaluation.results_folder import (
+from baldur.evaluation.tables.results_reader import (
     TABLES,
     changed_files,
     read_grids,

@@ -18,7 +18,7 @@ from baldur.evaluation.clinical.decision import (
     shifted,
     usable,
 )
-from baldur.evaluation.clinical.held_out import HeldOut, open_predictions
+from baldur.evaluation.clinical.held_out import HeldOutPredictions, open_predictions
 from baldur.evaluation.metrics import Predicted
 from baldur.exceptions import InputError
 
@@ -73,7 +73,7 @@ def threshold_measures(
 
 
 def thresholds_of(
-    held: dict[str, HeldOut],
+    held: dict[str, HeldOutPredictions],
     boot: Bootstrap,
     thresholds: Sequence[float] | None = None,
     sensitivities: Sequence[float] = (),
@@ -102,13 +102,13 @@ def thresholds_of(
     return pd.DataFrame(rows, columns=COLUMNS)
 
 
-def _prevalence(held: HeldOut) -> float:
+def _prevalence(held: HeldOutPredictions) -> float:
     """Return the share of cases among the people who were predicted."""
     return float(np.mean(held.truth[held.members] == 1))
 
 
 def _chosen(
-    held: HeldOut, rule: str, wanted: float, prevalence: float | None, shift: bool
+    held: HeldOutPredictions, rule: str, wanted: float, prevalence: float | None, shift: bool
 ) -> float:
     """Return the highest threshold with a sensitivity, or the lowest with a specificity.
 
@@ -129,7 +129,11 @@ def _chosen(
 
 
 def _at(
-    held: HeldOut, boot: Bootstrap, threshold: float, prevalence: float | None, shift: bool
+    held: HeldOutPredictions,
+    boot: Bootstrap,
+    threshold: float,
+    prevalence: float | None,
+    shift: bool,
 ) -> list[tuple[str, float, float, float]]:
     """Return measure, estimate, low and high of a test at one threshold."""
 
@@ -156,7 +160,7 @@ def _at(
     return test.measures(share, 1 / n_case + 1 / n_control if own else 0.0)
 
 
-def _effective(held: HeldOut, draws: Draws, case: np.ndarray) -> tuple[float, float]:
+def _effective(held: HeldOutPredictions, draws: Draws, case: np.ndarray) -> tuple[float, float]:
     """Return how many independent cases and controls would leave rates as uncertain as they are.
 
     People of a group are not independent of each other. There are never more than people, and no

@@ -14,7 +14,7 @@ import pandas as pd
 from baldur.evaluation.clinical.evaluation import Evaluation
 from baldur.evaluation.clinical.held_out import classes_of
 from baldur.evaluation.result import NestedResult
-from baldur.evaluation.results_folder import read_grids, read_table
+from baldur.evaluation.tables.results_reader import read_grids, read_table
 from baldur.exceptions import InputError
 
 __all__ = ["Results", "one_model"]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from baldur.evaluation.participants import EVERYBODY
+from baldur.evaluation.tables.participants import EVERYBODY
 from baldur.report.formatting import distinct, number, percent, short
 from baldur.report.results import HAS, StudyResults
 from baldur.report.tables.base import Cell, Column, Table
