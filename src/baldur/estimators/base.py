@@ -288,6 +288,25 @@ class BaldurBase(ExportMixin, TransformerMixin, BaseEstimator):
         check_is_fitted(self)
         return views_used(open_views(self, X, reset=False), self.selected_features_)
 
+    def flag_samples(self, X: Any) -> pd.DataFrame:
+        """Return for every sample the reasons to doubt its prediction.
+
+        Only features that predictions use are looked at.
+
+        Parameters
+        ----------
+        X : MultiView, or array or DataFrame of shape (n_samples, n_features)
+            Samples with the views of ``fit``; whole views may be missing.
+
+        Returns
+        -------
+        DataFrame
+            One row per sample with the columns out_of_range, unknown_category, imputed,
+            missing_views and flags; see `Preparation.flag_samples`.
+        """
+        check_is_fitted(self)
+        return self.preparation_.flag_samples(open_views(self, X, reset=False))
+
     def _log_odds(self, views: list[PreparedView]) -> Array | None:
         """Return the log odds of the predictions, (n, C); None where there are none."""
         return None
