@@ -7,7 +7,7 @@ from typing import Any, Self
 import numpy as np
 import pandas as pd
 
-from baldur.evaluation.correlations import COLUMNS, feature_correlations
+from baldur.evaluation.selection.correlations import COLUMNS, feature_correlations
 from baldur.plots.drawing.cells import draw_cells
 from baldur.plots.drawing.display import Display
 from baldur.plots.drawing.libraries import matplotlib
