@@ -16,7 +16,7 @@ from baldur.preparation.step import Step, check_multiview, chosen_views, read_vi
 from baldur.state import Fields, State
 from baldur.views.container import MultiView
 from baldur.views.encode import level_text
-from baldur.views.rebuild import select_columns, set_view
+from baldur.views.replace_columns import select_columns, set_view
 from baldur.views.validate import rename_hint, some
 from baldur.views.view import View
 

@@ -15,7 +15,7 @@ from baldur.plots.drawing.names import count, feature_labels, full_name, plain
 from baldur.plots.drawing.parts import empty, name_columns, name_features, row_height
 from baldur.plots.drawing.style import style_of
 from baldur.plots.results.tables import Results, one_model
-from baldur.views.opening import open_views
+from baldur.views.estimator_input import open_views
 
 __all__ = ["CorrelationDisplay"]
 

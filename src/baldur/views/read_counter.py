@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from threading import Lock
 from typing import Protocol
 
-__all__ = ["Reads", "passes"]
+__all__ = ["ReadCounter", "passes"]
 
 # Threads share counters; one lock for all of them, because a counter travels with its view and
 # locks cannot be pickled.
 _LOCK = Lock()
 
 
-class Reads:
+class ReadCounter:
     """Columns read of one view since it was prepared, whatever the rows."""
 
     def __init__(self) -> None:
@@ -27,7 +27,7 @@ class Reads:
 
 class _Counted(Protocol):
     shape: tuple[int, int]
-    reads: Reads
+    reads: ReadCounter
 
 
 def passes(views: Sequence[_Counted]) -> float:
