@@ -227,8 +227,8 @@ def read_outcomes(y: Any, n: int) -> Array:
         raise InputError("y: expected at least one column of outcomes, but got none.")
     if not np.isfinite(Y).all():
         raise InputError(
-            "y: outcomes must be finite, but Input contains NaN or infinity. Leave out such samples "
-            "or replace their outcomes."
+            "y: outcomes must be finite, but Input contains NaN or infinity. Leave these samples "
+            "out, or correct their outcomes."
         )
     return Y
 
