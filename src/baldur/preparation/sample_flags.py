@@ -27,7 +27,7 @@ NAMED = 5
 """Features that a flag or a warning names; the others are counted."""
 
 MOST_CELLS = 2_000_000
-"""Cells of a view that `warn_of_shift` reads, which takes about 20 ms. In a view with more, columns
+"""Cells of a view that `warn_of_shift` reads, which takes about 10 ms. In a view with more, columns
 are taken at even distances: a view in other units shows in any of them."""
 FEWEST_COLUMNS = 20
 """Columns that are read however many samples there are."""
