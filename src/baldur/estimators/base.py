@@ -274,7 +274,7 @@ class BaldurBase(ExportMixin, TransformerMixin, BaseEstimator):
         )
 
     def views_used(self, X: Any) -> pd.DataFrame:
-        """Return which views the prediction of each sample rests on.
+        """Return which views the prediction of each sample uses.
 
         Parameters
         ----------
@@ -338,7 +338,7 @@ class BaldurBase(ExportMixin, TransformerMixin, BaseEstimator):
         path : str or Path
             HTML file to write; it needs no network and no other file.
         X : MultiView, or array or DataFrame, optional
-            People to show, with what each feature contributes to their prediction.
+            Samples to show, with the contribution of each feature to their predictions.
         y : array-like, optional
             Their outcomes.
         **options
@@ -390,7 +390,7 @@ class BaldurBase(ExportMixin, TransformerMixin, BaseEstimator):
 
     @property
     def _repr_html_(self) -> Callable[[], str]:
-        # scikit-learn raises AttributeError here where the user has asked for text.
+        # scikit-learn raises AttributeError here where the display is set to "text".
         diagram = super()._repr_html_
         return lambda: self._with_results(diagram())
 
