@@ -77,10 +77,7 @@ def test_projection_is_that_of_draws_of_the_weights():
     block = whole.blocks[0]
     rng = np.random.default_rng(2)
     draws = np.stack(
-        [
-            rng.multivariate_normal(block.mean[0, c], block.cov[0, c], size=40_000)
-            for c in range(C)
-        ],
+        [rng.multivariate_normal(block.mean[0, c], block.cov[0, c], size=40_000) for c in range(C)],
         axis=1,
     )
     X1 = np.column_stack([np.ones(12), *(view.columns(np.arange(view.shape[1])) for view in views)])
