@@ -110,7 +110,7 @@ def case(tmp_path_factory, one_repeat):
     saved = load_model(folder / "model")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        rows, samples, _ = read_new_samples(saved, load_study(new, predicting=True))
+        rows, samples, _, _ = read_new_samples(saved, load_study(new, predicting=True))
     return SimpleNamespace(
         folder=folder,
         path=folder / "model",
@@ -315,7 +315,7 @@ FIGURES = {
     "ForestDisplay": lambda m, X, y: plots.ForestDisplay.from_estimator(m),
     "PathDisplay": lambda m, X, y: plots.PathDisplay.from_estimator(m),
     "ViewShareDisplay": lambda m, X, y: plots.ViewShareDisplay.from_estimator(m),
-    "ContributionsDisplay": lambda m, X, y: plots.ContributionsDisplay.from_estimator(m, X),
+    "ContributionsDisplay": lambda m, X, y: plots.ContributionsDisplay.from_estimator(m, X[:1]),
     "CorrelationDisplay": lambda m, X, y: plots.CorrelationDisplay.from_estimator(m, X),
     "LatentDisplay": lambda m, X, y: plots.LatentDisplay.from_estimator(m, X, y),
     "HistoryDisplay": lambda m, X, y: plots.HistoryDisplay.from_estimator(m),

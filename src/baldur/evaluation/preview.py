@@ -21,7 +21,7 @@ from baldur.evaluation.splits import Fold
 from baldur.evaluation.threads import one_thread
 from baldur.inference.inner_folds import n_repeats
 from baldur.views import MultiView
-from baldur.views.rebuild import select_columns
+from baldur.views.replace_columns import select_columns
 
 __all__ = ["Preview", "preview"]
 

@@ -107,7 +107,7 @@ def validate_study(
     """
     if not config.outcome.column:
         raise config.problem("outcome", "missing", "add [outcome] with column, to compare with")
-    data, table, notes = read_new_samples(model, config, missing=missing)
+    data, table, notes, _ = read_new_samples(model, config, missing=missing)
     data, table = _with_outcome(model, config, data, table, notes)
     folder = results_folder(config, output)
     claim_folder(config, folder, VALIDATION_FILES, fresh=fresh)

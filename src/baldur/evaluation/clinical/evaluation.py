@@ -13,7 +13,7 @@ from baldur.evaluation.clinical.held_out import HeldOutPredictions
 from baldur.evaluation.clinical.intervals import differences_of, intervals_of
 from baldur.evaluation.clinical.resampled import Resampled
 from baldur.evaluation.clinical.subgroups import LEAST, subgroups_of
-from baldur.evaluation.clinical.thresholds import DEFAULT, thresholds_of
+from baldur.evaluation.clinical.thresholds import thresholds_of
 
 __all__ = ["Evaluation", "evaluate", "evaluate_predictions"]
 
@@ -61,7 +61,7 @@ def evaluate_predictions(
     *,
     classes: Sequence[str] | None = None,
     metrics: Sequence[str] | None = None,
-    thresholds: Sequence[float] = DEFAULT,
+    thresholds: Sequence[float] | None = None,
     sensitivities: Sequence[float] = (),
     specificities: Sequence[float] = (),
     prevalence: float | None = None,
@@ -84,7 +84,8 @@ def evaluate_predictions(
     metrics : list of str, optional
         Names out of `METRICS`; default all of the task.
     thresholds, sensitivities, specificities
-        Where the test is judged; see `threshold_measures`.
+        Where the test is judged, by default at 0.5 and at the prevalence; see
+        `threshold_measures`.
     prevalence : float, optional
         Share of cases in the population the test is meant for; default that of the predictions.
     shift : bool, default=True
@@ -135,7 +136,7 @@ def evaluate(
     sample: Resampled,
     *,
     metrics: Sequence[str] | None = None,
-    thresholds: Sequence[float] = DEFAULT,
+    thresholds: Sequence[float] | None = None,
     sensitivities: Sequence[float] = (),
     specificities: Sequence[float] = (),
     prevalence: float | None = None,
@@ -159,7 +160,8 @@ def evaluate(
     Evaluation
     """
     names = tuple(sample.metrics(metrics))
-    rules = (tuple(thresholds), tuple(sensitivities), tuple(specificities))
+    stated = None if thresholds is None else tuple(thresholds)
+    rules = (stated, tuple(sensitivities), tuple(specificities))
     population = (prevalence, shift)
     return Evaluation(
         intervals=sample.once(("intervals", names), lambda: intervals_of(sample, names)),

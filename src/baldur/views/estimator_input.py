@@ -11,10 +11,10 @@ from scipy.sparse import issparse
 from sklearn.utils.validation import validate_data
 
 from baldur.exceptions import InputError, InputTypeError
-from baldur.views.columns import locate_columns
+from baldur.views.column_selection import locate_columns
 from baldur.views.container import MultiView
 from baldur.views.encode import is_numeric
-from baldur.views.validate import check_columns
+from baldur.views.validate import check_columns, rename_hint
 
 __all__ = ["as_multiview", "input_columns", "open_views"]
 
@@ -109,7 +109,7 @@ def open_views(estimator: Any, X: Any, *, reset: bool) -> MultiView:
             )
     except ValueError as error:
         # scikit-learn's words, which its own checks look for, in an error that is also ours.
-        raise InputError(_said(error, X)) from error
+        raise InputError(_said(error, X) + _renamed(estimator, X)) from error
     except TypeError as error:
         raise InputTypeError(str(error)) from error
     # A frame keeps its column names, which ``views`` may refer to.
@@ -164,8 +164,17 @@ def _open_mixed(estimator: Any, X: pd.DataFrame, *, reset: bool) -> MultiView:
         # Names and number of columns; cells are looked at where they are encoded.
         validate_data(estimator, X, reset=reset, skip_check_array=True)
     except ValueError as error:
-        raise InputError(str(error)) from error
+        raise InputError(str(error) + _renamed(estimator, X)) from error
     return as_multiview(X, estimator.views, estimator_name=name)
+
+
+def _renamed(estimator: Any, X: Any) -> str:
+    """Return which columns of a frame may be renamed ones of fit."""
+    names = getattr(estimator, "feature_names_in_", None)
+    if names is None or not isinstance(X, pd.DataFrame):
+        return ""
+    given, known = pd.Index(X.columns), pd.Index(names)
+    return rename_hint(given.difference(known, sort=False), known.difference(given, sort=False))
 
 
 def _said(error: ValueError, X: Any) -> str:

@@ -12,7 +12,7 @@ from scipy import sparse
 
 from baldur.exceptions import InputError
 from baldur.views.source import ColumnSource, LazyMatrix, as_source
-from baldur.views.validate import some
+from baldur.views.validate import rename_hint, some
 
 __all__ = ["locate_columns", "split_columns"]
 
@@ -173,7 +173,7 @@ def _find_names(view: str, wanted: list[Any], columns: pd.Index | None) -> np.nd
         hint = f" For all columns that begin so, write {unknown[0] + '*'!r}." if near else ""
         raise InputError(
             f"View {view!r}: X has no column {some(unknown)}. Its columns are "
-            f"{some(list(columns))}.{hint}"
+            f"{some(list(columns))}.{hint or rename_hint(unknown, columns)}"
         )
     if plain and columns.has_duplicates:
         raise InputError(
