@@ -51,8 +51,8 @@ def plink(path, options):
 def nifti(path, options):
     from baldur.io import read_nifti
 
-    if "atlas" in options:
-        options = {**options, "atlas": path.parent / options["atlas"]}
+    beside = [key for key in ("atlas", "atlas_labels") if key in options]
+    options = {**options, **{key: path.parent / options[key] for key in beside}}
     return read_all(read_nifti([path], **options))
 
 
