@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +16,8 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from baldur.estimators.save_mixins import SaveMixin
-from baldur.exceptions import InputError
+from baldur.estimators.targets import check_answer
+from baldur.exceptions import BaldurError, InputError
 from baldur.preparation import preparation_for
 from baldur.views import MultiView
 from baldur.views.opening import open_views
@@ -116,6 +118,33 @@ def check_positive(name: str, value: Any, *, allow_zero: bool = False) -> None:
     if not good or not np.isfinite(value):
         kind = "non-negative" if allow_zero else "positive"
         raise InputError(f"{name} must be a {kind} number, got {value!r}.")
+
+
+@contextmanager
+def predicting(estimator: Any) -> Iterator[None]:
+    """Turn what a damaged or forged model runs into while it predicts into an `InputError`."""
+    try:
+        yield
+    except BaldurError:
+        raise
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        said = str(error).splitlines()[0][:200] if str(error) else ""
+        raise InputError(
+            f"{type(estimator).__name__} cannot predict ({type(error).__name__}: {said}). A model "
+            "from somebody else may be damaged or forged."
+        ) from error
+
+
+def check_probabilities(p: Array) -> Array:
+    """Return probabilities (n, C); refuse those that are not from 0 to 1 or do not sum to 1."""
+    p = check_answer(p, "probabilities", (0.0, 1.0))
+    # Far above the rounding of float32.
+    if (np.abs(p.sum(axis=1) - 1.0) > 1e-3).any():
+        raise InputError(
+            "The probabilities of the classes do not sum to 1. A model from somebody else may be "
+            "damaged or forged."
+        )
+    return p
 
 
 def _has_proba(estimator: Any) -> bool:
@@ -223,9 +252,33 @@ class BaselineClassifier(ClassifierMixin, BaselineEstimator):
         self._fit(self._prepare(mv), codes)
         return self
 
+    def predict_prepared(self, prepared: dict[str, PreparedView]) -> Array:
+        """Class scores or probabilities (n, C) of rows that are prepared already."""
+        blocks = self._blocks(prepared)
+        return self._checked_proba(blocks) if _has_proba(self) else self._checked_scores(blocks)
+
+    def _checked_scores(self, blocks: list[Block]) -> Array:
+        with predicting(self):
+            scores = self._scores(blocks)
+        return check_answer(self._one_column_per_class(scores), "scores")
+
+    def _checked_proba(self, blocks: list[Block]) -> Array:
+        with predicting(self):
+            p = self._proba(blocks)
+        return check_probabilities(self._one_column_per_class(p))
+
+    def _one_column_per_class(self, values: Array) -> Array:
+        values = np.asarray(values)
+        if values.ndim != 2 or values.shape[1] != len(self.classes_):
+            raise InputError(
+                f"Expected one score for each of {len(self.classes_)} classes, but got an array of "
+                f"shape {values.shape}. A model from somebody else may be damaged or forged."
+            )
+        return values
+
     def decision_function(self, X: Any) -> Array:
         """Score of the second class (n,) when there are two classes, else one column per class."""
-        scores = self._scores(self._open_new(X))
+        scores = self._checked_scores(self._open_new(X))
         return scores[:, 1] - scores[:, 0] if len(self.classes_) == 2 else scores
 
     def predict(self, X: Any) -> NDArray[Any]:
@@ -237,7 +290,7 @@ class BaselineClassifier(ClassifierMixin, BaselineEstimator):
     @available_if(_has_proba)
     def predict_proba(self, X: Any) -> Array:
         """Class probabilities (n, C)."""
-        return self._proba(self._open_new(X))
+        return self._checked_proba(self._open_new(X))
 
 
 class BaselineRegressor(RegressorMixin, BaselineEstimator):
@@ -262,4 +315,13 @@ class BaselineRegressor(RegressorMixin, BaselineEstimator):
 
     def predict(self, X: Any) -> Array:
         """Numbers (n,)."""
-        return np.asarray(self._predict(self._open_new(X)))
+        return self._checked(self._open_new(X))
+
+    def predict_prepared(self, prepared: dict[str, PreparedView]) -> Array:
+        """Numbers (n,) for rows that are prepared already."""
+        return self._checked(self._blocks(prepared))
+
+    def _checked(self, blocks: list[Block]) -> Array:
+        with predicting(self):
+            numbers = np.asarray(self._predict(blocks))
+        return check_answer(numbers, "predictions")

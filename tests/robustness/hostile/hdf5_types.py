@@ -33,7 +33,9 @@ def wide_chunk(key, kind, cells, filters=1):
         for _ in range(filters):
             plist.set_deflate(6)
         space = h5py.h5s.create_simple((N,), (h5py.h5s.UNLIMITED,))
-        made = h5py.h5d.create(file.id, key.encode(), h5py.h5t.py_create(np.dtype(kind)), space, plist)
+        made = h5py.h5d.create(
+            file.id, key.encode(), h5py.h5t.py_create(np.dtype(kind)), space, plist
+        )
         h5py.Dataset(made)[...] = np.zeros(N, kind)
         if key.startswith("obs/"):
             file["obs"].attrs["column-order"] = np.array([key.rpartition("/")[2]], dtype=object)
@@ -123,7 +125,9 @@ def huge_attribute(file, outside):
     """Texts in attributes may be of any length."""
     group = file["obs"]
     for j in range(40):
-        group.attrs.create(f"a{j}", np.array(["x" * 50_000] * 100, object), dtype=h5py.string_dtype())
+        group.attrs.create(
+            f"a{j}", np.array(["x" * 50_000] * 100, object), dtype=h5py.string_dtype()
+        )
 
 
 TEXT = h5py.string_dtype()

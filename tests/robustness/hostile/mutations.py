@@ -24,7 +24,11 @@ def mutated(make, seed):
     def spoil(folder, outside):
         path = make(folder, outside)
         rng = random.Random(seed)
-        target = path if path.suffix != ".bed" else path.with_suffix(rng.choice([".bed", ".bim", ".fam"]))
+        target = (
+            path
+            if path.suffix != ".bed"
+            else path.with_suffix(rng.choice([".bed", ".bim", ".fam"]))
+        )
         raw = bytearray(target.read_bytes())
         # Headers and footers steer the parsers; cells are only numbers.
         near = rng.choice([(0, 400), (-600, 0), (0, 0)])
