@@ -24,6 +24,8 @@ PACKAGE = Path(__file__).parents[1] / "src" / "baldur"
 ORDER = (
     "hooks",
     "exceptions",
+    "optional",
+    "parameters",
     "types",
     "atomic_io",
     "safety",

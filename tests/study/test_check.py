@@ -13,11 +13,18 @@ from baldur.baselines import RidgeLogisticClassifier
 from baldur.datasets import make_multiview
 from baldur.evaluation import Design, nested_cv, open_comparison, preview
 from baldur.exceptions import InputError, StudyError
-from baldur.study import check_study, evaluate_study, load_study
+from baldur.study import check_study, evaluate_study, load_study, open_study, read_study
 from baldur.study.checks.cells import dated, number_like, sentinel_cells
 from baldur.study.checks.copies import LIMIT, copying_classes, copying_numbers
 from baldur.study.checks.repeats import RowHashes
 from baldur.study.checks.sites import constant_columns
+
+
+def checked(config, **keywords):
+    """What `--check` does: read, open, and check."""
+    data = read_study(config)
+    return check_study(config, data, open_study(config, data), **keywords)
+
 
 WRONG = Path(__file__).parent / "wrong_data"
 CASES = sorted(folder.name for folder in WRONG.iterdir())
@@ -25,7 +32,7 @@ CASES = sorted(folder.name for folder in WRONG.iterdir())
 
 @pytest.mark.parametrize("case", CASES)
 def test_each_wrong_file_gives_its_one_line(case):
-    check = check_study(load_study(WRONG / case / "study.toml"), trial=False)
+    check = checked(load_study(WRONG / case / "study.toml"), trial=False)
     expected = (WRONG / case / "expected.txt").read_text().splitlines()
     assert [str(finding) for finding in check.findings] == expected
     assert len(expected) == (case != "nothing_wrong")
@@ -56,14 +63,14 @@ def test_the_plan_names_samples_views_folds_jobs_and_time(parts, tables, write):
     tables["brain"] = tables["brain"].iloc[3:]
     parts["align"] = "union"
     study = load_study(write(parts, tables))
-    check = check_study(study, n_jobs=2)
+    check = checked(study, n_jobs=2)
     text = "\n".join(check.lines())
     counts = tables["samples"]["diagnosis"].value_counts()
     assert (
         f"60 samples: {counts['control']} control, {counts['patient']} patient (positive)" in text
     )
     assert "blood: 4 features" in text
-    assert "brain: 12 features; 3 samples lack it ('p00', 'p01', 'p02')" in text
+    assert "brain: 12 features; missing for 3 samples ('p00', 'p01', 'p02')" in text
     assert "Folds: stratified, 3 outer (40 training and 20 test rows), 3 inner" in text
     # Two models with two settings each: 3 outer folds of 2 settings on 3 inner folds, and one fit;
     # three more for the probabilities of the one with margins alone.
@@ -71,8 +78,10 @@ def test_the_plan_names_samples_views_folds_jobs_and_time(parts, tables, write):
     assert "with 2 processes" in text
     assert set(check.plan.seconds) == {"Ridge logistic", "LSVM-l1"}
     intersect = dict(parts, align="intersection")
-    lines = check_study(load_study(write(intersect, tables)), trial=False).lines()
-    assert "  brain: 12 features; not in its file and left out: 3 samples" in "\n".join(lines)
+    lines = checked(load_study(write(intersect, tables)), trial=False).lines()
+    assert "  brain: 12 features; 3 samples are not in its file and are left out" in "\n".join(
+        lines
+    )
 
 
 def test_jobs_are_counted_as_they_are_run():
@@ -105,7 +114,7 @@ def test_wide_views_are_tried_on_some_columns(monkeypatch):
 
 def test_a_setting_that_cannot_be_fitted_is_found_before_the_run(parts, tables, write):
     parts["models"] = [{"name": "RF", "grid": {"max_features": ["squirt", 0.1]}}]
-    check = check_study(load_study(write(parts, tables)))
+    check = checked(load_study(write(parts, tables)))
     assert [f.key for f in check.findings] == ["models.RF"]
     assert "squirt" in str(check.findings[0])
 
@@ -123,12 +132,12 @@ def test_check_refuses_what_evaluate_would(labels, said, parts, tables, write):
     tables["samples"]["diagnosis"] = labels
     parts["outcome"].pop("positive")
     study = load_study(write(parts, tables))
-    with pytest.raises(StudyError, match=r"study\.toml: ") as checked:
-        check_study(study, trial=False)
-    assert said in str(checked.value)
+    with pytest.raises(StudyError, match=r"study\.toml: ") as refused:
+        checked(study, trial=False)
+    assert said in str(refused.value)
     with pytest.raises(StudyError) as run:
         evaluate_study(study)
-    assert str(run.value) == str(checked.value)
+    assert str(run.value) == str(refused.value)
 
 
 # -- laws of the single checks ---------------------------------------------------------------

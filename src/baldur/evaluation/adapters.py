@@ -10,11 +10,11 @@ from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from baldur.baselines._base import check_probabilities, predicting
+from baldur.baselines.shared.checked_answers import check_probabilities, predicting
 from baldur.estimators.save_mixins import SaveMixin
 from baldur.preparation import preparation_for
 from baldur.views import as_multiview
-from baldur.views.products import PreparedView
+from baldur.views.prepared_view import PreparedView
 
 __all__ = ["SideBySide", "takes_views"]
 

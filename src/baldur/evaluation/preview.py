@@ -8,15 +8,15 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from baldur.evaluation.clinical.logistic_fit import needs_platt
 from baldur.evaluation.design import Comparison
-from baldur.evaluation.handle import one_thread
-from baldur.evaluation.jobs import predict_rows
+from baldur.evaluation.engine.job import predict_rows
+from baldur.evaluation.engine.run import seed_of
 from baldur.evaluation.models import fit_with_groups
-from baldur.evaluation.platt import needs_platt
-from baldur.evaluation.rounds import seed_of
 from baldur.evaluation.splits import Fold
+from baldur.evaluation.threads import one_thread
 from baldur.views import MultiView
-from baldur.views.rebuild import select_columns
+from baldur.views.replace_columns import select_columns
 
 __all__ = ["Preview", "preview"]
 

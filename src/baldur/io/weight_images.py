@@ -9,8 +9,9 @@ import numpy as np
 import pandas as pd
 
 from baldur.exceptions import InputError
-from baldur.io.formats.files import as_path, import_extra, suffix_of
+from baldur.io.formats.files import as_path, suffix_of
 from baldur.io.formats.images import SUFFIXES, Grid, on_grid
+from baldur.optional import import_extra
 from baldur.views.container import MultiView
 
 __all__ = ["to_nifti"]

@@ -11,7 +11,8 @@ import numpy as np
 from scipy import sparse
 
 from baldur.exceptions import InputError
-from baldur.io.formats.files import import_extra, parsing
+from baldur.io.formats.files import parsing
+from baldur.optional import import_extra
 from baldur.safety.budget import BLOCK_BYTES, check_ratio
 from baldur.safety.limited_process import first_look
 

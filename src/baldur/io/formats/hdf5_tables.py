@@ -15,8 +15,9 @@ import numpy as np
 import pandas as pd
 
 from baldur.exceptions import InputError
-from baldur.io.formats.files import check_unique, import_extra
+from baldur.io.formats.files import check_unique
 from baldur.io.formats.hdf5 import check_inside, member
+from baldur.optional import import_extra
 from baldur.safety.budget import check_size
 from baldur.safety.escape import check_names
 

@@ -12,8 +12,9 @@ import pandas as pd
 
 from baldur.exceptions import InputError
 from baldur.io.formats.delimited import id_position
-from baldur.io.formats.files import check_unique, import_extra, parsing
+from baldur.io.formats.files import check_unique, parsing
 from baldur.io.formats.parquet_first_look import text_columns
+from baldur.optional import import_extra
 from baldur.safety.budget import LAZY_BYTES, Deadline, check_ratio, check_size
 from baldur.safety.limited_process import first_look
 from baldur.views.validate import some
