@@ -19,7 +19,7 @@ import numpy as np
 
 from baldur.inference.design import Design
 from baldur.inference.weight_posterior import WeightPosterior
-from baldur.model.likelihood import Likelihood, Sites
+from baldur.model.likelihood import Likelihood, SharedPrecision, Sites
 from baldur.types import Array, IntArray, Mask
 
 PREDICTOR_SD = 5.0
@@ -94,11 +94,12 @@ class WarmStart:
     rows: IntArray
     counted: Array
 
-    def sites(self, step: int) -> Sites:
+    def sites(self, step: int, likelihood: Likelihood) -> Sites:
         """Return sites (F, C, n) at one scale, those of the nearest scale that is known."""
-        near = min(self.member.points, key=lambda point: abs(point.step - step))
+        near = min(self.member.points, key=lambda point: abs(point.step - step)).q
+        known = near.sites if isinstance(likelihood, SharedPrecision) else near.own_sites()
         return Sites(*(part[0][:, self.rows].swapaxes(0, 1) * self.counted[:, None]
-                       for part in near.q.sites))  # fmt: skip
+                       for part in known))  # fmt: skip
 
     @property
     def steps(self) -> list[int]:
@@ -122,7 +123,7 @@ def over_scales(
     warm start the scales that counted there come first.
     """
     v = np.maximum(q.design.predictor_variance(q.s), np.finfo(float).tiny)
-    F, C = v.shape
+    F, C = len(v), q.likelihood.n_outputs
     everyone = np.arange(F)
     found: dict[int, ScalePoint] = {}
     values: dict[int, Array] = {}
@@ -132,7 +133,7 @@ def over_scales(
         begun = q if len(folds) == F else q.take(folds)
         made = begun.rescaled(scale)
         if start is not None:
-            made.sites = start.sites(step).take(folds)
+            made.sites = start.sites(step, q.likelihood).take(folds)
         elif near is not None:
             place = np.searchsorted(found[near].folds, folds)
             made.sites = found[near].q.sites.take(place)
@@ -212,14 +213,14 @@ def fit_pooled(
     began = time.perf_counter()
     scales = design.scales()
     total = np.maximum(scales.sum(axis=1), 1e-12)
-    shape = (len(scales), likelihood.n_outputs, design.n_views)
+    shape = (len(scales), likelihood.n_precisions, design.n_views)
     variances = np.broadcast_to(1.0 / total[:, None, None], shape)
     q = WeightPosterior.start(design, likelihood, design.spread(variances), absent)
     if absent is not None and start is None:
         # What a missing view would add is known only when the sites have converged.
         q.optimise_sites(SITES_ITER, SITES_TOLERANCE)
     points, weights = over_scales(q, most=POOLED_POINTS, start=start)
-    record = {"change": 0.0, "n_factors": shape[1], "seconds": time.perf_counter() - began}
+    record = {"change": 0.0, "n_factors": likelihood.n_outputs, "seconds": time.perf_counter() - began}
     return Member(points, weights, [record], np.ones(len(scales), dtype=bool), variances)
 
 
@@ -267,7 +268,7 @@ def learn_variances(
     """Return q(w) at the learned variance of each view, the variances (F, C, M) and the record."""
     began = time.perf_counter()
     scales = np.maximum(design.scales(), 1e-12)[:, None, :]  # (F, 1, M)
-    F, C, M = len(scales), likelihood.n_outputs, design.n_views
+    F, C, M = len(scales), likelihood.n_precisions, design.n_views
     variances = np.broadcast_to(1.0 / (M * scales), (F, C, M)).copy()
     least = MIN_ITER
     if start is not None and start.member.variances is not None:
@@ -275,7 +276,7 @@ def learn_variances(
         least = MIN_WARM_ITER
     whole = WeightPosterior.start(design, likelihood, design.spread(variances), absent)
     if start is not None:
-        whole.sites = start.sites(0)
+        whole.sites = start.sites(0, likelihood)
     q, folds = whole, np.arange(F)
     converged = np.zeros(F, dtype=bool)
     history: list[dict[str, Any]] = []
@@ -286,6 +287,8 @@ def learn_variances(
         q.refresh()
         q.refresh_extra()
         ratio, used = q.design.strengths(q.solution, q.s, q.sites.h)
+        if C < ratio.shape[1]:  # outputs share their variances
+            ratio = ratio.mean(axis=1, keepdims=True)
         q.damped_update(iteration)
         reach = now * scales[folds] / PREDICTOR_SD**2
         new = now * ratio / (used + reach + 1e-300)
@@ -303,7 +306,7 @@ def learn_variances(
         history.append(
             {
                 "change": float(change.max()),
-                "n_factors": C,
+                "n_factors": likelihood.n_outputs,
                 "seconds": time.perf_counter() - began,
             }
         )

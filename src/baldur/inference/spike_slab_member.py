@@ -130,14 +130,18 @@ def fit_spike_slab(
     """
     began = time.perf_counter()
     F = len(design.owner)
-    C, M = likelihood.n_outputs, design.n_views
+    C, M = likelihood.n_precisions, design.n_views
     if start is None:
         pi = np.tile(np.minimum(0.3, EXPECTED_IN / n_features), (F, 1))
         learned = SpikeSlab(_by_owner(pi, design.owner), pi, np.ones((F, C, M)))
     else:
         found = start.spike_slab
-        learned = SpikeSlab(found.rho.copy(), found.pi.copy(), found.slab.copy())
+        slab = np.repeat(found.slab, C // found.slab.shape[1], axis=1)
+        learned = SpikeSlab(found.rho.copy(), found.pi.copy(), slab)
     s = learned.rho[:, None] * design.spread(learned.slab)
+    continues = start is not None and start.spike_slab.slab.shape[1] < C
+    if continues:
+        s = np.repeat(start.points[0].q.s, C, axis=1)
     state = _State(
         design,
         design.X1[:, :, 1:].swapaxes(1, 2) ** 2,
@@ -150,7 +154,7 @@ def fit_spike_slab(
     )
     whole = WeightPosterior.start(design, likelihood, s, absent)
     if start is not None:
-        whole.sites = start.points[0].q.sites
+        whole.sites = start.points[0].q.own_sites() if continues else start.points[0].q.sites
     final_s = s.copy()
     final = SpikeSlab(learned.rho.copy(), learned.pi.copy(), learned.slab.copy())
     q, folds = whole, np.arange(F)
@@ -158,6 +162,8 @@ def fit_spike_slab(
     converged = np.zeros(F, dtype=bool)
     history: list[dict[str, Any]] = []
     least = MIN_ITER if start is None else MIN_WARM_ITER
+    import os
+    if continues: least = int(os.environ.get('OWN','2'))
     for iteration in range(max_iter):
         look = iteration % LOOK_EVERY == 0 or iteration == 2 or design.uses_features
         if look:
@@ -190,9 +196,9 @@ def fit_spike_slab(
             projected, S = part.statistics(q.solution, q.sites.h)
             change = _update_some(state, projected, S, s_own, chosen, used, wide)
         q.damped_update(iteration)
-        if iteration > LEARN_AFTER:
+        if iteration > LEARN_AFTER or continues:
             _learn(state, n_features)
-        history.append(_record(state, C, change, began))
+        history.append(_record(state, likelihood.n_outputs, change, began))
         if not (look and iteration > least):
             continue
         going = change >= TOLERANCE
@@ -213,7 +219,8 @@ def fit_spike_slab(
     whole.s, whole.kernel = final_s, None
     whole.optimise_sites(SITES_ITER, SITES_TOLERANCE)
     point = ScalePoint(0, np.arange(F), whole)
-    return Member([point], np.ones((1, F, C)), history, converged, None, final)
+    weights = np.ones((1, F, likelihood.n_outputs))
+    return Member([point], weights, history, converged, None, final)
 
 
 def _by_owner(values: Array, owner: IntArray) -> Array:
@@ -341,11 +348,16 @@ def _targets(
     real = owner < M
     return (
         np.where(real, rho, 0.0),
-        found.second,
+        _shared(found.second, s),
         s * np.exp(length * now) * real[:, None, :],
         length,
         now,
     )
+
+
+def _shared(values: Array, s: Array) -> Array:
+    """Return values (F, C, L), their mean where outputs share prior variances s (F, 1, L)."""
+    return values.mean(axis=1, keepdims=True) if s.shape[1] < values.shape[1] else values
 
 
 def _learn(state: _State, n_features: Array) -> None:

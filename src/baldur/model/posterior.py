@@ -5,6 +5,10 @@ more weight on a column of ones (s_0 = 0 leaves it out), and Gaussian sites (h, 
 predictor f = X w + intercept. All arrays have leading axes for the problems of a batch, written
 (..., ) below: usually (F, C), inner folds by outputs. Rows that pad a fold have h = j = 0.
 
+Outputs may share their site precisions and prior variances. Both then have an axis of outputs of
+length 1, and so have all matrices and variances of the posterior: one factorisation serves all
+outputs, which differ in j and in their means alone.
+
 The *sample solver* costs O(n^3) and sees the features through the kernel:
 
     K     = X diag(s) X^T + s_0 11^T           (n x n)
@@ -66,7 +70,20 @@ class SamplePosterior:
 
     def quadratics(self, X1: Array, h: Array) -> Array:
         """Return x_d^T C^-1 x_d of columns X1 (F, n, L), any columns, as an array (F, C, L)."""
-        return _triangle_squares(self.half, X1)
+        return triangle_squares(self.half, X1)
+
+    def smooth(self, r: Array, K: Array | None) -> Array:
+        """Return Cov(f) r = (K - K C^-1 K) r for r (F, C, n): how the means answer to j."""
+        assert K is not None
+        along = matvec(K, r)
+        inner = matvec(self.half.swapaxes(-1, -2), matvec(self.half, along))
+        return along - matvec(K, inner)
+
+    def with_linear(self, h: Array, j: Array, mean: Array) -> SamplePosterior:
+        """Return the posterior at other linear terms j, from its means of f there."""
+        alpha = j - h * mean
+        kl = self.kl + 0.5 * ((alpha * mean).sum(axis=-1) - (self.alpha * self.mean).sum(axis=-1))
+        return replace(self, alpha=alpha, mean=mean, kl=kl)
 
 
 @dataclass(frozen=True)
@@ -101,7 +118,7 @@ class FeaturePosterior:
     @property
     def own_quadratics(self) -> Array:
         """x_d^T C^-1 x_d = G_dd - (G Sigma G)_dd of its own columns, (F, C, 1 + L)."""
-        S = np.einsum("...dd->...d", self.gram) - _triangle_squares(self.half, self.gram)
+        S = np.einsum("...dd->...d", self.gram) - triangle_squares(self.half, self.gram)
         return np.maximum(S, 0.0)
 
     def quadratics(self, X1: Array, h: Array) -> Array:
@@ -109,7 +126,22 @@ class FeaturePosterior:
         weighted = h[..., None] * X1[:, None]
         cross = np.matmul(self.X1[:, None].swapaxes(-1, -2), weighted)
         own = np.einsum("fcnl,fnl->fcl", weighted, X1, optimize=True)
-        return np.maximum(own - _triangle_squares(self.half, cross), 0.0)
+        return np.maximum(own - triangle_squares(self.half, cross), 0.0)
+
+    def weights_at(self, j: Array) -> Array:
+        """Return Sigma X^T j, the mean weights at linear terms j, (F, C, 1 + L)."""
+        projected = np.matmul(j, self.X1)
+        return matvec(self.half.swapaxes(-1, -2), matvec(self.half, projected))
+
+    def smooth(self, r: Array, K: Array | None) -> Array:
+        """Return Cov(f) r = X Sigma X^T r for r (F, C, n): how the means answer to j."""
+        return np.asarray(np.matmul(self.weights_at(r), self.X1.swapaxes(-1, -2)))
+
+    def with_linear(self, h: Array, j: Array, mean: Array) -> FeaturePosterior:
+        """Return the posterior at other linear terms j, from its means of f there."""
+        alpha = j - h * mean
+        kl = self.kl + 0.5 * ((alpha * mean).sum(axis=-1) - (self.alpha * self.mean).sum(axis=-1))
+        return replace(self, alpha=alpha, mean=mean, kl=kl, w=self.weights_at(j))
 
 
 def take(posterior: Posterior, at: IntArray) -> Posterior:
@@ -130,7 +162,12 @@ def put(posterior: Any, at: IntArray, part: Any) -> Any:
 
 
 def matvec(A: Array, x: Array) -> Array:
-    """Return A x for every matrix (..., n, m) and vector (..., m)."""
+    """Return A x for every matrix (..., n, m) and vector (..., m).
+
+    Outputs that share a matrix, (F, 1, n, m), are one product.
+    """
+    if A.ndim > 2 and A.shape[-3] == 1 and x.shape[-2] > 1:
+        return np.asarray(np.matmul(x, A[..., 0, :, :].swapaxes(-1, -2)))
     return np.asarray(np.matmul(A, x[..., None])[..., 0])
 
 
@@ -139,7 +176,7 @@ def triangle_times(L: Array, X: Array) -> Array:
     return np.asarray(blas.dtrmm(1.0, L, X.T, side=1, lower=1, trans_a=1)).T
 
 
-def _triangle_squares(half: Array, X: Array) -> Array:
+def triangle_squares(half: Array, X: Array) -> Array:
     """Return the column sums of (half X)^2 for every triangle (F, C, n, n), (F, C, L).
 
     X is (F, n, L), shared by the outputs of a fold, or (F, C, n, L).
@@ -205,7 +242,8 @@ def sample_posterior(K: Array, h: Array, j: Array) -> SamplePosterior:
 def _mend_small(var: Array, K: Array, half: Array, h: Array, j: Array) -> None:
     """Recompute the variances of rows whose site precision is small; padding gets variance 1."""
     small = h < SMALL_PRECISION
-    padding = (h == 0.0) & (j == 0.0)
+    nothing = j == 0.0
+    padding = (h == 0.0) & (nothing if h.shape == j.shape else nothing.all(axis=1, keepdims=True))
     var[padding] = 1.0
     small &= ~padding
     for at in zip(*np.nonzero(small.any(axis=-1)), strict=True):
@@ -234,7 +272,7 @@ def feature_posterior(X1: Array, s1: Array, h: Array, j: Array) -> FeaturePoster
     mean = np.matmul(w, X1.swapaxes(-1, -2))
     alpha = j - h * mean
     kl = 0.5 * ((alpha * mean).sum(axis=-1) - trace + log_det)
-    var = _triangle_squares(half, X1.swapaxes(-1, -2))
+    var = triangle_squares(half, X1.swapaxes(-1, -2))
     return FeaturePosterior(X1, gram, alpha, w, half, mean, var, kl)
 
 
