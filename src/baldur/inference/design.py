@@ -127,7 +127,7 @@ class ColumnDesign:
         X = self.X1[:, :, 1:]
         projected = np.matmul(q.alpha, X)
         if isinstance(q, FeaturePosterior) and q.X1 is self.X1:
-            return projected, q.own_quadratics[..., 1:]
+            return projected, q.own_quadratics(h)[..., 1:]
         return projected, q.quadratics(X, h)
 
     def weights(self, q: Posterior, s: Array, h: Array) -> tuple[Array, Array]:

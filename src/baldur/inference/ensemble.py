@@ -266,17 +266,27 @@ def fit_ensemble(
             continue
         start = None
         if full is not None and name in full.members:
-            start = WarmStart(full.members[name], batch.rows, batch.counted)
+            known = full.members[name]
+            start = WarmStart(known, batch.rows, batch.counted, known.variances)
         if name == "pooled" or data.n_views == 1:
             outputs = likelihood if shared is None else shared
             fitted[name] = fit_pooled(designs.dense, absent, outputs, start)
             continue
-        if shared is not None and start is None:
-            first = fit_per_view(designs.dense, absent, shared, max_iter=max_iter)
-            start = WarmStart(first, batch.rows, batch.counted)
+        first = None
+        if shared is not None:
+            own = None if start is None else start.variances
+            if start is not None and start.member.shared is not None:
+                common = start.member.shared
+                start = replace(start, member=common, variances=common.variances)
+            first = fit_per_view(designs.dense, absent, shared, max_iter=max_iter, start=start)
+            start = WarmStart(first, None, None, first.variances if own is None else own)
         fitted[name] = fit_per_view(
             designs.dense, absent, likelihood, max_iter=max_iter, start=start
         )
+        if first is not None:
+            fitted[name].shared = first
+            for point in first.points:
+                point.q = point.q.stored()
     return _summarise(data, batch, likelihood, fitted)
 
 
@@ -309,10 +319,10 @@ def _summarise(
             for whole, part in zip(summary, found, strict=False):
                 whole[folds] = part
             summaries.append(summary)
-            points.append(EnsemblePoint(name in DENSE, folds, point.q))
+            points.append(EnsemblePoint(name in DENSE, folds, q.stored()))
             member_of.append(k)
             weights.append(weight)
-            point.q.kernel = point.q.solution = point.q.design = None
+            point.q = point.q.stored()
     mean, var, parts, held_mean, held_var = (
         np.stack(each) for each in zip(*summaries, strict=True)
     )
@@ -361,7 +371,6 @@ def view_moments(
             for j, at in ensemble.used(weights):
                 folds = ensemble.points[j].folds[at]
                 q = restricted(designs.attach(ensemble.points[j], at), views[folds])
-                q = q.with_own_precision()
                 lacking = None if held_absent is None else held_absent[folds]
                 mean[j, folds], var[j, folds] = held_moments(q, lacking)
         pooled = mixture(mean, var, weights[..., None])

@@ -439,7 +439,7 @@ class _Fit:
         found = []
         noise, parts, lacking = np.zeros(C), 0.0, 0.0
         for j, _ in self.full.used(weights[:, None]):
-            q = restricted(designs.attach(self.full.points[j], nobody), views).with_own_precision()
+            q = restricted(designs.attach(self.full.points[j], nobody), views)
             w = weights[j]
             noise = noise + w * noise_variance(q.noise, (1, C))[0]
             parts = parts + w[:, None] * q.design.parts(q.solution, q.s)[0]

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from baldur.inference.dense_members import (
+    OWN_ITER,
     PREDICTOR_SD,
     SITES_ITER,
     SITES_TOLERANCE,
@@ -38,11 +39,15 @@ FIRST_LENGTH, LENGTHS = 0.5, (0.05, 0.7)
 LONGER, SHORTER = 1.1, 0.6
 """Steps of ln s are parts of the way to its target, longer while they go on in one direction and
 shorter where they turn, as with interchangeable features."""
-TOLERANCE = 1e-2
-"""Largest change of any inclusion probability that counts as converged."""
-MIN_ITER, MIN_WARM_ITER, LEARN_AFTER = 10, 6, 3
-"""Least iterations from the uninformed start and from the end of the other member, and those before
-the shares and slab variances are learned."""
+TOLERANCE, SHARED_TOLERANCE = 1e-2, 3e-2
+"""Largest change of any inclusion probability that counts as converged; the second where outputs
+share their site precisions, and afterwards."""
+MIN_ITER, MIN_WARM_ITER, MIN_OWN_ITER, LEARN_AFTER = 10, 6, 3, 3
+"""Least iterations from the uninformed start, from the end of the other member, and from the fit in
+which outputs shared their site precisions; and those before the shares and slab variances are
+learned."""
+SEPARATE_ITER = 10
+"""Updates of each output's own variances from the posterior in which outputs shared them."""
 NEGLIGIBLE = 1e-2
 """A column is inactive if the data determine less than this part more of its weight than of the
 average inactive one. Inactive columns share their mean variance while the others are updated, and
@@ -139,9 +144,10 @@ def fit_spike_slab(
         slab = np.repeat(found.slab, C // found.slab.shape[1], axis=1)
         learned = SpikeSlab(found.rho.copy(), found.pi.copy(), slab)
     s = learned.rho[:, None] * design.spread(learned.slab)
-    continues = start is not None and start.spike_slab.slab.shape[1] < C
-    if continues:
-        s = np.repeat(start.points[0].q.s, C, axis=1)
+    joint: Member | None = None  # the fit with shared variances, if this one goes on from it
+    if start is not None and start.spike_slab.slab.shape[1] < C:
+        joint = start
+        s = np.repeat(joint.points[0].q.s, C, axis=1)
     state = _State(
         design,
         design.X1[:, :, 1:].swapaxes(1, 2) ** 2,
@@ -152,9 +158,12 @@ def fit_spike_slab(
         np.full_like(s, FIRST_LENGTH),
         np.zeros_like(s),
     )
+    if joint is not None:
+        s = _separate(state, joint.points[0].q, n_features, wide)
     whole = WeightPosterior.start(design, likelihood, s, absent)
     if start is not None:
-        whole.sites = start.points[0].q.own_sites() if continues else start.points[0].q.sites
+        near = start.points[0].q
+        whole.sites = near.sites if joint is None else near.own_sites()
     final_s = s.copy()
     final = SpikeSlab(learned.rho.copy(), learned.pi.copy(), learned.slab.copy())
     q, folds = whole, np.arange(F)
@@ -162,9 +171,11 @@ def fit_spike_slab(
     converged = np.zeros(F, dtype=bool)
     history: list[dict[str, Any]] = []
     least = MIN_ITER if start is None else MIN_WARM_ITER
-    import os
-    if continues: least = int(os.environ.get('OWN','2'))
-    for iteration in range(max_iter):
+    if joint is not None:
+        least = MIN_OWN_ITER
+    shares = joint is not None or likelihood.n_precisions < likelihood.n_outputs
+    tolerance = SHARED_TOLERANCE if shares else TOLERANCE
+    for iteration in range(max_iter if joint is None else min(OWN_ITER, max_iter)):
         look = iteration % LOOK_EVERY == 0 or iteration == 2 or design.uses_features
         if look:
             chosen, used, shared = _active(state, q.sites.h)
@@ -196,12 +207,12 @@ def fit_spike_slab(
             projected, S = part.statistics(q.solution, q.sites.h)
             change = _update_some(state, projected, S, s_own, chosen, used, wide)
         q.damped_update(iteration)
-        if iteration > LEARN_AFTER or continues:
+        if iteration > LEARN_AFTER or joint is not None:
             _learn(state, n_features)
         history.append(_record(state, likelihood.n_outputs, change, began))
         if not (look and iteration > least):
             continue
-        going = change >= TOLERANCE
+        going = change >= tolerance
         if going.all():
             continue
         _store(whole, final_s, final, folds, q, state)
@@ -217,10 +228,30 @@ def fit_spike_slab(
     # Not integrated over scales, as the other members are: these variances have seen the data
     # feature by feature, and the evidence would count it again and prefer them too large.
     whole.s, whole.kernel = final_s, None
-    whole.optimise_sites(SITES_ITER, SITES_TOLERANCE)
+    if joint is not None:
+        whole.refresh()
+        whole.optimise_means()
+        converged = joint.converged
+    else:
+        whole.optimise_sites(SITES_ITER, SITES_TOLERANCE)
     point = ScalePoint(0, np.arange(F), whole)
     weights = np.ones((1, F, likelihood.n_outputs))
     return Member([point], weights, history, converged, None, final)
+
+
+def _separate(state: _State, q: WeightPosterior, n_features: Array, wide: bool) -> Array:
+    """Give every output its own variances, from a posterior that shared them; return these.
+
+    What the other weights say of a weight does not depend on its own variance, so inclusion
+    probabilities, slabs and variances are updated several times from the same posterior.
+    """
+    projected, S = state.design.statistics(q.solution, q.sites.h)
+    prior = np.broadcast_to(q.s, state.s.shape)
+    for _ in range(SEPARATE_ITER):
+        _update(state, projected, S, prior, wide)
+        _learn(state, n_features)
+    state.length[:], state.step[:] = FIRST_LENGTH, 0.0
+    return state.s
 
 
 def _by_owner(values: Array, owner: IntArray) -> Array:

@@ -376,7 +376,7 @@ def make_path(
     for j, at in ensemble.used(first + final):
         point = ensemble.points[j]
         folds = point.folds[at]
-        q = restricted(designs.attach(point, at), views[folds]).with_own_precision()
+        q = restricted(designs.attach(point, at), views[folds])
         mean[j, folds], var[j, folds] = q.moments()
         s = q.s
         if isinstance(q.design, GramDesign):

@@ -14,14 +14,15 @@ from typing import Any
 import numpy as np
 
 from baldur.inference.design import Design
-from baldur.model.likelihood import Likelihood, SharedPrecision, Sites
-from baldur.model.posterior import put, take
+from baldur.model.likelihood import Likelihood, LogisticLikelihood, SharedPrecision, Sites
+from baldur.model.posterior import precision, put, take
 from baldur.types import Array, IntArray
 
 HALVINGS = 8
 """Halvings of a step that lowers the bound, before it is given up."""
-SLACK = 1e-12
-"""Rounding allowed, relative to the bound, when a step is compared with none."""
+SLACK, SINGLE_SLACK = 1e-12, 1e-6
+"""Rounding allowed, relative to the bound, when a step is compared with none, where the largest
+products are of double and of single precision."""
 MEAN_STEPS, MEAN_TOLERANCE, LONGEST_MEAN_STEP = 8, 1e-2, 4.0
 """Most steps of the means under one covariance, twice the gain of the bound, in nats, below which
 they end, and the longest step."""
@@ -82,6 +83,10 @@ class WeightPosterior:
             None if self.solution is None else take(self.solution, at),
         )
 
+    def stored(self) -> WeightPosterior:
+        """Return it without its design and matrices, which are large and can be computed again."""
+        return replace(self, design=None, kernel=None, solution=None)
+
     def put(self, at: IntArray, part: WeightPosterior) -> None:
         """Take over sites, noise and solution of some folds."""
         self.put_sites(at, part)
@@ -124,6 +129,8 @@ class WeightPosterior:
     def optimise_means(self) -> None:
         """Move the means of logistic outputs to their optimum under the covariance at hand.
 
+        Those of Gaussian outputs are there already.
+
         Conjugate gradients in the metric of the covariance at hand. With r the distance of j from
         its target and u = Cov(f) d the direction of the means that a direction d of j gives, the
         slope of the bound along it is r^T u and its curvature u^T (h_c - h) u + d^T u.
@@ -131,6 +138,8 @@ class WeightPosterior:
         outputs: Any = self.likelihood
         if isinstance(outputs, SharedPrecision):
             outputs = outputs.outputs
+        if not isinstance(outputs, LogisticLikelihood):
+            return
         (h, j), solution = self.sites, self.solution
         mean, var = self.moments()
         d: Any = None
@@ -140,7 +149,8 @@ class WeightPosterior:
             r = own.j + (h - own.h) * mean - j
             smooth = solution.smooth(r, self.kernel)
             size = (r * smooth).sum(axis=-1, keepdims=True)
-            if size.max() < MEAN_TOLERANCE:
+            going = size > MEAN_TOLERANCE
+            if not going.any():
                 break
             if d is None:
                 d, u = r, smooth
@@ -151,6 +161,7 @@ class WeightPosterior:
             slope = (r * u).sum(axis=-1, keepdims=True)
             curvature = (((own.h - h) * u + d) * u).sum(axis=-1, keepdims=True)
             length = np.clip(slope / np.maximum(curvature, 1e-300), 0.0, LONGEST_MEAN_STEP)
+            length *= going  # folds and outputs take their steps as if they were alone
             j, mean = j + length * d, mean + length * u
             last_size, last_r = size, r
         self.sites = Sites(h, j)
@@ -246,6 +257,7 @@ class WeightPosterior:
         a fold is finished when it is below `tol` of its bound for every output.
         """
         self.refresh()
+        self.optimise_means()
         value, target = self.evaluate()
         before = np.zeros_like(value)
         folds, now = np.arange(len(value)), self
@@ -283,8 +295,9 @@ class WeightPosterior:
         old = self.sites
         self.sites = target
         self.refresh()
+        self.optimise_means()
         after, best = self.evaluate()
-        fell = _fell(after, value)
+        fell = self._fell(after, value)
         if fell.any():
             at = np.flatnonzero(fell.any(axis=1))
             part = self.take(at)
@@ -293,6 +306,12 @@ class WeightPosterior:
             after, best = self.evaluate()
         return after, best
 
+    def _fell(self, after: Array, value: Array) -> Array:
+        """Return which bounds fell by more than rounding."""
+        side, rows = self.solution.half.shape[-1], self.solution.mean.shape[-1]
+        slack = SLACK if precision(side, rows) is np.float64 else SINGLE_SLACK
+        return np.asarray(~(after >= value - slack * np.abs(value)))
+
     def _halve(self, old: Sites, value: Array, target: Sites, fell: Array) -> None:
         """Halve the steps of outputs whose bound fell; leave those that rise at no length."""
         length = np.ones(value.shape)
@@ -300,7 +319,7 @@ class WeightPosterior:
             length = np.where(fell, 0.5 * length, length)
             self.sites = old.towards(target, length)
             self.refresh()
-            fell = _fell(self.evaluate()[0], value)
+            fell = self._fell(self.evaluate()[0], value)
             if not fell.any():
                 return
         self.sites = old.towards(target, np.where(fell, 0.0, length))
@@ -311,10 +330,6 @@ def _with(whole: Array, at: IntArray, part: Array) -> Array:
     made = whole.copy()
     made[at] = part
     return made
-
-
-def _fell(after: Array, value: Array) -> Array:
-    return np.asarray(~(after >= value - SLACK * np.abs(value)))
 
 
 def still_to_gain(gained: Array, before: Array) -> Array:

@@ -35,12 +35,17 @@ import numpy as np
 from scipy import linalg
 from scipy.linalg import blas, lapack
 
-from baldur.types import Array, IntArray
+from baldur.types import Array, IntArray, Mask
 
 INTERCEPT_VAR = 100.0
 """Prior variance of an intercept: ten logits, or ten standard deviations of an output."""
 SMALL_PRECISION = 1e-3
 """Site precision below which the variance of a row is computed without dividing by it."""
+
+SINGLE_FROM, MOST_SINGLE = 1 << 28, 1e6
+"""Multiplications from which a product is computed in single precision, whose errors of 1e-6 are
+far below what posteriors are known to; and the trace of s^1/2 X^T R X s^1/2 above which it is not,
+as rounding could then reach the part of A that the prior alone determines."""
 
 Posterior = TypeVar("Posterior", "SamplePosterior", "FeaturePosterior")
 
@@ -93,7 +98,7 @@ class FeaturePosterior:
     Attributes
     ----------
     X1 : (F, n, 1 + L) array, the columns with one of ones before them
-    gram : (F, C, 1 + L, 1 + L) array, X1^T R X1
+    gram : (F, C, 1 + L, 1 + L) array, X1^T R X1; None where columns without variance were left out
     alpha : (F, C, n) array, j - h <f>: the same vector as that of the sample solver
     w : (F, C, 1 + L) array
     half : (F, C, 1 + L, 1 + L) array with half^T half the covariance
@@ -102,7 +107,7 @@ class FeaturePosterior:
     """
 
     X1: Array
-    gram: Array
+    gram: Array | None
     alpha: Array
     w: Array
     half: Array
@@ -115,9 +120,10 @@ class FeaturePosterior:
         """Variances of the weights, (F, C, 1 + L)."""
         return np.einsum("...de,...de->...e", self.half, self.half)
 
-    @property
-    def own_quadratics(self) -> Array:
-        """x_d^T C^-1 x_d = G_dd - (G Sigma G)_dd of its own columns, (F, C, 1 + L)."""
+    def own_quadratics(self, h: Array) -> Array:
+        """Return x_d^T C^-1 x_d = G_dd - (G Sigma G)_dd of its own columns, (F, C, 1 + L)."""
+        if self.gram is None:
+            return self.quadratics(self.X1, h)
         S = np.einsum("...dd->...d", self.gram) - triangle_squares(self.half, self.gram)
         return np.maximum(S, 0.0)
 
@@ -146,7 +152,10 @@ class FeaturePosterior:
 
 def take(posterior: Posterior, at: IntArray) -> Posterior:
     """Return the posteriors of some folds."""
-    stored = {f.name: getattr(posterior, f.name)[at] for f in fields(posterior)}
+    stored: dict[str, Any] = {}
+    for f in fields(posterior):
+        whole = getattr(posterior, f.name)
+        stored[f.name] = None if whole is None else whole[at]
     return replace(posterior, **stored)
 
 
@@ -155,7 +164,7 @@ def put(posterior: Any, at: IntArray, part: Any) -> Any:
     stored = {}
     for f in fields(posterior):
         whole = getattr(posterior, f.name)
-        if f.name != "X1":
+        if f.name != "X1" and whole is not None:
             whole[at] = getattr(part, f.name)
         stored[f.name] = whole
     return type(posterior)(**stored)
@@ -173,7 +182,8 @@ def matvec(A: Array, x: Array) -> Array:
 
 def triangle_times(L: Array, X: Array) -> Array:
     """Return L X for one lower triangle L, at half the work of a full product."""
-    return np.asarray(blas.dtrmm(1.0, L, X.T, side=1, lower=1, trans_a=1)).T
+    product = blas.dtrmm if X.dtype == np.float64 else blas.strmm
+    return np.asarray(product(1.0, L, X.T, side=1, lower=1, trans_a=1)).T
 
 
 def triangle_squares(half: Array, X: Array) -> Array:
@@ -183,13 +193,19 @@ def triangle_squares(half: Array, X: Array) -> Array:
     """
     F, C = half.shape[:2]
     out = np.empty((F, C, X.shape[-1]))
+    kind = precision(half.shape[-1], X.shape[-1])
     for f in range(F):
-        shared = np.ascontiguousarray(X[f]) if X.ndim == 3 else None
+        shared = np.ascontiguousarray(X[f], dtype=kind) if X.ndim == 3 else None
         for c in range(C):
-            cells = np.ascontiguousarray(X[f, c]) if shared is None else shared
-            part = triangle_times(half[f, c], cells)
+            cells = np.ascontiguousarray(X[f, c], dtype=kind) if shared is None else shared
+            part = triangle_times(half[f, c].astype(kind, copy=False), cells)
             np.einsum("nl,nl->l", part, part, out=out[f, c])
     return out
+
+
+def precision(side: int, columns: int) -> type[np.floating[Any]]:
+    """Return the type in which large products of a (side x side) matrix are computed."""
+    return np.float32 if side * side * columns >= SINGLE_FROM else np.float64
 
 
 def inverse_cholesky(A: Array) -> tuple[Array, Array]:
@@ -246,6 +262,7 @@ def _mend_small(var: Array, K: Array, half: Array, h: Array, j: Array) -> None:
     padding = (h == 0.0) & (nothing if h.shape == j.shape else nothing.all(axis=1, keepdims=True))
     var[padding] = 1.0
     small &= ~padding
+    K = np.broadcast_to(K, half.shape)
     for at in zip(*np.nonzero(small.any(axis=-1)), strict=True):
         rows = np.flatnonzero(small[at])
         part = half[at] @ K[at][:, rows]
@@ -258,9 +275,17 @@ def feature_posterior(X1: Array, s1: Array, h: Array, j: Array) -> FeaturePoster
     A zero variance is a weight that is left out; scaling by s^1/2 keeps the algebra finite there:
     Sigma = s^1/2 A^-1 s^1/2 with A = I + s^1/2 X^T R X s^1/2, and tr(C^-1 K) = L + 1 - tr A^-1.
     """
-    weighted = X1[:, None] * np.sqrt(h)[..., None]
-    gram = np.matmul(weighted.swapaxes(-1, -2), weighted)
+    used = np.asarray(s1.any(axis=(0, 1)))
+    if not used.all():
+        return _spread(feature_posterior(X1[:, :, used], s1[..., used], h, j), X1, used)
+    kind = precision(X1.shape[2], X1.shape[1])
     root = np.sqrt(s1)
+    weighted = X1[:, None].astype(kind) * np.sqrt(h)[..., None].astype(kind)
+    if kind is np.float32:
+        strength = np.matmul(s1, np.einsum("fcnl,fcnl->fcl", weighted, weighted)[..., None])
+        if strength.max() > MOST_SINGLE:
+            weighted = X1[:, None] * np.sqrt(h)[..., None]
+    gram = np.matmul(weighted.swapaxes(-1, -2), weighted).astype(float, copy=False)
     A = root[..., :, None] * gram
     A *= root[..., None, :]
     _add_one_to_diagonal(A)
@@ -274,6 +299,15 @@ def feature_posterior(X1: Array, s1: Array, h: Array, j: Array) -> FeaturePoster
     kl = 0.5 * ((alpha * mean).sum(axis=-1) - trace + log_det)
     var = triangle_squares(half, X1.swapaxes(-1, -2))
     return FeaturePosterior(X1, gram, alpha, w, half, mean, var, kl)
+
+
+def _spread(q: FeaturePosterior, X1: Array, used: Mask) -> FeaturePosterior:
+    """Return the posterior on all columns X1 from that on those with a variance, `used`."""
+    F, C = q.w.shape[:2]
+    shared, size, at = q.half.shape[1], len(used), np.flatnonzero(used)
+    w, half = np.zeros((F, C, size)), np.zeros((F, shared, size, size))
+    w[..., at], half[..., at[:, None], at] = q.w, q.half
+    return replace(q, X1=X1, gram=None, w=w, half=half)
 
 
 def weighted_gram(X: Array, s: Array) -> Array:
