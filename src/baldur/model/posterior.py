@@ -282,7 +282,7 @@ def feature_posterior(X1: Array, s1: Array, h: Array, j: Array) -> FeaturePoster
     root = np.sqrt(s1)
     weighted = X1[:, None].astype(kind) * np.sqrt(h)[..., None].astype(kind)
     if kind is np.float32:
-        strength = np.matmul(s1, np.einsum("fcnl,fcnl->fcl", weighted, weighted)[..., None])
+        strength = (s1 * np.einsum("fcnl,fcnl->fcl", weighted, weighted)).sum(axis=-1)
         if strength.max() > MOST_SINGLE:
             weighted = X1[:, None] * np.sqrt(h)[..., None]
     gram = np.matmul(weighted.swapaxes(-1, -2), weighted).astype(float, copy=False)
