@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,8 +10,12 @@ from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from baldur.estimators.base import BaldurBase
-from baldur.estimators.default_fit import fit_posterior, set_selection_attributes
+from baldur.estimators.base import BaldurBase, Training
+from baldur.estimators.default_fit import (
+    fit_posterior,
+    set_selection_attributes,
+    signal_warnings,
+)
 from baldur.estimators.targets import (
     RegressionTargets,
     check_answer,
@@ -20,14 +23,17 @@ from baldur.estimators.targets import (
     read_outcomes,
 )
 from baldur.inference.ensemble import MEMBERS
+from baldur.inference.fit import FitResult
 from baldur.inference.predictive import Task
 from baldur.types import Array
+from baldur.views.container import MultiView
+from baldur.views.prepared_view import PreparedView
 
 __all__ = ["BaldurRegressor"]
 
 
 class RegressorBase(RegressorMixin, BaldurBase):
-    """Outcomes going in and predictive means coming out; subclasses fit the posterior."""
+    """Reading of outcomes and prediction of means; subclasses fit the posterior."""
 
     noise_std_: Array
     _center: Array
@@ -84,7 +90,7 @@ class RegressorBase(RegressorMixin, BaldurBase):
         X : MultiView, or array or DataFrame of shape (n_samples, n_features)
             Samples with the views of ``fit``; whole views may be missing.
         level : float, default=0.95
-            Probability inside, as much above as below.
+            Probability inside, with equal tails.
 
         Returns
         -------
@@ -131,11 +137,11 @@ class BaldurRegressor(RegressorBase):
     max_iter : int, default=200
         Most iterations of each member of the ensemble.
     random_state : int, RandomState or None, default=0
-        Assigns rows to the inner folds.
+        Assigns samples to the inner folds.
     n_jobs : int, optional
         Inner folds fitted at the same time; does not change the result.
     verbose : int, default=0
-        Show progress on the terminal.
+        1 prints progress with the time left.
 
     Attributes
     ----------
@@ -147,6 +153,8 @@ class BaldurRegressor(RegressorBase):
         Mean intercepts that go with `coef_` and with `coef_scaled_`.
     noise_std_ : ndarray of shape (n_outputs,)
         Standard deviation of the noise of each output.
+    feature_importances_
+        As in `BaldurClassifier`.
     selected_features_, view_relevance_, factor_relevance_, loadings_, n_factors_
         As in `BaldurClassifier`; relevance adds outputs up in units of their standard deviations.
     sparsity_, inclusion_probability_, sparsity_path_, stacking_weights_, signal_, signal_shown_
@@ -199,7 +207,7 @@ class BaldurRegressor(RegressorBase):
         Parameters
         ----------
         X : MultiView, or array, sparse matrix or DataFrame of shape (n_samples, n_features)
-            Training samples. Missing cells are NaN; a sample may lack whole views.
+            Training samples. Missing cells are NaN; whole views of a sample may be missing.
         y : array-like of shape (n_samples,) or (n_samples, n_outputs)
             Outcomes.
         sample_weight : array-like of shape (n_samples,), optional
@@ -212,14 +220,15 @@ class BaldurRegressor(RegressorBase):
         BaldurRegressor
             Itself.
         """
-        self._check_parameters()
-        training = self._open_training(X, y, sample_weight, groups)
-        started = time.perf_counter()
-        views = self._prepare_training(training)
-        result = fit_posterior(self, views, training)
-        self._set_attributes(training.mv, result)
-        self.noise_std_ = self._spread * np.sqrt(result.predictor.noise)
-        self.fit_seconds_ = time.perf_counter() - started
-        set_selection_attributes(self, result)
-        self._warn_unless_converged()
-        return self
+        return self._fit(X, y, sample_weight, groups)
+
+    def _fit_posterior(self, views: list[PreparedView], training: Training) -> FitResult:
+        return fit_posterior(self, views, training)
+
+    def _set_attributes(self, mv: MultiView, fitted: FitResult) -> None:
+        super()._set_attributes(mv, fitted)
+        self.noise_std_ = self._spread * np.sqrt(fitted.predictor.noise)
+        set_selection_attributes(self, fitted)
+
+    def _fit_warnings(self) -> list[tuple[str, type[Warning]]]:
+        return [*super()._fit_warnings(), *signal_warnings(self)]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 from numbers import Real
 from types import MappingProxyType
@@ -14,12 +13,13 @@ from sklearn.utils import check_random_state
 from baldur.estimators import parameters
 from baldur.estimators.base import Training
 from baldur.estimators.classifier import ClassifierBase
-from baldur.estimators.parameters import Constraint, is_number, is_one_of
 from baldur.estimators.progress import Reporter
 from baldur.estimators.regressor import RegressorBase
 from baldur.exceptions import InputError
 from baldur.paper.predictor import MeanFieldRun, fit_mean_field
-from baldur.views.products import PreparedView
+from baldur.parameters import Constraint, is_number, is_one_of
+from baldur.views.container import MultiView
+from baldur.views.prepared_view import PreparedView
 
 __all__ = ["PaperClassifier", "PaperRegressor"]
 
@@ -229,17 +229,15 @@ class PaperClassifier(ClassifierBase):
         PaperClassifier
             Itself.
         """
-        self._check_parameters()
-        training = self._open_training(X, y, sample_weight)
-        started = time.perf_counter()
-        views = self._prepare_training(training)
-        result = _fit_posterior(self, views, training, self.bound)
-        self._set_attributes(training.mv, result)
-        _set_mean_field_attributes(self, result)
-        self._row_noise = result.noise_variance
-        self.fit_seconds_ = time.perf_counter() - started
-        self._warn_unless_converged()
-        return self
+        return self._fit(X, y, sample_weight)
+
+    def _fit_posterior(self, views: list[PreparedView], training: Training) -> MeanFieldRun:
+        return _fit_posterior(self, views, training, self.bound)
+
+    def _set_attributes(self, mv: MultiView, fitted: MeanFieldRun) -> None:
+        super()._set_attributes(mv, fitted)
+        _set_mean_field_attributes(self, fitted)
+        self._row_noise = fitted.noise_variance
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -363,23 +361,21 @@ class PaperRegressor(RegressorBase):
         PaperRegressor
             Itself.
         """
-        self._check_parameters()
-        training = self._open_training(X, y, sample_weight)
+        return self._fit(X, y, sample_weight)
+
+    def _fit_posterior(self, views: list[PreparedView], training: Training) -> MeanFieldRun:
         if not training.T.any():
             raise InputError(
                 "y: outcomes must differ, but all are the same in the samples that count, and this "
                 "posterior has no limit without noise. Check the column or how the rows were split."
             )
-        started = time.perf_counter()
-        views = self._prepare_training(training)
         # Outputs are observed: no bound on the logistic function is ever used.
-        result = _fit_posterior(self, views, training, bound="jaakkola")
-        self._set_attributes(training.mv, result)
-        _set_mean_field_attributes(self, result)
-        self.noise_std_ = self._spread * np.sqrt(result.noise_variance)
-        self.fit_seconds_ = time.perf_counter() - started
-        self._warn_unless_converged()
-        return self
+        return _fit_posterior(self, views, training, bound="jaakkola")
+
+    def _set_attributes(self, mv: MultiView, fitted: MeanFieldRun) -> None:
+        super()._set_attributes(mv, fitted)
+        _set_mean_field_attributes(self, fitted)
+        self.noise_std_ = self._spread * np.sqrt(fitted.noise_variance)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

@@ -1,0 +1,83 @@
+"""Small feature matrices in place of wide views, all computed from one n x n Gram matrix.
+
+A method that is ridge-like in each view sees the view only through ``K = X X'``. With the
+eigendecomposition ``K = U S^2 U'`` every front-end below is a pair of n x r matrices:
+
+- ``features`` F, what the method is trained on;
+- ``lift`` L, with ``W = X' L W_F`` turning weights on F into weights on the columns of X, so that
+  new rows need neither the training rows nor a loading matrix.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from baldur.exceptions import InputError
+from baldur.parameters import check, one_of, optional
+from baldur.views.gram import gram_eigh
+
+Array = NDArray[np.float64]
+
+REDUCTION = optional(one_of("pca", "linear_kernel"))
+"""Constraint of the argument ``reduction``; None keeps all information."""
+
+
+@dataclass(frozen=True)
+class Reduced:
+    """Features of the training rows (n, r) and the lift (n, r) back to the view's columns."""
+
+    features: Array
+    lift: Array
+
+
+def count_components(n_components: int | float | str | None, singular: Array, n: int) -> int:
+    """How many components to keep: a count, "n-1", a share of variance in (0, 1), or None (all)."""
+    rank = len(singular)
+    if n_components is None or n_components == "n-1":
+        return min(rank, n - 1)
+    if isinstance(n_components, str) or n_components <= 0:
+        raise InputError(
+            "n_components must be a positive count, a share of variance in (0, 1), 'n-1' or None; "
+            f"got {n_components!r}."
+        )
+    if n_components < 1:
+        share = np.cumsum(singular**2) / max(float(np.sum(singular**2)), np.finfo(float).tiny)
+        return min(rank, int(np.searchsorted(share, n_components - 1e-12)) + 1)
+    return min(rank, int(n_components))
+
+
+def reduce_gram(
+    K: Array,
+    reduction: str | None = None,
+    components: int | float | str | None = 0.95,
+    *,
+    rtol: float | None = None,
+) -> Reduced:
+    """Front-end ``reduction`` for one view, from its training Gram matrix.
+
+    Parameters
+    ----------
+    K : ndarray (n, n)
+        ``X X'`` of the centred (and, if wanted, block-scaled) view.
+    reduction : {None, "pca", "linear_kernel"}
+        None: all principal components, which is exact for rotation-invariant methods. "pca": the
+        leading ``components``. "linear_kernel": rows of ``K`` over ``tr(K)/n``, rotated to their
+        own principal axes, which leaves ridge-like methods unchanged. The last is *not* the exact
+        dual: it penalises the dual coefficients themselves.
+    components : int, float, "n-1" or None
+        Only used by "pca".
+    rtol : float or None
+        Rounding of ``K``: eigenvalues below this share of the largest are dropped.
+    """
+    check("reduction", reduction, REDUCTION)
+    n = len(K)
+    U, s = gram_eigh(K, rtol)
+    if reduction == "linear_kernel":
+        c = max(float(np.trace(K)) / n, np.finfo(np.float64).tiny)
+        # K/c = U (s^2/c) U'; weights on the rotated features reach X through X' U / c.
+        return Reduced(U * (s**2 / c), U / c)
+    q = len(s) if reduction is None else count_components(components, s, n)
+    return Reduced(U[:, :q] * s[:q], U[:, :q] / s[:q])
