@@ -77,8 +77,14 @@ CHANGES = {
     "bound": ({}, {"bound": "quadrature"}),
     "prune": ({}, {"prune": False}),
     "class_weight": ({}, {"class_weight": {0: 1.0, 1: 3.0}}),
-    "space": ({}, {"space": ("primal", "dual")}),
-    "relevance_vectors": ({"space": "dual"}, {"space": "dual", "relevance_vectors": 20}),
+    "space": (
+        {"sparsity": 0.5},
+        {"sparsity": 0.5, "space": ("primal", "dual"), "relevance_vectors": 9},
+    ),
+    "relevance_vectors": (
+        {"sparsity": 0.5, "space": "dual", "relevance_vectors": None},
+        {"sparsity": 0.5, "space": "dual", "relevance_vectors": 9},
+    ),
     "max_iter": ({}, {"max_iter": 11}),
     "tol": ({"max_iter": 15, "tol": 10.0}, {"max_iter": 15, "tol": 1e-9}),
     "random_state": ({"n_factors": 2}, {"n_factors": 2, "random_state": 1}),
