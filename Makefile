@@ -12,7 +12,7 @@ PYTHON ?= $(shell for p in python3.11 python3 python python3.12; do \
 
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: demo test browser slow lowest lint format types clean
+.PHONY: demo test browser slow lowest coverage lint format types spelling graph clean
 
 demo: $(VENV)/.report
 	@$(BIN)/baldur demo --out build/demo
@@ -34,6 +34,18 @@ slow: $(VENV)/.test browser
 # The tests once more, with every dependency at the lower bound pyproject.toml names.
 lowest: $(VENV)-lowest/.test
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(VENV)-lowest/bin/python -m pytest $(PYTEST_ARGS)
+
+# Lines and branches of the package that the tests reach: a table on the screen, pages in build/coverage.
+coverage: $(VENV)/.test browser
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest $(PYTEST_ARGS) \
+		--cov=baldur --cov-branch --cov-report=term:skip-covered --cov-report=html:build/coverage
+
+spelling: $(VENV)/.test
+	$(BIN)/codespell
+
+# The import graph of the architecture page, drawn anew from the code.
+graph: $(VENV)/.core
+	$(BIN)/python docs/draw_import_graph.py
 
 lint: $(VENV)/.test
 	$(BIN)/ruff check .

@@ -1,4 +1,7 @@
-"""The import graph: parts in one order, no import upwards, no circle, nothing private of others.
+"""The import graph: parts in one order, no upward import, no circle, nothing private of others.
+
+Imports by name (``import_module("baldur.saving")``) count as imports. The only way for a lower part
+to call a higher one is a hook, which the top-level package registers; see `baldur.hooks`.
 
 ``python tests/test_imports.py`` prints the graph.
 """
@@ -8,15 +11,20 @@ from collections import defaultdict
 from dataclasses import dataclass
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
+from importlib import import_module
 from pathlib import Path
 
 import pytest
+
+import baldur
 
 PACKAGE = Path(__file__).parents[1] / "src" / "baldur"
 
 # A part is a module or package directly below baldur. It may import those before it.
 ORDER = (
+    "hooks",
     "exceptions",
+    "optional",
     "types",
     "atomic_io",
     "safety",
@@ -60,7 +68,7 @@ def module_name(file):
 
 @cache
 def trees():
-    """The syntax of every module; parsed by the process that runs these tests, and no other."""
+    """Return the syntax tree of every module; parsed once per process."""
     return {
         module_name(file): ast.parse(file.read_text(encoding="utf-8"), str(file))
         for file in sorted(PACKAGE.rglob("*.py"))
@@ -68,14 +76,25 @@ def trees():
 
 
 def imports_of(module):
-    """Every import of the package in a module, inside functions too."""
+    """Return every import of the package in a module, inside functions and by name too."""
+    return imports_in(trees()[module], module)
+
+
+def imports_in(tree, module):
+    """Return the imports of the package in a syntax tree."""
     found = []
-    for node in ast.walk(trees()[module]):
+    for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             pairs = [(alias.name, "") for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{module}, line {node.lineno}: imports are written in full"
             pairs = [(node.module, alias.name) for alias in node.names]
+        elif isinstance(node, ast.Constant) and node.value in trees():
+            # The name of a module as a text serves to import it: import_module, sys.modules. That
+            # of the module's own package is there for its data files.
+            if f"{module}.".startswith(f"{node.value}."):
+                continue
+            pairs = [(node.value, "")]
         else:
             continue
         for target, name in pairs:
@@ -87,13 +106,36 @@ def imports_of(module):
     return found
 
 
+def composed_imports(tree, module):
+    """Return calls that import a module of the package by a name that is not written in full."""
+    found = []
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Call) or not node.args:
+            continue
+        called = getattr(node.func, "attr", getattr(node.func, "id", ""))
+        if called not in ("import_module", "__import__"):
+            continue
+        literal = isinstance(node.args[0], ast.Constant)
+        texts = [
+            text.value
+            for argument in node.args
+            for text in ast.walk(argument)
+            if isinstance(text, ast.Constant) and isinstance(text.value, str)
+        ]
+        of_ours = any(text.split(".")[0] == "baldur" for text in texts)
+        relative = any(text.startswith(".") for text in texts)
+        if (of_ours or relative) and not (literal and node.args[0].value in trees()):
+            found.append(f"{module}, line {node.lineno}: {ast.unparse(node)}")
+    return found
+
+
 def part_of(module):
     return [*module.split("."), ""][1]
 
 
 @cache
 def imports():
-    # The top of the package imports its parts when they are asked for; that is no arrow.
+    # The top of the package imports its parts when they are first used, which is not an edge.
     return [found for module in trees() if module != "baldur" for found in imports_of(module)]
 
 
@@ -101,30 +143,79 @@ def between():
     return [i for i in imports() if part_of(i.source) != part_of(i.target)]
 
 
-def test_every_part_has_its_place():
+def test_every_part_has_its_position():
     parts = {part_of(module) for module in trees()} - {""}
-    assert parts - set(ORDER) == set(), "a new part: put it in ORDER, above what it imports"
-    assert set(ORDER) - parts == set(), "a part is gone: take it out of ORDER"
+    assert parts - set(ORDER) == set(), "a new part: put it in ORDER, after what it imports"
+    assert set(ORDER) - parts == set(), "a part was removed: remove it from ORDER"
 
 
 def test_no_import_goes_upwards():
-    # A part without a place, which the test above reports, counts as the highest.
+    # A part that is not in ORDER, which the test above reports, counts as the highest.
     place = defaultdict(lambda: len(ORDER), {"": -1}, **{part: i for i, part in enumerate(ORDER)})
     wrong = [str(i) for i in between() if place[part_of(i.source)] < place[part_of(i.target)]]
     assert not wrong, "\n".join(wrong)
 
 
-def test_the_top_is_asked_for_its_version_and_place_alone():
+UPWARD = """
+from importlib import import_module
+import sys
+
+def save(self):
+    import_module("baldur.saving").save(self)
+    __import__("baldur.report")
+    sys.modules["baldur.study"]
+"""
+
+
+def test_imports_by_name_are_seen():
+    found = imports_in(ast.parse(UPWARD), "baldur.estimators.base")
+    assert {i.target for i in found} == {"baldur.saving", "baldur.report", "baldur.study"}
+    for hidden in ("f'baldur.{x}'", "'baldur.' + x", "'.saving', 'baldur'", "'.saving', __name__"):
+        assert composed_imports(ast.parse(f"import_module({hidden})"), "baldur.views")
+    assert not composed_imports(ast.parse("import_module('jinja2')"), "baldur.report")
+
+
+def test_names_of_imported_modules_are_written_in_full():
+    wrong = [
+        text
+        for module, tree in trees().items()
+        if module != "baldur"
+        for text in composed_imports(tree, module)
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+def calls_of(function):
+    """Return the first arguments of all calls of a function, with the module of each."""
+    return [
+        (module, node.args[0].value if isinstance(node.args[0], ast.Constant) else None)
+        for module, tree in trees().items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and getattr(node.func, "id", "") == function
+    ]
+
+
+def test_hooks_are_registered_by_the_top_alone_and_all_of_them_are_called():
+    assert {module for module, _ in calls_of("register_hook")} == {"baldur"}
+    assert {name for _, name in calls_of("call_hook")} == set(baldur._HOOKS)
+    for module, name in baldur._HOOKS.values():
+        assert callable(getattr(import_module(module), name))
+
+
+def test_the_top_is_used_for_its_version_and_location_alone():
     own = ("__version__", "__file__")
     wrong = [str(i) for i in imports() if i.target == "baldur" and i.name not in ("", *own)]
     for module, tree in trees().items():
-        wrong += [
-            f"{module}, line {node.lineno}: baldur.{node.attr}"
+        allowed = {
+            id(node.value)
             for node in ast.walk(tree)
-            if isinstance(node, ast.Attribute)
-            and isinstance(node.value, ast.Name)
-            and node.value.id == "baldur"
-            and node.attr not in own
+            if isinstance(node, ast.Attribute) and node.attr in own
+        }
+        # Any other use of the name, such as getattr(baldur, ...), could reach a higher part.
+        wrong += [
+            f"{module}, line {node.lineno}: use of the top-level package"
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Name) and node.id == "baldur" and id(node) not in allowed
         ]
     assert not wrong, "\n".join(wrong)
 

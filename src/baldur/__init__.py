@@ -1,11 +1,14 @@
 """Bayesian classification and regression from several data views.
 
-The parts are imported when they are first asked for, so ``import baldur`` is enough to write
-``baldur.io.read_table`` and costs next to nothing by itself.
+The parts are imported when they are first used, so ``import baldur`` is enough to write
+``baldur.io.read_table`` and takes almost no time by itself.
 """
 
+from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
+
+from baldur.hooks import register_hook
 
 if TYPE_CHECKING:
     from baldur import (
@@ -51,6 +54,13 @@ _HOMES = {
     "load": "baldur.saving",
     "save": "baldur.saving",
 }
+# Functions that methods of lower parts call; `baldur.hooks` says why they are listed here.
+_HOOKS = {
+    "save": ("baldur.saving", "save"),
+    "make_card": ("baldur.saving.cards", "make_card"),
+    "report_model": ("baldur.report", "report_model"),
+    "report_result": ("baldur.report", "report_result"),
+}
 
 __all__ = [
     "BaldurClassifier",
@@ -79,9 +89,18 @@ def __getattr__(name: str) -> Any:
     if name in _PARTS:
         return import_module(f"baldur.{name}")
     if name in _HOMES:
-        # Kept, so that the next look-up is an ordinary one.
+        # Stored in the module, so that the next access does not come here.
         return globals().setdefault(name, getattr(import_module(_HOMES[name]), name))
     raise AttributeError(f"module 'baldur' has no attribute {name!r}")
+
+
+def _call(module: str, name: str, *args: Any, **kwargs: Any) -> Any:
+    """Import a part and call one of its functions."""
+    return getattr(import_module(module), name)(*args, **kwargs)
+
+
+for _hook, _home in _HOOKS.items():
+    register_hook(_hook, partial(_call, *_home))
 
 
 def __dir__() -> list[str]:

@@ -22,17 +22,13 @@ from pathlib import Path
 from typing import IO
 from uuid import uuid4
 
-from baldur.exceptions import OutputError
+from filelock import BaseFileLock, FileLock, Timeout
 
-try:
-    import fcntl
-except ImportError:  # Windows; `folder_lock` then says that it holds nothing
-    fcntl = None  # type: ignore[assignment]
+from baldur.exceptions import OutputError
 
 __all__ = [
     "atomic_file",
     "check_writable",
-    "finish_replacing",
     "folder_lock",
     "make_folder",
     "refused",
@@ -48,6 +44,9 @@ PART = ".part"
 
 # A new set of files: being written, complete, and moving to its place.
 _STAGE, _READY, _MOVING = ".stage", ".new", ".moving"
+
+# What the system answers where a file system does not support locks.
+_NO_LOCKS = {errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP, errno.EINVAL}
 
 _ADVICE = {
     errno.ENOSPC: "free some space, then run the same again",
@@ -198,9 +197,9 @@ def replace_files(
 ) -> None:
     """Replace a set of files as a whole; no file of an older set stays beside the new one.
 
-    The new set is written beside the old one first, so that a full disk changes nothing. From the
-    moment it is complete it counts: a process killed while moving it leaves a state that the next
-    call, or `finish_replacing`, brings to its end. Old and new files are never seen together.
+    The new set is written beside the old one first, so that a full disk changes nothing. Old and
+    new files are never seen together. If the process is killed while it moves the new files to
+    their place, the next call moves the rest first.
 
     Parameters
     ----------
@@ -216,7 +215,7 @@ def replace_files(
     if unknown:
         raise ValueError(f"names outside of the known ones: {unknown}")
     with folder_lock(folder) as alone, writing(folder):
-        _settle(folder, known)
+        _finish_replacing(folder, known)
         if alone:
             for left in folder.glob(f".*{_STAGE}"):
                 shutil.rmtree(left, ignore_errors=True)
@@ -234,30 +233,14 @@ def replace_files(
             shutil.rmtree(stage, ignore_errors=True)
             raise
         sync_folder(folder)
-        _settle(folder, known)
+        _finish_replacing(folder, known)
 
 
-def finish_replacing(folder: str | Path, known: Collection[str]) -> None:
-    """Bring to its end what a killed `replace_files` began; call it before reading the set.
-
-    Parameters
-    ----------
-    folder : str or Path
-        As in `replace_files`.
-    known : collection of str
-        As in `replace_files`.
-    """
-    folder = Path(folder)
-    if (folder / _READY).is_dir() or (folder / _MOVING).is_dir():
-        with folder_lock(folder), writing(folder):
-            _settle(folder, known)
-
-
-def _settle(folder: Path, known: Collection[str]) -> None:
-    """Every step may be the last of a killed process, and is then done again or found done."""
+def _finish_replacing(folder: Path, known: Collection[str]) -> None:
+    """Move a complete new set to its place; a killed process may have left it at any step."""
     ready, moving = folder / _READY, folder / _MOVING
     for place in (ready, moving):
-        # A link there is somebody else's doing; what it leads to is not ours to move.
+        # We never make links: one there was put by somebody else, and its target is not ours.
         if place.is_symlink():
             os.unlink(place)
     if ready.is_dir() and not moving.is_dir():
@@ -275,43 +258,46 @@ def _settle(folder: Path, known: Collection[str]) -> None:
 
 
 @contextmanager
-def folder_lock(folder: str | Path, *, shared: bool = False, wait: bool = True) -> Iterator[bool]:
-    """Hold a lock on a folder; the system gives it back when the process ends, however it ends.
+def folder_lock(folder: str | Path, *, wait: bool = True) -> Iterator[bool]:
+    """Hold a lock on a folder; the system releases it when the process ends, however it ends.
 
     Parameters
     ----------
     folder : str or Path
-        It must exist; the lock is the empty file ``.lock`` in it.
-    shared : bool, default=False
-        Together with others that share it, or alone.
+        It must exist; the lock is the empty file ``.lock`` in it, which stays there.
     wait : bool, default=True
-        Wait for it, or go on without.
+        Wait until no other process holds the lock, or return at once without it.
 
     Yields
     ------
     bool
-        Whether it is held. False also where the file system knows no locks: then do nothing
-        that another process could be hurt by.
+        Whether the lock is held. It is False as well where the file system does not support locks
+        (some network file systems): then do nothing that could damage the work of another process.
     """
     path = Path(folder) / LOCK
-    with writing(path):
-        flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
-        number = os.open(path, flags, 0o666)
+    # A marker file instead of a lock would outlive a killed process, so there is no such fallback.
+    # One thread may release what another one acquired.
+    lock = FileLock(path, fallback_to_soft=False, thread_local=False)
     try:
-        yield _lock(number, shared, wait)
+        with writing(path):
+            # filelock would make a folder that is missing.
+            os.stat(Path(folder) / ".")
+            held = _acquire(lock, wait)
+        yield held
     finally:
-        os.close(number)
+        lock.release(force=True)
 
 
-def _lock(number: int, shared: bool, wait: bool) -> bool:
-    if fcntl is None:
-        return False
-    kind = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
+def _acquire(lock: BaseFileLock, wait: bool) -> bool:
+    """Return whether the lock was acquired; raise OSError if its file cannot be opened."""
     try:
-        fcntl.flock(number, kind if wait else kind | fcntl.LOCK_NB)
-    except OSError:
-        # Held by another, or a file system without locks.
+        lock.acquire(timeout=-1 if wait else 0)
+    except Timeout:
         return False
+    except OSError as error:
+        if error.errno in _NO_LOCKS:
+            return False
+        raise
     return True
 
 

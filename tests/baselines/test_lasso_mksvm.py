@@ -5,9 +5,11 @@ import pytest
 from sklearn.linear_model import Lasso
 from sklearn.svm import SVC
 
-from baldur.baselines import LassoMkSVMClassifier, active_set, lasso_mksvm
-from baldur.baselines._base import Block
-from baldur.baselines.lasso_mksvm import fit_mkl, lasso_support, simplex_grid
+from baldur.baselines import LassoMkSVMClassifier
+from baldur.baselines.paper import lasso_mksvm
+from baldur.baselines.paper.lasso_mksvm import fit_mkl, lasso_support, simplex_grid
+from baldur.baselines.shared.base import Block
+from baldur.baselines.shared.working_set import solve_on_working_set
 from baldur.preparation import Preparation
 from baldur.views import MultiView
 
@@ -68,9 +70,9 @@ def test_working_set_finds_the_support_of_the_full_lasso(monkeypatch):
     full = lasso_support(block, y, 0.2)
 
     def forced(*args, **options):
-        return active_set.solve_on_active_set(*args, **{**options, "dense_limit": 64})
+        return solve_on_working_set(*args, **{**options, "dense_limit": 64})
 
-    monkeypatch.setattr(lasso_mksvm, "solve_on_active_set", forced)
+    monkeypatch.setattr(lasso_mksvm, "solve_on_working_set", forced)
     np.testing.assert_array_equal(lasso_support(block, y, 0.2), full)
     assert 4 <= full.sum() < 50
 

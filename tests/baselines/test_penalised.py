@@ -9,11 +9,11 @@ from baldur.baselines import (
     ElasticNetLogisticClassifier,
     L1SVMClassifier,
     RidgeLogisticClassifier,
-    active_set,
-    elastic_net,
-    lsvm_l1,
 )
-from baldur.baselines.elastic_net import elastic_net_objective, fit_elastic_net
+from baldur.baselines.additional import elastic_net
+from baldur.baselines.additional.elastic_net import elastic_net_objective, fit_elastic_net
+from baldur.baselines.paper import lsvm_l1
+from baldur.baselines.shared.working_set import solve_on_working_set
 from baldur.exceptions import InputError, NotConvergedWarning
 from preparation.literal import literal
 
@@ -35,10 +35,10 @@ def small_working_set(monkeypatch):
     """Make the working set do the work although the data are small."""
 
     def forced(*args, **options):
-        return active_set.solve_on_active_set(*args, **{**options, "dense_limit": 64})
+        return solve_on_working_set(*args, **{**options, "dense_limit": 64})
 
-    monkeypatch.setattr(elastic_net, "solve_on_active_set", forced)
-    monkeypatch.setattr(lsvm_l1, "solve_on_active_set", forced)
+    monkeypatch.setattr(elastic_net, "solve_on_working_set", forced)
+    monkeypatch.setattr(lsvm_l1, "solve_on_working_set", forced)
 
 
 def svm_value(X, sign, coef, b, C):
@@ -175,6 +175,4 @@ def test_working_set_warns_when_rounds_run_out():
         return np.full(1000, 2.0)
 
     with pytest.warns(NotConvergedWarning, match="2 rounds"):
-        active_set.solve_on_active_set(
-            1000, solve, wish, np.ones(1000), dense_limit=8, max_rounds=2
-        )
+        solve_on_working_set(1000, solve, wish, np.ones(1000), dense_limit=8, max_rounds=2)

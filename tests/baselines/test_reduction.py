@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from baldur.baselines.reduction import count_components, reduce_gram
+from baldur.baselines.shared.reduction import count_components, reduce_gram
 from baldur.exceptions import InputError
 
 

@@ -9,9 +9,9 @@ from baldur.baselines import (
     ForestClassifier,
     PriorClassifier,
     StackingClassifier,
-    dense,
 )
-from baldur.baselines.stacking import fit_stack, out_of_fold
+from baldur.baselines.additional.stacking import fit_stack, out_of_fold
+from baldur.baselines.shared import dense
 from baldur.exceptions import InputError
 from baldur.views import MultiView
 

@@ -13,7 +13,7 @@ import pytest
 from baldur.cli import main
 from baldur.datasets import make_multiview
 from baldur.study import evaluate_study, load_study, simulate_study
-from baldur.study.toml_writer import dump_toml
+from baldur.study.toml_file import toml_text
 from cli.places import copy_of, disk, results  # noqa: F401 disk is a fixture
 
 SOURCE = Path(__file__).resolve().parents[2] / "src"
@@ -109,7 +109,7 @@ def small_study(folder, models, folds):
         frame = pd.DataFrame(sim.data.view(view).read(), index=pd.Index(ids, name="sample"))
         frame.add_prefix("x").to_csv(folder / f"{view}.csv")
     file = folder / "study.toml"
-    file.write_text(dump_toml({
+    file.write_text(toml_text({
         "samples": {"file": "samples.csv", "id": "sample"},
         "outcome": {"column": "diagnosis", "positive": "patient"},
         "views": {view: {"file": f"{view}.csv"} for view in sim.data.view_names},

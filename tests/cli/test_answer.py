@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from baldur.study.toml_writer import dump_toml
+from baldur.study.toml_file import toml_text
 
 
 @pytest.mark.usefixtures("one_repeat")
@@ -16,7 +16,7 @@ def test_fit_tells_what_it_found_and_predict_why(call, quick, tmp_path):
         "views": {view: {"file": f"{view}.csv"} for view in ("blood", "brain")},
     }
     study = source / "answer.toml"
-    study.write_text(dump_toml({**parts, "models": [{"name": "BALDUR"}]}))
+    study.write_text(toml_text({**parts, "models": [{"name": "BALDUR"}]}))
     code, _, said = call("fit", study, "--out", tmp_path / "model")
     assert code == 0, said
     assert "features kept" in said
@@ -26,7 +26,7 @@ def test_fit_tells_what_it_found_and_predict_why(call, quick, tmp_path):
     assert {"view", "feature", "weight", "weight_scaled", "lower", "upper"} <= set(table.columns)
     assert set(table["output"]) == {"patient"}
     new = source / "new.toml"
-    new.write_text(dump_toml({"samples": parts["samples"], "views": parts["views"]}))
+    new.write_text(toml_text({"samples": parts["samples"], "views": parts["views"]}))
     why = tmp_path / "why.csv"
     code, _, said = call(
         "predict", tmp_path / "model", new, "--out", tmp_path / "p.csv", "--explain", why
@@ -35,7 +35,7 @@ def test_fit_tells_what_it_found_and_predict_why(call, quick, tmp_path):
     table = pd.read_csv(tmp_path / "p.csv").set_index("sample")
     assert list(table.columns) == [
         "predicted", "p_control", "p_control_lower", "p_control_upper", "p_patient",
-        "p_patient_lower", "p_patient_upper", "views_used",
+        "p_patient_lower", "p_patient_upper", "views_used", "flags",
     ]  # fmt: skip
     assert (table["p_patient_lower"] < table["p_patient_upper"]).all()
     np.testing.assert_allclose(table["p_control_lower"], 1 - table["p_patient_upper"], atol=1e-12)

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from baldur.cli import app
 from baldur.model_catalog import REGRESSION, ROWS
 from baldur.study import load_study
-from baldur.study.toml_writer import dump_toml
+from baldur.study.toml_file import toml_text
 
 COMMANDS = ["init", "evaluate", "fit", "predict", "report", "demo", "models", "simulate"]
 
@@ -153,7 +153,7 @@ def test_fit_then_predict(call, study, tmp_path):
     assert call("fit", study, "--model", "MV-PLS", "--out", model, "--force")[0] == 0
     new = study.parent / "new.toml"
     new.write_text(
-        dump_toml(
+        toml_text(
             {
                 "samples": {"file": "samples.csv", "id": "sample"},
                 "views": {"sleep": {"file": "sleep.csv"}, "genetic": {"file": "genetic.csv"}},
@@ -165,7 +165,14 @@ def test_fit_then_predict(call, study, tmp_path):
     assert "Predictions of 215 samples" in out
     assert "'demographical' is absent" in err
     frame = pd.read_csv(tmp_path / "p.csv")
-    assert list(frame.columns) == ["sample", "predicted", "p_control", "p_PD", "views_used"]
+    assert list(frame.columns) == [
+        "sample",
+        "predicted",
+        "p_control",
+        "p_PD",
+        "views_used",
+        "flags",
+    ]
     code, out, _ = call("predict", model, new, "--out", "-")
     assert code == 0
     assert out == (tmp_path / "p.csv").read_text()

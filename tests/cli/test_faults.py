@@ -9,12 +9,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from baldur.evaluation.scratch import ScratchFolder
+from baldur.evaluation.engine.scratch_folder import ScratchFolder
 from baldur.exceptions import OutputError
 from baldur.report import build
 from baldur.saving import load_model, save_model
 from baldur.study import evaluate_study, fit_study, load_study
-from baldur.study.toml_writer import dump_toml
+from baldur.study.toml_file import toml_text
 from cli.places import copy_of, hidden, jobs_in, results
 from faults import StoppedError, stopped_after
 
@@ -275,7 +275,7 @@ def test_output_to_a_full_disk_is_one_line(run, quick, tmp_path):
     # Loading one of ours does not import skops, and with it all that is installed.
     study = quick[0].with_name("ours.toml")
     models = {"models": [{"name": "BALDUR", "settings": {"members": ["pooled"]}}]}
-    study.write_text(dump_toml({**tomllib.loads(quick[0].read_text()), **models}))
+    study.write_text(toml_text({**tomllib.loads(quick[0].read_text()), **models}))
     save_model(fit_study(load_study(study), "BALDUR")[0], tmp_path / "model")
     with open("/dev/full", "wb") as full:
         done = run("predict", tmp_path / "model", quick[0], "--out", "-", "--quiet", stdout=full)

@@ -11,8 +11,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from baldur.estimators.progress import Reporter
-
 SOURCE = Path(__file__).resolve().parents[2] / "src"
 # A shell starts its background jobs with Ctrl-C ignored, and so would every process below them.
 CODE = """
@@ -73,21 +71,3 @@ def test_interrupting_a_wide_fit_leaves_nothing(tmp_path):
     assert "KeyboardInterrupt" in errors
     assert alive(process.pid) == []
     assert list(scratch.iterdir()) == []
-
-
-class Line:
-    def __init__(self):
-        self.shown = []
-
-    def update(self, text):
-        self.shown.append(text)
-
-
-def test_progress_tells_passes_features_and_the_bound():
-    reporter = Reporter(1, "Model")
-    reporter._status = Line()
-    reporter.watch({"bound": -12.345, "active_features": [3, 40], "passes": 2.04})
-    reporter.watch({"event": "fit 3 of 21", "passes": 3.0})
-    first, second = reporter._status.shown
-    assert first == "Model: sweep 1, bound -12.35, 43 features selected, 2.0 passes over the data"
-    assert second == "Model: fit 3 of 21, 3.0 passes over the data"

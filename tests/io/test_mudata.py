@@ -18,6 +18,7 @@ from baldur import MultiView
 from baldur.exceptions import InputError, MissingExtraError
 from baldur.io import read_mudata, read_obs
 from baldur.preparation import Preparation
+from mudata_versions import without_pulling
 
 anndata = pytest.importorskip("anndata")
 mudata = pytest.importorskip("mudata")
@@ -40,7 +41,7 @@ def modality(cells, obs, storage="dense", prefix="f"):
 
 
 def write(path, parts):
-    with mudata.set_options(pull_on_update=False):
+    with without_pulling():
         mudata.MuData(parts).write_h5mu(path)
     return path
 
@@ -95,7 +96,7 @@ def test_modalities_over_different_people(tmp_path, storage, backed):
                 assert np.isnan(row).all()
         assert X.feature_info[name]["chromosome"].astype(str).tolist()[:2] == ["chr0", "chr1"]
     # The container built from the object in memory is the same.
-    with mudata.set_options(pull_on_update=False):
+    with without_pulling():
         held = MultiView.from_mudata(mudata.MuData(parts))
     for name in ("rna", "prot"):
         rows = [held.sample_ids.tolist().index(one) for one in X.sample_ids]
@@ -132,7 +133,7 @@ def test_obs(tmp_path):
 
 @pytest.mark.parametrize("storage", sorted(STORAGE))
 def test_blocks_are_pieced_together(tmp_path, monkeypatch, storage):
-    monkeypatch.setattr("baldur.io.formats.h5.BLOCK_BYTES", 200)
+    monkeypatch.setattr("baldur.io.formats.hdf5.BLOCK_BYTES", 200)
     cells = np.random.default_rng(0).poisson(0.5, (30, 40)).astype(np.float32)
     modality(cells, [f"s{i}" for i in range(30)], storage).write_h5ad(tmp_path / "b.h5ad")
     X = read_mudata(tmp_path / "b.h5ad", backed=True, trusted=True)
@@ -260,7 +261,7 @@ def test_sizes_that_lie_do_not_hold_up_the_first_pass(tmp_path):
 )
 def test_a_crash_of_the_library_is_an_error(tmp_path, monkeypatch, end, message):
     modality(np.eye(3), "abc").write_h5ad(tmp_path / "x.h5ad")
-    monkeypatch.setattr("baldur.safety.limited.subprocess.run", end)
+    monkeypatch.setattr("baldur.safety.limited_process.subprocess.run", end)
     for reader in (read_mudata, read_obs):
         with pytest.raises(InputError, match=message):
             reader(tmp_path / "x.h5ad")

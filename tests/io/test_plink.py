@@ -232,7 +232,7 @@ import numpy as np
 from baldur import BaldurClassifier
 from baldur.inference import inner_folds
 from baldur.io import read_plink
-from baldur.io.formats.files import import_extra
+from baldur.optional import import_extra
 from baldur.preparation import Preparation
 import_extra("bed_reader", "genetics", "")
 

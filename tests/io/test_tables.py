@@ -233,7 +233,7 @@ def test_encoding_is_asked_for(tmp_path):
 @pytest.mark.parametrize("fortran", [False, True])
 @pytest.mark.parametrize("ending", [".npy", ".npz", ".parquet"])
 def test_large_matrices_stay_on_disk(tmp_path, monkeypatch, ending, fortran):
-    for module in ("arrays", "parquet"):
+    for module in ("numpy_files", "parquet"):
         monkeypatch.setattr(f"baldur.io.formats.{module}.LAZY_BYTES", 100)
     cells = np.random.default_rng(0).normal(size=(7, 30))
     cells[3, 4] = np.nan

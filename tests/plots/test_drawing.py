@@ -8,8 +8,8 @@ import pytest
 
 from baldur import plots
 from baldur.exceptions import InputError, MissingExtraError
-from baldur.plots.base import Display
-from baldur.plots.style import THEMES, label, number, plain
+from baldur.plots.drawing.display import Display
+from baldur.plots.drawing.style import THEMES, label, number, plain
 
 figure = pytest.importorskip("matplotlib.figure")
 

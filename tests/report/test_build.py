@@ -8,7 +8,7 @@ from baldur.cli import app
 from baldur.exceptions import InputError, MissingExtraError
 from baldur.report import report_folder
 from baldur.saving import save
-from baldur.study.index import INDEX, REPORT
+from baldur.study.results import INDEX, REPORT
 
 
 def test_the_command_writes_the_page_and_says_where(folder, model, tmp_path):

@@ -18,11 +18,11 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from baldur.exceptions import BaldurError
 from baldur.saving import SavedModel, limits
-from baldur.saving.arrays import pack_arrays, unpack_arrays
+from baldur.saving.array_file import pack_arrays, unpack_arrays
+from baldur.saving.folder_reader import identity_of
 from baldur.saving.json_text import checksum, read_json, write_json
 from baldur.saving.manifest import describe
-from baldur.saving.reading import identity_of
-from baldur.saving.tree import pack_tree, unpack_tree
+from baldur.saving.state_tree import pack_tree, unpack_tree
 
 
 def read_tree(folder):

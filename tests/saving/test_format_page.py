@@ -8,10 +8,10 @@ import pandas as pd
 
 from baldur.preparation import Preparation
 from baldur.saving import SavedModel, limits
-from baldur.saving.estimators import ESTIMATORS
+from baldur.saving.estimator_state import ESTIMATORS
 from baldur.saving.fitted_attributes import attributes_of
-from baldur.saving.settings import settings_state
-from baldur.state import table_state
+from baldur.saving.setting_state import settings_state
+from baldur.state import dataframe_state
 from preparation.test_state import STEPS
 from preparation.test_state import cohort as steps_cohort
 from saving.models import MODELS, fitted
@@ -63,7 +63,7 @@ def fields_in_states():
             "g": pd.array([1], dtype="Int64"),
         }
     )
-    collect(table_state(frame), found)
+    collect(dataframe_state(frame), found)
     return found
 
 

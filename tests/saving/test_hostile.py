@@ -13,7 +13,7 @@ import pytest
 
 from baldur.exceptions import BaldurError, InputError
 from baldur.saving import load, load_model, save
-from baldur.saving.baselines import TRUSTED
+from baldur.saving.baseline_state import TRUSTED
 from saving.forging import read_tree, real_models, reseal, run
 from saving.models import N, cohort, fitted, rows_for
 

@@ -50,8 +50,9 @@ def test_the_graph_agrees_with_the_estimator(name):
 
 def test_it_is_written_where_told_and_refused_where_it_is_too_large(tmp_path, monkeypatch):
     model = fitted("dense, Grams")
-    content = model.to_onnx(tmp_path / "model.onnx")
-    assert (tmp_path / "model.onnx").read_bytes() == content
+    path = model.to_onnx(tmp_path / "model.onnx")
+    assert path == tmp_path / "model.onnx"
+    assert path.read_bytes() == model.to_onnx()
     monkeypatch.setattr(gaussian, "MAX_NUMBERS", 100)
     with pytest.raises(InputError, match=r"no ONNX of this model\. A model of 93 features"):
         model.to_onnx()

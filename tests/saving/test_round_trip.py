@@ -18,7 +18,7 @@ from baldur.baselines import BASELINES
 from baldur.evaluation import SideBySide
 from baldur.exceptions import InputError, InputWarning
 from baldur.saving import identity, load_model, read_manifest
-from baldur.saving.settings import read_settings, settings_state
+from baldur.saving.setting_state import read_settings, settings_state
 from baldur.views import MultiView
 from saving.forging import reseal
 from saving.models import MODELS, N, answers, cohort, fitted, rows_for
@@ -66,7 +66,7 @@ def test_every_estimator_and_task(name, tmp_path):
 
 def test_every_attribute_of_an_estimator_is_in_the_table():
     """A fitted attribute that somebody adds must be stored as well, or be left out on purpose."""
-    from baldur.saving.estimators import kind_of
+    from baldur.saving.estimator_state import kind_of
     from baldur.saving.fitted_attributes import attributes_of
 
     elsewhere = {"preparation_", "view_names_", "_predictor", "_task"}

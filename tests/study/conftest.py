@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from baldur.datasets import make_multiview
-from baldur.study.toml_writer import dump_toml
+from baldur.study.toml_file import toml_text
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -61,7 +61,7 @@ def write_study(parts, tables, folder):
     for name, frame in tables.items():
         frame.to_csv(folder / f"{name}.csv", index=False)
     file = folder / "study.toml"
-    file.write_text(parts if isinstance(parts, str) else dump_toml(parts))
+    file.write_text(parts if isinstance(parts, str) else toml_text(parts))
     return file
 
 

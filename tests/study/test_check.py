@@ -11,14 +11,20 @@ from sklearn.metrics import roc_auc_score
 
 from baldur.baselines import RidgeLogisticClassifier
 from baldur.datasets import make_multiview
-from baldur.evaluation import nested_cv
-from baldur.evaluation.preview import preview
+from baldur.evaluation import Design, nested_cv, open_comparison, preview
 from baldur.exceptions import InputError, StudyError
-from baldur.study import check_study, evaluate_study, load_study
+from baldur.study import check_study, evaluate_study, load_study, open_study, read_study
 from baldur.study.checks.cells import dated, number_like, sentinel_cells
 from baldur.study.checks.copies import LIMIT, copying_classes, copying_numbers
 from baldur.study.checks.repeats import RowHashes
 from baldur.study.checks.sites import constant_columns
+
+
+def checked(config, **keywords):
+    """What `--check` does: read, open, and check."""
+    data = read_study(config)
+    return check_study(config, data, open_study(config, data), **keywords)
+
 
 WRONG = Path(__file__).parent / "wrong_data"
 CASES = sorted(folder.name for folder in WRONG.iterdir())
@@ -26,7 +32,7 @@ CASES = sorted(folder.name for folder in WRONG.iterdir())
 
 @pytest.mark.parametrize("case", CASES)
 def test_each_wrong_file_gives_its_one_line(case):
-    check = check_study(load_study(WRONG / case / "study.toml"), trial=False)
+    check = checked(load_study(WRONG / case / "study.toml"), trial=False)
     expected = (WRONG / case / "expected.txt").read_text().splitlines()
     assert [str(finding) for finding in check.findings] == expected
     assert len(expected) == (case != "nothing_wrong")
@@ -57,14 +63,14 @@ def test_the_plan_names_samples_views_folds_jobs_and_time(parts, tables, write):
     tables["brain"] = tables["brain"].iloc[3:]
     parts["align"] = "union"
     study = load_study(write(parts, tables))
-    check = check_study(study, n_jobs=2)
+    check = checked(study, n_jobs=2)
     text = "\n".join(check.lines())
     counts = tables["samples"]["diagnosis"].value_counts()
     assert (
         f"60 samples: {counts['control']} control, {counts['patient']} patient (positive)" in text
     )
     assert "blood: 4 features" in text
-    assert "brain: 12 features; 3 samples lack it ('p00', 'p01', 'p02')" in text
+    assert "brain: 12 features; missing for 3 samples ('p00', 'p01', 'p02')" in text
     assert "Folds: stratified, 3 outer (40 training and 20 test rows), 3 inner" in text
     # Two models with two settings each: 3 outer folds of 2 settings on 3 inner folds, and one fit;
     # three more for the probabilities of the one with margins alone.
@@ -72,8 +78,10 @@ def test_the_plan_names_samples_views_folds_jobs_and_time(parts, tables, write):
     assert "with 2 processes" in text
     assert set(check.plan.seconds) == {"Ridge logistic", "LSVM-l1"}
     intersect = dict(parts, align="intersection")
-    lines = check_study(load_study(write(intersect, tables)), trial=False).lines()
-    assert "  brain: 12 features; not in its file and left out: 3 samples" in "\n".join(lines)
+    lines = checked(load_study(write(intersect, tables)), trial=False).lines()
+    assert "  brain: 12 features; 3 samples are not in its file and are left out" in "\n".join(
+        lines
+    )
 
 
 def test_jobs_are_counted_as_they_are_run():
@@ -82,7 +90,7 @@ def test_jobs_are_counted_as_they_are_run():
     keywords = {"outer": 3, "inner": 2, "repeats": 2, "permutations": 1}
     seen = []
     nested_cv(models, sim.data, sim.target, progress=lambda s: seen.append(s.total), **keywords)
-    plan = preview(models, sim.data, sim.target, **keywords)
+    plan = preview(open_comparison(Design(**keywords), models, sim.data, sim.target))
     assert sum(plan.jobs.values()) == seen[-1]
     assert len(plan.folds) == 6
 
@@ -97,14 +105,16 @@ def test_wide_views_are_tried_on_some_columns(monkeypatch):
         return fit(self, X, y)
 
     monkeypatch.setattr(RidgeLogisticClassifier, "fit", watched)
-    plan = preview({"Ridge logistic": {}}, sim.data, sim.target, outer=2, inner=2, trial=True)
+    design = Design(outer=2, inner=2)
+    comparison = open_comparison(design, {"Ridge logistic": {}}, sim.data, sim.target)
+    plan = preview(comparison, trial=True)
     assert plan.seconds["Ridge logistic"] > 0
     assert max(widths) < 310
 
 
 def test_a_setting_that_cannot_be_fitted_is_found_before_the_run(parts, tables, write):
     parts["models"] = [{"name": "RF", "grid": {"max_features": ["squirt", 0.1]}}]
-    check = check_study(load_study(write(parts, tables)))
+    check = checked(load_study(write(parts, tables)))
     assert [f.key for f in check.findings] == ["models.RF"]
     assert "squirt" in str(check.findings[0])
 
@@ -122,12 +132,12 @@ def test_check_refuses_what_evaluate_would(labels, said, parts, tables, write):
     tables["samples"]["diagnosis"] = labels
     parts["outcome"].pop("positive")
     study = load_study(write(parts, tables))
-    with pytest.raises(StudyError, match=r"study\.toml: ") as checked:
-        check_study(study, trial=False)
-    assert said in str(checked.value)
+    with pytest.raises(StudyError, match=r"study\.toml: ") as refused:
+        checked(study, trial=False)
+    assert said in str(refused.value)
     with pytest.raises(StudyError) as run:
         evaluate_study(study)
-    assert str(run.value) == str(checked.value)
+    assert str(run.value) == str(refused.value)
 
 
 # -- laws of the single checks ---------------------------------------------------------------
@@ -228,4 +238,4 @@ def test_rare_values_are_constant_at_a_site_by_chance():
 def test_refused_before_counting():
     sim = make_multiview(20, {"a": 3}, random_state=0)
     with pytest.raises(InputError, match="rows of each class"):
-        preview(["Dummy"], sim.data, sim.target, outer=15)
+        preview(open_comparison(Design(outer=15), ["Dummy"], sim.data, sim.target))

@@ -7,9 +7,9 @@ import pytest
 from baldur import BaldurClassifier
 from baldur.saving import load_model, save_model
 from baldur.study import fit_study, load_study, predict_study
-from baldur.study.answers import found_by, predictions_of, reasons_of
-from baldur.study.fitting import new_rows
-from baldur.study.toml_writer import dump_toml
+from baldur.study.new_samples import read_new_samples
+from baldur.study.predict import contributions_of, predictions_of, summary_of
+from baldur.study.toml_file import toml_text
 from baldur.views import MultiView
 
 N = 60
@@ -52,16 +52,16 @@ def test_attributes_cover_every_column_of_the_files(saved, parts, tables, tmp_pa
     assert kept.tolist() in ([False] * 4, [False, True, True, True])
     assert set(model.view_relevance_) == set(WIDTHS)
 
-    table = found_by(saved)
+    table = summary_of(saved)
     assert set(table["output"]) <= {"patient"}
     assert str(table).startswith(f"{len(table)} of 20 features kept.")
 
     new = tmp_path / "study.toml"
-    new.write_text(dump_toml({k: parts[k] for k in ("samples", "views")}))
-    rows, _, _ = new_rows(saved, load_study(new, predicting=True))
+    new.write_text(toml_text({k: parts[k] for k in ("samples", "views")}))
+    rows = read_new_samples(saved, load_study(new, predicting=True)).data
     frame = predictions_of(saved, rows)
     assert (frame["p_patient_lower"] < frame["p_patient_upper"]).all()
-    sums = reasons_of(saved, rows).groupby("sample", sort=False)["contribution"].sum()
+    sums = contributions_of(saved, rows).groupby("sample", sort=False)["contribution"].sum()
     p = frame["p_patient"].to_numpy()
     np.testing.assert_allclose(sums, np.log(p) - np.log1p(-p), rtol=0, atol=1e-10)
 

@@ -6,6 +6,7 @@ import pytest
 
 from baldur.datasets import make_biofind_like
 from baldur.exceptions import StudyError
+from baldur.io.view_sections import PlinkView
 from baldur.study import evaluate_study, load_study, read_study, simulate_study
 
 
@@ -14,7 +15,7 @@ def test_genotypes_written_for_plink_read_back_equal(tmp_path):
     models = [{"name": "Dummy"}]
     file = simulate_study("biofind", tmp_path, scale=0.007, models=models, folds={"outer": 3})
     study = load_study(file)
-    assert study.views["genetic"] == {"file": "genetic.bed", "kind": "plink"}
+    assert study.views["genetic"] == PlinkView(file="genetic.bed", kind="plink")
     found = read_study(study).data
     expected = make_biofind_like(scale=0.007, random_state=0).data
     assert found.sample_ids.tolist() == expected.sample_ids.tolist()
@@ -41,11 +42,11 @@ def test_variant_filters_of_a_study_are_learned_on_training_rows(tmp_path):
 
 
 def test_wide_float_views_go_to_npz_and_come_back(tmp_path, monkeypatch):
-    monkeypatch.setattr("baldur.study.simulate.WIDEST_CSV", 1000)
+    monkeypatch.setattr("baldur.study.examples.simulate.WIDEST_CSV", 1000)
     models = [{"name": "Dummy"}]
     file = simulate_study("adni", tmp_path, scale=0.03, models=models, folds={"outer": 3})
     study = load_study(file)
-    assert study.views["grey_matter"]["file"] == "grey_matter.npz"
+    assert study.views["grey_matter"].file == "grey_matter.npz"
     found = read_study(study)
     assert found.data.n_features["grey_matter"] > 1000
     truth = pd.read_csv(tmp_path / "truth.csv")

@@ -7,8 +7,7 @@ import pytest
 
 from baldur.exceptions import StudyError
 from baldur.study import evaluate_study, load_study
-from baldur.study.index import ABOUT, INDEX
-from baldur.study.run import RESULT_FILES
+from baldur.study.results import FILES, INDEX, RESULT_FILES
 
 
 @pytest.fixture
@@ -59,7 +58,7 @@ def test_the_index_names_every_file_and_what_to_open_first(quick, tables, write)
     assert text.splitlines()[0] == "Small"
     assert text.splitlines()[2:4] == [
         "Open first:",
-        f"  {'table.txt':<21}  {ABOUT['table.txt']}",
+        f"  {'table.txt':<21}  {next(f.about for f in FILES if f.name == 'table.txt')}",
     ]
     for one in folder.iterdir():
         if one.name != INDEX and not one.name.startswith("."):
@@ -67,4 +66,4 @@ def test_the_index_names_every_file_and_what_to_open_first(quick, tables, write)
             assert stem in text, one.name
     # Nothing that a run may write is missing from the list of what there is.
     plain = {name for name in RESULT_FILES if not name.startswith("table")}
-    assert plain - {INDEX} <= set(ABOUT)
+    assert plain - {INDEX} <= {file.name for file in FILES if file.about}

@@ -10,7 +10,7 @@ from baldur.exceptions import InputError, StudyError
 from baldur.safety.confine import open_to_append
 from baldur.safety.spreadsheet import csv_text
 from baldur.study import evaluate_study, load_study
-from baldur.study.output import Log, results_folder
+from baldur.study.results_folder import Log, results_folder
 
 
 def snapshot(folder):
@@ -173,7 +173,7 @@ def test_a_tabulator_may_separate(parts, tables, write, tmp_path):
     parts["views"]["blood"] = {"file": "blood.txt", "separator": "\t"}
     file = write(parts, tables)
     tables["blood"].to_csv(tmp_path / "blood.txt", sep="\t", index=False)
-    assert load_study(file).views["blood"]["separator"] == "\t"
+    assert load_study(file).views["blood"].separator == "\t"
 
 
 SLOW_TOML = {

@@ -5,7 +5,7 @@ import pytest
 
 from baldur.datasets import load_shared
 from baldur.study import evaluate_study, load_study
-from baldur.study.toml_writer import dump_toml
+from baldur.study.toml_file import toml_text
 
 # Test AUC with all 132 predictors, Kuhn and Johnson (2013), chapter 19.
 LDA, FOREST = 0.8981, 0.9034
@@ -23,7 +23,7 @@ def study(shared_data, tmp_path):
         frame.to_csv(tmp_path / f"{view}.csv", index=False)
     file = tmp_path / "study.toml"
     file.write_text(
-        dump_toml(
+        toml_text(
             {
                 "samples": {"file": "samples.csv", "id": "sample", "split": "split"},
                 "outcome": {"column": "class", "positive": "Impaired"},

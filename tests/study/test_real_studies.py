@@ -9,13 +9,13 @@ import pandas as pd
 import pytest
 
 from baldur.study import evaluate_study, fit_study, load_study
-from baldur.study.toml_writer import dump_toml
+from baldur.study.toml_file import toml_text
 
 
 def write_study(folder, samples, **sections):
     samples.to_csv(folder / "samples.csv", index=False)
     file = folder / "study.toml"
-    file.write_text(dump_toml({"samples": {"file": "samples.csv", "id": "sample"}, **sections}))
+    file.write_text(toml_text({"samples": {"file": "samples.csv", "id": "sample"}, **sections}))
     return file
 
 

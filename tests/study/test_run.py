@@ -1,5 +1,6 @@
 """A study from its file to its folder: the figures, the files, and the same again."""
 
+import json
 import tomllib
 
 import numpy as np
@@ -10,8 +11,9 @@ from hypothesis import strategies as st
 
 from baldur.evaluation import evaluate_predictions, nested_cv, recompute_table
 from baldur.exceptions import StudyError
-from baldur.study import evaluate_study, load_study, read_study, schema_text
-from baldur.study.toml_writer import dump_toml
+from baldur.study import evaluate_study, load_study, read_study, study_schema
+from baldur.study.comparison import make_models
+from baldur.study.toml_file import toml_text
 from baldur.views import MultiView
 from study.conftest import make_parts, make_tables, write_study
 
@@ -100,7 +102,7 @@ def test_union_keeps_who_lacks_a_view_and_says_who_is_lost(parts, tables, write)
     tables["samples"].loc[55, "diagnosis"] = ""
     found = read_study(load_study(write(parts, tables)))
     assert len(found.data) == 50
-    assert any("9 samples" in n and "lack a view" in n for n in found.notes)
+    assert any("9 samples" in n and "have a missing view" in n for n in found.notes)
     assert any("1 samples have no" in n for n in found.notes)
     parts["align"] = "union"
     found = read_study(load_study(write(parts, tables)))
@@ -166,7 +168,7 @@ def test_regression_repeats_and_permutations(parts, tables, write):
 def test_a_missing_word_none_and_short_forms(parts, tables, write):
     parts["models"] = [{"name": "LSVM-l1", "grid": {"class_weight": ["none", "balanced"]},
                         "settings": {"c_ratio": 3.0}}]  # fmt: skip
-    (model,) = load_study(write(parts, tables)).models
+    (model,) = make_models(load_study(write(parts, tables)))
     assert model.grid == {"class_weight": [None, "balanced"]}
     parts["models"] = ["Dummy", "MV-PLS"]
     assert [m.name for m in load_study(write(parts, tables)).models] == ["Dummy", "MV-PLS"]
@@ -178,7 +180,7 @@ def test_byte_order_marks_and_tabs_are_read(kind, parts, tables, write, tmp_path
     separator = "," if kind.endswith("csv") else "\t"
     content = tables["samples"].to_csv(index=False, sep=separator)
     (tmp_path / kind).write_text("\ufeff" + content)
-    file.write_text(dump_toml({**parts, "samples": {"file": kind, "id": "sample"}}))
+    file.write_text(toml_text({**parts, "samples": {"file": kind, "id": "sample"}}))
     assert len(read_study(load_study(file)).data) == 60
 
 
@@ -192,13 +194,29 @@ values = st.recursive(
 
 @given(st.dictionaries(texts, values, max_size=4))
 def test_what_is_written_as_toml_reads_back(data):
-    assert tomllib.loads(dump_toml(data)) == data
+    assert tomllib.loads(toml_text(data)) == data
 
 
-def test_the_schema_can_be_read():
-    text = schema_text()
-    assert "[samples]" in text
+def test_loading_a_file_makes_no_estimators(parts, tables, write, monkeypatch):
+    monkeypatch.setattr("baldur.study.comparison.make_model", lambda *a, **k: 1 / 0)
+    config = load_study(write(parts, tables))
+    assert [entry.name for entry in config.models] == ["Ridge logistic", "LSVM-l1"]
+    assert config.models[0].grid == {"C": [0.1, 1.0]}
+    with pytest.raises(ZeroDivisionError):
+        make_models(config)
+
+
+def test_the_schema_describes_every_key():
+    schema = study_schema()
+    sections = [schema, *schema["$defs"].values()]
+    for section in sections:
+        assert section["additionalProperties"] is False
+        for key, about in section["properties"].items():
+            assert about["description"] == about["description"].strip(), key
+            assert "null" not in str(about)
+    text = json.dumps(schema)
     assert "leave-one-site-out" in text
+    assert "min_maf" in text
 
 
 def test_one_scale_for_all_models(parts, tables, write, tmp_path):
@@ -206,7 +224,7 @@ def test_one_scale_for_all_models(parts, tables, write, tmp_path):
     figures = {}
     for scale in ("clipped", "standard", "rank"):
         study = load_study(write({**parts, "preparation": {"scale": scale}}, tables, tmp_path))
-        assert {m.estimator.scale for m in study.models} == {scale}
+        assert {m.estimator.scale for m in make_models(study)} == {scale}
         done = evaluate_study(study, output=tmp_path / scale)
         figures[scale] = (done.folder / "predictions.csv").read_bytes()
         again = tomllib.loads((done.folder / "study.toml").read_text())

@@ -24,8 +24,8 @@ from baldur.exceptions import InputError
 from baldur.saving import load_model
 from baldur.saving.cards.r_code import r_code
 from baldur.study import fit_study, load_study
-from baldur.study.fitting import new_rows
-from baldur.study.toml_writer import dump_toml
+from baldur.study.new_samples import read_new_samples
+from baldur.study.toml_file import toml_text
 
 N_TRAINING, N_NEW = 60, 40
 SITES = ["oslo", "rome", "lima"]
@@ -76,7 +76,7 @@ def write_cohort(folder, tables, **parts):
         "views": {name: {"file": f"{name}.csv"} for name in ("clinical", "blood")},
         **parts,
     }
-    (folder / "study.toml").write_text(dump_toml(study))
+    (folder / "study.toml").write_text(toml_text(study))
     return folder / "study.toml"
 
 
@@ -110,7 +110,7 @@ def case(tmp_path_factory, one_repeat):
     saved = load_model(folder / "model")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        rows, samples, _ = new_rows(saved, load_study(new, predicting=True))
+        rows, samples, _, _ = read_new_samples(saved, load_study(new, predicting=True))
     return SimpleNamespace(
         folder=folder,
         path=folder / "model",

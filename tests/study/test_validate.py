@@ -8,12 +8,12 @@ from typer.testing import CliRunner
 
 from baldur.cli import app
 from baldur.datasets import load_shared
-from baldur.evaluation.drift import describe_views, predictor_shift
-from baldur.evaluation.recalibration import recalibrate
+from baldur.evaluation.validation.drift import describe_views, predictor_shift
+from baldur.evaluation.validation.recalibration import recalibrate
 from baldur.exceptions import StudyError
 from baldur.saving import load_model, save_model
 from baldur.study import evaluate_study, fit_study, load_study, validate_study
-from baldur.study.toml_writer import dump_toml
+from baldur.study.toml_file import toml_text
 from baldur.views import MultiView
 from study.conftest import make_parts, make_tables, write_study
 
@@ -48,7 +48,7 @@ def write_ad_csf(folder, shared_data, model):
         if part == "test":
             del study["models"]
         files.append(folder / f"{part}.toml")
-        files[-1].write_text(dump_toml(study))
+        files[-1].write_text(toml_text(study))
     return files
 
 

@@ -6,6 +6,7 @@ interrupted from the keyboard.
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from contextlib import suppress
@@ -55,19 +56,28 @@ def _root(
 @app.command()
 def init(
     path: Annotated[Path, typer.Argument(help="File to write.")] = Path("study.toml"),
-    force: Annotated[bool, typer.Option("--force", help="Replace a file that is there.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
+    schema: Annotated[
+        bool, typer.Option("--schema", help="Print the JSON schema of study files, and stop.")
+    ] = False,
 ) -> None:
-    """Write a commented study file to fill in."""
+    """Write a commented study file to fill in, and the JSON schema that editors use for it."""
     from baldur.atomic_io import write_atomically
-    from baldur.study import TEMPLATE
+    from baldur.study import TEMPLATE, study_schema
 
+    schema_text = json.dumps(study_schema(), indent=1) + "\n"
+    if schema:
+        typer.echo(schema_text, nl=False)
+        return
     if path.is_dir():
         path = path / "study.toml"
     if path.exists() and not force:
         raise InputError(f"{path} exists; choose another name, or replace it with --force.")
     if not path.parent.is_dir():
-        raise InputError(f"{path.parent} is no folder; make it first.")
-    write_atomically(path, TEMPLATE.encode())
+        raise InputError(f"{path.parent} is not a folder; make it first.")
+    beside = path.with_name(f"{path.stem}.schema.json")
+    write_atomically(beside, schema_text.encode())
+    write_atomically(path, f"#:schema {beside.name}\n{TEMPLATE}".encode())
     typer.echo(f"Wrote {path}. Fill it in, then run: baldur evaluate {path}")
 
 

@@ -40,22 +40,22 @@ def fit(
     from baldur.safety.spreadsheet import csv_text
     from baldur.saving import identity, save_model
     from baldur.study import fit_study, load_study
-    from baldur.study.answers import found_by
+    from baldur.study.predict import summary_of
 
     check_jobs(jobs)
     if (out / "manifest.json").exists() and not force:
         raise InputError(f"{out} holds a model; choose another folder, or replace it with --force.")
     screen = Screen(quiet)
-    study = load_study(study_file, roots=data or [])
+    config = load_study(study_file, roots=data or [])
     check_writable(out if out.is_dir() else make_folder(out.parent))
     with stoppable("Nothing was written."), screen.progress() as on_progress:
-        saved, notes = fit_study(study, model, n_jobs=jobs, progress=on_progress)
+        saved, notes = fit_study(config, model, n_jobs=jobs, progress=on_progress)
     save_model(saved, out, overwrite=force)
     screen.notes(notes)
     details = saved.details
     setting = f": {details['setting']}" if details["setting"] else "."
     screen.say(f"{details['model']} fitted on {details['samples']} samples{setting}")
-    table = found_by(saved)
+    table = summary_of(saved)
     if table is not None:
         write_atomically(out / "features.csv", csv_text(table).encode())
         screen.say(printable(str(table)))
@@ -85,28 +85,28 @@ def predict(
     may be missing for some or all samples. Nothing in a model folder is executed.
     """
     from baldur.atomic_io import write_atomically
-    from baldur.evaluation.drift import drift_notes, predictor_shift
+    from baldur.evaluation.validation.drift import drift_notes, predictor_shift
     from baldur.safety.spreadsheet import csv_text
     from baldur.saving import load_model
     from baldur.study import load_study
-    from baldur.study.answers import predictions_of, reasons_of
-    from baldur.study.fitting import new_rows
+    from baldur.study.new_samples import read_new_samples
+    from baldur.study.predict import contributions_of, predictions_of
 
     _check_missing(missing)
     screen = Screen(quiet)
-    study = load_study(study_file, predicting=True, roots=data or [])
+    config = load_study(study_file, predicting=True, roots=data or [])
     for target in (out, explain, drift):
         if target is not None and str(target) != "-" and not target.parent.is_dir():
-            raise InputError(f"{target.parent} is no folder; make it first.")
+            raise InputError(f"{target.parent} is not a folder; make it first.")
     saved = load_model(model)
     if explain is not None and not hasattr(saved.estimator, "explain"):
         raise InputError(
             f"--explain: {saved.details['model']} does not tell what its features contribute. Fit "
             "BALDUR, or leave --explain out."
         )
-    rows, _, notes = new_rows(saved, study, missing=missing)
+    rows, _, notes, unknown = read_new_samples(saved, config, missing=missing)
     with _shift_in_notes(notes):
-        frame = predictions_of(saved, rows)
+        frame = predictions_of(saved, rows, unknown=unknown)
     if saved.training:
         views, features = predictor_shift(saved.training, rows)
         # A few people have no spread to compare.
@@ -115,7 +115,7 @@ def predict(
             write_atomically(drift, csv_text(features).encode())
     screen.notes(notes)
     if explain is not None:
-        write_atomically(explain, csv_text(reasons_of(saved, rows)).encode())
+        write_atomically(explain, csv_text(contributions_of(saved, rows)).encode())
         screen.say(f"Contributions: {explain}")
     content = csv_text(frame)
     if str(out) == "-":
@@ -147,9 +147,9 @@ def validate(
 
     _check_missing(missing)
     screen = Screen(quiet)
-    study = load_study(study_file, predicting=True, roots=data or [])
+    config = load_study(study_file, predicting=True, roots=data or [])
     saved = load_model(model)
-    done = validate_study(saved, study, missing=missing, output=out, fresh=fresh)
+    done = validate_study(saved, config, missing=missing, output=out, fresh=fresh)
     screen.result((done.folder / "validation.txt").read_text(encoding="utf-8").rstrip())
     screen.result(f"Results: {done.folder}")
 

@@ -64,25 +64,27 @@ def evaluate(
     with screen.busy(f"Reading {study_file}"):
         from baldur.study import load_study
 
-        study = load_study(study_file, roots=data or [])
+        config = load_study(study_file, roots=data or [])
     if check:
-        _check(study, jobs, strict, screen)
+        _check(config, jobs, strict, screen)
         return
     with _cluster(scheduler) as client:
         _evaluate(
-            study, screen, report, n_jobs=jobs, output=out, fresh=fresh, strict=strict,
+            config, screen, report, n_jobs=jobs, output=out, fresh=fresh, strict=strict,
             shard=shard, client=client,
         )  # fmt: skip
 
 
-def _check(study: Any, jobs: int, strict: bool, screen: Screen) -> None:
-    from baldur.study import check_study
+def _check(config: Any, jobs: int, strict: bool, screen: Screen) -> None:
+    from baldur.study import check_study, open_study, read_study
 
-    with screen.busy("Looking at the data, and fitting each model once on some of it"):
-        check = check_study(study, n_jobs=jobs)
+    with screen.busy("Reading the data, and fitting each model on a part of them"):
+        data = read_study(config)
+        comparison = open_study(config, data)
+        check = check_study(config, data, comparison, n_jobs=jobs)
     screen.check(check)
     if strict:
-        check.refuse_findings(study)
+        check.refuse_findings(config)
     if check.findings:
         screen.say(f"The study can run; look at the {len(check.findings)} warnings first.")
     else:
@@ -95,7 +97,7 @@ def _cluster(address: str | None) -> Iterator[Any]:
     if address is None:
         yield None
         return
-    from baldur.evaluation.cluster import connect
+    from baldur.evaluation.engine.dask_runner import connect
 
     client = connect(address)
     # Dask logs the whole stack of a lost connection; the one line of ours says what to do.
@@ -107,7 +109,7 @@ def _cluster(address: str | None) -> Iterator[Any]:
         logging.disable(logging.NOTSET)
 
 
-def _evaluate(study: Any, screen: Screen, report: bool = True, **keywords: Any) -> Path:
+def _evaluate(config: Any, screen: Screen, report: bool = True, **keywords: Any) -> Path:
     from baldur.exceptions import UnfinishedError
     from baldur.study import evaluate_study
 
@@ -115,7 +117,7 @@ def _evaluate(study: Any, screen: Screen, report: bool = True, **keywords: Any) 
     try:
         with stoppable(kept), screen.progress() as on_progress:
             done = evaluate_study(
-                study,
+                config,
                 progress=on_progress,
                 on_check=None if screen.quiet else screen.check,
                 **keywords,
@@ -166,8 +168,8 @@ def report(
         Path | None,
         typer.Option(
             "--model",
-            help="For results: folder of the model fitted on all people (baldur fit). Adds its "
-            "intervals, stand-ins and the calculator.",
+            help="For results: folder of the model fitted on all samples (baldur fit). Adds its "
+            "intervals, interchangeable features and the calculator.",
         ),
     ] = None,
     people: Annotated[
@@ -204,8 +206,8 @@ def demo(
     """
     from baldur.saving import save_model
     from baldur.study import fit_study, load_study
-    from baldur.study.answers import found_by
-    from baldur.study.demo import write_demo
+    from baldur.study.examples.demo import write_demo
+    from baldur.study.predict import summary_of
 
     screen = Screen(quiet)
     file = out / "study.toml"
@@ -213,12 +215,12 @@ def demo(
         file = write_demo(out)
     screen.say(f"Study: {file}")
     check_jobs(jobs)
-    study = load_study(file)
-    folder = _evaluate(study, screen, report=False, n_jobs=jobs)
+    config = load_study(file)
+    folder = _evaluate(config, screen, report=False, n_jobs=jobs)
     with stoppable("The table is done."), screen.busy("Fitting BALDUR on all rows"):
-        saved, _ = fit_study(study, "BALDUR", n_jobs=jobs)
+        saved, _ = fit_study(config, "BALDUR", n_jobs=jobs)
     model = save_model(saved, out / "model", overwrite=True)
-    screen.result(f"\nBALDUR on all {saved.details['samples']} rows: {found_by(saved)}\n")
+    screen.result(f"\nBALDUR on all {saved.details['samples']} rows: {summary_of(saved)}\n")
     screen.result(f"Model: {model}")
     _report_results(folder, screen, model)
     screen.say(f"Run it again, or change it and run:  baldur evaluate {file}")

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import time
 import warnings
 from abc import abstractmethod
-from collections.abc import Mapping
-from importlib import import_module
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import pandas as pd
@@ -16,15 +16,17 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from baldur.estimators.explain import contributions
+from baldur.estimators.notebook import results_html
 from baldur.estimators.parameters import CONSTRAINTS, Constraint, check_parameters
 from baldur.estimators.save_mixins import ExportMixin
 from baldur.estimators.summary import Summary, output_names, summarise, views_used
 from baldur.exceptions import NotConvergedWarning
+from baldur.hooks import call_hook
 from baldur.inference.predictive import Task
 from baldur.preparation import preparation_for
 from baldur.types import Array
 from baldur.views.container import MultiView
-from baldur.views.opening import open_views
+from baldur.views.opening import input_columns, open_views
 from baldur.views.products import PreparedView
 from baldur.views.validate import check_groups, match_labels
 from baldur.views.weights import positive_weights
@@ -89,6 +91,22 @@ class BaldurBase(ExportMixin, TransformerMixin, BaseEstimator):
     def _encode_targets(self, y: NDArray[Any], weight: Array) -> tuple[Array, Task, NDArray[Any]]:
         """Return the outputs T, the task, and what inner folds are stratified by."""
 
+    @abstractmethod
+    def _fit_posterior(self, views: list[PreparedView], training: Training) -> Any:
+        """Fit the posterior of prepared views, and return what `_set_attributes` needs."""
+
+    def _fit(self, X: Any, y: Any, sample_weight: Any, groups: Any = None) -> Self:
+        """Fit the preparation and the posterior; every ``fit`` calls this and nothing else."""
+        self._check_parameters()
+        training = self._open_training(X, y, sample_weight, groups)
+        started = time.perf_counter()
+        views = self._prepare_training(training)
+        self._set_attributes(training.mv, self._fit_posterior(views, training))
+        self.fit_seconds_ = time.perf_counter() - started
+        for text, category in self._fit_warnings():
+            warnings.warn(f"{type(self).__name__} {text}", category, stacklevel=3)
+        return self
+
     def _open_training(self, X: Any, y: Any, sample_weight: Any, groups: Any = None) -> Training:
         """Return the samples that count and their outputs."""
         mv = open_views(self, X, reset=True)
@@ -113,7 +131,7 @@ class BaldurBase(ExportMixin, TransformerMixin, BaseEstimator):
         return [prepared[name] for name in self.view_names_]
 
     def _set_attributes(self, mv: MultiView, fitted: Any) -> None:
-        """Keep the predictor and set the fitted attributes, in the units of the input."""
+        """Store the predictor and set the fitted attributes, in the units of the input."""
         self._predictor = fitted.predictor
         names = self.view_names_
         self.feature_names_ = {name: mv.view(name).feature_names for name in names}
@@ -153,14 +171,11 @@ class BaldurBase(ExportMixin, TransformerMixin, BaseEstimator):
         self.n_iter_ = len(fitted.history)
         self.converged_ = fitted.converged
 
-    def _warn_unless_converged(self) -> None:
-        """Warn of a fit that did not converge; to be called by ``fit``."""
-        if not self.converged_:
-            warnings.warn(
-                f"{type(self).__name__} did not converge. Raise {self._stopping_settings()}.",
-                NotConvergedWarning,
-                stacklevel=3,
-            )
+    def _fit_warnings(self) -> list[tuple[str, type[Warning]]]:
+        """Return what a user should know about this fit: texts and categories of warnings."""
+        if self.converged_:
+            return []
+        return [(f"did not converge. Raise {self._stopping_settings()}.", NotConvergedWarning)]
 
     def _stopping_settings(self) -> str:
         """Return the settings that decide when a fit stops, with their values, for messages."""
@@ -273,6 +288,25 @@ class BaldurBase(ExportMixin, TransformerMixin, BaseEstimator):
         check_is_fitted(self)
         return views_used(open_views(self, X, reset=False), self.selected_features_)
 
+    def flag_samples(self, X: Any) -> pd.DataFrame:
+        """Return for every sample the reasons to doubt its prediction.
+
+        Only features that predictions use are looked at.
+
+        Parameters
+        ----------
+        X : MultiView, or array or DataFrame of shape (n_samples, n_features)
+            Samples with the views of ``fit``; whole views may be missing.
+
+        Returns
+        -------
+        DataFrame
+            One row per sample with the columns out_of_range, unknown_category, imputed,
+            missing_views and flags; see `Preparation.flag_samples`.
+        """
+        check_is_fitted(self)
+        return self.preparation_.flag_samples(open_views(self, X, reset=False))
+
     def _log_odds(self, views: list[PreparedView]) -> Array | None:
         """Return the log odds of the predictions, (n, C); None where there are none."""
         return None
@@ -282,9 +316,12 @@ class BaldurBase(ExportMixin, TransformerMixin, BaseEstimator):
         """Weights of the covariates that are regressed out, (n_outputs, q), per unit of each.
 
         With `coef_` and `intercept_` they give the linear predictor for cells within the clip; the
-        columns are ``preparation_.covariates_.features``.
+        columns are ``preparation_.covariates_.features``. Without covariates there is no such
+        attribute.
         """
         check_is_fitted(self)
+        if self.preparation_.covariates_ is None:
+            raise AttributeError("covariate_coef_: the preparation regresses no covariates out.")
         columns = self.preparation_.columns_
         parts = [
             self.preparation_.covariate_weights(name, self.coef_scaled_[name][:, columns[name]])
@@ -312,8 +349,7 @@ class BaldurBase(ExportMixin, TransformerMixin, BaseEstimator):
             The file.
         """
         check_is_fitted(self)
-        # What writes pages knows all models and so stands above them; it is asked for by name.
-        made: Path = import_module("baldur.report").report_model(self, path, X, y, **options)
+        made: Path = call_hook("report_model", self, path, X, y, **options)
         return made
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
@@ -331,6 +367,41 @@ class BaldurBase(ExportMixin, TransformerMixin, BaseEstimator):
         check_is_fitted(self)
         name = type(self).__name__.lower()
         return np.array([f"{name}{k}" for k in range(self.n_factors_)], dtype=object)
+
+    @property
+    def feature_importances_(self) -> Array:
+        """Importance of every input column, (n_features_in_,), not negative and with sum 1.
+
+        The absolute weights per standard deviation (`coef_scaled_`), summed over outputs and over
+        the levels of a category, as shares of their total. Exactly 0 for columns that were not
+        selected. ``SelectFromModel(model, importance_getter="feature_importances_",
+        threshold=1e-12)`` passes the selected columns on.
+        """
+        check_is_fitted(self)
+        spread = self._targets.units[1][:, None]
+        strength = {
+            name: np.abs(self.coef_scaled_[name] / spread).sum(axis=0) for name in self.view_names_
+        }
+        total = np.zeros(self.n_features_in_)
+        for name, columns in input_columns(self).items():
+            np.add.at(total, columns, strength[name])
+        return np.asarray(total / total.sum() if total.any() else total)
+
+    @property
+    def _repr_html_(self) -> Callable[[], str]:
+        # scikit-learn raises AttributeError here where the user has asked for text.
+        diagram = super()._repr_html_
+        return lambda: self._with_results(diagram())
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
+        bundle: dict[str, str] = super()._repr_mimebundle_(**kwargs)
+        if "text/html" in bundle:
+            bundle["text/html"] = self._with_results(bundle["text/html"])
+        return bundle
+
+    def _with_results(self, diagram: str) -> str:
+        """Return scikit-learn's diagram, followed by the results of a fitted estimator."""
+        return diagram + results_html(self) if self.__sklearn_is_fitted__() else diagram
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

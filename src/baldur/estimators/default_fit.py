@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
@@ -48,10 +47,7 @@ def fit_posterior(model: Any, views: list[PreparedView], training: Training) -> 
 
 
 def set_selection_attributes(model: Any, result: FitResult) -> None:
-    """Set the submodel path, the stacking weights, and what is known of the selection.
-
-    Warns where there is no evidence of signal on held-out data; to be called by ``fit``.
-    """
+    """Set the submodel path, the stacking weights, and what is known of the selection."""
     names = model.view_names_
     model.inclusion_probability_ = {
         name: model.preparation_.expand(name, inclusion)
@@ -87,17 +83,18 @@ def set_selection_attributes(model: Any, result: FitResult) -> None:
             "min_abs_correlation",
         ],
     )
-    if not model.signal_shown_:
-        n_selected = sum(int(np.sum(mask)) for mask in result.selected)
-        what = (
-            "the base rate is predicted for everybody"
-            if n_selected == 0
-            else "do not interpret the selected features"
-        )
-        warnings.warn(
-            f"{type(model).__name__}: no evidence of signal on held-out data. The model is "
-            f"{against_base_rate(model.signal_)}, and {CONFIDENT} better would be needed for "
-            f"95 % confidence; {what}.",
-            NoSignalWarning,
-            stacklevel=3,
-        )
+
+
+def signal_warnings(model: Any) -> list[tuple[str, type[Warning]]]:
+    """Return the warning that there is no evidence of signal, or nothing where there is some."""
+    if model.signal_shown_:
+        return []
+    selected = any(mask.any() for mask in model.selected_features_.values())
+    advice = "do not interpret its selected features"
+    if not selected:
+        advice = "it predicts the base rate for every sample"
+    text = (
+        f"found no evidence of signal on held-out data, so {advice} (it is "
+        f"{against_base_rate(model.signal_)}; 95 % confidence needs {CONFIDENT} better)."
+    )
+    return [(text, NoSignalWarning)]

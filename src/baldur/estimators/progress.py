@@ -1,19 +1,27 @@
-"""Progress of a fit on the terminal, only when asked for."""
+"""Progress of a fit, printed on the standard error stream where it is asked for."""
 
 from __future__ import annotations
 
+import sys
+import time
 from typing import Any
 
-__all__ = ["Reporter"]
+__all__ = ["Reporter", "duration"]
+
+EVERY = 2.0
+"""Seconds between two lines; a fit of many short steps would fill the screen otherwise."""
 
 
 class Reporter:
-    """Shows sweeps while a fit runs.
+    """Print what a fit is doing, and how long it will take.
+
+    Lines are plain text, so that they appear alike on a terminal, in a notebook and in the log of a
+    cluster job.
 
     Parameters
     ----------
     verbose : int
-        0 shows nothing, 1 or more shows one line that is rewritten.
+        0 prints nothing; 1 or more prints at most one line every two seconds.
     title : str
         What is being fitted.
     """
@@ -21,34 +29,48 @@ class Reporter:
     def __init__(self, verbose: int, title: str) -> None:
         self.verbose = verbose
         self.title = title
-        self._status: Any = None
-        self._sweeps = 0
+        self._steps = 0
 
     def __enter__(self) -> Reporter:
-        if self.verbose:
-            # Only here: a silent fit should not pay for the terminal library.
-            from rich.console import Console
-
-            self._status = Console(stderr=True).status(self.title)
-            self._status.start()
+        self._start = time.monotonic()
+        self._next = 0.0
         return self
 
-    def __exit__(self, *error: object) -> None:
-        if self._status is not None:
-            self._status.stop()
+    def __exit__(self, kind: object, *error: object) -> None:
+        if kind is None and self.verbose:
+            self._print(f"finished in {duration(time.monotonic() - self._start)}")
 
     def watch(self, record: dict[str, Any]) -> None:
-        """Show what a history record has: event or sweep, bound, features, passes."""
-        if self._status is None:
+        """Print one step of a fit.
+
+        Parameters
+        ----------
+        record : dict
+            ``event`` says what was done; without it the record is an iteration. ``done``, the part
+            of the work that is done, gives the time left. ``features``, the number of features in
+            the model in each view, is printed where it is known.
+        """
+        self._steps += 1
+        elapsed = time.monotonic() - self._start
+        if not self.verbose or elapsed < self._next:
             return
-        self._sweeps += 1
-        parts = [str(record.get("event", f"sweep {self._sweeps}"))]
-        if "bound" in record:
-            parts.append(f"bound {record['bound']:.2f}")
-        active = record.get("active_features", record.get("features"))
-        if active is not None:
-            count = sum(active) if isinstance(active, (list, tuple)) else active
-            parts.append(f"{count} features selected")
-        if "passes" in record:
-            parts.append(f"{record['passes']:.1f} passes over the data")
-        self._status.update(f"{self.title}: {', '.join(parts)}")
+        self._next = elapsed + EVERY
+        parts = [str(record.get("event", f"iteration {self._steps}"))]
+        if "features" in record:
+            parts.append(f"{int(sum(record['features'])):,} features in the model")
+        done = record.get("done")
+        if done is not None and 0.0 < done < 1.0:
+            parts.append(f"about {duration(elapsed * (1.0 - done) / done)} left")
+        self._print(", ".join(parts))
+
+    def _print(self, text: str) -> None:
+        sys.stderr.write(f"{self.title}: {text}\n")
+        sys.stderr.flush()
+
+
+def duration(seconds: float) -> str:
+    """Return a number of seconds in words, such as "8 s", "3 min" or "2 h 05 min"."""
+    if seconds < 60:
+        return f"{max(round(seconds), 1)} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60:02d} min"

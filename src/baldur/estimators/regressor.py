@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,8 +10,12 @@ from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from baldur.estimators.base import BaldurBase
-from baldur.estimators.default_fit import fit_posterior, set_selection_attributes
+from baldur.estimators.base import BaldurBase, Training
+from baldur.estimators.default_fit import (
+    fit_posterior,
+    set_selection_attributes,
+    signal_warnings,
+)
 from baldur.estimators.targets import (
     RegressionTargets,
     check_answer,
@@ -20,8 +23,11 @@ from baldur.estimators.targets import (
     read_outcomes,
 )
 from baldur.inference.ensemble import MEMBERS
+from baldur.inference.fit import FitResult
 from baldur.inference.predictive import Task
 from baldur.types import Array
+from baldur.views.container import MultiView
+from baldur.views.products import PreparedView
 
 __all__ = ["BaldurRegressor"]
 
@@ -212,14 +218,15 @@ class BaldurRegressor(RegressorBase):
         BaldurRegressor
             Itself.
         """
-        self._check_parameters()
-        training = self._open_training(X, y, sample_weight, groups)
-        started = time.perf_counter()
-        views = self._prepare_training(training)
-        result = fit_posterior(self, views, training)
-        self._set_attributes(training.mv, result)
-        self.noise_std_ = self._spread * np.sqrt(result.predictor.noise)
-        self.fit_seconds_ = time.perf_counter() - started
-        set_selection_attributes(self, result)
-        self._warn_unless_converged()
-        return self
+        return self._fit(X, y, sample_weight, groups)
+
+    def _fit_posterior(self, views: list[PreparedView], training: Training) -> FitResult:
+        return fit_posterior(self, views, training)
+
+    def _set_attributes(self, mv: MultiView, fitted: FitResult) -> None:
+        super()._set_attributes(mv, fitted)
+        self.noise_std_ = self._spread * np.sqrt(fitted.predictor.noise)
+        set_selection_attributes(self, fitted)
+
+    def _fit_warnings(self) -> list[tuple[str, type[Warning]]]:
+        return [*super()._fit_warnings(), *signal_warnings(self)]

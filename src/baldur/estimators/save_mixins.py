@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-__all__ = ["ExportMixin", "SaveMixin"]
+from baldur.hooks import call_hook
+
+__all__ = ["ExportMixin", "OnnxModel", "SaveMixin"]
+
+
+class OnnxModel(bytes):
+    """Content of an ONNX file: bytes with a short representation."""
+
+    def __repr__(self) -> str:
+        return f"<OnnxModel of {len(self):,} bytes; to_onnx(path) writes it to a file>"
 
 
 class SaveMixin:
@@ -27,8 +35,7 @@ class SaveMixin:
         Path
             The folder.
         """
-        # `baldur.saving` imports all estimators, so they cannot import it.
-        saved: Path = import_module("baldur.saving").save(self, path, overwrite=overwrite)
+        saved: Path = call_hook("save", self, path, overwrite=overwrite)
         return saved
 
 
@@ -51,17 +58,17 @@ class ExportMixin(SaveMixin):
         Card
             With `markdown`, `json` and `write`.
         """
-        made = import_module("baldur.saving.cards").make_card(self, **words)
+        made = call_hook("make_card", self, **words)
         if path is not None:
             made.write(path)
         return made
 
-    def to_onnx(self, path: str | Path | None = None) -> bytes:
+    def to_onnx(self, path: str | Path | None = None) -> Path | OnnxModel:
         """Return the model as ONNX in float64, for programs that run it without Python.
 
-        Inputs are ``x``, the kept features in the order of the metadata with NaN where missing,
-        and ``absent``, 1 where a person lacks a view. Outputs are ``probabilities``, or ``mean``
-        and ``std``.
+        Inputs are ``x``, the selected features in the order of the metadata with NaN where missing,
+        and ``absent``, 1 where a sample has a missing view. Outputs are ``probabilities``, or
+        ``mean`` and ``std``.
 
         Parameters
         ----------
@@ -70,7 +77,8 @@ class ExportMixin(SaveMixin):
 
         Returns
         -------
-        bytes
+        Path or OnnxModel
+            The file that was written; without a path, the content of the file as bytes.
         """
-        made: bytes = import_module("baldur.saving.cards").make_card(self).to_onnx(path)
-        return made
+        content = OnnxModel(call_hook("make_card", self).to_onnx(path))
+        return content if path is None else Path(path)

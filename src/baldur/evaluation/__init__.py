@@ -25,27 +25,30 @@ from baldur.evaluation.clinical import (
     subgroup_measures,
     threshold_measures,
 )
-from baldur.evaluation.compare import compare_pairs, corrected_t_test, holm
-from baldur.evaluation.design import Design
-from baldur.evaluation.drift import batch_drift
-from baldur.evaluation.features import Stability
-from baldur.evaluation.learning import learning_curve, people_needed
+from baldur.evaluation.design import Comparison, Design, open_comparison
+from baldur.evaluation.engine.progress import Progress
+from baldur.evaluation.learning_curve import learning_curve, people_needed, run_learning_curve
 from baldur.evaluation.metrics import METRICS
 from baldur.evaluation.models import Model, known_models, make_model, make_models
-from baldur.evaluation.nested import nested_cv
-from baldur.evaluation.progress import Progress
+from baldur.evaluation.nested import fit_all_rows, nested_cv, run_comparison
+from baldur.evaluation.preview import Preview, preview
 from baldur.evaluation.result import NestedResult
-from baldur.evaluation.splits import Plan
-from baldur.evaluation.stability import StabilityIndex, nogueira
-from baldur.evaluation.table import build_table, recompute_table
+from baldur.evaluation.selection.features import Stability
+from baldur.evaluation.selection.stability import StabilityIndex, nogueira
+from baldur.evaluation.splits import FoldPlan
+from baldur.evaluation.tables.model_tests import compare_pairs, corrected_t_test, holm
+from baldur.evaluation.tables.table import build_table, recompute_table
+from baldur.evaluation.validation.drift import batch_drift
 
 __all__ = [
     "METRICS",
-    "Evaluation",
+    "Comparison",
     "Design",
+    "Evaluation",
     "Model",
     "NestedResult",
-    "Plan",
+    "FoldPlan",
+    "Preview",
     "Progress",
     "SideBySide",
     "Stability",
@@ -60,6 +63,7 @@ __all__ = [
     "corrected_t_test",
     "decision_curves",
     "evaluate_predictions",
+    "fit_all_rows",
     "holm",
     "integrated_calibration_index",
     "known_models",
@@ -74,8 +78,12 @@ __all__ = [
     "nested_cv",
     "net_benefit",
     "nogueira",
+    "open_comparison",
     "people_needed",
+    "preview",
     "recompute_table",
+    "run_comparison",
+    "run_learning_curve",
     "shift_prevalence",
     "subgroup_measures",
     "threshold_measures",

@@ -1,4 +1,4 @@
-"""Design: what a comparison is about, checked and opened: data, labels, folds and metrics."""
+"""Design (how models are compared) and Comparison (a design applied to data and checked)."""
 
 from __future__ import annotations
 
@@ -11,44 +11,14 @@ import pandas as pd
 
 from baldur.evaluation.metrics import default_metrics
 from baldur.evaluation.models import Model, make_models
-from baldur.evaluation.splits import Plan
+from baldur.evaluation.splits import Fold, FoldPlan
 from baldur.exceptions import InputError
 from baldur.preparation import Preparation
 from baldur.preparation.covariates import sample_column
 from baldur.views import MultiView, as_multiview
 from baldur.views.validate import match_labels
 
-__all__ = ["Design", "Opened", "encode_labels"]
-
-
-@dataclass(frozen=True)
-class Opened:
-    """Everything of a comparison, checked.
-
-    Attributes
-    ----------
-    models : list of Model
-        With the preparation among the parameters of their estimators.
-    mv : MultiView
-        The data.
-    y : ndarray of shape (n_samples,)
-        Codes of the classes, or numbers.
-    classes : list
-        Labels behind the codes, the positive one last; empty for numbers.
-    plan : Plan
-    metric : str
-        That chooses settings.
-    columns : list of str
-        Metrics of the table.
-    """
-
-    models: list[Model]
-    mv: MultiView
-    y: np.ndarray
-    classes: list[Any]
-    plan: Plan
-    metric: str
-    columns: list[str]
+__all__ = ["Comparison", "Design", "encode_labels", "open_comparison"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,56 +77,134 @@ class Design:
     random_state: int = 0
     train_share: float = 1.0
 
-    def open(self, models: Any, X: Any, y: Any) -> Opened:
-        """Check everything against the data.
+
+@dataclass(frozen=True)
+class Comparison:
+    """A design applied to data: everything that a comparison of models needs, checked.
+
+    Attributes
+    ----------
+    models : list of Model
+        The models, with the preparation of the design among their parameters.
+    data : MultiView
+        The samples.
+    y : ndarray of shape (n_samples,)
+        Class codes, or the numeric outcome in regression.
+    classes : list
+        Labels behind the codes, the positive one last; empty in regression.
+    plan : FoldPlan
+        Outer and inner folds, and the seed.
+    metric : str
+        Metric that selects settings on the inner folds.
+    metrics : list of str
+        Metrics of the table.
+    permutations : int
+        How often everything is repeated with permuted labels.
+    """
+
+    models: list[Model]
+    data: MultiView
+    y: np.ndarray
+    classes: list[Any]
+    plan: FoldPlan
+    metric: str
+    metrics: list[str]
+    permutations: int = 0
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes, 0 in regression."""
+        return len(self.classes)
+
+    @property
+    def folds(self) -> list[Fold]:
+        """The outer folds of the samples."""
+        return self.plan.outer_folds(self.y)
+
+    def model(self, name: str | None = None) -> Model:
+        """Return the model of this name, or the first one.
 
         Parameters
         ----------
-        models, X, y
-            As in `nested_cv`.
+        name : str, optional
+            Name of a model of the comparison.
 
         Returns
         -------
-        Opened
+        Model
         """
-        if self.task not in ("classification", "regression"):
-            raise InputError(
-                f"task must be 'classification' or 'regression', but got {self.task!r}."
-            )
-        seed = self.random_state
-        if not isinstance(seed, (int, np.integer)) or seed < 0:
-            raise InputError(f"random_state must be a whole number from 0, but got {seed!r}.")
-        classification = self.task == "classification"
-        made = make_models(models, classification)
-        mv = as_multiview(X, self.views, estimator_name="nested_cv")
-        y = match_labels(y, mv.sample_ids, X)
-        codes, classes = encode_labels(y, len(mv), classification, self.positive)
-        if self.preparation is not None:
-            for column in self.preparation.sample_columns:
-                sample_column(mv, column, "The preparation")
-            made = [m.prepared_by(self.preparation) for m in made]
-        metric = self.select_by or ("auc" if classification else "r2")
-        legal = default_metrics(classification)
-        columns = list(self.metrics) if self.metrics is not None else legal
-        for name in (metric, *columns):
-            if name not in legal:
-                raise InputError(f"metric {name!r} is not one of this task's: {legal}.")
-        return Opened(made, mv, codes, classes, self._plan(len(mv)), metric, columns)
+        for model in self.models:
+            if name is None or model.name == name:
+                return model
+        names = [m.name for m in self.models]
+        raise InputError(f"There is no model {name!r} in the comparison; it has {names}.")
 
-    def _plan(self, n: int) -> Plan:
-        given = {
-            name: _column(getattr(self, name), n, name) for name in ("groups", "sites", "split")
-        }
-        return Plan(
-            scheme=self.scheme or _default_scheme(**given),
-            outer=self.outer,
-            inner=self.inner,
-            repeats=self.repeats,
-            classification=self.task == "classification",
-            seed=int(self.random_state),
-            train_share=float(self.train_share),
-            **given,
-        )
+
+def open_comparison(design: Design, models: Any, X: Any, y: Any) -> Comparison:
+    """Apply a design to data, and check everything before anything is fitted.
+
+    Parameters
+    ----------
+    design : Design
+        How models are compared.
+    models, X, y
+        As in `nested_cv`.
+
+    Returns
+    -------
+    Comparison
+        What `preview`, `run_comparison`, `run_learning_curve` and `fit_all_rows` take.
+
+    Raises
+    ------
+    InputError
+        Where the design does not fit the data.
+
+    Examples
+    --------
+    >>> from baldur.datasets import make_multiview
+    >>> from baldur.evaluation import Design, open_comparison
+    >>> sim = make_multiview(60, {"a": 5, "b": 30}, random_state=0)
+    >>> comparison = open_comparison(Design(outer=3), ["Dummy"], sim.data, sim.target)
+    >>> len(comparison.folds)
+    3
+    """
+    if design.task not in ("classification", "regression"):
+        raise InputError(f"task must be 'classification' or 'regression', but got {design.task!r}.")
+    seed = design.random_state
+    if not isinstance(seed, (int, np.integer)) or seed < 0:
+        raise InputError(f"random_state must be a whole number from 0, but got {seed!r}.")
+    classification = design.task == "classification"
+    made = make_models(models, classification)
+    data = as_multiview(X, design.views, estimator_name="nested_cv")
+    y = match_labels(y, data.sample_ids, X)
+    codes, classes = encode_labels(y, len(data), classification, design.positive)
+    if design.preparation is not None:
+        for column in design.preparation.sample_columns:
+            sample_column(data, column, "The preparation")
+        made = [m.prepared_by(design.preparation) for m in made]
+    metric = design.select_by or ("auc" if classification else "r2")
+    legal = default_metrics(classification)
+    metrics = list(design.metrics) if design.metrics is not None else legal
+    for name in (metric, *metrics):
+        if name not in legal:
+            raise InputError(f"metric {name!r} is not one of this task's: {legal}.")
+    plan = _plan(design, len(data))
+    return Comparison(made, data, codes, classes, plan, metric, metrics, design.permutations)
+
+
+def _plan(design: Design, n: int) -> FoldPlan:
+    given = {name: _column(getattr(design, name), n, name) for name in ("groups", "sites", "split")}
+    return FoldPlan(
+        scheme=design.scheme or _default_scheme(**given),
+        outer=design.outer,
+        inner=design.inner,
+        repeats=design.repeats,
+        classification=design.task == "classification",
+        seed=int(design.random_state),
+        train_share=float(design.train_share),
+        **given,
+    )
 
 
 def encode_labels(

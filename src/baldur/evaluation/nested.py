@@ -1,27 +1,32 @@
-"""nested_cv: settings chosen on inner folds, scores on outer folds, nothing seen twice."""
+"""nested_cv: settings selected on inner folds, scores on outer folds."""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
+import joblib
 
-from baldur.evaluation.design import Design
-from baldur.evaluation.handle import DataHandle, one_thread
-from baldur.evaluation.jobs import Runner
-from baldur.evaluation.models import Model, fit_with_groups
-from baldur.evaluation.progress import Progress
+from baldur.evaluation.design import Comparison, Design, open_comparison
+from baldur.evaluation.engine.progress import Progress
+from baldur.evaluation.engine.run import (
+    Shard,
+    run_jobs,
+    search_on_all_rows,
+    seed_of,
+    whole_sample,
+    without_prefix,
+)
+from baldur.evaluation.engine.runners import LocalRunner, Runner
+from baldur.evaluation.engine.store import JobStore
+from baldur.evaluation.models import fit_with_groups
 from baldur.evaluation.result import NestedResult
-from baldur.evaluation.rounds import Place, Rounds, without_prefix
-from baldur.evaluation.shard import Shard
-from baldur.evaluation.splits import Fold
-from baldur.evaluation.store import JobStore
-from baldur.exceptions import InputError
-from baldur.views import MultiView
+from baldur.evaluation.threads import one_thread
+from baldur.exceptions import InputError, NoSignalWarning
 
-__all__ = ["nested_cv"]
+__all__ = ["fit_all_rows", "nested_cv", "run_comparison"]
 
 
 def nested_cv(
@@ -40,7 +45,8 @@ def nested_cv(
 
     In each outer fold every setting of a model's grid is scored on inner folds of the training
     rows, the best is fitted on all training rows, and the test rows are predicted once. Scaling,
-    imputation, covariates and selection are learned inside, on training rows.
+    imputation, covariates and feature selection are learned from training rows only. Where models
+    show no evidence of signal, one `NoSignalWarning` counts the folds.
 
     Parameters
     ----------
@@ -57,11 +63,11 @@ def nested_cv(
     client : distributed.Client, optional
         A Dask cluster to run on, instead of processes of this machine. Results do not change.
     store : path, optional
-        Folder where finished jobs are kept. The same call takes them from there. Any number of
-        processes may use one folder.
+        Folder where the results of finished jobs are stored, and found by the next call. Any
+        number of processes may use one folder.
     shard : str, optional
-        Such as "3/20": do the third of twenty parts. Needs `store`. Where other parts are not
-        done yet, `baldur.exceptions.UnfinishedError` says so.
+        Such as "3/20": run the third of twenty parts of the jobs. It needs `store`, and raises
+        `baldur.exceptions.UnfinishedError` while other parts are not done.
     progress : callable, optional
         Called with a `Progress` after every job.
     **design
@@ -84,93 +90,92 @@ def nested_cv(
     >>> result.table()["model"].tolist()
     ['Dummy', 'Ridge logistic']
     """
-    plan = Design(**design)
-    opened = plan.open(models, X, y)
-    study = Rounds.of(opened, n_jobs)
-    study.store, study.permutations, study.progress = JobStore(store), plan.permutations, progress
-    if shard is not None:
-        if store is None:
-            raise InputError("shard needs store, the folder where the parts meet.")
-        study.shard = Shard.of(shard)
-    if client is not None:
-        study.runner = _cluster(client)
-    fits, failures, notes = study.run()
-    return NestedResult(
-        models=[m.name for m in study.models],
-        classes=opened.classes,
-        truth=study.y,
-        mv=study.mv,
-        folds=study.plan.outer_folds(study.y),
-        fits=fits,
-        failures=failures,
-        notes=notes,
-        metrics=opened.columns,
-        select_by=study.metric,
-        permuted=study.permuted_scores,
-        groups=study.plan.groups,
-        sites=study.plan.sites,
+    comparison = open_comparison(Design(**design), models, X, y)
+    result = run_comparison(
+        comparison, n_jobs=n_jobs, client=client, store=store, shard=shard, progress=progress
     )
+    if result.no_signal:
+        folds = len(result.folds)
+        counts = ", ".join(f"{m} in {k} of {folds} folds" for m, k in result.no_signal.items())
+        warnings.warn(
+            f"No evidence of signal on held-out data: {counts}. Do not interpret the features "
+            "selected there.",
+            NoSignalWarning,
+            stacklevel=2,
+        )
+    return result
 
 
-def fit_all_rows(
-    model: Model,
-    X: MultiView,
-    y: Any,
+def run_comparison(
+    comparison: Comparison,
     *,
     n_jobs: int = 1,
+    client: Any = None,
+    store: str | Path | None = None,
+    shard: str | None = None,
     progress: Callable[[Progress], None] | None = None,
-    permutations: int = 0,
-    **design: Any,
-) -> tuple[Any, dict[str, Any], list[Any], MultiView]:
-    """Choose a model's setting on inner folds of all rows, and fit it on all rows.
+) -> NestedResult:
+    """Run the nested cross-validation of a comparison.
 
     Parameters
     ----------
-    model : Model
-        What to fit.
-    X : MultiView
-        The data.
-    y : array-like of shape (n_samples,)
-        Labels or numbers.
-    n_jobs : int, default=1
-        Processes.
-    progress : callable, optional
-        Called with a `Progress` after every job.
-    **design
+    comparison : Comparison
+        As `open_comparison` returns it.
+    n_jobs, client, store, shard, progress
         As in `nested_cv`.
 
     Returns
     -------
-    estimator : fitted estimator
-    setting : dict
-    classes : list
-        Labels behind the codes it predicts, the positive one last.
-    data : MultiView
-        What it was fitted on.
+    NestedResult
     """
-    opened = Design(**design).open([model], X, y)
-    study = Rounds.of(opened, n_jobs)
-    study.progress = progress
-    study.begin()
-    rows = np.arange(len(study.y))
-    everything = Fold(0, 0, rows, rows[:0])
-    made = study.models[0]
-    setting = made.settings()[0]
-    if len(made.settings()) > 1:
-        study.state = Progress(total=len(made.settings()), n_jobs=study.runner.n_jobs)
-        with DataHandle(study.mv) as handle:
-            best = study.choose([Place(made, 0, study.y, everything)], handle)
-        if study.failures:
-            raise InputError(study.failures[made.name])
-        setting = best[(made.name, 0, 0, 0)][1]
+    if shard is not None and store is None:
+        raise InputError("shard needs store, the folder that all shards share.")
+    part = None if shard is None else Shard.of(shard)
+    found = run_jobs(comparison, _runner(n_jobs, client), JobStore(store), part, progress)
+    return NestedResult(comparison, found)
+
+
+def fit_all_rows(
+    comparison: Comparison,
+    model: str | None = None,
+    *,
+    n_jobs: int = 1,
+    progress: Callable[[Progress], None] | None = None,
+) -> tuple[Any, dict[str, Any]]:
+    """Select a model's setting on inner folds of all rows, and fit it on all rows.
+
+    Parameters
+    ----------
+    comparison : Comparison
+        As `open_comparison` returns it.
+    model : str, optional
+        Name of one of its models; default the first.
+    n_jobs : int, default=1
+        Processes.
+    progress : callable, optional
+        Called with a `Progress` after every job.
+
+    Returns
+    -------
+    estimator : fitted estimator
+        It predicts class codes, which are positions in `comparison.classes`.
+    setting : dict
+        The selected setting.
+    """
+    chosen = comparison.model(model)
+    setting = search_on_all_rows(comparison, chosen, _runner(n_jobs), progress)
     with one_thread():
-        fresh = made.make(setting, study.seed_of(made, 0, everything))
-        fitted = fit_with_groups(fresh, study.mv, study.y, study.plan.inner_groups)
-    return fitted, without_prefix(setting), opened.classes, study.mv
+        seed = seed_of(comparison, chosen, 0, whole_sample(comparison))
+        groups = comparison.plan.inner_groups
+        estimator = chosen.make(setting, seed)
+        fitted = fit_with_groups(estimator, comparison.data, comparison.y, groups)
+    return fitted, without_prefix(setting)
 
 
-def _cluster(client: Any) -> Runner:
+def _runner(n_jobs: int, client: Any = None) -> Runner:
+    if client is None:
+        return LocalRunner(int(joblib.effective_n_jobs(n_jobs)))
     # Dask is imported where a client is used, and nowhere else.
-    from baldur.evaluation.cluster import ClusterRunner
+    from baldur.evaluation.engine.dask_runner import DaskRunner
 
-    return ClusterRunner(client)
+    return DaskRunner(client)

@@ -1,21 +1,20 @@
-"""preview: what a comparison is going to do, checked and counted before anything is fitted."""
+"""preview: the jobs of a comparison and an estimate of its time, before it is run."""
 
 from __future__ import annotations
 
 import time
 import warnings
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
-from baldur.evaluation.design import Design
-from baldur.evaluation.handle import one_thread
-from baldur.evaluation.jobs import predict_rows
+from baldur.evaluation.clinical.logistic_fit import needs_platt
+from baldur.evaluation.design import Comparison
+from baldur.evaluation.engine.job import predict_rows
+from baldur.evaluation.engine.run import seed_of
 from baldur.evaluation.models import fit_with_groups
-from baldur.evaluation.platt import needs_platt
-from baldur.evaluation.rounds import Rounds
 from baldur.evaluation.splits import Fold
+from baldur.evaluation.threads import one_thread
 from baldur.views import MultiView
 from baldur.views.rebuild import select_columns
 
@@ -61,21 +60,17 @@ class Preview:
         return sum(self.fits[m] * s for m, s in self.seconds.items()) / max(n_jobs, 1)
 
 
-def preview(
-    models: Any, X: Any, y: Any, *, trial: bool = False, parts: int = 0, **design: Any
-) -> Preview:
-    """Check a comparison as `nested_cv` would, and count its jobs; nothing is fitted in earnest.
+def preview(comparison: Comparison, *, trial: bool = False, parts: int = 0) -> Preview:
+    """Count the jobs of a comparison, and estimate its time from trial fits.
 
     Parameters
     ----------
-    models, X, y
-        As in `nested_cv`.
+    comparison : Comparison
+        As `open_comparison` returns it.
     trial : bool, default=False
         Fit the first setting of every model once, on some of the columns, to estimate the time.
     parts : int, default=0
         How often the comparison is repeated on parts of the training rows, for a learning curve.
-    **design
-        As in `nested_cv`.
 
     Returns
     -------
@@ -84,46 +79,44 @@ def preview(
     Raises
     ------
     InputError
-        Where `nested_cv` would refuse the data, the models or the folds.
+        Where the folds cannot be made.
     """
-    plan = Design(**design)
-    study = Rounds.of(plan.open(models, X, y))
-    folds = study.plan.outer_folds(study.y)
-    inner = [study.plan.inner_folds(study.y, fold) for fold in folds]
-    runs = plan.permutations + 1 + parts
+    folds = comparison.folds
+    inner = [comparison.plan.inner_folds(comparison.y, fold) for fold in folds]
+    runs = comparison.permutations + 1 + parts
     jobs, fits = {}, {}
-    for model in study.models:
+    for model in comparison.models:
         settings = len(model.settings())
         tried = settings if settings > 1 else 0
         jobs[model.name] = runs * len(folds) * (tried + 1)
         fits[model.name] = runs * sum(tried * len(pairs) + 1 for pairs in inner)
-        if needs_platt(model.estimator, study.n_classes):
+        if needs_platt(model.estimator, comparison.n_classes):
             fits[model.name] += (1 + parts) * sum(len(pairs) for pairs in inner)
-    found = Preview(study.plan.scheme, folds, len(inner[0]), jobs, fits)
+    found = Preview(comparison.plan.scheme, folds, len(inner[0]), jobs, fits)
     if trial:
-        _try_models(study, folds[0], inner[0][0], found)
+        _try_models(comparison, folds[0], inner[0][0], found)
     return found
 
 
 def _try_models(
-    study: Rounds, fold: Fold, inner: tuple[np.ndarray, np.ndarray], found: Preview
+    comparison: Comparison, fold: Fold, inner: tuple[np.ndarray, np.ndarray], found: Preview
 ) -> None:
-    thin = _some_columns(study.mv)
-    factor = study.mv.shape[1] / thin.shape[1]
+    thin = _some_columns(comparison.data)
+    factor = comparison.data.shape[1] / thin.shape[1]
     train, test = inner
-    groups = study.plan.inner_groups
-    for model in study.models:
+    groups = comparison.plan.inner_groups
+    for model in comparison.models:
         first, *others = model.settings()
         # Where a grid is searched, nearly all fits are those of the search.
-        seed = study.seed_of(model, 0, fold)
+        seed = seed_of(comparison, model, 0, fold)
         estimator = model.make(first, seed, searching=bool(others))
         started = time.perf_counter()
         try:
             with warnings.catch_warnings(), one_thread():
                 warnings.simplefilter("ignore")
                 inside = None if groups is None else groups[train]
-                fitted = fit_with_groups(estimator, thin[train], study.y[train], inside)
-                predict_rows(fitted, thin[test], study.n_classes)
+                fitted = fit_with_groups(estimator, thin[train], comparison.y[train], inside)
+                predict_rows(fitted, thin[test], comparison.n_classes)
         except Exception as error:  # a model may fail in any way; that is what is asked here
             found.failures[model.name] = " ".join(str(error).split()) or type(error).__name__
             continue

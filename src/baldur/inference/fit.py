@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -270,18 +271,22 @@ class _Fit:
         jobs = (delayed(job)(b) for b in range(len(self.batches)))
         return list(Parallel(n_jobs=self.n_jobs, prefer="threads")(jobs))
 
-    def _tell(self, event: str) -> None:
+    def _tell(self, event: str, done: float) -> None:
         if self.watch is not None:
-            self.watch({"event": event, "passes": passes(self.problem.views)})
+            self.watch({"event": event, "done": done})
 
     def _fit_ensembles(self) -> None:
         settings: dict[str, Any] = {"members": self.members, "max_iter": self.max_iter}
         self.full = fit_ensemble(self.data, self.everyone, **settings)
-        self._tell("fitted on all rows")
+        # Parts of the work, measured from 100 x 220 to 400 x 20,020: all samples take 4 to 16 % of
+        # the time, inner folds 50 to 70 %, submodels of fewer views or features 10 to 18 % each.
+        self._tell("the ensemble is fitted on all samples", 0.08)
+        fitted, total = count(1), len(self.batches)
 
         def job(b: int) -> Ensemble:
             found = fit_ensemble(self.data, self.batches[b], full=self.full, **settings)
-            self._tell(f"fitted batch {b + 1} of {len(self.batches)} of inner folds")
+            k = next(fitted)
+            self._tell(f"{k} of {total} batches of inner folds are fitted", 0.08 + 0.62 * k / total)
             return found
 
         self.ensembles = self._each(job)
@@ -347,7 +352,7 @@ class _Fit:
         )
         base = mean_losses(self.base_mean, self.base_var + 1e-12, self.row, self.T, self.task)
         scores = self._score(found)
-        self._tell("scored views")
+        self._tell("submodels with fewer views are scored", 0.85)
         return base, scores, counts
 
     def _score_path(
@@ -365,7 +370,7 @@ class _Fit:
             return path_moments(self.data, ensemble, own, sizes)
 
         scores = self._score(self._each(job)).followed_by(whole)
-        self._tell("scored features")
+        self._tell("submodels with fewer features are scored", 0.99)
         return path, sizes, scores
 
     def _width(self, views: Mask) -> int:

@@ -11,8 +11,8 @@ import numpy as np
 import pandas as pd
 
 from baldur.exceptions import InputError
-from baldur.io.formats.files import check_ids, find_file, import_extra, parsing
-from baldur.io.formats.h5 import (
+from baldur.io.formats.files import check_ids, find_file, parsing
+from baldur.io.formats.hdf5 import (
     DenseMatrix,
     SparseMatrix,
     check_inside,
@@ -21,7 +21,8 @@ from baldur.io.formats.h5 import (
     open_file,
     probe,
 )
-from baldur.io.formats.h5_tables import read_frame, read_index
+from baldur.io.formats.hdf5_tables import read_frame, read_index
+from baldur.optional import import_extra
 from baldur.safety.budget import LAZY_BYTES, MAX_BYTES, no_bare_memory_error
 from baldur.safety.escape import check_names
 from baldur.views.container import MultiView

@@ -15,7 +15,7 @@ import pandas as pd
 
 from baldur.atomic_io import atomic_file, make_folder
 from baldur.exceptions import InputError
-from baldur.io.formats.files import as_path, check_ids, find_file, import_extra, parsing
+from baldur.io.formats.files import as_path, check_ids, find_file, parsing
 from baldur.io.formats.images import (
     SUFFIXES,
     Grid,
@@ -30,6 +30,7 @@ from baldur.io.formats.images import (
 )
 from baldur.io.formats.regions import Regions, region_names
 from baldur.io.tables import read_ids
+from baldur.optional import import_extra
 from baldur.safety.budget import MAX_BYTES, check_size, no_bare_memory_error
 from baldur.views.container import MultiView
 

@@ -11,10 +11,10 @@ import numpy as np
 import pandas as pd
 
 from baldur.exceptions import InputError
-from baldur.io.formats.arrays import read_npy, read_npz
 from baldur.io.formats.delimited import SEPARATORS, id_position, read_delimited
 from baldur.io.formats.excel import read_excel
 from baldur.io.formats.files import check_ids, find_file, suffix_of
+from baldur.io.formats.numpy_files import read_npy, read_npz
 from baldur.io.formats.parquet import read_parquet
 from baldur.safety.budget import MAX_BYTES, Deadline, no_bare_memory_error
 from baldur.views.container import MultiView

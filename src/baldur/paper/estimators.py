@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-import warnings
 from collections.abc import Mapping
 from numbers import Real
 from types import MappingProxyType
@@ -21,6 +19,7 @@ from baldur.estimators.regressor import RegressorBase
 from baldur.exceptions import InputError, InputWarning, NoSignalWarning
 from baldur.paper.meanfield.inputs import SPACES
 from baldur.paper.predictor import MeanFieldRun, fit_mean_field
+from baldur.views.container import MultiView
 from baldur.views.products import PreparedView
 
 __all__ = ["PaperClassifier", "PaperRegressor"]
@@ -51,77 +50,74 @@ CONSTRAINTS: Mapping[str, Constraint] = MappingProxyType(
 """Argument to constraint, those of the other estimators included."""
 
 
-def _check_relevance_vectors(space: Any, relevance_vectors: Any) -> None:
-    """Refuse relevance vectors where no view has the dual posterior."""
-    chosen = isinstance(relevance_vectors, str) and relevance_vectors == "auto"
-    if not chosen and set(_spaces(space)) == {"primal"}:
-        raise InputError(
-            "relevance_vectors carry the dual posterior, but no view has it. Give "
-            'space="dual", or leave relevance_vectors out.'
-        )
+class _PaperEstimator:
+    """What both estimators do around the mean-field posterior."""
+
+    _default: str
+    """The default estimator for the same task, which messages name."""
+
+    def _check_parameters(self: Any) -> None:
+        super()._check_parameters()  # type: ignore[misc]
+        chosen = isinstance(self.relevance_vectors, str) and self.relevance_vectors == "auto"
+        if not chosen and set(_spaces(self.space)) == {"primal"}:
+            raise InputError(
+                "relevance_vectors carry the dual posterior, but no view has it. Give "
+                'space="dual", or leave relevance_vectors out.'
+            )
+
+    def _run(self: Any, views: list[PreparedView], training: Training, bound: str) -> MeanFieldRun:
+        """Fit the mean-field posterior with the settings of the estimator."""
+        n_factors = training.T.shape[1] if self.n_factors == "auto" else int(self.n_factors)
+        with Reporter(self.verbose, type(self).__name__) as reporter:
+            return fit_mean_field(
+                views,
+                training.T,
+                task="regression" if training.task == "regression" else "classification",
+                n_factors=n_factors,
+                a_gamma=float(self.sparsity),
+                spaces=self.space,
+                relevance=self.relevance_vectors,
+                max_iter=self.max_iter,
+                tol=self.tol,
+                prune=self.prune,
+                sample_weight=training.weight,
+                rng=int(check_random_state(self.random_state).randint(2**31 - 1)),
+                bound_kind=bound,
+                callback=reporter.watch,
+            )
+
+    def _set_attributes(self: Any, mv: MultiView, fitted: MeanFieldRun) -> None:
+        super()._set_attributes(mv, fitted)  # type: ignore[misc]
+        self.elbo_ = fitted.elbo
+        self.sparsity_ = float(self.sparsity)
+        self.space_ = dict(zip(self.view_names_, fitted.spaces, strict=True))
+        self.relevance_vectors_ = dict(zip(self.view_names_, fitted.relevance, strict=True))
+
+    def _fit_warnings(self: Any) -> list[tuple[str, type[Warning]]]:
+        found = list(super()._fit_warnings())  # type: ignore[misc]
+        if np.isnan(self.elbo_):
+            literal = ", ".join(repr(v) for v, space in self.space_.items() if space == "paper")
+            text = (
+                'used space="paper", the dual posterior as printed in the paper, where features '
+                f"outnumber its relevance vectors (among the views {literal}). It has no maximum "
+                'there: weights go to zero, and elbo_ is not a bound. Use space="dual".'
+            )
+            found.append((text, InputWarning))
+        if self.n_factors_ == 0:
+            text = (
+                "ended at the base rate: no factor is left, and every sample gets the same "
+                "prediction. The bound of this posterior prefers that unless the signal is strong "
+                "and sparse, so it does not show that there is no signal. Use "
+                f"{self._default}, the default estimator, or more samples."
+            )
+            found.append((text, NoSignalWarning))
+        return found
+
+    def _stopping_settings(self: Any) -> str:
+        return f"{super()._stopping_settings()} or tol (now {self.tol})"  # type: ignore[misc]
 
 
-def _warn_of_literal_form(views: list[PreparedView], space: Any) -> None:
-    """Warn where the dual as printed in the paper is asked for and has no maximum."""
-    spaces = _spaces(space) * (len(views) if len(_spaces(space)) == 1 else 1)
-    wide = [
-        f"{view.name!r} ({view.shape[1]:,} features)"
-        for view, one in zip(views, spaces, strict=False)
-        if one == "paper" and view.shape[1] > view.shape[0]
-    ]
-    if wide:
-        warnings.warn(
-            f'space="paper": features outnumber the {views[0].shape[0]:,} samples in the view(s) '
-            f"{', '.join(wide)}. The dual posterior as printed in the paper has no maximum there: "
-            'its weights go to zero, and no bound is reported. Use space="dual".',
-            InputWarning,
-            stacklevel=4,
-        )
-
-
-def _fit_posterior(
-    model: Any, views: list[PreparedView], training: Training, bound: str
-) -> MeanFieldRun:
-    """Fit the mean-field posterior with the settings of an estimator."""
-    _warn_of_literal_form(views, model.space)
-    n_factors = training.T.shape[1] if model.n_factors == "auto" else int(model.n_factors)
-    with Reporter(model.verbose, type(model).__name__) as reporter:
-        return fit_mean_field(
-            views,
-            training.T,
-            task="regression" if training.task == "regression" else "classification",
-            n_factors=n_factors,
-            a_gamma=float(model.sparsity),
-            spaces=model.space,
-            relevance=model.relevance_vectors,
-            max_iter=model.max_iter,
-            tol=model.tol,
-            prune=model.prune,
-            sample_weight=training.weight,
-            rng=int(check_random_state(model.random_state).randint(2**31 - 1)),
-            bound_kind=bound,
-            callback=reporter.watch,
-        )
-
-
-def _set_mean_field_attributes(model: Any, result: MeanFieldRun, default: str) -> None:
-    """Set what only the mean-field posterior has; warn if the fit ended at the base rate."""
-    model.elbo_ = result.elbo
-    model.sparsity_ = float(model.sparsity)
-    model.space_ = dict(zip(model.view_names_, result.spaces, strict=True))
-    model.relevance_vectors_ = dict(zip(model.view_names_, result.relevance, strict=True))
-    if model.n_factors_ == 0:
-        warnings.warn(
-            f"{type(model).__name__} ended at the base rate: no factor is left, and every sample "
-            "gets the same prediction. The bound of this posterior prefers that unless the signal "
-            "is strong and sparse, so it does not show that there is no signal. "
-            f"Use {default}, the default estimator, or a larger sample.",
-            NoSignalWarning,
-            stacklevel=3,
-        )
-
-
-class PaperClassifier(ClassifierBase):
+class PaperClassifier(_PaperEstimator, ClassifierBase):
     """Multi-view classifier with the paper's fully factorised posterior.
 
     Every sample has latent factors and latent outputs of its own, and these, the weights of each
@@ -216,6 +212,7 @@ default="auto"
     """
 
     _constraints = CONSTRAINTS
+    _default = "BaldurClassifier"
 
     def __init__(
         self,
@@ -267,27 +264,17 @@ default="auto"
         PaperClassifier
             Itself.
         """
-        self._check_parameters()
-        training = self._open_training(X, y, sample_weight)
-        started = time.perf_counter()
-        views = self._prepare_training(training)
-        result = _fit_posterior(self, views, training, self.bound)
-        self._set_attributes(training.mv, result)
-        _set_mean_field_attributes(self, result, default="BaldurClassifier")
-        self._row_noise = result.noise_variance
-        self.fit_seconds_ = time.perf_counter() - started
-        self._warn_unless_converged()
-        return self
+        return self._fit(X, y, sample_weight)
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        _check_relevance_vectors(self.space, self.relevance_vectors)
+    def _fit_posterior(self, views: list[PreparedView], training: Training) -> MeanFieldRun:
+        return self._run(views, training, self.bound)
 
-    def _stopping_settings(self) -> str:
-        return f"{super()._stopping_settings()} or tol (now {self.tol})"
+    def _set_attributes(self, mv: MultiView, fitted: MeanFieldRun) -> None:
+        super()._set_attributes(mv, fitted)
+        self._row_noise = fitted.noise_variance
 
 
-class PaperRegressor(RegressorBase):
+class PaperRegressor(_PaperEstimator, RegressorBase):
     """Multi-view regression with the paper's fully factorised posterior.
 
     The model of `PaperClassifier` with observed outputs. Targets are standardised inside;
@@ -355,6 +342,7 @@ default="auto"
     """
 
     _constraints = CONSTRAINTS
+    _default = "BaldurRegressor"
 
     def __init__(
         self,
@@ -402,27 +390,17 @@ default="auto"
         PaperRegressor
             Itself.
         """
-        self._check_parameters()
-        training = self._open_training(X, y, sample_weight)
+        return self._fit(X, y, sample_weight)
+
+    def _fit_posterior(self, views: list[PreparedView], training: Training) -> MeanFieldRun:
         if not training.T.any():
             raise InputError(
                 "y: outcomes must differ, but all are the same in the samples that count, and this "
                 "posterior has no limit without noise. Check the column or how the rows were split."
             )
-        started = time.perf_counter()
-        views = self._prepare_training(training)
         # Outputs are observed: no bound on the logistic function is ever used.
-        result = _fit_posterior(self, views, training, bound="jaakkola")
-        self._set_attributes(training.mv, result)
-        _set_mean_field_attributes(self, result, default="BaldurRegressor")
-        self.noise_std_ = self._spread * np.sqrt(result.noise_variance)
-        self.fit_seconds_ = time.perf_counter() - started
-        self._warn_unless_converged()
-        return self
+        return self._run(views, training, bound="jaakkola")
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        _check_relevance_vectors(self.space, self.relevance_vectors)
-
-    def _stopping_settings(self) -> str:
-        return f"{super()._stopping_settings()} or tol (now {self.tol})"
+    def _set_attributes(self, mv: MultiView, fitted: MeanFieldRun) -> None:
+        super()._set_attributes(mv, fitted)
+        self.noise_std_ = self._spread * np.sqrt(fitted.noise_variance)

@@ -1,51 +1,57 @@
-"""Figures: each is a Display with its numbers, a drawing and a sentence for those who cannot see.
+"""Figures of fitted models and of results. Each figure is a Display object.
+
+What comes in: a fitted estimator (``from_estimator``), a `NestedResult` or the path of a results
+folder (``from_result``), or a table of numbers. What goes out: ``display.table`` with the numbers,
+``display.plot()``, ``display.alt_text`` (what is shown, in one sentence), ``display.save(path)``,
+and a picture of itself in a notebook. Drawing needs matplotlib: ``pip install
+'baldur-multiview[report]'``. This package may import everything below the study and the report.
 
 =========================  =====================================================================
-`ForestDisplay`            weights with intervals, and the probability of being in
-`PathDisplay`              the path from nothing to everything, reference, bound and choice
-`FoldWeightsDisplay`       features selected per fold with absolute weight, common ones marked
-`FoldHeatmapDisplay`       the same as cells with signs
-`ViewShareDisplay`         share of each view, per fold or factor
-`CorrelationDisplay`       kept features across views, with their credible sets
-`LatentDisplay`            people in the latent space
-`ContributionsDisplay`     one person's prediction, term by term
-`ComparisonDisplay`        models compared, with intervals
-`RocDisplay`               ROC curves with bands
-`PrecisionRecallDisplay`   precision-recall curves with bands
-`CalibrationDisplay`       smooth calibration curves with bands
-`DecisionDisplay`          net benefit over thresholds
-`LearningCurveDisplay`     scores against training people
-`MissingViewsDisplay`      who lacks which view
+`ForestDisplay`            weights with intervals and inclusion probabilities
+`PathDisplay`              held-out loss along the submodel path, with the selected submodel
+`FoldWeightsDisplay`       absolute weights of the features selected in each fold
+`FoldHeatmapDisplay`       signed weights of the same features, one cell per feature and fold
+`ViewShareDisplay`         share of each view in the prediction, per fold or factor
+`CorrelationDisplay`       correlations of the selected features, with their credible sets
+`LatentDisplay`            samples in the latent space
+`ContributionsDisplay`     the prediction for one sample, term by term
+`ComparisonDisplay`        metrics of several models with intervals
+`RocDisplay`               ROC curves
+`PrecisionRecallDisplay`   precision-recall curves
+`CalibrationDisplay`       smooth calibration curves
+`DecisionDisplay`          net benefit over threshold probabilities
+`LearningCurveDisplay`     scores against the number of training samples
+`MissingViewsDisplay`      patterns of present and missing views
 `ManhattanDisplay`         variants along the chromosomes
-`BrainDisplay`             kept voxels or regions of each image view, and their overlap
-`HistoryDisplay`           bound and active features over passes
+`BrainDisplay`             selected voxels or regions of each image view, and their overlap
+`HistoryDisplay`           convergence of a fit
 =========================  =====================================================================
 
-``display.table`` has the numbers, ``display.plot()`` draws (`ax`, `theme`, `width`),
-``display.alt_text`` says what is shown, ``display.save("figure.pdf")`` writes a file. Needs
-matplotlib, which is installed with ``pip install 'baldur-multiview[report]'``.
+The files are in four folders: ``model`` (figures of one model), ``results`` (figures of a
+comparison, and the reader of its tables), ``clinical`` (ROC, precision-recall, calibration and
+decision curves) and ``drawing`` (style, names and parts that all figures share).
 """
 
-from baldur.plots.base import Display
-from baldur.plots.brain import BrainDisplay
-from baldur.plots.calibration import CalibrationDisplay
-from baldur.plots.comparison import ComparisonDisplay
-from baldur.plots.contributions import ContributionsDisplay
-from baldur.plots.correlation import CorrelationDisplay
-from baldur.plots.decision import DecisionDisplay
-from baldur.plots.fold_heatmap import FoldHeatmapDisplay
-from baldur.plots.fold_weights import FoldWeightsDisplay
-from baldur.plots.forest import ForestDisplay
-from baldur.plots.history import HistoryDisplay
-from baldur.plots.latent import LatentDisplay
-from baldur.plots.learning import LearningCurveDisplay
-from baldur.plots.manhattan import ManhattanDisplay
-from baldur.plots.missing_views import MissingViewsDisplay
-from baldur.plots.path import PathDisplay
-from baldur.plots.precision_recall import PrecisionRecallDisplay
-from baldur.plots.results import Results
-from baldur.plots.roc import RocDisplay
-from baldur.plots.view_share import ViewShareDisplay
+from baldur.plots.clinical.calibration import CalibrationDisplay
+from baldur.plots.clinical.decision import DecisionDisplay
+from baldur.plots.clinical.precision_recall import PrecisionRecallDisplay
+from baldur.plots.clinical.roc import RocDisplay
+from baldur.plots.drawing.display import Display
+from baldur.plots.model.brain import BrainDisplay
+from baldur.plots.model.contributions import ContributionsDisplay
+from baldur.plots.model.correlation import CorrelationDisplay
+from baldur.plots.model.forest import ForestDisplay
+from baldur.plots.model.history import HistoryDisplay
+from baldur.plots.model.latent import LatentDisplay
+from baldur.plots.model.manhattan import ManhattanDisplay
+from baldur.plots.model.submodel_path import PathDisplay
+from baldur.plots.model.view_share import ViewShareDisplay
+from baldur.plots.results.comparison import ComparisonDisplay
+from baldur.plots.results.fold_heatmap import FoldHeatmapDisplay
+from baldur.plots.results.fold_weights import FoldWeightsDisplay
+from baldur.plots.results.learning_curve import LearningCurveDisplay
+from baldur.plots.results.missing_views import MissingViewsDisplay
+from baldur.plots.results.tables import Results
 
 __all__ = [
     "BrainDisplay",

@@ -16,6 +16,7 @@ from sklearn.base import BaseEstimator, clone
 
 from baldur.exceptions import InputError
 from baldur.preparation.categories import CategoryEncoder, has_categories
+from baldur.preparation.sample_flags import UnknownLevel, flag_table, used_levels, warn_of_unknown
 from baldur.preparation.scaling import OPTIONS, Scaling
 from baldur.preparation.sites import SiteHarmoniser
 from baldur.preparation.step import Step, check_multiview
@@ -25,7 +26,7 @@ from baldur.state import Fields, State, by_kind
 from baldur.views.blocks import DEFAULT_BLOCK_BYTES
 from baldur.views.container import MultiView
 from baldur.views.products import PreparedView
-from baldur.views.validate import some
+from baldur.views.validate import rename_hint, some
 from baldur.views.weights import positive_weights
 
 __all__ = ["STEPS", "Preparation", "preparation_for"]
@@ -237,15 +238,51 @@ class Preparation(BaseEstimator):
         -------
         dict of str to PreparedView
         """
-        left = self.apply_steps(mv)
+        left, unknown = self._apply_steps(mv)
+        if warn:
+            used = used_levels(unknown, left, self.scaling_.needed_columns)
+            warn_of_unknown(used, mv.sample_ids)
         return self.scaling_.transform(left, warn=warn)
 
     def apply_steps(self, mv: MultiView) -> MultiView:
         """Return rows as the steps leave them, in units of the input, before they are scaled."""
+        return self._apply_steps(mv)[0]
+
+    def _apply_steps(self, mv: MultiView) -> tuple[MultiView, list[UnknownLevel]]:
         self._check_views(mv)
+        unknown: list[UnknownLevel] = []
         for step in self.steps_:
-            mv = step.transform(mv)
-        return mv
+            left = step.transform(mv)
+            if isinstance(step, CategoryEncoder):
+                unknown += step.unknown_levels(mv)
+            mv = left
+        return mv, unknown
+
+    def flag_samples(self, mv: MultiView, unknown: Sequence[UnknownLevel] = ()) -> pd.DataFrame:
+        """Return for every sample the reasons to doubt a prediction.
+
+        Only columns that predictions use are looked at.
+
+        Parameters
+        ----------
+        mv : MultiView
+            Any samples of the same views.
+        unknown : sequence of UnknownLevel
+            Levels that did not occur in training and are missing in `mv` already, beside those
+            that are found in it.
+
+        Returns
+        -------
+        DataFrame
+            One row per sample, with texts that are empty where there is nothing to say:
+            out_of_range (features whose value is outside the training range, with both),
+            unknown_category (levels that did not occur in training, with the known ones), imputed
+            (features that take their training mean), missing_views, and flags, all of them in one
+            text. Genotypes have no range.
+        """
+        left, found = self._apply_steps(mv)
+        every = [*unknown, *found]
+        return flag_table(self.scaling_, left, self.scaling_.needed_columns, every)
 
     def _check_views(self, mv: MultiView) -> None:
         if not hasattr(self, "scaling_"):
@@ -263,7 +300,8 @@ class Preparation(BaseEstimator):
                     )
                     if part
                 )
-                + ". A view that no new sample has still needs its columns, filled with NaN."
+                + f".{rename_hint(extra, lacking)} A view that no new sample has still needs its "
+                "columns, filled with NaN."
             )
 
     def check_samples(self, mv: MultiView) -> None:

@@ -22,7 +22,7 @@ from baldur.preparation.site_effects import (
 )
 from baldur.preparation.site_report import COLUMNS, summarise
 from baldur.preparation.step import Step, check_multiview
-from baldur.state import Fields, State, read_table, table_state
+from baldur.state import Fields, State, dataframe_state, read_dataframe
 from baldur.views import MultiView, View
 from baldur.views.blocks import DEFAULT_BLOCK_BYTES, column_blocks
 from baldur.views.encode import level_text
@@ -365,7 +365,7 @@ class SiteHarmoniser(Step):
             "sites": list(self.sites_),
             "small_sites": list(self.small_sites_),
             "covariates": self.covariates_.to_state(),
-            "report": table_state(self.report_),
+            "report": dataframe_state(self.report_),
             "learned": [
                 {
                     "kind": "harmonised view",
@@ -405,7 +405,7 @@ class SiteHarmoniser(Step):
             made.view_names_ = read.parts("learned", made._read_view)
             once = len(set(made.view_names_)) == len(made.view_names_)
             read.need(once, "expected no view twice", "learned")
-            made.report_ = read.part("report", read_table, columns=COLUMNS)
+            made.report_ = read.part("report", read_dataframe, columns=COLUMNS)
         return made
 
     def _read_view(self, state: Any) -> str:

@@ -15,7 +15,7 @@ from baldur.report.page import Page, check_extra, render
 from baldur.report.pictures import draw, plans_of
 from baldur.report.source import Run, open_run, run_of
 from baldur.saving import SavedModel, load_model
-from baldur.study.index import INDEX, REPORT, index_text
+from baldur.study.results import INDEX, REPORT, index_text
 
 __all__ = ["report_folder", "report_model", "report_result"]
 

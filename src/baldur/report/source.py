@@ -14,7 +14,7 @@ from baldur.evaluation.record import SCHEMA, record_of
 from baldur.evaluation.result import NestedResult
 from baldur.exceptions import InputError
 from baldur.plots import Results
-from baldur.study.run import RECORD
+from baldur.study.results import RECORD
 
 __all__ = ["Run", "open_run", "run_of"]
 

@@ -24,7 +24,7 @@ from baldur.saving.folder import (
     save_model,
 )
 from baldur.saving.layout import SCHEMA
-from baldur.saving.saved import SavedModel
+from baldur.saving.saved_model import SavedModel
 
 __all__ = [
     "SCHEMA",

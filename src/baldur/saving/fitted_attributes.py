@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from baldur.state import Fields, plain, read_table, table_state
+from baldur.state import Fields, dataframe_state, plain, read_dataframe
 
 __all__ = ["Attribute", "Outline", "attributes_of", "read_attribute"]
 
@@ -101,7 +101,7 @@ def _table(
     """A table with these columns and their types; `fault` says what else is wrong with it."""
 
     def read(f: Fields, name: str, o: Outline) -> Any:
-        made = f.part(name, read_table, columns=list(columns))
+        made = f.part(name, read_dataframe, columns=list(columns))
         for column, wanted in columns.items():
             cells = made[column]
             fits = cells.dtype.kind in _COLUMN_TYPES[wanted]
@@ -113,7 +113,7 @@ def _table(
         f.need(said is None, f"{said}", name)
         return made
 
-    return Attribute(read, table_state)
+    return Attribute(read, dataframe_state)
 
 
 def _path_fault(path: Any) -> str | None:
@@ -130,13 +130,15 @@ def _path_fault(path: Any) -> str | None:
 
 def _tables_by_view() -> Attribute:
     return Attribute(
-        lambda f, name, o: f.by_name(name, o.views, lambda g, v: g.part(v, read_table), some=True),
-        lambda tables: {name: table_state(one) for name, one in tables.items()},
+        lambda f, name, o: f.by_name(
+            name, o.views, lambda g, v: g.part(v, read_dataframe), some=True
+        ),
+        lambda tables: {name: dataframe_state(one) for name, one in tables.items()},
     )
 
 
 def _factor_relevance(f: Fields, name: str, o: Outline) -> Any:
-    made = f.part(name, read_table, columns=o.views)
+    made = f.part(name, read_dataframe, columns=o.views)
     f.need(len(made) == o.sizes["K"], "expected one row per factor", name)
     return made
 
@@ -181,7 +183,7 @@ _SHARED: dict[str, Attribute] = {
     "intercept_scaled_": _array("C", largest=np.inf),
     "selected_features_": _by_view(lambda f, view, width: f.flags(view, (width,))),
     "view_relevance_": _by_view(_shares),
-    "factor_relevance_": Attribute(_factor_relevance, table_state),
+    "factor_relevance_": Attribute(_factor_relevance, dataframe_state),
     "sparsity_": Attribute(_sparsity),
     "space_": _by_view(lambda f, view, width: f.text(view)),
     "history_": Attribute(lambda f, name, o: f.records(name)),
@@ -248,7 +250,7 @@ def attributes_of(kind: str, task: str) -> Mapping[str, Attribute]:
     Parameters
     ----------
     kind : str
-        As in `baldur.saving.estimators.ESTIMATORS`.
+        As in `baldur.saving.estimator_state.ESTIMATORS`.
     task : str
 
     Returns

@@ -23,14 +23,14 @@ import baldur
 from baldur.exceptions import InputError, InputWarning
 from baldur.safety.budget import MAX_BYTES
 from baldur.saving import limits
-from baldur.saving.arrays import pack_arrays, unpack_arrays
+from baldur.saving.array_file import pack_arrays, unpack_arrays
+from baldur.saving.folder_reader import read_folder
+from baldur.saving.folder_writer import check_place, write_folder
 from baldur.saving.json_text import read_json, write_json
 from baldur.saving.layout import MANIFEST, SCORERS
 from baldur.saving.manifest import COMPARED, describe, versions
-from baldur.saving.reading import read_folder
-from baldur.saving.saved import SavedModel
-from baldur.saving.tree import pack_tree, unpack_tree
-from baldur.saving.writing import check_place, write_folder
+from baldur.saving.saved_model import SavedModel
+from baldur.saving.state_tree import pack_tree, unpack_tree
 
 __all__ = ["identity", "load", "load_model", "read_manifest", "save", "save_model"]
 

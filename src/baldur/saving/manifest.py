@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 import baldur
-from baldur.saving.estimators import kind_of
+from baldur.saving.estimator_state import kind_of
 from baldur.saving.layout import FORMAT, SCHEMA
-from baldur.saving.saved import SavedModel
+from baldur.saving.saved_model import SavedModel
 
 __all__ = ["COMPARED", "describe", "versions"]
 

@@ -5,7 +5,7 @@ An object that can be saved has two methods:
 - ``to_state()`` returns a dictionary of plain values: None, bool, int, float, str, NumPy arrays of
   numbers, truth values or text, and lists and string-keyed dictionaries of these. Its entry
   ``kind`` says what the object is. An object inside another one is its own ``to_state()``; a
-  DataFrame is `table_state` of it.
+  DataFrame is `dataframe_state` of it.
 - ``from_state(state)``, a class method, builds the object again. It trusts nothing: `Fields` reads
   every field with its shape, its type and what must hold for its values, and a field too many, a
   field too few or a value that cannot be is an InputError that names the field.
@@ -38,8 +38,8 @@ Traceback (most recent call last):
 baldur.state.fields.StateError: cov: expected variances that are not negative
 """
 
+from baldur.state.dataframes import dataframe_state, read_dataframe
 from baldur.state.fields import LARGEST, Fields, Shape, State, StateError, by_kind, made_by, plain
-from baldur.state.tables import read_table, table_state
 
 __all__ = [
     "LARGEST",
@@ -50,6 +50,6 @@ __all__ = [
     "by_kind",
     "made_by",
     "plain",
-    "read_table",
-    "table_state",
+    "read_dataframe",
+    "dataframe_state",
 ]

@@ -1,4 +1,4 @@
-"""check_study: what a study is going to do, what it would refuse, and what looks wrong."""
+"""check_study: what a study is going to do, how long it takes, and which data look wrong."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from dataclasses import dataclass, field
 import joblib
 import numpy as np
 
+from baldur.evaluation import Comparison
 from baldur.evaluation.preview import Preview, preview
-from baldur.exceptions import InputError, StudyError
+from baldur.exceptions import InputError
 from baldur.study.checks.finding import Finding, names
-from baldur.study.checks.labels import variants
 from baldur.study.checks.run import find_problems
-from baldur.study.data import StudyData, read_study
-from baldur.study.load import Study
-from baldur.study.settings import settings_of, split_advice
+from baldur.study.comparison import folds_problem
+from baldur.study.config import StudyConfig
+from baldur.study.data import StudyData
 
-__all__ = ["StudyCheck", "check_study", "duration", "folds_problem"]
+__all__ = ["StudyCheck", "check_study", "duration"]
 
 
 @dataclass
@@ -26,7 +26,7 @@ class StudyCheck:
     Attributes
     ----------
     data : StudyData
-        What was read.
+        The data of the study.
     plan : Preview
         Folds, jobs and times.
     findings : list of Finding
@@ -50,26 +50,37 @@ class StudyCheck:
         made.append(_jobs(self.plan, self.n_jobs))
         return made
 
-    def refuse_findings(self, study: Study) -> None:
+    def refuse_findings(self, config: StudyConfig) -> None:
         """Raise the first finding as an error, as ``--strict`` asks for."""
         if self.findings:
             more = len(self.findings) - 1
             first = self.findings[0]
             rest = f" ({more} more with --check)" if more else ""
-            raise study.problem(first.key, first.what, first.fix + rest)
+            raise config.problem(first.key, first.what, first.fix + rest)
 
 
-def check_study(study: Study, *, n_jobs: int = 1, trial: bool = True) -> StudyCheck:
-    """Read a study, refuse what running it would refuse, and look for wrong data.
+def check_study(
+    config: StudyConfig,
+    data: StudyData,
+    comparison: Comparison,
+    *,
+    n_jobs: int = 1,
+    trial: bool = True,
+) -> StudyCheck:
+    """Say what a study is going to do, and look for data that look wrong.
 
     Parameters
     ----------
-    study : Study
+    config : StudyConfig
         As `load_study` returns it.
+    data : StudyData
+        As `read_study` returns it.
+    comparison : Comparison
+        As `open_study` returns it.
     n_jobs : int, default=1
         Processes the time is estimated for.
     trial : bool, default=True
-        Fit each model once on some of the columns, to estimate the time.
+        Fit models on some of the data, to estimate the time.
 
     Returns
     -------
@@ -80,41 +91,27 @@ def check_study(study: Study, *, n_jobs: int = 1, trial: bool = True) -> StudyCh
     StudyError
         One line that names the key and the fix.
     """
-    found = read_study(study)
-    n_jobs = int(joblib.effective_n_jobs(n_jobs))
     try:
-        parts = len(study.report["learning_curve"] or [])
-        plan = preview(
-            study.models, found.data, found.y, trial=trial, parts=parts,
-            **settings_of(study, found),
-        )  # fmt: skip
+        parts = len(config.report.learning_curve or [])
+        plan = preview(comparison, trial=trial, parts=parts)
     except InputError as error:
-        if study.classification:
-            # Two ways of writing one class may be why there are too few of it.
-            for twin in variants("outcome.column", study.outcome["column"], np.unique(found.y)):
-                raise study.problem(*twin) from error
-        raise folds_problem(study, error) from error
-    findings = find_problems(study, found, plan.folds, plan.scheme)
-    if study.classification:
-        findings += _absent_classes(found.y, plan)
+        raise folds_problem(config, data, error) from error
+    findings = find_problems(config, data, plan.folds, plan.scheme)
+    if config.classification:
+        findings += _absent_classes(data.y, plan)
     findings += [
         Finding(f"models.{model}", f"a trial fit failed: {reason.rstrip('.')}", "correct the model")
         for model, reason in plan.failures.items()
     ]
-    return StudyCheck(found, plan, findings, n_jobs)
-
-
-def folds_problem(study: Study, error: InputError) -> StudyError:
-    """Return what the comparison refuses as an error about the study file."""
-    return study.problem("folds", *split_advice(str(error)))
+    return StudyCheck(data, plan, findings, int(joblib.effective_n_jobs(n_jobs)))
 
 
 def _absent_classes(y: np.ndarray, plan: Preview) -> list[Finding]:
-    """Report folds that have to predict a class which none of their training rows has."""
-    lacking: dict[str, int] = {}
+    """Report folds that have to predict a class which does not occur in their training rows."""
+    missing: dict[str, int] = {}
     for fold in plan.folds:
         for label in np.setdiff1d(y[fold.test], y[fold.train]).tolist():
-            lacking[label] = lacking.get(label, 0) + 1
+            missing[label] = missing.get(label, 0) + 1
     return [
         Finding(
             "folds",
@@ -122,7 +119,7 @@ def _absent_classes(y: np.ndarray, plan: Preview) -> list[Finding]:
             "then gets probability 0",
             "merge classes, sites or groups if that is not what you want to know",
         )
-        for label, count in lacking.items()
+        for label, count in missing.items()
     ]
 
 
@@ -142,11 +139,11 @@ def _samples(found: StudyData) -> str:
 def _view(found: StudyData, view: str, width: int) -> str:
     line = f"  {view}: {width:,} features"
     absent = found.data.sample_ids[~found.data.view(view).present].astype(str).tolist()
-    gone = [i for i in found.lacking.get(view, []) if i not in set(absent)]
+    gone = [i for i in found.missing_samples.get(view, []) if i not in set(absent)]
     if absent:
-        line += f"; {len(absent)} samples lack it ({names(absent)})"
+        line += f"; missing for {len(absent)} samples ({names(absent)})"
     if gone:
-        line += f"; not in its file and left out: {len(gone)} samples ({names(gone)})"
+        line += f"; {len(gone)} samples are not in its file and are left out ({names(gone)})"
     return line
 
 
@@ -176,7 +173,7 @@ def _jobs(plan: Preview, n_jobs: int) -> str:
     slowest = max(plan.seconds, key=lambda m: plan.fits[m] * plan.seconds[m])
     share = plan.fits[slowest] * plan.seconds[slowest] / max(seconds * n_jobs, 1e-9)
     most = f", {100 * share:.0f} % of it {slowest}" if models > 1 else ""
-    return f"{line}; about {duration(seconds)} with {processes}{most} (judged from small fits)"
+    return f"{line}; about {duration(seconds)} with {processes}{most} (estimated from small fits)"
 
 
 def duration(seconds: float) -> str:

@@ -15,9 +15,10 @@ from baldur.io import (
     read_view,
     view_steps,
 )
-from baldur.preparation import Preparation, Step
+from baldur.io.schema import nearest
+from baldur.preparation import Preparation, SiteHarmoniser, Step
+from baldur.study.config import COVARIATES, StudyConfig
 from baldur.study.covariates import CovariateCoding
-from baldur.study.load import COVARIATES, Study
 from baldur.study.samples import (
     check_column,
     check_outcome,
@@ -25,7 +26,6 @@ from baldur.study.samples import (
     find_label,
     read_samples,
 )
-from baldur.study.sites import site_step
 from baldur.views import MultiView
 
 __all__ = ["StudyData", "read_study", "read_views"]
@@ -33,7 +33,7 @@ __all__ = ["StudyData", "read_study", "read_views"]
 
 @dataclass
 class StudyData:
-    """What a study works on.
+    """The data of a study.
 
     Attributes
     ----------
@@ -43,14 +43,17 @@ class StudyData:
     y : ndarray
         Labels as text, or numbers.
     positive : str or None
+        The positive class as the samples table writes it.
     groups, sites, split : ndarray of str, or None
+        Columns of the samples table that decide the folds.
     preparation : Preparation or None
-        What every model learns from its training rows before anything else; None for scaling alone.
+        What every model learns from its training rows before it is fitted; None where columns are
+        only scaled.
     coding : CovariateCoding or None
         Of included covariates.
     notes : list of str
         What a reader of the results should know about the samples.
-    lacking : dict of str to list of str
+    missing_samples : dict of str to list of str
         View to the samples with an outcome that its file does not have.
     subgroups : DataFrame of str, or None
         Columns to report by, one row per sample with its id as index.
@@ -65,42 +68,49 @@ class StudyData:
     preparation: Preparation | None = None
     coding: CovariateCoding | None = None
     notes: list[str] = field(default_factory=list)
-    lacking: dict[str, list[str]] = field(default_factory=dict)
+    missing_samples: dict[str, list[str]] = field(default_factory=dict)
     subgroups: pd.DataFrame | None = None
 
 
-def read_views(study: Study) -> list[MultiView]:
+def read_views(config: StudyConfig) -> list[MultiView]:
     """Read the file of every view.
 
     Parameters
     ----------
-    study : Study
+    config : StudyConfig
+        The study.
 
     Returns
     -------
     list of MultiView
     """
     parts = []
-    for name, spec in study.views.items():
+    for name, view in config.views.items():
         try:
-            parts.append(read_view({"name": name, **spec}, study.folder, roots=study.roots))
+            parts.append(read_view(_named(name, view), config.folder, roots=config.roots))
         except MissingExtraError as error:
-            raise study.problem(
-                f"views.{name}", str(error).rstrip("."), "or leave the view out"
+            raise config.problem(
+                f"views.{name}", str(error).rstrip("."), "or remove the view"
             ) from error
         except BaldurError as error:
-            raise study.problem(
+            raise config.problem(
                 f"views.{name}", str(error).rstrip("."), "correct this section or its file"
             ) from error
     return parts
 
 
-def read_study(study: Study) -> StudyData:
+def _named(name: str, view: Any) -> Any:
+    """Return the section of a view with its name filled in."""
+    return view if view.name is not None else view.model_copy(update={"name": name})
+
+
+def read_study(config: StudyConfig) -> StudyData:
     """Read all files of a study and match samples by id.
 
     Parameters
     ----------
-    study : Study
+    config : StudyConfig
+        The study.
 
     Returns
     -------
@@ -111,43 +121,32 @@ def read_study(study: Study) -> StudyData:
     StudyError
         One line that names the key and the fix.
     """
-    table = read_samples(study)
-    column = study.outcome["column"]
-    check_column(study, "outcome.column", column, table)
-    for key in ("group", "site", "split"):
-        if study.samples[key] is not None:
-            check_column(study, f"samples.{key}", study.samples[key], table)
-    for key in ("regress_out", "include", "categorical"):
-        for name in study.covariates[key]:
-            check_column(study, f"covariates.{key}", name, table)
-    if study.harmonise is not None:
-        check_column(study, "harmonise.by", study.harmonise["by"], table)
-        for name in study.harmonise["keep"]:
-            check_column(study, "harmonise.keep", name, table)
-    for name in study.report["subgroups"]:
-        check_column(study, "report.subgroups", name, table)
+    table = read_samples(config)
+    column = config.outcome.column
+    for key, name in _named_columns(config):
+        check_column(config, key, name, table)
     notes = []
     known = table[column] != ""
     if not known.any():
-        raise study.problem("outcome.column", f"{column!r} is empty", "name another column")
+        raise config.problem("outcome.column", f"{column!r} is empty", "name another column")
     if not known.all():
         notes.append(f"{int((~known).sum())} samples have no {column!r} and are left out")
-    check_outcome(study, table.loc[known, column])
-    parts = read_views(study)
-    for part, name in zip(parts, study.views, strict=True):
-        check_overlap(study, name, part, table.index)
+    check_outcome(config, table.loc[known, column])
+    parts = read_views(config)
+    for part, name in zip(parts, config.views, strict=True):
+        check_overlap(config, name, part, table.index)
     rows = pd.Series(np.arange(len(table)), index=table.index)[known.to_numpy()]
     try:
-        data, kept, report = align(parts, how=study.top["align"], labels=rows)
+        data, kept, report = align(parts, how=config.align, labels=rows)
     except InputError as error:
-        raise study.problem(
+        raise config.problem(
             "align", str(error).splitlines()[0].rstrip("."), 'use align = "union" or check the ids'
         ) from None
     if kept is None:
         raise TypeError("align returns labels when it is given some")
     lost = int(known.sum()) - len(kept)
     if lost:
-        why = "lack a view" if study.top["align"] == "intersection" else "have no view at all"
+        why = "have a missing view" if config.align == "intersection" else "have no view at all"
         notes.append(f"{lost} samples with {column!r} {why} and are left out")
     if len(report.near_misses):
         one = report.near_misses.iloc[0]
@@ -158,11 +157,11 @@ def read_study(study: Study) -> StudyData:
     # Rows follow the samples table, whatever order the views have.
     order = np.argsort(kept.to_numpy(), kind="stable")
     data, table = data[order], table.iloc[kept.to_numpy().astype(int)[order]]
-    check_outcome(study, table[column])
-    found = _gather(study, data, table, notes)
-    found.preparation = _preparation(study, found, table, _steps(study, parts))
+    check_outcome(config, table[column])
+    found = _gather(config, data, table, notes)
+    found.preparation = _preparation(config, found, table, _steps(config, parts))
     where = report.where[report.where["labels"]]
-    found.lacking = {
+    found.missing_samples = {
         view: where.index[~where[view]].astype(str).tolist()
         for view in where.columns
         if view != "labels"
@@ -170,24 +169,71 @@ def read_study(study: Study) -> StudyData:
     return found
 
 
+def _named_columns(config: StudyConfig) -> list[tuple[str, str]]:
+    """Return the columns of the samples table that a study names, each with its key."""
+    samples, covariates, harmonise = config.samples, config.covariates, config.harmonise
+    found: list[tuple[str, list[str | None] | list[str]]] = [
+        ("outcome.column", [config.outcome.column]),
+        ("samples.group", [samples.group]),
+        ("samples.site", [samples.site]),
+        ("samples.split", [samples.split]),
+        ("covariates.regress_out", covariates.regress_out),
+        ("covariates.include", covariates.include),
+        ("covariates.categorical", covariates.categorical),
+        ("harmonise.by", [] if harmonise is None else [harmonise.by]),
+        ("harmonise.keep", [] if harmonise is None else harmonise.keep),
+        ("report.subgroups", config.report.subgroups),
+    ]
+    return [(key, name) for key, names in found for name in names if name is not None]
+
+
 def _preparation(
-    study: Study, found: StudyData, table: pd.DataFrame, steps: list[Step]
+    config: StudyConfig, found: StudyData, table: pd.DataFrame, steps: list[Step]
 ) -> Preparation | None:
     """Return the template of the preparation, and put what it reads into the table of samples."""
-    names = study.covariates["regress_out"]
-    aligning = site_step(study, found.data)
+    names = config.covariates.regress_out
+    aligning = _site_step(config, found.data)
     steps = steps if aligning is None else [*steps, aligning]
     if not steps and not names:
         return None
     made = Preparation(steps=steps, regress_out=list(names))
     if made.sample_columns:
-        forced = study.covariates["categorical"]
-        found.data = found.data.with_samples(_samples(study, table, made, forced))
+        forced = config.covariates.categorical
+        found.data = found.data.with_samples(_samples(config, table, made, forced))
     return made
 
 
+def _site_step(config: StudyConfig, data: MultiView) -> SiteHarmoniser | None:
+    """Return the unfitted step that aligns sites, or None where the study does not align any.
+
+    Included covariates are a view of the data too; they describe the people and stay as they are.
+    """
+    section = config.harmonise
+    if section is None or section.by is None:
+        return None
+    usual = [v for v in data.view_names if v != COVARIATES and data.view(v).dtype != np.int8]
+    wanted = usual if section.views is None else section.views
+    for view in wanted:
+        if view not in usual:
+            known = view in data.view_names
+            what = "has no location and scale to harmonise" if known else "is not a view"
+            raise config.problem("harmonise.views", f"{view!r} {what}", nearest(view, usual))
+    if not wanted:
+        raise config.problem(
+            "harmonise", "there is no view to harmonise (genotypes are not harmonised)",
+            "remove the section",
+        )  # fmt: skip
+    return SiteHarmoniser(
+        section.by,
+        list(wanted),
+        keep=list(section.keep),
+        new_sites=section.new_sites,
+        estimates=section.estimates,
+    )
+
+
 def _samples(
-    study: Study, table: pd.DataFrame, preparation: Preparation, forced: list[str]
+    config: StudyConfig, table: pd.DataFrame, preparation: Preparation, forced: list[str]
 ) -> pd.DataFrame:
     """Return the columns that a preparation reads: numbers, and categories as they are written."""
     made = {}
@@ -195,22 +241,22 @@ def _samples(
         key = "covariates.regress_out" if name in preparation.regress_out else "harmonise.keep"
         cells = table[name].astype(object).where(table[name] != "", None)
         if not cells.notna().any():
-            raise study.problem(key, f"column {name!r} is empty", "leave it out")
+            raise config.problem(key, f"column {name!r} is empty", "leave it out")
         numbers = pd.to_numeric(cells, errors="coerce")
-        by = study.harmonise is not None and name == study.harmonise["by"]
+        by = config.harmonise is not None and name == config.harmonise.by
         text = by or name in forced or (numbers.isna() & cells.notna()).any()
         made[name] = cells.astype("category") if text else numbers.astype(float)
     return pd.DataFrame(made).reset_index(drop=True)
 
 
-def _steps(study: Study, parts: list[MultiView]) -> list[Step]:
+def _steps(config: StudyConfig, parts: list[MultiView]) -> list[Step]:
     """What is learned on training rows; a table without categories has nothing to learn."""
     steps: list[Step] = []
-    for part, (name, spec) in zip(parts, study.views.items(), strict=True):
+    for part, (name, view) in zip(parts, config.views.items(), strict=True):
         try:
-            made = view_steps({"name": name, **spec})
+            made = view_steps(_named(name, view))
         except BaldurError as error:
-            raise study.problem(
+            raise config.problem(
                 f"views.{name}", str(error).rstrip("."), "correct this section"
             ) from error
         for step in made:
@@ -227,44 +273,55 @@ def _has_levels(part: MultiView) -> bool:
     )
 
 
-def _gather(study: Study, data: MultiView, table: pd.DataFrame, notes: list[str]) -> StudyData:
+def _gather(
+    config: StudyConfig, data: MultiView, table: pd.DataFrame, notes: list[str]
+) -> StudyData:
     found = StudyData(data=data, y=np.zeros(0), notes=notes)
-    if study.report["subgroups"]:
-        found.subgroups = table[study.report["subgroups"]].set_axis(data.sample_ids.astype(str))
-    cells = table[study.outcome["column"]]
-    found.y = cells.to_numpy(dtype=str) if study.classification else pd.to_numeric(cells).to_numpy()
-    if study.outcome["positive"] is not None and study.classification:
-        found.positive = find_label(study.outcome["positive"], np.unique(found.y).tolist())
-    for key, target in (("group", "groups"), ("site", "sites"), ("split", "split")):
-        column = study.samples[key]
-        if column is None:
-            continue
-        values = table[column]
-        if (values == "").any():
-            raise study.problem(
-                f"samples.{key}", f"{column!r} is empty for {values.index[values == ''][0]!r}",
-                "fill it in, or leave the sample out of the table",
-            )  # fmt: skip
-        setattr(found, target, values.to_numpy(dtype=str))
+    if config.report.subgroups:
+        found.subgroups = table[config.report.subgroups].set_axis(data.sample_ids.astype(str))
+    cells = table[config.outcome.column]
+    found.y = (
+        cells.to_numpy(dtype=str) if config.classification else pd.to_numeric(cells).to_numpy()
+    )
+    if config.outcome.positive is not None and config.classification:
+        found.positive = find_label(config.outcome.positive, np.unique(found.y).tolist())
+    found.groups = _labels(config, "group", config.samples.group, table)
+    found.sites = _labels(config, "site", config.samples.site, table)
+    found.split = _labels(config, "split", config.samples.split, table)
     if found.split is not None:
         other = sorted(set(found.split.tolist()) - {"train", "test"})
         if other:
-            raise study.problem(
-                "samples.split", f"{study.samples['split']!r} has {other[0]!r}",
+            raise config.problem(
+                "samples.split", f"{config.samples.split!r} has {other[0]!r}",
                 "write 'train' or 'test' for every sample",
             )  # fmt: skip
-    names = study.covariates["include"]
+    names = config.covariates.include
     if names:
-        forced = [c for c in study.covariates["categorical"] if c in names]
+        forced = [c for c in config.covariates.categorical if c in names]
         try:
             found.coding = CovariateCoding.learn(table[names], forced)
-            extra = found.coding.view(table[names], COVARIATES, study.samples["file"])
+            extra = found.coding.view(table[names], COVARIATES, config.samples.file)
         except InputError as error:
-            raise study.problem(
+            raise config.problem(
                 "covariates.include", str(error).rstrip("."), "correct the column or leave it out"
             ) from None
         found.data = add_view(data, extra)
     return found
+
+
+def _labels(
+    config: StudyConfig, key: str, column: str | None, table: pd.DataFrame
+) -> np.ndarray | None:
+    """Return a column of the samples table that has to be filled for every sample."""
+    if column is None:
+        return None
+    values = table[column]
+    if (values == "").any():
+        raise config.problem(
+            f"samples.{key}", f"{column!r} is empty for {values.index[values == ''][0]!r}",
+            "fill it in, or remove the sample from the table",
+        )  # fmt: skip
+    return values.to_numpy(dtype=str)
 
 
 def add_view(data: MultiView, extra: MultiView) -> MultiView:

@@ -9,113 +9,111 @@ import pandas as pd
 
 from baldur.exceptions import BaldurError, InputError, MissingExtraError
 from baldur.io import read_text_table, simplify_id
+from baldur.io.schema import nearest
 from baldur.safety.confine import is_below
 from baldur.safety.escape import check_names
 from baldur.study.checks.labels import variants
-from baldur.study.load import Study
-from baldur.study.schema import nearest
+from baldur.study.config import StudyConfig
 from baldur.views import MultiView
 
 __all__ = ["check_column", "check_outcome", "check_overlap", "find_label", "read_samples"]
 
-SAMPLES_OPTIONS = ("separator", "decimal", "encoding", "sheet", "missing")
-"""Keys of [samples] that are options of the reader."""
 
-
-def read_samples(study: Study) -> pd.DataFrame:
+def read_samples(config: StudyConfig) -> pd.DataFrame:
     """Return the samples table as text, indexed by id, missing cells empty.
 
     Parameters
     ----------
-    study : Study
+    config : StudyConfig
+        The study.
 
     Returns
     -------
     DataFrame of str
     """
-    path = study.folder / study.samples["file"]
-    if not is_below(path, [study.folder, *study.roots], strictly=True):
-        raise study.problem(
+    path = config.folder / config.samples.file
+    if not is_below(path, [config.folder, *config.roots], strictly=True):
+        raise config.problem(
             "samples.file", f"{path} lies outside the folder of the study",
             "move it there, or name its folder with --data",
         )  # fmt: skip
-    options = {k: study.samples[k] for k in SAMPLES_OPTIONS if study.samples[k] is not None}
     try:
-        table = read_text_table(path, **options)
+        table = read_text_table(path, **config.samples.reader_options())
         check_names(table.columns, "column name", path.name)
     except MissingExtraError as error:
-        raise study.problem(
+        raise config.problem(
             "samples.file", str(error).rstrip("."), "or save the table as CSV"
         ) from error
     except BaldurError as error:
-        raise study.problem(
+        raise config.problem(
             "samples.file", str(error).rstrip("."), "correct or replace the file"
         ) from error
-    check_column(study, "samples.id", study.samples["id"], table)
-    ids = table[study.samples["id"]]
-    for key, column in (("samples.id", ids.name), ("outcome.column", study.outcome["column"])):
+    check_column(config, "samples.id", config.samples.id, table)
+    ids = table[config.samples.id]
+    become_names = [("samples.id", config.samples.id), ("outcome.column", config.outcome.column)]
+    for key, columns in config.covariates:
+        become_names += [(f"covariates.{key}", column) for column in columns]
+    for key, column in become_names:
         if column in table.columns:
-            _check_cells(study, key, table[column])
-    for key, columns in study.covariates.items():
-        for column in columns if isinstance(columns, list) else ():
-            if column in table.columns:
-                _check_cells(study, f"covariates.{key}", table[column])
+            _check_cells(config, key, table[column])
     if (ids == "").any():
         at = int(np.flatnonzero((ids == "").to_numpy())[0])
-        raise study.problem(
+        raise config.problem(
             "samples.id", f"row {at + 1} of {path.name} has no id", "fill it in or drop the row"
         )
     if ids.duplicated().any():
         twice = ids[ids.duplicated()].iloc[0]
-        raise study.problem(
+        raise config.problem(
             "samples.id", f"{twice!r} occurs more than once in column {ids.name!r} of {path.name}",
             "make ids unique; repeated visits need an id each and samples.group",
         )  # fmt: skip
     return table.set_index(pd.Index(ids, name=None))
 
 
-def _check_cells(study: Study, key: str, cells: pd.Series) -> None:
+def _check_cells(config: StudyConfig, key: str, cells: pd.Series) -> None:
     """Refuse ids, classes and levels with control characters: they become names in results."""
     try:
         check_names(cells.unique().tolist(), "name", f"column {cells.name!r}")
     except InputError as error:
-        raise study.problem(key, str(error).rstrip("."), "correct the table") from None
+        raise config.problem(key, str(error).rstrip("."), "correct the table") from None
 
 
-def check_column(study: Study, key: str, column: str, table: pd.DataFrame) -> None:
+def check_column(config: StudyConfig, key: str, column: str, table: pd.DataFrame) -> None:
     """Refuse the name of a column that the table lacks, or has twice.
 
     Parameters
     ----------
-    study : Study
+    config : StudyConfig
+        The study.
     key : str
         Where the study file names it.
     column : str
     table : DataFrame
     """
     if column not in table.columns:
-        raise study.problem(
-            key, f"{study.samples['file']} has no column {column!r}", nearest(column, table.columns)
+        raise config.problem(
+            key, f"{config.samples.file} has no column {column!r}", nearest(column, table.columns)
         )
     if list(table.columns).count(column) > 1:
-        raise study.problem(
-            key, f"{study.samples['file']} has two columns {column!r}", "rename one of them"
+        raise config.problem(
+            key, f"{config.samples.file} has two columns {column!r}", "rename one of them"
         )
 
 
-def check_outcome(study: Study, cells: pd.Series) -> None:
-    """Refuse an outcome that is no number, or whose classes cannot be told apart.
+def check_outcome(config: StudyConfig, cells: pd.Series) -> None:
+    """Refuse an outcome that is not a number, or whose classes cannot be told apart.
 
     Parameters
     ----------
-    study : Study
+    config : StudyConfig
+        The study.
     cells : Series of str
         The outcome of every sample that has one.
     """
-    if not study.classification:
+    if not config.classification:
         numbers = pd.to_numeric(cells, errors="coerce")
         if numbers.isna().any():
-            raise study.problem(
+            raise config.problem(
                 "outcome.column",
                 f"{cells.name!r} has {cells[numbers.isna()].iloc[0]!r} for a number",
                 'correct it, or use task = "classification"',
@@ -123,32 +121,32 @@ def check_outcome(study: Study, cells: pd.Series) -> None:
         return
     classes = sorted(cells.unique())
     if len(classes) < 2:
-        raise study.problem(
+        raise config.problem(
             "outcome.column", f"{cells.name!r} has one class only, {classes[0]!r}",
             "two or more are needed; name another column or check the samples",
         )  # fmt: skip
     alone = [c for c in classes if (cells == c).sum() == 1]
     twins = variants("outcome.column", str(cells.name), classes) if alone else []
     if twins:
-        raise study.problem(*twins[0])
+        raise config.problem(*twins[0])
     if alone and len(classes) <= len(cells) / 4:
-        raise study.problem(
+        raise config.problem(
             "outcome.column", f"class {alone[0]!r} of {cells.name!r} has one sample only",
             "leave it out (an empty cell does), correct it, or merge classes",
         )  # fmt: skip
     if len(classes) > 20 and len(classes) > len(cells) / 4:
-        raise study.problem(
+        raise config.problem(
             "outcome.task", f"{cells.name!r} has {len(classes)} different values, not classes",
             'use task = "regression" or name another column',
         )  # fmt: skip
-    positive = study.outcome["positive"]
+    positive = config.outcome.positive
     if positive is not None and find_label(positive, classes) is None:
-        raise study.problem(
+        raise config.problem(
             "outcome.positive", f"{cells.name!r} has no class {positive!r}",
             f"it has {', '.join(classes[:10])}",
         )  # fmt: skip
     if positive is not None and len(classes) > 2:
-        raise study.problem(
+        raise config.problem(
             "outcome.positive", f"{cells.name!r} has {len(classes)} classes, not two",
             "leave positive out",
         )  # fmt: skip
@@ -180,12 +178,13 @@ def find_label(given: Any, classes: list[str]) -> str | None:
     return found[0] if found else None
 
 
-def check_overlap(study: Study, name: str, part: MultiView, ids: pd.Index) -> None:
+def check_overlap(config: StudyConfig, name: str, part: MultiView, ids: pd.Index) -> None:
     """Refuse a view that has none of the samples.
 
     Parameters
     ----------
-    study : Study
+    config : StudyConfig
+        The study.
     name : str
         The view.
     part : MultiView
@@ -201,8 +200,8 @@ def check_overlap(study: Study, name: str, part: MultiView, ids: pd.Index) -> No
     fix = "check the id column of both files (option id_column of the view)"
     if alike is not None:
         fix = f"{str(alike[0])!r} and {alike[1]!r} look alike: write ids the same way in both"
-    raise study.problem(
+    raise config.problem(
         f"views.{name}",
-        f"none of its ids ({str(have[0])!r}, ...) is in {study.samples['file']} ({ids[0]!r}, ...)",
+        f"none of its ids ({str(have[0])!r}, ...) is in {config.samples.file} ({ids[0]!r}, ...)",
         fix,
     )

@@ -13,17 +13,17 @@ import baldur
 from baldur.atomic_io import replace_files
 from baldur.evaluation import METRICS
 from baldur.evaluation.clinical import Evaluation, evaluate_predictions
-from baldur.evaluation.drift import predictor_shift
-from baldur.evaluation.handle import one_thread
 from baldur.evaluation.metrics import default_metrics
-from baldur.evaluation.recalibration import Recalibrated, recalibrate
-from baldur.evaluation.table import fold_scores
+from baldur.evaluation.tables.table import fold_scores
+from baldur.evaluation.threads import one_thread
+from baldur.evaluation.validation.drift import predictor_shift
+from baldur.evaluation.validation.recalibration import Recalibrated, recalibrate
 from baldur.safety.spreadsheet import csv_text
 from baldur.saving import SavedModel
-from baldur.study.answers import predictions_of
-from baldur.study.fitting import new_rows
-from baldur.study.load import Study
-from baldur.study.output import Log, claim_folder, results_folder
+from baldur.study.config import StudyConfig
+from baldur.study.new_samples import read_new_samples
+from baldur.study.predict import predictions_of
+from baldur.study.results_folder import Log, claim_folder, results_folder
 from baldur.views import MultiView
 
 __all__ = ["VALIDATION_FILES", "ValidatedStudy", "validate_study"]
@@ -77,7 +77,7 @@ class ValidatedStudy:
 
 def validate_study(
     model: SavedModel,
-    study: Study,
+    config: StudyConfig,
     *,
     missing: str = "error",
     output: str | Path | None = None,
@@ -92,7 +92,7 @@ def validate_study(
     ----------
     model : SavedModel
         As `load_model` returns it.
-    study : Study
+    config : StudyConfig
         Read with ``load_study(file, predicting=True)``; needs an outcome.
     missing : {"error", "impute"}, default="error"
         A column the model needs and a view lacks is refused, or stands at its training mean.
@@ -105,22 +105,20 @@ def validate_study(
     -------
     ValidatedStudy
     """
-    if study.outcome["column"] is None:
-        raise study.problem("outcome", "missing", "add [outcome] with column, to compare with")
-    data, table, notes = new_rows(model, study, missing=missing)
-    data, table = _with_outcome(model, study, data, table, notes)
-    folder = results_folder(study, output)
-    claim_folder(study, folder, VALIDATION_FILES, fresh=fresh)
+    if not config.outcome.column:
+        raise config.problem("outcome", "missing", "add [outcome] with column, to compare with")
+    data, table, notes, _ = read_new_samples(model, config, missing=missing)
+    data, table = _with_outcome(model, config, data, table, notes)
+    folder = results_folder(config, output)
+    claim_folder(config, folder, VALIDATION_FILES, fresh=fresh)
     with one_thread():
-        predictions = _predictions(model, study, data, table)
+        predictions = _predictions(model, config, data, table)
         classes = [str(c) for c in model.classes]
-        metrics = study.report["metrics"] or default_metrics(bool(classes))
+        metrics = config.report.metrics or default_metrics(bool(classes))
         keywords: dict[str, Any] = {"classes": classes, "metrics": metrics}
-        for key in ("prevalence", "thresholds"):
-            if study.report[key] is not None:
-                keywords[key] = study.report[key]
-        if study.report["subgroups"]:
-            parted = table[study.report["subgroups"]]
+        keywords |= config.report.clinical_options()
+        if config.report.subgroups:
+            parted = table[config.report.subgroups]
             keywords["subgroups"] = parted.set_axis(data.sample_ids.astype(str))
         evaluation = evaluate_predictions(predictions, **keywords)
         views, features = pd.DataFrame(), pd.DataFrame()
@@ -150,28 +148,28 @@ def validate_study(
     contents["validation.txt"] = summary(done, model).encode()
     replace_files(folder, contents, VALIDATION_FILES)
     log = Log(folder / "log.txt")
-    log(f"baldur {baldur.__version__}: {model.details.get('model')} on {study.file.resolve()}")
+    log(f"baldur {baldur.__version__}: {model.details.get('model')} on {config.file.resolve()}")
     for note in notes:
         log(f"note: {note}")
     return done
 
 
 def _with_outcome(
-    model: SavedModel, study: Study, data: MultiView, table: pd.DataFrame, notes: list[str]
+    model: SavedModel, config: StudyConfig, data: MultiView, table: pd.DataFrame, notes: list[str]
 ) -> tuple[MultiView, pd.DataFrame]:
     """Keep the rows whose outcome is known and check it against the model's."""
-    column = study.outcome["column"]
+    column = config.outcome.column
     wanted = [("outcome.column", column)]
-    wanted += [(f"samples.{k}", study.samples[k]) for k in ("group", "site") if study.samples[k]]
-    wanted += [("report.subgroups", name) for name in study.report["subgroups"]]
+    wanted += [(f"samples.{key}", name) for key, name in _groups_and_sites(config).items()]
+    wanted += [("report.subgroups", name) for name in config.report.subgroups]
     for key, name in wanted:
         if name not in table.columns:
-            raise study.problem(
-                key, f"{study.samples['file']} has no column {name!r}", "name another column"
+            raise config.problem(
+                key, f"{config.samples.file} has no column {name!r}", "name another column"
             )
     known = (table[column] != "").to_numpy()
     if not known.any():
-        raise study.problem("outcome.column", f"{column!r} is empty", "name another column")
+        raise config.problem("outcome.column", f"{column!r} is empty", "name another column")
     if not known.all():
         notes.append(f"{int((~known).sum())} samples have no {column!r} and are left out")
     data, table = data[np.flatnonzero(known)], table[known]
@@ -179,7 +177,7 @@ def _with_outcome(
         classes = [str(c) for c in model.classes]
         other = sorted(set(table[column]) - set(classes))
         if other:
-            raise study.problem(
+            raise config.problem(
                 "outcome.column",
                 f"{column!r} has {other[0]!r}, which is no class of the model",
                 f"write {' or '.join(classes)}, as in training",
@@ -188,12 +186,17 @@ def _with_outcome(
         if lacking:
             notes.append(f"no sample is {lacking[0]!r}; figures that need it are missing")
     elif pd.to_numeric(table[column], errors="coerce").isna().any():
-        raise study.problem("outcome.column", f"{column!r} has text", "the model predicts numbers")
+        raise config.problem("outcome.column", f"{column!r} has text", "the model predicts numbers")
     return data, table
 
 
+def _groups_and_sites(config: StudyConfig) -> dict[str, str]:
+    """Return the columns of groups and of sites, where the study names them."""
+    return config.samples.model_dump(include={"group", "site"}, exclude_none=True)
+
+
 def _predictions(
-    model: SavedModel, study: Study, data: MultiView, table: pd.DataFrame
+    model: SavedModel, config: StudyConfig, data: MultiView, table: pd.DataFrame
 ) -> pd.DataFrame:
     """Predictions in the columns that a study's ``predictions.csv`` has."""
     made = predictions_of(model, data, bare=True)
@@ -201,10 +204,9 @@ def _predictions(
         "model": str(model.details.get("model", "model")), "repeat": 1, "fold": 1,
         "sample": made["sample"],
     }  # fmt: skip
-    for key in ("group", "site"):
-        if study.samples[key] is not None:
-            found[key] = table[study.samples[key]].to_numpy(dtype=str)
-    cells = table[study.outcome["column"]]
+    for key, name in _groups_and_sites(config).items():
+        found[key] = table[name].to_numpy(dtype=str)
+    cells = table[config.outcome.column]
     found["label"] = cells.to_numpy(dtype=str) if model.classes else pd.to_numeric(cells).to_numpy()
     found.update({c: made[c] for c in made.columns if c != "sample"})
     if model.classes and not any(c.startswith("p_") for c in made.columns):

@@ -12,9 +12,9 @@ from scipy import sparse
 
 from baldur.exceptions import InputError
 from baldur.views.source import ColumnSource, LazyMatrix, as_source
-from baldur.views.validate import some
+from baldur.views.validate import rename_hint, some
 
-__all__ = ["split_columns"]
+__all__ = ["locate_columns", "split_columns"]
 
 
 def split_columns(
@@ -73,6 +73,12 @@ def split_columns(
             matrices[view] = ColumnSource(as_source(X, view), columns)
     rest = frame.loc[:, ~used] if frame is not None and not used.all() else None
     return matrices, rest
+
+
+def locate_columns(views: Mapping[str, Any], width: int) -> dict[str, np.ndarray]:
+    """Return the column numbers of every view in a matrix of `width` columns without names."""
+    every = np.arange(width)
+    return {view: every[_locate(view, spec, width, None)] for view, spec in views.items()}
 
 
 def _locate(view: str, spec: Any, width: int, frame: pd.DataFrame | None) -> slice | np.ndarray:
@@ -167,7 +173,7 @@ def _find_names(view: str, wanted: list[Any], columns: pd.Index | None) -> np.nd
         hint = f" For all columns that begin so, write {unknown[0] + '*'!r}." if near else ""
         raise InputError(
             f"View {view!r}: X has no column {some(unknown)}. Its columns are "
-            f"{some(list(columns))}.{hint}"
+            f"{some(list(columns))}.{hint or rename_hint(unknown, columns)}"
         )
     if plain and columns.has_duplicates:
         raise InputError(

@@ -11,11 +11,12 @@ from scipy.sparse import issparse
 from sklearn.utils.validation import validate_data
 
 from baldur.exceptions import InputError, InputTypeError
+from baldur.views.columns import locate_columns
 from baldur.views.container import MultiView
 from baldur.views.encode import is_numeric
-from baldur.views.validate import check_columns
+from baldur.views.validate import check_columns, rename_hint
 
-__all__ = ["as_multiview", "open_views"]
+__all__ = ["as_multiview", "input_columns", "open_views"]
 
 
 def as_multiview(
@@ -108,7 +109,7 @@ def open_views(estimator: Any, X: Any, *, reset: bool) -> MultiView:
             )
     except ValueError as error:
         # scikit-learn's words, which its own checks look for, in an error that is also ours.
-        raise InputError(_said(error, X)) from error
+        raise InputError(_said(error, X) + _renamed(estimator, X)) from error
     except TypeError as error:
         raise InputTypeError(str(error)) from error
     # A frame keeps its column names, which ``views`` may refer to.
@@ -119,6 +120,35 @@ def open_views(estimator: Any, X: Any, *, reset: bool) -> MultiView:
         if names is not None:
             X, framed = pd.DataFrame(checked, columns=names), True
     return as_multiview(X if framed else checked, estimator.views, estimator_name=name)
+
+
+def input_columns(estimator: Any) -> dict[str, np.ndarray]:
+    """Return for every view of a fitted estimator which input column each of its features is.
+
+    Levels of a category belong to the column that they were encoded from.
+
+    Parameters
+    ----------
+    estimator : fitted estimator
+        With ``views``, ``n_features_in_``, ``feature_names_`` and ``feature_info_``.
+
+    Returns
+    -------
+    dict of str to int array
+    """
+    names = getattr(estimator, "feature_names_in_", None)
+    if names is None and estimator.views is not None:
+        return locate_columns(estimator.views, estimator.n_features_in_)
+    found, start = {}, 0
+    for view, features in estimator.feature_names_.items():
+        found[view] = np.arange(start, start + len(features))
+        start += len(features)
+        if names is not None:
+            info = estimator.feature_info_.get(view)
+            encoded = info is not None and "column" in info
+            owners = info["column"].astype(str).to_numpy() if encoded else features
+            found[view] = pd.Index(names).get_indexer(pd.Index(owners))
+    return found
 
 
 def _open_mixed(estimator: Any, X: pd.DataFrame, *, reset: bool) -> MultiView:
@@ -134,8 +164,17 @@ def _open_mixed(estimator: Any, X: pd.DataFrame, *, reset: bool) -> MultiView:
         # Names and number of columns; cells are looked at where they are encoded.
         validate_data(estimator, X, reset=reset, skip_check_array=True)
     except ValueError as error:
-        raise InputError(str(error)) from error
+        raise InputError(str(error) + _renamed(estimator, X)) from error
     return as_multiview(X, estimator.views, estimator_name=name)
+
+
+def _renamed(estimator: Any, X: Any) -> str:
+    """Return which columns of a frame may be renamed ones of fit."""
+    names = getattr(estimator, "feature_names_in_", None)
+    if names is None or not isinstance(X, pd.DataFrame):
+        return ""
+    given, known = pd.Index(X.columns), pd.Index(names)
+    return rename_hint(given.difference(known, sort=False), known.difference(given, sort=False))
 
 
 def _said(error: ValueError, X: Any) -> str:

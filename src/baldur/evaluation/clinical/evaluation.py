@@ -9,7 +9,7 @@ import pandas as pd
 
 from baldur.evaluation.clinical.calibration import NO_PROBABILITIES, curves_of, measures_of
 from baldur.evaluation.clinical.decision import THRESHOLDS, decisions_of, usable
-from baldur.evaluation.clinical.held_out import HeldOut, open_predictions
+from baldur.evaluation.clinical.held_out import HeldOutPredictions, open_predictions
 from baldur.evaluation.clinical.intervals import differences_of, intervals_of
 from baldur.evaluation.clinical.subgroups import LEAST, subgroups_of
 from baldur.evaluation.clinical.thresholds import DEFAULT, thresholds_of
@@ -133,7 +133,7 @@ def evaluate_predictions(
     )
 
 
-def _left_out(held: dict[str, HeldOut]) -> pd.DataFrame:
+def _left_out(held: dict[str, HeldOutPredictions]) -> pd.DataFrame:
     rows = []
     for model, one in held.items():
         if one.classes and not one.has_proba:

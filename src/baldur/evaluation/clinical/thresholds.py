@@ -18,7 +18,7 @@ from baldur.evaluation.clinical.decision import (
     shifted,
     usable,
 )
-from baldur.evaluation.clinical.held_out import HeldOut, open_predictions
+from baldur.evaluation.clinical.held_out import HeldOutPredictions, open_predictions
 from baldur.evaluation.metrics import Predicted
 from baldur.exceptions import InputError
 
@@ -72,7 +72,7 @@ def threshold_measures(
 
 
 def thresholds_of(
-    held: dict[str, HeldOut],
+    held: dict[str, HeldOutPredictions],
     boot: Bootstrap,
     thresholds: Sequence[float] = DEFAULT,
     sensitivities: Sequence[float] = (),
@@ -99,7 +99,7 @@ def thresholds_of(
 
 
 def _chosen(
-    held: HeldOut, rule: str, wanted: float, prevalence: float | None, shift: bool
+    held: HeldOutPredictions, rule: str, wanted: float, prevalence: float | None, shift: bool
 ) -> float:
     """Return the highest threshold with a sensitivity, or the lowest with a specificity.
 
@@ -120,7 +120,11 @@ def _chosen(
 
 
 def _at(
-    held: HeldOut, boot: Bootstrap, threshold: float, prevalence: float | None, shift: bool
+    held: HeldOutPredictions,
+    boot: Bootstrap,
+    threshold: float,
+    prevalence: float | None,
+    shift: bool,
 ) -> list[tuple[str, float, float, float]]:
     """Return measure, estimate, low and high of a test at one threshold."""
 
@@ -147,7 +151,7 @@ def _at(
     return test.measures(share, 1 / n_case + 1 / n_control if own else 0.0)
 
 
-def _effective(held: HeldOut, draws: Draws, case: np.ndarray) -> tuple[float, float]:
+def _effective(held: HeldOutPredictions, draws: Draws, case: np.ndarray) -> tuple[float, float]:
     """Return how many independent cases and controls would leave rates as uncertain as they are.
 
     People of a group are not independent of each other. There are never more than people, and no

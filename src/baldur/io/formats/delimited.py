@@ -17,7 +17,7 @@ import pandas as pd
 
 from baldur.exceptions import InputError
 from baldur.io.formats.files import check_unique, suffix_of
-from baldur.io.formats.text import open_text
+from baldur.io.formats.text_stream import open_text
 from baldur.safety.budget import MAX_BYTES, Deadline, check_size
 from baldur.safety.escape import check_names, unescape_cell
 from baldur.safety.spreadsheet import unescape_frame

@@ -15,7 +15,8 @@ from typing import Any
 import pandas as pd
 
 from baldur.exceptions import InputError
-from baldur.io.formats.files import check_unique, import_extra, parsing
+from baldur.io.formats.files import check_unique, parsing
+from baldur.optional import import_extra
 from baldur.safety.budget import Deadline, check_size
 from baldur.safety.escape import check_names
 

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import importlib
 import os
 import stat
-import warnings
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from baldur.exceptions import BaldurError, InputError, MissingExtraError
+from baldur.exceptions import BaldurError, InputError
 from baldur.safety.budget import MAX_BYTES, Deadline, text_array
 from baldur.safety.escape import check_names, has_control, one_line
 from baldur.views.validate import some
@@ -26,7 +23,6 @@ __all__ = [
     "check_ids",
     "check_unique",
     "find_file",
-    "import_extra",
     "parsing",
     "suffix_of",
 ]
@@ -125,20 +121,6 @@ def parsing(path: Path | str, what: str) -> Iterator[None]:
         raise InputError(
             f"{path}: cannot be read as {what}: {reason}. The file is damaged, cut short, or of "
             "another kind than its name says; write or copy it again."
-        ) from error
-
-
-def import_extra(module: str, extra: str, purpose: str) -> ModuleType:
-    """Return an optional library, or raise the error that says what to install."""
-    try:
-        with warnings.catch_warnings():
-            # Their own use of deprecated parts is not something our users can act on.
-            warnings.simplefilter("ignore")
-            return importlib.import_module(module)
-    except ImportError as error:
-        raise MissingExtraError(
-            f"{purpose} needs {module.split('.')[0]}, which is not installed. Install the extra: "
-            f"pip install 'baldur-multiview[{extra}]'."
         ) from error
 
 

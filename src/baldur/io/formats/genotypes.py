@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from baldur.exceptions import InputError
-from baldur.io.formats.files import import_extra, parsing
+from baldur.io.formats.files import parsing
+from baldur.optional import import_extra
 from baldur.views.source import MISSING_INT8
 
 __all__ = ["BedMatrix", "PgenMatrix"]

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from baldur.exceptions import InputError
-from baldur.io.formats.files import find_file, import_extra, parsing
+from baldur.io.formats.files import find_file, parsing
+from baldur.optional import import_extra
 from baldur.safety.budget import MAX_BYTES, check_size
 
 __all__ = [

@@ -12,16 +12,17 @@ import pandas as pd
 
 from baldur.exceptions import InputError
 from baldur.io.formats.delimited import id_position
-from baldur.io.formats.files import check_unique, import_extra, parsing
-from baldur.io.formats.parquet_look import text_columns
+from baldur.io.formats.files import check_unique, parsing
+from baldur.io.formats.parquet_first_look import text_columns
+from baldur.optional import import_extra
 from baldur.safety.budget import LAZY_BYTES, Deadline, check_ratio, check_size
-from baldur.safety.limited import first_look
+from baldur.safety.limited_process import first_look
 from baldur.views.validate import some
 
 __all__ = ["ParquetMatrix", "read_parquet"]
 
 _ADVICE = "Give a larger max_bytes=, or name fewer columns=[...]."
-_LOOK = Path(__file__).with_name("parquet_look.py")
+_LOOK = Path(__file__).with_name("parquet_first_look.py")
 # The sample id of each row: text, its copies, and its place in an index (measured: 340 bytes).
 _PER_ROW = 400
 # Columns unpacked, and what is made of them.

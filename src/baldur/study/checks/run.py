@@ -21,8 +21,8 @@ from baldur.study.checks.finding import Finding
 from baldur.study.checks.labels import lost_ids, variants
 from baldur.study.checks.repeats import RowHashes, repeats
 from baldur.study.checks.sites import constant_columns, constant_in_site, site_predicts
+from baldur.study.config import COVARIATES, StudyConfig
 from baldur.study.data import StudyData
-from baldur.study.load import COVARIATES, Study
 from baldur.views import View
 
 __all__ = ["find_problems"]
@@ -32,13 +32,13 @@ _LEAST_DATE = 20_000.0
 
 
 def find_problems(
-    study: Study, found: StudyData, folds: Sequence[Any], scheme: str
+    config: StudyConfig, found: StudyData, folds: Sequence[Any], scheme: str
 ) -> list[Finding]:
     """Look for data that would embarrass an author.
 
     Parameters
     ----------
-    study : Study
+    config : StudyConfig
         The study.
     found : StudyData
         Its data.
@@ -53,24 +53,24 @@ def find_problems(
         In the order of the study file: samples, outcome, covariates, views.
     """
     made = lost_ids("samples.id", found.data.sample_ids)
-    made += _about_samples(study, found, scheme)
+    made += _about_samples(config, found, scheme)
     equal = {}
     for name in found.data.view_names:
         view = found.data.view(name)
         key = "covariates.include" if name == COVARIATES else f"views.{name}"
         made += _categories(key, view)
-        lines, equal[key] = _look_at(key, view, study, found)
+        lines, equal[key] = _look_at(key, view, config, found)
         made += lines
-    for name in study.covariates["regress_out"]:
+    for name in config.covariates.regress_out:
         if found.data.samples is not None:
             made += _about_covariate("covariates.regress_out", found.data.samples[name])
     return made + repeats(equal, found.data.sample_ids, folds)
 
 
-def _about_samples(study: Study, found: StudyData, scheme: str) -> list[Finding]:
+def _about_samples(config: StudyConfig, found: StudyData, scheme: str) -> list[Finding]:
     made = []
-    outcome = study.outcome["column"]
-    if study.classification:
+    outcome = config.outcome.column
+    if config.classification:
         labels = np.unique(found.y).tolist()
         made += variants("outcome.column", outcome, labels)
         codes = [label for label in labels if label in {f"{s:.0f}" for s in SENTINELS}]
@@ -84,9 +84,9 @@ def _about_samples(study: Study, found: StudyData, scheme: str) -> list[Finding]
         ]
     else:
         made += _numbers("outcome.column", found.y[:, None], [outcome])
-    if found.sites is not None:
-        made += variants("samples.site", study.samples["site"], np.unique(found.sites).tolist())
-        made += site_predicts(found.sites, found.y, outcome, study.classification, scheme)
+    if found.sites is not None and config.samples.site is not None:
+        made += variants("samples.site", config.samples.site, np.unique(found.sites).tolist())
+        made += site_predicts(found.sites, found.y, outcome, config.classification, scheme)
     return made
 
 
@@ -119,7 +119,7 @@ def _numbers(key: str, cells: np.ndarray, names: Sequence[str]) -> list[Finding]
 
 
 def _look_at(
-    key: str, view: View, study: Study, found: StudyData
+    key: str, view: View, config: StudyConfig, found: StudyData
 ) -> tuple[list[Finding], list[tuple[int, int]]]:
     """Read a view once, block by block, for everything that concerns single columns or rows."""
     width = view.shape[1]
@@ -128,7 +128,7 @@ def _look_at(
     late: list[str] = []
     same: list[str] = []
     fixed: dict[str, str] = {}
-    codes = np.unique(found.y, return_inverse=True)[1] if study.classification else None
+    codes = np.unique(found.y, return_inverse=True)[1] if config.classification else None
     # Codes of genotypes are neither dates nor sentinels.
     numbers = view.dtype != np.int8
     for cols, block in view.iter_blocks():
@@ -152,7 +152,7 @@ def _look_at(
             for j, site in constant_columns(block, found.sites, width):
                 fixed.setdefault(_name(view, cols, j), site)
     made = sentinels(key, held) + dates(key, late)
-    made += copies(key, study.outcome["column"], same) + constant_in_site(key, fixed)
+    made += copies(key, config.outcome.column, same) + constant_in_site(key, fixed)
     return made, hashes.pairs()
 
 

@@ -1,0 +1,157 @@
+"""The bound of a sparse variational GP classifier: trained with GPyTorch, predicted with numpy."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import solve_triangular
+
+from baldur.optional import import_extra
+
+Array = NDArray[np.float64]
+
+JITTER = {"float64": 1e-6, "float32": 1e-4}
+
+
+@dataclass(frozen=True)
+class SGPFit:
+    """A trained bound: mean, output scale, length-scales, and whitened q(u) = N(m, L L')."""
+
+    mean: float
+    outputscale: float
+    lengthscale: Array  # (D,) or (V,)
+    m: Array  # (M,)
+    L: Array  # (M, M)
+    jitter: float
+    elbo: list[float]
+
+    def predict(self, k_zz: Array, k_xz: Array) -> tuple[Array, Array]:
+        """Latent mean and variance from unit-variance kernels (M, M) and (n, M)."""
+        s2 = self.outputscale
+        chol = np.linalg.cholesky(s2 * k_zz + self.jitter * np.eye(len(k_zz)))
+        A = solve_triangular(chol, s2 * k_xz.T, lower=True)  # (M, n)
+        variance = s2 - np.sum(A**2, axis=0) + np.sum((self.L.T @ A) ** 2, axis=0)
+        return self.mean + A.T @ self.m, np.maximum(variance, 1e-12)
+
+
+def fit_sgp(
+    inputs: Any,
+    inducing: NDArray[np.intp],
+    y: Array,
+    *,
+    distances: bool = False,
+    lr: float = 0.05,
+    max_iter: int = 300,
+    tol: float = 1e-4,
+    seed: int = 0,
+) -> SGPFit:
+    """Maximise the bound by Adam, full batch, with the inducing rows fixed.
+
+    Parameters
+    ----------
+    inputs : ndarray
+        Scaled training rows (n, D); or, with ``distances``, squared distances per view (V, n, n).
+    inducing : ndarray of int
+        Rows that serve as inducing inputs.
+    y : ndarray (n,)
+        0/1 labels.
+    """
+    torch = import_extra("torch", "torch", "SGP+ARD")
+    gpytorch = import_extra("gpytorch", "torch", "SGP+ARD")
+    Function: Any = torch.autograd.Function
+    Kernel: Any = gpytorch.kernels.Kernel
+    ApproximateGP: Any = gpytorch.models.ApproximateGP
+    data = torch.as_tensor(inputs)
+    dtype = data.dtype
+    squares = None if distances else data * data
+
+    def rows(matrix: Any, index: Any) -> Any:
+        # Most products want all rows in order, which needs no copy.
+        return matrix if len(index) == len(matrix) else matrix[index]
+
+    class SquaredDistance(Function):
+        """``sum_d r_d (a_id - b_jd)^2`` with a gradient in r alone: two products, no wide graph."""
+
+        @staticmethod
+        def forward(ctx: Any, r: Any, i: Any, j: Any) -> Any:
+            A, B = rows(data, i), rows(data, j)
+            ctx.save_for_backward(i, j)
+            own_a, own_b = rows(squares, i) @ r, rows(squares, j) @ r
+            return (own_a[:, None] + own_b - 2.0 * (A * r) @ B.T).clamp(min=0.0)
+
+        @staticmethod
+        def backward(ctx: Any, *gradients: Any) -> Any:
+            i, j = ctx.saved_tensors
+            g = gradients[0]
+            total = g.sum(1) @ rows(squares, i) + g.sum(0) @ rows(squares, j)
+            cross = ((g @ rows(data, j)) * rows(data, i)).sum(0)
+            return total - 2.0 * cross, None, None
+
+    class RowKernel(Kernel):
+        """``exp(-0.5 sum_d (x_d - x'_d)^2 / l_d^2)`` between training rows given by number."""
+
+        has_lengthscale = True
+
+        def forward(self, x1: Any, x2: Any, diag: bool = False, **_: Any) -> Any:
+            i, j = x1[..., 0].long(), x2[..., 0].long()
+            r = self.lengthscale.reshape(-1) ** -2
+            if diag:  # only ever asked for a row with itself
+                return torch.ones(len(i), dtype=dtype)
+            if distances:
+                return torch.exp(-0.5 * torch.einsum("v,vij->ij", r, data[:, i[:, None], j]))
+            return torch.exp(-0.5 * SquaredDistance.apply(r, i, j))
+
+    class Model(ApproximateGP):
+        def __init__(self, Z: Any, kernel: Any) -> None:
+            q = gpytorch.variational.CholeskyVariationalDistribution(len(Z))
+            super().__init__(
+                gpytorch.variational.VariationalStrategy(self, Z, q, learn_inducing_locations=False)
+            )
+            self.mean_module = gpytorch.means.ConstantMean()
+            self.covar_module = gpytorch.kernels.ScaleKernel(kernel)
+
+        def forward(self, x: Any) -> Any:
+            return gpytorch.distributions.MultivariateNormal(
+                self.mean_module(x), self.covar_module(x)
+            )
+
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        n = data.shape[1] if distances else data.shape[0]
+        x = torch.arange(n, dtype=dtype)[:, None]
+        kernel = RowKernel(ard_num_dims=data.shape[0] if distances else data.shape[1])
+        kernel.lengthscale = 1.0
+        model = Model(x[torch.as_tensor(inducing)].clone(), kernel).to(dtype)
+        likelihood = gpytorch.likelihoods.BernoulliLikelihood().to(dtype)
+        bound = gpytorch.mlls.VariationalELBO(likelihood, model, num_data=len(y))
+        target = torch.as_tensor(y).to(dtype)
+        model.train()
+        likelihood.train()
+        steps = torch.optim.Adam(model.parameters(), lr=lr)
+        history: list[float] = []
+        for _ in range(max_iter):
+            steps.zero_grad()
+            loss = -bound(model(x), target)
+            loss.backward()
+            steps.step()
+            history.append(-float(loss.detach()))
+            if len(history) > 20:
+                gain = history[-1] - history[-21]
+                if gain < tol * abs(history[-21]):
+                    break
+        q = model.variational_strategy._variational_distribution
+        covariance = model.covar_module
+        with torch.no_grad():
+            L = torch.tril(q.chol_variational_covar)
+            return SGPFit(
+                float(model.mean_module.constant),
+                float(covariance.outputscale),
+                covariance.base_kernel.lengthscale.numpy().reshape(-1).astype(np.float64),
+                q.variational_mean.numpy().astype(np.float64),
+                L.numpy().astype(np.float64),
+                JITTER[str(dtype).removeprefix("torch.")],
+                history,
+            )

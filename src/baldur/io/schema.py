@@ -1,0 +1,327 @@
+"""Typed sections of a study file: their base class, their JSON schema, and errors in one line.
+
+Sections are pydantic models. From one declaration of a key follow its type, its default, its error
+message and its entry in the JSON schema that editors use for completion. We use pydantic and not
+msgspec because it returns all errors with their places, so that a misspelt key is reported before
+the key that is missing in its place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Annotated, Any, NamedTuple, TypeAlias
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    GetCoreSchemaHandler,
+    GetJsonSchemaHandler,
+    TypeAdapter,
+    ValidationError,
+)
+from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
+from pydantic_core import CoreSchema, core_schema
+
+__all__ = [
+    "Names", "OneOf", "Problem", "Section", "SectionError", "Text", "nearest", "problem_of",
+    "schema_of",
+]  # fmt: skip
+
+
+class Problem(NamedTuple):
+    """One wrong value: its key, what is wrong with it, and what to do."""
+
+    key: str
+    what: str
+    fix: str
+
+
+class SectionError(ValueError):
+    """Raised by validators with a `Problem`; its key is relative to the value that is validated."""
+
+    def __init__(self, what: str, fix: str, key: str = "") -> None:
+        super().__init__(f"{what}; {fix}")
+        self.problem = Problem(key, what, fix)
+
+
+def nearest(word: Any, known: Iterable[Any]) -> str:
+    """Return which known word was probably meant, or a list of the known words.
+
+    Parameters
+    ----------
+    word : object
+        What was written.
+    known : iterable
+        What could have been written.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> from baldur.io.schema import nearest
+    >>> nearest("colum", ["column", "task"])
+    "did you mean 'column'?"
+    >>> nearest("x", ["column", "task"])
+    'choose one of column, task'
+    """
+    words = [str(k) for k in known]
+    lower = {w.lower(): w for w in words}
+    found = get_close_matches(str(word).lower(), list(lower), 1)
+    if found:
+        return f"did you mean {lower[found[0]]!r}?"
+    return f"choose one of {', '.join(words[:20])}{', ...' if len(words) > 20 else ''}"
+
+
+@dataclass(frozen=True)
+class OneOf:
+    """Annotation of a text that has to be one of several words.
+
+    Parameters
+    ----------
+    words : tuple of str
+        The words.
+    """
+
+    words: tuple[str, ...]
+
+    def _check(self, value: str) -> str:
+        if value not in self.words:
+            raise SectionError(f"{value!r} is not known", nearest(value, self.words))
+        return value
+
+    def __get_pydantic_core_schema__(
+        self, source: Any, handler: GetCoreSchemaHandler
+    ) -> CoreSchema:
+        return core_schema.no_info_after_validator_function(self._check, handler(source))
+
+    def __get_pydantic_json_schema__(
+        self, schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> JsonSchemaValue:
+        return {"type": "string", "enum": list(self.words)}
+
+
+def _not_blank(value: str) -> str:
+    if not value.strip():
+        raise SectionError("must be text, not empty", "write a text between quotes")
+    return value
+
+
+def _different(values: list[str]) -> list[str]:
+    if len(set(values)) != len(values):
+        raise SectionError("names something twice", "list each once")
+    return values
+
+
+Text: TypeAlias = Annotated[str, AfterValidator(_not_blank)]
+Names: TypeAlias = Annotated[list[Text], AfterValidator(_different)]
+
+
+class Section(BaseModel):
+    """A section of a study file: fixed keys, no conversion between types, not to be changed."""
+
+    model_config = ConfigDict(
+        extra="forbid", strict=True, frozen=True, use_attribute_docstrings=True
+    )
+
+
+class _JsonSchema(GenerateJsonSchema):
+    """The JSON schema of a TOML file: TOML has no null, and a view may leave its kind out."""
+
+    def nullable_schema(self, schema: core_schema.NullableSchema) -> JsonSchemaValue:
+        return self.generate_inner(schema["schema"])
+
+    def default_schema(self, schema: core_schema.WithDefaultSchema) -> JsonSchemaValue:
+        made = super().default_schema(schema)
+        if made.get("default", 0) is None:
+            del made["default"]
+        return made
+
+    def tagged_union_schema(self, schema: core_schema.TaggedUnionSchema) -> JsonSchemaValue:
+        made = super().tagged_union_schema(schema)
+        return {"anyOf": made["oneOf"]}
+
+
+def schema_of(what: Any) -> dict[str, Any]:
+    """Return the JSON schema of a section.
+
+    Parameters
+    ----------
+    what : type
+        A `Section`, or `ViewSection`.
+
+    Returns
+    -------
+    dict
+    """
+    return TypeAdapter(what).json_schema(schema_generator=_JsonSchema)
+
+
+# -- one line about a wrong value ------------------------------------------------------------------
+
+
+def problem_of(error: ValidationError, schema: dict[str, Any], given: Any) -> Problem:
+    """Return the first problem of a validation, with a misspelt key before everything else.
+
+    Parameters
+    ----------
+    error : ValidationError
+        What pydantic found.
+    schema : dict
+        The JSON schema of what was validated, from which follows what was expected.
+    given : object
+        What was validated.
+
+    Returns
+    -------
+    Problem
+    """
+    errors = error.errors(include_url=False)
+    first = min(errors, key=lambda one: one["type"] != "extra_forbidden")
+    at = first["loc"]
+    # Where several types are allowed, the error inside the one that was written says most.
+    inside = [e for e in errors if len(e["loc"]) > len(at) and e["loc"][:-2] == at[:-1]]
+    first = inside[0] if inside and len(at) > 1 else first
+    place = _Place(schema, given)
+    place.follow(first["loc"])
+    cause = first.get("ctx", {}).get("error")
+    if isinstance(cause, SectionError):
+        inner = cause.problem.key
+        dot = "." if place.key and inner and not inner.startswith("[") else ""
+        key = f"{place.key}{dot}{inner}"
+        return cause.problem._replace(key=key)
+    if first["type"] == "extra_forbidden":
+        return Problem(place.key, "unknown key", nearest(first["loc"][-1], place.siblings))
+    if first["type"] == "missing":
+        return Problem(place.key, "missing", f"give {place.about}")
+    if first["type"].startswith("union_tag") and isinstance(place.value, Mapping):
+        kind, known = place.value.get("kind"), place.kinds()
+        key = f"{place.key}.kind" if place.key else "kind"
+        return Problem(key, f"{shown(kind)} is not known", nearest(kind, known))
+    if place.is_section() and not isinstance(place.value, Mapping):
+        where = place.key or "views.NAME"
+        what = f"must be a section, not {shown(place.value)}"
+        return Problem(place.key, what, f"write [{where}] and its keys below")
+    what = f"must be {_expected(place.node, place.definitions)}, not {shown(place.value)}"
+    listed = place.node.get("type") == "array"
+    return Problem(
+        place.key, what, 'write for example ["age", "sex"]' if listed else f"it is {place.about}"
+    )
+
+
+class _Place:
+    """Where an error lies: its key, what is written there, and the schema of what should be.
+
+    Parameters
+    ----------
+    schema : dict
+        JSON schema of the whole.
+    given : object
+        The whole that was validated.
+    """
+
+    def __init__(self, schema: dict[str, Any], given: Any) -> None:
+        self.definitions = schema.get("$defs", {})
+        self.node = schema
+        self.value = given
+        self.key = ""
+        self.about = "a value"
+        self.siblings: list[str] = []
+
+    def follow(self, loc: tuple[Any, ...]) -> None:
+        """Go to the place of an error, as far as there are keys and entries of lists."""
+        for step in loc:
+            node = self._resolved(self.node)
+            if isinstance(self.value, list) and isinstance(step, int) and step < len(self.value):
+                sections = "properties" in self._resolved(node.get("items", {}))
+                self.key += f"[{step + 1}]" if sections else ""
+                self.node, self.value = node.get("items", {}), self.value[step]
+            elif "anyOf" in node and (branch := self._branch(node, step)) is not None:
+                self.node = branch
+            elif isinstance(self.value, Mapping) and isinstance(step, str):
+                self._enter(step, node)
+
+    def _enter(self, step: str, node: dict[str, Any]) -> None:
+        keys = node.get("properties", {})
+        inner = keys.get(step, node.get("additionalProperties"))
+        if step not in self.value and step not in keys:
+            return  # the name of a type in a union
+        self.siblings = list(keys)
+        self.key = f"{self.key}.{step}" if self.key else step
+        self.node = inner if isinstance(inner, dict) else {}
+        about = str(self.node.get("description", "value")).strip()
+        self.about = about if about.split()[:1] in _NO_ARTICLE else f"the {about}"
+        self.value = self.value.get(step)
+
+    def _branch(self, node: dict[str, Any], tag: Any) -> dict[str, Any] | None:
+        """Return the section of a union whose `kind` is a tag."""
+        for one in map(self._resolved, node["anyOf"]):
+            if one.get("properties", {}).get("kind", {}).get("const") == tag:
+                return one
+        return None
+
+    def _resolved(self, node: dict[str, Any]) -> dict[str, Any]:
+        """Return what a reference stands for; of several types the list, where a list was given."""
+        if "$ref" in node:
+            return self._resolved(self.definitions[node["$ref"].rpartition("/")[2]])
+        if isinstance(self.value, list):
+            return next((b for b in node.get("anyOf", []) if b.get("type") == "array"), node)
+        return node
+
+    def kinds(self) -> list[str]:
+        """Return the kinds of a union of sections."""
+        branches = map(self._resolved, self._resolved(self.node).get("anyOf", []))
+        return [b["properties"]["kind"]["const"] for b in branches]
+
+    def is_section(self) -> bool:
+        """Return whether keys are expected here, and nothing else."""
+        node = self._resolved(self.node)
+        branches = [self._resolved(b) for b in node.get("anyOf", [node])]
+        return all(b.get("type") == "object" for b in branches)
+
+
+_NO_ARTICLE = (["a"], ["whether"], ["what"], ["where"], ["how"], ["which"])
+"""First words of descriptions that are read as they are; others get "the" in front."""
+
+
+def _expected(node: dict[str, Any], definitions: dict[str, Any]) -> str:
+    """Return in words what a schema allows."""
+    if "$ref" in node:
+        return _expected(definitions[node["$ref"].rpartition("/")[2]], definitions)
+    if "anyOf" in node:
+        return " or ".join(dict.fromkeys(_expected(one, definitions) for one in node["anyOf"]))
+    kind = node.get("type")
+    if kind == "array":
+        items = node.get("items", {})
+        if items.get("type") == "string":
+            return "a list of names"
+        return "a list of numbers" if items.get("type") == "number" else "a list"
+    if kind in ("integer", "number"):
+        return ("a whole number" if kind == "integer" else "a number") + _bounds(node)
+    return {"string": "text", "boolean": "true or false", "object": "a section"}.get(
+        str(kind), "a value of another kind"
+    )
+
+
+def _bounds(node: dict[str, Any]) -> str:
+    low = node.get("minimum", node.get("exclusiveMinimum"))
+    high = node.get("maximum", node.get("exclusiveMaximum"))
+    if low is not None and high is not None:
+        return f" between {low:g} and {high:,}"
+    if low is not None:
+        return f" above {low:g}" if "exclusiveMinimum" in node else f" of at least {low:g}"
+    return "" if high is None else f" of at most {high:,}"
+
+
+def shown(value: Any) -> str:
+    """Return a value as a message shows it: cut after 80 characters, and as TOML writes it."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, (str, list, Mapping)) and not value:
+        return "empty"
+    names: dict[type, str] = {dict: "a section", list: "a list"}
+    return names.get(type(value), repr(value)[:80])

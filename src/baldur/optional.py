@@ -1,0 +1,43 @@
+"""Optional libraries: imported when they are first needed, with an error that names the extra."""
+
+from __future__ import annotations
+
+import importlib
+import warnings
+from typing import Any
+
+from baldur.exceptions import MissingExtraError
+
+__all__ = ["import_extra"]
+
+
+def import_extra(module: str, extra: str, purpose: str) -> Any:
+    """Return a module of an optional library, or raise the error that says what to install.
+
+    Parameters
+    ----------
+    module : str
+        Module to import, such as "matplotlib.figure".
+    extra : str
+        Extra of the distribution that installs the library, such as "report".
+    purpose : str
+        What the library is needed for; the beginning of the error message.
+
+    Returns
+    -------
+    module
+
+    Raises
+    ------
+    MissingExtraError
+    """
+    try:
+        with warnings.catch_warnings():
+            # Users cannot act on the deprecation warnings of a library's own imports.
+            warnings.simplefilter("ignore")
+            return importlib.import_module(module)
+    except ImportError as error:
+        raise MissingExtraError(
+            f"{purpose} needs {module.split('.')[0]}, which is not installed. Install it with: "
+            f"pip install 'baldur-multiview[{extra}]'"
+        ) from error

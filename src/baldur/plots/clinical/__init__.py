@@ -1,0 +1,13 @@
+"""Figures of held-out predictions: discrimination, calibration and clinical usefulness.
+
+What comes in: a `NestedResult` or the path of a results folder, or a table of curves as
+`baldur.evaluation.clinical` computes it. What goes out: a Display object.
+
+``ranking.py``           what ROC and precision-recall curves share
+``roc.py``               sensitivity against the false-positive rate
+``precision_recall.py``  precision against sensitivity
+``calibration.py``       observed against predicted
+``decision.py``          net benefit over threshold probabilities
+
+May import ``baldur.plots.drawing`` and the tables of ``baldur.plots.results``.
+"""

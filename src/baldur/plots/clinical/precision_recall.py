@@ -1,0 +1,39 @@
+"""Precision-recall curves with bands."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from baldur.evaluation.clinical.curves import precision_recall_curves
+from baldur.plots.clinical.ranking import RankingDisplay
+from baldur.plots.drawing.style import Style
+
+__all__ = ["PrecisionRecallDisplay"]
+
+
+class PrecisionRecallDisplay(RankingDisplay):
+    """Precision against sensitivity, with pointwise 95 % bands and what chance gives.
+
+    Parameters
+    ----------
+    table : DataFrame
+        model, class, sensitivity, precision, low, high, prevalence; as
+        `baldur.evaluation.clinical.precision_recall_curves` gives it.
+    areas : DataFrame, optional
+        model, class, measure, estimate, low, high; as `curve_areas` gives it.
+    """
+
+    curves = staticmethod(precision_recall_curves)
+    called = "Precision-recall curve"
+    columns = ("sensitivity", "precision")
+    headings = ("Sensitivity (recall)", "Precision")
+    area = ("average_precision", "average precision", "AP")
+
+    def _chance_text(self) -> str:
+        shares = self.table["prevalence"].astype(float)
+        low, high = f"{shares.min():.0%}", f"{shares.max():.0%}"
+        return f", chance {low if low == high else f'{low} to {high}'}"
+
+    def _chance(self, ax: Any, style: Style) -> None:
+        for share in dict.fromkeys(self.table["prevalence"].astype(float)):
+            ax.axhline(share, color=style.faint, linestyle=":", linewidth=1.0, zorder=0)

@@ -1,0 +1,73 @@
+"""Cells coloured by a signed number, with signs for grey."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from baldur.plots.drawing.libraries import matplotlib
+from baldur.plots.drawing.style import Style
+
+__all__ = ["draw_cells"]
+
+# Vermilion for above zero, blue for below: the two ends are told apart by everybody.
+_COLOURS = ("#0072B2", "#9ecae8", "#f4f4f4", "#f5b78f", "#D55E00")
+MOST_VECTOR = 5000
+"""Cells drawn one by one; more are a picture inside the figure."""
+MOST_SIGNED = 600
+"""Cells with a sign written in them: more are too small."""
+
+
+def draw_cells(
+    ax: Any,
+    values: np.ndarray,
+    style: Style,
+    called: str,
+    *,
+    limit: float | None = None,
+    inside: np.ndarray | None = None,
+) -> Any:
+    """Draw a matrix of signed numbers with a colour bar; return the mesh.
+
+    Cells without a number are left open; those `inside` (a mask) have a dot all the same.
+    """
+    colors = matplotlib("colors")
+    colours = colors.LinearSegmentedColormap.from_list("baldur", _COLOURS)
+    if limit is None:
+        known = np.abs(values[np.isfinite(values)])
+        limit = float(known.max()) if known.size and known.max() > 0 else 1.0
+    rows, columns = values.shape
+    # Cell i lies around i, as rows with names do.
+    mesh = ax.pcolormesh(
+        np.arange(columns + 1) - 0.5, np.arange(rows + 1) - 0.5, np.ma.masked_invalid(values),
+        cmap=colours, vmin=-limit, vmax=limit, edgecolors="#ffffff", linewidth=0.6,
+        rasterized=rows * columns > MOST_VECTOR,
+    )  # fmt: skip
+    ax.tick_params(length=0)
+    ax.set_xlim(-0.5, columns - 0.5)
+    ax.set_ylim(rows - 0.5, -0.5)
+    if rows * columns <= MOST_SIGNED:
+        _signs(ax, values, inside, limit, style)
+    for side in ("left", "bottom"):
+        ax.spines[side].set_visible(False)
+    bar = ax.figure.colorbar(mesh, ax=ax, pad=0.02, aspect=28, shrink=0.95)
+    bar.set_label(called)
+    bar.outline.set_visible(False)
+    bar.locator = matplotlib("ticker").MaxNLocator(5)
+    bar.update_ticks()
+    return mesh
+
+
+def _signs(
+    ax: Any, values: np.ndarray, inside: np.ndarray | None, limit: float, style: Style
+) -> None:
+    for (row, column), value in np.ndenumerate(values):
+        if np.isnan(value):
+            if inside is not None and inside[row, column]:
+                ax.text(column, row, "•", ha="center", va="center", color=style.ink)
+            continue
+        # White on the dark ends, black in the pale middle.
+        ink = "white" if abs(value) > 0.75 * limit else "#1a1a1a"
+        sign = "+" if value > 0 else ("−" if value < 0 else "0")
+        ax.text(column, row, sign, ha="center", va="center", color=ink, fontsize=style.size - 1)

@@ -1,0 +1,237 @@
+"""Display: the numbers of a figure apart from its drawing."""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from typing import Any, Self
+
+import pandas as pd
+
+from baldur.atomic_io import write_atomically
+from baldur.exceptions import InputError
+from baldur.plots.drawing.libraries import matplotlib
+from baldur.plots.drawing.style import Style, style_of
+
+__all__ = ["Display"]
+
+FORMATS = ("png", "svg", "pdf")
+_SCRIPTS = (
+    "Noto Sans CJK SC", "Noto Sans CJK JP", "Noto Sans Devanagari", "Noto Sans Thai",
+    "Hiragino Sans", "PingFang SC", "Microsoft YaHei", "Yu Gothic", "Malgun Gothic",
+)  # fmt: skip
+"""Fonts for letters that matplotlib's own lacks."""
+_PAD = 0.08
+"""Inches around panels, so that nothing touches the edge."""
+_SALT = "baldur"
+"""Makes the ids in an SVG the same on every run."""
+
+
+class Display(ABC):
+    """A figure: its numbers in `table`, its drawing by `plot`.
+
+    Parameters
+    ----------
+    table : DataFrame
+        The numbers shown.
+
+    Attributes
+    ----------
+    table : DataFrame
+        The numbers shown.
+    alt_text : str
+        What is shown, in one sentence with its numbers.
+    figure_ : matplotlib Figure
+        After `plot`.
+    ax_ : matplotlib Axes
+        After `plot`; the first of `axes_` where there are several panels.
+    axes_ : list of matplotlib Axes
+        After `plot`.
+    """
+
+    table: pd.DataFrame
+    ax_: Any
+    axes_: list[Any]
+    figure_: Any
+
+    def __init__(self, table: pd.DataFrame) -> None:
+        self.table = table
+
+    @property
+    @abstractmethod
+    def alt_text(self) -> str:
+        """What is shown, in one sentence with its numbers."""
+
+    @abstractmethod
+    def plot(self, ax: Any = None, *, theme: str | None = None, width: float | None = None) -> Self:
+        """Draw the figure.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to draw; several panels share its place. Default: a figure of its own, which
+            pyplot does not know of.
+        theme : {"light", "dark", "both"}, optional
+            For white pages (default), dark ones, or transparent for either.
+        width : float, optional
+            Inches, default 5.2. About 3.6 suits a phone.
+
+        Returns
+        -------
+        Display
+            Itself, with `figure_`, `ax_` and `axes_`.
+        """
+
+    def save(self, path: str | os.PathLike[str], *, dpi: float = 200) -> Path:
+        """Write the figure, drawn in the default way if it has not been drawn yet.
+
+        Parameters
+        ----------
+        path : str or path-like
+            A file that ends in .png, .svg or .pdf; it is written whole or not at all.
+        dpi : float, default=200
+            Dots per inch of a PNG, and of dense parts of the others.
+
+        Returns
+        -------
+        Path
+        """
+        path = Path(path)
+        form = path.suffix.lower().removeprefix(".")
+        if form not in FORMATS:
+            raise InputError(f"{path}: a figure is written as .png, .svg or .pdf.")
+        write_atomically(path, self._bytes(form, dpi))
+        return path
+
+    def svg(self, prefix: str = "") -> str:
+        """Return the figure as an ``<svg>`` element for a page of HTML.
+
+        Text and axes of a figure drawn with ``theme="both"`` take the colour of the page's text.
+
+        Parameters
+        ----------
+        prefix : str, default=""
+            Put before every id, so that several figures can stand on one page.
+
+        Returns
+        -------
+        str
+        """
+        if re.fullmatch(r"[A-Za-z][A-Za-z0-9_-]*|", prefix) is None:
+            raise InputError(f"prefix must be letters, digits, - and _, but got {prefix!r}.")
+        text = self._bytes("svg", 150).decode()
+        text = text[text.index("<svg") :].strip()
+        text = re.sub(r"<metadata>.*?</metadata>\s*", "", text, flags=re.DOTALL)
+        if prefix:
+            text = re.sub(r'\bid="', f'id="{prefix}', text)
+            text = re.sub(r"url\(#", f"url(#{prefix}", text)
+            text = re.sub(r'href="#', f'href="#{prefix}', text)
+        # Only our own neutral ink, never a colour that stands for something.
+        return text.replace(style_of("both", None).ink, "currentColor")
+
+    def png(self, dpi: float = 150) -> bytes:
+        """Return the figure as a PNG, for pages where a drawing would have too many marks.
+
+        Parameters
+        ----------
+        dpi : float, default=150
+            Dots per inch.
+
+        Returns
+        -------
+        bytes
+        """
+        return self._bytes("png", dpi)
+
+    def _bytes(self, form: str, dpi: float) -> bytes:
+        if not hasattr(self, "figure_"):
+            self.plot()
+        mpl = matplotlib()
+        stream = io.BytesIO()
+        # A date would make every file different.
+        metadata = {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "png": {"Software": None}}
+        with mpl.rc_context({"svg.hashsalt": _SALT}), warnings.catch_warnings():
+            # A letter that no font here has is drawn as a box; the table and the text have it.
+            warnings.filterwarnings("ignore", r"Glyph .* missing from font")
+            self.figure_.savefig(stream, format=form, dpi=dpi, metadata=metadata[form])
+        return stream.getvalue()
+
+    @contextmanager
+    def _drawing(
+        self,
+        ax: Any,
+        theme: str | None,
+        width: float | None,
+        height: float,
+        widths: Sequence[float] = (1.0,),
+        heights: Sequence[float] = (1.0,),
+        **grid: Any,
+    ) -> Iterator[tuple[list[Any], Style]]:
+        """Give panels to draw in, row by row, and the style; set what `plot` sets.
+
+        Parameters
+        ----------
+        ax, theme, width
+            As in `plot`.
+        height : float
+            Inches of a figure of its own.
+        widths, heights : list of float
+            Shares of the columns and rows of panels.
+        **grid
+            Further keywords of `matplotlib.figure.Figure.add_gridspec`.
+        """
+        mpl = matplotlib()
+        Figure = matplotlib("figure").Figure
+        style = style_of(theme, width, ax)
+        with mpl.rc_context({**style.rc(), "font.family": _fonts()}):
+            many = len(widths) * len(heights) > 1
+            shape = {"width_ratios": list(widths), "height_ratios": list(heights), **grid}
+            if ax is None:
+                self.figure_ = Figure(figsize=(style.width, height), layout="constrained")
+                self.figure_.get_layout_engine().set(w_pad=_PAD, h_pad=_PAD)
+                spec = self.figure_.add_gridspec(len(heights), len(widths), **shape)
+                self.axes_ = [self.figure_.add_subplot(cell) for cell in spec]
+            elif many:
+                self.figure_ = ax.get_figure()
+                self.axes_ = _inside(ax, list(widths), list(heights), shape)
+            else:
+                self.figure_, self.axes_ = ax.get_figure(), [ax]
+            self.ax_ = self.axes_[0]
+            yield self.axes_, style
+
+
+@cache
+def _fonts() -> list[str]:
+    """Return the font of figures, and those of other scripts that this machine has."""
+    manager = matplotlib("font_manager").fontManager
+    have = {font.name for font in manager.ttflist}
+    return ["DejaVu Sans", *(name for name in _SCRIPTS if name in have)]
+
+
+def _inside(ax: Any, widths: list[float], heights: list[float], shape: dict[str, Any]) -> list[Any]:
+    """Return panels in the place of one given Axes."""
+    ax.set_axis_off()
+    spec = ax.get_subplotspec()
+    if spec is not None:
+        cells = spec.subgridspec(len(heights), len(widths), **shape)
+        return [ax.get_figure().add_subplot(cell) for cell in cells]
+    gap = 0.12
+    panels = []
+    top = 1.0
+    for tall in heights:
+        high = tall / sum(heights)
+        left = 0.0
+        for wide in widths:
+            share = wide / sum(widths)
+            place = (left, top - high * (1 - gap), share * (1 - gap), high * (1 - gap))
+            panels.append(ax.inset_axes(place))
+            left += share
+        top -= high
+    return panels

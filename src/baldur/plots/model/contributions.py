@@ -1,0 +1,297 @@
+"""Why this person? The contributions to one prediction, on log odds and as a probability."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+import pandas as pd
+from scipy.special import expit, logit
+
+from baldur.estimators.explain import AVERAGE, OTHERS, UNCERTAINTY
+from baldur.exceptions import InputError
+from baldur.plots.drawing.display import Display
+from baldur.plots.drawing.parts import full_name, name_rows, row_height
+from baldur.plots.drawing.style import Style, label, number, plain
+
+__all__ = ["ContributionsDisplay"]
+
+# Probabilities named on the upper axis, as far as the drawn log odds reach.
+_PROBABILITIES = (0.001, 0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 0.999)
+_SMALL = "(smaller ones)"
+PREDICTION = "prediction"
+
+
+class ContributionsDisplay(Display):
+    """What leads from the average person to one prediction, term by term.
+
+    Parameters
+    ----------
+    table : DataFrame
+        Rows of `explain` of one sample and output: view, feature, contribution and, where known,
+        lower and upper. The row "(average person)" is where it starts.
+    probability : bool, default=True
+        Whether the contributions are log odds of a probability.
+    sample, output : str, optional
+        Whose prediction it is, and of what.
+
+    Attributes
+    ----------
+    table : DataFrame
+        view, feature, contribution, lower, upper, start and end of each bar and, with
+        probability, the probability after it; the last row is the prediction.
+    """
+
+    def __init__(
+        self,
+        table: pd.DataFrame,
+        *,
+        probability: bool = True,
+        sample: str | None = None,
+        output: str | None = None,
+    ) -> None:
+        super().__init__(_walk(pd.DataFrame(table), probability))
+        self.probability, self.sample, self.output = probability, sample, output
+
+    @classmethod
+    def from_estimator(
+        cls, model: Any, X: Any, sample: Any = None, output: str | None = None, most: int = 50
+    ) -> Self:
+        """Explain the prediction for one row.
+
+        Parameters
+        ----------
+        model : fitted estimator
+        X : MultiView, or array or DataFrame of shape (n_samples, n_features)
+            Samples with the views of ``fit``.
+        sample : optional
+            Id of the sample, as in `explain`; default the first row.
+        output : str, optional
+            Class whose probability is explained; default the positive one of two, of several the
+            most probable, the first outcome in regression.
+        most : int, default=50
+            Features of a view that are listed one by one.
+
+        Returns
+        -------
+        ContributionsDisplay
+        """
+        if sample is None:
+            X = X[:1] if not hasattr(X, "iloc") else X.iloc[:1]
+        return cls.from_explanation(
+            model.explain(X, most=most), sample, output, probability=hasattr(model, "classes_")
+        )
+
+    @classmethod
+    def from_explanation(
+        cls,
+        table: pd.DataFrame,
+        sample: Any = None,
+        output: str | None = None,
+        *,
+        probability: bool | None = None,
+    ) -> Self:
+        """Show one sample and output of a table that `explain` returned.
+
+        Parameters
+        ----------
+        table : DataFrame
+        sample, output, probability
+            As in `from_estimator`; probabilities by default where the table has the row
+            "(uncertainty)", which regressions lack.
+
+        Returns
+        -------
+        ContributionsDisplay
+        """
+        known = list(dict.fromkeys(table["sample"]))
+        who = (
+            known[0] if sample is None else next((s for s in known if str(s) == str(sample)), None)
+        )
+        if who is None:
+            raise InputError(f"There is no sample {sample!r} in the explanation.")
+        mine = table[table["sample"] == who]
+        outputs = list(dict.fromkeys(mine["output"].astype(str)))
+        if output is None:
+            output = mine.groupby(mine["output"].astype(str))["contribution"].sum().idxmax()
+        if str(output) not in outputs:
+            raise InputError(f"There is no output {output!r} in the explanation, only {outputs}.")
+        if probability is None:
+            probability = bool((mine["feature"] == UNCERTAINTY).any())
+        return cls(
+            mine[mine["output"].astype(str) == str(output)],
+            probability=probability,
+            sample=str(who),
+            output=str(output),
+        )
+
+    @property
+    def value(self) -> float:
+        """The prediction: log odds, or units of the outcome in regression."""
+        return float(self.table["end"].iloc[-1])
+
+    @property
+    def alt_text(self) -> str:
+        """What is shown, in one sentence with its numbers."""
+        terms = self.table.iloc[1:-1]
+        of = f" of {plain(self.output)}" if self.output else ""
+        said = number(self.value)
+        if self.probability:
+            said = f"a probability{of} of {expit(self.value):.1%} (log odds {said})"
+        start = float(self.table["end"].iloc[0])
+        begin = f"{expit(start):.1%}" if self.probability else number(start)
+        order = np.argsort(-np.abs(terms["contribution"].to_numpy(dtype=float)), kind="stable")
+        largest = "; ".join(
+            f"{plain(_name(row), 70)} {row['contribution']:+.2f}"
+            for row in terms.iloc[order[:3]].to_dict("records")
+        )
+        why = f", the largest contributions being {largest}" if largest else ""
+        return f"From the average person's {begin} to {said}{why}."
+
+    def plot(
+        self,
+        ax: Any = None,
+        *,
+        theme: str | None = None,
+        width: float | None = None,
+        most: int = 14,
+    ) -> Self:
+        """Draw a bar per term, each beginning where the one before ended.
+
+        Parameters
+        ----------
+        ax, theme, width
+            As in `Display.plot`.
+        most : int, default=14
+            Terms drawn one by one, the largest; the others are one bar.
+
+        Returns
+        -------
+        ContributionsDisplay
+        """
+        shown = self._shown(most)
+        height = row_height(len(shown), 1.3 if self.probability else 0.9)
+        with self._drawing(ax, theme, width, height) as (axes, style):
+            main = axes[0]
+            self._bars(main, shown, style)
+            name_rows(main, [_name(r) for r in shown.to_dict("records")], style)
+            main.set_xlabel("Log odds" if self.probability else "Predicted outcome")
+            low, high = self._range(shown)
+            main.set_xlim(low, high)
+            if self.probability:
+                self._probability_axis(main, low, high, style)
+        return self
+
+    def _shown(self, most: int) -> pd.DataFrame:
+        """Return the rows that are drawn, small ones joined; the ends stay where they are."""
+        terms = self.table.iloc[1:-1]
+        if len(terms) > most:
+            size = np.abs(terms["contribution"].to_numpy(dtype=float))
+            # What the uncertainty does is never lost among the small ones.
+            size = np.where(terms["feature"] == UNCERTAINTY, np.inf, size)
+            keep = np.sort(np.argsort(-size, kind="stable")[: most - 1])
+            rest = np.setdiff1d(np.arange(len(terms)), keep)
+            joined = {
+                "view": "", "feature": f"{len(rest):,} {_SMALL}",
+                "contribution": float(terms["contribution"].iloc[rest].sum()),
+                "lower": np.nan, "upper": np.nan,
+            }  # fmt: skip
+            kept = terms.iloc[keep]
+            sure = kept["feature"] == UNCERTAINTY
+            terms = pd.concat([kept[~sure], pd.DataFrame([joined]), kept[sure]])
+        table = pd.concat([self.table.iloc[:1], terms], ignore_index=True)
+        return _walk(table, self.probability)
+
+    def _bars(self, ax: Any, shown: pd.DataFrame, style: Style) -> None:
+        up, down = style.colour(1), style.colour(0)
+        for i, row in enumerate(shown.to_dict("records")):
+            last = i == len(shown) - 1
+            if i == 0 or last:
+                ax.plot(
+                    [row["end"]], [i], marker="D" if last else "o", color=style.ink, markersize=6.5,
+                    linestyle="none",
+                )  # fmt: skip
+            else:
+                rises = row["contribution"] >= 0
+                ax.barh(
+                    [i], [row["contribution"]], left=[row["start"]], height=0.62,
+                    color=up if rises else down, hatch="" if rises else "///",
+                    edgecolor=style.rc()["hatch.color"], linewidth=0.0,
+                )  # fmt: skip
+                ends = [row["start"] + row[k] for k in ("lower", "upper")]
+                if np.isfinite(ends).all():
+                    ax.plot(ends, [i, i], color=style.ink, linewidth=1.0, solid_capstyle="butt")
+            if not last:
+                ax.plot([row["end"]] * 2, [i, i + 1], color=style.faint, linewidth=0.8, zorder=0)
+        said = f"{expit(self.value):.0%}" if self.probability else number(self.value)
+        ax.annotate(
+            said, (self.value, len(shown) - 1), xytext=(8, 0), textcoords="offset points",
+            va="center", fontweight="bold", color=style.ink,
+        )  # fmt: skip
+
+    def _range(self, shown: pd.DataFrame) -> tuple[float, float]:
+        ends = np.concatenate(
+            [
+                shown["end"].to_numpy(dtype=float),
+                *((shown["start"] + shown[k]).to_numpy(dtype=float) for k in ("lower", "upper")),
+            ]
+        )
+        ends = ends[np.isfinite(ends)]
+        low, high = float(ends.min()), float(ends.max())
+        room = max(high - low, 0.5 if self.probability else 1e-6)
+        # The number stands to the right of the last mark.
+        return low - 0.06 * room, high + 0.16 * room
+
+    def _probability_axis(self, ax: Any, low: float, high: float, style: Style) -> None:
+        top = ax.twiny()
+        top.set_xlim(low, high)
+        inside = [p for p in _PROBABILITIES if low <= logit(p) <= high]
+        if len(inside) < 2:
+            inside = sorted({*inside, *(round(float(expit(v)), 3) for v in (low, high))})
+            inside = [p for p in inside if 0 < p < 1 and low <= logit(p) <= high]
+        apart = (high - low) * (0.11 if not style.narrow else 0.16)
+        chosen: list[float] = []
+        for p in sorted(inside, key=lambda p: abs(p - 0.5)):
+            if all(abs(logit(p) - logit(q)) >= apart for q in chosen):
+                chosen.append(p)
+        chosen.sort()
+        top.set_xticks([logit(p) for p in chosen], [f"{100 * p:g} %" for p in chosen])
+        top.spines["top"].set_visible(True)
+        top.spines["left"].set_visible(False)
+        of = f" of {label(self.output, 14 if style.narrow else 24)}" if self.output else ""
+        top.set_xlabel(f"Probability{of}", loc="right")
+
+
+def _walk(table: pd.DataFrame, probability: bool) -> pd.DataFrame:
+    """Return the terms from the average person on, with where each begins and ends."""
+    table = table[table["feature"] != PREDICTION].reset_index(drop=True)
+    for column in ("lower", "upper"):
+        if column not in table:
+            table[column] = np.nan
+    first = (table["feature"] == AVERAGE).to_numpy()
+    last = (table["feature"] == UNCERTAINTY).to_numpy()
+    if not first.any():
+        raise InputError(
+            f"The contributions have no row {AVERAGE!r}, where they start; give the rows of one "
+            "sample and output of explain()."
+        )
+    order = np.lexsort((np.arange(len(table)), last, ~first))
+    table = table.iloc[order][["view", "feature", "contribution", "lower", "upper"]]
+    end = np.cumsum(table["contribution"].to_numpy(dtype=float))
+    total = {"view": "", "feature": PREDICTION, "contribution": end[-1]}
+    table = pd.concat([table, pd.DataFrame([total])], ignore_index=True)
+    table["start"] = np.r_[0.0, end[:-1], 0.0]
+    table["end"] = np.r_[end, end[-1]]
+    if probability:
+        table["probability"] = expit(table["end"])
+    return table
+
+
+def _name(row: dict[Any, Any]) -> str:
+    feature = str(row["feature"])
+    if feature in (AVERAGE, UNCERTAINTY, PREDICTION) or feature.endswith(_SMALL):
+        return feature.strip("()").replace("(", "")
+    view = str(row["view"])
+    if feature == OTHERS:
+        return f"{view}: other features"
+    return full_name(view, feature)

@@ -1,0 +1,242 @@
+"""Kept features of all views: how they go together, and who could stand in for whom."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+import pandas as pd
+
+from baldur.evaluation.selection.correlations import COLUMNS, feature_correlations
+from baldur.plots.drawing.cells import draw_cells
+from baldur.plots.drawing.display import Display
+from baldur.plots.drawing.libraries import matplotlib
+from baldur.plots.drawing.parts import empty, full_name, name_rows, row_height
+from baldur.plots.drawing.style import label, plain, style_of
+from baldur.plots.results.tables import Results, one_model
+from baldur.views.opening import open_views
+
+__all__ = ["CorrelationDisplay"]
+
+Pair = tuple[str, str]
+
+_FRAME = "#1a1a1a"
+"""Cells are pale on every page, so that what frames them is dark on every page."""
+
+
+class CorrelationDisplay(Display):
+    """Correlations of kept features across views, with the credible sets they stand for.
+
+    Parameters
+    ----------
+    table : DataFrame
+        view_a, feature_a, view_b, feature_b, correlation: every ordered pair.
+    sets : DataFrame, optional
+        view, feature, member_view, member_feature, probability; as `credible_sets_` of a model.
+        Members that the table has are framed together with their feature.
+    """
+
+    def __init__(self, table: pd.DataFrame, sets: pd.DataFrame | None = None) -> None:
+        super().__init__(pd.DataFrame(table, columns=COLUMNS).reset_index(drop=True))
+        self.sets = sets
+
+    @classmethod
+    def from_estimator(
+        cls, model: Any, X: Any, most: int = 20, n_interchangeable: int = 2, least: float = 0.05
+    ) -> Self:
+        """Show the kept features of a model with their strongest stand-ins.
+
+        Parameters
+        ----------
+        model : fitted estimator
+        X : MultiView, or array or DataFrame of shape (n_samples, n_features)
+            Rows to correlate, such as those of training.
+        most : int, default=20
+            Kept features, the heaviest.
+        n_interchangeable : int, default=2
+            Members of each credible set besides the feature itself.
+        least : float, default=0.05
+            Probability a stand-in must have.
+
+        Returns
+        -------
+        CorrelationDisplay
+        """
+        kept = model.summary()[["view", "feature"]].drop_duplicates().head(most)
+        sets = getattr(model, "credible_sets_", None)
+        chosen: list[Pair] = []
+        shown = []
+        # Views in their order, so that each forms a block.
+        for view in model.view_names_:
+            for feature in kept.loc[kept["view"] == view, "feature"].astype(str):
+                others = pd.DataFrame() if sets is None else _others(sets, (view, feature))
+                if len(others):
+                    others = others[others["probability"] >= least].head(n_interchangeable)
+                    shown.append(others)
+                named = list(_members(others)) if len(others) else []
+                chosen += [p for p in [(view, feature), *named] if p not in chosen]
+        data = open_views(model, X, reset=False)
+        return cls(
+            feature_correlations(data, chosen),
+            pd.concat(shown, ignore_index=True) if shown else None,
+        )
+
+    @classmethod
+    def from_result(cls, result: Any, model: str | None = None) -> Self:
+        """Show the features that at least half of the folds of a model keep.
+
+        Parameters
+        ----------
+        result : NestedResult or path of a results folder
+        model : str, optional
+            Default: the first.
+
+        Returns
+        -------
+        CorrelationDisplay
+        """
+        table = Results(result).frame("correlations")
+        if not len(table):
+            return cls(pd.DataFrame(columns=COLUMNS))
+        name = one_model(table, model, "correlations of features")
+        return cls(table[table["model"] == name])
+
+    @property
+    def features(self) -> list[Pair]:
+        """View and feature of every row, in their order."""
+        pairs = zip(self.table["view_a"], self.table["feature_a"], strict=True)
+        return list(dict.fromkeys(pairs))
+
+    def matrix(self) -> np.ndarray:
+        """Return the correlations as a square array."""
+        place = {pair: i for i, pair in enumerate(self.features)}
+        made = np.full((len(place), len(place)), np.nan)
+        rows = zip(self.table["view_a"], self.table["feature_a"], strict=True)
+        columns = zip(self.table["view_b"], self.table["feature_b"], strict=True)
+        at = [(place[a], place[b]) for a, b in zip(rows, columns, strict=True)]
+        if at:
+            made[tuple(np.array(at).T)] = self.table["correlation"].to_numpy(dtype=float)
+        return made
+
+    @property
+    def groups(self) -> list[list[int]]:
+        """Rows that one credible set joins: the feature and its stand-ins."""
+        if self.sets is None:
+            return []
+        place = {pair: i for i, pair in enumerate(self.features)}
+        found = []
+        for (view, feature), part in self.sets.groupby(["view", "feature"], sort=False):
+            rows = {place[p] for p in [(view, feature), *_members(part)] if p in place}
+            if len(rows) > 1:
+                found.append(sorted(rows))
+        return found
+
+    @property
+    def alt_text(self) -> str:
+        """What is shown, in one sentence with its numbers."""
+        features, made = self.features, self.matrix()
+        if not features:
+            return "Correlations without rows: no feature was kept."
+        views = dict.fromkeys(view for view, _ in features)
+        text = f"Correlations of {len(features)} features from {len(views)} "
+        text += "view" if len(views) == 1 else "views"
+        upper = np.abs(np.where(np.triu(np.ones_like(made), 1) > 0, made, np.nan))
+        if np.isfinite(upper).any():
+            i, j = np.unravel_index(int(np.nanargmax(upper)), upper.shape)
+            text += (
+                f", the largest {made[i, j]:.2f} between {plain(full_name(*features[i]), 40)} and "
+                f"{plain(full_name(*features[j]), 40)}"
+            )
+        if self.groups:
+            n = len(self.groups)
+            text += f", with {n} credible {'set' if n == 1 else 'sets'} of several features"
+        return text + "."
+
+    def plot(self, ax: Any = None, *, theme: str | None = None, width: float | None = None) -> Self:
+        """Draw the matrix; lines part the views, frames join credible sets.
+
+        Parameters
+        ----------
+        ax, theme, width
+            As in `Display.plot`.
+
+        Returns
+        -------
+        CorrelationDisplay
+        """
+        features = self.features
+        # Many names would not fit below the matrix: numbers do.
+        numbered = len(features) > (8 if style_of(theme, width, ax).narrow else 14)
+        height = row_height(len(features), 0.9 if numbered else 1.9)
+        with self._drawing(ax, theme, width, height) as (axes, style):
+            main = axes[0]
+            if not features:
+                empty(main, "No feature was kept.", style)
+                return self
+            made = self.matrix()
+            # Each with itself says nothing.
+            np.fill_diagonal(made, np.nan)
+            main.set_facecolor("#d0d0d0")
+            draw_cells(main, made, style, "Correlation", limit=1.0)
+            many = len({view for view, _ in features}) > 1
+            interchangeable = self._interchangeable()
+            names = [
+                f"{'~ ' if pair in interchangeable else ''}{full_name(*pair, many)}"
+                for pair in features
+            ]
+            below = [label(name, 16) for name in names]
+            step = 1
+            if numbered:
+                names = [f"{name} {i}" for i, name in enumerate(names, start=1)]
+                below = [str(i) for i in range(1, len(names) + 1)]
+                step = 1 + len(names) // (24 if not style.narrow else 12)
+            name_rows(main, names, style, 0.3)
+            main.set_ylim(len(features) - 0.5, -0.5)
+            at = range(0, len(below), step)
+            main.set_xticks(list(at), [below[i] for i in at], rotation=0 if numbered else 90)
+            self._frames(main)
+        return self
+
+    def _interchangeable(self) -> set[Pair]:
+        """Return the features that are shown only because they could stand in for another."""
+        if self.sets is None:
+            return set()
+        kept = set(zip(self.sets["view"], self.sets["feature"], strict=True))
+        return set(_members(self.sets)) - kept
+
+    def _frames(self, ax: Any) -> None:
+        Rectangle = matplotlib("patches").Rectangle
+        outside = self._interchangeable()
+        current = None
+        for i, pair in enumerate(self.features):
+            if pair in outside:
+                continue
+            if current is not None and pair[0] != current:
+                ax.axhline(i - 0.5, color=_FRAME, linewidth=1.6)
+                ax.axvline(i - 0.5, color=_FRAME, linewidth=1.6)
+            current = pair[0]
+        for rows in self.groups:
+            # Stand-ins follow their feature, unless another brought them before.
+            if rows[-1] - rows[0] != len(rows) - 1:
+                continue
+            ax.add_patch(
+                Rectangle(
+                    (rows[0] - 0.5, rows[0] - 0.5), len(rows), len(rows), fill=False,
+                    edgecolor=_FRAME, linewidth=2.6, zorder=4,
+                )
+            )  # fmt: skip
+        if self.groups:
+            ax.set_xlabel("Framed: one credible set; ~ a stand-in")
+
+
+def _members(sets: pd.DataFrame) -> list[Pair]:
+    return list(
+        zip(sets["member_view"].astype(str), sets["member_feature"].astype(str), strict=True)
+    )
+
+
+def _others(sets: pd.DataFrame, pair: Pair) -> pd.DataFrame:
+    """Return the members of a feature's set besides itself, the most probable first."""
+    mine = sets[(sets["view"] == pair[0]) & (sets["feature"].astype(str) == pair[1])]
+    itself = (mine["member_view"] == pair[0]) & (mine["member_feature"].astype(str) == pair[1])
+    return mine[~itself].sort_values("probability", ascending=False, kind="stable")

@@ -1,0 +1,254 @@
+"""Forest plot: the weight of every kept feature with its interval, and how sure it is in."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+import pandas as pd
+
+from baldur.plots.drawing.display import Display
+from baldur.plots.drawing.parts import empty, full_name, intervals, legend, name_rows, row_height
+from baldur.plots.drawing.style import Style, number, plain, style_of
+from baldur.plots.results.tables import Results, one_model
+
+__all__ = ["ForestDisplay"]
+
+COLUMNS = ["view", "feature", "output", "weight_scaled", "lower", "upper"]
+
+
+class ForestDisplay(Display):
+    """Weights per standard deviation with intervals, and the probability of being in.
+
+    Parameters
+    ----------
+    table : DataFrame
+        view, feature, output, weight_scaled, lower, upper and, where known, probability; the
+        strongest first. As `BaldurClassifier.summary` gives it.
+    interval : str, default="95 % interval"
+        What lower and upper are.
+    probability : str, default="Probability of being in"
+        What the column probability is.
+    total : int, optional
+        Features the kept ones were chosen from.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from baldur.plots import ForestDisplay
+    >>> table = pd.DataFrame({"view": ["sleep"], "feature": ["RLS"], "output": ["PD"],
+    ...                       "weight_scaled": [0.8], "lower": [0.2], "upper": [1.4]})
+    >>> ForestDisplay(table).alt_text
+    'Forest plot of 1 weight per standard deviation: sleep RLS 0.8 (95 % interval 0.2 to 1.4).'
+    """
+
+    def __init__(
+        self,
+        table: pd.DataFrame,
+        *,
+        interval: str = "95 % interval",
+        probability: str = "Probability of being in",
+        total: int | None = None,
+    ) -> None:
+        super().__init__(pd.DataFrame(table).reset_index(drop=True))
+        self.interval, self.probability, self.total = interval, probability, total
+
+    @classmethod
+    def from_estimator(cls, model: Any) -> Self:
+        """Show the kept features of a fitted model.
+
+        Parameters
+        ----------
+        model : fitted estimator
+
+        Returns
+        -------
+        ForestDisplay
+        """
+        total = sum(len(mask) for mask in model.selected_features_.values())
+        return cls(model.summary(), total=total)
+
+    @classmethod
+    def from_result(cls, result: Any, model: str | None = None) -> Self:
+        """Show the features of one model over the outer folds.
+
+        The interval is the range over the folds that keep a feature; the probability is the share
+        of folds that do.
+
+        Parameters
+        ----------
+        result : NestedResult or path of a results folder
+        model : str, optional
+            Default: the first.
+
+        Returns
+        -------
+        ForestDisplay
+        """
+        found = Results(result)
+        selection = found.frame("selection")
+        name = one_model(selection, model, "selected features")
+        mine = selection[selection["model"] == name]
+        listed = mine[mine["feature"] != "*"]
+        weights = found.frame("weights")
+        if len(weights):
+            weights = weights[weights["model"] == name]
+            ends = weights.groupby(["view", "feature", "class"])["weight"].agg(["min", "max"])
+        else:
+            ends = pd.DataFrame(columns=["min", "max"], dtype=float)
+        keys = pd.MultiIndex.from_frame(listed[["view", "feature", "class"]])
+        ends = ends.reindex(keys)
+        table = pd.DataFrame(
+            {
+                "view": listed["view"].to_numpy(),
+                "feature": listed["feature"].to_numpy(),
+                "output": listed["class"].to_numpy(),
+                "weight_scaled": listed["mean_weight"].to_numpy(dtype=float),
+                "lower": ends["min"].to_numpy(dtype=float),
+                "upper": ends["max"].to_numpy(dtype=float),
+                "inclusion_probability": listed["frequency"].to_numpy(dtype=float),
+                "sign_agreement": listed["sign_agreement"].to_numpy(dtype=float),
+            }
+        )
+        size = np.nan_to_num(table["weight_scaled"].abs().to_numpy(dtype=float))
+        order = np.lexsort((-size, -table["inclusion_probability"].to_numpy(dtype=float)))
+        total = int(mine.loc[mine["feature"] == "*", "n_features"].astype(int).sum())
+        return cls(
+            table.iloc[order],
+            interval="range over folds",
+            probability="Share of folds that keep it",
+            total=total,
+        )
+
+    @property
+    def alt_text(self) -> str:
+        """What is shown, in one sentence with its numbers."""
+        of = f" of {self.total:,} features" if self.total else ""
+        if not len(self.table):
+            return f"Forest plot without rows: no feature{of} was kept."
+        first = []
+        for row in self.table.head(3).to_dict("records"):
+            text = f"{plain(row['view'])} {plain(row['feature'])} {number(row['weight_scaled'])}"
+            if self._many_outputs:
+                text += f" for {plain(row['output'])}"
+            if np.isfinite(row["lower"]):
+                text += f" ({self.interval} {number(row['lower'])} to {number(row['upper'])})"
+            first.append(text)
+        n = len(self.table)
+        more = ", and more" if n > 3 else ""
+        word = "weight" if n == 1 else "weights"
+        return (
+            f"Forest plot of {n:,} {word}{' out' + of if of else ''} per standard deviation: "
+            f"{'; '.join(first)}{more}."
+        )
+
+    @property
+    def _many_outputs(self) -> bool:
+        return "output" in self.table and self.table["output"].nunique() > 1
+
+    def plot(
+        self,
+        ax: Any = None,
+        *,
+        theme: str | None = None,
+        width: float | None = None,
+        most: int = 30,
+    ) -> Self:
+        """Draw one row per feature, and a second panel with the probabilities where known.
+
+        Parameters
+        ----------
+        ax, theme, width
+            As in `Display.plot`.
+        most : int, default=30
+            Features drawn, the first of the table; a line says how many more there are.
+
+        Returns
+        -------
+        ForestDisplay
+        """
+        table = self.table
+        features = table[["view", "feature"]]
+        if self._many_outputs:
+            features = features.drop_duplicates()
+        shown = features.head(most)
+        rows = {key: i for i, key in enumerate(shown.itertuples(index=False, name=None))}
+        known = table.get("inclusion_probability")
+        sure = known is not None and known.notna().any() and len(rows)
+        narrow = style_of(theme, width, ax).narrow
+        widths = ((3.0, 1.0) if not narrow else (2.2, 1.0)) if sure else (1.0,)
+        outputs = list(dict.fromkeys(table["output"])) if self._many_outputs else [None]
+        # Several outputs share the row of a feature.
+        tall = len(rows) * max(1.0, 0.4 * len(outputs))
+        height = row_height(int(np.ceil(tall)), 1.2 + (0.6 if len(outputs) > 1 else 0.0))
+        with self._drawing(ax, theme, width, height, widths) as (axes, style):
+            main = axes[0]
+            if not rows:
+                empty(main, "No feature was kept.", style)
+                return self
+            part = table if self._many_outputs else table.head(most)
+            keys = zip(part["view"], part["feature"], strict=True)
+            at = np.array([rows.get(key, -1) for key in keys])
+            part, at = part[at >= 0], at[at >= 0]
+            main.axvline(0.0, color=style.faint, linewidth=0.8, zorder=0)
+            self._rows(main, part, at.astype(float), outputs, style, alone=ax is None)
+            many = table["view"].nunique() > 1
+            names = [full_name(view, feature, many) for view, feature in rows]
+            name_rows(main, names, style, 0.42 if not sure else 0.4)
+            main.set_xlabel(f"Weight per s.d.\n({self.interval})")
+            if sure:
+                once = part.assign(row=at).drop_duplicates("row")
+                self._probabilities(axes[1], once, style)
+            more = len(features) - len(shown)
+            if more > 0:
+                # Below the names; the panels' own names are below the axes.
+                main.text(
+                    -0.02, -0.01, f"and {more:,} more", transform=main.transAxes, ha="right",
+                    va="top", color=style.ink, fontsize=style.size - 1.5,
+                )  # fmt: skip
+        return self
+
+    def _rows(
+        self,
+        ax: Any,
+        part: pd.DataFrame,
+        at: np.ndarray,
+        outputs: list[Any],
+        style: Style,
+        *,
+        alone: bool,
+    ) -> None:
+        handles = []
+        # Several outputs share the row of a feature, a little apart.
+        apart = np.linspace(-0.3, 0.3, len(outputs)) if len(outputs) > 1 else [0.0]
+        for c, output in enumerate(outputs):
+            mine = np.ones(len(part), bool) if output is None else (part["output"] == output)
+            mine = np.asarray(mine)
+            y = at[mine] + apart[c]
+            weight = part["weight_scaled"].to_numpy(dtype=float)[mine]
+            colour = style.colour(c)
+            lower, upper = (part[k].to_numpy(dtype=float)[mine] for k in ("lower", "upper"))
+            intervals(ax, lower, upper, y, colour)
+            (drawn,) = ax.plot(
+                weight, y, linestyle="none", marker=style.marker(c), markersize=5.5, color=colour,
+                zorder=3,
+            )  # fmt: skip
+            handles.append(drawn)
+        if len(outputs) > 1:
+            figure = self.figure_ if alone else None
+            legend(ax, handles, [str(o) for o in outputs], style, figure=figure)
+
+    def _probabilities(self, ax: Any, once: pd.DataFrame, style: Style) -> None:
+        at = once["row"].to_numpy(dtype=float)
+        p = once["inclusion_probability"].to_numpy(dtype=float)
+        ax.hlines(at, 0.0, np.nan_to_num(p), color=style.faint, linewidth=1.0)
+        ax.plot(p, at, linestyle="none", marker="s", markersize=4.5, color=style.ink)
+        ax.set_xlim(0.0, 1.05)
+        ax.set_xticks([0.0, 0.5, 1.0], ["0", "½", "1"])
+        ax.set_ylim(self.axes_[0].get_ylim())
+        ax.set_yticks([])
+        ax.spines["left"].set_visible(False)
+        words = self.probability.split()
+        # The panel is narrow: two lines, as equal as they can be.
+        halves = [(" ".join(words[:k]), " ".join(words[k:])) for k in range(1, len(words) + 1)]
+        ax.set_xlabel("\n".join(min(halves, key=lambda h: max(map(len, h)))), loc="right")

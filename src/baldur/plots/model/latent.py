@@ -1,0 +1,203 @@
+"""People in the latent space, by class or outcome."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+import pandas as pd
+
+from baldur.exceptions import InputError
+from baldur.plots.drawing.display import Display
+from baldur.plots.drawing.libraries import matplotlib
+from baldur.plots.drawing.parts import empty, legend, name_rows, row_height
+from baldur.plots.drawing.style import Style, label, number, plain, style_of
+
+__all__ = ["LatentDisplay"]
+
+MOST_VECTOR = 4000
+"""People drawn one by one; more are a picture inside the figure."""
+
+
+class LatentDisplay(Display):
+    """Latent factors of people: a strip per class for one factor, a plane for several.
+
+    Parameters
+    ----------
+    table : DataFrame
+        sample, label (class or number; may be absent), and one column per factor.
+    continuous : bool, default=False
+        Whether the label is a number.
+    """
+
+    def __init__(self, table: pd.DataFrame, *, continuous: bool = False) -> None:
+        table = pd.DataFrame(table).reset_index(drop=True)
+        if "label" not in table:
+            table["label"] = "" if not continuous else np.nan
+        super().__init__(table)
+        self.continuous = continuous
+
+    @classmethod
+    def from_estimator(cls, model: Any, X: Any, y: Any = None) -> Self:
+        """Show where a model puts people.
+
+        Parameters
+        ----------
+        model : fitted estimator
+        X : MultiView, or array or DataFrame of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,), optional
+            Labels or outcomes, in the order of the rows.
+
+        Returns
+        -------
+        LatentDisplay
+        """
+        Z = np.asarray(model.transform(X))
+        ids = getattr(X, "sample_ids", getattr(X, "index", np.arange(len(Z))))
+        table: dict[str, Any] = {"sample": np.asarray(ids).astype(str)}
+        if y is not None:
+            label_of = np.asarray(y)
+            if label_of.shape != (len(Z),):
+                raise InputError(
+                    f"y: expected {len(Z)} labels, one per row, but got shape {label_of.shape}."
+                )
+            table["label"] = label_of
+        table.update({f"factor{k}": Z[:, k] for k in range(Z.shape[1])})
+        return cls(pd.DataFrame(table), continuous=not hasattr(model, "classes_"))
+
+    @property
+    def factors(self) -> list[str]:
+        """Names of the factors."""
+        return [c for c in self.table.columns if str(c).startswith("factor")]
+
+    @property
+    def classes(self) -> list[str]:
+        """Labels, in their order."""
+        return sorted(self.table["label"].astype(str).unique())
+
+    def separation(self) -> pd.Series:
+        """Return the share of each factor's variance that the labels explain."""
+        found = dict.fromkeys(self.factors, 0.0)
+        for name in self.factors if len(self.table) else []:
+            values = self.table[name].to_numpy(dtype=float)
+            total = float(np.var(values))
+            if self.continuous:
+                y = self.table["label"].to_numpy(dtype=float)
+                usable = total > 0 and np.nanstd(y) > 0
+                share = np.corrcoef(values, y)[0, 1] ** 2 if usable else 0.0
+            else:
+                mean = self.table.groupby(self.table["label"].astype(str))[name].transform("mean")
+                share = float(np.var(mean)) / total if total > 0 else 0.0
+            found[name] = float(np.nan_to_num(share))
+        return pd.Series(found, dtype=float)
+
+    @property
+    def alt_text(self) -> str:
+        """What is shown, in one sentence with its numbers."""
+        text = f"{len(self.table):,} people in {len(self.factors)} latent "
+        text += "factor" if len(self.factors) == 1 else "factors"
+        if not len(self.table) or not self.factors:
+            return text + "."
+        share = self.separation()
+        best = str(share.idxmax())
+        text += f"; the outcome explains {share[best]:.0%} of {best}"
+        if not self.continuous and len(self.classes) <= 5 and self.classes != [""]:
+            means = self.table.groupby(self.table["label"].astype(str))[best].mean()
+            listed = ", ".join(f"{plain(c, 30)} {number(means[c])}" for c in self.classes)
+            text += f", with means {listed}"
+        return text + "."
+
+    def plot(
+        self,
+        ax: Any = None,
+        *,
+        theme: str | None = None,
+        width: float | None = None,
+        factors: Sequence[str] | None = None,
+    ) -> Self:
+        """Draw the people.
+
+        Parameters
+        ----------
+        ax, theme, width
+            As in `Display.plot`.
+        factors : list of two str, optional
+            Axes of the plane; default the two factors the labels explain best.
+
+        Returns
+        -------
+        LatentDisplay
+        """
+        known = self.factors
+        if factors is None:
+            factors = [str(f) for f in self.separation().nlargest(2).index] if known else []
+            factors = sorted(factors, key=known.index)
+        wrong = [f for f in factors if f not in known]
+        if wrong:
+            raise InputError(f"There is no {wrong[0]!r} in the latent space, only {known}.")
+        plane = len(factors) > 1
+        wide = style_of(theme, width).width
+        strips = not plane and not self.continuous
+        height = row_height(2 * len(self.classes), 0.8) if strips else wide * 0.8 + 0.4
+        with self._drawing(ax, theme, width, height) as (axes, style):
+            main = axes[0]
+            if not factors or not len(self.table):
+                empty(main, "There is nobody in the latent space.", style)
+            elif strips:
+                self._strips(main, factors[0], style)
+            elif self.continuous:
+                self._outcome(main, factors, style)
+            else:
+                self._plane(main, factors, style)
+        return self
+
+    def _strips(self, ax: Any, factor: str, style: Style) -> None:
+        classes = self.classes
+        # The same places on every run, spread over the strip.
+        up = np.random.default_rng(0).uniform(-0.3, 0.3, len(self.table))
+        for i, name in enumerate(classes):
+            mine = (self.table["label"].astype(str) == name).to_numpy()
+            x = self.table[factor].to_numpy(dtype=float)[mine]
+            ax.plot(
+                x, i + up[mine], linestyle="none", marker=style.marker(i), markersize=4.5,
+                color=style.colour(i), alpha=0.65, markeredgewidth=0.0,
+                rasterized=len(x) > MOST_VECTOR,
+            )  # fmt: skip
+            ax.plot([x.mean()] * 2, [i - 0.38, i + 0.38], color=style.ink, linewidth=2.0)
+        name_rows(ax, [name or "all" for name in classes], style, 0.25)
+        ax.set_xlabel(f"{label(factor)} (line: mean)")
+
+    def _plane(self, ax: Any, factors: Sequence[str], style: Style) -> None:
+        handles = []
+        for i, name in enumerate(self.classes):
+            part = self.table[self.table["label"].astype(str) == name]
+            (drawn,) = ax.plot(
+                part[factors[0]], part[factors[1]], linestyle="none", marker=style.marker(i),
+                markersize=5, color=style.colour(i), alpha=0.7, markeredgewidth=0.0,
+                rasterized=len(part) > MOST_VECTOR,
+            )  # fmt: skip
+            handles.append(drawn)
+        ax.set_xlabel(label(factors[0]))
+        ax.set_ylabel(label(factors[1]))
+        if self.classes != [""]:
+            legend(ax, handles, self.classes, style)
+
+    def _outcome(self, ax: Any, factors: Sequence[str], style: Style) -> None:
+        y = self.table["label"].to_numpy(dtype=float)
+        x = self.table[factors[0]]
+        if len(factors) == 1:
+            ax.plot(
+                x, y, linestyle="none", marker="o", markersize=4.5, color=style.colour(0),
+                alpha=0.7, markeredgewidth=0.0,
+            )  # fmt: skip
+            ax.set_ylabel("Outcome")
+        else:
+            # A map that rises in lightness reads in grey as well.
+            drawn = ax.scatter(x, self.table[factors[1]], c=y, cmap="cividis", s=22)
+            bar = ax.figure.colorbar(drawn, ax=ax, pad=0.02)
+            bar.set_label("Outcome")
+            bar.locator = matplotlib("ticker").MaxNLocator(5)
+            bar.update_ticks()
+            ax.set_ylabel(label(factors[1]))
+        ax.set_xlabel(label(factors[0]))

@@ -1,0 +1,163 @@
+"""Features selected per fold with their absolute weight, those common to all folds marked."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+import pandas as pd
+
+from baldur.plots.drawing.display import Display
+from baldur.plots.drawing.libraries import matplotlib
+from baldur.plots.drawing.parts import empty, full_name, legend, name_rows, row_height
+from baldur.plots.drawing.style import Style, label, plain, style_of
+from baldur.plots.results.fold_table import fold_weights
+
+__all__ = ["FoldWeightsDisplay"]
+
+
+class FoldWeightsDisplay(Display):
+    """Absolute weights of the selected features in every outer fold.
+
+    Parameters
+    ----------
+    table : DataFrame
+        fold, view, feature, weight and frequency (share of folds that select the feature, 1 for
+        common ones); the first features are drawn first.
+    folds : list of str, optional
+        Names of all folds, also of those that select nothing; default those of the table.
+    """
+
+    def __init__(self, table: pd.DataFrame, folds: list[str] | None = None) -> None:
+        table = pd.DataFrame(table).reset_index(drop=True)
+        table["absolute"] = table["weight"].astype(float).abs()
+        table["common"] = table["frequency"].astype(float) >= 1.0 - 1e-9
+        super().__init__(table)
+        self.folds = list(dict.fromkeys(table["fold"])) if folds is None else list(folds)
+
+    @classmethod
+    def from_result(cls, result: Any, model: str | None = None, output: str | None = None) -> Self:
+        """Show the features of one model.
+
+        Parameters
+        ----------
+        result : NestedResult or path of a results folder
+        model : str, optional
+            Default: the first.
+        output : str, optional
+            Class whose weights are shown; default the largest of a feature over classes.
+
+        Returns
+        -------
+        FoldWeightsDisplay
+        """
+        table, folds, _ = fold_weights(result, model, output)
+        return cls(table, folds)
+
+    @property
+    def common(self) -> list[tuple[str, str]]:
+        """View and feature of what every fold selects."""
+        rows = self.table[self.table["common"]][["view", "feature"]].drop_duplicates()
+        return list(rows.itertuples(index=False, name=None))
+
+    @property
+    def alt_text(self) -> str:
+        """What is shown, in one sentence with its numbers."""
+        n = len(self.table[["view", "feature"]].drop_duplicates())
+        if not n:
+            return f"Absolute weights per fold: none of {len(self.folds)} folds selects a feature."
+        common = self.common
+        named = ", ".join(plain(full_name(*pair), 40) for pair in common[:7])
+        more = " and more" if len(common) > 7 else ""
+        which = f": {named}{more}" if common else ""
+        return (
+            f"Absolute weights of {n:,} {'feature' if n == 1 else 'features'} selected in "
+            f"{len(self.folds)} folds, "
+            f"{len(common):,} of them in every fold{which}."
+        )
+
+    def plot(
+        self,
+        ax: Any = None,
+        *,
+        theme: str | None = None,
+        width: float | None = None,
+        most: int = 20,
+        most_folds: int = 10,
+    ) -> Self:
+        """Draw a panel per fold and a row per feature.
+
+        Parameters
+        ----------
+        ax, theme, width
+            As in `Display.plot`.
+        most, most_folds : int
+            Features and folds drawn, the first.
+
+        Returns
+        -------
+        FoldWeightsDisplay
+        """
+        pairs = self.table[["view", "feature"]].drop_duplicates()
+        shown = list(pairs.head(most).itertuples(index=False, name=None))
+        folds = self.folds[:most_folds] if shown else []
+        across = min(len(folds), 2 if style_of(theme, width, ax).narrow else 5) or 1
+        down = -(-len(folds) // across) or 1
+        height = row_height(len(shown), 0.55) * down + 0.6
+        shape = ((1.0,) * across, (1.0,) * down)
+        with self._drawing(ax, theme, width, height, *shape) as (axes, style):
+            if not shown:
+                empty(axes[0], "No fold selects a feature.", style)
+                return self
+            for spare in axes[len(folds) :]:
+                spare.set_axis_off()
+            for i, fold in enumerate(folds):
+                self._panel(axes[i], fold, shown, style, first=i % across == 0)
+            ends = [a.get_xlim()[1] for a in axes[: len(folds)]]
+            for a in axes[: len(folds)]:
+                a.set_xlim(0.0, max(ends))
+                a.locator_params(axis="x", nbins=2)
+            unknown = self.table["absolute"].isna().all()
+            axes[-across].set_xlabel("selected" if unknown else "|weight| per s.d.")
+            self._legend(axes[0], len(pairs) - len(shown), style, alone=ax is None)
+        return self
+
+    def _panel(
+        self, ax: Any, fold: str, shown: list[tuple[str, str]], style: Style, *, first: bool
+    ) -> None:
+        part = self.table[self.table["fold"] == fold]
+        named = zip(part["view"], part["feature"], strict=True)
+        sizes = dict(zip(named, part["absolute"].astype(float), strict=True))
+        common = set(self.common)
+        for row, pair in enumerate(shown):
+            if pair not in sizes:
+                continue
+            # A model may select without weighing.
+            size = 1.0 if np.isnan(sizes[pair]) else sizes[pair]
+            ax.barh(
+                [row], [size], height=0.66, linewidth=0.6,
+                color=style.colour(2) if pair in common else style.faint,
+                hatch="" if pair in common else "///", edgecolor=style.rc()["hatch.color"],
+            )  # fmt: skip
+        many = self.table["view"].nunique() > 1
+        name_rows(ax, [full_name(*pair, many) for pair in shown], style, 0.34)
+        if not first:
+            ax.tick_params(axis="y", labelleft=False)
+        else:
+            for text, pair in zip(ax.get_yticklabels(), shown, strict=True):
+                text.set_fontweight("bold" if pair in common else "normal")
+        ax.set_title(label(f"fold {fold}", 14))
+
+    def _legend(self, ax: Any, more: int, style: Style, *, alone: bool) -> None:
+        Patch = matplotlib("patches").Patch
+        edge = style.rc()["hatch.color"]
+        handles = [
+            Patch(facecolor=style.colour(2), edgecolor=edge),
+            Patch(facecolor=style.faint, edgecolor=edge, hatch="///"),
+        ]
+        names = ["in every fold", "in some" + (f" ({more:,} more not drawn)" if more > 0 else "")]
+        drawn = legend(ax, handles, names, style, figure=self.figure_ if alone else None)
+        if not alone:
+            # Above the title of the panel, whose width it does not change.
+            drawn.borderaxespad = 2.2
+            drawn.set_in_layout(False)

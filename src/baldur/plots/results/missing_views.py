@@ -1,0 +1,197 @@
+"""Who lacks which view: every pattern of views with how many people have it."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+import pandas as pd
+
+from baldur.plots.drawing.display import Display
+from baldur.plots.drawing.parts import empty, legend
+from baldur.plots.drawing.style import Style, label, plain
+from baldur.plots.results.tables import Results
+from baldur.views.container import MultiView
+
+__all__ = ["MissingViewsDisplay"]
+
+_HAS, _LABEL = "has_", "n_"
+MOST_LABELS = 10
+
+
+class MissingViewsDisplay(Display):
+    """Patterns of present and absent views, with the people of each.
+
+    Parameters
+    ----------
+    presence : DataFrame
+        One row per person: a column ``has_<view>`` of 0 and 1 for each view and, in
+        classification, label; as ``presence.csv`` has it.
+    by_label : bool, optional
+        Part the bars by label; default where there are at most ten labels.
+
+    Attributes
+    ----------
+    table : DataFrame
+        One row per pattern, the most frequent first: ``has_<view>``, people, and ``n_<label>``.
+    """
+
+    def __init__(self, presence: pd.DataFrame, by_label: bool | None = None) -> None:
+        presence = pd.DataFrame(presence)
+        columns = [c for c in presence.columns if str(c).startswith(_HAS)]
+        self.views = [str(c).removeprefix(_HAS) for c in columns]
+        labels = presence["label"].astype(str) if "label" in presence else None
+        if labels is not None and by_label is None:
+            by_label = labels.nunique() <= MOST_LABELS
+        self.labels = sorted(labels.unique()) if labels is not None and by_label else []
+        has = presence[columns].astype(int).to_numpy(dtype=int)
+        found, which = np.unique(has, axis=0, return_inverse=True) if len(has) else (has, has[:, 0])
+        which = np.asarray(which).ravel()
+        people = np.bincount(which, minlength=len(found))
+        table = pd.DataFrame(found, columns=columns)
+        table["people"] = people
+        for name in self.labels:
+            mine = which[(labels == name).to_numpy()] if labels is not None else which[:0]
+            table[f"{_LABEL}{name}"] = np.bincount(mine, minlength=len(found))
+        super().__init__(table.iloc[np.argsort(-people, kind="stable")].reset_index(drop=True))
+
+    @classmethod
+    def from_data(cls, data: MultiView, y: Any = None) -> Self:
+        """Show the people of some data.
+
+        Parameters
+        ----------
+        data : MultiView
+        y : array-like of shape (n_samples,), optional
+            Labels.
+
+        Returns
+        -------
+        MissingViewsDisplay
+        """
+        has = {f"{_HAS}{v}": data.view(v).present.astype(int) for v in data.view_names}
+        table = pd.DataFrame(has)
+        if y is not None:
+            table["label"] = np.asarray(y)
+        return cls(table)
+
+    @classmethod
+    def from_result(cls, result: Any) -> Self:
+        """Show the people of a comparison.
+
+        Parameters
+        ----------
+        result : NestedResult or path of a results folder
+
+        Returns
+        -------
+        MissingViewsDisplay
+        """
+        found = Results(result)
+        return cls(found.frame("presence"), by_label=bool(found.classes))
+
+    @property
+    def people(self) -> int:
+        """How many people there are."""
+        return int(self.table["people"].sum())
+
+    def present(self, view: str) -> int:
+        """Return how many people have a view."""
+        return int((self.table[f"{_HAS}{view}"] * self.table["people"]).sum())
+
+    @property
+    def alt_text(self) -> str:
+        """What is shown, in one sentence with its numbers."""
+        columns = [f"{_HAS}{v}" for v in self.views]
+        whole = self.table[self.table[columns].all(axis=1)]["people"].sum()
+        lacking = ", ".join(
+            f"{self.people - self.present(v):,} lack {plain(v, 40)}"
+            for v in self.views
+            if self.present(v) < self.people
+        )
+        text = f"Of {self.people:,} people {int(whole):,} have all {len(self.views)} views"
+        return f"{text}; {lacking}." if lacking else f"{text}."
+
+    def plot(
+        self,
+        ax: Any = None,
+        *,
+        theme: str | None = None,
+        width: float | None = None,
+        most: int = 12,
+    ) -> Self:
+        """Draw a row per pattern: filled dots for views people have, and a bar of how many.
+
+        Parameters
+        ----------
+        ax, theme, width
+            As in `Display.plot`.
+        most : int, default=12
+            Patterns drawn, the most frequent.
+
+        Returns
+        -------
+        MissingViewsDisplay
+        """
+        shown = self.table.head(most)
+        # Names of views stand upright above the dots.
+        high = 0.09 * max((min(len(v), 22) + 5 for v in self.views), default=5)
+        height = max(1.8, 0.3 * len(shown) + high + 0.8)
+        columns = len(self.views)
+        widths = (max(1.0, 0.28 * columns), 2.2)
+        with self._drawing(ax, theme, width, height, widths) as (axes, style):
+            dots, bars = axes
+            if not self.people or not columns:
+                bars.set_axis_off()
+                empty(dots, "There are no people.", style)
+                return self
+            self._dots(dots, shown, style)
+            self._bars(bars, shown, style)
+            bars.set_ylim(dots.get_ylim())
+            more = len(self.table) - len(shown)
+            note = f"\n({more:,} rarer patterns not drawn)" if more else ""
+            bars.set_xlabel(f"People{note}", loc="right")
+        return self
+
+    def _dots(self, ax: Any, shown: pd.DataFrame, style: Style) -> None:
+        has = shown[[f"{_HAS}{v}" for v in self.views]].to_numpy(dtype=bool)
+        y, x = np.mgrid[: has.shape[0], : has.shape[1]]
+        ax.plot(x[has], y[has], linestyle="none", marker="o", markersize=7, color=style.colour(0))
+        ax.plot(
+            x[~has], y[~has], linestyle="none", marker="o", markersize=7, markerfacecolor="none",
+            markeredgecolor=style.faint,
+        )  # fmt: skip
+        names = [f"{label(v, 22)} ({self.present(v):,})" for v in self.views]
+        ax.xaxis.tick_top()
+        ax.set_xticks(range(len(names)), names, rotation=90)
+        ax.set_yticks([])
+        ax.set_xlim(-0.6, len(names) - 0.4)
+        ax.set_ylim(len(shown) - 0.4, -0.6)
+        ax.tick_params(length=0)
+        for side in ax.spines.values():
+            side.set_visible(False)
+
+    def _bars(self, ax: Any, shown: pd.DataFrame, style: Style) -> None:
+        at = np.arange(len(shown))
+        start = np.zeros(len(shown))
+        parts = [(name, shown[f"{_LABEL}{name}"]) for name in self.labels] or [
+            ("", shown["people"])
+        ]
+        handles = []
+        for i, (_, counts) in enumerate(parts):
+            value = counts.to_numpy(dtype=float)
+            bar = ax.barh(
+                at, value, left=start, height=0.62, color=style.colour(i), hatch=style.hatch(i),
+                edgecolor=style.rc()["hatch.color"], linewidth=0.6,
+            )  # fmt: skip
+            handles.append(bar)
+            start = start + value
+        for row, count in enumerate(shown["people"]):
+            ax.text(
+                count, row, f" {count:,}", va="center", color=style.ink, fontsize=style.size - 1
+            )
+        ax.set_xlim(0.0, float(start.max()) * 1.2)
+        ax.set_yticks([])
+        ax.locator_params(axis="x", nbins=4, integer=True)
+        if self.labels:
+            legend(ax, handles, self.labels, style)

@@ -1,0 +1,167 @@
+"""SavedModel: a fitted model with what is needed to feed it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from baldur.exceptions import InputError
+from baldur.saving.estimator_state import estimator_state, read_estimator
+from baldur.state import Fields, State, plain
+from baldur.views import MultiView
+
+__all__ = ["SavedModel"]
+
+
+@dataclass
+class SavedModel:
+    """A fitted model with what is needed to feed it.
+
+    Attributes
+    ----------
+    estimator : estimator
+        Fitted.
+    features : dict of str to array of str, or None for a view with default names
+        Names of every view's features, in order.
+    n_features : dict of str to int
+    classes : list
+        Labels in the order of the estimator's own, which may be their places in this list; the
+        positive one is last. Empty for numbers.
+    details : dict
+        Anything else that JSON holds.
+    training : dict of str to dict of str to ndarray
+        Statistics of every feature over training rows, see `baldur.evaluation.validation.drift`;
+        may be empty.
+    """
+
+    estimator: Any
+    features: dict[str, np.ndarray | None]
+    n_features: dict[str, int]
+    classes: list[Any] = field(default_factory=list)
+    details: dict[str, Any] = field(default_factory=dict)
+    training: dict[str, dict[str, np.ndarray]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, estimator: Any, X: MultiView, **keywords: Any) -> SavedModel:
+        """Build it from an estimator and the container it was fitted on."""
+        named = {
+            v: X.view(v).feature_names if X.view(v).names_given else None for v in X.view_names
+        }
+        return cls(estimator, named, dict(X.n_features), **keywords)
+
+    @classmethod
+    def alone(cls, estimator: Any) -> SavedModel:
+        """Build it from a fitted estimator alone, which remembers its views."""
+        preparation = getattr(estimator, "preparation_", None)
+        if preparation is None:
+            raise InputError(
+                f"save: expected a fitted estimator of baldur, but got {type(estimator).__name__}. "
+                "Call fit first; other estimators can be put behind baldur.evaluation.SideBySide."
+            )
+        classes = getattr(estimator, "classes_", None)
+        return cls(
+            estimator,
+            dict(preparation.feature_names),
+            dict(preparation.n_features_),
+            [] if classes is None else np.asarray(classes).tolist(),
+        )
+
+    def to_state(self) -> State:
+        """Return the state of the model and what is beside it."""
+        return {
+            "kind": "saved model",
+            "estimator": estimator_state(self.estimator),
+            "views": list(self.n_features),
+            "n_features": dict(self.n_features),
+            "features": dict(self.features),
+            "classes": plain(self.classes, "the classes"),
+            "details": plain(self.details, "the details"),
+            "training": plain(self.training, "the figures of the training rows"),
+        }
+
+    @classmethod
+    def from_state(cls, state: Any) -> SavedModel:
+        """Build it again; every part is validated."""
+        with Fields(state, "saved model") as read:
+            views = read.names("views")
+            read.need(views, "expected at least one view", "views")
+            widths = read.by_name("n_features", views, lambda f, v: f.integer(v, 1))
+            made = cls(
+                estimator=read.part("estimator", read_estimator),
+                features=read.by_name(
+                    "features",
+                    views,
+                    lambda f, v: f.texts(v, (widths[v],)) if f.has(v) else None,
+                ),
+                n_features=widths,
+                classes=read.part("classes", _read_labels),
+                details=read.part("details", _read_details),
+                training=read.by_name(
+                    "training",
+                    views,
+                    lambda f, v: f.part(v, _read_figures, width=widths[v]),
+                    some=True,
+                ),
+            )
+            expected = getattr(made.estimator, "preparation_", None)
+            if expected is not None:
+                fits = dict(expected.n_features_) == widths
+                read.need(fits, "expected the views that the estimator was fitted on", "n_features")
+            labels = getattr(made.estimator, "classes_", None)
+            if labels is not None and made.classes:
+                fits = len(labels) == len(made.classes)
+                read.need(fits, f"expected {len(labels)} labels", "classes")
+            return made
+
+
+def _read_labels(state: Any) -> list[Any]:
+    if type(state) is not list:
+        raise InputError("expected a list of labels")
+    # One array of each type of label, for the checks that arrays have.
+    for kind in (str, int, float, bool):
+        some = [label for label in state if type(label) is kind]
+        if some:
+            with Fields({"labels": np.array(some, dtype=object if kind is str else None)}) as read:
+                read.labels("labels")
+    if not all(type(label) in (str, int, float, bool) for label in state):
+        raise InputError("expected labels that are text, numbers or truth values")
+    return list(state)
+
+
+def _read_details(state: Any) -> dict[str, Any]:
+    """Return what the study said; entries that the package itself uses are validated."""
+    if type(state) is not dict:
+        raise InputError("expected a dictionary")
+    read = Fields(state)
+    for name in ("model", "task", "outcome", "title"):
+        if read.has(name):
+            read.text(name)
+    if read.has("samples"):
+        read.integer("samples", 1)
+    if read.has("setting"):
+        read.need(type(read.plain("setting")) is dict, "expected a dictionary", "setting")
+    if read.has("included"):
+        read.part("included", _read_coding)
+    return state
+
+
+def _read_coding(state: Any) -> None:
+    """Validate which columns of the samples table are categories, see `CovariateCoding`."""
+    with Fields(state) as read:
+        read.part("categories", _read_truth_values)
+
+
+def _read_truth_values(state: Any) -> None:
+    with Fields(state) as read:
+        for name in state:
+            read.boolean(name)
+
+
+def _read_figures(state: Any, width: int) -> dict[str, np.ndarray]:
+    with Fields(state) as read:
+        return {
+            name: read.array(name, (width,), "number", finite=False, largest=np.inf)
+            for name in state
+        }

@@ -1,0 +1,160 @@
+"""The comparison of a study: its models made, its design applied to its data, and checked."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from baldur.evaluation import Comparison, Design, open_comparison
+from baldur.evaluation.models import Model, make_model
+from baldur.exceptions import BaldurError, InputError, MissingExtraError, StudyError
+from baldur.study.checks.labels import variants
+from baldur.study.config import ModelEntry, StudyConfig
+from baldur.study.data import StudyData
+
+__all__ = ["folds_problem", "make_models", "open_study"]
+
+
+def open_study(config: StudyConfig, data: StudyData, *, only: str | None = None) -> Comparison:
+    """Apply the design of a study to its data.
+
+    Parameters
+    ----------
+    config : StudyConfig
+        As `load_study` returns it.
+    data : StudyData
+        As `read_study` returns it.
+    only : str, optional
+        One of the models; default all.
+
+    Returns
+    -------
+    Comparison
+
+    Raises
+    ------
+    StudyError
+        One line that names the key and the fix.
+    """
+    models = make_models(config, only)
+    design = Design(
+        task=config.outcome.task,
+        positive=data.positive,
+        scheme=config.folds.scheme,
+        outer=config.folds.outer,
+        inner=config.folds.inner,
+        repeats=config.folds.repeats,
+        groups=data.groups,
+        sites=data.sites,
+        split=data.split,
+        preparation=data.preparation,
+        metrics=config.report.metrics,
+        select_by=config.folds.select_by,
+        permutations=config.report.permutations,
+        random_state=config.seed,
+    )
+    try:
+        comparison = open_comparison(design, models, data.data, data.y)
+        _ = comparison.folds
+    except InputError as error:
+        raise folds_problem(config, data, error) from error
+    return comparison
+
+
+def folds_problem(config: StudyConfig, data: StudyData, error: InputError) -> StudyError:
+    """Return what the comparison refuses as an error about the study file.
+
+    Parameters
+    ----------
+    config : StudyConfig
+        The study.
+    data : StudyData
+        Its data.
+    error : InputError
+        Raised by `baldur.evaluation`.
+
+    Returns
+    -------
+    StudyError
+    """
+    if config.classification:
+        # Two ways of writing one class may be why there are too few samples of it.
+        for twin in variants("outcome.column", config.outcome.column, np.unique(data.y)):
+            return config.problem(*twin)
+    what, _, fix = str(error).rstrip(".").rpartition("; ")
+    return config.problem("folds", what or fix, fix if what else "change the folds or the samples")
+
+
+def make_models(config: StudyConfig, only: str | None = None) -> list[Model]:
+    """Make the models of a study.
+
+    Parameters
+    ----------
+    config : StudyConfig
+        The study.
+    only : str, optional
+        Name of one model; default all.
+
+    Returns
+    -------
+    list of Model
+    """
+    return [
+        _model(config, f"models[{i}]", entry)
+        for i, entry in enumerate(config.models, 1)
+        if only is None or entry.name == only
+    ]
+
+
+def _model(config: StudyConfig, where: str, entry: ModelEntry) -> Model:
+    estimator = None
+    if entry.estimator is not None:
+        estimator = _estimator(config, f"{where}.estimator", entry.estimator)
+    grid = entry.grid
+    if isinstance(grid, dict):
+        grid = {key: [_none(value) for value in values] for key, values in grid.items()}
+    try:
+        return make_model(
+            entry.name,
+            estimator=estimator,
+            grid=grid,
+            settings={key: _none(value) for key, value in entry.settings.items()},
+            classification=config.classification,
+            scale=config.preparation.scale,
+        )
+    except MissingExtraError:
+        raise
+    except BaldurError as error:
+        raise config.problem(where, str(error).rstrip("."), "correct the model") from error
+
+
+def _none(value: Any) -> Any:
+    # TOML has no word for None.
+    return None if value == "none" else value
+
+
+def _estimator(config: StudyConfig, where: str, dotted: str) -> Any:
+    """Return an estimator by its dotted name; of scikit-learn only, as a file cannot run code."""
+    module, _, cls = dotted.rpartition(".")
+    if module.split(".")[0] != "sklearn" or any(p.startswith("_") for p in dotted.split(".")):
+        raise config.problem(
+            where,
+            f"{dotted!r} is not a public scikit-learn class",
+            "write for example 'sklearn.svm.SVC'; other estimators can be compared from Python "
+            "with baldur.evaluation.nested_cv",
+        )
+    try:
+        found = getattr(importlib.import_module(module), cls)
+        # Only classes of estimators are ever called.
+        estimator = isinstance(found, type) and issubclass(found, BaseEstimator)
+        made = found() if estimator else None
+    except (ImportError, AttributeError, TypeError, ValueError) as error:
+        what = f"{dotted!r} cannot be made ({error})"
+        raise config.problem(where, what, "correct the name") from None
+    if not hasattr(made, "fit") or not hasattr(made, "predict"):
+        what = f"{dotted!r} is not an estimator that predicts"
+        raise config.problem(where, what, "name a classifier or regressor")
+    return made

@@ -1,0 +1,453 @@
+"""StudyConfig: everything a study file says, typed, with all defaults.
+
+The only place with the keys, types and defaults of a study file. `load_study` makes a `StudyConfig`
+from a file; reading data, checking, evaluating, fitting and validating take it as it is.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypeAlias
+
+from pydantic import Field, PrivateAttr, ValidationInfo, field_validator, model_validator
+
+from baldur.evaluation.metrics import METRICS
+from baldur.evaluation.splits import SCHEMES
+from baldur.exceptions import StudyError
+from baldur.io.schema import Names, OneOf, Section, SectionError, Text, nearest, schema_of
+from baldur.io.view_sections import ViewSection
+from baldur.model_catalog import REGRESSION, ROWS
+from baldur.preparation import SCALES
+from baldur.preparation.sites import ESTIMATES, NEW_SITES
+from baldur.safety.escape import one_line
+
+__all__ = ["COVARIATES", "ModelEntry", "StudyConfig", "problem", "study_schema"]
+
+COVARIATES = "covariates"
+"""Name of the view made of included covariates."""
+
+_LARGEST_SEED = 2**32 - 1  # the largest seed of numpy's RandomState, which scikit-learn uses
+_MOST_FOLDS = 10_000  # far above any design; a list of a billion folds would fill the memory
+_MOST_REPEATS = 1_000  # the same, for repeated folds
+_MOST_PERMUTATIONS = 100_000  # p values below 1e-5 are of no use
+
+Share: TypeAlias = Annotated[float, Field(gt=0, lt=1)]
+Metric: TypeAlias = Annotated[str, OneOf(tuple(METRICS))]
+
+_EXAMPLE_VIEW = "add [views.NAME] with file for each view"
+_EXAMPLE_MODEL = 'add for example models = ["BALDUR", "LSVM-l1"]'
+
+
+def problem(file: str, key: str, what: str, fix: str) -> StudyError:
+    """Return an error in its one form: file, key, what is wrong, what to do.
+
+    Parameters
+    ----------
+    file : str
+        Name of the study file.
+    key : str
+        Where in it.
+    what : str
+        What is wrong.
+    fix : str
+        What to do.
+
+    Returns
+    -------
+    StudyError
+    """
+    line = one_line(f"{file}: {key}: {what}; {fix}")
+    return StudyError(line if line.endswith((".", "?")) else line + ".")
+
+
+class SamplesSection(Section):
+    """The table with one row per sample."""
+
+    file: Text
+    """table with one row per sample (.csv, .tsv, .xlsx or .parquet)"""
+    id: Text
+    """column with the sample ids"""
+    group: Text | None = None
+    """column of families or repeated visits, which are never split between folds"""
+    site: Text | None = None
+    """column of sites, which scheme "leave-one-site-out" leaves out one by one"""
+    split: Text | None = None
+    """column of "train" and "test", which scheme "fixed" uses"""
+    separator: Annotated[str, Field(min_length=1)] | None = None
+    """character between the fields; default by the ending of the file"""
+    decimal: Text | None = None
+    """decimal mark; default a point"""
+    encoding: Text | None = None
+    """encoding of the text; default utf-8"""
+    sheet: Text | int | None = None
+    """sheet of a workbook, by name or number; default the first"""
+    missing: list[str] | None = None
+    """cells that mean "missing"; replaces the default list"""
+
+    def reader_options(self) -> dict[str, Any]:
+        """Return the options of the reader of the table that were given."""
+        names = {"separator", "decimal", "encoding", "sheet", "missing"}
+        return self.model_dump(include=names, exclude_none=True)
+
+
+class OutcomeSection(Section):
+    """What is predicted."""
+
+    column: Text
+    """column of the samples table to predict"""
+    task: Annotated[str, OneOf(("classification", "regression"))] = "classification"
+    """kind of the outcome"""
+    positive: Text | bool | int | float | None = None
+    """positive class; default the last in sorted order"""
+
+
+class CovariatesSection(Section):
+    """Columns of the samples table that are not the outcome."""
+
+    regress_out: Names = Field(default_factory=list)
+    """columns whose effect is taken out of every view"""
+    include: Names = Field(default_factory=list)
+    """columns that become a view of their own"""
+    categorical: Names = Field(default_factory=list)
+    """covariates that are categories although they are written as numbers"""
+
+
+class PreparationSection(Section):
+    """How every model prepares its columns."""
+
+    scale: Annotated[str, OneOf(tuple(SCALES))] = "clipped"
+    """way in which every model scales columns"""
+
+
+class HarmoniseSection(Section):
+    """The alignment of sites."""
+
+    by: Text | None = None
+    """column of sites or scanners to align; default samples.site"""
+    keep: Names = Field(default_factory=list)
+    """columns whose effect is preserved, never the outcome"""
+    views: Names | None = None
+    """views to harmonise; default all but genotypes and included covariates"""
+    new_sites: Annotated[str, OneOf(tuple(NEW_SITES))] = "pooled"
+    """treatment of sites that did not occur in training"""
+    estimates: Annotated[str, OneOf(tuple(ESTIMATES))] = "shrunk"
+    """estimates of the location and scale of a site"""
+
+
+class FoldsSection(Section):
+    """The folds of the nested cross-validation."""
+
+    scheme: Annotated[str, OneOf(tuple(SCHEMES))] | None = None
+    """scheme of the outer folds; default by the columns of [samples] that are given"""
+    outer: Annotated[int, Field(ge=2, le=_MOST_FOLDS)] = 5
+    """number of outer folds"""
+    inner: Annotated[int, Field(ge=2, le=_MOST_FOLDS)] = 5
+    """number of inner folds"""
+    repeats: Annotated[int, Field(ge=1, le=_MOST_REPEATS)] = 1
+    """number of times that the outer folds are drawn anew"""
+    select_by: Metric | None = None
+    """metric that selects settings on the inner folds; default auc or r2"""
+
+
+class ReportSection(Section):
+    """What is reported."""
+
+    metrics: Annotated[list[Metric], Field(min_length=1)] | None = None
+    """columns of the table; default all metrics of the task"""
+    permutations: Annotated[int, Field(ge=0, le=_MOST_PERMUTATIONS)] = 0
+    """number of runs with permuted labels, for a permutation test"""
+    subgroups: Names = Field(default_factory=list)
+    """columns of the samples table that divide the samples into subgroups"""
+    thresholds: Annotated[list[Share], Field(min_length=1)] | None = None
+    """probabilities from which a sample tests positive; default 0.5"""
+    prevalence: Share | None = None
+    """share of cases in the target population; default that of the study"""
+    learning_curve: Annotated[list[Share], Field(min_length=1)] | None = None
+    """shares of the training samples to train on as well"""
+
+    @field_validator("metrics", "thresholds", "learning_curve")
+    @classmethod
+    def _sorted(cls, values: list[Any] | None) -> list[Any] | None:
+        if values is None or isinstance(values[0], str):
+            if values is not None and len(set(values)) < len(values):
+                raise SectionError("names something twice", "list each once")
+            return values
+        return sorted(set(values))
+
+    def clinical_options(self) -> dict[str, Any]:
+        """Return prevalence and thresholds, those that were given."""
+        return self.model_dump(include={"prevalence", "thresholds"}, exclude_none=True)
+
+
+class ModelEntry(Section):
+    """One model of the comparison, as data; its estimator is made when the comparison is opened."""
+
+    name: Text
+    """name of a known model, or any name together with an estimator"""
+    estimator: Text | None = None
+    """public class of scikit-learn, such as sklearn.svm.SVC"""
+    grid: dict[str, list[Any]] | Literal["full"] | None = None
+    """settings to try on the inner folds; default those of the model"""
+    settings: dict[str, Any] = Field(default_factory=dict)
+    """parameters to set once"""
+
+    @field_validator("grid", mode="before")
+    @classmethod
+    def _lists(cls, grid: Any) -> Any:
+        if not isinstance(grid, dict):
+            if grid == "full" or grid is None:
+                return grid
+            raise SectionError("must be a table", "write grid = { C = [0.1, 1.0] }")
+        for key, values in grid.items():
+            if not isinstance(values, list) or not values:
+                fix = f"write {key} = [{_written(values)}], or move it to settings"
+                raise SectionError("must be a list of values to try", fix, key)
+        return grid
+
+    @field_validator("settings", mode="before")
+    @classmethod
+    def _table(cls, settings: Any) -> Any:
+        if not isinstance(settings, dict):
+            raise SectionError("must be a table", "write settings = { C = 0.1 }")
+        return settings
+
+
+def _written(value: Any) -> str:
+    return repr(value)[:80] if not isinstance(value, list) else "1.0"
+
+
+def _no_outcome() -> OutcomeSection:
+    # A file that describes new samples for a fitted model needs no outcome.
+    return OutcomeSection.model_construct(column="")
+
+
+class StudyConfig(Section):
+    """A study as its file describes it, with defaults filled in.
+
+    Attributes
+    ----------
+    title, output, align : str
+        Name of the study, folder of its results, and which samples are used.
+    seed : int
+        Seed of folds and models.
+    samples, outcome, covariates, preparation, folds, report : Section
+        The sections of the file. ``outcome.column`` is "" where the file has no outcome.
+    harmonise : HarmoniseSection or None
+        With `by` filled in; None where the file does not align sites.
+    views : dict of str to ViewSection
+        The section of each view, typed by the kind of its file.
+    models : list of ModelEntry
+        The models to compare.
+    """
+
+    title: str = ""
+    """title of the study"""
+    seed: Annotated[int, Field(ge=0, le=_LARGEST_SEED)] = 0
+    """seed that makes the study repeatable"""
+    output: Text = "results"
+    """folder for the results, relative to this file"""
+    align: Annotated[str, OneOf(("intersection", "union"))] = "intersection"
+    """samples that are used: those in every view, or those in at least one"""
+    samples: SamplesSection
+    """section [samples] with file and id"""
+    outcome: OutcomeSection = Field(default_factory=_no_outcome)
+    """section [outcome] with column"""
+    covariates: CovariatesSection = CovariatesSection()
+    """section [covariates]"""
+    preparation: PreparationSection = PreparationSection()
+    """section [preparation]"""
+    harmonise: HarmoniseSection | None = None
+    """section [harmonise]"""
+    views: Annotated[dict[str, ViewSection], Field(min_length=1)]
+    """sections [views.NAME] with file, one for each view"""
+    folds: FoldsSection = FoldsSection()
+    """section [folds]"""
+    report: ReportSection = ReportSection()
+    """section [report]"""
+    models: list[ModelEntry] = Field(default_factory=list)
+    """models to compare: names, or sections [[models]]"""
+
+    _file: Path = PrivateAttr(default=Path("study.toml"))
+    _roots: tuple[Path, ...] = PrivateAttr(default=())
+
+    # -- where it lies -----------------------------------------------------------------------------
+
+    def at(self, file: Path, roots: tuple[Path, ...] = ()) -> StudyConfig:
+        """Return the same study as described by a file.
+
+        Parameters
+        ----------
+        file : Path
+            The study file.
+        roots : tuple of Path
+            Folders besides its own that its data files may lie in.
+
+        Returns
+        -------
+        StudyConfig
+        """
+        made = self.model_copy()
+        made._file, made._roots = file, roots
+        return made
+
+    @property
+    def file(self) -> Path:
+        """The study file; relative paths are relative to its folder."""
+        return self._file
+
+    @property
+    def folder(self) -> Path:
+        """The folder of the study file."""
+        return self._file.parent
+
+    @property
+    def roots(self) -> tuple[Path, ...]:
+        """Folders besides its own that its data files may lie in."""
+        return self._roots
+
+    @property
+    def classification(self) -> bool:
+        """Whether classes are predicted, and not numbers."""
+        return self.outcome.task == "classification"
+
+    def problem(self, key: str, what: str, fix: str) -> StudyError:
+        """Return an error about this file: key, what is wrong, what to do."""
+        return problem(self.file.name, key, what, fix)
+
+    def as_toml(self) -> dict[str, Any]:
+        """Return everything as resolved, with absolute paths to data, ready to be written."""
+        found = self.model_dump(exclude_none=True)
+        folder = self.folder.resolve()
+        # Relative, so that the copy in the folder of results does not point to itself.
+        output = (self.folder / self.output).resolve()
+        found["output"] = os.path.relpath(output, folder)
+        found["samples"]["file"] = str((folder / self.samples.file).resolve())
+        found["views"] = {
+            name: _absolute(view.model_dump(exclude_unset=True), folder)
+            for name, view in self.views.items()
+        }
+        if not self.outcome.column:
+            del found["outcome"]
+        return found
+
+    # -- what has to fit together ------------------------------------------------------------------
+
+    @field_validator("views", mode="before")
+    @classmethod
+    def _some_views(cls, views: Any) -> Any:
+        if not isinstance(views, dict) or not views:
+            raise SectionError("has no view", _EXAMPLE_VIEW)
+        return views
+
+    @field_validator("models", mode="before")
+    @classmethod
+    def _named(cls, models: Any) -> Any:
+        if not isinstance(models, list) or not models:
+            raise SectionError("must be a list with at least one model", _EXAMPLE_MODEL)
+        return [{"name": one} if isinstance(one, str) else one for one in models]
+
+    @field_validator("models")
+    @classmethod
+    def _known(cls, models: list[ModelEntry], info: ValidationInfo) -> list[ModelEntry]:
+        outcome = info.data.get("outcome")
+        task = "classification" if outcome is None else outcome.task
+        known = list(ROWS) if task == "classification" else list(REGRESSION)
+        names: set[str] = set()
+        for i, one in enumerate(models, 1):
+            if one.name in names:
+                what = f"{one.name!r} occurs twice"
+                raise SectionError(what, "give another name", f"[{i}].name")
+            if one.estimator is None and one.name not in known:
+                what = f"there is no model {one.name!r} for {task}"
+                raise SectionError(what, nearest(one.name, known), f"[{i}].name")
+            names.add(one.name)
+        return models
+
+    @field_validator("harmonise")
+    @classmethod
+    def _by_site(
+        cls, section: HarmoniseSection | None, info: ValidationInfo
+    ) -> HarmoniseSection | None:
+        samples, outcome = info.data.get("samples"), info.data.get("outcome")
+        if section is None or samples is None or outcome is None:
+            return section
+        by = section.by or samples.site
+        if by is None:
+            fix = "name it here or as samples.site"
+            raise SectionError("there is no column of sites", fix, "by")
+        if outcome.column in (by, *section.keep):
+            what = f"{outcome.column!r} is the outcome, which is not known for new samples"
+            key = "by" if outcome.column == by else "keep"
+            raise SectionError(what, "name another column", key)
+        if by in section.keep:
+            raise SectionError(f"{by!r} is the column of sites itself", "remove it here", "keep")
+        return section.model_copy(update={"by": by})
+
+    @model_validator(mode="after")
+    def _together(self) -> StudyConfig:
+        self._check_scheme()
+        self._check_covariates()
+        legal = [m for m, d in METRICS.items() if d.classification == self.classification]
+        chosen = [("folds.select_by", self.folds.select_by)]
+        chosen += [("report.metrics", metric) for metric in self.report.metrics or ()]
+        for key, metric in chosen:
+            if metric is not None and metric not in legal:
+                what = f"{metric!r} is not a metric of {self.outcome.task}"
+                raise SectionError(what, nearest("", legal), key)
+        return self
+
+    def _check_scheme(self) -> None:
+        scheme = self.folds.scheme
+        wants = {"grouped": "group", "leave-one-site-out": "site", "fixed": "split"}
+        column = wants.get(scheme or "")
+        if column is not None and getattr(self.samples, column) is None:
+            raise SectionError(
+                f"{scheme!r} needs samples.{column}",
+                f"name the column there, or choose another scheme out of {', '.join(SCHEMES)}",
+                "folds.scheme",
+            )
+        if scheme == "stratified" and self.samples.group is not None:
+            raise SectionError(
+                "'stratified' would split the groups of samples.group between training and test",
+                "write 'grouped', or remove samples.group",
+                "folds.scheme",
+            )
+
+    def _check_covariates(self) -> None:
+        include, regress_out = self.covariates.include, self.covariates.regress_out
+        if COVARIATES in self.views and include:
+            what = "the name is taken by covariates.include"
+            raise SectionError(what, "rename the view", "views.covariates")
+        both = sorted(set(include) & set(regress_out))
+        if both:
+            what = f"{both[0]!r} is regressed out as well"
+            raise SectionError(what, "name it in one of the two", "covariates.include")
+        if self.outcome.column in (*include, *regress_out):
+            what = f"{self.outcome.column!r} is the outcome"
+            raise SectionError(what, "remove it here", "covariates")
+
+
+def _absolute(options: dict[str, Any], folder: Path) -> dict[str, Any]:
+    for key in ("file", "mask", "atlas", "atlas_labels", "sample_ids", "cache_dir"):
+        if isinstance(options.get(key), str):
+            options[key] = str(folder / options[key])
+        elif key == "file":
+            options[key] = [str(folder / one) for one in options[key]]
+    return options
+
+
+def study_schema() -> dict[str, Any]:
+    """Return the JSON schema of study files, for editors.
+
+    Returns
+    -------
+    dict
+
+    Examples
+    --------
+    >>> from baldur.study import study_schema
+    >>> study_schema()["properties"]["seed"]["description"]
+    'seed that makes the study repeatable'
+    """
+    return {"$schema": "http://json-schema.org/draft-07/schema#", **schema_of(StudyConfig)}

@@ -1,0 +1,151 @@
+"""evaluate_study: read, check and run a study, and write its results, all of them or none."""
+
+from __future__ import annotations
+
+import platform
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import sklearn
+
+import baldur
+from baldur.evaluation import NestedResult, Progress, run_comparison, run_learning_curve
+from baldur.evaluation.engine.run import Shard
+from baldur.evaluation.engine.store import JobStore
+from baldur.exceptions import InputError, StudyError, UnfinishedError
+from baldur.study.check import StudyCheck, check_study
+from baldur.study.comparison import folds_problem, open_study
+from baldur.study.config import StudyConfig
+from baldur.study.data import read_study
+from baldur.study.results import JOBS, LOG, RESULT_FILES, write_results
+from baldur.study.results_folder import Log, claim_folder, results_folder
+
+__all__ = ["EvaluatedStudy", "evaluate_study"]
+
+
+@dataclass
+class EvaluatedStudy:
+    """A finished study: its result, its folder, and notes for the reader."""
+
+    result: NestedResult
+    folder: Path
+    notes: list[str] = field(default_factory=list)
+
+
+def evaluate_study(
+    config: StudyConfig,
+    *,
+    n_jobs: int = 1,
+    output: str | Path | None = None,
+    fresh: bool = False,
+    shard: str | None = None,
+    client: Any = None,
+    progress: Callable[[Progress], None] | None = None,
+    strict: bool = False,
+    on_check: Callable[[StudyCheck], None] | None = None,
+) -> EvaluatedStudy:
+    """Run the nested cross-validation a study describes and write the results.
+
+    Finished jobs are kept in the output folder; the same call after an interruption continues.
+
+    Parameters
+    ----------
+    config : StudyConfig
+        As `load_study` returns it.
+    n_jobs : int, default=1
+        Processes.
+    output : str or Path, optional
+        Folder for the results, instead of the study's own, which has to lie below its folder.
+    fresh : bool, default=False
+        Do every job again.
+    shard : str, optional
+        Such as "3/20": do the third of twenty parts of the work. Whichever part ends last writes
+        the results; the others leave with `UnfinishedError`.
+    client : distributed.Client, optional
+        A Dask cluster to run on, instead of processes of this machine.
+    progress : callable, optional
+        Called with a `Progress` after every job.
+    strict : bool, default=False
+        Refuse data that look wrong, instead of noting it in the log.
+    on_check : callable, optional
+        Called with the `StudyCheck` before anything is fitted.
+
+    Returns
+    -------
+    EvaluatedStudy
+    """
+    if shard is not None:
+        Shard.of(shard)
+    folder = results_folder(config, output)
+    found = read_study(config)
+    comparison = open_study(config, found)
+    # Trial fits are made where the estimate of the time is shown, and not for a part of the jobs.
+    trial = on_check is not None and shard is None
+    check = check_study(config, found, comparison, n_jobs=n_jobs, trial=trial)
+    if on_check is not None:
+        on_check(check)
+    if strict:
+        check.refuse_findings(config)
+    claim_folder(config, folder, RESULT_FILES, fresh=fresh)
+    log = Log(folder / LOG)
+    log(f"study {config.file.resolve()} with {n_jobs} process(es)")
+    log(
+        f"baldur {baldur.__version__}, Python {platform.python_version()}, numpy "
+        f"{np.__version__}, scikit-learn {sklearn.__version__}"
+    )
+    log(f"{found.data.shape[0]} samples, {found.data.n_features} features")
+    for note in found.notes:
+        log(f"note: {note}")
+    for finding in check.findings:
+        log(f"warning: {finding}")
+    if fresh:
+        JobStore(folder / JOBS).clear()
+    reused = 0
+
+    def watch(state: Progress) -> None:
+        nonlocal reused
+        reused = state.reused
+        if progress is not None:
+            progress(state)
+
+    started = time.monotonic()
+    how = {"client": client, "n_jobs": n_jobs, "progress": watch, "store": folder / JOBS}
+    try:
+        result = run_comparison(comparison, shard=shard, **how)
+    except InputError as error:
+        log(f"stopped: {error}")
+        raise folds_problem(config, found, error) from error
+    except UnfinishedError as error:
+        log(str(error))
+        raise
+    except StudyError as error:
+        log(f"stopped: {error}")
+        raise
+    for model, notes in result.notes.items():
+        for note in notes:
+            log(f"{model}: {note}")
+    for model, reason in result.failures.items():
+        log(f"{model} failed: {reason}")
+    for model, fits in result.fits.items():
+        log(f"{model}: {sum(f.seconds for f in fits):.1f} s in {len(fits)} outer fits")
+    learned = None
+    if config.report.learning_curve:
+        # Whichever process has the whole result does this part alone, in the same store.
+        try:
+            learned = run_learning_curve(
+                comparison, full=result, shares=config.report.learning_curve, **how
+            )
+        except InputError as error:
+            found.notes.append(f"There is no learning curve: {str(error).rstrip('.')}")
+            log(f"note: {found.notes[-1]}")
+    findings = {
+        "findings": [str(finding) for finding in check.findings],
+        "notes_on_data": list(found.notes),
+    }
+    write_results(result, folder, config, found.subgroups, learned, findings)
+    log(f"finished in {time.monotonic() - started:.1f} s; {reused} jobs were done before")
+    return EvaluatedStudy(result, folder, found.notes)

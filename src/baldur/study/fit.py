@@ -1,0 +1,76 @@
+"""fit_study: one model of a study, fitted on all its samples."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from baldur.evaluation import Progress
+from baldur.evaluation.nested import fit_all_rows
+from baldur.evaluation.validation.drift import describe_views
+from baldur.exceptions import BaldurError
+from baldur.io.schema import nearest
+from baldur.saving import SavedModel
+from baldur.study.comparison import open_study
+from baldur.study.config import StudyConfig
+from baldur.study.data import read_study
+
+__all__ = ["fit_study"]
+
+
+def fit_study(
+    config: StudyConfig,
+    name: str | None = None,
+    *,
+    n_jobs: int = 1,
+    progress: Callable[[Progress], None] | None = None,
+) -> tuple[SavedModel, list[str]]:
+    """Train one model of a study on all its rows.
+
+    Parameters
+    ----------
+    config : StudyConfig
+        As `load_study` returns it.
+    name : str, optional
+        Model; default the first of the study. Its setting is selected on the study's inner folds.
+    n_jobs : int, default=1
+        Processes.
+    progress : callable, optional
+        Called with a `Progress` after every job.
+
+    Returns
+    -------
+    model : SavedModel
+        The fitted model with what its users need to know.
+    notes : list of str
+        What a reader should know about the samples.
+    """
+    names = [entry.name for entry in config.models]
+    if name is not None and name not in names:
+        raise config.problem("models", f"the study has no model {name!r}", nearest(name, names))
+    chosen = names[0] if name is None else name
+    found = read_study(config)
+    comparison = open_study(config, found, only=chosen)
+    try:
+        estimator, setting = fit_all_rows(comparison, n_jobs=n_jobs, progress=progress)
+    except BaldurError as error:
+        raise config.problem(
+            "models", f"{chosen}: {str(error).rstrip('.')}", "change the model or its settings"
+        ) from error
+    classes, data = comparison.classes, comparison.data
+    if hasattr(estimator, "predictor") and classes:
+        # Evaluation works with class codes; users of the saved model expect the labels.
+        estimator.classes_ = np.array([str(label) for label in classes])
+    details = {
+        "model": chosen,
+        "setting": setting,
+        "task": config.outcome.task,
+        "outcome": config.outcome.column,
+        "samples": len(data),
+        "title": config.title,
+        "included": None if found.coding is None else found.coding.to_json(),
+    }
+    training = describe_views(found.data)
+    saved = SavedModel.of(estimator, data, classes=classes, details=details, training=training)
+    return saved, found.notes

@@ -1,0 +1,161 @@
+"""predict_study: the predictions of a saved model for new samples, and the reasons for them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from baldur.estimators.summary import named_outputs, views_used
+from baldur.evaluation.engine.job import predict_rows
+from baldur.preparation.sample_flags import UnknownLevel, warn_of_unknown
+from baldur.saving import SavedModel
+from baldur.study.config import StudyConfig
+from baldur.study.new_samples import read_new_samples
+from baldur.views import MultiView
+
+__all__ = ["contributions_of", "predict_study", "predictions_of", "summary_of"]
+
+
+def predict_study(
+    model: SavedModel, config: StudyConfig, *, missing: str = "error"
+) -> tuple[pd.DataFrame, list[str]]:
+    """Score the samples of a study file with a fitted model.
+
+    Parameters
+    ----------
+    model : SavedModel
+        As `load_model` returns it.
+    config : StudyConfig
+        Read with ``load_study(file, predicting=True)``. Views the model knows and the file does
+        not have are absent for every sample; columns the model does not know are left out.
+    missing : {"error", "impute"}, default="error"
+        A column the model needs and a view lacks is refused, or stands at its training mean.
+
+    Returns
+    -------
+    predictions : DataFrame
+        sample, predicted, and for classes p_<class> with the ends of a 95 % interval, or score;
+        for numbers sd and the ends of an interval; and the views that were used. Intervals and
+        sd where the model has them.
+    notes : list of str
+    """
+    new = read_new_samples(model, config, missing=missing)
+    return predictions_of(model, new.data, unknown=new.unknown), new.notes
+
+
+def predictions_of(
+    model: SavedModel,
+    data: MultiView,
+    *,
+    bare: bool = False,
+    unknown: Sequence[UnknownLevel] = (),
+) -> pd.DataFrame:
+    """Return one row per sample: what is predicted, how sure that is, and from which views.
+
+    Parameters
+    ----------
+    model : SavedModel
+    data : MultiView
+        As `baldur.study.new_samples.read_new_samples` returns it.
+    bare : bool, default=False
+        Without intervals, sd, views and flags, in the columns that scores are computed from.
+    unknown : sequence of UnknownLevel
+        Categories whose level did not occur in training, which are missing in `data`. They are
+        among the flags, and a warning names them.
+
+    Returns
+    -------
+    DataFrame
+        sample and predicted; for classes p_<class>, followed by the ends of its 95 % interval where
+        the model has one, or score; for numbers sd, lower and upper where the model has them; and
+        views_used, the views that the sample has and the model selected features of; and flags,
+        reasons to doubt the prediction (see `Preparation.flag_samples`).
+    """
+    estimator = model.estimator
+    found = predict_rows(estimator, data, len(model.classes))
+    sure = not bare and hasattr(estimator, "predict_interval")
+    columns: dict[str, Any] = {"sample": data.sample_ids.astype(str)}
+    if model.classes:
+        columns |= _of_classes(model, data, found, sure)
+    else:
+        columns["predicted"] = found["label"]
+        if sure:
+            columns["sd"] = np.ravel(estimator.predict(data, return_std=True)[1])
+            columns["lower"], columns["upper"] = map(np.ravel, estimator.predict_interval(data))
+    if not bare:
+        columns["views_used"] = _used(estimator, data)
+        if hasattr(estimator, "preparation_"):
+            flags = estimator.preparation_.flag_samples(data, unknown)
+            columns["flags"] = flags["flags"].to_numpy()
+            used = [one for one in unknown if flags["unknown_category"].iloc[one.row]]
+            warn_of_unknown(used, data.sample_ids)
+    return pd.DataFrame(columns)
+
+
+def _of_classes(
+    model: SavedModel, data: MultiView, found: dict[str, np.ndarray], sure: bool
+) -> dict[str, np.ndarray]:
+    names = [str(c) for c in model.classes]
+    known = np.asarray(getattr(model.estimator, "classes_", np.arange(len(names)))).tolist()
+    place = {label: i for i, label in enumerate(known)}
+    at = [place[label] for label in found["label"].tolist()]
+    columns = {"predicted": np.array(names)[at]}
+    if "proba" in found:
+        ends: dict[int, tuple[np.ndarray, np.ndarray]] = {}
+        if sure:
+            low, high = model.estimator.predict_interval(data)
+            ends = {i: (low[:, i], high[:, i]) for i in range(low.shape[1])}
+        for c, name in enumerate(names):
+            columns[f"p_{name}"] = found["proba"][:, c]
+            if c in ends:
+                columns[f"p_{name}_lower"], columns[f"p_{name}_upper"] = ends[c]
+    elif "margin" in found and found["margin"].ndim == 1:
+        columns["score"] = found["margin"]
+    elif "margin" in found:
+        columns.update({f"score_{n}": found["margin"][:, c] for c, n in enumerate(names)})
+    return columns
+
+
+def _used(estimator: Any, data: MultiView) -> list[str]:
+    masks = getattr(estimator, "selected_features_", None)
+    if not isinstance(masks, dict):
+        masks = dict.fromkeys(data.view_names, True)
+    used = views_used(data, masks)
+    names = used.columns.to_numpy(dtype=object)
+    return ["; ".join(names[row]) for row in used.to_numpy(dtype=bool)]
+
+
+def summary_of(model: SavedModel) -> pd.DataFrame | None:
+    """Return what a fitted model found, with the classes by name; None for one that cannot say.
+
+    Parameters
+    ----------
+    model : SavedModel
+
+    Returns
+    -------
+    Summary or None
+    """
+    if not hasattr(model.estimator, "summary"):
+        return None
+    return named_outputs(model.estimator, model.estimator.summary(), model.classes)
+
+
+def contributions_of(model: SavedModel, data: MultiView) -> pd.DataFrame:
+    """Return what each feature contributes to each prediction, with the classes by name.
+
+    Parameters
+    ----------
+    model : SavedModel
+        One whose estimator has `explain`.
+    data : MultiView
+        As `baldur.study.new_samples.read_new_samples` returns it.
+
+    Returns
+    -------
+    DataFrame
+    """
+    return named_outputs(model.estimator, model.estimator.explain(data), model.classes)

@@ -1,0 +1,251 @@
+"""The files of a results folder: one list of names, contents and writers, and README.txt."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from baldur.atomic_io import replace_files
+from baldur.evaluation import NestedResult, people_needed
+from baldur.evaluation.record import record_of
+from baldur.safety.escape import one_line
+from baldur.safety.spreadsheet import csv_text
+from baldur.study.config import StudyConfig
+from baldur.study.toml_file import toml_text
+
+__all__ = [
+    "FILES", "INDEX", "JOBS", "LOG", "RECORD", "REPORT", "RESULT_FILES", "index_text",
+    "write_results",
+]  # fmt: skip
+
+INDEX = "README.txt"
+REPORT = "report.html"
+RECORD = "run.json"
+"""Who was studied and how, for programs that read the folder again."""
+LOG = "log.txt"
+JOBS = "jobs"
+"""Folder of finished jobs."""
+
+
+@dataclass(frozen=True)
+class _Run:
+    """What the files are written from."""
+
+    result: NestedResult
+    config: StudyConfig | None = None
+    subgroups: pd.DataFrame | None = None
+    learning_curve: pd.DataFrame | None = None
+    findings: dict[str, Any] = field(default_factory=dict)
+
+    @cached_property
+    def stability(self) -> Any:
+        """Agreement of the folds on features and views."""
+        return self.result.stability()
+
+    @cached_property
+    def clinical(self) -> dict[str, pd.DataFrame]:
+        """Intervals, calibration, usefulness and subgroups, by the name of their file."""
+        if not len(self.result.predictions):
+            return {}
+        options = {} if self.config is None else self.config.report.clinical_options()
+        return self.result.evaluation(subgroups=self.subgroups, **options).frames()
+
+
+@dataclass(frozen=True)
+class ResultFile:
+    """One file of a results folder.
+
+    Attributes
+    ----------
+    name : str
+        Name of the file.
+    about : str
+        What it holds; "" where another line of README.txt says so.
+    content : callable
+        Returns a table or text from a `_Run`; None where there is nothing to write.
+    """
+
+    name: str
+    about: str
+    content: Callable[[_Run], pd.DataFrame | str | None]
+
+
+def _clinical(name: str, about: str) -> ResultFile:
+    return ResultFile(name, about, lambda run: run.clinical.get(name))
+
+
+def _filled(frame: pd.DataFrame) -> pd.DataFrame | None:
+    return frame if len(frame) else None
+
+
+def _permutation_test(run: _Run) -> pd.DataFrame | None:
+    return run.result.permutation_test() if any(run.result.permuted.values()) else None
+
+
+def _sample_size(run: _Run) -> pd.DataFrame | None:
+    return people_needed(run.result) if len(run.result.predictions) else None
+
+
+def _grids(run: _Run) -> str | None:
+    grids = run.result.grids()
+    return json.dumps(grids, indent=1) + "\n" if grids else None
+
+
+def _study(run: _Run) -> str | None:
+    if run.config is None:
+        return None
+    where = run.config.folder.resolve()
+    head = one_line(
+        f"# As resolved. To run it from here: baldur evaluate study.toml --data {where}"
+    )
+    return f"{head}\n{toml_text(run.config.as_toml())}"
+
+
+def _record(run: _Run) -> str:
+    record = {**record_of(run.result), **_described(run.config), **run.findings}
+    return json.dumps(record, indent=1) + "\n"
+
+
+def _described(config: StudyConfig | None) -> dict[str, Any]:
+    """Return what the study file says about itself, for ``run.json``."""
+    if config is None:
+        return {}
+    return {
+        "title": config.title,
+        "outcome": config.outcome.column,
+        "seed": config.seed,
+        "scheme": config.folds.scheme,
+        "inner": config.folds.inner,
+        "scale": config.preparation.scale,
+        "regress_out": config.covariates.regress_out,
+        "prevalence": config.report.prevalence,
+    }
+
+
+FILES = (
+    ResultFile(REPORT, "the answer on one page, with figures; opens in any browser, without a "
+               "network", lambda run: None),
+    ResultFile("table.txt", "the comparison, one line per model; table.csv, .md and .tex hold the "
+               "same", lambda run: run.result.format("text")),
+    ResultFile("table.csv", "", lambda run: run.result.table()),
+    ResultFile("table.md", "", lambda run: run.result.format("markdown")),
+    ResultFile("table.tex", "", lambda run: run.result.format("latex")),
+    _clinical("intervals.csv", "every metric with its interval"),
+    _clinical("differences.csv", "differences between models with their intervals"),
+    ResultFile("comparisons.csv", "tests of every pair of models, adjusted for multiple testing",
+               lambda run: run.result.compare()),
+    ResultFile("permutation.csv", "tests against permuted labels", _permutation_test),
+    ResultFile("selection.csv", "features: how often they are selected, and their weights, one "
+               "row per class", lambda run: run.result.selection),
+    ResultFile("views.csv", "how often each view is used, and its share of the variance explained",
+               lambda run: run.stability.views),
+    ResultFile("view_shares.csv", "the same in every fold", lambda run: run.result.view_shares()),
+    ResultFile("stability.csv", "agreement of the folds on the selected features",
+               lambda run: run.stability.index),
+    ResultFile("weights.csv", "weight of every selected feature in every fold",
+               lambda run: run.result.weights()),
+    ResultFile("correlations.csv", "correlations between the features that half of the folds "
+               "select", lambda run: _filled(run.result.correlations())),
+    ResultFile("places.csv", "where selected variants, voxels or regions lie",
+               lambda run: _filled(run.result.places())),
+    ResultFile("grids.json", "the grids of views made of images", _grids),
+    ResultFile("predictions.csv", "every held-out prediction; all figures follow from it and "
+               "selection.csv", lambda run: run.result.predictions),
+    ResultFile("presence.csv", "which sample has which view", lambda run: run.result.presence()),
+    _clinical("calibration.csv", "agreement of probabilities with observed frequencies"),
+    _clinical("calibration_curve.csv", "the same, as a curve"),
+    _clinical("decision.csv", "net benefit of decisions based on the predictions"),
+    _clinical("thresholds.csv", "sensitivity, specificity and predictive values at thresholds"),
+    _clinical("subgroups.csv", "metrics in subgroups of the samples"),
+    ResultFile("learning_curve.csv", "scores against the number of training samples",
+               lambda run: run.learning_curve),
+    ResultFile("sample_size.csv", "number of samples that a study of this kind needs",
+               _sample_size),
+    ResultFile("harmonisation.csv", "what was removed from the measurements of each site",
+               lambda run: _filled(run.result.harmonisation())),
+    _clinical("left_out.csv", "figures that are not given, and why"),
+    ResultFile("folds.csv", "scores of every fold", lambda run: run.result.scores()),
+    ResultFile("settings.csv", "settings that were selected in every fold",
+               lambda run: run.result.settings),
+    ResultFile("table_folds.md", "the comparison as mean and s.d. over folds; table_folds.tex is "
+               "the same", lambda run: run.result.format("markdown", "folds")),
+    ResultFile("table_folds.tex", "", lambda run: run.result.format("latex", "folds")),
+    ResultFile("study.toml", "the study as it was run", _study),
+    ResultFile(RECORD, "counts, versions, notes and findings, for programs that read this folder",
+               _record),
+)  # fmt: skip
+"""Every file that a set of results may have, in the order of reading."""
+
+RESULT_FILES = frozenset({INDEX, *(file.name for file in FILES)})
+"""Names that a set of results may have; a new set removes those it does not have."""
+
+_ABOUT = {file.name: file.about for file in FILES if file.about} | {
+    LOG: "what happened, with warnings and times",
+    JOBS: "finished jobs, so that the same command continues; may be deleted at the end",
+}
+_FIRST = (REPORT, "table.txt", "selection.csv", "views.csv", "predictions.csv")
+
+
+def write_results(
+    result: NestedResult,
+    folder: Path,
+    config: StudyConfig | None = None,
+    subgroups: pd.DataFrame | None = None,
+    learning_curve: pd.DataFrame | None = None,
+    findings: dict[str, Any] | None = None,
+) -> None:
+    """Write every file of a results folder, in place of those of an earlier run.
+
+    Parameters
+    ----------
+    result : NestedResult
+        What to write.
+    folder : Path
+        Where to; it must exist.
+    config : StudyConfig, optional
+        Written as ``study.toml``, as resolved; gives thresholds and prevalence.
+    subgroups : DataFrame, optional
+        One row per sample, ids as index, one column per way of dividing the samples.
+    learning_curve : DataFrame, optional
+        As `baldur.evaluation.learning_curve` returns it.
+    findings : dict, optional
+        Findings about the data, for ``run.json``.
+    """
+    run = _Run(result, config, subgroups, learning_curve, findings or {})
+    contents: dict[str, bytes] = {}
+    for file in FILES:
+        made = file.content(run)
+        if made is not None:
+            text = made if isinstance(made, str) else csv_text(made)
+            contents[file.name] = text.encode()
+    title = "" if config is None else config.title
+    contents[INDEX] = index_text(title, {*contents, LOG, JOBS}).encode()
+    replace_files(folder, contents, RESULT_FILES)
+
+
+def index_text(title: str, names: Collection[str]) -> str:
+    """Return the text of README.txt: what is in a results folder, and what to open first.
+
+    Parameters
+    ----------
+    title : str
+        Title of the study.
+    names : collection of str
+        Files and folders that are there.
+
+    Returns
+    -------
+    str
+    """
+    width = max(map(len, _ABOUT))
+    lines = {name: f"  {name:<{width}}  {about}" for name, about in _ABOUT.items() if name in names}
+    first = [lines[name] for name in _FIRST if name in lines]
+    rest = [line for name, line in lines.items() if name not in _FIRST]
+    heading = one_line(title) or "Results of a study"
+    return "\n".join([heading, "", "Open first:", *first, "", "Then:", *rest]) + "\n"

@@ -1,0 +1,147 @@
+"""Where a study's results go: below its own folder, or where whoever runs it says."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Collection
+from pathlib import Path
+from typing import Any
+
+from baldur.atomic_io import PART, make_folder, write_atomically, writing
+from baldur.exceptions import InputError
+from baldur.safety.confine import find_link, is_below, open_to_append, resolve
+from baldur.safety.escape import has_control, one_line
+from baldur.study.config import StudyConfig
+
+__all__ = ["Log", "claim_folder", "results_folder"]
+
+MARK = ".study.json"
+"""File that says whose results a folder holds."""
+
+# What a folder of results has, besides its files; a folder with other things only is somebody's.
+_OURS = ("log.txt", "jobs", ".lock", MARK)
+
+
+class Log:
+    """Lines with the time, added to ``log.txt``; never through a link.
+
+    Parameters
+    ----------
+    file : Path
+        The file to add to.
+    """
+
+    def __init__(self, file: Path) -> None:
+        self.file = file
+
+    def __call__(self, text: str) -> None:
+        """Add one line, whatever the text holds."""
+        with writing(self.file), open_to_append(self.file) as stream:
+            stream.write(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {one_line(text)}\n")
+
+
+def results_folder(config: StudyConfig, output: str | Path | None = None) -> Path:
+    """Return the folder for the results of a study, made if need be, or refuse it.
+
+    A study file may come from somebody else. What it names has to lie strictly below its own
+    folder, symbolic links followed; `output` is named by whoever runs the study and may lie
+    anywhere. In both cases a folder with files that are no results is refused, as is one with links
+    in it.
+
+    Parameters
+    ----------
+    config : StudyConfig
+    output : str or Path, optional
+        Instead of the study's own.
+
+    Returns
+    -------
+    Path
+        Resolved and existing.
+    """
+    given = config.folder / config.output if output is None else Path(output)
+    if has_control(str(given)):
+        raise config.problem(
+            "output", f"{str(given)!a} holds control characters", "choose another name"
+        )
+    try:
+        folder = resolve(given)
+    except InputError as error:
+        raise config.problem("output", str(error).rstrip("."), "choose another folder") from None
+    if output is None and not is_below(folder, [config.folder], strictly=True):
+        raise config.problem(
+            "output",
+            f"{config.output!r} does not lie below the folder of the study",
+            "name a folder inside it, or give the place yourself with --out",
+        )
+    home = resolve(config.folder)
+    if folder == home or folder in home.parents:
+        raise config.problem(
+            "output", f"{folder} holds the study itself", "choose a folder of its own for results"
+        )
+    make_folder(folder)
+    _check_contents(config, folder)
+    return folder
+
+
+def claim_folder(config: StudyConfig, folder: Path, known: Collection[str], *, fresh: bool) -> None:
+    """Mark a folder as that of a study, or refuse one with the results of another.
+
+    The mark names the study file relative to the folder, so both may be moved together.
+
+    Parameters
+    ----------
+    config : StudyConfig
+    folder : Path
+        As `results_folder` returns it.
+    known : collection of str
+        Names that results may have.
+    fresh : bool
+        Whether whatever is there may be replaced.
+    """
+    mark = folder / MARK
+    file = config.file.resolve()
+    mine = {"study": os.path.relpath(file, folder), "path": str(file)}
+    theirs = _read_mark(mark)
+    if not fresh:
+        if theirs is not None and not any(theirs.get(k) == v for k, v in mine.items()):
+            raise config.problem(
+                "output",
+                f"{folder} holds the results of another study ({str(theirs.get('path'))!a})",
+                "choose another folder, or replace them with --fresh",
+            )
+        taken = sorted(name for name in known if (folder / name).exists())
+        if theirs is None and taken:
+            raise config.problem(
+                "output",
+                f"{folder} holds {taken[0]!r}, which this study has not written",
+                "choose another folder, or replace it with --fresh",
+            )
+    write_atomically(mark, (json.dumps(mine, indent=1) + "\n").encode())
+
+
+def _read_mark(mark: Path) -> dict[str, Any] | None:
+    try:
+        found = json.loads(mark.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def _check_contents(config: StudyConfig, folder: Path) -> None:
+    # What another process is just writing there says nothing yet.
+    names = [one.name for one in folder.iterdir() if not one.name.endswith(PART)]
+    if names and not any(name in _OURS for name in names):
+        raise config.problem(
+            "output",
+            f"{folder} holds other files ({sorted(names)[0]!a}, ...) and no results",
+            "choose an empty folder or a new one",
+        )
+    link = find_link(folder)
+    if link is not None:
+        raise config.problem(
+            "output", f"{str(link)!a} is a link, which is not written through",
+            "remove it, or choose another folder",
+        )  # fmt: skip

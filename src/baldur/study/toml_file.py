@@ -1,0 +1,168 @@
+"""Study files as TOML: reading within limits, whoever wrote the file, and writing.
+
+The parser of the standard library has no limits of its own: its time grows with the square of the
+parts of a key, and numbers may have any length. Both are looked for before it starts.
+"""
+
+from __future__ import annotations
+
+import re
+import stat
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import tomli_w
+
+from baldur.exceptions import StudyError
+from baldur.safety.escape import has_control
+from baldur.study.config import problem
+
+__all__ = ["parse_study", "toml_text"]
+
+_MAX_FILE = 1 << 20
+"""Longest study file: 1 MB, enough for a list of 10,000 images."""
+
+_MAX_PARTS = 20
+"""Most parts of a dotted key, and deepest nesting; a study needs four."""
+
+_LARGEST = 2**63 - 1
+"""Largest whole number that TOML promises to keep."""
+
+# The one option that may be a control character: tables are often separated by tabs.
+_MAY_BE_TAB = "separator"
+
+# The parser reads texts and comments from left to right exactly as this does, whatever they hold;
+# a text without an end reaches to the end of the file, where the parser stops with an error.
+_TEXT = (
+    r'"""(?:\\.|[^\\])*?(?:"{3,5}|\Z)'
+    r"|'''.*?(?:'{3,5}|\Z)"
+    r'|"(?:[^"\\\n]|\\[^\n])*+"?'
+    r"|'[^'\n]*+'?"
+    r"|\#[^\n]*+"
+)
+_TEXTS = re.compile(_TEXT, re.DOTALL)
+# Python refuses to convert whole numbers of more than 4,300 digits, without naming the key.
+_TEXTS_AND_NUMBERS = re.compile(
+    rf"{_TEXT}|(?P<number>(?<![\w.])[0-9][0-9_]{{1000,}}+(?![\w.]))", re.DOTALL
+)
+_BETWEEN_KEYS = re.compile(r"[=,\[\]{}\n]")
+_BRACKETS = re.compile(r"[\[\]{}]")
+
+
+def parse_study(file: Path) -> dict[str, Any]:
+    """Return the content of a study file.
+
+    Parameters
+    ----------
+    file : Path
+        The file.
+
+    Returns
+    -------
+    dict
+        Its names and texts hold no control characters, its whole numbers fit into 64 bits.
+
+    Raises
+    ------
+    StudyError
+        One line that says what is wrong with the file.
+    """
+    text = _read(file)
+    _check_form(file.name, _TEXTS.sub(lambda hit: "" if hit[0][0] == "#" else '""', text))
+    try:
+        found = tomllib.loads(_TEXTS_AND_NUMBERS.sub(_shortened, text))
+    except tomllib.TOMLDecodeError as error:
+        raise StudyError(
+            f"{file.name}: not valid TOML: {error}; correct that line (text needs quotes)."
+        ) from None
+    except ValueError as error:
+        raise StudyError(
+            f"{file.name}: not valid TOML: {str(error)[:200]}; correct the number or date."
+        ) from None
+    _check_values(file.name, "", found)
+    return found
+
+
+def toml_text(data: dict[str, Any]) -> str:
+    """Return a dictionary as TOML.
+
+    Parameters
+    ----------
+    data : dict
+        Text, numbers, true and false, lists, dictionaries.
+
+    Returns
+    -------
+    str
+    """
+    return tomli_w.dumps(data)
+
+
+def _read(file: Path) -> str:
+    try:
+        state = file.stat()
+        if stat.S_ISREG(state.st_mode) and state.st_size > _MAX_FILE:
+            raise StudyError(
+                f"{file.name}: has {state.st_size:,} bytes, and a study file at most "
+                f"{_MAX_FILE:,}; name files by a pattern instead of one by one."
+            )
+        if not stat.S_ISREG(state.st_mode) and not stat.S_ISDIR(state.st_mode):
+            raise StudyError(f"{file}: cannot be read (not a regular file); give a study file.")
+        content = file.read_bytes()
+    except FileNotFoundError:
+        raise StudyError(
+            f"{file}: there is no such study file; write one with 'baldur init {file}'."
+        ) from None
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise StudyError(f"{file}: cannot be read ({why}); give a study file.") from error
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise StudyError(f"{file.name}: is not UTF-8 text; save it as UTF-8.") from None
+
+
+def _check_form(file: str, plain: str) -> None:
+    """Refuse long dotted keys and deep nesting in a text whose strings and comments are gone."""
+    if any(key.count(".") >= _MAX_PARTS for key in _BETWEEN_KEYS.split(plain)):
+        raise StudyError(f"{file}: a key has more than {_MAX_PARTS} parts; shorten it.")
+    depth = 0
+    for mark in _BRACKETS.finditer(plain):
+        depth += 1 if mark[0] in "[{" else -1
+        if depth > _MAX_PARTS:
+            raise StudyError(
+                f"{file}: lists or tables are nested more than {_MAX_PARTS} deep; write them "
+                "plainly."
+            )
+
+
+def _shortened(hit: re.Match[str]) -> str:
+    """Return what was found, a number of thousands of digits as one that is still too large."""
+    return hit[0] if hit["number"] is None else str(_LARGEST + 1)
+
+
+def _check_values(file: str, where: str, value: Any) -> None:
+    """Refuse control characters in keys and texts, and whole numbers beyond 64 bits."""
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            name = f"{where}.{key}" if where else key
+            _check_text(file, name, key)
+            if key != _MAY_BE_TAB:
+                _check_values(file, name, inner)
+    elif isinstance(value, list):
+        for inner in value:
+            _check_values(file, where, inner)
+    elif isinstance(value, str):
+        _check_text(file, where, value)
+    elif isinstance(value, int) and abs(value) > _LARGEST:
+        what = "is a whole number of more than 64 bits"
+        raise problem(file, where, what, "write a smaller number, or text between quotes")
+
+
+def _check_text(file: str, where: str, text: str) -> None:
+    if has_control(text):
+        raise problem(
+            file, where[:200], f"{text[:80]!a} holds control characters",
+            "write names and texts on one line, without escape codes",
+        )  # fmt: skip
