@@ -78,21 +78,9 @@ class MeanFieldPredictor:
         return np.asarray(self.result.V)
 
     @property
-    def loadings(self) -> Loadings:
-        """q(V) and q(b)."""
-        result, C = self.result, len(self.result.V)
-        V_cov = np.tile(np.asarray(result.V_cov), (C, 1, 1))
-        return Loadings(self.V, V_cov, np.asarray(result.b), np.full(C, float(result.b_var)))
-
-    @property
     def noise(self) -> Array:
         """Variance that a row has of its own in each output, (C,)."""
         return noise_variance(self.result)
-
-    @property
-    def missing_variance(self) -> Array:
-        """Variance that a missing view adds to each factor, (M, K): none in this model."""
-        return np.zeros_like(self.signal)
 
     def latent(self, views: Views) -> tuple[Array, Array]:
         """Return Z of new rows with its variance, its own noise 1/tau included, each (n, K)."""
@@ -114,22 +102,40 @@ class MeanFieldPredictor:
         ]
         return [V @ W for W in result.W], std, np.asarray(result.b, dtype=float)
 
+    # -- one Gaussian over all weights, for cards and scorers --------------------------------
+    # They need a factor, so a posterior without one is given a factor of weight zero.
+
+    @property
+    def loadings(self) -> Loadings:
+        """q(V) and q(b) of the factors of `joint`."""
+        result, (C, K) = self.result, self.V.shape
+        V, V_cov = np.zeros((C, max(K, 1))), np.zeros((C, max(K, 1), max(K, 1)))
+        V[:, :K], V_cov[:, :K, :K] = self.V, result.V_cov
+        return Loadings(V, V_cov, np.asarray(result.b), np.full(C, float(result.b_var)))
+
+    @property
+    def missing_variance(self) -> Array:
+        """Variance that a missing view adds to each factor of `joint`: none in this model."""
+        return np.zeros((len(self.result.W), max(self.V.shape[1], 1)))
+
     def count_joint(self) -> tuple[Index, int]:
         """Return the features that have a weight, and the numbers in the covariance of `joint`."""
         index = [spread.index for spread in self.result.spread]
         L = 1 + sum(map(len, index))
-        return index, self.V.shape[1] * L * L
+        return index, max(self.V.shape[1], 1) * L * L
 
     def joint(self) -> WeightGaussian:
         """Return the Gaussian over the weights of K factors; different views are independent."""
         index, _ = self.count_joint()
         K, L = self.V.shape[1], sum(map(len, index))
-        mean, cov = np.zeros((1, K, 1 + L)), np.zeros((1, K, 1 + L, 1 + L))
+        mean = np.zeros((1, max(K, 1), 1 + L))
+        cov = np.zeros((1, max(K, 1), 1 + L, 1 + L))
         start = 1
         for spread, W in zip(self.result.spread, self.result.W, strict=True):
             here = slice(start, start + len(spread.index))
-            mean[0, :, here] = W[:, spread.index]
-            cov[0, :, here, here] = [spread.covariance(k) for k in range(K)]
+            mean[0, :K, here] = W[:, spread.index]
+            for k in range(K):
+                cov[0, k, here, here] = spread.covariance(k)
             start = here.stop
         return WeightGaussian(index, mean, cov)
 

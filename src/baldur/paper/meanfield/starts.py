@@ -126,18 +126,18 @@ def choose_relevance(data: Data, start: Start, requests: list[Any]) -> Data:
     """Choose relevance vectors by the kernel X Lambda^-1 X^T of each view at the start.
 
     `requests` has "auto" or a number for views whose rows are to be chosen, see
-    `dual.choose_relevance_vectors`.
+    `dual.choose_relevance_vectors`. The literal dual takes all rows for "auto".
     """
     relevance = list(data.relevance)
     for m, request in enumerate(requests):
-        if data.spaces[m] == "primal" or request is None or np.ndim(request) > 0:
+        automatic = isinstance(request, str)
+        if request is None or np.ndim(request) > 0 or (automatic and data.spaces[m] != "dual"):
             continue
         variance = np.zeros(data.views[m].shape[1])
         variance[start.selected[m]] = 1.0 / start.gamma[m]
         root = np.sqrt(data.weight)
         kernel = root[:, None] * data.views[m].weighted_gram(variance) * root
-        most = None if isinstance(request, str) else int(request)
-        relevance[m] = choose_relevance_vectors(kernel, most)
+        relevance[m] = choose_relevance_vectors(kernel, None if automatic else int(request))
     return replace(data, relevance=relevance)
 
 
