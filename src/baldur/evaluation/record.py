@@ -15,7 +15,7 @@ from baldur.evaluation.result import NestedResult
 
 __all__ = ["SCHEMA", "record_of", "versions"]
 
-SCHEMA = 1
+SCHEMA = 2
 """Of ``run.json``; raised when an older package could not read a newer file."""
 
 

@@ -32,6 +32,7 @@ from baldur.evaluation.selection.features import (
 from baldur.evaluation.splits import Fold
 from baldur.evaluation.tables.formatting import format_table
 from baldur.evaluation.tables.model_tests import compare_pairs, holm, permutation_p_value
+from baldur.evaluation.tables.participants import participants_frame
 from baldur.evaluation.tables.table import build_table, fold_scores
 from baldur.evaluation.threads import one_thread
 from baldur.hooks import call_hook
@@ -251,7 +252,7 @@ class NestedResult:
         Returns
         -------
         DataFrame
-            metric, model_a, model_b, difference, t, df, p, p_holm.
+            metric, model_a, model_b, difference, standard_error, t, df, p, p_holm.
         """
         ratio = float(np.mean([len(f.test) / len(f.train) for f in self.folds]))
         wanted = metrics or [self.select_by]
@@ -367,6 +368,10 @@ class NestedResult:
         data = self.data
         has = {f"has_{v}": data.view(v).present.astype(int) for v in data.view_names}
         return pd.DataFrame({"sample": data.sample_ids.astype(str), "label": label, **has})
+
+    def participants(self) -> pd.DataFrame:
+        """Who took part, by outcome: view, feature, level, class, kind, count, mean, sd, ..."""
+        return participants_frame(self.data, self.presence()["label"].to_numpy(), self.classes)
 
     def correlations(self) -> pd.DataFrame:
         """Correlations of the features each model keeps in half of the folds: model, view_a, ..."""

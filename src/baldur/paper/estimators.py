@@ -20,7 +20,7 @@ from baldur.exceptions import InputError, InputWarning, NoSignalWarning
 from baldur.paper.meanfield.inputs import SPACES
 from baldur.paper.predictor import MeanFieldRun, fit_mean_field
 from baldur.views.container import MultiView
-from baldur.views.products import PreparedView
+from baldur.views.prepared_view import PreparedView
 
 __all__ = ["PaperClassifier", "PaperRegressor"]
 

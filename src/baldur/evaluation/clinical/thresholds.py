@@ -24,13 +24,14 @@ from baldur.exceptions import InputError
 
 __all__ = ["threshold_measures"]
 
-DEFAULT = (0.5,)
+HALF = 0.5
+"""The threshold of `predict`; reported by default beside the share of cases."""
 COLUMNS = ["model", "threshold", "rule", "measure", "estimate", "low", "high", "note"]
 
 
 def threshold_measures(
     predictions: pd.DataFrame,
-    thresholds: Sequence[float] = DEFAULT,
+    thresholds: Sequence[float] | None = None,
     *,
     sensitivities: Sequence[float] = (),
     specificities: Sequence[float] = (),
@@ -47,8 +48,8 @@ def threshold_measures(
     ----------
     predictions : DataFrame
         As ``predictions.csv`` of a study with two classes; see `read_held_out` for the columns.
-    thresholds : list of float
-        Probabilities from which a person tests positive.
+    thresholds : list of float, optional
+        Probabilities from which a person tests positive; default 0.5 and the prevalence.
     sensitivities, specificities : list of float
         Thresholds to be chosen in these data: the highest with at least this sensitivity, the
         lowest with at least this specificity. What they were chosen for is optimistic.
@@ -62,8 +63,8 @@ def threshold_measures(
     Returns
     -------
     DataFrame
-        model, threshold, rule ("stated", or what the threshold was chosen for), measure, estimate,
-        low, high, note. The measures are sensitivity, specificity, ppv, npv, lr_positive,
+        model, threshold, rule ("stated", "prevalence", or what it was chosen for), measure,
+        estimate, low, high, note. The measures are sensitivity, specificity, ppv, npv, lr_positive,
         lr_negative, number_needed_to_test (people tested per case found) and
         number_needed_to_evaluate (people tested positive per case found).
     """
@@ -74,7 +75,7 @@ def threshold_measures(
 def thresholds_of(
     held: dict[str, HeldOutPredictions],
     boot: Bootstrap,
-    thresholds: Sequence[float] = DEFAULT,
+    thresholds: Sequence[float] | None = None,
     sensitivities: Sequence[float] = (),
     specificities: Sequence[float] = (),
     prevalence: float | None = None,
@@ -82,12 +83,15 @@ def thresholds_of(
 ) -> pd.DataFrame:
     """As `threshold_measures`, on arranged predictions and given resamples."""
     check_prevalence(prevalence)
-    stated = check_thresholds(thresholds) if len(thresholds) else np.zeros(0)
+    asked = [HALF] if thresholds is None else thresholds
+    stated = check_thresholds(asked) if len(asked) else np.zeros(0)
     rows: list[tuple[object, ...]] = []
     for model, one in held.items():
         if usable(one):
             continue
         chosen = [(float(t), "stated") for t in stated]
+        if thresholds is None:
+            chosen.append((_prevalence(one) if prevalence is None else prevalence, "prevalence"))
         for rule, values in (("sensitivity", sensitivities), ("specificity", specificities)):
             for wanted in values:
                 at = _chosen(one, rule, wanted, prevalence, shift)
@@ -96,6 +100,11 @@ def thresholds_of(
             for measure, value, low, high in _at(one, boot, threshold, prevalence, shift):
                 rows.append((model, threshold, rule, measure, value, low, high, one.mark))
     return pd.DataFrame(rows, columns=COLUMNS)
+
+
+def _prevalence(held: HeldOutPredictions) -> float:
+    """Return the share of cases among the people who were predicted."""
+    return float(np.mean(held.truth[held.members] == 1))
 
 
 def _chosen(

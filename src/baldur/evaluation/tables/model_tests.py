@@ -15,7 +15,34 @@ import numpy as np
 import pandas as pd
 from scipy.stats import t as student
 
-__all__ = ["compare_pairs", "corrected_t_test", "holm", "permutation_p_value"]
+__all__ = [
+    "compare_pairs",
+    "corrected_error",
+    "corrected_t_test",
+    "holm",
+    "permutation_p_value",
+]
+
+
+def corrected_error(difference: np.ndarray, test_train_ratio: float) -> float:
+    """Return the standard error of the mean difference, corrected for shared training rows.
+
+    Parameters
+    ----------
+    difference : array of shape (J,)
+        Score of one model minus that of the other, per fold.
+    test_train_ratio : float
+        Test rows over training rows of a fold, averaged.
+
+    Returns
+    -------
+    float
+        NaN with fewer than two folds.
+    """
+    j = len(difference)
+    if j < 2:
+        return float("nan")
+    return float(np.sqrt((1 / j + test_train_ratio) * np.var(difference, ddof=1)))
 
 
 def corrected_t_test(difference: np.ndarray, test_train_ratio: float) -> tuple[float, int, float]:
@@ -47,7 +74,7 @@ def corrected_t_test(difference: np.ndarray, test_train_ratio: float) -> tuple[f
         return (
             (0.0, j - 1, 1.0) if abs(mean) < 1e-12 else (float(np.sign(mean) * np.inf), j - 1, 0.0)
         )
-    statistic = mean / np.sqrt((1 / j + test_train_ratio) * variance)
+    statistic = mean / corrected_error(difference, test_train_ratio)
     return float(statistic), j - 1, float(2 * student.sf(abs(statistic), j - 1))
 
 
@@ -89,7 +116,7 @@ def compare_pairs(
     Returns
     -------
     DataFrame
-        metric, model_a, model_b, difference (a - b), t, df, p, p_holm.
+        metric, model_a, model_b, difference (a - b), its standard_error, t, df, p, p_holm.
     """
     rows = []
     for a, b in combinations(scores, 2):
@@ -97,8 +124,9 @@ def compare_pairs(
         difference = difference[~np.isnan(difference)]
         statistic, degrees, p = corrected_t_test(difference, test_train_ratio)
         mean = float(difference.mean()) if len(difference) else float("nan")
-        rows.append((metric, a, b, mean, statistic, degrees, p))
-    columns = ["metric", "model_a", "model_b", "difference", "t", "df", "p"]
+        error = corrected_error(difference, test_train_ratio)
+        rows.append((metric, a, b, mean, error, statistic, degrees, p))
+    columns = ["metric", "model_a", "model_b", "difference", "standard_error", "t", "df", "p"]
     frame = pd.DataFrame(rows, columns=columns)
     frame["p_holm"] = holm(frame["p"].to_numpy(dtype=float))
     return frame

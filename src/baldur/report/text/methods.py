@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from baldur.evaluation.metrics import METRICS
 from baldur.report.fitted import FittedModel
-from baldur.report.source import Run
-from baldur.report.words import count, listed, short
+from baldur.report.formatting import count, listed, short
+from baldur.report.results import StudyResults
 
 __all__ = ["methods_of_model", "methods_of_run", "repeat_of_model", "repeat_of_run"]
 
@@ -17,18 +18,18 @@ _SCHEMES = {
     "fixed": "with one fixed split into training and test people",
 }
 _SCALES = {
-    "clipped": "standardised and held within 3 standard deviations",
+    "clipped": "standardised and clipped at 3 standard deviations",
     "standard": "standardised",
-    "rank": "turned into normal scores",
+    "rank": "transformed to normal scores",
 }
 
 
-def methods_of_run(run: Run, main: str | None) -> str:
+def methods_of_run(run: StudyResults, main: str | None) -> str:
     """Return a paragraph that says what was done, from what the study knows.
 
     Parameters
     ----------
-    run : Run
+    run : StudyResults
     main : str or None
         The model that the page is about.
 
@@ -43,15 +44,15 @@ def methods_of_run(run: Run, main: str | None) -> str:
         f"{count(len(views), 'data view')} (number of features): {listed(views, 20)}.",
         _outcome(run),
         _folds(record, run),
-        "Scaling, imputation, feature selection and every other step with something to learn were "
-        "learned on training people only; settings were chosen on inner folds "
-        f"by {record.get('select_by', 'the chosen metric')}.",
+        "Scaling, imputation, feature selection and every other fitted step were estimated on "
+        "training people only; settings were chosen on inner folds by "
+        f"{_metric(record)}.",
     ]
     scale = _SCALES.get(str(record.get("scale") or ""))
     if scale:
         sentences.append(
-            f"Features were {scale}; a missing value took the training mean, and a person may lack "
-            "whole views."
+            f"Features were {scale}; missing values were replaced by the training mean, and "
+            "samples with missing views were included."
         )
     if record.get("regress_out"):
         sentences.append(
@@ -61,15 +62,17 @@ def methods_of_run(run: Run, main: str | None) -> str:
     sentences.append(f"Models compared: {listed(record.get('models', []), 20)}.")
     if main is not None and main.startswith("BALDUR"):
         sentences.append(
-            "BALDUR is a Bayesian multi-view model: several sparse and dense priors are stacked by "
-            "what they predict on held-out training people; of the smaller models shown to lose "
-            "little of what the whole gains (95 % confidence), the smallest that is next to "
-            "nothing behind the best is kept; predictions integrate the uncertainty of the weights."
+            "BALDUR is a Bayesian multi-view model: members with sparse and dense priors are "
+            "stacked into an ensemble by their predictions on held-out training people. Among the "
+            "submodels shown to lose little of the ensemble's gain (95 % confidence), the smallest "
+            "within 0.5 standard errors of the best is selected. Predictions integrate the "
+            "uncertainty of the weights."
         )
     sentences.append(
-        "Figures are those of pooled held-out predictions; 95 % intervals come from 2,000 "
-        f"bootstrap samples of {'groups' if record.get('groups') else 'people'}, without fitting "
-        "the models again. Agreement of folds on features is Nogueira's index."
+        "Performance was estimated on pooled held-out predictions, with 95 % intervals from 2,000 "
+        f"bootstrap samples of {'groups' if record.get('groups') else 'people'}, without refitting "
+        "the models. Models were compared by the corrected resampled t-test over the folds. "
+        "Agreement of the folds on features was measured by Nogueira's index."
     )
     version = record.get("versions", {})
     seed = f" Random seed {record['seed']}." if record.get("seed") is not None else ""
@@ -80,10 +83,15 @@ def methods_of_run(run: Run, main: str | None) -> str:
     return " ".join(s for s in sentences if s)
 
 
-def _outcome(run: Run) -> str:
-    name = short(run.record.get("outcome", "")) or "the outcome"
+def _metric(record: dict[str, Any]) -> str:
+    name = str(record.get("select_by", ""))
+    return METRICS[name].heading if name in METRICS else "the chosen metric"
+
+
+def _outcome(run: StudyResults) -> str:
+    name = short(run.record.get("outcome") or "as given")
     if not run.classes:
-        return f"The outcome, {name}, is a number."
+        return f"The outcome, {name}, is numeric."
     people = run.people
     if "label" not in people:
         return ""
@@ -93,7 +101,7 @@ def _outcome(run: Run) -> str:
     return f"The outcome, {name}, has the classes {listed(parts, 20)}{positive}."
 
 
-def _folds(record: dict[str, Any], run: Run) -> str:
+def _folds(record: dict[str, Any], run: StudyResults) -> str:
     repeats = record.get("repeats", 1)
     inner = f" with {record['inner']} inner folds" if record.get("inner") else ""
     given = str(record.get("scheme") or "")
@@ -137,12 +145,12 @@ def methods_of_model(model: FittedModel) -> str:
     return " ".join(sentences)
 
 
-def repeat_of_run(run: Run) -> list[str]:
+def repeat_of_run(run: StudyResults) -> list[str]:
     """Return the commands that give these results again.
 
     Parameters
     ----------
-    run : Run
+    run : StudyResults
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""TRIPOD+AI items (Collins and colleagues, BMJ 2024): filled where the study knows the answer.
+"""TRIPOD+AI items (Collins and colleagues, BMJ 2024), answered where the study knows the answer.
 
 Items are named in our own words; the checklist itself is the source. What a study cannot know is
 left blank, and marked so, for the authors to fill in.
@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from baldur.report.fitted import FittedModel
-from baldur.report.source import Run
-from baldur.report.words import count, listed, short
+from baldur.report.formatting import count, listed, short
+from baldur.report.results import StudyResults
 
 __all__ = ["Item", "tripod_items"]
 
@@ -83,7 +83,9 @@ _ITEMS = [
 ]  # fmt: skip
 
 
-def tripod_items(run: Run | None, main: str | None, model: FittedModel | None) -> list[Item]:
+def tripod_items(
+    run: StudyResults | None, main: str | None, model: FittedModel | None
+) -> list[Item]:
     """Return every item, answered where the study knows the answer.
 
     Parameters
@@ -100,27 +102,27 @@ def tripod_items(run: Run | None, main: str | None, model: FittedModel | None) -
     return [Item(number, section, name, known.get(number, "")) for number, section, name in _ITEMS]
 
 
-def _of_run(run: Run, main: str | None) -> dict[str, str]:
+def _of_run(run: StudyResults, main: str | None) -> dict[str, str]:
     record = run.record
     people = count(record.get("people", 0), "person", "people")
     views = [f"{short(v['name'])} ({v['features']:,})" for v in record.get("views", [])]
     known = {
         "4": "Development with internal validation by nested cross-validation.",
-        "7": "Learned on training people of each fold; see the methods paragraph. "
-        f"Findings of the look at the data: {len(record.get('findings', []))}.",
+        "7": "Estimated on the training people of each fold; see the methods paragraph. "
+        f"Findings of the check of the data: {len(record.get('findings', []))}.",
         "9b": f"Candidate predictors, by view: {listed(views, 20)}. How and when they were "
         "measured: to be filled in.",
-        "11": "Missing values take the mean of the training people; people who lack a whole view "
-        "stay in the study.",
+        "11": "Missing values are replaced by the mean of the training people; samples with a "
+        "missing view stay in the study.",
         "12a": f"All people were used for both, by nested cross-validation with "
         f"{record.get('folds', '?')} outer folds.",
         "12c": f"{listed(record.get('models', []), 20)}; see methods and settings.",
         "12e": "Discrimination, calibration and decision curves, with bootstrap intervals.",
         "15": _output(run),
         "18f": f"baldur {record.get('versions', {}).get('baldur', '')}, BSD 3-Clause.",
-        "20b": "See ‘Who was studied’ for counts and who lacks which view.",
+        "20b": "See ‘Participants’ for characteristics by outcome and missing views.",
         "21": _events(run, people),
-        "23a": "See ‘Models compared’ and ‘Clinical usefulness’.",
+        "23a": "See ‘Models’ and ‘Clinical use’.",
         "27a": "Missing inputs and whole views are allowed; values outside the training range are "
         "flagged by the calculator.",
     }
@@ -130,7 +132,7 @@ def _of_run(run: Run, main: str | None) -> dict[str, str]:
         known["6a"] = f"{count(record['sites'], 'site')}. Setting: to be filled in."
         known["23b"] = "Figures per site are in intervals.csv."
     if len(run.table("subgroups")):
-        known["14"] = "Figures in subgroups, see ‘Clinical usefulness’."
+        known["14"] = "Figures in subgroups, see ‘Clinical use’."
     sizes = run.table("sample_size")
     if main is not None and "criterion" in sizes:
         rows = run.of_model("sample_size", main)
@@ -139,16 +141,16 @@ def _of_run(run: Run, main: str | None) -> dict[str, str]:
         if np.isfinite(need):
             known["10"] = (
                 f"{people} were available. Riley's criteria for a regression on as many predictors "
-                f"as were selected ask for {need:,.0f}; see sample_size.csv."
+                f"as were selected require {need:,.0f}; see sample_size.csv."
             )
     if run.classes:
-        known["13"] = "Nothing was resampled; probabilities keep the shares of the study."
+        known["13"] = "No resampling; probabilities refer to the class shares of the study."
         if record.get("prevalence"):
-            known["13"] += f" Usefulness is given for a prevalence of {record['prevalence']}."
+            known["13"] += f" Clinical use is given for a prevalence of {record['prevalence']}."
     return known
 
 
-def _output(run: Run) -> str:
+def _output(run: StudyResults) -> str:
     if not run.classes:
         return "A number with its interval."
     cuts = run.table("thresholds")
@@ -157,7 +159,7 @@ def _output(run: Run) -> str:
     return f"Probability of each class, with an interval.{at}"
 
 
-def _events(run: Run, people: str) -> str:
+def _events(run: StudyResults, people: str) -> str:
     table = run.people
     if not run.classes or "label" not in table:
         return f"{people}."
@@ -178,7 +180,7 @@ def _of_model(model: FittedModel) -> dict[str, str]:
         else "A number with its interval.",
     }
     if model.inner is not None:
-        known["22"] = "The calculator on this page, and the weights under ‘Measurements’."
+        known["22"] = "The calculator on this page, and the weights under ‘Features’."
         known["27a"] = (
             "Missing inputs and whole views are allowed; values outside the training range are "
             "flagged by the calculator."
