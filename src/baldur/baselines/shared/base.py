@@ -20,8 +20,8 @@ from baldur.parameters import Constraint, check_parameters
 from baldur.preparation import preparation_for
 from baldur.views import MultiView
 from baldur.views.estimator_input import open_views
+from baldur.views.labels import match_labels
 from baldur.views.prepared_view import PreparedView
-from baldur.views.validate import match_labels
 
 Array = NDArray[np.float64]
 
