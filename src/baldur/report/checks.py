@@ -125,7 +125,7 @@ def _chance(run: StudyResults, main: str) -> Check | None:
     case = case_of(PREDICTION, evidence)
     if case.outcome == SHOWN:
         return None
-    seen = f"{evidence.metric.split(' ', 1)[1].removesuffix(' of')} of {short(main)}"
+    seen = f"{evidence.metric} of {short(main)}"
     text = f"{seen} on held-out people is {evidence.value}; guessing gives "
     text += f"{number(evidence.chance)}."
     if evidence.p is not None:
@@ -141,7 +141,7 @@ def _small_classes(run: StudyResults) -> Check | None:
     small = {c: int(counts.get(c, 0)) for c in run.classes if counts.get(c, 0) < FEW}
     if not small:
         return None
-    named = listed([f"{short(c)} ({count(n, 'person', 'people')})" for c, n in small.items()])
+    named = listed([f"{short(c)} ({count(n, 'person', 'people')})" for c, n in small.items()], 5)
     return Check("B02", CARE, f"Few people in: {named}.")
 
 

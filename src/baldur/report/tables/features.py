@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
+from baldur.estimators.summary import BOTH, uncertain_weights
 from baldur.report.fitted import FittedModel
 from baldur.report.formatting import listed
 from baldur.report.results import StudyResults
 from baldur.report.tables.base import Cell, Column, Table
-from baldur.report.text.selection import BOTH, uncertain_weights
 
 __all__ = ["feature_table"]
 
