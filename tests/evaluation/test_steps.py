@@ -15,7 +15,7 @@ from baldur.evaluation.selection.fitted_model import weights_of
 from baldur.exceptions import InputError
 from baldur.io import VariantFilter
 from baldur.views import MultiView
-from baldur.views.rebuild import select_columns
+from baldur.views.replace_columns import select_columns
 from evaluation import spies
 
 

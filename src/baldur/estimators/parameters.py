@@ -67,6 +67,7 @@ CONSTRAINTS: Mapping[str, Constraint] = MappingProxyType(
             lambda v: v is None or (isinstance(v, Integral) and v != 0),
             "None or a number of processes (-1 for one per core)",
         ),
+        "verbose": Constraint(lambda v: is_number(v, 0), "0, or 1 to print progress"),
         "margin": Constraint(
             lambda v: is_number(v, 0.0, 1.0),
             "a number from 0 (select whatever predicts best) to 1, the part of what is gained over "

@@ -16,7 +16,7 @@ from baldur.evaluation.models import fit_with_groups
 from baldur.evaluation.splits import Fold
 from baldur.evaluation.threads import one_thread
 from baldur.views import MultiView
-from baldur.views.rebuild import select_columns
+from baldur.views.replace_columns import select_columns
 
 __all__ = ["Preview", "preview"]
 

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from baldur.exceptions import InputError
-from baldur.preparation.moments import (
+from baldur.preparation.ranks import check_knot_memory, normal_scores, slope_at_median
+from baldur.preparation.tile_statistics import (
     LARGEST_SPREAD,
     SMALLEST_SPREAD,
     as_floats,
@@ -19,9 +20,8 @@ from baldur.preparation.moments import (
     same_but_rounding,
     tile_statistics,
 )
-from baldur.preparation.ranks import check_knot_memory, normal_scores, slope_at_median
 from baldur.views.blocks import DEFAULT_BLOCK_BYTES, raw_tiles, tile_width
-from baldur.views.scores import NormalScores
+from baldur.views.normal_scores import NormalScores
 from baldur.views.validate import some
 from baldur.views.view import View
 
@@ -31,7 +31,7 @@ SCALES = ("clipped", "standard", "rank")
 """How a column may be scaled."""
 
 CLIP = 3.0
-"""Standard deviations at which a column is clipped: 99.7 % of a normal column is left alone."""
+"""Standard deviations at which a column is clipped: 99.7 % of a normal column is unchanged."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class ColumnStatistics:
         Columns of one or two values, or of genotype codes 0, 1 and 2: never clipped or ranked.
     lower, upper : float64 arrays of shape (n_features,)
         What cells are held within: the clip; the range of a ranked column or of one of two values;
-        0 and 2 for genotype codes. Infinite for "standard" and for an int8 view of codes alone.
+        0 and 2 for genotype codes. Infinite for "standard" and for int8 views of codes only.
     scores : NormalScores or None
         Of the ranked columns.
     """

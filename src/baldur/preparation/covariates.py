@@ -65,7 +65,7 @@ class Covariates:
 
     A number stays a number, a truth value becomes 0 or 1, and a category has one column of 0 and 1
     for each level of the training rows but the first in alphabetical order. A missing cell, and a
-    level that training did not have, stands at the training mean of its columns. All columns are
+    level that did not occur in training, takes the training mean of its columns. All columns are
     then standardised.
 
     Attributes

@@ -137,14 +137,14 @@ def _warn_of_cells(
     view: View, block: _Block, samples: np.ndarray, rows: np.ndarray, at: np.ndarray
 ) -> None:
     names = view.names_of(block.columns)
-    told = [
+    listed = [
         f"sample {str(samples[i])!r} has {names[d]} = {block.cells[i, d]:.6g} (training: "
         f"{block.low[d]:.6g} to {block.high[d]:.6g})"
         for i, d in list(zip(rows, at, strict=True))[:NAMED]
     ]
     more = f", and {len(rows) - NAMED:,} more values" if len(rows) > NAMED else ""
     warnings.warn(
-        f"View {view.name!r}: values far outside the training range: {', '.join(told)}{more}. "
+        f"View {view.name!r}: values far outside the training range: {', '.join(listed)}{more}. "
         "Check these cells before you use the predictions for these samples.",
         ShiftWarning,
         stacklevel=2,
@@ -210,10 +210,10 @@ def flag_table(
     """
     found: dict[str, list[list[str]]] = {flag: [[] for _ in range(len(mv))] for flag in FLAGS}
     several = len(needed) > 1
-    strange: dict[tuple[str, str], set[int]] = {}
+    unknown_rows: dict[tuple[str, str], set[int]] = {}
     for one in used_levels(unknown, mv, needed):
         found["unknown_category"][one.row].append(f"{one.view}: {one}" if several else str(one))
-        strange.setdefault((one.view, one.column), set()).add(one.row)
+        unknown_rows.setdefault((one.view, one.column), set()).add(one.row)
     for name, mask in needed.items():
         view = mv.view(name)
         columns = np.flatnonzero(mask & ~scaling.constant_[name])
@@ -229,7 +229,7 @@ def flag_table(
             for row, d in zip(*np.nonzero(missing), strict=True):
                 owner = str(names[d] if owners is None else owners[block.columns[d]])
                 text = prefix + owner
-                known = row not in strange.get((name, owner), ())
+                known = row not in unknown_rows.get((name, owner), ())
                 if known and text not in found["imputed"][row][-1:]:  # levels of one category
                     found["imputed"][row].append(text)
             if _has_range(view):
@@ -265,5 +265,5 @@ def _in_words(row: Any) -> str:
         "imputed": "imputed",
         "missing_views": "missing view",
     }
-    told = ((words[flag], getattr(row, flag)) for flag in FLAGS)
-    return "; ".join(f"{what}: {text}" for what, text in told if text)
+    listed = ((words[flag], getattr(row, flag)) for flag in FLAGS)
+    return "; ".join(f"{what}: {text}" for what, text in listed if text)

@@ -18,14 +18,14 @@ from baldur.exceptions import InputError, InputWarning
 from baldur.preparation.alleles import alleles_of, match_alleles
 from baldur.preparation.column_statistics import SCALES, column_statistics
 from baldur.preparation.covariates import Covariates, learn_regression
-from baldur.preparation.impute import check_missing
-from baldur.preparation.moments import SMALLEST_SPREAD
+from baldur.preparation.missing_cells import check_missing
 from baldur.preparation.sample_flags import warn_of_shift
+from baldur.preparation.tile_statistics import SMALLEST_SPREAD
 from baldur.state import Fields, State
 from baldur.views.blocks import DEFAULT_BLOCK_BYTES
 from baldur.views.container import MultiView
-from baldur.views.products import PreparedView, prepare_view
-from baldur.views.scores import NormalScores
+from baldur.views.normal_scores import NormalScores
+from baldur.views.prepared_view import PreparedView, prepare_view
 from baldur.views.standardised import Standardised, working_dtype
 from baldur.views.validate import rename_hint, some
 from baldur.views.view import View

@@ -1,4 +1,4 @@
-"""Standardised cells of a view, made one tile at a time or kept as one array.
+"""Standardised cells of a view, made one tile at a time or stored as one array.
 
 Both kinds offer `tiles(width, weights, columns)`; the products know nothing else about storage.
 """
@@ -14,10 +14,10 @@ import numpy as np
 from baldur.exceptions import InputError
 from baldur.state import Fields, State
 from baldur.views.blocks import DEFAULT_BLOCK_BYTES, raw_tiles
-from baldur.views.scores import NormalScores
+from baldur.views.normal_scores import NormalScores
 from baldur.views.source import MISSING_INT8, ArraySource, Source
 
-__all__ = ["FARTHEST", "Kept", "Standardised", "working_dtype"]
+__all__ = ["FARTHEST", "StandardisedArray", "Standardised", "working_dtype"]
 
 FLOAT64_LIMIT_BYTES = 1 << 26
 """Views whose cells fit in this many bytes as float64 are worked on in float64."""
@@ -25,7 +25,7 @@ FLOAT64_LIMIT_BYTES = 1 << 26
 
 FARTHEST = 1e9
 """Where nothing else holds them, new cells are held within so many standard deviations: far beyond
-what any training row tells about, and their squares and sums stay finite, in float32 as well."""
+the range of any training sample, and their squares and sums stay finite, in float32 as well."""
 
 
 @dataclass(frozen=True)
@@ -135,7 +135,7 @@ class Standardised:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Samples and features."""
+        """Number of samples and of features."""
         return len(self.absent), self.source.shape[1]
 
     def tiles(
@@ -226,7 +226,7 @@ def _like_layout(raw: np.ndarray, dtype: np.dtype) -> np.ndarray:
 
 
 @dataclass(frozen=True)
-class Kept:
+class StandardisedArray:
     """A standardised view held as one array."""
 
     array: np.ndarray
@@ -241,7 +241,7 @@ class Kept:
         }
 
     @classmethod
-    def from_state(cls, state: Any, *, rows: int, width: int) -> Kept:
+    def from_state(cls, state: Any, *, rows: int, width: int) -> StandardisedArray:
         """Build them again, for `rows` samples and `width` features."""
         with Fields(state, "kept cells") as read:
             made = cls(read.array("cells", (rows, width)))
@@ -251,7 +251,7 @@ class Kept:
 
     @property
     def dtype(self) -> np.dtype:
-        """Working precision."""
+        """The precision that products are computed in."""
         return self.array.dtype
 
     def tiles(

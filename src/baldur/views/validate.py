@@ -146,7 +146,7 @@ def check_row_counts(counts: Mapping[str, int]) -> int:
         raise InputError(
             f"All views must have the same samples in the same order, but their row counts "
             f"differ: {listed}. Look at {some(odd)} first; align samples by identifier, and give "
-            "a sample that lacks a view a row of NaN or mark it in present={...}."
+            "a sample with a missing view a row of NaN or mark it in present={...}."
         )
     n = next(iter(counts.values()))
     if n == 0:
@@ -292,7 +292,7 @@ def check_groups(given: Any, n: int) -> np.ndarray | None:
     if (codes < 0).any():
         raise InputError(
             f"groups: every sample needs a group, but {(codes < 0).sum()} of {n} have none. Give "
-            "samples that stand alone a group of their own."
+            "samples without a group a group of their own."
         )
     return np.asarray(codes)
 

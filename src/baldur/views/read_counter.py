@@ -1,4 +1,4 @@
-"""How much of a view was read: columns counted, so that work can be told in passes."""
+"""ReadCounter: how many columns of a view were read, and `passes` over the data."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from threading import Lock
 from typing import Protocol
 
-__all__ = ["Reads", "passes"]
+__all__ = ["ReadCounter", "passes"]
 
 # Threads share counters; one lock for all of them, because a counter travels with its view and
 # locks cannot be pickled.
 _LOCK = Lock()
 
 
-class Reads:
+class ReadCounter:
     """Columns read of one view since it was prepared, whatever the rows."""
 
     def __init__(self) -> None:
@@ -27,7 +27,7 @@ class Reads:
 
 class _Counted(Protocol):
     shape: tuple[int, int]
-    reads: Reads
+    reads: ReadCounter
 
 
 def passes(views: Sequence[_Counted]) -> float:

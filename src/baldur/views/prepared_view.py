@@ -1,9 +1,9 @@
 """PreparedView: products of a standardised view, taken tile by tile over its columns.
 
 This is the only code that touches a wide view. The standardised matrix X has cells
-(x - mean) / scale, minus what confounders explain; missing cells and samples that lack the view
+(x - mean) / scale, minus what confounders explain; missing cells and samples with a missing view
 are 0, which is the training mean. It exists one tile at a time, except for in-memory views of
-moderate size, which are kept standardised because that makes repeated passes cheaper.
+moderate size, which are stored standardised because that makes repeated passes cheaper.
 
 Precision
 ---------
@@ -24,15 +24,15 @@ from baldur.exceptions import InputError
 from baldur.state import Fields, State, by_kind
 from baldur.views import standardised
 from baldur.views.blocks import tile_width
-from baldur.views.reads import Reads
+from baldur.views.read_counter import ReadCounter
 from baldur.views.source import ArraySource, ColumnSource, RowMapSource, Source
-from baldur.views.standardised import Kept, Standardised
+from baldur.views.standardised import Standardised, StandardisedArray
 
 __all__ = ["PreparedView", "prepare_view"]
 
 
 KEEP_LIMIT_BYTES = 1 << 29
-"""In-memory float views up to this size (as float32) are kept standardised."""
+"""In-memory float views up to this size (as float32) are stored standardised."""
 
 DENSE_LIMIT_BYTES = 1 << 30
 
@@ -49,25 +49,25 @@ class PreparedView:
     shape : tuple of int
         Samples and features.
     absent : bool array of shape (n_samples,)
-        Samples that lack the view; their rows are zero.
+        Samples with a missing view; their rows are zero.
     dtype : dtype
         Precision the products are computed in.
-    reads : Reads
+    reads : ReadCounter
         Columns read so far, shared with the views that `take_rows` returns.
     """
 
     def __init__(
         self,
         name: str,
-        cells: Standardised | Kept,
+        cells: Standardised | StandardisedArray,
         absent: np.ndarray,
-        reads: Reads | None = None,
+        reads: ReadCounter | None = None,
     ) -> None:
         self.name = name
-        self.reads = Reads() if reads is None else reads
+        self.reads = ReadCounter() if reads is None else reads
         self.absent = absent
         self._cells = cells
-        width = cells.array.shape[1] if isinstance(cells, Kept) else cells.shape[1]
+        width = cells.array.shape[1] if isinstance(cells, StandardisedArray) else cells.shape[1]
         self.shape = (len(absent), width)
         self.dtype = np.dtype(cells.dtype)
 
@@ -83,8 +83,8 @@ class PreparedView:
     @classmethod
     def from_state(cls, state: Any, *, rows: int, width: int) -> PreparedView:
         """Build it again, for `rows` samples and `width` features."""
-        makers: dict[str, Callable[..., Kept | Standardised]] = {
-            "kept cells": Kept.from_state,
+        makers: dict[str, Callable[..., StandardisedArray | Standardised]] = {
+            "kept cells": StandardisedArray.from_state,
             "standardised cells": Standardised.from_state,
         }
         with Fields(state, "prepared view") as read:
@@ -95,13 +95,13 @@ class PreparedView:
             )
 
     @property
-    def kept(self) -> bool:
+    def stored(self) -> bool:
         """Whether the standardised cells are held as one array."""
-        return isinstance(self._cells, Kept)
+        return isinstance(self._cells, StandardisedArray)
 
     def _width(self, n_rows: int | None = None) -> int:
         n = self.shape[0] if n_rows is None else n_rows
-        if isinstance(self._cells, Kept):
+        if isinstance(self._cells, StandardisedArray):
             return tile_width(n, self.dtype.itemsize)
         stored = self._cells.source.dtype.itemsize
         return tile_width(n, self.dtype.itemsize, stored, self._cells.max_bytes)
@@ -149,7 +149,7 @@ class PreparedView:
         return out
 
     def project_blocks(self, A: Any) -> Iterator[tuple[slice, np.ndarray]]:
-        """Yield X^T A by blocks of features, for those who need not hold all of it.
+        """Yield X^T A by blocks of features, for uses that do not need all of it at once.
 
         Parameters
         ----------
@@ -299,8 +299,8 @@ class PreparedView:
             out[:, cols] = tile
         return out
 
-    def _exact(self) -> Standardised | Kept:
-        if isinstance(self._cells, Kept):
+    def _exact(self) -> Standardised | StandardisedArray:
+        if isinstance(self._cells, StandardisedArray):
             return self._cells
         return replace(self._cells, dtype=np.dtype(np.float64))
 
@@ -310,19 +310,15 @@ class PreparedView:
         absent = self.absent[index]
         cells = self._cells
         held = index if cells.rows is None else cells.rows[index]
-        if isinstance(cells, Kept):
+        if isinstance(cells, StandardisedArray):
             return PreparedView(self.name, replace(cells, rows=held), absent, self.reads)
         design = None if cells.design is None else cells.design[index]
         made = replace(cells, rows=held, absent=absent, design=design)
         return PreparedView(self.name, made, absent, self.reads)
 
-    def take_columns(self, idx: Any) -> PreparedView:
-        """Return a view of chosen features, kept as one float64 array (for active sets)."""
-        return PreparedView(self.name, Kept(self.columns(idx)), self.absent)
-
     def __repr__(self) -> str:
         n, d = self.shape
-        how = "kept" if self.kept else "by blocks"
+        how = "stored" if self.stored else "by blocks"
         return f"PreparedView({self.name!r}, {n:,} samples, {d:,} features, {self.dtype}, {how})"
 
 
@@ -333,9 +329,9 @@ def _worth_skipping(used: np.ndarray) -> np.ndarray | None:
 
 
 def prepare_view(cells: Standardised) -> PreparedView:
-    """Return products over `cells`, kept as one array where that is safe and pays.
+    """Return products over `cells`, stored as one array where that is safe and faster.
 
-    Small views of any storage but int8, sparse and lazy are kept; so are larger in-memory ones
+    Small views of any storage but int8, sparse and lazy are stored; so are larger in-memory ones
     up to 512 MB as float32. A memory-mapped view of that size is worked on by blocks, so
     processes that share it do not each copy it.
     """
@@ -356,4 +352,4 @@ def prepare_view(cells: Standardised) -> PreparedView:
         array[:, cols] = tile
     if array is None:
         array = np.empty((n, d), dtype=cells.dtype)
-    return PreparedView(cells.name, Kept(array), cells.absent)
+    return PreparedView(cells.name, StandardisedArray(array), cells.absent)
