@@ -156,10 +156,6 @@ def _plans_of_run(run: StudyResults, main: str) -> list[Plan]:
             lambda: plots.FoldWeightsDisplay.from_result(results, main), optional=True,
         ),
         Plan(
-            "fold-heatmap", "features", f"Weights of {name} in every fold",
-            lambda: plots.FoldHeatmapDisplay.from_result(results, main), optional=True,
-        ),
-        Plan(
             "manhattan-folds", "features", "Variants along the chromosomes, over the folds",
             lambda: plots.ManhattanDisplay.from_result(results, main), optional=True,
         ),
