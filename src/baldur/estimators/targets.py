@@ -18,7 +18,8 @@ from baldur.inference.intervals import probability_interval, tails
 from baldur.inference.predictive import Task, probabilities
 from baldur.preparation.tile_statistics import LARGEST_SPREAD, SMALLEST_SPREAD, same_but_rounding
 from baldur.types import Array
-from baldur.views.validate import some, validate_labels, without_mask
+from baldur.views.labels import validate_labels, without_mask
+from baldur.views.validate import some
 
 # -- classification ------------------------------------------------------------------------------
 

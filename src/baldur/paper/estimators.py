@@ -13,11 +13,11 @@ from sklearn.utils import check_random_state
 from baldur.estimators import parameters
 from baldur.estimators.base import Training
 from baldur.estimators.classifier import ClassifierBase
-from baldur.estimators.parameters import Constraint, is_number, is_one_of
 from baldur.estimators.progress import Reporter
 from baldur.estimators.regressor import RegressorBase
 from baldur.exceptions import InputError
 from baldur.paper.predictor import MeanFieldRun, fit_mean_field
+from baldur.parameters import Constraint, is_number, is_one_of
 from baldur.views.container import MultiView
 from baldur.views.prepared_view import PreparedView
 

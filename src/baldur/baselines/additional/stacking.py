@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,8 +11,9 @@ from scipy.optimize import minimize
 from sklearn.model_selection import StratifiedKFold
 
 from baldur.baselines.additional.ridge_logistic import logistic_proba, ridge_logistic
-from baldur.baselines.shared.base import BaselineClassifier, Block, check_positive, softmax
+from baldur.baselines.shared.base import BaselineClassifier, Block, softmax
 from baldur.baselines.shared.reduction import reduce_gram
+from baldur.parameters import NON_NEGATIVE, Constraint
 
 Array = NDArray[np.float64]
 
@@ -100,6 +102,10 @@ class StackingClassifier(BaselineClassifier):
         The inverse penalty chosen in each view.
     """
 
+    _constraints: ClassVar[Mapping[str, Constraint]] = {
+        "penalty": NON_NEGATIVE,
+    }
+
     def __init__(
         self,
         Cs: tuple[float, ...] = (0.1, 1.0, 10.0, 100.0),
@@ -122,7 +128,6 @@ class StackingClassifier(BaselineClassifier):
         self.random_state = random_state
 
     def _fit(self, blocks: list[Block], codes: NDArray[np.intp]) -> None:
-        check_positive("penalty", self.penalty, allow_zero=True)
         n, K = len(codes), len(self.classes_)
         smallest = int(np.bincount(codes).min())
         if smallest >= 2:

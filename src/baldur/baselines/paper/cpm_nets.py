@@ -14,16 +14,18 @@ the optimum, and the width of a view costs nothing. Departures from their code, 
 from __future__ import annotations
 
 import itertools
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
-from baldur.baselines.shared.base import BaselineClassifier, Block, check_choice, check_positive
+from baldur.baselines.shared.base import BaselineClassifier, Block
 from baldur.baselines.shared.reduction import reduce_gram
 from baldur.optional import import_extra
+from baldur.parameters import NON_NEGATIVE, Constraint, integer, one_of
 
 Array = NDArray[np.float64]
 
@@ -200,6 +202,13 @@ class CPMNetsClassifier(BaselineClassifier):
         Loss after each epoch.
     """
 
+    _constraints: ClassVar[Mapping[str, Constraint]] = {
+        "n_latent": integer(),
+        "margin": one_of("paper", "code"),
+        "solver": one_of("lstsq", "adam"),
+        "ridge": NON_NEGATIVE,
+    }
+
     def __init__(
         self,
         n_latent: int = 64,
@@ -240,10 +249,6 @@ class CPMNetsClassifier(BaselineClassifier):
         self.random_state = random_state
 
     def _fit(self, blocks: list[Block], codes: NDArray[np.intp]) -> None:
-        check_choice("margin", self.margin, ("paper", "code"))
-        check_choice("solver", self.solver, ("lstsq", "adam"))
-        check_positive("n_latent", self.n_latent)
-        check_positive("ridge", self.ridge, allow_zero=True)
         import_extra("torch", "torch", "CPM-Nets")
         rng = check_random_state(self.random_state)
         seed = int(rng.randint(np.iinfo(np.int32).max))

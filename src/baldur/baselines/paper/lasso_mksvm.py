@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import itertools
 import warnings
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,14 +18,9 @@ from sklearn.linear_model import Lasso
 from sklearn.model_selection import StratifiedKFold
 from sklearn.svm import SVC
 
-from baldur.baselines.shared.base import (
-    BaselineClassifier,
-    Block,
-    check_choice,
-    check_positive,
-    two_columns,
-)
+from baldur.baselines.shared.base import BaselineClassifier, Block, class_scores, one_against_rest
 from baldur.baselines.shared.working_set import solve_on_working_set
+from baldur.parameters import POSITIVE, Constraint, is_number, one_of
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -164,12 +160,20 @@ class LassoMkSVMClassifier(BaselineClassifier):
     Attributes
     ----------
     lasso_features_ : dict of ndarray of bool
-        What the Lasso kept; `selected_features_` leaves out views with weight below 1e-6.
+        Features that the Lasso selects; `selected_features_` has no view of weight below 1e-6.
     n_lasso_features_ : int
         Raw sum of the supports.
     view_weights_ : ndarray (1 or C, V)
     coef_ : dict of ndarray (D_v, 1 or C)
     """
+
+    _constraints: ClassVar[Mapping[str, Constraint]] = {
+        "fraction": POSITIVE,
+        "C": POSITIVE,
+        "p": Constraint(lambda v: is_number(v, 1.0), "a number of at least 1"),
+        "weights": one_of("mkl", "grid", "uniform"),
+        "grid_step": POSITIVE,
+    }
 
     def __init__(
         self,
@@ -199,13 +203,8 @@ class LassoMkSVMClassifier(BaselineClassifier):
         self.random_state = random_state
 
     def _fit(self, blocks: list[Block], codes: NDArray[np.intp]) -> None:
-        check_choice("weights", self.weights, ("mkl", "grid", "uniform"))
-        for name in ("fraction", "C", "grid_step"):
-            check_positive(name, getattr(self, name))
-        if self.p < 1:
-            check_choice("p (at least 1)", self.p, ())
         K = len(self.classes_)
-        signs = np.where(codes[:, None] == (np.array([1]) if K == 2 else np.arange(K)), 1.0, -1.0)
+        signs = one_against_rest(codes, K)
         masks = self._select(blocks, signs)
         self.lasso_features_ = {b.name: b.over_input(masks[b.name]) for b in blocks}
         self.n_lasso_features_ = int(sum(m.sum() for m in masks.values()))
@@ -276,7 +275,7 @@ class LassoMkSVMClassifier(BaselineClassifier):
             idx = np.flatnonzero(b.take(self.lasso_features_[b.name]))
             if len(idx):
                 out += b.columns(idx) @ self.coef_[b.name]
-        return two_columns(out[:, 0]) if out.shape[1] == 1 else out
+        return class_scores(out)
 
 
 def _unit_kernels(columns: list[Array], rows: Any = slice(None)) -> tuple[list[Array], list[float]]:

@@ -14,15 +14,17 @@ Departures from the authors' code, each with a switch back:
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import solve
 
-from baldur.baselines.shared.base import BaselineClassifier, Block, check_choice, softmax
-from baldur.baselines.shared.reduction import REDUCTIONS, reduce_gram
+from baldur.baselines.shared.base import BaselineClassifier, Block, softmax
+from baldur.baselines.shared.reduction import REDUCTION, reduce_gram
+from baldur.parameters import Constraint, one_of
 
 Array = NDArray[np.float64]
 
@@ -182,6 +184,11 @@ class MCCDClassifier(BaselineClassifier):
         Objective after each round.
     """
 
+    _constraints: ClassVar[Mapping[str, Constraint]] = {
+        "reduction": REDUCTION,
+        "stopping": one_of("absolute", "signed"),
+    }
+
     def __init__(
         self,
         reduction: str | None = None,
@@ -212,8 +219,6 @@ class MCCDClassifier(BaselineClassifier):
         self.views = views
 
     def _fit(self, blocks: list[Block], codes: NDArray[np.intp]) -> None:
-        check_choice("stopping", self.stopping, ("absolute", "signed"))
-        check_choice("reduction", self.reduction, REDUCTIONS)
         n = len(codes)
         Y = np.eye(len(self.classes_))[codes]
         reduced = [

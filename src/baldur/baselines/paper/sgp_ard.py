@@ -8,7 +8,8 @@ vanish and the model predicts the prevalence for everybody (``scale_inputs=False
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,15 +19,10 @@ from sklearn.cluster import kmeans_plusplus
 from sklearn.utils import check_random_state
 
 from baldur.baselines.paper.sgp_bound import fit_sgp
-from baldur.baselines.shared.base import (
-    BaselineClassifier,
-    Block,
-    check_choice,
-    check_positive,
-    two_columns,
-)
+from baldur.baselines.shared.base import BaselineClassifier, Block, class_scores
 from baldur.baselines.shared.dense import check_memory, dense_concatenation
 from baldur.optional import import_extra
+from baldur.parameters import Constraint, integer, one_of
 from baldur.views.gram import gram_eigh
 
 Array = NDArray[np.float64]
@@ -75,6 +71,12 @@ class SGPARDClassifier(BaselineClassifier):
     ard_, precision_ : str
     """
 
+    _constraints: ClassVar[Mapping[str, Constraint]] = {
+        "n_inducing": integer(),
+        "ard": one_of("feature", "view"),
+        "precision": one_of("auto", "float64", "float32"),
+    }
+
     def __init__(
         self,
         n_inducing: int = 50,
@@ -105,9 +107,6 @@ class SGPARDClassifier(BaselineClassifier):
         self.random_state = random_state
 
     def _fit(self, blocks: list[Block], codes: NDArray[np.intp]) -> None:
-        check_choice("ard", self.ard, ("feature", "view"))
-        check_choice("precision", self.precision, ("auto", "float64", "float32"))
-        check_positive("n_inducing", self.n_inducing)
         import_extra("torch", "torch", "SGP+ARD")
         import_extra("gpytorch", "torch", "SGP+ARD")
         rng = check_random_state(self.random_state)
@@ -201,8 +200,7 @@ class SGPARDClassifier(BaselineClassifier):
         return np.maximum(zz, 0.0) / self.unit_, np.maximum(xz, 0.0) / self.unit_
 
     def _scores(self, blocks: list[Block]) -> Array:
-        margins = self._margins(blocks)
-        return two_columns(margins[:, 0]) if margins.shape[1] == 1 else margins
+        return class_scores(self._margins(blocks))
 
     def _proba(self, blocks: list[Block]) -> Array:
         p = ndtr(self._margins(blocks))

@@ -30,7 +30,7 @@ def load_shared(path: str | os.PathLike[str], *, labels_only: bool = False) -> B
     path : str or path-like
         Folder of the data set.
     labels_only : bool, default=False
-        Leave the matrices alone, so that ``data`` is None. For folders whose matrices are in
+        Do not read the matrices, so that ``data`` is None. For folders whose matrices are in
         another format, such as PLINK.
 
     Returns
@@ -38,7 +38,7 @@ def load_shared(path: str | os.PathLike[str], *, labels_only: bool = False) -> B
     sklearn.utils.Bunch
         ``data`` (`MultiView` or None), ``target`` (labels, as strings), ``classes`` (sorted),
         ``sample_ids``, ``split`` and ``groups`` (arrays of str, or None where the file has no
-        such column) and ``meta`` (dict). A row of NaN in a view means that the sample lacks it.
+        such column) and ``meta`` (dict). A row of NaN marks a sample with a missing view.
 
     Raises
     ------
