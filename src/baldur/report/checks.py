@@ -11,7 +11,7 @@ import pandas as pd
 from baldur.inference.selection import against_base_rate
 from baldur.report.evidence import interval_of, prediction_of
 from baldur.report.fitted import FittedModel
-from baldur.report.formatting import count, estimate, listed, number, percent, short
+from baldur.report.formatting import count, distinct, estimate, listed, number, percent, short
 from baldur.report.results import StudyResults
 from baldur.report.sentences import PREDICTION, SHOWN, case_of
 from baldur.report.text.explanations import (
@@ -264,9 +264,10 @@ def _warnings(run: StudyResults) -> list[Check]:
                 other.append(model)
     found = []
     if converged:
-        found.append(Check("B07", CARE, f"In some folds: {listed(dict.fromkeys(converged))}."))
+        named = listed(distinct(dict.fromkeys(converged)))
+        found.append(Check("B07", CARE, f"In some folds: {named}."))
     if silent:
-        named = listed(dict.fromkeys(silent))
+        named = listed(distinct(dict.fromkeys(silent)))
         text = f"{named} found no evidence of signal in at least one fold; the note is at the end."
         found.append(Check("B16", CARE, text))
     if other:

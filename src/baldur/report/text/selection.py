@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from baldur.report.fitted import FittedModel
-from baldur.report.formatting import count, distinct, listed, number, percent, short
+from baldur.report.formatting import count, distinct, listed, number, percent, probability, short
 from baldur.report.results import StudyResults
 
 __all__ = ["selection_of_folds", "selection_of_model"]
@@ -116,7 +116,7 @@ def _sure(row: dict[Any, Any] | None) -> list[str]:
     said = []
     p = row.get("inclusion_probability")
     if p is not None and np.isfinite(p):
-        said.append(f"inclusion probability {number(p)}")
+        said.append(f"inclusion probability {probability(p)}")
     if np.isfinite(row["lower"]) and np.isfinite(row["upper"]):
         ends = f"[{number(row['lower'])}, {number(row['upper'])}]"
         said.append(f"weight {number(row['weight_scaled'], sign=True)} {ends}")
