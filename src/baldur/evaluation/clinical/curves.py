@@ -204,10 +204,10 @@ def curve_areas(
     predictions: pd.DataFrame,
     *,
     classes: Sequence[str] | None = None,
-    measures: Sequence[str] = ("auc", "average_precision"),
     resamples: int = 2000,
     level: float = 0.95,
     random_state: int = 0,
+    measures: Sequence[str] = ("auc", "average_precision"),
 ) -> pd.DataFrame:
     """Give the area under both curves of every model and class, with intervals.
 
@@ -215,6 +215,8 @@ def curve_areas(
     ----------
     predictions, classes, resamples, level, random_state
         As in `roc_curves`.
+    measures : list of {"auc", "average_precision"}
+        Areas under the ROC curve and under the precision-recall curve.
 
     Returns
     -------
