@@ -203,7 +203,7 @@ class ManhattanDisplay(Display):
             wide = (right - left) * len(text) / style.characters(1.0)
             side = "right" if x > (left + right) / 2 else "left"
             start = x - wide if side == "right" else x
-            # Names that overlap could not be read: the higher one is kept.
+            # Of two names that would overlap only the higher one is written.
             if any(start < b and a < start + wide and abs(y - h) < 0.08 * top for a, b, h in taken):
                 continue
             taken.append((start, start + wide, y))

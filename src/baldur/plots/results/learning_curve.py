@@ -55,7 +55,7 @@ class LearningCurveDisplay(Display):
 
     @property
     def metric(self) -> str:
-        """Heading of the metric."""
+        """Heading of the metric that the curve shows."""
         name = str(self.table["metric"].iloc[0])
         return METRICS[name].heading if name in METRICS else name
 
