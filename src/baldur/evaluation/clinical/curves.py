@@ -207,6 +207,7 @@ def curve_areas(
     resamples: int = 2000,
     level: float = 0.95,
     random_state: int = 0,
+    measures: Sequence[str] = ("auc", "average_precision"),
 ) -> pd.DataFrame:
     """Give the area under both curves of every model and class, with intervals.
 
@@ -214,6 +215,8 @@ def curve_areas(
     ----------
     predictions, classes, resamples, level, random_state
         As in `roc_curves`.
+    measures : list of {"auc", "average_precision"}
+        Areas under the ROC curve and under the precision-recall curve.
 
     Returns
     -------
@@ -221,15 +224,15 @@ def curve_areas(
         model, class, measure ("auc" or "average_precision"), estimate, low, high.
     """
     held, boot = open_predictions(predictions, classes, resamples, level, random_state)
-    measures = {"auc": weighted_auc, "average_precision": average_precision}
+    areas = {"auc": weighted_auc, "average_precision": average_precision}
     rows = []
     for model, one in held.items():
         for name, target in _usable(one):
             # As for the AUC of the table: scores of exactly 1 rest on the smaller side.
             share = one.truth[one.members] == target
             count = float(min(share.sum(), (~share).sum()))
-            for measure, area in measures.items():
-                draws = one.draw(boot, _by_values(area, target))
+            for measure in measures:
+                draws = one.draw(boot, _by_values(areas[measure], target))
                 low, high = draws.interval("logit", count)
                 rows.append((model, name, measure, float(draws.estimate), float(low), float(high)))
     columns = ["model", "class", "measure", "estimate", "low", "high"]
