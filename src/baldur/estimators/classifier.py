@@ -216,6 +216,9 @@ class BaldurClassifier(ClassifierBase):
         Mean intercepts that go with `coef_` and with `coef_scaled_`.
     selected_features_ : dict of str to bool array
         Features that were selected. Only these enter predictions.
+    feature_importances_ : ndarray of shape (n_features_in_,)
+        Share of every input column in the absolute weights per standard deviation, 0 where it was
+        not selected; for `SelectFromModel` with ``importance_getter="feature_importances_"``.
     view_relevance_ : dict of str to float
         Share of each view in the variance of the linear predictor; they sum to 1. A view's part of
         the predictor is its prepared columns times their mean weights (`coef_scaled_`), and its

@@ -154,6 +154,8 @@ class BaldurRegressor(RegressorBase):
         Mean intercepts that go with `coef_` and with `coef_scaled_`.
     noise_std_ : ndarray of shape (n_outputs,)
         Standard deviation of the noise of each output.
+    feature_importances_
+        As in `BaldurClassifier`.
     selected_features_, view_relevance_, factor_relevance_, loadings_, n_factors_
         As in `BaldurClassifier`; relevance adds outputs up in units of their standard deviations.
     factor_names_, factor_path_

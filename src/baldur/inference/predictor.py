@@ -495,6 +495,17 @@ class Predictor:
             b = self.factors.project_intercept(b)
         return mean, std, b
 
+    @property
+    def loadings(self) -> None:
+        """None: the joint Gaussian is that of the outputs, which shared factors have projected."""
+
+    @property
+    def joint_missing_variance(self) -> Array:
+        """Variance that a missing view adds to each output of the joint Gaussian, (M, C)."""
+        if self.factors is None:
+            return self.missing_variance
+        return np.asarray(self.missing_variance @ self.factors.P**2)
+
     def count_joint(self) -> tuple[Index, int]:
         """Return the features that have a weight, and the numbers in the covariance of `joint`."""
         used = [np.zeros(D, dtype=bool) for D in self.widths]

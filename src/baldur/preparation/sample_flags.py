@@ -18,7 +18,15 @@ from baldur.views.container import MultiView
 from baldur.views.validate import some
 from baldur.views.view import View
 
-__all__ = ["FLAGS", "UnknownLevel", "flag_table", "used_levels", "warn_of_shift", "warn_of_unknown"]
+__all__ = [
+    "COVARIATE",
+    "FLAGS",
+    "UnknownLevel",
+    "flag_table",
+    "used_levels",
+    "warn_of_shift",
+    "warn_of_unknown",
+]
 
 FLAGS = ("out_of_range", "unknown_category", "imputed", "missing_views")
 """Columns of the table of flags, each a reason to look at a prediction twice."""
@@ -39,6 +47,10 @@ log-normal values and 100 training samples 7 in 10,000 do, and 5 in 100,000 lie 
 
 ROUNDING = 1e-6
 """Part of the range by which a value may lie outside because it was stored in float32."""
+
+
+COVARIATE = ""
+"""The view of a category that is a covariate, a column of the table about samples."""
 
 
 class UnknownLevel(NamedTuple):
@@ -109,6 +121,10 @@ def warn_of_shift(scaling: Any, mv: MultiView, needed: Mapping[str, np.ndarray])
     needed : dict of str to bool array
         Columns that predictions use.
     """
+    covariates = scaling.covariate_flags(mv)
+    if covariates is not None:
+        _warn_of_covariates(covariates.far, mv.sample_ids)
+        warn_of_unknown(covariates.unknown, mv.sample_ids)
     for name, mask in needed.items():
         view = mv.view(name)
         columns = np.flatnonzero(mask & ~scaling.constant_[name])
@@ -157,6 +173,18 @@ def _warn_of_cells(
     )
 
 
+def _warn_of_covariates(far: Sequence[tuple[int, str]], sample_ids: np.ndarray) -> None:
+    if far:
+        listed = [f"sample {str(sample_ids[row])!r} has {text}" for row, text in far[:NAMED]]
+        more = f", and {len(far) - NAMED:,} more values" if len(far) > NAMED else ""
+        warnings.warn(
+            f"Covariates far from the training mean: {', '.join(listed)}{more}. Check these cells "
+            "before you use the predictions for these samples.",
+            ShiftWarning,
+            stacklevel=2,
+        )
+
+
 def used_levels(
     found: Sequence[UnknownLevel], mv: MultiView, needed: Mapping[str, np.ndarray]
 ) -> list[UnknownLevel]:
@@ -187,7 +215,8 @@ def warn_of_unknown(found: Sequence[UnknownLevel], sample_ids: np.ndarray) -> No
     """
     samples: dict[str, list[str]] = {}
     for one in found:
-        samples.setdefault(f"View {one.view!r}: {one}", []).append(str(sample_ids[one.row]))
+        where = "Covariate" if one.view == COVARIATE else f"View {one.view!r}:"
+        samples.setdefault(f"{where} {one}", []).append(str(sample_ids[one.row]))
     for what, ids in samples.items():
         warnings.warn(
             f"{what} did not occur in training and counts as missing. Samples: {some(ids)}. "
@@ -215,6 +244,14 @@ def flag_table(
     unknown : sequence of UnknownLevel
     """
     found: dict[str, list[list[str]]] = {flag: [[] for _ in range(len(mv))] for flag in FLAGS}
+    covariates = scaling.covariate_flags(mv)
+    if covariates is not None:
+        for row, text in covariates.far:
+            found["out_of_range"][row].append(f"covariate {text}")
+        for one in covariates.unknown:
+            found["unknown_category"][one.row].append(f"covariate {one}")
+        for row, text in covariates.imputed:
+            found["imputed"][row].append(f"covariate {text}")
     several = len(needed) > 1
     unknown_rows: dict[tuple[str, str], set[int]] = {}
     for one in used_levels(unknown, mv, needed):
