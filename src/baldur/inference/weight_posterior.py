@@ -2,7 +2,8 @@
 
     bound = E[ln p(T | eta)] - KL(q(w) || N(0, diag(s)))
 
-Outputs share nothing here, so every fold and output has its own bound and takes its own steps.
+Every fold and output has its own bound and takes its own steps, unless outputs share the precisions
+of their sites (`baldur.model.likelihood.SharedPrecision`): then they have one bound together.
 """
 
 from __future__ import annotations
@@ -193,7 +194,10 @@ class WeightPosterior:
     def evaluate(self) -> tuple[Array, Sites]:
         """Return the bound of every fold and output, (F, C), and the sites that are best here."""
         value, sites = self.likelihood.evaluate(*self.moments(), self.noise)
-        return value - self.solution.kl, sites
+        kl = self.solution.kl
+        if value.shape != kl.shape:  # outputs have one bound together
+            kl = kl.sum(axis=1, keepdims=True)
+        return value - kl, sites
 
     def evidence(self) -> Array:
         """Return the log evidence, closer than the bound, (F, C); sites must have converged.

@@ -184,7 +184,8 @@ _SHARED: dict[str, Attribute] = {
     "selected_features_": _by_view(lambda f, view, width: f.flags(view, (width,))),
     "view_relevance_": _by_view(_shares),
     "factor_names_": Attribute(
-        lambda f, name, o: f.texts(name, (o.sizes["K"],)).tolist(), lambda names: np.asarray(names)
+        lambda f, name, o: f.texts(name, (o.sizes["K"],)).tolist(),
+        lambda names: np.asarray(names, dtype=str),
     ),
     "factor_relevance_": Attribute(_factor_relevance, dataframe_state),
     "sparsity_": Attribute(_sparsity),
