@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from baldur.exceptions import InputError
 from baldur.preparation.step import Step, check_multiview, chosen_views, read_views, views_state
 from baldur.state import Fields, State
+from baldur.views.blocks import column_blocks
 from baldur.views.container import MultiView
 from baldur.views.encode import level_text
 from baldur.views.rebuild import select_columns, set_view
@@ -106,7 +107,9 @@ class CategoryEncoder(Step):
                 continue
             at = np.flatnonzero(coded)
             kept = ~coded
-            kept[at] = np.nan_to_num(view.read(at)).any(axis=0)
+            kept[at] = np.concatenate(
+                [np.nan_to_num(view.read(block)).any(axis=0) for block in _blocks(at, view)]
+            )
             info = view.feature_info
             self.levels_[name] = {
                 str(column): info["level"].to_numpy()[rows[kept[rows]]].tolist()
@@ -246,9 +249,11 @@ class CategoryEncoder(Step):
                 continue
             known = self.levels_[view.name][str(column)]
             new = rows[~np.isin(info["level"].to_numpy()[rows].astype(str), known)]
-            hit = np.flatnonzero(np.nan_to_num(view.read(new)).any(axis=1)) if len(new) else new
-            if len(hit):
-                found[str(column)] = hit
+            hit = np.zeros(view.shape[0], dtype=bool)
+            for block in _blocks(new, view):
+                hit |= np.nan_to_num(view.read(block)).any(axis=1)
+            if hit.any():
+                found[str(column)] = np.flatnonzero(hit)
         return found
 
     def _filled(self, view: View, found: np.ndarray) -> np.ndarray:
@@ -385,3 +390,8 @@ def _coded(view: View) -> np.ndarray | None:
 def _groups(column: np.ndarray, at: np.ndarray) -> list[tuple[Any, np.ndarray]]:
     grouped = pd.Series(at).groupby(column[at], sort=False)
     return [(name, rows.to_numpy()) for name, rows in grouped]
+
+
+def _blocks(columns: np.ndarray, view: View) -> list[np.ndarray]:
+    """Return columns in blocks of which a copy takes little memory."""
+    return [columns[cut] for cut in column_blocks(view.shape[0], len(columns), 8)]
