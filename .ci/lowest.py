@@ -4,7 +4,16 @@ import tomllib
 from pathlib import Path
 
 # Checkers, and what only a slow test needs; the tests run without them.
-LEAVE_OUT = ("baldur-multiview[", "codespell", "jax", "mypy", "numpyro", "pandas-stubs", "pytest-cov", "ruff")
+LEAVE_OUT = (
+    "baldur-multiview[",
+    "codespell",
+    "jax",
+    "mypy",
+    "numpyro",
+    "pandas-stubs",
+    "pytest-cov",
+    "ruff",
+)
 
 
 def main() -> None:

@@ -35,7 +35,7 @@ def test_fit_tells_what_it_found_and_predict_why(call, quick, tmp_path):
     table = pd.read_csv(tmp_path / "p.csv").set_index("sample")
     assert list(table.columns) == [
         "predicted", "p_control", "p_control_lower", "p_control_upper", "p_patient",
-        "p_patient_lower", "p_patient_upper", "views_used",
+        "p_patient_lower", "p_patient_upper", "views_used", "flags",
     ]  # fmt: skip
     assert (table["p_patient_lower"] < table["p_patient_upper"]).all()
     np.testing.assert_allclose(table["p_control_lower"], 1 - table["p_patient_upper"], atol=1e-12)

@@ -165,7 +165,14 @@ def test_fit_then_predict(call, study, tmp_path):
     assert "Predictions of 215 samples" in out
     assert "'demographical' is absent" in err
     frame = pd.read_csv(tmp_path / "p.csv")
-    assert list(frame.columns) == ["sample", "predicted", "p_control", "p_PD", "views_used"]
+    assert list(frame.columns) == [
+        "sample",
+        "predicted",
+        "p_control",
+        "p_PD",
+        "views_used",
+        "flags",
+    ]
     code, out, _ = call("predict", model, new, "--out", "-")
     assert code == 0
     assert out == (tmp_path / "p.csv").read_text()

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from baldur.evaluation.scratch import sweep_left_behind
+from baldur.evaluation.engine.scratch_folder import remove_orphans
 from cli.places import forked, hidden, jobs_in, results, wait_for_jobs
 
 
@@ -78,7 +78,7 @@ def check_workers_leave(process, temporary, monkeypatch):
     assert len(left) == 1
     with monkeypatch.context() as patch:
         patch.setattr("tempfile.tempdir", str(temporary))
-        sweep_left_behind()
+        remove_orphans()
     assert not left[0].exists()
 
 

@@ -10,16 +10,17 @@ import pytest
 
 import baldur
 from baldur.datasets import make_multiview
-from baldur.evaluation import handle, nested_cv, sending
-from baldur.evaluation.handle import DataHandle, open_handle, receive
-from baldur.evaluation.store import JobStore
+from baldur.evaluation import nested_cv
+from baldur.evaluation.engine import shared_data
+from baldur.evaluation.engine.shared_data import SharedData, unpack_data
+from baldur.evaluation.engine.store import JobStore
 from baldur.exceptions import InputError, OutputError, StudyError
 from baldur.views import MultiView
 from evaluation import spies
 
 distributed = pytest.importorskip("distributed")
 
-from baldur.evaluation import cluster  # noqa: E402 needs distributed
+from baldur.evaluation.engine import dask_runner  # noqa: E402 needs distributed
 
 SOURCE = Path(baldur.__file__).parents[1]
 MODELS = {"Ridge logistic": {"C": [0.1, 1.0]}, "Dummy": None, "broken": spies.Fails()}
@@ -46,6 +47,11 @@ def sim():
     return make_multiview(40, {"a": 3, "b": 5}, random_state=0)
 
 
+def no_worker_has_data(client):
+    held = client.run(lambda dask_worker: [n for n in dask_worker.plugins if "baldur-" in n])
+    return all(not names for names in held.values())
+
+
 def frames(result):
     return [f.to_csv() for f in (result.table(), result.predictions, result.selection)]
 
@@ -70,13 +76,12 @@ def test_the_same_bytes_and_the_same_store(client, sim, tmp_path):
     )  # fmt: skip
     assert frames(again) == frames(here)
     assert states[-1][0] == len(files[1]) - FOLDS["outer"]
-    # The workers have let go of the data.
-    assert handle._loaded == {}
+    assert no_worker_has_data(client)
 
 
 def test_more_jobs_than_are_sent_ahead(client, sim, monkeypatch):
-    monkeypatch.setattr(cluster, "_FEWEST_AHEAD", 3)
-    monkeypatch.setattr(cluster, "_AHEAD_PER_THREAD", 1)
+    monkeypatch.setattr(dask_runner, "_FEWEST_AHEAD", 3)
+    monkeypatch.setattr(dask_runner, "_AHEAD_PER_THREAD", 1)
     models = {"Ridge logistic": {"C": [0.01, 0.1, 1.0, 10.0]}}
     here = nested_cv(models, sim.data, sim.target, **FOLDS)
     assert frames(nested_cv(models, sim.data, sim.target, client=client, **FOLDS)) == frames(here)
@@ -85,43 +90,41 @@ def test_more_jobs_than_are_sent_ahead(client, sim, monkeypatch):
 @pytest.mark.parametrize("seen", [True, False])
 def test_large_matrices_go_by_path_or_come_along(client, sim, monkeypatch, seen):
     """Mapped from a file on the worker too, so that the same tiles give the same bits."""
-    monkeypatch.setattr(sending, "MAP_BYTES", 100)
+    monkeypatch.setattr(shared_data, "MAP_BYTES", 100)
     here = nested_cv(MODELS, sim.data, sim.target, **FOLDS)
     if not seen:
-        monkeypatch.setattr(cluster, "_unseen", lambda files: files)
+        monkeypatch.setattr(dask_runner, "_unreadable", lambda files: files)
     sizes = []
-    real = cluster.receive
+    real = dask_runner.unpack_data
 
-    def note(path, content, folder):
+    def note(content, folder):
         sizes.append(len(content))
-        real(path, content, folder)
+        return real(content, folder)
 
-    monkeypatch.setattr(cluster, "receive", note)
+    monkeypatch.setattr(dask_runner, "unpack_data", note)
     assert frames(nested_cv(MODELS, sim.data, sim.target, client=client, **FOLDS)) == frames(here)
     assert (max(sizes) < sim.data.view("b").read().nbytes + 2000) or not seen
     assert sizes
 
 
 def test_what_comes_along_lands_as_it_was(monkeypatch, tmp_path):
-    monkeypatch.setattr(sending, "MAP_BYTES", 1000)
+    monkeypatch.setattr(shared_data, "MAP_BYTES", 1000)
     rng = np.random.default_rng(0)
     wide = np.asfortranarray(rng.normal(size=(30, 40)))
     np.save(tmp_path / "on_disk.npy", wide)
     mapped = np.load(tmp_path / "on_disk.npy", mmap_mode="r")
     mv = MultiView({"wide": wide.copy("C"), "disk": mapped, "small": wide[:, :1]})
-    with DataHandle(mv[rng.permutation(30)[:20]]) as shared:
+    with SharedData(mv[rng.permutation(30)[:20]]) as shared:
         assert len(shared.files) == 2
         content = shared.pickled(shared.files)
         assert len(content) > 2 * wide.nbytes > len(shared.pickled())
         (tmp_path / "worker").mkdir()
-        receive("elsewhere", content, tmp_path / "worker")
-        landed = open_handle("elsewhere")
+        landed = unpack_data(content, tmp_path / "worker")
         for name in ("wide", "disk"):
-            here, there = open_handle(shared.path).view(name), landed.view(name)
+            here, there = shared.data.view(name), landed.view(name)
             np.testing.assert_array_equal(here.read(), there.read())
             assert not there.source.in_memory
             assert there.source.array.flags.c_contiguous == here.source.array.flags.c_contiguous
-    handle.forget("elsewhere")
 
 
 def test_a_full_disk_here_stops_the_cluster_and_the_rest_is_kept(
@@ -139,7 +142,7 @@ def test_a_full_disk_here_stops_the_cluster_and_the_rest_is_kept(
         with pytest.raises(OutputError, match="No space"):
             nested_cv(MODELS, sim.data, sim.target, client=client, store=tmp_path, **FOLDS)
     assert len(list(tmp_path.glob("*/*.job"))) == 3
-    assert handle._loaded == {}
+    assert no_worker_has_data(client)
     states = []
     found = nested_cv(
         MODELS, sim.data, sim.target, client=client, store=tmp_path,
@@ -151,12 +154,14 @@ def test_a_full_disk_here_stops_the_cluster_and_the_rest_is_kept(
 
 def test_other_versions_and_workers_without_data_are_refused(client, sim, monkeypatch):
     with pytest.raises(StudyError, match=r"numpy .*, but this process has 0\.0"):
-        cluster._check_environment({"numpy": "0.0"})
+        dask_runner._check_environment({"numpy": "0.0"})
+
+    def no_disk(content, folder):
+        raise OSError("no space")
+
     with monkeypatch.context() as patch:
-        patch.setattr(cluster, "receive", lambda *_: None)
-        patch.setattr(cluster, "open_handle", lambda _: MultiView({"a": np.zeros((2, 1))}))
-        patch.setattr(cluster, "has_data", lambda _: False)
-        with pytest.raises(StudyError, match="could not take in the data"):
+        patch.setattr(dask_runner, "unpack_data", no_disk)
+        with pytest.raises(StudyError, match="could not open the data"):
             nested_cv(MODELS, sim.data, sim.target, client=client, **FOLDS)
 
 
@@ -164,9 +169,9 @@ def test_wrong_clients_are_refused(sim):
     with pytest.raises(InputError, match=r"distributed\.Client, but got str"):
         nested_cv(MODELS, sim.data, sim.target, client="tcp://127.0.0.1:1", **FOLDS)
     with pytest.raises(StudyError, match=r"No Dask scheduler answers at tcp://127\.0\.0\.1:1 "):
-        cluster.connect("tcp://127.0.0.1:1", timeout=0.5)
+        dask_runner.connect("tcp://127.0.0.1:1", timeout=0.5)
     with pytest.raises(StudyError, match="nonsense"):
-        cluster.connect("nonsense://x", timeout=0.5)
+        dask_runner.connect("nonsense://x", timeout=0.5)
 
 
 def test_the_ordinary_path_does_not_import_dask():

@@ -7,8 +7,13 @@ from hypothesis import strategies as st
 from scipy.stats import ttest_rel
 from sklearn.model_selection import KFold
 
-from baldur.evaluation.compare import compare_pairs, corrected_t_test, holm
-from baldur.evaluation.permutation import permutation_p_value, permute_labels
+from baldur.evaluation.splits import permute_labels
+from baldur.evaluation.tables.model_tests import (
+    compare_pairs,
+    corrected_t_test,
+    holm,
+    permutation_p_value,
+)
 
 
 def test_without_overlap_it_is_the_paired_t_test():

@@ -9,9 +9,9 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.svm import LinearSVC
 
 from baldur.datasets import make_multiview
-from baldur.evaluation import Plan, SideBySide, nested_cv
+from baldur.evaluation import FoldPlan, SideBySide, nested_cv
+from baldur.evaluation.clinical.logistic_fit import Platt
 from baldur.evaluation.metrics import Predicted, score
-from baldur.evaluation.platt import Platt
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +41,7 @@ class Margin(ClassifierMixin, BaseEstimator):
 
 def test_probabilities_are_those_of_a_hand_written_search(sim, result):
     """Margins of the inner folds by hand, the curve by scikit-learn."""
-    plan = Plan(outer=3, inner=3)
+    plan = FoldPlan(outer=3, inner=3)
     fits = {(f.repeat, f.fold): f for f in result.fits["SVM"]}
     for fold in plan.outer_folds(sim.target):
         made = fits[(fold.repeat, fold.number)]
@@ -82,7 +82,7 @@ def test_scores_within_a_fold_are_those_of_the_margins(sim, result):
 
 def test_test_labels_do_not_change_them(sim, result):
     """Other labels in one fold's test rows leave that fold's probabilities as they were."""
-    fold = Plan(outer=3, inner=3).outer_folds(sim.target)[0]
+    fold = FoldPlan(outer=3, inner=3).outer_folds(sim.target)[0]
     changed = sim.target.copy()
     changed[fold.test] = 1 - changed[fold.test]
     split = np.full(90, "train", dtype=object)

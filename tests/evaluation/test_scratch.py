@@ -11,16 +11,17 @@ from pathlib import Path
 import pytest
 
 import baldur
-from baldur.evaluation import scratch
-from baldur.evaluation.scratch import ScratchFolder, sweep_left_behind
+from baldur.evaluation.engine import scratch_folder
+from baldur.evaluation.engine.scratch_folder import ScratchFolder, remove_orphans
 
 SOURCE = Path(baldur.__file__).parents[1]
 # The module without its package, which imports everything that a study may need.
 HOLD = f"""
 import os, sys, time, types
-package = sys.modules["baldur.evaluation"] = types.ModuleType("baldur.evaluation")
-package.__path__ = [{str(Path(scratch.__file__).parent)!r}]
-from baldur.evaluation.scratch import ScratchFolder
+for name in ("baldur.evaluation", "baldur.evaluation.engine"):
+    package = sys.modules[name] = types.ModuleType(name)
+    package.__path__ = [{str(Path(scratch_folder.__file__).parent)!r}]
+from baldur.evaluation.engine.scratch_folder import ScratchFolder
 held = ScratchFolder()
 (held.path / "data").write_text("cells")
 print(os.getpid(), held.path, flush=True)
@@ -44,7 +45,7 @@ def hold(*before):
 
 def check_held_then_left(process):
     number, path = process.stdout.readline().split()
-    sweep_left_behind()
+    remove_orphans()
     assert (Path(path) / "data").read_text() == "cells"
     os.killpg(process.pid, signal.SIGKILL)
     process.wait()
@@ -55,7 +56,7 @@ def check_held_then_left(process):
 def test_a_folder_goes_with_its_process(temporary):
     own = ScratchFolder()
     _, path = check_held_then_left(hold())
-    sweep_left_behind()
+    remove_orphans()
     assert not path.exists()
     assert own.path.is_dir()
     own.remove()
@@ -75,15 +76,15 @@ def test_a_container_with_numbers_of_its_own_keeps_its_folder(temporary):
     end = time.monotonic() + 20
     while path.exists() and time.monotonic() < end:
         # The one inside ends a moment after the one that was waited for.
-        sweep_left_behind()
+        remove_orphans()
         time.sleep(0.05)
     assert not path.exists()
 
 
 def test_another_machine_keeps_its_folder(temporary, monkeypatch):
     with monkeypatch.context() as patch:
-        patch.setattr(scratch, "_kernel", lambda: "f" * 12)
+        patch.setattr(scratch_folder, "_kernel", lambda: "f" * 12)
         elsewhere = ScratchFolder()
     elsewhere._lock.close()
-    sweep_left_behind()
+    remove_orphans()
     assert elsewhere.path.is_dir()

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from baldur.evaluation.splits import Plan
+from baldur.evaluation.splits import FoldPlan
 from baldur.exceptions import InputError
 
 
@@ -22,7 +22,7 @@ def rows_of(folds):
 @settings(max_examples=30, deadline=None)
 def test_each_row_is_tested_once_per_repeat(n, outer, repeats, seed):
     y = np.arange(n) % 2
-    folds = Plan(outer=outer, repeats=repeats, seed=seed).outer_folds(y)
+    folds = FoldPlan(outer=outer, repeats=repeats, seed=seed).outer_folds(y)
     assert len(folds) == outer * repeats
     for r in range(repeats):
         tested = np.concatenate([f.test for f in folds if f.repeat == r])
@@ -39,7 +39,7 @@ def test_groups_are_whole_in_outer_and_inner_folds(n_groups, seed):
     rng = np.random.default_rng(seed)
     groups = rng.permutation(np.repeat(np.arange(n_groups), 4)).astype(str)
     y = rng.permutation(np.arange(len(groups)) % 2)
-    plan = Plan(scheme="grouped", outer=3, inner=3, groups=groups, seed=seed)
+    plan = FoldPlan(scheme="grouped", outer=3, inner=3, groups=groups, seed=seed)
     for fold in plan.outer_folds(y):
         assert not set(groups[fold.train]) & set(groups[fold.test])
         for train, test in plan.inner_folds(y, fold):
@@ -50,7 +50,7 @@ def test_groups_are_whole_in_outer_and_inner_folds(n_groups, seed):
 def test_one_site_is_left_out_and_inner_folds_leave_sites_out_too():
     sites = np.repeat(["a", "b", "c", "d"], 20)
     y = np.arange(80) % 2
-    plan = Plan(scheme="leave-one-site-out", sites=sites)
+    plan = FoldPlan(scheme="leave-one-site-out", sites=sites)
     folds = plan.outer_folds(y)
     assert [set(sites[f.test]) for f in folds] == [{"a"}, {"b"}, {"c"}, {"d"}]
     for train, test in plan.inner_folds(y, folds[0]):
@@ -59,14 +59,14 @@ def test_one_site_is_left_out_and_inner_folds_leave_sites_out_too():
 
 def test_a_fixed_split_is_taken_as_it_is():
     split = np.array(["train", "test"] * 30)
-    (fold,) = Plan(scheme="fixed", split=split).outer_folds(np.repeat([0, 1], 30))
+    (fold,) = FoldPlan(scheme="fixed", split=split).outer_folds(np.repeat([0, 1], 30))
     assert (split[fold.train] == "train").all()
     assert (split[fold.test] == "test").all()
 
 
 def test_repeats_differ_and_the_seed_decides():
     y = np.arange(60) % 3
-    first, again, other = (Plan(repeats=2, seed=s).outer_folds(y) for s in (1, 1, 2))
+    first, again, other = (FoldPlan(repeats=2, seed=s).outer_folds(y) for s in (1, 1, 2))
     assert all((a.test == b.test).all() for a, b in zip(first, again, strict=True))
     assert any(not np.array_equal(a.test, b.test) for a, b in zip(first, other, strict=True))
     assert not np.array_equal(first[0].test, first[5].test)
@@ -83,21 +83,25 @@ def test_repeats_differ_and_the_seed_decides():
 )
 def test_impossible_plans_are_refused(options, said):
     with pytest.raises(InputError, match=said):
-        Plan(**options)
+        FoldPlan(**options)
 
 
 @pytest.mark.parametrize(
     ("plan", "y", "said"),
     [
-        (Plan(outer=5), np.repeat([0, 1], [20, 3]), "smallest has 3"),
-        (Plan(scheme="fixed", split=np.array(["train"] * 20)), np.arange(20) % 2, "both present"),
+        (FoldPlan(outer=5), np.repeat([0, 1], [20, 3]), "smallest has 3"),
         (
-            Plan(scheme="leave-one-site-out", sites=np.repeat(["a", "b"], 10)),
+            FoldPlan(scheme="fixed", split=np.array(["train"] * 20)),
+            np.arange(20) % 2,
+            "both present",
+        ),
+        (
+            FoldPlan(scheme="leave-one-site-out", sites=np.repeat(["a", "b"], 10)),
             np.arange(20) % 2,
             "at least 3 sites",
         ),
         (
-            Plan(
+            FoldPlan(
                 scheme="leave-one-site-out",
                 sites=np.repeat(["a", "b", "c", "d"], 5),
                 groups=np.array(["f"] * 20),
@@ -106,7 +110,7 @@ def test_impossible_plans_are_refused(options, said):
             "at 4 sites",
         ),
         (
-            Plan(scheme="leave-one-site-out", sites=np.repeat(["a", "b", "c"], 10)),
+            FoldPlan(scheme="leave-one-site-out", sites=np.repeat(["a", "b", "c"], 10)),
             np.repeat([0, 0, 1], 10),
             "training rows of one class only",
         ),

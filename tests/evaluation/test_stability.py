@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from baldur.evaluation.stability import nogueira
+from baldur.evaluation.selection.stability import nogueira
 from baldur.exceptions import InputError
 
 

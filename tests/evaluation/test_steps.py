@@ -11,11 +11,11 @@ from baldur.datasets import make_multiview
 from baldur.estimators import default_fit
 from baldur.evaluation import SideBySide, nested_cv
 from baldur.evaluation.models import fit_with_groups
-from baldur.evaluation.weights import weights_of
+from baldur.evaluation.selection.fitted_model import weights_of
 from baldur.exceptions import InputError
 from baldur.io import VariantFilter
 from baldur.views import MultiView
-from baldur.views.rebuild import select_columns
+from baldur.views.replace_columns import select_columns
 from evaluation import spies
 
 

@@ -6,10 +6,18 @@ from sklearn.svm import SVC
 
 from baldur.atomic_io import folder_lock
 from baldur.datasets import make_multiview
-from baldur.evaluation import handle, nested_cv, sending
-from baldur.evaluation.environment import _code, environment
-from baldur.evaluation.handle import DataHandle, fingerprint, open_handle
-from baldur.evaluation.store import JobStore, Outcome, _digest, job_key
+from baldur.evaluation import nested_cv
+from baldur.evaluation.engine import shared_data
+from baldur.evaluation.engine.shared_data import SharedData, open_data
+from baldur.evaluation.engine.store import (
+    JobStore,
+    Outcome,
+    _digest,
+    _source_hash,
+    environment,
+    fingerprint,
+    job_key,
+)
 from baldur.views import MultiView
 
 
@@ -114,7 +122,7 @@ def test_keys_see_the_code_and_the_libraries(monkeypatch, tmp_path):
     counts = []
     for changed in (None, *real):
         here = {**real, changed: "other"} if changed else real
-        monkeypatch.setattr("baldur.evaluation.rounds.environment", lambda here=here: here)
+        monkeypatch.setattr("baldur.evaluation.engine.run.environment", lambda here=here: here)
         nested_cv({"Dummy": None}, sim.data, sim.target, outer=2, store=tmp_path)
         counts.append(len(list(tmp_path.glob("*/*.job"))))
     assert counts == [2 * (i + 1) for i in range(len(real) + 1)]
@@ -124,13 +132,13 @@ def test_the_code_is_known_by_its_content(tmp_path):
     (tmp_path / "sub").mkdir()
     (tmp_path / "sub" / "a.py").write_text("x = 1")
     (tmp_path / "notes.txt").write_text("no code")
-    first = _code(tmp_path)
+    first = _source_hash(tmp_path)
     (tmp_path / "notes.txt").write_text("changed")
-    assert _code(tmp_path) == first
+    assert _source_hash(tmp_path) == first
     (tmp_path / "sub" / "a.py").write_text("x = 2")
-    second = _code(tmp_path)
+    second = _source_hash(tmp_path)
     (tmp_path / "sub" / "a.py").rename(tmp_path / "sub" / "b.py")
-    assert len({first, second, _code(tmp_path)}) == 3
+    assert len({first, second, _source_hash(tmp_path)}) == 3
 
 
 def test_sweep_removes_leftovers_only(tmp_path):
@@ -171,7 +179,7 @@ def test_the_fingerprint_sees_cells_names_and_presence():
 
 
 def test_other_processes_open_the_same_cells(monkeypatch, tmp_path):
-    monkeypatch.setattr(sending, "MAP_BYTES", 1000)
+    monkeypatch.setattr(shared_data, "MAP_BYTES", 1000)
     rng = np.random.default_rng(0)
     wide = np.asfortranarray(rng.normal(size=(30, 40)))
     np.save(tmp_path / "on_disk.npy", wide)
@@ -179,15 +187,13 @@ def test_other_processes_open_the_same_cells(monkeypatch, tmp_path):
     present = rng.random(30) < 0.5
     views = {"wide": wide, "small": rng.normal(size=(30, 2)), "disk": mapped, "cut": mapped[:, 3:9]}
     mv = MultiView(views, present={"small": present})[rng.permutation(30)[:20]]
-    with DataHandle(mv) as shared:
-        here = open_handle(shared.path)
-        path = shared.send()
-        handle._loaded.clear()
-        there = open_handle(path)
+    with SharedData(mv) as shared:
+        here = shared.data
+        there = open_data(shared.send())
         for copy in (here, there):
             assert copy.sample_ids.tolist() == mv.sample_ids.tolist()
             for name in mv.view_names:
                 np.testing.assert_array_equal(copy.view(name).read(), mv.view(name).read())
         assert not there.view("wide").source.in_memory
         assert there.view("small").source.in_memory
-    handle._loaded.clear()
+    open_data.cache_clear()

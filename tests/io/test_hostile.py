@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from baldur.exceptions import InputError
 from baldur.io import read_fam, read_mudata, read_nifti, read_plink, read_table
+from mudata_versions import without_pulling
 
 READERS = {
     ".csv": read_table,
@@ -77,7 +78,7 @@ def good(tmp_path_factory):
     nib.save(volume, folder / "f.nii.gz")
     made = anndata.AnnData(cells.astype(np.float32), obs=pd.DataFrame(index=frame.index))
     made.write_h5ad(folder / "f.h5ad")
-    with mudata.set_options(pull_on_update=False):
+    with without_pulling():
         mudata.MuData({"a": made}).write_h5mu(folder / "f.h5mu")
     return folder
 

@@ -18,6 +18,7 @@ from baldur import MultiView
 from baldur.exceptions import InputError, MissingExtraError
 from baldur.io import read_mudata, read_obs
 from baldur.preparation import Preparation
+from mudata_versions import without_pulling
 
 anndata = pytest.importorskip("anndata")
 mudata = pytest.importorskip("mudata")
@@ -40,7 +41,7 @@ def modality(cells, obs, storage="dense", prefix="f"):
 
 
 def write(path, parts):
-    with mudata.set_options(pull_on_update=False):
+    with without_pulling():
         mudata.MuData(parts).write_h5mu(path)
     return path
 
@@ -95,7 +96,7 @@ def test_modalities_over_different_people(tmp_path, storage, backed):
                 assert np.isnan(row).all()
         assert X.feature_info[name]["chromosome"].astype(str).tolist()[:2] == ["chr0", "chr1"]
     # The container built from the object in memory is the same.
-    with mudata.set_options(pull_on_update=False):
+    with without_pulling():
         held = MultiView.from_mudata(mudata.MuData(parts))
     for name in ("rna", "prot"):
         rows = [held.sample_ids.tolist().index(one) for one in X.sample_ids]

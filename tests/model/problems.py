@@ -12,15 +12,15 @@ from baldur.model.ard import GammaPosterior
 from baldur.model.likelihood import GaussianLikelihood, LogisticLikelihood, Sites
 from baldur.model.loadings import FactorLikelihood
 from baldur.model.posterior import INTERCEPT_VAR, with_ones
-from baldur.views.products import PreparedView
-from baldur.views.standardised import Kept
+from baldur.views.prepared_view import PreparedView
+from baldur.views.standardised import StandardisedArray
 
 
 def as_view(X, absent=None, name="view"):
     """Return a float64 array as a PreparedView, rows of absent samples set to zero."""
     absent = np.zeros(len(X), dtype=bool) if absent is None else absent
     X = np.where(absent[:, None], 0.0, X)
-    return PreparedView(name, Kept(np.ascontiguousarray(X)), absent)
+    return PreparedView(name, StandardisedArray(np.ascontiguousarray(X)), absent)
 
 
 def make_views(N=30, sizes=(3, 5), seed=0, absent=False):

@@ -10,7 +10,7 @@ from baldur import BaldurClassifier, MultiView
 from baldur.datasets import make_multiview
 from baldur.evaluation import batch_drift
 from baldur.exceptions import InputError, ShiftWarning
-from baldur.preparation import Preparation
+from baldur.preparation import CategoryEncoder, Preparation
 
 pytestmark = pytest.mark.usefixtures("one_repeat")
 
@@ -132,13 +132,14 @@ def test_a_view_in_other_units_is_named(cohort):
         model.predict_proba(MultiView(sentinel))
 
 
-def test_one_extreme_person_among_many_is_no_other_scale(cohort):
+def test_one_absurd_value_in_a_batch_is_named_with_its_sample(cohort):
     model, cells = cohort
     extreme = {v: c.copy() for v, c in cells.items()}
-    extreme["blood"][3] *= 1000
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", ShiftWarning)
+    extreme["blood"][3, 2] = 540.0
+    text = r"View 'blood': values far outside .*: sample '3' has blood_2 = 540 \(training: \d.* to"
+    with pytest.warns(ShiftWarning, match=text) as caught:
         model.predict_proba(MultiView(extreme))
+    assert len(caught) == 1
 
 
 def test_features_and_views_that_differ_are_named(cohort):
@@ -154,6 +155,112 @@ def test_features_and_views_that_differ_are_named(cohort):
     turned = {v: n[::-1] for v, n in names.items()}
     with pytest.raises(InputError, match="the features of fit in the same order"):
         named.predict(MultiView(cells, feature_names=turned))
+
+
+def test_near_names_of_features_and_views_are_suggested(cohort):
+    model, cells = cohort
+    with pytest.raises(InputError, match=r"Did you mean 'blood' by 'Blood'\?"):
+        model.predict(MultiView({"clinic": cells["clinic"], "Blood": cells["blood"]}))
+    frame = pd.DataFrame(cells["clinic"], columns=["Grade", "age", "dose"])
+    y = np.tile([0, 1], 15)
+    for X in (frame, frame.assign(site=["Oslo", "Rome"] * 15)):
+        named = BaldurClassifier(members=("pooled",)).fit(X, y)
+        with pytest.raises(InputError, match=r"Did you mean 'Grade' by 'grade'\?"):
+            named.predict(X.rename(columns={"Grade": "grade"}))
+        inside = MultiView.from_columns(X)
+        stored = BaldurClassifier(members=("pooled",)).fit(inside, y)
+        with pytest.raises(InputError, match=r"Did you mean 'Grade' by 'grade'\?"):
+            stored.predict(MultiView.from_columns(X.rename(columns={"Grade": "grade"})))
+    with pytest.raises(InputError, match=r"no column 'Ages'.*Did you mean 'age' by 'Ages'\?"):
+        BaldurClassifier({"a": ["Ages", "dose"]}).fit(frame, y)
+
+
+# -- flags of samples -----------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def patients():
+    rng = np.random.default_rng(3)
+    table = pd.DataFrame(
+        {
+            "age": rng.uniform(40, 80, 80).round(),
+            "crp": rng.exponential(size=80),
+            "unused": rng.normal(size=80),
+            "site": rng.choice(["Lima", "Oslo", "Bern"], 80),
+        },
+        index=[f"p{i}" for i in range(80)],
+    )
+    genes = pd.DataFrame(rng.normal(size=(80, 4)), index=table.index).add_prefix("gene")
+    return table, genes
+
+
+@pytest.fixture(scope="module")
+def flagged(patients):
+    """Return flags of five samples by a model that does not use one column."""
+    table, genes = patients
+    y = np.tile([0, 1], 40)
+    model = BaldurClassifier(members=("pooled",), margin=0.0)
+    model.fit(MultiView.from_dict({"clinic": table, "genes": genes}), y)
+    prepared = model.preparation_.columns_
+    names = {v: np.asarray(model.feature_names_[v])[c] for v, c in prepared.items()}
+    masks = {v: n != "unused" for v, n in names.items()}
+    model.preparation_.mark_needed(masks)
+    new, other = table[:5].copy(), genes[:5].copy()
+    new.loc["p0", "age"] = 540.0
+    new.loc["p1", "site"] = "Rome"
+    new.loc["p2", ["crp", "site"]] = [np.nan, None]
+    other.loc["p3"] = np.nan
+    new.loc["p4", "unused"] = 1e9
+    mv = MultiView.from_dict({"clinic": new, "genes": other})
+    return model, mv, model.flag_samples(mv)
+
+
+def test_flags_name_what_is_wrong_with_each_sample(patients, flagged):
+    table, _ = patients
+    low, high = table["age"].min(), table["age"].max()
+    _, _, found = flagged
+    assert found.index.tolist() == ["p0", "p1", "p2", "p3", "p4"]
+    assert found.loc["p0", "out_of_range"] == f"clinic: age = 540 (training: {low:g} to {high:g})"
+    levels = "known levels: 'Bern', 'Lima', 'Oslo'"
+    assert found.loc["p1", "unknown_category"] == f"clinic: site = 'Rome' ({levels})"
+    assert found.loc["p1", "imputed"] == ""
+    assert found.loc["p2", "imputed"] == "clinic: crp, clinic: site"
+    assert found.loc["p3", "missing_views"] == "genes"
+    assert found["flags"].tolist() == [
+        f"outside the training range: clinic: age = 540 (training: {low:g} to {high:g})",
+        f"unknown category: clinic: site = 'Rome' ({levels})",
+        "imputed: clinic: crp, clinic: site",
+        "missing view: genes",
+        "",
+    ]
+
+
+def test_training_samples_have_no_flags(patients, flagged):
+    table, genes = patients
+    found = flagged[0].flag_samples(MultiView.from_dict({"clinic": table, "genes": genes}))
+    assert (found == "").all(axis=None)
+
+
+def test_an_unknown_level_is_named_with_the_sample_and_the_known_levels(flagged):
+    model, mv, _ = flagged
+    with pytest.warns(ShiftWarning) as caught:
+        model.predict(mv)
+    (told,) = [str(w.message) for w in caught if "site" in str(w.message)]
+    assert "site = 'Rome' (known levels: 'Bern', 'Lima', 'Oslo')" in told
+    assert "counts as missing. Samples: 'p1'." in told
+    encoder = CategoryEncoder(unknown="error").fit(mv[[0, 3, 4]])
+    with pytest.raises(InputError, match=r"sample 'p1' has site = 'Rome' \(known levels: "):
+        encoder.transform(mv)
+
+
+def test_flags_of_many_cells_are_short_and_few_samples_are_listed():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 30))
+    model = BaldurClassifier(members=("pooled",), margin=0.0).fit(X, rng.integers(0, 2, 60))
+    found = model.flag_samples(np.vstack([np.full(30, np.nan), X[0] + 100.0, X[1]]))
+    assert found["missing_views"].tolist() == ["X", "", ""]
+    assert found["out_of_range"].iloc[1].endswith("and 25 more")
+    assert found["flags"].iloc[2] == ""
 
 
 def test_a_batch_is_compared_with_training(cohort):

@@ -124,7 +124,7 @@ def test_every_control_is_reached_by_tab_and_theme_changes(browser, pages):
     assert seen[0] == "Skip to the answer"
     assert "theme" in seen
     assert "Calculator" in seen
-    assert any(s.startswith("Outcome") for s in seen)  # a heading that sorts
+    assert any(s.startswith("Characteristic") for s in seen)  # a heading that sorts
     before = browser.run("return getComputedStyle(document.body).backgroundColor")
     browser.find("#theme").send_keys(Keys.ENTER)
     assert browser.run("return getComputedStyle(document.body).backgroundColor") != before

@@ -54,7 +54,7 @@ def test_without_the_extra_one_line_says_what_to_install(model, folder, tmp_path
 
 
 def test_wrong_places_are_refused(model, folder, tmp_path):
-    with pytest.raises(InputError, match="is no folder"):
+    with pytest.raises(InputError, match="is not a folder"):
         report_folder(tmp_path / "nothing")
     kept = save(model, tmp_path / "model")
     with pytest.raises(InputError, match="--model goes with a folder of results"):

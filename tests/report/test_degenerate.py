@@ -46,7 +46,7 @@ def test_no_signal_shown(browser, tmp_path):
         fitted = BaldurClassifier().fit(X, y)
     text = opened(browser, report_model(fitted, tmp_path / "m.html", X, y))
     assert "B01" in text
-    assert "Do not read the features as findings" in text
+    assert "Do not interpret the selected features" in text
     assert "less than 95 % confidence needs" in text
 
 

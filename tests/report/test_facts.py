@@ -10,11 +10,12 @@ import pytest
 
 from baldur import BaldurClassifier
 from baldur.exceptions import InputError
-from baldur.report.checks import EXPLANATIONS, checks_of_model, checks_of_run
+from baldur.report.checks import checks_of_model, checks_of_run
 from baldur.report.facts import gather_facts
 from baldur.report.fitted import FittedModel
-from baldur.report.source import open_run, run_of
-from baldur.report.words import estimate, listed, number, percent
+from baldur.report.formatting import estimate, listed, number, percent
+from baldur.report.results import StudyResults
+from baldur.report.text.explanations import EXPLANATIONS
 from baldur.saving import SavedModel
 
 pytestmark = pytest.mark.usefixtures("one_repeat")
@@ -22,7 +23,7 @@ pytestmark = pytest.mark.usefixtures("one_repeat")
 
 @pytest.fixture(scope="module")
 def run(folder):
-    return open_run(folder)
+    return StudyResults.from_folder(folder)
 
 
 @pytest.fixture
@@ -38,7 +39,7 @@ def changed(folder, tmp_path):
         for name, change in tables.items():
             file = place / f"{name}.csv"
             change(pd.read_csv(file)).to_csv(file, index=False)
-        return open_run(place)
+        return StudyResults.from_folder(place)
 
     return make
 
@@ -48,10 +49,10 @@ def codes(checks):
 
 
 def test_a_folder_says_what_the_result_in_memory_says(run, result):
-    ours, theirs = gather_facts(run), gather_facts(run_of(result))
+    ours, theirs = gather_facts(run), gather_facts(StudyResults.from_result(result))
     assert [s.answer for s in ours.answer] == [s.answer for s in theirs.answer]
     assert ours.checks == theirs.checks
-    for name in ("models", "features", "people-counts", "presence"):
+    for name in ("models", "features", "participants", "presence"):
         assert ours.tables[name].rows == theirs.tables[name].rows, name
     assert [p.value for p in ours.people] == [p.value for p in theirs.people]
 
@@ -67,8 +68,8 @@ def test_figures_of_the_models_are_those_of_the_table(run, result):
 def test_people_are_counted_and_hidden(run, data):
     X, y = data
     facts = gather_facts(run)
-    counts = {row[0].text: row[1].sort for row in facts.tables["people-counts"].rows}
-    assert counts == {"control": (y == 0).sum(), "patient": (y == 1).sum()}
+    counts = [cell.sort for cell in facts.tables["participants"].rows[0][1:]]
+    assert counts == [len(y), (y == 0).sum(), (y == 1).sum()]
     lacking = {row[0].text: row[1].sort for row in facts.tables["presence"].rows}
     assert lacking == {
         "none": X.view("genes").present.sum(),
@@ -138,10 +139,10 @@ def test_chance_level(changed):
         return frame.assign(low=np.where(frame["metric"] == "auc", 0.41, frame["low"]))
 
     found = checks_of_run(changed(intervals=lower), "BALDUR")
-    assert [c.code for c in found if c.level == "serious"] == ["B01"]
+    assert [c.code for c in found if c.level == "serious"] == ["B01", "B14"]  # and it was edited
     answer = gather_facts(changed(intervals=lower)).answer
-    assert answer[0].answer.startswith("That was not shown")
-    assert "not to be read as findings" in answer[2].answer
+    assert answer[0].outcome == "not shown"
+    assert "do not interpret the selected features" in answer[2].answer
 
 
 def test_small_classes_unstable_selection_and_calibration(changed):
@@ -218,16 +219,16 @@ def test_methods_say_what_was_done(run):
 
 def test_a_folder_that_holds_nothing_is_refused_in_one_line(tmp_path):
     with pytest.raises(InputError, match=r"no table\.csv"):
-        open_run(tmp_path)
+        StudyResults.from_folder(tmp_path)
     (tmp_path / "table.csv").write_text("model\n")
     with pytest.raises(InputError, match=r"no run\.json"):
-        open_run(tmp_path)
+        StudyResults.from_folder(tmp_path)
     (tmp_path / "run.json").write_text("[1")
     with pytest.raises(InputError, match="cannot be read"):
-        open_run(tmp_path)
+        StudyResults.from_folder(tmp_path)
     (tmp_path / "run.json").write_text('{"schema": 99}')
     with pytest.raises(InputError, match="schema"):
-        open_run(tmp_path)
+        StudyResults.from_folder(tmp_path)
 
 
 def test_numbers_read_well():

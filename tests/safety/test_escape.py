@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from baldur.evaluation.printed import format_table
+from baldur.evaluation.tables.formatting import format_table
 from baldur.exceptions import InputError
 from baldur.safety.escape import (
     check_names,

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from baldur.exceptions import InputError, StudyError
+from baldur.exceptions import InputError, ShiftWarning, StudyError
 from baldur.saving import SavedModel, load_model, read_manifest, save_model
 from baldur.study import fit_study, load_study, predict_study
 from study.conftest import make_parts, make_tables, write_study
@@ -41,7 +41,14 @@ def test_the_saved_model_predicts_what_the_fitted_one_does(parts, tables, write,
     frame, notes = predict_study(fitted, new_study(parts, tables, write, tmp_path))
     assert notes == []
     assert frame["sample"].tolist() == tables["samples"]["sample"].tolist()
-    assert list(frame.columns) == ["sample", "predicted", "p_control", "p_patient", "views_used"]
+    assert list(frame.columns) == [
+        "sample",
+        "predicted",
+        "p_control",
+        "p_patient",
+        "views_used",
+        "flags",
+    ]
     assert set(frame["views_used"]) == {"blood; brain; covariates"}
     np.testing.assert_allclose(frame["p_control"] + frame["p_patient"], 1)
     assert (frame["predicted"] == np.where(frame["p_patient"] > 0.5, "patient", "control")).all()
@@ -117,7 +124,7 @@ def test_a_study_without_probabilities_or_classes(parts, tables, write, tmp_path
     ]
     model, _ = fit_study(load_study(write(parts, tables)))
     frame, _ = predict_study(model, new_study(parts, tables, write, tmp_path))
-    assert list(frame.columns) == ["sample", "predicted", "score", "views_used"]
+    assert list(frame.columns) == ["sample", "predicted", "score", "views_used", "flags"]
     parts["outcome"] = {"column": "score", "task": "regression"}
     parts["models"] = [{"name": "ridge", "estimator": "sklearn.linear_model.Ridge"}]
     model, _ = fit_study(load_study(write(parts, tables)))
@@ -131,7 +138,15 @@ def test_baldur_tells_the_spread_of_numbers(parts, tables, write, tmp_path):
     tables["brain"] = tables["brain"].iloc[5:]
     model, _ = fit_study(load_study(write(parts, tables)))
     frame, _ = predict_study(model, new_study(parts, tables, write, tmp_path))
-    assert list(frame.columns) == ["sample", "predicted", "sd", "lower", "upper", "views_used"]
+    assert list(frame.columns) == [
+        "sample",
+        "predicted",
+        "sd",
+        "lower",
+        "upper",
+        "views_used",
+        "flags",
+    ]
     assert ((frame["lower"] < frame["predicted"]) & (frame["predicted"] < frame["upper"])).all()
     assert frame["views_used"].tolist() == ["blood"] * 5 + ["blood; brain"] * 55
 
@@ -220,8 +235,46 @@ def test_a_level_that_the_model_does_not_know_is_missing(parts, tables, write, t
     expected, _ = predict_study(
         saved, load_study(write(parts, missing, tmp_path / "missing"), predicting=True)
     )
-    pd.testing.assert_frame_equal(got, expected)
+    same = [column for column in got.columns if column != "flags"]
+    pd.testing.assert_frame_equal(got[same], expected[same])
+    assert "unknown category: blood: smoker = 'sometimes'" in got["flags"][4]
+    assert expected["flags"][4] == "imputed: blood: smoker"
     assert any("columns the model does not know" in note for note in notes)
     plain, _ = predict_study(saved, load_study(write(parts, tables, tmp_path / "same")))
     assert (got["p_patient"].iloc[6:] == plain["p_patient"].iloc[6:]).all()
     assert (got["p_patient"].iloc[:6] != plain["p_patient"].iloc[:6]).all()
+
+
+def test_flags_and_notes_name_samples_that_differ_from_training(parts, tables, write, tmp_path):
+    rng = np.random.default_rng(0)
+    blood = tables["blood"]
+    blood["ward"] = rng.choice(["east", "north", "west"], len(blood))
+    blood["age"] = rng.uniform(40, 80, len(blood)).round()
+    parts["models"] = [
+        {"name": "BALDUR", "settings": {"members": ["pooled"], "margin": 0.0}},
+    ]
+    model, _ = fit_study(load_study(write(parts, tables)))
+    changed = blood.astype({"age": float})
+    ids = changed["sample"].tolist()
+    changed.loc[0, "age"] = 540.0
+    changed.loc[1, "ward"] = "South"
+    changed.loc[2, "age"] = np.nan
+    tables["blood"] = changed
+    tables["brain"] = tables["brain"].drop(index=3)
+    with pytest.warns(ShiftWarning) as caught:
+        frame, _ = predict_study(model, new_study(parts, tables, write, tmp_path))
+    flags = frame.set_index("sample")["flags"]
+    low, high = blood["age"].min(), blood["age"].max()
+    outside = f"blood: age = 540 (training: {low:g} to {high:g})"
+    assert flags[str(ids[0])] == f"outside the training range: {outside}"
+    unknown = "ward = 'South' (known levels: 'east', 'north', 'west')"
+    assert flags[str(ids[1])] == f"unknown category: blood: {unknown}"
+    assert flags[str(ids[2])] == "imputed: blood: age"
+    assert flags[str(ids[3])] == "missing view: brain"
+    assert (flags.iloc[4:] == "").all()
+    told = " ".join(str(w.message) for w in caught)
+    assert f"sample {str(ids[0])!r} has age = 540" in told
+    assert f"{unknown} did not occur in training and counts as missing. Samples: " in told
+    tables["blood"] = blood.rename(columns={"age": "Age"})
+    with pytest.raises(StudyError, match=r"lacks 1 .*Did you mean 'age' by 'Age'\?"):
+        predict_study(model, new_study(parts, tables, write, tmp_path))

@@ -8,7 +8,7 @@ import pytest
 
 from baldur import BaldurClassifier, MultiView
 from baldur.preparation import Preparation
-from baldur.views.reads import passes
+from baldur.views.read_counter import passes
 
 
 @pytest.fixture
@@ -39,14 +39,10 @@ def test_every_product_is_one_pass_of_its_view(views):
 def test_few_columns_cost_little(views):
     genes = views[0]
     genes.columns([3, 4, 5])
-    narrow = genes.take_columns([1, 2, 7])
     s = np.zeros(300)
     s[:9] = 1.0
     genes.weighted_gram(s)
-    assert passes([genes]) == pytest.approx(15 / 300)
-    narrow.weighted_gram()
-    assert passes([narrow]) == 1.0
-    assert passes([genes]) == pytest.approx(15 / 300)
+    assert passes([genes]) == pytest.approx(12 / 300)
 
 
 def test_rows_count_with_the_view_they_are_of(views):

@@ -85,7 +85,7 @@ def predict(
     may be missing for some or all samples. Nothing in a model folder is executed.
     """
     from baldur.atomic_io import write_atomically
-    from baldur.evaluation.drift import drift_notes, predictor_shift
+    from baldur.evaluation.validation.drift import drift_notes, predictor_shift
     from baldur.safety.spreadsheet import csv_text
     from baldur.saving import load_model
     from baldur.study import load_study
@@ -104,9 +104,9 @@ def predict(
             f"--explain: {saved.details['model']} does not tell what its features contribute. Fit "
             "BALDUR, or leave --explain out."
         )
-    rows, _, notes = read_new_samples(saved, config, missing=missing)
+    rows, _, notes, unknown = read_new_samples(saved, config, missing=missing)
     with _shift_in_notes(notes):
-        frame = predictions_of(saved, rows)
+        frame = predictions_of(saved, rows, unknown=unknown)
     if saved.training:
         views, features = predictor_shift(saved.training, rows)
         # A few people have no spread to compare.

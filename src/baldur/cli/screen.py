@@ -154,7 +154,7 @@ def _left(state: State) -> str:
 
 def screen_table(result: NestedResult, width: int | None = None) -> list[Any]:
     """Return the table in as many pieces side by side as the screen is wide, then the notes."""
-    from baldur.evaluation.printed import table_cells
+    from baldur.evaluation.tables.formatting import table_cells
 
     heads, cells, _ = table_cells(result.table(), result.metrics, "screen")
     sizes = [max(len(row[j].strip("*")) for row in [heads, *cells]) for j in range(len(heads))]

@@ -97,7 +97,7 @@ def _cluster(address: str | None) -> Iterator[Any]:
     if address is None:
         yield None
         return
-    from baldur.evaluation.cluster import connect
+    from baldur.evaluation.engine.dask_runner import connect
 
     client = connect(address)
     # Dask logs the whole stack of a lost connection; the one line of ours says what to do.
@@ -109,7 +109,8 @@ def _cluster(address: str | None) -> Iterator[Any]:
         logging.disable(logging.NOTSET)
 
 
-def _evaluate(config: Any, screen: Screen, report: bool = True, **keywords: Any) -> Path:
+def _evaluate(config: Any, screen: Screen, report: bool = True, **keywords: Any) -> Any:
+    """Run a study, show its table and return it as `EvaluatedStudy`."""
     from baldur.exceptions import UnfinishedError
     from baldur.study import evaluate_study
 
@@ -133,20 +134,20 @@ def _evaluate(config: Any, screen: Screen, report: bool = True, **keywords: Any)
     screen.paired(result)
     screen.result(f"Results: {done.folder}")
     if report:
-        _report_results(done.folder, screen)
+        _report_results(done, screen)
     if result.failures:
         raise typer.Exit(1)
-    return Path(done.folder)
+    return done
 
 
-def _report_results(folder: Path, screen: Screen, model: Path | None = None) -> None:
+def _report_results(done: Any, screen: Screen, model: Any = None) -> None:
     """Write the page of results that were just made; without its libraries say what to install."""
     from baldur.exceptions import MissingExtraError
-    from baldur.report import report_folder
+    from baldur.report import report_study
 
     try:
         with screen.busy("Writing the report"):
-            page = report_folder(folder, model=model)
+            page = report_study(done, model=model)
     except MissingExtraError as error:
         screen.result(f"Report: not written. {error}")
         return
@@ -216,11 +217,11 @@ def demo(
     screen.say(f"Study: {file}")
     check_jobs(jobs)
     config = load_study(file)
-    folder = _evaluate(config, screen, report=False, n_jobs=jobs)
+    done = _evaluate(config, screen, report=False, n_jobs=jobs)
     with stoppable("The table is done."), screen.busy("Fitting BALDUR on all rows"):
         saved, _ = fit_study(config, "BALDUR", n_jobs=jobs)
     model = save_model(saved, out / "model", overwrite=True)
     screen.result(f"\nBALDUR on all {saved.details['samples']} rows: {summary_of(saved)}\n")
     screen.result(f"Model: {model}")
-    _report_results(folder, screen, model)
+    _report_results(done, screen, saved)
     screen.say(f"Run it again, or change it and run:  baldur evaluate {file}")

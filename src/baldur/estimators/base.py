@@ -26,10 +26,10 @@ from baldur.inference.predictive import Task
 from baldur.preparation import preparation_for
 from baldur.types import Array
 from baldur.views.container import MultiView
-from baldur.views.opening import input_columns, open_views
-from baldur.views.products import PreparedView
+from baldur.views.estimator_input import input_columns, open_views
+from baldur.views.prepared_view import PreparedView
+from baldur.views.sample_weights import positive_weights
 from baldur.views.validate import check_groups, match_labels
-from baldur.views.weights import positive_weights
 
 
 class Training(NamedTuple):
@@ -287,6 +287,25 @@ class BaldurBase(ExportMixin, TransformerMixin, BaseEstimator):
         """
         check_is_fitted(self)
         return views_used(open_views(self, X, reset=False), self.selected_features_)
+
+    def flag_samples(self, X: Any) -> pd.DataFrame:
+        """Return for every sample the reasons to doubt its prediction.
+
+        Only features that predictions use are looked at.
+
+        Parameters
+        ----------
+        X : MultiView, or array or DataFrame of shape (n_samples, n_features)
+            Samples with the views of ``fit``; whole views may be missing.
+
+        Returns
+        -------
+        DataFrame
+            One row per sample with the columns out_of_range, unknown_category, imputed,
+            missing_views and flags; see `Preparation.flag_samples`.
+        """
+        check_is_fitted(self)
+        return self.preparation_.flag_samples(open_views(self, X, reset=False))
 
     def _log_odds(self, views: list[PreparedView]) -> Array | None:
         """Return the log odds of the predictions, (n, C); None where there are none."""

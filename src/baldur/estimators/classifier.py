@@ -27,8 +27,8 @@ from baldur.inference.fit import FitResult
 from baldur.inference.predictive import Task
 from baldur.types import Array
 from baldur.views.container import MultiView
-from baldur.views.products import PreparedView
-from baldur.views.weights import positive_weights
+from baldur.views.prepared_view import PreparedView
+from baldur.views.sample_weights import positive_weights
 
 __all__ = ["BaldurClassifier"]
 

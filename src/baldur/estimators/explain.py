@@ -19,7 +19,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from baldur.estimators.summary import INTERVAL
-from baldur.views.products import PreparedView
+from baldur.views.prepared_view import PreparedView
 
 Array = NDArray[np.float64]
 

@@ -27,7 +27,7 @@ from baldur.inference.fit import FitResult
 from baldur.inference.predictive import Task
 from baldur.types import Array
 from baldur.views.container import MultiView
-from baldur.views.products import PreparedView
+from baldur.views.prepared_view import PreparedView
 
 __all__ = ["BaldurRegressor"]
 

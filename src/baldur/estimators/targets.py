@@ -16,7 +16,7 @@ from sklearn.utils.validation import column_or_1d
 from baldur.exceptions import InputError
 from baldur.inference.intervals import probability_interval, tails
 from baldur.inference.predictive import Task, probabilities
-from baldur.preparation.moments import LARGEST_SPREAD, SMALLEST_SPREAD, same_but_rounding
+from baldur.preparation.tile_statistics import LARGEST_SPREAD, SMALLEST_SPREAD, same_but_rounding
 from baldur.types import Array
 from baldur.views.validate import some, validate_labels, without_mask
 

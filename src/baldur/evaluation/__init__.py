@@ -25,20 +25,20 @@ from baldur.evaluation.clinical import (
     subgroup_measures,
     threshold_measures,
 )
-from baldur.evaluation.compare import compare_pairs, corrected_t_test, holm
 from baldur.evaluation.design import Comparison, Design, open_comparison
-from baldur.evaluation.drift import batch_drift
-from baldur.evaluation.features import Stability
-from baldur.evaluation.learning import learning_curve, people_needed, run_learning_curve
+from baldur.evaluation.engine.progress import Progress
+from baldur.evaluation.learning_curve import learning_curve, people_needed, run_learning_curve
 from baldur.evaluation.metrics import METRICS
 from baldur.evaluation.models import Model, known_models, make_model, make_models
 from baldur.evaluation.nested import fit_all_rows, nested_cv, run_comparison
 from baldur.evaluation.preview import Preview, preview
-from baldur.evaluation.progress import Progress
 from baldur.evaluation.result import NestedResult
-from baldur.evaluation.splits import Plan
-from baldur.evaluation.stability import StabilityIndex, nogueira
-from baldur.evaluation.table import build_table, recompute_table
+from baldur.evaluation.selection.features import Stability
+from baldur.evaluation.selection.stability import StabilityIndex, nogueira
+from baldur.evaluation.splits import FoldPlan
+from baldur.evaluation.tables.model_tests import compare_pairs, corrected_t_test, holm
+from baldur.evaluation.tables.table import build_table, recompute_table
+from baldur.evaluation.validation.drift import batch_drift
 
 __all__ = [
     "METRICS",
@@ -47,7 +47,7 @@ __all__ = [
     "Evaluation",
     "Model",
     "NestedResult",
-    "Plan",
+    "FoldPlan",
     "Preview",
     "Progress",
     "SideBySide",

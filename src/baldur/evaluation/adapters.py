@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from baldur.estimators.save_mixins import SaveMixin
 from baldur.preparation import preparation_for
 from baldur.views import as_multiview
-from baldur.views.products import PreparedView
+from baldur.views.prepared_view import PreparedView
 
 __all__ = ["SideBySide", "takes_views"]
 

@@ -11,7 +11,7 @@ import pandas as pd
 
 from baldur.evaluation.metrics import default_metrics
 from baldur.evaluation.models import Model, make_models
-from baldur.evaluation.splits import Fold, Plan
+from baldur.evaluation.splits import Fold, FoldPlan
 from baldur.exceptions import InputError
 from baldur.preparation import Preparation
 from baldur.preparation.covariates import sample_column
@@ -92,7 +92,7 @@ class Comparison:
         Class codes, or the numeric outcome in regression.
     classes : list
         Labels behind the codes, the positive one last; empty in regression.
-    plan : Plan
+    plan : FoldPlan
         Outer and inner folds, and the seed.
     metric : str
         Metric that selects settings on the inner folds.
@@ -106,7 +106,7 @@ class Comparison:
     data: MultiView
     y: np.ndarray
     classes: list[Any]
-    plan: Plan
+    plan: FoldPlan
     metric: str
     metrics: list[str]
     permutations: int = 0
@@ -193,9 +193,9 @@ def open_comparison(design: Design, models: Any, X: Any, y: Any) -> Comparison:
     return Comparison(made, data, codes, classes, plan, metric, metrics, design.permutations)
 
 
-def _plan(design: Design, n: int) -> Plan:
+def _plan(design: Design, n: int) -> FoldPlan:
     given = {name: _column(getattr(design, name), n, name) for name in ("groups", "sites", "split")}
-    return Plan(
+    return FoldPlan(
         scheme=design.scheme or _default_scheme(**given),
         outer=design.outer,
         inner=design.inner,

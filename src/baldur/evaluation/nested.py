@@ -1,26 +1,30 @@
-"""nested_cv: settings chosen on inner folds, scores on outer folds, nothing seen twice."""
+"""nested_cv: settings selected on inner folds, scores on outer folds."""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import joblib
-import numpy as np
 
 from baldur.evaluation.design import Comparison, Design, open_comparison
-from baldur.evaluation.handle import one_thread
-from baldur.evaluation.jobs import LocalRunner, Runner
+from baldur.evaluation.engine.progress import Progress
+from baldur.evaluation.engine.run import (
+    Shard,
+    run_jobs,
+    search_on_all_rows,
+    seed_of,
+    whole_sample,
+    without_prefix,
+)
+from baldur.evaluation.engine.runners import LocalRunner, Runner
+from baldur.evaluation.engine.store import JobStore
 from baldur.evaluation.models import fit_with_groups
-from baldur.evaluation.progress import Progress
 from baldur.evaluation.result import NestedResult
-from baldur.evaluation.rounds import Place, Rounds, seed_of, without_prefix
-from baldur.evaluation.shard import Shard
-from baldur.evaluation.splits import Fold
-from baldur.evaluation.store import JobStore
-from baldur.exceptions import InputError
+from baldur.evaluation.threads import one_thread
+from baldur.exceptions import InputError, NoSignalWarning
 
 __all__ = ["fit_all_rows", "nested_cv", "run_comparison"]
 
@@ -41,7 +45,8 @@ def nested_cv(
 
     In each outer fold every setting of a model's grid is scored on inner folds of the training
     rows, the best is fitted on all training rows, and the test rows are predicted once. Scaling,
-    imputation, covariates and selection are learned inside, on training rows.
+    imputation, covariates and feature selection are learned from training rows only. Where models
+    show no evidence of signal, one `NoSignalWarning` counts the folds.
 
     Parameters
     ----------
@@ -58,11 +63,11 @@ def nested_cv(
     client : distributed.Client, optional
         A Dask cluster to run on, instead of processes of this machine. Results do not change.
     store : path, optional
-        Folder where finished jobs are kept. The same call takes them from there. Any number of
-        processes may use one folder.
+        Folder where the results of finished jobs are stored, and found by the next call. Any
+        number of processes may use one folder.
     shard : str, optional
-        Such as "3/20": do the third of twenty parts. Needs `store`. Where other parts are not
-        done yet, `baldur.exceptions.UnfinishedError` says so.
+        Such as "3/20": run the third of twenty parts of the jobs. It needs `store`, and raises
+        `baldur.exceptions.UnfinishedError` while other parts are not done.
     progress : callable, optional
         Called with a `Progress` after every job.
     **design
@@ -86,9 +91,19 @@ def nested_cv(
     ['Dummy', 'Ridge logistic']
     """
     comparison = open_comparison(Design(**design), models, X, y)
-    return run_comparison(
+    result = run_comparison(
         comparison, n_jobs=n_jobs, client=client, store=store, shard=shard, progress=progress
     )
+    if result.no_signal:
+        folds = len(result.folds)
+        counts = ", ".join(f"{m} in {k} of {folds} folds" for m, k in result.no_signal.items())
+        warnings.warn(
+            f"No evidence of signal on held-out data: {counts}. Do not interpret the features "
+            "selected there.",
+            NoSignalWarning,
+            stacklevel=2,
+        )
+    return result
 
 
 def run_comparison(
@@ -114,30 +129,10 @@ def run_comparison(
     NestedResult
     """
     if shard is not None and store is None:
-        raise InputError("shard needs store, the folder where the parts meet.")
-    rounds = Rounds(
-        comparison,
-        _runner(n_jobs, client),
-        JobStore(store),
-        None if shard is None else Shard.of(shard),
-        progress,
-    )
-    fits, failures, notes = rounds.run()
-    return NestedResult(
-        models=[m.name for m in comparison.models],
-        classes=comparison.classes,
-        truth=comparison.y,
-        mv=comparison.data,
-        folds=comparison.folds,
-        fits=fits,
-        failures=failures,
-        notes=notes,
-        metrics=comparison.metrics,
-        select_by=comparison.metric,
-        permuted=rounds.permuted_scores,
-        groups=comparison.plan.groups,
-        sites=comparison.plan.sites,
-    )
+        raise InputError("shard needs store, the folder that all shards share.")
+    part = None if shard is None else Shard.of(shard)
+    found = run_jobs(comparison, _runner(n_jobs, client), JobStore(store), part, progress)
+    return NestedResult(comparison, found)
 
 
 def fit_all_rows(
@@ -163,22 +158,17 @@ def fit_all_rows(
     Returns
     -------
     estimator : fitted estimator
-        It predicts class codes, places in `comparison.classes`.
+        It predicts class codes, which are positions in `comparison.classes`.
     setting : dict
         The selected setting.
     """
-    made = comparison.model(model)
-    comparison = replace(comparison, models=[made], permutations=0)
-    y = comparison.y
-    rows = np.arange(len(y))
-    everything = Fold(0, 0, rows, rows[:0])
-    setting = made.settings()[0]
-    if len(made.settings()) > 1:
-        rounds = Rounds(comparison, _runner(n_jobs), progress=progress)
-        setting = rounds.choose_on_all_rows(Place(made, 0, y, everything))
+    chosen = comparison.model(model)
+    setting = search_on_all_rows(comparison, chosen, _runner(n_jobs), progress)
     with one_thread():
-        fresh = made.make(setting, seed_of(comparison, made, 0, everything))
-        fitted = fit_with_groups(fresh, comparison.data, y, comparison.plan.inner_groups)
+        seed = seed_of(comparison, chosen, 0, whole_sample(comparison))
+        groups = comparison.plan.inner_groups
+        estimator = chosen.make(setting, seed)
+        fitted = fit_with_groups(estimator, comparison.data, comparison.y, groups)
     return fitted, without_prefix(setting)
 
 
@@ -186,6 +176,6 @@ def _runner(n_jobs: int, client: Any = None) -> Runner:
     if client is None:
         return LocalRunner(int(joblib.effective_n_jobs(n_jobs)))
     # Dask is imported where a client is used, and nowhere else.
-    from baldur.evaluation.cluster import ClusterRunner
+    from baldur.evaluation.engine.dask_runner import DaskRunner
 
-    return ClusterRunner(client)
+    return DaskRunner(client)

@@ -15,7 +15,7 @@ from baldur.evaluation.result import NestedResult
 
 __all__ = ["SCHEMA", "record_of", "versions"]
 
-SCHEMA = 1
+SCHEMA = 2
 """Of ``run.json``; raised when an older package could not read a newer file."""
 
 
@@ -54,15 +54,15 @@ def record_of(result: NestedResult) -> dict[str, Any]:
     return {
         "schema": SCHEMA,
         "task": "classification" if names else "regression",
-        "people": len(result.mv),
+        "people": len(result.data),
         "classes": names,
         "views": [
             {
                 "name": view,
                 "features": int(width),
-                "people": int(np.sum(result.mv.view(view).present)),
+                "people": int(np.sum(result.data.view(view).present)),
             }
-            for view, width in result.mv.n_features.items()
+            for view, width in result.data.n_features.items()
         ],
         "models": list(result.models),
         "failures": dict(result.failures),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -12,9 +12,16 @@ import pandas as pd
 
 from baldur.evaluation.clinical.evaluation import Evaluation, evaluate_predictions
 from baldur.evaluation.clinical.held_out import PLATT
-from baldur.evaluation.compare import compare_pairs, holm
-from baldur.evaluation.features import (
-    Selected,
+from baldur.evaluation.design import Comparison
+from baldur.evaluation.engine.job import OuterFit
+from baldur.evaluation.engine.run import JobResults
+from baldur.evaluation.metrics import METRICS
+from baldur.evaluation.selection.feature_locations import (
+    image_grids,
+    kept_correlations,
+    selected_places,
+)
+from baldur.evaluation.selection.features import (
     Stability,
     percent_selected,
     selection_frame,
@@ -22,116 +29,47 @@ from baldur.evaluation.features import (
     view_shares,
     weights_frame,
 )
-from baldur.evaluation.handle import one_thread
-from baldur.evaluation.jobs import Job
-from baldur.evaluation.metrics import METRICS, Predicted, score
-from baldur.evaluation.permutation import permutation_p_value
-from baldur.evaluation.places import image_grids, kept_correlations, selected_places
-from baldur.evaluation.printed import format_table
 from baldur.evaluation.splits import Fold
-from baldur.evaluation.store import Outcome
-from baldur.evaluation.table import build_table, fold_scores
+from baldur.evaluation.tables.formatting import format_table
+from baldur.evaluation.tables.model_tests import compare_pairs, holm, permutation_p_value
+from baldur.evaluation.tables.participants import participants_frame
+from baldur.evaluation.tables.table import build_table, fold_scores
+from baldur.evaluation.threads import one_thread
 from baldur.hooks import call_hook
 from baldur.preparation.site_report import COLUMNS
 from baldur.views import MultiView
 
-__all__ = ["Fit", "NestedResult"]
-
-
-@dataclass
-class Fit:
-    """One model on one outer fold: its setting, predictions and selected features.
-
-    With `scaled` its probabilities were made of the margins, inside the training rows.
-    """
-
-    repeat: int
-    fold: int
-    test: np.ndarray
-    setting: dict[str, Any]
-    seconds: float
-    label: np.ndarray
-    proba: np.ndarray | None = None
-    margin: np.ndarray | None = None
-    scaled: bool = False
-    selected: dict[str, Selected] = field(default_factory=dict)
-    harmonisation: list[dict[str, Any]] = field(default_factory=list)
-
-    @classmethod
-    def from_outcome(cls, job: Job, setting: dict[str, Any], outcome: Outcome) -> Fit:
-        """Build it from a finished job."""
-        arrays = outcome.arrays
-        return cls(
-            repeat=job.repeat,
-            fold=job.fold,
-            test=job.splits[0][1],
-            setting=setting,
-            seconds=float(outcome.facts["seconds"]),
-            label=arrays["label"],
-            proba=arrays.get("proba"),
-            margin=arrays.get("margin"),
-            scaled=bool(outcome.facts.get("platt", False)),
-            selected={
-                view: Selected(
-                    arrays[f"index{i}"],
-                    arrays.get(f"weight{i}"),
-                    arrays.get(f"raw{i}"),
-                    outcome.facts["variance"][i],
-                )
-                for i, view in enumerate(outcome.facts["views"])
-            },
-            harmonisation=outcome.facts.get("harmonisation", []),
-        )
-
-    def score(self, metric: str, y: np.ndarray, n_classes: int) -> float:
-        """One metric of this fold."""
-        predicted = Predicted(y[self.test], self.label, self.proba, self.margin, n_classes)
-        return score(metric, predicted)
+__all__ = ["NestedResult"]
 
 
 @dataclass
 class NestedResult:
-    """What `nested_cv` found.
+    """Result of `nested_cv`: predictions, selected features and tables.
 
     Attributes
     ----------
-    models : list of str
-        Rows of the table.
-    classes : list
-        Classes, the positive one last; empty in regression.
+    comparison : Comparison
+        What was compared: models, data, folds and metrics.
+    jobs : JobResults
+        What the jobs gave: fits, failures, notes and scores with permuted labels.
     predictions : DataFrame
         model, repeat, fold, sample, group and site where given, label, predicted; in classification
-        one column p_<class> per class, and margins (score, or score_<class>) where a model has no
-        probabilities of its own: "platt" in the column probability says they were made of those.
+        one column p_<class> per class, and decision scores (score, or score_<class>) where a model
+        has no probabilities; "platt" in the column probability marks those from Platt scaling.
     selection : DataFrame
         model, view, feature, class, n_features, frequency, mean_weight (per standard deviation),
         mean_raw_weight (per unit of the input), sign_agreement, folds. The row
         of a view with feature "*" stands for all its features.
-    failures : dict of str to str
-        Models without figures, and why.
-    notes : dict of str to list of str
-        Warnings and passed-over settings of each model.
     settings : DataFrame
         model, repeat, fold, setting, value: what the inner folds chose.
     """
 
-    models: list[str]
-    classes: list[Any]
-    truth: np.ndarray
-    mv: MultiView
-    folds: list[Fold]
-    fits: dict[str, list[Fit]]
-    failures: dict[str, str]
-    notes: dict[str, list[str]]
-    metrics: list[str]
-    select_by: str
-    permuted: dict[str, list[float]] = field(default_factory=dict)
-    groups: np.ndarray | None = None
-    sites: np.ndarray | None = None
+    comparison: Comparison
+    jobs: JobResults
 
     def __post_init__(self) -> None:
         self.predictions = self._predictions()
-        self.selection = selection_frame(self.finished(), self.mv, self._readings())
+        self.selection = selection_frame(self.finished(), self.data, self._readings())
         rows = [
             (model, f.repeat + 1, f.fold + 1, key, value)
             for model, fits in self.fits.items()
@@ -140,11 +78,83 @@ class NestedResult:
         ]
         self.settings = pd.DataFrame(rows, columns=["model", "repeat", "fold", "setting", "value"])
 
+    # -- the comparison --------------------------------------------------------------------
+
+    @property
+    def models(self) -> list[str]:
+        """Names of the models, the rows of the table."""
+        return [m.name for m in self.comparison.models]
+
+    @property
+    def classes(self) -> list[Any]:
+        """Classes, the positive one last; empty in regression."""
+        return self.comparison.classes
+
+    @property
+    def truth(self) -> np.ndarray:
+        """Class codes or numbers of all samples."""
+        return self.comparison.y
+
+    @property
+    def data(self) -> MultiView:
+        """The samples that were compared on."""
+        return self.comparison.data
+
+    @cached_property
+    def folds(self) -> list[Fold]:
+        """The outer folds."""
+        return self.comparison.folds
+
+    @property
+    def metrics(self) -> list[str]:
+        """Metrics of the table."""
+        return self.comparison.metrics
+
+    @property
+    def select_by(self) -> str:
+        """Metric that selected settings on the inner folds."""
+        return self.comparison.metric
+
+    @property
+    def groups(self) -> np.ndarray | None:
+        """Group of every sample, where groups were given."""
+        return self.comparison.plan.groups
+
+    @property
+    def sites(self) -> np.ndarray | None:
+        """Site of every sample, where sites were given."""
+        return self.comparison.plan.sites
+
+    @property
+    def fits(self) -> dict[str, list[OuterFit]]:
+        """Fits of every model on the outer folds."""
+        return self.jobs.fits
+
+    @property
+    def failures(self) -> dict[str, str]:
+        """Models without figures, and why."""
+        return self.jobs.failures
+
+    @property
+    def notes(self) -> dict[str, list[str]]:
+        """Warnings and settings that failed, of every model."""
+        return self.jobs.notes
+
+    @property
+    def permuted(self) -> dict[str, list[float]]:
+        """Score of every model with each permutation of the labels."""
+        return self.jobs.permuted
+
+    @property
+    def no_signal(self) -> dict[str, int]:
+        """Folds of a model that showed no evidence of signal on held-out data."""
+        return self.jobs.no_signal
+
     def __repr__(self) -> str:
         return self.format("text")
 
-    def finished(self) -> dict[str, list[Fit]]:
-        """Fits of the models that finished every fold."""
+    def finished(self) -> dict[str, list[OuterFit]]:
+        """Return the fits of the models that finished every fold."""
         return {m: self.fits[m] for m in self.models if m not in self.failures}
 
     def _predictions(self) -> pd.DataFrame:
@@ -158,7 +168,7 @@ class NestedResult:
                     "model": model,
                     "repeat": f.repeat + 1,
                     "fold": f.fold + 1,
-                    "sample": self.mv.sample_ids[f.test].astype(str),
+                    "sample": self.data.sample_ids[f.test].astype(str),
                 }
                 for name, values in (("group", self.groups), ("site", self.sites)):
                     if values is not None:
@@ -242,7 +252,7 @@ class NestedResult:
         Returns
         -------
         DataFrame
-            metric, model_a, model_b, difference, t, df, p, p_holm.
+            metric, model_a, model_b, difference, standard_error, t, df, p, p_holm.
         """
         ratio = float(np.mean([len(f.test) / len(f.train) for f in self.folds]))
         wanted = metrics or [self.select_by]
@@ -341,11 +351,11 @@ class NestedResult:
         -------
         Stability
         """
-        return stability_of(self.finished(), self.mv, self.selection, level)
+        return stability_of(self.finished(), self.data, self.selection, level)
 
     def weights(self) -> pd.DataFrame:
         """Selected features with their weight, fold by fold: model, repeat, fold, view, ..."""
-        return weights_frame(self.finished(), self.mv, self._readings())
+        return weights_frame(self.finished(), self.data, self._readings())
 
     def view_shares(self) -> pd.DataFrame:
         """Share of every view, fold by fold: model, repeat, fold, view, selected, share, ..."""
@@ -355,21 +365,25 @@ class NestedResult:
         """Who has which view: sample, label, and one column per view, 1 where a person has it."""
         names = np.array([str(c) for c in self.classes]) if self.classes else None
         label = self.truth if names is None else names[self.truth.astype(int)]
-        mv = self.mv
-        has = {f"has_{v}": mv.view(v).present.astype(int) for v in mv.view_names}
-        return pd.DataFrame({"sample": mv.sample_ids.astype(str), "label": label, **has})
+        data = self.data
+        has = {f"has_{v}": data.view(v).present.astype(int) for v in data.view_names}
+        return pd.DataFrame({"sample": data.sample_ids.astype(str), "label": label, **has})
+
+    def participants(self) -> pd.DataFrame:
+        """Who took part, by outcome: view, feature, level, class, kind, count, mean, sd, ..."""
+        return participants_frame(self.data, self.presence()["label"].to_numpy(), self.classes)
 
     def correlations(self) -> pd.DataFrame:
         """Correlations of the features each model keeps in half of the folds: model, view_a, ..."""
-        return kept_correlations(self.selection, self.mv)
+        return kept_correlations(self.selection, self.data)
 
     def places(self) -> pd.DataFrame:
         """Where selected features lie: view, feature, and what `feature_info` says about them."""
-        return selected_places(self.selection, self.mv)
+        return selected_places(self.selection, self.data)
 
     def grids(self) -> dict[str, dict[str, Any]]:
         """Grid of every view made of images: shape and affine, as `read_nifti` left them."""
-        return image_grids(self.mv)
+        return image_grids(self.data)
 
     def _readings(self) -> list[str]:
         """What weights point to: the positive class of two, each of several, or a number."""

@@ -22,7 +22,7 @@ from sklearn.model_selection import (
 
 from baldur.exceptions import InputError
 
-__all__ = ["Fold", "Plan", "SCHEMES"]
+__all__ = ["SCHEMES", "Fold", "FoldPlan", "permute_labels"]
 
 SCHEMES = ("stratified", "grouped", "leave-one-site-out", "fixed")
 
@@ -38,7 +38,7 @@ class Fold:
 
 
 @dataclass(frozen=True)
-class Plan:
+class FoldPlan:
     """How a study splits its rows.
 
     Parameters
@@ -247,6 +247,42 @@ class Plan:
                 "others lie in the groups or sites left out; ask for more outer folds or merge "
                 "groups."
             )
+
+
+def permute_labels(
+    y: np.ndarray, groups: np.ndarray | None, rng: np.random.Generator
+) -> np.ndarray:
+    """Return the labels in another order, one that is as likely under no association.
+
+    Parameters
+    ----------
+    y : array of shape (n_samples,)
+        Labels.
+    groups : array of shape (n_samples,), optional
+        Rows that belong together. Where labels vary within groups they change places within
+        them; where each group has one label, groups of the same size exchange theirs.
+    rng : numpy Generator
+        Source of chance.
+
+    Returns
+    -------
+    ndarray of shape (n_samples,)
+    """
+    out = y.copy()
+    if groups is None:
+        return rng.permutation(out)
+    names, member = np.unique(groups, return_inverse=True)
+    rows = [np.flatnonzero(member == g) for g in range(len(names))]
+    if any(len(np.unique(y[r])) > 1 for r in rows):
+        for r in rows:
+            out[r] = rng.permutation(y[r])
+        return out
+    sizes = np.array([len(r) for r in rows])
+    for size in np.unique(sizes):
+        alike = np.flatnonzero(sizes == size)
+        for to, source in zip(alike, rng.permutation(alike), strict=True):
+            out[rows[to]] = y[rows[source][0]]
+    return out
 
 
 def _seed(*parts: int) -> int:

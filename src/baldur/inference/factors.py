@@ -28,7 +28,7 @@ from baldur.model.likelihood import GaussianLikelihood, LogisticLikelihood, Site
 from baldur.model.loadings import FactorLikelihood, starting_loadings
 from baldur.model.posterior import FeaturePosterior, with_ones
 from baldur.types import Array, Index, Mask
-from baldur.views.reads import passes
+from baldur.views.read_counter import passes
 
 
 def fit_factors_on_selected(

@@ -70,7 +70,7 @@ from baldur.inference.threads import few_blas_threads
 from baldur.inference.weight_posterior import WeightPosterior
 from baldur.model.posterior import INTERCEPT_VAR, FeaturePosterior
 from baldur.types import Array, Index, IntArray, Mask
-from baldur.views.reads import passes
+from baldur.views.read_counter import passes
 
 Fold = tuple[IntArray, IntArray]
 Watcher = Callable[[dict[str, Any]], None]

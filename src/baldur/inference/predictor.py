@@ -23,7 +23,7 @@ from baldur.model.loadings import Loadings
 from baldur.model.posterior import SamplePosterior, with_ones
 from baldur.state import Fields, State, by_kind
 from baldur.types import Array, Index
-from baldur.views.products import PreparedView
+from baldur.views.prepared_view import PreparedView
 
 Views = Sequence[PreparedView]
 

@@ -17,7 +17,7 @@ from baldur.io.formats.plink_tables import people_of, read_people, read_variants
 from baldur.preparation import VariantFilter
 from baldur.safety.budget import MAX_BYTES, check_size, no_bare_memory_error
 from baldur.views.container import MultiView
-from baldur.views.rebuild import select_columns
+from baldur.views.replace_columns import select_columns
 from baldur.views.validate import some
 
 __all__ = ["plink_files", "read_fam", "read_plink"]

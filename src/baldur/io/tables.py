@@ -19,7 +19,7 @@ from baldur.io.formats.parquet import read_parquet
 from baldur.safety.budget import MAX_BYTES, Deadline, no_bare_memory_error
 from baldur.views.container import MultiView
 from baldur.views.encode import encode_frame, feature_names, mark_missing
-from baldur.views.rebuild import select_columns
+from baldur.views.replace_columns import select_columns
 from baldur.views.validate import some
 
 __all__ = ["MISSING_MARKERS", "read_ids", "read_table"]

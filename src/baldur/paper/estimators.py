@@ -19,7 +19,7 @@ from baldur.estimators.regressor import RegressorBase
 from baldur.exceptions import InputError
 from baldur.paper.predictor import MeanFieldRun, fit_mean_field
 from baldur.views.container import MultiView
-from baldur.views.products import PreparedView
+from baldur.views.prepared_view import PreparedView
 
 __all__ = ["PaperClassifier", "PaperRegressor"]
 

@@ -19,7 +19,7 @@ from baldur.paper.meanfield import (
 )
 from baldur.state import Fields, State
 from baldur.types import Array, Mask
-from baldur.views.products import PreparedView
+from baldur.views.prepared_view import PreparedView
 
 Views = Sequence[PreparedView]
 

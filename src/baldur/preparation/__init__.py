@@ -1,19 +1,18 @@
-"""Everything that is learned from training rows before a model.
+"""Everything that is learned from training samples before a model.
 
-In come the views of a `MultiView`, in their units, and what is known about the samples; out come
-prepared columns, through products, and the way back from weights on them to all columns of the
-input. May import `views`, `guard` and `exceptions`.
+In come the views of a `MultiView`, in their units, and what is known about the samples. Out come
+prepared columns, through block products, and the way back from weights on them to all columns of
+the input. Estimators and competitors alike own one `Preparation` as ``preparation_``.
 
-==================  =============================================================================
-`Preparation`       the one object that estimators and competitors own as ``preparation_``
-`CategoryEncoder`   levels of categories that occur in training rows
-`VariantFilter`     rare, poorly called and monomorphic variants, judged on training rows
-`VoxelMask`         voxels that are not background, judged on training rows
-`SiteHarmoniser`    location and scale of the features of each site, aligned
-`Step`              what these four have in common
-==================  =============================================================================
+- `preparation`: the object itself; `learned_columns`: what it learned, over all input columns;
+  `stored_form`: its form in model files; `sample_flags`: new samples that differ from training.
+- `step`: the base of the steps before scaling, which are `categories` (levels of categories),
+  `variants` and `voxels` (filters), and `sites` (alignment of sites, with `site_effects`,
+  `harmonised_source` and `site_report`).
+- `scaling`: the last step, with `column_statistics`, `tile_statistics`, `ranks`, `missing_cells`,
+  `covariates` (regressed out) and `alleles` (which allele is counted).
 
-Scaling, missing cells and the regression of covariates are the last step, see `scaling`.
+It may import `views`, `state`, `safety` and `exceptions`.
 """
 
 from baldur.preparation.categories import CategoryEncoder

@@ -11,13 +11,14 @@ import pandas as pd
 from sklearn.utils.validation import check_is_fitted
 
 from baldur.exceptions import InputError
+from baldur.preparation.sample_flags import UnknownLevel
 from baldur.preparation.step import Step, check_multiview, chosen_views, read_views, views_state
 from baldur.state import Fields, State
 from baldur.views.blocks import column_blocks
 from baldur.views.container import MultiView
 from baldur.views.encode import level_text
-from baldur.views.rebuild import select_columns, set_view
-from baldur.views.validate import some
+from baldur.views.replace_columns import select_columns, set_view
+from baldur.views.validate import rename_hint, some
 from baldur.views.view import View
 
 __all__ = ["CategoryEncoder", "has_categories"]
@@ -164,22 +165,25 @@ class CategoryEncoder(Step):
         """Return `X` with the columns learned in `fit`, in their order."""
         check_is_fitted(self, "features_")
         X = check_multiview(X, "CategoryEncoder")
-        columns, filled = {}, {}
-        for name, wanted in self.features_.items():
+        for name in self.features_:
             if name not in X.view_names:
                 raise InputError(
                     f"CategoryEncoder: expected the view {name!r} seen in fit, but the views are "
                     f"{X.view_names}."
                 )
+        if self.unknown == "error":
+            self._refuse_unknown(X)
+        columns, filled = {}, {}
+        for name, wanted in self.features_.items():
             view = X.view(name)
             found = pd.Index(view.feature_names).get_indexer(pd.Index(wanted))
             self._check(view, found)
-            strange = self._strange_rows(view)
-            if (found >= 0).all() and not strange:
+            unknown = self._unknown_rows(view)
+            if (found >= 0).all() and not unknown:
                 columns[name] = found
                 continue
             cells = self._filled(view, found)
-            for column, rows in strange.items():
+            for column, rows in unknown.items():
                 # All zeros would say that they have the reference level.
                 cells[np.ix_(rows, self._info[name]["column"].to_numpy() == column)] = np.nan
             filled[name] = cells
@@ -194,13 +198,20 @@ class CategoryEncoder(Step):
             made[name] = replace(table, info=info)
         return X.replace_tables(made)
 
+    def _refuse_unknown(self, X: MultiView) -> None:
+        unknown = self.unknown_levels(X)
+        if unknown:
+            one = unknown[0]
+            raise InputError(
+                f"View {one.view!r}: sample {str(X.sample_ids[one.row])!r} has {one}, a level that "
+                f"did not occur in training ({len(unknown)} such cells in all). Correct the cell, "
+                "add such samples to the training set, merge rare levels, or use unknown='ignore'."
+            )
+
     def _check(self, view: View, found: np.ndarray) -> None:
-        """Refuse columns of numbers that came or went, and new levels if asked to."""
+        """Refuse columns that are missing or new."""
         info = self._info[view.name]
         categories = self.levels_[view.name]
-        known_levels = {
-            f"{column}={level}" for column, levels in categories.items() for level in levels
-        }
         new_info = view.feature_info
         has = set() if new_info is None or "column" not in new_info else set(new_info["column"])
         has |= set(view.feature_names.tolist())
@@ -224,37 +235,76 @@ class CategoryEncoder(Step):
                     )
                     if part
                 )
-                + ". Give the columns of fit, and read tables with the same columns= and "
-                "categorical=."
+                + f".{rename_hint(extra, gone)} Give the columns of fit, and read tables with the "
+                "same columns= and categorical=."
             )
-        if self.unknown == "error":
-            at = np.flatnonzero(coded & ~np.isin(names, sorted(known_levels)))
-            if at.size:
-                used = at[np.nan_to_num(view.read(at)).any(axis=0)]
-                if used.size:
-                    raise InputError(
-                        f"View {view.name!r}: {some(names[used].tolist())} did not occur in the "
-                        "training rows. Add such rows to the training set, merge rare levels, or "
-                        "use unknown='ignore'."
-                    )
 
-    def _strange_rows(self, view: View) -> dict[str, np.ndarray]:
-        """Return the rows whose level did not occur in training, by category."""
+    def unknown_levels(self, X: MultiView) -> list[UnknownLevel]:
+        """Return the categories of samples whose level did not occur in training.
+
+        Parameters
+        ----------
+        X : MultiView
+            Any samples of the same views.
+
+        Returns
+        -------
+        list of UnknownLevel
+            In the order of views, categories and samples.
+        """
+        found: list[UnknownLevel] = []
+        for name, categories in self.levels_.items():
+            view = X.view(name)
+            coded = self._unknown_cells(view)
+            for column, known in categories.items():
+                cells = coded.get(column)
+                if cells is None:
+                    cells = self._unknown_numbers(view, column)
+                found += [
+                    UnknownLevel(int(row), name, column, str(level), known) for row, level in cells
+                ]
+        return found
+
+    def _unknown_cells(self, view: View) -> dict[str, list[tuple[int, str]]]:
+        """Return samples with a level that did not occur in training, by encoded category."""
         info, coded = view.feature_info, _coded(view)
         if info is None or coded is None:
             return {}
         found = {}
-        for column, rows in _groups(info["column"].to_numpy(), np.flatnonzero(coded)):
-            if str(column) not in self.reference_[view.name]:
+        level = info["level"].to_numpy().astype(str)
+        for column, at in _groups(info["column"].to_numpy(), np.flatnonzero(coded)):
+            known = self.levels_[view.name].get(str(column))
+            if known is None:
                 continue
-            known = self.levels_[view.name][str(column)]
-            new = rows[~np.isin(info["level"].to_numpy()[rows].astype(str), known)]
-            hit = np.zeros(view.shape[0], dtype=bool)
-            for block in _blocks(new, view):
-                hit |= np.nan_to_num(view.read(block)).any(axis=1)
-            if hit.any():
-                found[str(column)] = np.flatnonzero(hit)
+            new = at[~np.isin(level[at], known)]
+            found[str(column)] = sorted(
+                (int(row), str(level[block[k]]))
+                for block in _blocks(new, view)
+                for row, k in np.argwhere(np.nan_to_num(view.read(block)))
+            )
         return found
+
+    def _unknown_numbers(self, view: View, column: str) -> list[tuple[int, str]]:
+        """Return the same for a category that came in as one column of numbers."""
+        at = np.flatnonzero(view.feature_names == column)
+        if not len(at):
+            return []
+        values = view.read(at)[:, 0]
+        known = self.levels_[view.name][column]
+        texts = [level_text(float(v)) for v in values]
+        return [
+            (row, text)
+            for row, text in enumerate(texts)
+            if not np.isnan(values[row]) and text not in known
+        ]
+
+    def _unknown_rows(self, view: View) -> dict[str, np.ndarray]:
+        """Return samples with an unknown level, for encoded categories with a reference level."""
+        return {
+            column: np.unique([row for row, _ in cells])
+            for column, cells in self._unknown_cells(view).items()
+            if cells and column in self.reference_[view.name]
+        }
 
     def _filled(self, view: View, found: np.ndarray) -> np.ndarray:
         """Return the columns in memory, with zeros for levels this file does not have."""

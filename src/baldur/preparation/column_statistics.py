@@ -11,7 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from baldur.exceptions import InputError
-from baldur.preparation.moments import (
+from baldur.preparation.ranks import check_knot_memory, normal_scores, slope_at_median
+from baldur.preparation.tile_statistics import (
     LARGEST_SPREAD,
     SMALLEST_SPREAD,
     as_floats,
@@ -19,9 +20,8 @@ from baldur.preparation.moments import (
     same_but_rounding,
     tile_statistics,
 )
-from baldur.preparation.ranks import check_knot_memory, normal_scores, slope_at_median
 from baldur.views.blocks import DEFAULT_BLOCK_BYTES, raw_tiles, tile_width
-from baldur.views.scores import NormalScores
+from baldur.views.normal_scores import NormalScores
 from baldur.views.validate import some
 from baldur.views.view import View
 

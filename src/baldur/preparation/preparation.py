@@ -7,7 +7,7 @@ find is told for all columns of the input.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -16,27 +16,23 @@ from sklearn.base import BaseEstimator, clone
 
 from baldur.exceptions import InputError
 from baldur.preparation.categories import CategoryEncoder, has_categories
+from baldur.preparation.learned_columns import LearnedColumns, columns_left
+from baldur.preparation.sample_flags import UnknownLevel, flag_table, used_levels, warn_of_unknown
 from baldur.preparation.scaling import OPTIONS, Scaling
 from baldur.preparation.sites import SiteHarmoniser
 from baldur.preparation.step import Step, check_multiview
-from baldur.preparation.variants import VariantFilter
-from baldur.preparation.voxels import VoxelMask
-from baldur.state import Fields, State, by_kind
+from baldur.preparation.stored_form import Stored, preparation_state, read_preparation
+from baldur.state import State
 from baldur.views.blocks import DEFAULT_BLOCK_BYTES
 from baldur.views.container import MultiView
-from baldur.views.products import PreparedView
-from baldur.views.validate import some
-from baldur.views.weights import positive_weights
+from baldur.views.prepared_view import PreparedView
+from baldur.views.sample_weights import positive_weights
+from baldur.views.validate import rename_hint, some
 
-__all__ = ["STEPS", "Preparation", "preparation_for"]
-
-STEPS: dict[str, type[Step]] = {
-    step.__name__: step for step in (CategoryEncoder, VariantFilter, VoxelMask, SiteHarmoniser)
-}
-"""Steps whose state can be stored, by name."""
+__all__ = ["Preparation", "preparation_for"]
 
 
-class Preparation(BaseEstimator):
+class Preparation(LearnedColumns, BaseEstimator):
     """Learn from training rows how views become the columns of a model.
 
     Every estimator and every competitor owns one as ``preparation_``: it is fitted once, on the
@@ -198,7 +194,7 @@ class Preparation(BaseEstimator):
             fitted = step.fit(left)
             left = fitted.transform(left)
             self.steps_.append(fitted)
-        self._kept = _columns_left(self.steps_)
+        self._left = columns_left(self.steps_)
         self.scaling_ = scaling.fit(left, weight)
         return left if whole else None
 
@@ -237,15 +233,51 @@ class Preparation(BaseEstimator):
         -------
         dict of str to PreparedView
         """
-        left = self.apply_steps(mv)
+        left, unknown = self._apply_steps(mv)
+        if warn:
+            used = used_levels(unknown, left, self.scaling_.needed_columns)
+            warn_of_unknown(used, mv.sample_ids)
         return self.scaling_.transform(left, warn=warn)
 
     def apply_steps(self, mv: MultiView) -> MultiView:
         """Return rows as the steps leave them, in units of the input, before they are scaled."""
+        return self._apply_steps(mv)[0]
+
+    def _apply_steps(self, mv: MultiView) -> tuple[MultiView, list[UnknownLevel]]:
         self._check_views(mv)
+        unknown: list[UnknownLevel] = []
         for step in self.steps_:
-            mv = step.transform(mv)
-        return mv
+            left = step.transform(mv)
+            if isinstance(step, CategoryEncoder):
+                unknown += step.unknown_levels(mv)
+            mv = left
+        return mv, unknown
+
+    def flag_samples(self, mv: MultiView, unknown: Sequence[UnknownLevel] = ()) -> pd.DataFrame:
+        """Return for every sample the reasons to doubt a prediction.
+
+        Only columns that predictions use are looked at.
+
+        Parameters
+        ----------
+        mv : MultiView
+            Any samples of the same views.
+        unknown : sequence of UnknownLevel
+            Levels that did not occur in training and are missing in `mv` already, beside those
+            that are found in it.
+
+        Returns
+        -------
+        DataFrame
+            One row per sample, with texts that are empty where there is nothing to say:
+            out_of_range (features whose value is outside the training range, with both),
+            unknown_category (levels that did not occur in training, with the known ones), imputed
+            (features that take their training mean), missing_views, and flags, all of them in one
+            text. Genotypes have no range.
+        """
+        left, found = self._apply_steps(mv)
+        every = [*unknown, *found]
+        return flag_table(self.scaling_, left, self.scaling_.needed_columns, every)
 
     def _check_views(self, mv: MultiView) -> None:
         if not hasattr(self, "scaling_"):
@@ -263,7 +295,8 @@ class Preparation(BaseEstimator):
                     )
                     if part
                 )
-                + ". A view that no new sample has still needs its columns, filled with NaN."
+                + f".{rename_hint(extra, lacking)} A view that no new sample has still needs its "
+                "columns, filled with NaN."
             )
 
     def check_samples(self, mv: MultiView) -> None:
@@ -289,38 +322,6 @@ class Preparation(BaseEstimator):
             For each view, over its prepared columns.
         """
         self.scaling_.needed_ = dict(masks)
-
-    def expand(self, name: str, values: Any, fill: Any = 0) -> np.ndarray:
-        """Return values of the prepared columns of a view for all columns of the input.
-
-        Parameters
-        ----------
-        name : str
-            View.
-        values : array of shape (..., n_prepared)
-            Values of the prepared columns, along the last axis.
-        fill : scalar, default=0
-            For columns that a step left out.
-
-        Returns
-        -------
-        ndarray of shape (..., n_features)
-        """
-        values = np.asarray(values)
-        if name not in self._kept:
-            return values
-        shape = (*values.shape[:-1], self.n_features_[name])
-        made = np.full(shape, fill, dtype=values.dtype)
-        made[..., self._kept[name]] = values
-        return made
-
-    @property
-    def columns_(self) -> dict[str, np.ndarray]:
-        """For each view, the columns of the input that its prepared columns are."""
-        return {
-            name: self._kept[name] if name in self._kept else np.arange(width)
-            for name, width in self.n_features_.items()
-        }
 
     @property
     def feature_groups(self) -> list[np.ndarray] | None:
@@ -359,226 +360,27 @@ class Preparation(BaseEstimator):
         found = [step.report_ for step in self.steps_ if isinstance(step, SiteHarmoniser)]
         return found[0] if found else None
 
-    # -- what was learned, for all columns of the input ------------------------------------
-
-    @property
-    def feature_names(self) -> dict[str, np.ndarray | None]:
-        """Names of every view's features as they were given to `fit`; None where none were."""
-        return dict(self._names)
-
-    @property
-    def mean_(self) -> dict[str, np.ndarray]:
-        """Subtracted from the cells of each column."""
-        return self._over_input(self.scaling_.mean_, 0.0)
-
-    @property
-    def scale_(self) -> dict[str, np.ndarray]:
-        """Divided into the cells of each column."""
-        return self._over_input(self.scaling_.scale_, 1.0)
-
-    @property
-    def lower_(self) -> dict[str, np.ndarray]:
-        """Smallest value that counts as itself."""
-        return self._over_input(self.scaling_.lower_, -np.inf)
-
-    @property
-    def upper_(self) -> dict[str, np.ndarray]:
-        """Largest value that counts as itself."""
-        return self._over_input(self.scaling_.upper_, np.inf)
-
-    @property
-    def minimum_(self) -> dict[str, np.ndarray]:
-        """Smallest training value of each column."""
-        return self._over_input(self.scaling_.minimum_, np.nan)
-
-    @property
-    def maximum_(self) -> dict[str, np.ndarray]:
-        """Largest training value of each column."""
-        return self._over_input(self.scaling_.maximum_, np.nan)
-
-    @property
-    def constant_(self) -> dict[str, np.ndarray]:
-        """Which columns carry no information."""
-        return self._over_input(self.scaling_.constant_, True)
-
-    @property
-    def constant_features_(self) -> dict[str, np.ndarray]:
-        """Names of the columns without information."""
-        made = {}
-        for name, flat in self.constant_.items():
-            at, names = np.flatnonzero(flat), self._names[name]
-            made[name] = np.array([f"{name}_{j}" for j in at]) if names is None else names[at]
-        return made
-
-    @property
-    def alleles_(self) -> dict[str, np.ndarray]:
-        """Counted and other allele of the prepared columns of variants."""
-        return self.scaling_.alleles_
-
-    @property
-    def covariates_(self) -> Any:
-        """The covariates that are regressed out, as numbers; None without any."""
-        return self.scaling_.covariates_
-
-    @property
-    def n_samples_(self) -> int:
-        """Training rows that count."""
-        return self.scaling_.n_samples_
-
-    @property
-    def needed_(self) -> dict[str, np.ndarray] | None:
-        """Columns of the input that a model uses; None before a model said so."""
-        needed = self.scaling_.needed_
-        return None if needed is None else self._over_input(needed, False)
-
-    def _over_input(self, found: dict[str, np.ndarray], fill: Any) -> dict[str, np.ndarray]:
-        made = {}
-        for name, values in found.items():
-            # A range of whole numbers has no room for "none"; it becomes floats where needed.
-            missing = isinstance(fill, float) and values.dtype.kind in "iu"
-            values = values.astype(np.float64) if missing and name in self._kept else values
-            made[name] = self.expand(name, values, fill)
-        return made
-
-    def ranks_of(self, name: str, column: int) -> tuple[np.ndarray, np.ndarray] | None:
-        """Return the knots of a ranked prepared column and their scores; None where not ranked."""
-        return self.scaling_.ranks_of(name, column)
-
-    # -- back to the units of the input ----------------------------------------------------
-
-    def coef_in_input_units(self, name: str, coef: Any) -> np.ndarray:
-        """Return weights per unit of the input from weights on the prepared view.
-
-        For a clipped column the weight holds within the clip; beyond it a cell counts as the
-        limit (`lower_`, `upper_`). A ranked column has no weight per unit that holds throughout:
-        what is returned is the weight times the slope of its scores at the median, and the weight
-        per standard deviation is the one to read.
-
-        Parameters
-        ----------
-        name : str
-            View.
-        coef : array of shape (n_prepared,) or (..., n_prepared)
-            Weights on the prepared columns.
-
-        Returns
-        -------
-        ndarray of shape (..., n_features)
-            coef / scale over all columns of the input, and 0 for columns without information.
-        """
-        return self.expand(name, self.scaling_.coef_in_input_units(name, coef))
-
-    def coef_per_deviation(self, name: str, coef: Any) -> np.ndarray:
-        """Return weights per standard deviation of the training rows from those per input unit.
-
-        The inverse of `coef_in_input_units`. Prepared columns have standard deviation 1 over the
-        training rows (as they are after the clip, the ranks and what covariates explain), so
-        these are the weights on the prepared columns, comparable between features.
-
-        Parameters
-        ----------
-        name : str
-            View.
-        coef : array of shape (n_features,) or (..., n_features)
-            Weights in input units, over all columns of the input.
-
-        Returns
-        -------
-        ndarray of the same shape
-            coef * scale, and 0 for columns without information.
-        """
-        return np.where(self.constant_[name], 0.0, np.asarray(coef) * self.scale_[name])
-
-    def intercept_shift(self, name: str, coef: Any) -> np.ndarray:
-        """Return what to add to the intercept when the weights are in input units.
-
-        Parameters
-        ----------
-        name : str
-            View.
-        coef : array of shape (..., n_prepared)
-            Weights on the prepared columns.
-
-        Returns
-        -------
-        ndarray of shape (...)
-            -sum of mean * coef / scale, less the constant part of what covariates explain.
-        """
-        return self.scaling_.intercept_shift(name, coef)
-
-    def covariate_weights(self, name: str, coef: Any) -> np.ndarray:
-        """Return the weight each covariate gets, in its own units, from being regressed out.
-
-        Together with `coef_in_input_units` and `intercept_shift` this reproduces X coef. The
-        covariates are those of ``covariates_.features``.
-        """
-        return self.scaling_.covariate_weights(name, coef)
-
     # -- state -----------------------------------------------------------------------------
 
     def to_state(self) -> State:
         """Return what was learned as plain values."""
-        return {
-            "kind": "preparation",
-            "views": list(self.n_features_),
-            "n_features": {name: int(width) for name, width in self.n_features_.items()},
-            "names": dict(self._names),
-            "steps": [step.to_state() for step in self.steps_],
-            "scaling": self.scaling_.to_state(),
-        }
+        return preparation_state(Stored(self.n_features_, self._names, self.steps_, self.scaling_))
 
     @classmethod
     def from_state(cls, state: Any) -> Preparation:
         """Build a fitted preparation from what `to_state` returned; everything is validated."""
-        makers: dict[str, Callable[..., Step]] = {
-            "category encoder": CategoryEncoder.from_state,
-            "variant filter": VariantFilter.from_state,
-            "voxel mask": VoxelMask.from_state,
-            "site harmoniser": SiteHarmoniser.from_state,
-        }
-        with Fields(state, "preparation") as read:
-            views = read.names("views")
-            read.need(views, "expected at least one view", "views")
-            scaling = read.part("scaling", Scaling.from_state, views=views)
-            steps = read.parts("steps", by_kind(makers))
-            made = cls(
-                **{option: getattr(scaling, option) for option in OPTIONS},
-                steps=[clone(step) for step in steps],
-                regress_out=scaling.regress_out,
-                max_bytes=scaling.max_bytes,
-            )
-            made.n_features_ = read.by_name("n_features", views, lambda f, v: f.integer(v, 1))
-            made._names = read.by_name(
-                "names",
-                views,
-                lambda f, v: f.texts(v, (made.n_features_[v],)) if f.has(v) else None,
-            )
-            widths = dict(made.n_features_)
-            for i, step in enumerate(steps):
-                at = f"steps[{i}]"
-                asked = {name: widths.get(name) for name in step.input_widths}
-                read.need(step.input_widths == asked, "expected the columns of the views", at)
-                read.need(set(step.columns_) <= set(views), "expected views of the input", at)
-                for name, index in step.columns_.items():
-                    inside = len(index) and index.min() >= 0 and index.max() < widths[name]
-                    read.need(inside, f"expected columns of the view {name!r}", at)
-                    once = len(np.unique(index)) == len(index)
-                    read.need(once, f"expected no column of the view {name!r} twice", at)
-                    widths[name] = len(index)
-            fits = widths == scaling.n_features_
-            read.need(fits, "expected the columns that the steps leave", "scaling")
-        made.steps_, made.scaling_ = steps, scaling
-        made._kept = _columns_left(steps)
+        stored = read_preparation(state)
+        scaling = stored.scaling
+        made = cls(
+            **{option: getattr(scaling, option) for option in OPTIONS},
+            steps=[clone(step) for step in stored.steps],
+            regress_out=scaling.regress_out,
+            max_bytes=scaling.max_bytes,
+        )
+        made.n_features_, made._names = stored.n_features, stored.names
+        made.steps_, made.scaling_ = stored.steps, scaling
+        made._left = columns_left(stored.steps)
         return made
-
-
-def _columns_left(steps: Sequence[Step]) -> dict[str, np.ndarray]:
-    """Return where the columns that all steps leave stand in the input, for views they change."""
-    kept: dict[str, np.ndarray] = {}
-    for step in steps:
-        for name, index in step.columns_.items():
-            kept[name] = kept[name][index] if name in kept else index
-    return kept
 
 
 def preparation_for(template: Any, scale: str) -> Preparation:

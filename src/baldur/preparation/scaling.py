@@ -12,21 +12,22 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from baldur.exceptions import InputError, InputWarning
 from baldur.preparation.alleles import alleles_of, match_alleles
 from baldur.preparation.column_statistics import SCALES, column_statistics
 from baldur.preparation.covariates import Covariates, learn_regression
-from baldur.preparation.impute import check_missing
-from baldur.preparation.moments import SMALLEST_SPREAD
-from baldur.preparation.ranges import warn_off_scale
+from baldur.preparation.missing_cells import check_missing
+from baldur.preparation.sample_flags import warn_of_shift
+from baldur.preparation.tile_statistics import SMALLEST_SPREAD
 from baldur.state import Fields, State
 from baldur.views.blocks import DEFAULT_BLOCK_BYTES
 from baldur.views.container import MultiView
-from baldur.views.products import PreparedView, prepare_view
-from baldur.views.scores import NormalScores
+from baldur.views.normal_scores import NormalScores
+from baldur.views.prepared_view import PreparedView, prepare_view
 from baldur.views.standardised import Standardised, working_dtype
-from baldur.views.validate import some
+from baldur.views.validate import rename_hint, some
 from baldur.views.view import View
 
 __all__ = ["OPTIONS", "Scaling"]
@@ -176,11 +177,9 @@ class Scaling:
         dict of str to PreparedView
         """
         self._check_against_fit(mv)
-        needed = self.needed_
-        if needed is None:
-            needed = {name: ~flat for name, flat in self.constant_.items()}
+        needed = self.needed_columns
         if warn:
-            warn_off_scale(self, mv, needed)
+            warn_of_shift(self, mv, needed)
         mv = match_alleles(mv, self.alleles_, needed)
         design = None
         if self.covariates_ is not None:
@@ -189,6 +188,13 @@ class Scaling:
             name: prepare_view(self._standardised(mv.view(name), design))
             for name in self.n_features_
         }
+
+    @property
+    def needed_columns(self) -> dict[str, np.ndarray]:
+        """Columns that predictions use: those that a model marked, or all with information."""
+        if self.needed_ is not None:
+            return self.needed_
+        return {name: ~flat for name, flat in self.constant_.items()}
 
     def check_samples(self, mv: MultiView) -> None:
         """Refuse rows whose covariates are missing or cannot be read."""
@@ -282,7 +288,7 @@ class Scaling:
                 raise InputError(
                     f"View {name!r}: X has {view.shape[1]} features, but Preparation is expecting "
                     f"{width} features as input, the number seen in fit. Select the columns "
-                    "used in fit."
+                    f"used in fit.{self._rename_hint(view)}"
                 )
             names = self._names[name]
             if names is None or not view.names_given or names is view.feature_names:
@@ -294,8 +300,16 @@ class Scaling:
                     f"View {name!r}: expected the features of fit in the same order, but "
                     f"{differ.size} of {width} differ; the first is column {at}, "
                     f"{str(names[at])!r} in fit and {str(view.feature_names[at])!r} now. Reorder "
-                    "the columns."
+                    f"or rename the columns.{self._rename_hint(view)}"
                 )
+
+    def _rename_hint(self, view: View) -> str:
+        names = self._names[view.name]
+        if names is None or not view.names_given:
+            return ""
+        new = pd.Index(view.feature_names)
+        known = pd.Index(names)
+        return rename_hint(new.difference(known, sort=False), known.difference(new, sort=False))
 
     # -- state -----------------------------------------------------------------------------
 

@@ -13,7 +13,7 @@ from baldur.preparation.column_statistics import column_statistics
 from baldur.preparation.step import Step, check_multiview, chosen_views, read_views, views_state
 from baldur.state import Fields, State
 from baldur.views.container import MultiView
-from baldur.views.rebuild import select_columns
+from baldur.views.replace_columns import select_columns
 from baldur.views.validate import some
 
 __all__ = ["VariantFilter"]

@@ -12,7 +12,7 @@ from baldur.exceptions import InputError
 from baldur.preparation.step import Step, check_multiview, chosen_views, read_views, views_state
 from baldur.state import Fields, State, made_by
 from baldur.views.container import MultiView
-from baldur.views.rebuild import select_columns
+from baldur.views.replace_columns import select_columns
 from baldur.views.validate import some
 
 __all__ = ["VoxelMask"]

@@ -1,15 +1,16 @@
-"""One page that answers who, how sure and which measurements, without a network.
+"""One HTML page: who, how sure and which features, readable without a network.
 
 ========================  ======================================================================
-`report_folder`           from a folder of results, or a model folder
+`report_folder`           from a folder of results or of a validation, or from a model folder
+`report_study`            from a study that was just evaluated
 `report_result`           from a comparison in memory; also ``result.report(path)``
 `report_model`            from a fitted model; also ``model.report(path, X, y)``
 ========================  ======================================================================
 
-Facts are gathered as plain values (`baldur.report.facts`), the template adds nothing to them. Needs
-jinja2 and matplotlib, which are installed with ``pip install 'baldur-multiview[report]'``.
+Results and fitted models come in, a page goes out; folders are read where a folder is given. May
+import evaluation, saving, plots and study. Needs ``pip install 'baldur-multiview[report]'``.
 """
 
-from baldur.report.build import report_folder, report_model, report_result
+from baldur.report.build import report_folder, report_model, report_result, report_study
 
-__all__ = ["report_folder", "report_model", "report_result"]
+__all__ = ["report_folder", "report_model", "report_result", "report_study"]

@@ -1,4 +1,4 @@
-"""report_run, report_result, report_model: one page from a folder, a result or a fitted model."""
+"""report_folder, report_study, report_result, report_model: write the page of each."""
 
 from __future__ import annotations
 
@@ -13,11 +13,13 @@ from baldur.report.facts import gather_facts
 from baldur.report.fitted import FittedModel
 from baldur.report.page import Page, check_extra, render
 from baldur.report.pictures import draw, plans_of
-from baldur.report.source import Run, open_run, run_of
+from baldur.report.results import StudyResults
+from baldur.report.validation import is_validation, open_validation, validation_page
 from baldur.saving import SavedModel, load_model
+from baldur.study.evaluate import EvaluatedStudy
 from baldur.study.results import INDEX, REPORT, index_text
 
-__all__ = ["report_folder", "report_model", "report_result"]
+__all__ = ["report_folder", "report_model", "report_result", "report_study"]
 
 _MANIFEST = "manifest.json"
 
@@ -30,20 +32,21 @@ def report_folder(
     people: str = "hidden",
     title: str | None = None,
 ) -> Path:
-    """Write the page of a results folder or a model folder.
+    """Write the page of a results folder, a validation folder or a model folder.
 
     Parameters
     ----------
     folder : str or Path
-        As `baldur evaluate` or `baldur fit` wrote it.
+        As `baldur evaluate`, `baldur validate` or `baldur fit` wrote it.
     path : str or Path, optional
         HTML file to write; ``report.html`` in the folder by default.
     model : str or Path, optional
-        For results: the folder of the model fitted on all people, which adds intervals, stand-ins
-        and the calculator.
+        For results: the folder of the model fitted on all people, which adds intervals, credible
+        sets and the calculator.
     people : {"hidden", "named", "none"}, default="hidden"
         Show people without identifiers, with them, or not at all.
     title : str, optional
+        Heading of the page; by default the title of the study.
 
     Returns
     -------
@@ -52,25 +55,65 @@ def report_folder(
     """
     place = Path(folder)
     if not place.is_dir():
-        raise InputError(f"{place} is no folder; give one of results, or a model folder.")
+        raise InputError(f"{place} is not a folder; give a folder of results, or a model folder.")
     target = place / REPORT if path is None else Path(path)
     if (place / _MANIFEST).is_file():
-        if model is not None:
-            raise InputError(f"{place} is a model folder; --model goes with a folder of results.")
+        _refuse_model(model, place, "a model folder")
         fitted = FittedModel.of_saved(load_model(place))
         return _write(target, None, fitted, people, title)
-    run = open_run(place)
+    if is_validation(place):
+        _refuse_model(model, place, "the folder of a validation")
+        check_extra()
+        page = validation_page(open_validation(place), people, title)
+        return _write_page(target, page)
+    run = StudyResults.from_folder(place)
     added = None if model is None else FittedModel.of_saved(load_model(model))
     written = _write(target, run, added, people, title)
     if path is None:
-        # What to open first is now the page.
-        names = {one.name for one in place.iterdir()}
-        write_atomically(place / INDEX, index_text(run.record.get("title", ""), names).encode())
+        _list_page(run, place)
     return written
 
 
+def _list_page(run: StudyResults, folder: Path) -> None:
+    """Write README.txt again: the page is now the file to open first."""
+    names = {one.name for one in folder.iterdir()}
+    write_atomically(folder / INDEX, index_text(run.record.get("title", ""), names).encode())
+
+
+def _refuse_model(model: str | Path | None, place: Path, what: str) -> None:
+    if model is not None:
+        raise InputError(f"{place} is {what}; --model goes with a folder of results.")
+
+
+def report_study(
+    study: EvaluatedStudy, *, model: SavedModel | None = None, people: str = "hidden"
+) -> Path:
+    """Write the page of a study into its results folder, from the tables in memory.
+
+    Parameters
+    ----------
+    study : EvaluatedStudy
+        As `evaluate_study` returns it.
+    model : SavedModel, optional
+        Fitted on all people; adds intervals, credible sets and the calculator.
+    people : {"hidden", "named", "none"}, default="hidden"
+        Show people without identifiers, with them, or not at all.
+
+    Returns
+    -------
+    Path
+        The file.
+    """
+    written = study.written
+    run = StudyResults.from_tables(written.tables, written.record, written.grids)
+    run.folder = study.folder
+    page = report_result(run, study.folder / REPORT, model=model, people=people)
+    _list_page(run, study.folder)
+    return page
+
+
 def report_result(
-    result: NestedResult,
+    result: NestedResult | StudyResults,
     path: str | Path,
     *,
     model: Any = None,
@@ -81,24 +124,27 @@ def report_result(
 
     Parameters
     ----------
-    result : NestedResult
+    result : NestedResult or StudyResults
+        What `nested_cv` returned, or its tables with the record of a study.
     path : str or Path
         HTML file to write.
     model : fitted estimator or SavedModel, optional
-        Fitted on all people; adds intervals, stand-ins and the calculator.
+        Fitted on all people; adds intervals, credible sets and the calculator.
     people, title
         As in `report_folder`.
 
     Returns
     -------
     Path
+        The file.
     """
     fitted = None
     if isinstance(model, SavedModel):
         fitted = FittedModel.of_saved(model)
     elif model is not None:
         fitted = FittedModel.of(model)
-    return _write(Path(path), run_of(result), fitted, people, title)
+    run = result if isinstance(result, StudyResults) else StudyResults.from_result(result)
+    return _write(Path(path), run, fitted, people, title)
 
 
 def report_model(
@@ -127,27 +173,37 @@ def report_model(
     Returns
     -------
     Path
+        The file.
     """
     return _write(Path(path), None, FittedModel.of(model, X, y), people, title)
 
 
 def _write(
-    path: Path, run: Run | None, model: FittedModel | None, people: str, title: str | None
+    path: Path,
+    run: StudyResults | None,
+    model: FittedModel | None,
+    people: str,
+    title: str | None,
 ) -> Path:
     check_extra()
+    return _write_page(path, make_page(run, model, people, title))
+
+
+def _write_page(path: Path, page: Page) -> Path:
     if path.is_dir():
         path = path / REPORT
     check_writable(path.parent)
-    page = make_page(run, model, people, title)
     write_atomically(path, render(page).encode("utf-8"))
     return path
 
 
-def make_page(run: Run | None, model: FittedModel | None, people: str, title: str | None) -> Page:
-    """Gather facts, figures and calculator of a page."""
+def make_page(
+    run: StudyResults | None, model: FittedModel | None, people: str, title: str | None
+) -> Page:
+    """Return facts, figures and calculator of a page."""
     facts = gather_facts(run, model, people=people, title=title)
     figures, left = draw(plans_of(run, facts.main or None, model))
-    absent = "No people were handed over with the model."
+    absent = "No people were passed with the model."
     if people == "none":
         absent = "People are left out of this page."
     elif run is not None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from baldur.exceptions import InputError
 from baldur.report.fitted import FittedModel
-from baldur.report.words import count, short
+from baldur.report.formatting import count, short
 from baldur.saving.cards import make_card, scorer
 
 __all__ = ["Calculator", "calculator_of"]

@@ -7,29 +7,27 @@ from typing import Any
 
 import baldur
 from baldur.evaluation.record import versions
-from baldur.report.answer import Sentence, answer_of_model, answer_of_run, main_model
-from baldur.report.checks import EXPLANATIONS, Check, checks_of_model, checks_of_run, in_order
+from baldur.report.answer import answer_of_model, answer_of_run, main_model
+from baldur.report.checks import CARE, NOTE, Check, checks_of_model, checks_of_run, in_order
 from baldur.report.fitted import FittedModel
-from baldur.report.methods import (
+from baldur.report.formatting import count, distinct, listed, plain, short
+from baldur.report.people import Person, people_of_model, people_of_run
+from baldur.report.results import StudyResults
+from baldur.report.sentences import Sentence
+from baldur.report.tables.base import Cell, Column, Table
+from baldur.report.tables.clinical import subgroup_table, threshold_table
+from baldur.report.tables.features import feature_table
+from baldur.report.tables.models import model_table
+from baldur.report.tables.participants import participants_table, presence_table
+from baldur.report.tables.views import ViewCard, view_cards
+from baldur.report.text.explanations import EXPLANATIONS
+from baldur.report.text.methods import (
     methods_of_model,
     methods_of_run,
     repeat_of_model,
     repeat_of_run,
 )
-from baldur.report.people import Person, people_of_model, people_of_run
-from baldur.report.source import Run
-from baldur.report.tables import (
-    ViewCard,
-    feature_table,
-    model_table,
-    people_table,
-    presence_table,
-    subgroup_table,
-    threshold_table,
-    view_cards,
-)
-from baldur.report.tripod import Item, tripod_items
-from baldur.report.words import Cell, Column, Table, count, short
+from baldur.report.text.tripod import Item, tripod_items
 
 __all__ = ["Facts", "gather_facts"]
 
@@ -50,8 +48,7 @@ class Facts:
     explanations : list
         Of the checks that apply.
     tables : dict of str to Table
-        models, features, people-counts, presence, thresholds, subgroups; those without rows are
-        left out.
+        By their ids, such as models, features, participants; those without rows are left out.
     views : list of ViewCard
     people : list of Person
     people_left : int
@@ -64,6 +61,8 @@ class Facts:
         Commands.
     notes : list of str
         Warnings of the models.
+    validation : bool
+        Whether the page is about a model in a new cohort.
     """
 
     title: str
@@ -82,15 +81,16 @@ class Facts:
     versions: dict[str, str]
     repeat: list[str]
     notes: list[str] = field(default_factory=list)
+    validation: bool = False
 
     @property
     def explanations(self) -> list[Any]:
-        """Of the checks that apply, in the order of their codes."""
+        """Explanations of the checks that apply, in the order of their codes."""
         return [EXPLANATIONS[code] for code in sorted({c.code for c in self.checks})]
 
     @property
     def value_name(self) -> str:
-        """What the number beside a person is."""
+        """Name of the number beside a person."""
         if not self.classes:
             return "Predicted"
         if len(self.classes) == 2:
@@ -99,7 +99,7 @@ class Facts:
 
 
 def gather_facts(
-    run: Run | None = None,
+    run: StudyResults | None = None,
     model: FittedModel | None = None,
     *,
     people: str = "hidden",
@@ -109,7 +109,7 @@ def gather_facts(
 
     Parameters
     ----------
-    run : Run, optional
+    run : StudyResults, optional
     model : FittedModel, optional
         Fitted on all people.
     people : {"hidden", "named", "none"}, default="hidden"
@@ -127,17 +127,17 @@ def gather_facts(
     return _of_model(model, people, title)
 
 
-def _of_run(run: Run, model: FittedModel | None, people: str, title: str | None) -> Facts:
+def _of_run(run: StudyResults, model: FittedModel | None, people: str, title: str | None) -> Facts:
     main = main_model(run)
     fitted = model if model is not None and model.is_called(main) else None
     checks = checks_of_run(run, main)
     if fitted is not None:
-        checks = in_order([*checks, *checks_of_model(fitted)])
+        checks = in_order([*checks, *checks_of_model(fitted), _other_data(run, fitted)])
     tables = [
-        model_table(run), feature_table(run, main, fitted), people_table(run), presence_table(run),
-        threshold_table(run), subgroup_table(run, main),
+        model_table(run), feature_table(run, main, fitted), participants_table(run),
+        presence_table(run), threshold_table(run), subgroup_table(run, main),
     ]  # fmt: skip
-    listed, left = people_of_run(run, main, people)
+    shown, left = people_of_run(run, main, people)
     record = run.record
     views = record.get("views", [])
     lead = (
@@ -153,11 +153,11 @@ def _of_run(run: Run, model: FittedModel | None, people: str, title: str | None)
         lead=lead,
         main=main or "",
         classes=run.classes,
-        answer=answer_of_run(run, main, checks),
+        answer=answer_of_run(run, main, checks, fitted),
         checks=checks,
         tables={t.id: t for t in tables if t},
         views=view_cards(run, main, fitted),
-        people=listed,
+        people=shown,
         people_left=left,
         methods=methods_of_run(run, main),
         tripod=tripod_items(run, main, fitted),
@@ -168,10 +168,24 @@ def _of_run(run: Run, model: FittedModel | None, people: str, title: str | None)
     )
 
 
-def _settings_of_run(run: Run) -> list[tuple[str, str]]:
+def _other_data(run: StudyResults, model: FittedModel) -> Check | None:
+    """Return the check that applies where the model was fitted on other columns than the study."""
+    widths = {v["name"]: v["features"] for v in run.record.get("views", [])}
+    other = [v for v, n in model.n_features.items() if widths.get(v) != n]
+    if not other or not widths:
+        return None
+    seen = [
+        f"{short(v)} ({model.n_features[v]:,} features in the model, {widths.get(v, 0):,} in the "
+        "study)"
+        for v in other
+    ]
+    return Check("B18", CARE, f"Views that differ: {listed(seen)}.")
+
+
+def _settings_of_run(run: StudyResults) -> list[tuple[str, str]]:
     record = run.record
     made = [
-        (name, str(record[key]))
+        (name, plain(record[key]))
         for name, key in (
             ("Seed", "seed"), ("Outer folds", "folds"), ("Repeats", "repeats"),
             ("Inner folds", "inner"), ("Scheme", "scheme"), ("Settings chosen by", "select_by"),
@@ -182,37 +196,38 @@ def _settings_of_run(run: Run) -> list[tuple[str, str]]:
     chosen = run.table("settings")
     if "setting" in chosen:
         for (model, setting), part in chosen.groupby(["model", "setting"], sort=False):
-            values = part["value"].astype(str).value_counts()
-            text = ", ".join(f"{short(v)} ({n} of {len(part)} folds)" for v, n in values.items())
-            made.append((short(f"{model}: {setting}", 120), text))
+            values = part["value"].map(plain).value_counts()
+            texts = distinct(values.index)
+            counts = [f"{v} ({n} of {len(part)} folds)" for v, n in zip(texts, values, strict=True)]
+            made.append((short(f"{model}: {setting}", 120), ", ".join(counts)))
     return made
 
 
 def _of_model(model: FittedModel, people: str, title: str | None) -> Facts:
     checks = checks_of_model(model)
     if model.X is not None:
-        text = f"{count(len(model.X), 'person', 'people')} were handed over with the model."
-        checks = in_order([*checks, Check("B12", "note", text)])
-    listed, left = people_of_model(model, people)
+        text = f"{count(len(model.X), 'person', 'people')} were passed with the model."
+        checks = in_order([*checks, Check("B12", NOTE, text)])
+    shown, left = people_of_model(model, people)
     inner = model.inner if model.inner is not None else model.estimator
     total = sum(model.n_features.values())
-    kept = ""
+    selected = ""
     if model.inner is not None:
         n = sum(int(mask.sum()) for mask in model.inner.selected_features_.values())
-        kept = f", {n:,} kept"
+        selected = f", {n:,} selected"
     tables = [feature_table(None, None, model), _counts(model)]
     saved = {k: str(v) for k, v in model.versions.items()}
     return Facts(
         title=title or str(model.details.get("title") or "") or f"{short(model.name)}, fitted",
         lead=f"{short(model.name)} on {count(len(model.n_features), 'data view')} with "
-        f"{count(total, 'feature')}{kept}.",
+        f"{count(total, 'feature')}{selected}.",
         main=model.name,
         classes=model.classes,
         answer=answer_of_model(model),
         checks=checks,
         tables={t.id: t for t in tables if t},
         views=view_cards(None, None, model),
-        people=listed,
+        people=shown,
         people_left=left,
         methods=methods_of_model(model),
         tripod=tripod_items(None, None, model),
@@ -223,23 +238,23 @@ def _of_model(model: FittedModel, people: str, title: str | None) -> Facts:
 
 
 def _settings_of_model(model: FittedModel, inner: Any) -> list[tuple[str, str]]:
-    made = [(k, str(v)) for k, v in (model.details.get("setting") or {}).items()]
+    made = [(k, plain(v)) for k, v in (model.details.get("setting") or {}).items()]
     if hasattr(inner, "get_params"):
-        made += [(k, short(v, 200)) for k, v in sorted(inner.get_params(deep=False).items())]
+        made += [(k, short(plain(v), 200)) for k, v in sorted(inner.get_params(deep=False).items())]
     return list(dict(made).items())
 
 
 def _counts(model: FittedModel) -> Table:
     columns = [Column("Outcome", numeric=False), Column("People")]
-    table = Table("people-counts", "People handed over, by outcome", columns)
+    table = Table("participants", "People passed with the model, by outcome", columns)
     if model.y is None or not model.classes:
         return table
     for name in model.classes:
         n = sum(str(label) == name for label in model.y)
-        table.add([Cell.name(name), Cell(f"{n:,}", float(n))])
+        table.add([Cell.name(name), Cell.whole(n)])
     return table
 
 
 def made_with() -> str:
-    """Return what made the page."""
+    """Return the name and version of the package, for the foot of the page."""
     return f"baldur {baldur.__version__}"

@@ -1,4 +1,4 @@
-"""A fitted model as a report sees it: what it found, who it was shown, whatever wraps it."""
+"""FittedModel: what a report takes from a fitted model, with or without people to show."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["FittedModel", "inside"]
 
 
 def inside(estimator: Any) -> Any:
-    """Return the estimator that knows its features, below any wrappers; None where none does.
+    """Return the estimator that reports its features, inside any wrappers; None where none does.
 
     Parameters
     ----------
@@ -47,7 +47,7 @@ class FittedModel:
     classes : list of str
         The positive one last; empty for numbers.
     details : dict
-        What a saved model knows: model, title, outcome, samples, setting.
+        From a saved model: model, title, outcome, samples, setting.
     training : dict
         Figures of every feature over the training rows.
     X, y : people to show, or None
@@ -89,12 +89,12 @@ class FittedModel:
 
     @property
     def inner(self) -> Any:
-        """The estimator that knows its features, or None."""
+        """The estimator that reports its features, or None."""
         return inside(self.estimator)
 
     @property
     def name(self) -> str:
-        """What to call it."""
+        """Name of the model, or else of its class."""
         return str(self.details.get("model") or type(self.inner or self.estimator).__name__)
 
     def is_called(self, name: str | None) -> bool:
@@ -104,7 +104,7 @@ class FittedModel:
         return type(self.inner or self.estimator).__name__.lower().startswith(name.lower()[:6])
 
     def summary(self) -> pd.DataFrame:
-        """Return one row per kept feature and output, empty where the model tells none."""
+        """Return one row per selected feature and output, empty where the model reports none."""
         return (
             pd.DataFrame() if self.inner is None else self.named(pd.DataFrame(self.inner.summary()))
         )
@@ -112,7 +112,7 @@ class FittedModel:
     def named(self, table: pd.DataFrame) -> pd.DataFrame:
         """Return a table whose column output has the names of classes, not their numbers.
 
-        A model of a study was fitted on the places of the classes in their list.
+        A model of a study was fitted on the positions of the classes in their list.
         """
         labels = getattr(self.inner, "classes_", None)
         if "output" not in table or labels is None or len(labels) != len(self.classes):
@@ -121,6 +121,6 @@ class FittedModel:
         return table.assign(output=[names.get(str(o), str(o)) for o in table["output"]])
 
     def path(self) -> pd.DataFrame:
-        """Return the steps that were compared, empty where there were none."""
+        """Return the submodel path, empty where there is none."""
         found = getattr(self.inner, "sparsity_path_", None)
         return pd.DataFrame() if found is None else pd.DataFrame(found)

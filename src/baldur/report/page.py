@@ -12,11 +12,11 @@ from typing import Any
 
 from baldur.exceptions import MissingExtraError
 from baldur.report.calculator import Calculator
-from baldur.report.checks import EXPLANATIONS
 from baldur.report.facts import Facts, made_with
+from baldur.report.formatting import kind, number, short
 from baldur.report.people import Person
 from baldur.report.pictures import Picture
-from baldur.report.words import kind, number, short
+from baldur.report.text.explanations import EXPLANATIONS
 
 __all__ = ["Page", "check_extra", "render"]
 
@@ -24,16 +24,17 @@ INSTALL = "pip install 'baldur-multiview[report]'"
 
 _SECTIONS = [
     ("answer", "Answer"),
-    ("studied", "Who was studied"),
+    ("studied", "Participants"),
     ("models", "Models"),
-    ("features", "Measurements"),
+    ("cohort", "New cohort"),
+    ("features", "Features"),
     ("views", "Views"),
-    ("usefulness", "Usefulness"),
+    ("usefulness", "Clinical use"),
     ("calculator", "Calculator"),
     ("people", "People"),
     ("methods", "Methods"),
     ("tripod", "TRIPOD+AI"),
-    ("repeat", "Repeat it"),
+    ("repeat", "Reproduce"),
     ("checks", "Checks"),
 ]
 
@@ -48,7 +49,7 @@ class Page:
     figures : list of Picture
     calculator : Calculator
     hidden : bool
-        Whether identifiers are.
+        Whether identifiers are hidden.
     has_model : bool
         Whether there is a fit on all people.
     people_absent : str
@@ -89,11 +90,18 @@ def render(page: Page) -> str:
         scripts += [page.calculator.script, _asset("calculator.js")]
     by_section: dict[str, list[Any]] = {}
     for picture in page.figures:
-        picture.svg = safe(picture.svg)  # drawn by us, and escaped there
+        picture.svg = safe(picture.svg)  # drawn by this package, which escapes names
         by_section.setdefault(picture.section, []).append(picture)
-    there = {"models": "models" in facts.tables}
     useful = {"thresholds", "subgroups"} & set(facts.tables) or by_section.get("usefulness")
-    there["usefulness"] = bool(useful)
+    there = {
+        "models": "models" in facts.tables,
+        "cohort": "figures" in facts.tables,
+        "features": not facts.validation,
+        "views": not facts.validation,
+        "usefulness": bool(useful),
+        "calculator": not facts.validation,
+        "tripod": bool(facts.tripod),
+    }
     features = facts.tables.get("features")
     tags = features.tags if features is not None else []
     text: str = environment.from_string(_asset("page.html.j2")).render(
@@ -102,11 +110,12 @@ def render(page: Page) -> str:
         calculator=page.calculator,
         sections=[(i, n) for i, n in _SECTIONS if there.get(i, True)],
         explanations=facts.explanations or list(EXPLANATIONS.values()),
-        check_names=", ".join(e.name.lower() for e in EXPLANATIONS.values()),
+        check_names=", ".join(e.name[0].lower() + e.name[1:] for e in EXPLANATIONS.values()),
         feature_models=list(dict.fromkeys(t["model"] for t in tags if t["model"])),
         feature_views=list(dict.fromkeys(t["view"] for t in tags)),
         person_columns=_person_columns(facts),
         show_site=any(p.site for p in facts.people),
+        show_missing=any(p.missing for p in facts.people),
         hidden=page.hidden,
         has_model=page.has_model,
         people_absent=page.people_absent,
@@ -120,15 +129,22 @@ def render(page: Page) -> str:
         data=safe(_json(_data(page))),
         made_with=made_with(),
     )
-    # What cannot be written as UTF-8 (half of a pair) would stop the whole page.
+    # A lone surrogate, which UTF-8 does not have, would stop the whole page.
     return text.encode("utf-8", errors="replace").decode("utf-8")
 
 
 def _person_columns(facts: Facts) -> list[tuple[str, bool]]:
-    columns = [("Person", False), ("Truth", False), ("Predicted", False), (facts.value_name, True)]
+    columns = [
+        ("Person", False),
+        ("Observed", False),
+        ("Predicted", False),
+        (facts.value_name, True),
+    ]
     if any(p.site for p in facts.people):
         columns.append(("Site", False))
-    return [*columns, ("Lacks", False)]
+    if any(p.missing for p in facts.people):
+        columns.append(("Missing views", False))
+    return columns
 
 
 def _data(page: Page) -> dict[str, Any]:
@@ -136,7 +152,7 @@ def _data(page: Page) -> dict[str, Any]:
     made: dict[str, Any] = {
         "people": [_person(p, facts) for p in facts.people],
         "personHeads": ["Model", *(["Class"] if facts.classes else []), facts.value_name],
-        "termsCaption": "What each measurement adds"
+        "termsCaption": "What each feature adds"
         + (" to the log odds" if facts.classes else " to the prediction")
         + (f" of {short(facts.classes[-1], 40)}" if facts.classes else ""),
     }
@@ -146,11 +162,11 @@ def _data(page: Page) -> dict[str, Any]:
 
 
 def _person(person: Person, facts: Facts) -> dict[str, Any]:
-    told = [("Truth", person.truth or "not known"), ("Predicted", person.predicted)]
+    told = [("Observed", person.truth or "not known"), ("Predicted", person.predicted)]
     told.append((facts.value_name, number(person.value, 3)))
     if person.site:
         told.append(("Site", person.site))
-    told.append(("Lacks", ", ".join(person.lacks) or "no view"))
+    told.append(("Missing views", ", ".join(person.missing) or "none"))
     if person.right is not None:
         told.append(("Prediction", "right" if person.right else "wrong"))
     return {
@@ -164,7 +180,7 @@ def _person(person: Person, facts: Facts) -> dict[str, Any]:
 
 
 def _json(value: Any) -> str:
-    """Return JSON that ends no script element, whatever the texts in it hold."""
+    """Return JSON that cannot end a script element, whatever the texts in it hold."""
     text = json.dumps(value, allow_nan=False, separators=(",", ":"))
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 

@@ -1,4 +1,4 @@
-"""The people of a page: numbered by what was predicted, without their identifiers unless asked."""
+"""The people of a page, numbered by their predictions; identifiers only where asked for."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import pandas as pd
 from baldur.estimators.explain import AVERAGE, UNCERTAINTY
 from baldur.exceptions import InputError
 from baldur.report.fitted import FittedModel
-from baldur.report.source import HAS, Run
-from baldur.report.words import short
+from baldur.report.formatting import short
+from baldur.report.results import HAS, StudyResults
 
 __all__ = ["PEOPLE", "Person", "people_of_model", "people_of_run"]
 
@@ -39,8 +39,8 @@ class Person:
         Probability of the positive class (or of the predicted one), or the number predicted.
     right : bool or None
         Whether the prediction is; None for numbers, or where the truth is not known.
-    lacks : list of str
-        Views.
+    missing : list of str
+        Views that were not measured.
     models : list of (model, predicted, value)
     terms : list of (view, feature, contribution)
     """
@@ -50,7 +50,7 @@ class Person:
     predicted: str
     value: float
     right: bool | None
-    lacks: list[str] = field(default_factory=list)
+    missing: list[str] = field(default_factory=list)
     site: str = ""
     models: list[tuple[str, str, float]] = field(default_factory=list)
     terms: list[tuple[str, str, float]] = field(default_factory=list)
@@ -62,7 +62,7 @@ def check_people(people: str) -> None:
         raise InputError(f"people must be one of {PEOPLE}, but got {people!r}.")
 
 
-def people_of_run(run: Run, main: str | None, people: str) -> tuple[list[Person], int]:
+def people_of_run(run: StudyResults, main: str | None, people: str) -> tuple[list[Person], int]:
     """Return the people of a comparison and how many were left out.
 
     Predictions are means over repeats. People are in the order of what was predicted, which says
@@ -70,7 +70,7 @@ def people_of_run(run: Run, main: str | None, people: str) -> tuple[list[Person]
 
     Parameters
     ----------
-    run : Run
+    run : StudyResults
     main : str or None
         The model that the page is about.
     people : {"hidden", "named", "none"}
@@ -83,53 +83,63 @@ def people_of_run(run: Run, main: str | None, people: str) -> tuple[list[Person]
     table = run.table("predictions")
     if people == "none" or main is None or "sample" not in table:
         return [], 0
-    value, label = _means(table, run.classes)
-    own = value.loc[main].sort_values(ascending=False, kind="stable")
-    who = run.people.set_index("sample")
-    shown = own.index[:MOST]
-    has = [c for c in who.columns if c.startswith(HAS)]
+    value, label = _means(table[table["model"].isin(run.finished)], run.classes)
+    own = {sample: v for (model, sample), v in value.items() if model == main}
+    order = sorted(own, key=lambda sample: (np.isnan(own[sample]), -own[sample]))
+    known = table.drop_duplicates("sample").set_index("sample")
+    truths = known["label"].to_dict()
+    sites = known["site"].to_dict() if "site" in known else {}
+    missing = _missing_views(run.people)
     made = []
-    for place, sample in enumerate(shown, start=1):
-        row = who.loc[sample] if sample in who.index else pd.Series(dtype=object)
-        if isinstance(row, pd.DataFrame):  # the same identifier twice
-            row = row.iloc[0]
-        truth = row.get("label", "")
-        guess = label.loc[(main, sample)]
+    for place, sample in enumerate(order[:MOST], start=1):
+        truth, guess = truths[sample], label[(main, sample)]
         made.append(
             Person(
                 name=short(sample, 200) if people == "named" else f"Person {place}",
-                truth=str(truth) if run.classes else f"{float(truth):.4g}",
-                predicted=str(guess) if run.classes else f"{float(own[sample]):.4g}",
-                value=float(own[sample]),
+                truth=_shown(truth, bool(run.classes)),
+                predicted=_shown(guess, bool(run.classes)),
+                value=own[sample],
                 right=bool(str(truth) == str(guess)) if run.classes else None,
-                lacks=[c.removeprefix(HAS) for c in has if not int(row.get(c, 1))],
-                site=str(row.get("site", "")),
+                missing=missing.get(sample, []),
+                site=str(sites.get(sample, "")),
                 models=[
-                    (m, str(label.loc[(m, sample)]) if run.classes else "", float(v))
-                    for m, v in _each(value, sample, run.finished)
+                    (m, str(label[(m, sample)]) if run.classes else "", value[(m, sample)])
+                    for m in run.finished
+                    if (m, sample) in value
                 ],
             )
         )
-    return made, len(own) - len(shown)
+    return made, max(len(order) - MOST, 0)
 
 
-def _each(value: pd.Series, sample: str, models: list[str]) -> list[tuple[str, float]]:
-    return [(m, value.loc[(m, sample)]) for m in models if (m, sample) in value.index]
+def _missing_views(people: pd.DataFrame) -> dict[str, list[str]]:
+    """Return the views that were not measured, of the samples that have such."""
+    made: dict[str, list[str]] = {}
+    for column in people.columns:
+        if column.startswith(HAS):
+            for sample in people.loc[people[column] == 0, "sample"]:
+                made.setdefault(str(sample), []).append(column.removeprefix(HAS))
+    return made
 
 
-def _means(table: pd.DataFrame, classes: list[str]) -> tuple[pd.Series, pd.Series]:
-    """Return value and label of every model and person, over repeats."""
+def _means(
+    table: pd.DataFrame, classes: list[str]
+) -> tuple[dict[tuple[str, str], float], dict[tuple[str, str], Any]]:
+    """Return value and label of every model and person, as means over repeats."""
+    grouped = table.groupby(["model", "sample"], sort=False)
     if not classes:
-        value = table.groupby(["model", "sample"], sort=False)["predicted"].mean()
-        return value.astype(float), value
+        means = grouped["predicted"].mean()
+        value = dict(zip(list(means.index), means.astype(float).tolist(), strict=True))
+        return value, dict(value)
     columns = [f"p_{c}" for c in classes]
-    p = table.groupby(["model", "sample"], sort=False)[columns].mean()
-    votes = table.groupby(["model", "sample"], sort=False)["predicted"].first()
+    p = grouped[columns].mean()
+    votes = grouped["predicted"].first()
     best = np.array(classes)[np.nan_to_num(p.to_numpy(dtype=float), nan=-1.0).argmax(axis=1)]
-    known = p.notna().all(axis=1)
-    label = pd.Series(np.where(known, best, votes.reindex(p.index)), index=p.index)
+    label = np.where(p.notna().all(axis=1), best, votes.reindex(p.index))
     chosen = p[columns[-1]] if len(classes) == 2 else p.max(axis=1)
-    return chosen.astype(float), label
+    keys = list(p.index)
+    values = chosen.to_numpy(dtype=float).tolist()
+    return dict(zip(keys, values, strict=True)), dict(zip(keys, label, strict=True))
 
 
 def people_of_model(model: FittedModel, people: str) -> tuple[list[Person], int]:
@@ -172,7 +182,7 @@ def people_of_model(model: FittedModel, people: str) -> tuple[list[Person], int]
                 predicted=_shown(guess[i], bool(classes)),
                 value=float(value[i]),
                 right=right,
-                lacks=_lacks(X, int(i)),
+                missing=_missing(X, int(i)),
                 terms=terms.get(int(i), []),
             )
         )
@@ -183,7 +193,7 @@ def _shown(value: Any, is_class: bool) -> str:
     return str(value) if is_class else f"{float(value):.4g}"
 
 
-def _lacks(X: Any, row: int) -> list[str]:
+def _missing(X: Any, row: int) -> list[str]:
     if not hasattr(X, "view_names"):
         return []
     return [name for name in X.view_names if not bool(X.view(name).present[row])]

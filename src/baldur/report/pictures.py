@@ -1,4 +1,4 @@
-"""The figures of a page: which ones, in which section, and as what."""
+"""The figures of a page: which ones, in which section, drawn as SVG."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from baldur import plots
 from baldur.evaluation.metrics import METRICS
 from baldur.exceptions import InputError, MissingExtraError
 from baldur.report.fitted import FittedModel
-from baldur.report.source import HAS, Run
-from baldur.report.words import short
+from baldur.report.formatting import plain, short
+from baldur.report.results import HAS, StudyResults
 
-__all__ = ["Numbers", "Picture", "Plan", "draw", "plans_of"]
+__all__ = ["Numbers", "Picture", "Plan", "draw", "plans_of", "validation_plans"]
 
 CURVES = 3
-"""Models whose curves share a figure; more cannot be told apart."""
+"""Models whose curves share a figure; more are hard to distinguish."""
 LARGEST_SVG = 600_000
-"""Characters of a drawing, beyond which it is put in as dots."""
+"""Characters of an SVG drawing, above which a PNG is embedded instead."""
 MOST_ROWS = 60
 """Rows of a figure's numbers on the page; the files have them all."""
 
 
 @dataclass
 class Numbers:
-    """The first rows of the numbers of a figure."""
+    """The first rows of the numbers of a figure, as text."""
 
     columns: list[str]
     rows: list[list[str]]
@@ -67,15 +67,17 @@ def numbers_of(frame: pd.DataFrame) -> Numbers | None:
     if not len(frame):
         return None
     shown = frame.head(MOST_ROWS)
-    rows = [[_text(v) for v in row] for row in shown.itertuples(index=False)]
+    columns = [_texts(shown.iloc[:, j]) for j in range(shown.shape[1])]
+    rows = [list(row) for row in zip(*columns, strict=True)]
     left = len(frame) - len(shown)
     return Numbers([str(c) for c in frame.columns], rows, f"{left:,} rows more." if left else "")
 
 
-def _text(value: Any) -> str:
-    if isinstance(value, float):
-        return f"{value:.4g}"
-    return str(value)
+def _texts(column: pd.Series) -> list[str]:
+    """Return a column as text: whole numbers without decimals, a dash for what is not known."""
+    if pd.api.types.is_bool_dtype(column) or not pd.api.types.is_numeric_dtype(column):
+        return ["–" if v is None or v != v else str(v) for v in column]
+    return ["–" if np.isnan(v) else plain(v) for v in column.to_numpy(dtype=float).tolist()]
 
 
 @dataclass(frozen=True)
@@ -89,7 +91,7 @@ class Plan:
         Returns the Display, or None where it does not apply.
     wide : bool
     optional : bool
-        Nobody misses it where it does not apply.
+        Left out without a note where it does not apply.
     """
 
     id: str
@@ -100,12 +102,12 @@ class Plan:
     optional: bool = False
 
 
-def plans_of(run: Run | None, main: str | None, model: FittedModel | None) -> list[Plan]:
+def plans_of(run: StudyResults | None, main: str | None, model: FittedModel | None) -> list[Plan]:
     """Return the figures of a page, in their order.
 
     Parameters
     ----------
-    run : Run or None
+    run : StudyResults or None
     main : str or None
         The model that the page is about.
     model : FittedModel or None
@@ -122,7 +124,7 @@ def plans_of(run: Run | None, main: str | None, model: FittedModel | None) -> li
     return made
 
 
-def _plans_of_run(run: Run, main: str) -> list[Plan]:
+def _plans_of_run(run: StudyResults, main: str) -> list[Plan]:
     results, classes = run.results, run.classes
     name, few = short(main), _shown_models(run, main)
     curves = [
@@ -132,10 +134,12 @@ def _plans_of_run(run: Run, main: str) -> list[Plan]:
             lambda: plots.PrecisionRecallDisplay.from_result(results, few),
         ),
     ]  # fmt: skip
-    calibration = "Do probabilities mean what they say?" if classes else "Truth and prediction"
+    calibration = (
+        "Calibration: predicted and observed" if classes else "Predicted and observed outcomes"
+    )
     made = [
         Plan(
-            "missing-views", "studied", "Who lacks which view",
+            "missing-views", "studied", "Samples with missing views",
             lambda: plots.MissingViewsDisplay.from_result(results),
         ),
         Plan(
@@ -172,27 +176,69 @@ def _plans_of_run(run: Run, main: str) -> list[Plan]:
             lambda: plots.CalibrationDisplay.from_result(results, few),
         ),
     ]  # fmt: skip
-    # Where everybody has every view there is nothing to see.
+    # Where every sample has every view there is nothing to show.
     if not len(run.people) or run.people.filter(regex=f"^{HAS}").to_numpy(dtype=float).all():
         made = made[1:]
     if len(run.table("decision")):
         made.append(
             Plan(
-                "decision", "usefulness", "Is it worth acting on?",
+                "decision", "usefulness", "Decision curve: net benefit of using the predictions",
                 lambda: plots.DecisionDisplay.from_result(results, few),
             )
         )  # fmt: skip
     if len(run.table("learning_curve")):
         made.append(
             Plan(
-                "learning", "usefulness", "Would more people help?",
+                "learning", "usefulness", "Learning curve: performance by number of people",
                 lambda: plots.LearningCurveDisplay.from_result(results, few),
             )
         )  # fmt: skip
     return made
 
 
-def _shown_models(run: Run, main: str) -> list[str]:
+def validation_plans(run: StudyResults, main: str) -> list[Plan]:
+    """Return the figures of a validation, in their order.
+
+    Parameters
+    ----------
+    run : StudyResults
+        The tables of a validation.
+    main : str
+        The model that was validated.
+
+    Returns
+    -------
+    list of Plan
+    """
+    results, few = run.results, [main]
+    made = []
+    if run.classes:
+        made += [
+            Plan(
+                "roc", "cohort", "ROC curve", lambda: plots.RocDisplay.from_result(results, few)
+            ),
+            Plan(
+                "precision-recall", "cohort", "Precision and recall",
+                lambda: plots.PrecisionRecallDisplay.from_result(results, few),
+            ),
+        ]  # fmt: skip
+    made.append(
+        Plan(
+            "calibration", "usefulness", "Calibration: predicted and observed",
+            lambda: plots.CalibrationDisplay.from_result(results, few), optional=True,
+        )
+    )  # fmt: skip
+    if len(run.table("decision")):
+        made.append(
+            Plan(
+                "decision", "usefulness", "Decision curve: net benefit of using the predictions",
+                lambda: plots.DecisionDisplay.from_result(results, few),
+            )
+        )  # fmt: skip
+    return made
+
+
+def _shown_models(run: StudyResults, main: str) -> list[str]:
     """Return the models that curves are drawn of: the main one, and the two best others."""
     metric = str(run.record.get("select_by", ""))
     table = run.table("table")
@@ -213,7 +259,7 @@ def _plans_of_model(model: FittedModel) -> list[Plan]:
             lambda: _with_names(plots.ForestDisplay.from_estimator(inner), model),
         ),
         Plan(
-            "path", "features", "What fewer features would lose",
+            "path", "features", "Submodel path: held-out loss against the number of features",
             lambda: plots.PathDisplay.from_estimator(inner) if len(model.path()) else None,
         ),
         Plan(
@@ -229,19 +275,19 @@ def _plans_of_model(model: FittedModel) -> list[Plan]:
             lambda: plots.ViewShareDisplay.from_estimator(inner),
         ),
         Plan(
-            "history", "repeat", "How the fit went",
+            "history", "repeat", "Convergence of the fit",
             lambda: plots.HistoryDisplay.from_estimator(inner), optional=True,
         ),
     ]  # fmt: skip
-    # Wrappers change what the estimator inside is shown; only without them are people as given.
+    # A wrapper transforms its input first; without one, people are as they were given.
     if X is not None and inner is model.estimator:
         made += [
             Plan(
-                "correlation", "features", "How the kept features hang together",
+                "correlation", "features", "Correlations of the selected features",
                 lambda: plots.CorrelationDisplay.from_estimator(inner, X), optional=True,
             ),
             Plan(
-                "latent", "people", "Where the model puts these people",
+                "latent", "people", "Latent scores of these people",
                 lambda: plots.LatentDisplay.from_estimator(inner, X, y), optional=True,
             ),
         ]  # fmt: skip
@@ -254,7 +300,7 @@ def _with_names(display: plots.Display, model: FittedModel) -> plots.Display:
 
 
 def draw(plans: Sequence[Plan]) -> tuple[list[Picture], list[str]]:
-    """Draw the figures; what cannot be drawn is said, and does not stop the page.
+    """Draw the figures; one that cannot be drawn is listed, and does not stop the page.
 
     Parameters
     ----------
@@ -269,12 +315,17 @@ def draw(plans: Sequence[Plan]) -> tuple[list[Picture], list[str]]:
     for plan in plans:
         try:
             display = plan.make()
+            picture = None if display is None else _picture(plan, display)
         except (InputError, MissingExtraError) as error:
             if not plan.optional:
                 left.append(f"{plan.caption}: {short(error, 300)}")
             continue
-        if display is not None:
-            made.append(_picture(plan, display))
+        except Exception as error:
+            # Tables of a stranger's folder may contradict each other in ways no check foresees.
+            left.append(f"{plan.caption}: {type(error).__name__}, {short(error, 300)}")
+            continue
+        if picture is not None:
+            made.append(picture)
     return made, left
 
 
@@ -282,7 +333,7 @@ def _picture(plan: Plan, display: plots.Display) -> Picture:
     svg = display.plot(theme="both").svg(prefix=f"{plan.id}-")
     image = ""
     if len(svg) > LARGEST_SVG:
-        # Too many marks for lines: dots on white, which also print.
+        # Too many marks for an SVG: a PNG on white, which also prints.
         display.plot(theme="light")
         svg, image = "", f"data:image/png;base64,{base64.b64encode(display.png()).decode()}"
     return Picture(

@@ -47,7 +47,7 @@ class Attribute:
     Attributes
     ----------
     read : callable
-        Reads it from fields, given its name and the outline of the model.
+        ReadCounter it from fields, given its name and the outline of the model.
     write : callable
         Returns its state.
     optional : bool

@@ -32,7 +32,8 @@ class SavedModel:
     details : dict
         Anything else that JSON holds.
     training : dict of str to dict of str to ndarray
-        Statistics of every feature over training rows, see `baldur.evaluation.drift`; may be empty.
+        Statistics of every feature over training rows, see `baldur.evaluation.validation.drift`;
+        may be empty.
     """
 
     estimator: Any

@@ -14,7 +14,7 @@ import numpy as np
 
 from baldur.exceptions import InputError
 from baldur.preparation import Preparation, Step
-from baldur.preparation.preparation import STEPS
+from baldur.preparation.stored_form import STEPS
 from baldur.state import Fields, State, StateError
 
 __all__ = ["read_setting", "read_settings", "setting_state", "settings_state"]

@@ -14,14 +14,14 @@ import sklearn
 
 import baldur
 from baldur.evaluation import NestedResult, Progress, run_comparison, run_learning_curve
-from baldur.evaluation.shard import Shard
-from baldur.evaluation.store import JobStore
+from baldur.evaluation.engine.run import Shard
+from baldur.evaluation.engine.store import JobStore
 from baldur.exceptions import InputError, StudyError, UnfinishedError
 from baldur.study.check import StudyCheck, check_study
 from baldur.study.comparison import folds_problem, open_study
 from baldur.study.config import StudyConfig
 from baldur.study.data import read_study
-from baldur.study.results import JOBS, LOG, RESULT_FILES, write_results
+from baldur.study.results import JOBS, LOG, RESULT_FILES, WrittenResults, write_results
 from baldur.study.results_folder import Log, claim_folder, results_folder
 
 __all__ = ["EvaluatedStudy", "evaluate_study"]
@@ -29,10 +29,11 @@ __all__ = ["EvaluatedStudy", "evaluate_study"]
 
 @dataclass
 class EvaluatedStudy:
-    """A finished study: its result, its folder, and notes for the reader."""
+    """A finished study: its result, its folder, the tables written there, and notes."""
 
     result: NestedResult
     folder: Path
+    written: WrittenResults
     notes: list[str] = field(default_factory=list)
 
 
@@ -146,6 +147,6 @@ def evaluate_study(
         "findings": [str(finding) for finding in check.findings],
         "notes_on_data": list(found.notes),
     }
-    write_results(result, folder, config, found.subgroups, learned, findings)
+    written = write_results(result, folder, config, found.subgroups, learned, findings)
     log(f"finished in {time.monotonic() - started:.1f} s; {reused} jobs were done before")
-    return EvaluatedStudy(result, folder, found.notes)
+    return EvaluatedStudy(result, folder, written, found.notes)

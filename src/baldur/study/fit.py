@@ -7,8 +7,8 @@ from collections.abc import Callable
 import numpy as np
 
 from baldur.evaluation import Progress
-from baldur.evaluation.drift import describe_views
 from baldur.evaluation.nested import fit_all_rows
+from baldur.evaluation.validation.drift import describe_views
 from baldur.exceptions import BaldurError
 from baldur.io.schema import nearest
 from baldur.saving import SavedModel

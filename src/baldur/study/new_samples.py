@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from baldur.exceptions import BaldurError
 from baldur.io import align
-from baldur.preparation import Preparation, SiteHarmoniser
+from baldur.preparation import CategoryEncoder, Preparation, SiteHarmoniser
 from baldur.preparation.alleles import COLUMNS as ALLELES
+from baldur.preparation.sample_flags import UnknownLevel
 from baldur.saving import SavedModel
 from baldur.study.config import COVARIATES, StudyConfig
 from baldur.study.covariates import CovariateCoding
@@ -18,13 +19,35 @@ from baldur.study.data import add_view, read_views
 from baldur.study.samples import read_samples
 from baldur.views import MultiView, View
 from baldur.views.source import ColumnSource
+from baldur.views.validate import rename_hint
 
-__all__ = ["read_new_samples"]
+__all__ = ["NewSamples", "read_new_samples"]
+
+
+class NewSamples(NamedTuple):
+    """New samples in the form that a fitted model needs.
+
+    Attributes
+    ----------
+    data : MultiView
+        The views of the model.
+    table : DataFrame of str
+        The samples table, in the same order.
+    notes : list of str
+        What was done to the files so that they fit the model.
+    unknown : list of UnknownLevel
+        Categories of samples whose level did not occur in training; these cells are missing.
+    """
+
+    data: MultiView
+    table: pd.DataFrame
+    notes: list[str]
+    unknown: list[UnknownLevel]
 
 
 def read_new_samples(
     model: SavedModel, config: StudyConfig, *, missing: str = "error"
-) -> tuple[MultiView, pd.DataFrame, list[str]]:
+) -> NewSamples:
     """Read the samples of a study file in the form a fitted model wants them.
 
     Parameters
@@ -34,13 +57,10 @@ def read_new_samples(
 
     Returns
     -------
-    data : MultiView
-        The views of the model.
-    table : DataFrame of str
-        The samples table, in the same order.
-    notes : list of str
+    NewSamples
     """
     notes: list[str] = []
+    unknown: dict[str, list[UnknownLevel]] = {}
     table = read_samples(config)
     parts = []
     included = model.details.get("included") is not None
@@ -50,7 +70,10 @@ def read_new_samples(
             if view not in wanted:
                 notes.append(f"view {view!r} is not one of the model's and is left out")
                 continue
-            parts.append(_fitting(model, config, part.select(view), view, missing, notes))
+            one = part.select(view)
+            for found in _unknown_levels(model, one, view):
+                unknown.setdefault(str(one.sample_ids[found.row]), []).append(found)
+            parts.append(_fitting(model, config, one, view, missing, notes))
     if not parts:
         raise config.problem(
             "views", f"none is one of the model's: {', '.join(wanted)}", "name the views as in fit"
@@ -73,7 +96,24 @@ def read_new_samples(
     preparation = getattr(model.estimator, "preparation_", None)
     if preparation is not None:
         data = _with_samples(preparation, config, data, table, notes)
-    return data.select(list(model.n_features)), table, notes
+    levels = [
+        found._replace(row=row)
+        for row, sample in enumerate(data.sample_ids)
+        for found in unknown.get(str(sample), [])
+    ]
+    return NewSamples(data.select(list(model.n_features)), table, notes, levels)
+
+
+def _unknown_levels(model: SavedModel, part: MultiView, view: str) -> list[UnknownLevel]:
+    """Return levels of categories in one view that did not occur in training."""
+    preparation = getattr(model.estimator, "preparation_", None)
+    encoders = [] if preparation is None else preparation.steps_
+    return [
+        found
+        for step in encoders
+        if isinstance(step, CategoryEncoder) and view in step.levels_
+        for found in step.unknown_levels(part)
+    ]
 
 
 def _with_samples(
@@ -133,7 +173,8 @@ def _fitting(
         raise config.problem(
             f"views.{view}",
             f"lacks {len(lacking)} of the model's {width} columns, the first {str(lacking[0])!r}",
-            "add them, or predict with --missing impute to use their training means",
+            "add them, or predict with --missing impute to use their training means."
+            + rename_hint(extra, lacking),
         )
     if len(lacking):
         notes.append(f"view {view!r}: {len(lacking)} missing columns take their training means")

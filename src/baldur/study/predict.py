@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from baldur.estimators.summary import named_outputs, views_used
-from baldur.evaluation.jobs import predict_rows
+from baldur.evaluation.engine.job import predict_rows
+from baldur.preparation.sample_flags import UnknownLevel, warn_of_unknown
 from baldur.saving import SavedModel
 from baldur.study.config import StudyConfig
 from baldur.study.new_samples import read_new_samples
@@ -40,11 +42,17 @@ def predict_study(
         sd where the model has them.
     notes : list of str
     """
-    data, _, notes = read_new_samples(model, config, missing=missing)
-    return predictions_of(model, data), notes
+    new = read_new_samples(model, config, missing=missing)
+    return predictions_of(model, new.data, unknown=new.unknown), new.notes
 
 
-def predictions_of(model: SavedModel, data: MultiView, *, bare: bool = False) -> pd.DataFrame:
+def predictions_of(
+    model: SavedModel,
+    data: MultiView,
+    *,
+    bare: bool = False,
+    unknown: Sequence[UnknownLevel] = (),
+) -> pd.DataFrame:
     """Return one row per sample: what is predicted, how sure that is, and from which views.
 
     Parameters
@@ -53,14 +61,18 @@ def predictions_of(model: SavedModel, data: MultiView, *, bare: bool = False) ->
     data : MultiView
         As `baldur.study.new_samples.read_new_samples` returns it.
     bare : bool, default=False
-        Without intervals, sd and views, in the columns that scores are computed from.
+        Without intervals, sd, views and flags, in the columns that scores are computed from.
+    unknown : sequence of UnknownLevel
+        Categories whose level did not occur in training, which are missing in `data`. They are
+        among the flags, and a warning names them.
 
     Returns
     -------
     DataFrame
         sample and predicted; for classes p_<class>, followed by the ends of its 95 % interval where
         the model has one, or score; for numbers sd, lower and upper where the model has them; and
-        views_used, the views that the sample has and the model kept features of.
+        views_used, the views that the sample has and the model selected features of; and flags,
+        reasons to doubt the prediction (see `Preparation.flag_samples`).
     """
     estimator = model.estimator
     found = predict_rows(estimator, data, len(model.classes))
@@ -75,6 +87,11 @@ def predictions_of(model: SavedModel, data: MultiView, *, bare: bool = False) ->
             columns["lower"], columns["upper"] = map(np.ravel, estimator.predict_interval(data))
     if not bare:
         columns["views_used"] = _used(estimator, data)
+        if hasattr(estimator, "preparation_"):
+            flags = estimator.preparation_.flag_samples(data, unknown)
+            columns["flags"] = flags["flags"].to_numpy()
+            used = [one for one in unknown if flags["unknown_category"].iloc[one.row]]
+            warn_of_unknown(used, data.sample_ids)
     return pd.DataFrame(columns)
 
 

@@ -14,20 +14,19 @@ import pandas as pd
 from baldur.atomic_io import replace_files
 from baldur.evaluation import NestedResult, people_needed
 from baldur.evaluation.record import record_of
+from baldur.evaluation.tables.results_reader import RECORD, digest
 from baldur.safety.escape import one_line
 from baldur.safety.spreadsheet import csv_text
 from baldur.study.config import StudyConfig
 from baldur.study.toml_file import toml_text
 
 __all__ = [
-    "FILES", "INDEX", "JOBS", "LOG", "RECORD", "REPORT", "RESULT_FILES", "index_text",
+    "FILES", "INDEX", "JOBS", "LOG", "REPORT", "RESULT_FILES", "WrittenResults", "index_text",
     "write_results",
 ]  # fmt: skip
 
 INDEX = "README.txt"
 REPORT = "report.html"
-RECORD = "run.json"
-"""Who was studied and how, for programs that read the folder again."""
 LOG = "log.txt"
 JOBS = "jobs"
 """Folder of finished jobs."""
@@ -55,6 +54,25 @@ class _Run:
             return {}
         options = {} if self.config is None else self.config.report.clinical_options()
         return self.result.evaluation(subgroups=self.subgroups, **options).frames()
+
+
+@dataclass(frozen=True)
+class WrittenResults:
+    """The tables and the record of a results folder, as they were written.
+
+    Attributes
+    ----------
+    tables : dict of str to DataFrame
+        By the names of their files without ending.
+    record : dict
+        Content of ``run.json``.
+    grids : dict of str to dict
+        Shape and affine of every view made of images.
+    """
+
+    tables: dict[str, pd.DataFrame]
+    record: dict[str, Any]
+    grids: dict[str, dict[str, Any]]
 
 
 @dataclass(frozen=True)
@@ -107,11 +125,6 @@ def _study(run: _Run) -> str | None:
     return f"{head}\n{toml_text(run.config.as_toml())}"
 
 
-def _record(run: _Run) -> str:
-    record = {**record_of(run.result), **_described(run.config), **run.findings}
-    return json.dumps(record, indent=1) + "\n"
-
-
 def _described(config: StudyConfig | None) -> dict[str, Any]:
     """Return what the study file says about itself, for ``run.json``."""
     if config is None:
@@ -158,6 +171,8 @@ FILES = (
     ResultFile("predictions.csv", "every held-out prediction; all figures follow from it and "
                "selection.csv", lambda run: run.result.predictions),
     ResultFile("presence.csv", "which sample has which view", lambda run: run.result.presence()),
+    ResultFile("participants.csv", "characteristics of the participants, by outcome",
+               lambda run: run.result.participants()),
     _clinical("calibration.csv", "agreement of probabilities with observed frequencies"),
     _clinical("calibration_curve.csv", "the same, as a curve"),
     _clinical("decision.csv", "net benefit of decisions based on the predictions"),
@@ -177,8 +192,9 @@ FILES = (
                "the same", lambda run: run.result.format("markdown", "folds")),
     ResultFile("table_folds.tex", "", lambda run: run.result.format("latex", "folds")),
     ResultFile("study.toml", "the study as it was run", _study),
+    # Written last, as it lists the others.
     ResultFile(RECORD, "counts, versions, notes and findings, for programs that read this folder",
-               _record),
+               lambda run: None),
 )  # fmt: skip
 """Every file that a set of results may have, in the order of reading."""
 
@@ -199,7 +215,7 @@ def write_results(
     subgroups: pd.DataFrame | None = None,
     learning_curve: pd.DataFrame | None = None,
     findings: dict[str, Any] | None = None,
-) -> None:
+) -> WrittenResults:
     """Write every file of a results folder, in place of those of an earlier run.
 
     Parameters
@@ -216,17 +232,32 @@ def write_results(
         As `baldur.evaluation.learning_curve` returns it.
     findings : dict, optional
         Findings about the data, for ``run.json``.
+
+    Returns
+    -------
+    WrittenResults
     """
     run = _Run(result, config, subgroups, learning_curve, findings or {})
     contents: dict[str, bytes] = {}
+    tables: dict[str, pd.DataFrame] = {}
     for file in FILES:
         made = file.content(run)
         if made is not None:
             text = made if isinstance(made, str) else csv_text(made)
             contents[file.name] = text.encode()
+        if isinstance(made, pd.DataFrame):
+            tables[file.name.removesuffix(".csv")] = made
+    record = {**record_of(result), **_described(config), **run.findings}
+    record["files"] = {
+        name: digest(content)
+        for name, content in contents.items()
+        if name.endswith((".csv", ".json"))
+    }
+    contents[RECORD] = (json.dumps(record, indent=1) + "\n").encode()
     title = "" if config is None else config.title
     contents[INDEX] = index_text(title, {*contents, LOG, JOBS}).encode()
     replace_files(folder, contents, RESULT_FILES)
+    return WrittenResults(tables, record, result.grids())
 
 
 def index_text(title: str, names: Collection[str]) -> str:

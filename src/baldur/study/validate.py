@@ -13,11 +13,11 @@ import baldur
 from baldur.atomic_io import replace_files
 from baldur.evaluation import METRICS
 from baldur.evaluation.clinical import Evaluation, evaluate_predictions
-from baldur.evaluation.drift import predictor_shift
-from baldur.evaluation.handle import one_thread
 from baldur.evaluation.metrics import default_metrics
-from baldur.evaluation.recalibration import Recalibrated, recalibrate
-from baldur.evaluation.table import fold_scores
+from baldur.evaluation.tables.table import fold_scores
+from baldur.evaluation.threads import one_thread
+from baldur.evaluation.validation.drift import predictor_shift
+from baldur.evaluation.validation.recalibration import Recalibrated, recalibrate
 from baldur.safety.spreadsheet import csv_text
 from baldur.saving import SavedModel
 from baldur.study.config import StudyConfig
@@ -107,7 +107,7 @@ def validate_study(
     """
     if not config.outcome.column:
         raise config.problem("outcome", "missing", "add [outcome] with column, to compare with")
-    data, table, notes = read_new_samples(model, config, missing=missing)
+    data, table, notes, _ = read_new_samples(model, config, missing=missing)
     data, table = _with_outcome(model, config, data, table, notes)
     folder = results_folder(config, output)
     claim_folder(config, folder, VALIDATION_FILES, fresh=fresh)

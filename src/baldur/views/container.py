@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from baldur.exceptions import InputError
-from baldur.views.columns import split_columns
+from baldur.views.column_selection import split_columns
 from baldur.views.encode import Encoded, encode_view, is_numeric
 from baldur.views.indexing import as_rows
 from baldur.views.source import RowMapSource, as_source
@@ -227,7 +227,7 @@ class MultiView:
         Returns
         -------
         MultiView
-            Of the same samples; see `baldur.views.rebuild` for what is made with it.
+            Of the same samples; see `baldur.views.replace_columns` for what is made with it.
         """
         return self._with({**self._tables, **tables}, self._rows, self.sample_ids, self._samples)
 

@@ -172,7 +172,7 @@ def encode_frame(
             deadline.check()
         name = columns[at]
         pieces[at] = _encode(frame.iloc[:, at], name, origin, name in forced, max_levels, from_file)
-        widths[at] = 1 if pieces[at].levels is None else len(pieces[at].levels)
+        widths[at] = len(pieces[at].levels or [""])
         total += int(widths[at]) - 1
         # Each level is a column of the matrix, of which a model copies parts; nothing of it is
         # allocated before this.

@@ -14,10 +14,10 @@ import numpy as np
 from baldur.exceptions import InputError
 from baldur.state import Fields, State
 from baldur.views.blocks import DEFAULT_BLOCK_BYTES, raw_tiles
-from baldur.views.scores import NormalScores
+from baldur.views.normal_scores import NormalScores
 from baldur.views.source import MISSING_INT8, ArraySource, Source
 
-__all__ = ["FARTHEST", "Kept", "Standardised", "working_dtype"]
+__all__ = ["FARTHEST", "StandardisedArray", "Standardised", "working_dtype"]
 
 FLOAT64_LIMIT_BYTES = 1 << 26
 """Views whose cells fit in this many bytes as float64 are worked on in float64."""
@@ -226,7 +226,7 @@ def _like_layout(raw: np.ndarray, dtype: np.dtype) -> np.ndarray:
 
 
 @dataclass(frozen=True)
-class Kept:
+class StandardisedArray:
     """A standardised view held as one array."""
 
     array: np.ndarray
@@ -241,7 +241,7 @@ class Kept:
         }
 
     @classmethod
-    def from_state(cls, state: Any, *, rows: int, width: int) -> Kept:
+    def from_state(cls, state: Any, *, rows: int, width: int) -> StandardisedArray:
         """Build them again, for `rows` samples and `width` features."""
         with Fields(state, "kept cells") as read:
             made = cls(read.array("cells", (rows, width)))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
@@ -24,16 +25,46 @@ __all__ = [
     "check_view_names",
     "check_width",
     "match_labels",
+    "rename_hint",
     "some",
     "validate_labels",
     "without_mask",
 ]
 
 
+MOST_COMPARED = 5_000
+"""Names that a name is compared with, one after the other: that takes a quarter of a second."""
+
+
 def some(items: Sequence[Any], limit: int = 5) -> str:
     """List the first few items for a message."""
     shown = ", ".join(repr(_plain_scalar(item)) for item in items[:limit])
     return f"{shown}, ... ({len(items)} in all)" if len(items) > limit else shown
+
+
+def rename_hint(given: Iterable[Any], expected: Iterable[Any], limit: int = 3) -> str:
+    """Return " Did you mean 'Grade' by 'grade'?" for names that are nearly the expected ones.
+
+    Parameters
+    ----------
+    given : iterable
+        Names that are not known.
+    expected : iterable
+        Known names that are not given.
+    limit : int, default=3
+        Names that are looked up, so that the hint stays short.
+
+    Returns
+    -------
+    str
+        Begins with a space; "" where no name is near another.
+    """
+    names = {str(name).casefold(): str(name) for name in list(expected)[:MOST_COMPARED]}
+    hints = []
+    for name in list(given)[:limit]:
+        near = get_close_matches(str(name).casefold(), list(names), 1)
+        hints += [f"{names[near[0]]!r} by {str(name)!r}"] if near else []
+    return f" Did you mean {', '.join(hints)}?" if hints else ""
 
 
 def _plain_scalar(item: Any) -> Any:

@@ -14,7 +14,7 @@ from baldur.evaluation import (
     calibration_measures,
     integrated_calibration_index,
 )
-from baldur.evaluation.clinical.smooth import Smoother
+from baldur.evaluation.clinical.local_regression import Smoother
 from evaluation.clinical.cohorts import cohort, table
 
 sm = pytest.importorskip("statsmodels.api")

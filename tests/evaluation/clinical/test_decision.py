@@ -76,7 +76,7 @@ def test_thresholds_have_textbook_intervals():
     proportion = pytest.importorskip("statsmodels.stats.proportion")
     events = np.r_[np.ones(50), np.zeros(100)].astype(bool)
     p = np.r_[np.full(30, 0.8), np.full(20, 0.2), np.full(10, 0.8), np.full(90, 0.2)]
-    found = threshold_measures(table(events, p)).set_index("measure")
+    found = threshold_measures(table(events, p), [0.5]).set_index("measure")
     estimate = found["estimate"]
     assert estimate["sensitivity"] == pytest.approx(0.6)
     assert estimate["specificity"] == pytest.approx(0.9)
@@ -126,13 +126,15 @@ def test_chosen_thresholds_keep_their_promise(wanted):
 
 def test_empty_cells_have_intervals_and_wrong_settings_are_named():
     events = np.arange(40) < 15
-    found = threshold_measures(table(events, np.where(events, 0.9, 0.1))).set_index("measure")
+    found = threshold_measures(table(events, np.where(events, 0.9, 0.1)), [0.5]).set_index(
+        "measure"
+    )
     assert np.isinf(found.loc["lr_positive", "estimate"])
     assert 1 < found.loc["lr_positive", "low"] < 100
     assert found.loc["lr_negative", "estimate"] == 0 < found.loc["lr_negative", "high"] < 1
     for value in ("ppv", "npv"):
         assert found.loc[value, "low"] < found.loc[value, "estimate"] == found.loc[value, "high"]
-    nobody = threshold_measures(table(events, np.full(40, 0.2))).set_index("measure")
+    nobody = threshold_measures(table(events, np.full(40, 0.2)), [0.5]).set_index("measure")
     assert nobody.loc["ppv", ["estimate", "low", "high"]].isna().all()
     assert nobody.loc["lr_negative", "low"] < 1 < nobody.loc["lr_negative", "high"]
     assert np.isinf(nobody.loc["number_needed_to_test", "estimate"])
@@ -145,9 +147,22 @@ def test_empty_cells_have_intervals_and_wrong_settings_are_named():
 
 def test_groups_widen_the_interval_of_a_rate():
     events, p = cohort(120, seed=6)
-    alone = threshold_measures(table(events, p)).set_index("measure").loc["sensitivity"]
+    alone = threshold_measures(table(events, p), [0.5]).set_index("measure").loc["sensitivity"]
     copied = table(np.repeat(events, 4), np.repeat(p, 4), group=np.repeat(np.arange(120), 4))
-    grouped = threshold_measures(copied).set_index("measure").loc["sensitivity"]
+    grouped = threshold_measures(copied, [0.5]).set_index("measure").loc["sensitivity"]
     assert grouped["estimate"] == alone["estimate"]
     wide, narrow = grouped["high"] - grouped["low"], alone["high"] - alone["low"]
     assert wide == pytest.approx(narrow, rel=0.1)
+
+
+def test_by_default_the_thresholds_are_one_half_and_the_prevalence():
+    rng = np.random.default_rng(3)
+    p = rng.uniform(size=200)
+    events = rng.uniform(size=200) < p * 0.6
+    found = threshold_measures(table(events, p))
+    assert dict.fromkeys(zip(found["threshold"], found["rule"], strict=True)) == {
+        (0.5, "stated"): None,
+        (events.mean(), "prevalence"): None,
+    }
+    stated = threshold_measures(table(events, p), prevalence=0.1)
+    assert 0.1 in set(stated["threshold"])

@@ -10,7 +10,7 @@ from sklearn.linear_model import LogisticRegression, Ridge
 
 from baldur.datasets import make_multiview
 from baldur.evaluation import (
-    Plan,
+    FoldPlan,
     learning_curve,
     learning_curves,
     metric_intervals,
@@ -20,7 +20,7 @@ from baldur.evaluation import (
     people_needed,
 )
 from baldur.evaluation.clinical import r2_of_auc
-from baldur.evaluation.clinical.learning import fit_power_law, power_law
+from baldur.evaluation.clinical.learning_curves import fit_power_law, power_law
 from baldur.exceptions import InputError
 from evaluation.clinical.cohorts import table
 
@@ -90,9 +90,9 @@ def test_parts_lie_within_parts_and_keep_classes_and_groups():
     groups = rng.integers(0, 30, 120).astype(str)
     y = rng.integers(0, 2, 120)
     for keep in ({}, {"groups": groups, "scheme": "grouped"}):
-        whole = Plan(outer=3, **keep).outer_folds(y)
-        half = Plan(outer=3, train_share=0.5, **keep).outer_folds(y)
-        more = Plan(outer=3, train_share=0.8, **keep).outer_folds(y)
+        whole = FoldPlan(outer=3, **keep).outer_folds(y)
+        half = FoldPlan(outer=3, train_share=0.5, **keep).outer_folds(y)
+        more = FoldPlan(outer=3, train_share=0.8, **keep).outer_folds(y)
         for a, b, c in zip(half, more, whole, strict=True):
             assert set(a.train) < set(b.train) < set(c.train)
             np.testing.assert_array_equal(a.test, c.test)
@@ -103,7 +103,7 @@ def test_parts_lie_within_parts_and_keep_classes_and_groups():
             else:
                 assert y[a.train].mean() == pytest.approx(y[c.train].mean(), abs=0.02)
     with pytest.raises(InputError, match="train_share"):
-        Plan(train_share=1.5)
+        FoldPlan(train_share=1.5)
 
 
 def test_the_full_size_is_the_comparison_itself(tmp_path):

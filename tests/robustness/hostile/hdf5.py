@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 
+from mudata_versions import without_pulling
 from robustness.hostile.base import CANARY, Case
 
 N = 50
@@ -26,7 +27,7 @@ def changed(change, ending=".h5ad", sparse=False):
         if ending == ".h5mu":
             import mudata
 
-            with mudata.set_options(pull_on_update=False):
+            with without_pulling():
                 mudata.MuData({"a": made}).write_h5mu(path)
         else:
             made.write_h5ad(path)

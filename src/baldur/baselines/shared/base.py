@@ -18,8 +18,8 @@ from baldur.estimators.save_mixins import SaveMixin
 from baldur.exceptions import InputError
 from baldur.preparation import preparation_for
 from baldur.views import MultiView
-from baldur.views.opening import open_views
-from baldur.views.products import PreparedView
+from baldur.views.estimator_input import open_views
+from baldur.views.prepared_view import PreparedView
 from baldur.views.validate import match_labels
 
 Array = NDArray[np.float64]

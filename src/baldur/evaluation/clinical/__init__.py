@@ -16,10 +16,14 @@ from baldur.evaluation.clinical.calibration import (
 from baldur.evaluation.clinical.curves import curve_areas, precision_recall_curves, roc_curves
 from baldur.evaluation.clinical.decision import decision_curves, net_benefit, shift_prevalence
 from baldur.evaluation.clinical.evaluation import Evaluation, evaluate_predictions
-from baldur.evaluation.clinical.held_out import HeldOut, read_held_out
+from baldur.evaluation.clinical.held_out import HeldOutPredictions, read_held_out
 from baldur.evaluation.clinical.intervals import metric_differences, metric_intervals
-from baldur.evaluation.clinical.learning import learning_curves
-from baldur.evaluation.clinical.riley import minimum_people, minimum_people_regression, r2_of_auc
+from baldur.evaluation.clinical.learning_curves import learning_curves
+from baldur.evaluation.clinical.sample_size import (
+    minimum_people,
+    minimum_people_regression,
+    r2_of_auc,
+)
 from baldur.evaluation.clinical.subgroups import subgroup_measures
 from baldur.evaluation.clinical.thresholds import threshold_measures
 
@@ -28,7 +32,7 @@ __all__ = [
     "BrierParts",
     "Draws",
     "Evaluation",
-    "HeldOut",
+    "HeldOutPredictions",
     "brier_parts",
     "calibration_curves",
     "calibration_line",

@@ -10,9 +10,9 @@ import pandas as pd
 from sklearn.isotonic import IsotonicRegression
 
 from baldur.evaluation.clinical.bootstrap import Bootstrap, Draws
-from baldur.evaluation.clinical.held_out import HeldOut, open_predictions
-from baldur.evaluation.clinical.recalibrate import fit_intercept, fit_line, log_odds
-from baldur.evaluation.clinical.smooth import Smoother
+from baldur.evaluation.clinical.held_out import HeldOutPredictions, open_predictions
+from baldur.evaluation.clinical.local_regression import Smoother
+from baldur.evaluation.clinical.logistic_fit import fit_intercept, fit_line, log_odds
 from baldur.evaluation.metrics import Predicted
 
 __all__ = [
@@ -212,7 +212,7 @@ def sides(p: Predicted, target: int | None) -> Sides:
     return Sides(p.proba[:, target], (p.truth == target).astype(float))
 
 
-def targets_of(held: HeldOut) -> Iterator[tuple[str, int | None]]:
+def targets_of(held: HeldOutPredictions) -> Iterator[tuple[str, int | None]]:
     """Yield what is judged: the positive class, each of several classes, or the number."""
     if not held.classes:
         yield "", None
@@ -222,7 +222,7 @@ def targets_of(held: HeldOut) -> Iterator[tuple[str, int | None]]:
         yield from ((name, c) for c, name in enumerate(held.classes))
 
 
-def line_draws(held: HeldOut, boot: Bootstrap, target: int | None) -> Draws:
+def line_draws(held: HeldOutPredictions, boot: Bootstrap, target: int | None) -> Draws:
     """Return intercept and slope on the sample and every resample, as (..., 2)."""
 
     def both(p: Predicted, weights: np.ndarray) -> np.ndarray:
@@ -234,7 +234,7 @@ def line_draws(held: HeldOut, boot: Bootstrap, target: int | None) -> Draws:
     return held.draw(boot, both)
 
 
-def index_draws(held: HeldOut, boot: Bootstrap, target: int | None) -> Draws:
+def index_draws(held: HeldOutPredictions, boot: Bootstrap, target: int | None) -> Draws:
     """Return the integrated calibration index on the sample and every resample."""
     return held.draw(boot, lambda p, w: integrated_calibration_index(*sides(p, target), w))
 
@@ -250,7 +250,7 @@ def _straight_line(
     return intercept, np.divide(both, spread, out=np.full(len(total), np.nan), where=spread > 0)
 
 
-def measures_of(held: dict[str, HeldOut], boot: Bootstrap) -> pd.DataFrame:
+def measures_of(held: dict[str, HeldOutPredictions], boot: Bootstrap) -> pd.DataFrame:
     """As `calibration_measures`, on arranged predictions and given resamples."""
     rows: list[tuple[object, ...]] = []
     nan = float("nan")
@@ -278,7 +278,9 @@ def measures_of(held: dict[str, HeldOut], boot: Bootstrap) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=columns)
 
 
-def _drawn(held: HeldOut, boot: Bootstrap, target: int | None) -> Iterator[tuple[str, Draws, str]]:
+def _drawn(
+    held: HeldOutPredictions, boot: Bootstrap, target: int | None
+) -> Iterator[tuple[str, Draws, str]]:
     line = line_draws(held, boot, target)
     for j, measure in enumerate(("intercept", "slope")):
         yield measure, line.part(j), "identity"
@@ -293,7 +295,7 @@ def _drawn(held: HeldOut, boot: Bootstrap, target: int | None) -> Iterator[tuple
 
 
 def curves_of(
-    held: dict[str, HeldOut], boot: Bootstrap, points: int = CURVE_POINTS
+    held: dict[str, HeldOutPredictions], boot: Bootstrap, points: int = CURVE_POINTS
 ) -> pd.DataFrame:
     """As `calibration_curves`, on arranged predictions and given resamples."""
     parts = []
@@ -317,7 +319,9 @@ def curves_of(
     return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=columns)
 
 
-def held_curve(held: HeldOut, boot: Bootstrap, target: int | None, grid: np.ndarray) -> Draws:
+def held_curve(
+    held: HeldOutPredictions, boot: Bootstrap, target: int | None, grid: np.ndarray
+) -> Draws:
     """Return the smooth curve on a grid, on the sample and every resample."""
 
     def curve(p: Predicted, weights: np.ndarray) -> np.ndarray:

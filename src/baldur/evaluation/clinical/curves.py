@@ -14,7 +14,7 @@ import pandas as pd
 
 from baldur.evaluation.clinical.bootstrap import Bootstrap
 from baldur.evaluation.clinical.calibration import targets_of
-from baldur.evaluation.clinical.held_out import HeldOut, open_predictions
+from baldur.evaluation.clinical.held_out import HeldOutPredictions, open_predictions
 from baldur.evaluation.metrics import Predicted, weighted_auc
 
 __all__ = [
@@ -258,7 +258,7 @@ def _values(p: Predicted, target: int) -> np.ndarray | None:
     return values if values.ndim == 1 else values[:, target]
 
 
-def _usable(held: HeldOut) -> Iterator[tuple[str, int]]:
+def _usable(held: HeldOutPredictions) -> Iterator[tuple[str, int]]:
     for name, target in targets_of(held):
         if target is None or any(_values(p, target) is None for _, p in held.repeats):
             continue
@@ -268,7 +268,10 @@ def _usable(held: HeldOut) -> Iterator[tuple[str, int]]:
 
 
 def _frame(
-    held: dict[str, HeldOut], boot: Bootstrap, statistic: Statistic, names: tuple[str, str]
+    held: dict[str, HeldOutPredictions],
+    boot: Bootstrap,
+    statistic: Statistic,
+    names: tuple[str, str],
 ) -> pd.DataFrame:
     columns = ["model", "class", *names, "low", "high"]
     with_prevalence = names[1] == "precision"

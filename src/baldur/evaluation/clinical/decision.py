@@ -15,8 +15,8 @@ import pandas as pd
 from scipy.special import expit, logit
 
 from baldur.evaluation.clinical.bootstrap import Bootstrap, Draws
-from baldur.evaluation.clinical.held_out import HeldOut, open_predictions
-from baldur.evaluation.clinical.recalibrate import log_odds
+from baldur.evaluation.clinical.held_out import HeldOutPredictions, open_predictions
+from baldur.evaluation.clinical.logistic_fit import log_odds
 from baldur.evaluation.metrics import Predicted
 from baldur.exceptions import InputError
 
@@ -171,14 +171,16 @@ def decision_curves(
     return decisions_of(held, boot, check_thresholds(thresholds), prevalence, shift)
 
 
-def usable(held: HeldOut) -> str:
+def usable(held: HeldOutPredictions) -> str:
     """Say why a model has no figures at thresholds; empty where it has."""
     if len(held.classes) != 2:
         return "needs an outcome of two classes"
     return "" if held.has_proba else "needs probabilities, which this model does not give"
 
 
-def shifted(held: HeldOut, p: Predicted, prevalence: float | None, shift: bool) -> np.ndarray:
+def shifted(
+    held: HeldOutPredictions, p: Predicted, prevalence: float | None, shift: bool
+) -> np.ndarray:
     """Return the probabilities of the positive class, for the prevalence asked for."""
     if p.proba is None:
         raise InputError(f"Model {held.model!r} has no probabilities.")
@@ -190,7 +192,7 @@ def shifted(held: HeldOut, p: Predicted, prevalence: float | None, shift: bool) 
 
 
 def decisions_of(
-    held: dict[str, HeldOut],
+    held: dict[str, HeldOutPredictions],
     boot: Bootstrap,
     thresholds: np.ndarray = THRESHOLDS,
     prevalence: float | None = None,
@@ -207,7 +209,7 @@ def decisions_of(
             parts.append(_frame(TREAT_ALL, thresholds, treat_all, None))
             parts.append(_frame(TREAT_NONE, thresholds, treat_all.map(np.zeros_like), None))
 
-        def benefit(p: Predicted, w: np.ndarray, one: HeldOut = one) -> np.ndarray:
+        def benefit(p: Predicted, w: np.ndarray, one: HeldOutPredictions = one) -> np.ndarray:
             said = shifted(one, p, prevalence, shift)
             return net_benefit(said, p.truth == 1, thresholds, prevalence=prevalence, weights=w)
 

@@ -9,10 +9,10 @@ import pandas as pd
 
 from baldur.evaluation.clinical.calibration import NO_PROBABILITIES, curves_of, measures_of
 from baldur.evaluation.clinical.decision import THRESHOLDS, decisions_of, usable
-from baldur.evaluation.clinical.held_out import HeldOut, open_predictions
+from baldur.evaluation.clinical.held_out import HeldOutPredictions, open_predictions
 from baldur.evaluation.clinical.intervals import differences_of, intervals_of
 from baldur.evaluation.clinical.subgroups import LEAST, subgroups_of
-from baldur.evaluation.clinical.thresholds import DEFAULT, thresholds_of
+from baldur.evaluation.clinical.thresholds import thresholds_of
 
 __all__ = ["Evaluation", "evaluate_predictions"]
 
@@ -60,7 +60,7 @@ def evaluate_predictions(
     *,
     classes: Sequence[str] | None = None,
     metrics: Sequence[str] | None = None,
-    thresholds: Sequence[float] = DEFAULT,
+    thresholds: Sequence[float] | None = None,
     sensitivities: Sequence[float] = (),
     specificities: Sequence[float] = (),
     prevalence: float | None = None,
@@ -83,7 +83,8 @@ def evaluate_predictions(
     metrics : list of str, optional
         Names out of `METRICS`; default all of the task.
     thresholds, sensitivities, specificities
-        Where the test is judged; see `threshold_measures`.
+        Where the test is judged, by default at 0.5 and at the prevalence; see
+        `threshold_measures`.
     prevalence : float, optional
         Share of cases in the population the test is meant for; default that of the predictions.
     shift : bool, default=True
@@ -133,7 +134,7 @@ def evaluate_predictions(
     )
 
 
-def _left_out(held: dict[str, HeldOut]) -> pd.DataFrame:
+def _left_out(held: dict[str, HeldOutPredictions]) -> pd.DataFrame:
     rows = []
     for model, one in held.items():
         if one.classes and not one.has_proba:

@@ -14,14 +14,14 @@ from baldur.evaluation.metrics import Predicted
 from baldur.exceptions import InputError
 from baldur.safety.spreadsheet import unescape_frame
 
-__all__ = ["HeldOut", "classes_of", "open_predictions", "predicted_of", "read_held_out"]
+__all__ = ["HeldOutPredictions", "classes_of", "open_predictions", "predicted_of", "read_held_out"]
 
 PLATT = "platt"
 """In the column "probability": made of margins, inside the training rows."""
 
 
 @dataclass(frozen=True)
-class HeldOut:
+class HeldOutPredictions:
     """Held-out predictions of one model over numbered people.
 
     Attributes
@@ -69,7 +69,7 @@ class HeldOut:
             found[rows] = True
         return found
 
-    def where(self, chosen: np.ndarray) -> HeldOut:
+    def where(self, chosen: np.ndarray) -> HeldOutPredictions:
         """Return the predictions of some people (a mask over all), who keep their numbers."""
         kept = []
         for rows, predicted in self.repeats:
@@ -118,7 +118,7 @@ def classes_of(predictions: pd.DataFrame) -> list[str]:
 
 def read_held_out(
     predictions: pd.DataFrame, classes: Sequence[str] | None = None
-) -> dict[str, HeldOut]:
+) -> dict[str, HeldOutPredictions]:
     """Arrange a predictions table by model, repeat and person.
 
     Parameters
@@ -133,7 +133,7 @@ def read_held_out(
 
     Returns
     -------
-    dict of str to HeldOut
+    dict of str to HeldOutPredictions
     """
     table = predictions.reset_index(drop=True)
     if "label" not in table:
@@ -166,7 +166,7 @@ def read_held_out(
         if scaled:
             # Margins of different folds have no common scale; the probabilities have.
             repeats = [(rows, replace(p, margin=None)) for rows, p in repeats]
-        found[str(model)] = HeldOut(
+        found[str(model)] = HeldOutPredictions(
             str(model), np.asarray(people), units, truth, repeats, names, scaled, sites
         )
     return found
@@ -178,7 +178,7 @@ def open_predictions(
     resamples: int = 2000,
     level: float = 0.95,
     random_state: int = 0,
-) -> tuple[dict[str, HeldOut], Bootstrap]:
+) -> tuple[dict[str, HeldOutPredictions], Bootstrap]:
     """Return the predictions of a table by model, and the resamples of its people.
 
     Parameters
@@ -190,7 +190,7 @@ def open_predictions(
 
     Returns
     -------
-    held : dict of str to HeldOut
+    held : dict of str to HeldOutPredictions
     boot : Bootstrap
     """
     held = read_held_out(predictions, classes)

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from baldur.evaluation.clinical.bootstrap import Bootstrap, Draws
-from baldur.evaluation.clinical.held_out import HeldOut, open_predictions
+from baldur.evaluation.clinical.held_out import HeldOutPredictions, open_predictions
 from baldur.evaluation.metrics import METRICS, default_metrics, scores
 
 __all__ = ["metric_differences", "metric_intervals"]
@@ -29,7 +29,7 @@ def scale_of(metric: str) -> str:
     return _SCALES.get(metric, "logit")
 
 
-def rows_behind(metric: str, held: HeldOut) -> float:
+def rows_behind(metric: str, held: HeldOutPredictions) -> float:
     """Return how many people a metric rests on, for scores of exactly 0 or 1."""
     if not held.classes:
         return float(held.members.sum())
@@ -43,7 +43,7 @@ def rows_behind(metric: str, held: HeldOut) -> float:
     return float(min(np.sum(p.truth == c) for c in np.unique(p.truth)))
 
 
-def draw_metric(held: HeldOut, boot: Bootstrap, metric: str) -> Draws:
+def draw_metric(held: HeldOutPredictions, boot: Bootstrap, metric: str) -> Draws:
     """Return a metric on the sample and on every resample, averaged over repeats."""
     return held.draw(boot, lambda p, w: scores(metric, p, w))
 
@@ -117,14 +117,14 @@ def metric_differences(
     return differences_of(held, boot, metrics)
 
 
-def _names(held: dict[str, HeldOut], metrics: Sequence[str] | None) -> list[str]:
+def _names(held: dict[str, HeldOutPredictions], metrics: Sequence[str] | None) -> list[str]:
     if metrics is not None:
         return list(metrics)
     return default_metrics(bool(next(iter(held.values())).classes))
 
 
 def intervals_of(
-    held: dict[str, HeldOut],
+    held: dict[str, HeldOutPredictions],
     boot: Bootstrap,
     metrics: Sequence[str] | None = None,
     by_site: bool = True,
@@ -132,7 +132,7 @@ def intervals_of(
     """As `metric_intervals`, on arranged predictions and given resamples."""
     rows = []
     for model, one in held.items():
-        parts: list[tuple[str, HeldOut]] = [(ALL, one)]
+        parts: list[tuple[str, HeldOutPredictions]] = [(ALL, one)]
         if by_site and one.sites is not None:
             parts += [(s, one.where(one.sites == s)) for s in sorted(set(one.sites.tolist()))]
         for site, part in parts:
@@ -151,7 +151,7 @@ def intervals_of(
     return pd.DataFrame(rows, columns=columns)
 
 
-def _note(held: HeldOut, metric: str, estimate: float, units: int) -> str:
+def _note(held: HeldOutPredictions, metric: str, estimate: float, units: int) -> str:
     heading = METRICS[metric].heading
     if np.isnan(estimate):
         if held.classes and len(np.unique(np.concatenate([p.truth for _, p in held.repeats]))) < 2:
@@ -168,7 +168,7 @@ def _note(held: HeldOut, metric: str, estimate: float, units: int) -> str:
 
 
 def differences_of(
-    held: dict[str, HeldOut], boot: Bootstrap, metrics: Sequence[str] | None = None
+    held: dict[str, HeldOutPredictions], boot: Bootstrap, metrics: Sequence[str] | None = None
 ) -> pd.DataFrame:
     """As `metric_differences`, on arranged predictions and given resamples."""
     rows: list[tuple[object, ...]] = []

@@ -10,7 +10,7 @@ import pandas as pd
 
 from baldur.evaluation.clinical.bootstrap import Bootstrap, Draws
 from baldur.evaluation.clinical.calibration import index_draws, line_draws
-from baldur.evaluation.clinical.held_out import HeldOut, open_predictions
+from baldur.evaluation.clinical.held_out import HeldOutPredictions, open_predictions
 from baldur.evaluation.clinical.intervals import draw_metric, rows_behind, scale_of
 from baldur.exceptions import InputError
 
@@ -79,7 +79,7 @@ def _from_columns(predictions: pd.DataFrame, columns: Sequence[str]) -> pd.DataF
 
 
 def subgroups_of(
-    held: dict[str, HeldOut], boot: Bootstrap, members: pd.DataFrame, least: int = LEAST
+    held: dict[str, HeldOutPredictions], boot: Bootstrap, members: pd.DataFrame, least: int = LEAST
 ) -> pd.DataFrame:
     """As `subgroup_measures`, on arranged predictions and given resamples."""
     people = next(iter(held.values())).people
@@ -118,7 +118,7 @@ def _order(name: str) -> tuple[bool, bool, str]:
 
 
 def _rows(
-    held: HeldOut, boot: Bootstrap, chosen: np.ndarray, least: int
+    held: HeldOutPredictions, boot: Bootstrap, chosen: np.ndarray, least: int
 ) -> Iterator[dict[str, Any]]:
     inside, outside = held.where(chosen), held.where(~chosen)
     people = int(inside.members.sum())
@@ -153,13 +153,13 @@ def _is_metric(measure: str) -> bool:
     return measure not in ("intercept", "slope", "ici")
 
 
-def _cases(held: HeldOut) -> float:
+def _cases(held: HeldOutPredictions) -> float:
     if len(held.classes) != 2:
         return float("nan")
     return float(np.sum(held.truth[held.members] == 1))
 
 
-def _too_small(held: HeldOut, least: int) -> str:
+def _too_small(held: HeldOutPredictions, least: int) -> str:
     """Say why there are no figures; empty where there are."""
     truth = held.truth[held.members]
     if not held.classes:
@@ -171,7 +171,7 @@ def _too_small(held: HeldOut, least: int) -> str:
     return ""
 
 
-def _drawn(held: HeldOut, boot: Bootstrap) -> Iterator[tuple[str, Draws]]:
+def _drawn(held: HeldOutPredictions, boot: Bootstrap) -> Iterator[tuple[str, Draws]]:
     if not held.classes:
         target = None
         yield from ((m, draw_metric(held, boot, m)) for m in ("r2", "mae"))

@@ -18,19 +18,20 @@ from baldur.evaluation.clinical.decision import (
     shifted,
     usable,
 )
-from baldur.evaluation.clinical.held_out import HeldOut, open_predictions
+from baldur.evaluation.clinical.held_out import HeldOutPredictions, open_predictions
 from baldur.evaluation.metrics import Predicted
 from baldur.exceptions import InputError
 
 __all__ = ["threshold_measures"]
 
-DEFAULT = (0.5,)
+HALF = 0.5
+"""The threshold of `predict`; reported by default beside the share of cases."""
 COLUMNS = ["model", "threshold", "rule", "measure", "estimate", "low", "high", "note"]
 
 
 def threshold_measures(
     predictions: pd.DataFrame,
-    thresholds: Sequence[float] = DEFAULT,
+    thresholds: Sequence[float] | None = None,
     *,
     sensitivities: Sequence[float] = (),
     specificities: Sequence[float] = (),
@@ -47,8 +48,8 @@ def threshold_measures(
     ----------
     predictions : DataFrame
         As ``predictions.csv`` of a study with two classes; see `read_held_out` for the columns.
-    thresholds : list of float
-        Probabilities from which a person tests positive.
+    thresholds : list of float, optional
+        Probabilities from which a person tests positive; default 0.5 and the prevalence.
     sensitivities, specificities : list of float
         Thresholds to be chosen in these data: the highest with at least this sensitivity, the
         lowest with at least this specificity. What they were chosen for is optimistic.
@@ -62,8 +63,8 @@ def threshold_measures(
     Returns
     -------
     DataFrame
-        model, threshold, rule ("stated", or what the threshold was chosen for), measure, estimate,
-        low, high, note. The measures are sensitivity, specificity, ppv, npv, lr_positive,
+        model, threshold, rule ("stated", "prevalence", or what it was chosen for), measure,
+        estimate, low, high, note. The measures are sensitivity, specificity, ppv, npv, lr_positive,
         lr_negative, number_needed_to_test (people tested per case found) and
         number_needed_to_evaluate (people tested positive per case found).
     """
@@ -72,9 +73,9 @@ def threshold_measures(
 
 
 def thresholds_of(
-    held: dict[str, HeldOut],
+    held: dict[str, HeldOutPredictions],
     boot: Bootstrap,
-    thresholds: Sequence[float] = DEFAULT,
+    thresholds: Sequence[float] | None = None,
     sensitivities: Sequence[float] = (),
     specificities: Sequence[float] = (),
     prevalence: float | None = None,
@@ -82,12 +83,15 @@ def thresholds_of(
 ) -> pd.DataFrame:
     """As `threshold_measures`, on arranged predictions and given resamples."""
     check_prevalence(prevalence)
-    stated = check_thresholds(thresholds) if len(thresholds) else np.zeros(0)
+    asked = [HALF] if thresholds is None else thresholds
+    stated = check_thresholds(asked) if len(asked) else np.zeros(0)
     rows: list[tuple[object, ...]] = []
     for model, one in held.items():
         if usable(one):
             continue
         chosen = [(float(t), "stated") for t in stated]
+        if thresholds is None:
+            chosen.append((_prevalence(one) if prevalence is None else prevalence, "prevalence"))
         for rule, values in (("sensitivity", sensitivities), ("specificity", specificities)):
             for wanted in values:
                 at = _chosen(one, rule, wanted, prevalence, shift)
@@ -98,8 +102,13 @@ def thresholds_of(
     return pd.DataFrame(rows, columns=COLUMNS)
 
 
+def _prevalence(held: HeldOutPredictions) -> float:
+    """Return the share of cases among the people who were predicted."""
+    return float(np.mean(held.truth[held.members] == 1))
+
+
 def _chosen(
-    held: HeldOut, rule: str, wanted: float, prevalence: float | None, shift: bool
+    held: HeldOutPredictions, rule: str, wanted: float, prevalence: float | None, shift: bool
 ) -> float:
     """Return the highest threshold with a sensitivity, or the lowest with a specificity.
 
@@ -120,7 +129,11 @@ def _chosen(
 
 
 def _at(
-    held: HeldOut, boot: Bootstrap, threshold: float, prevalence: float | None, shift: bool
+    held: HeldOutPredictions,
+    boot: Bootstrap,
+    threshold: float,
+    prevalence: float | None,
+    shift: bool,
 ) -> list[tuple[str, float, float, float]]:
     """Return measure, estimate, low and high of a test at one threshold."""
 
@@ -147,7 +160,7 @@ def _at(
     return test.measures(share, 1 / n_case + 1 / n_control if own else 0.0)
 
 
-def _effective(held: HeldOut, draws: Draws, case: np.ndarray) -> tuple[float, float]:
+def _effective(held: HeldOutPredictions, draws: Draws, case: np.ndarray) -> tuple[float, float]:
     """Return how many independent cases and controls would leave rates as uncertain as they are.
 
     People of a group are not independent of each other. There are never more than people, and no

@@ -34,7 +34,7 @@ def _quietly() -> Iterator[None]:
 
 
 class _Look:
-    """Reads every object once, and counts the text."""
+    """ReadCounter every object once, and counts the text."""
 
     def __init__(self, h5py: Any, max_bytes: int) -> None:
         self.h5py = h5py

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Self
 import pandas as pd
 
 from baldur.evaluation.clinical.curves import curve_areas
-from baldur.evaluation.handle import one_thread
+from baldur.evaluation.threads import one_thread
 from baldur.plots.drawing.curves import area_texts, chosen_models, draw_bands, lines_of
 from baldur.plots.drawing.display import Display
 from baldur.plots.drawing.parts import empty, legend, legend_height

@@ -7,14 +7,14 @@ from typing import Any, Self
 import numpy as np
 import pandas as pd
 
-from baldur.evaluation.correlations import COLUMNS, feature_correlations
+from baldur.evaluation.selection.correlations import COLUMNS, feature_correlations
 from baldur.plots.drawing.cells import draw_cells
 from baldur.plots.drawing.display import Display
 from baldur.plots.drawing.libraries import matplotlib
 from baldur.plots.drawing.parts import empty, full_name, name_rows, row_height
 from baldur.plots.drawing.style import label, plain, style_of
 from baldur.plots.results.tables import Results, one_model
-from baldur.views.opening import open_views
+from baldur.views.estimator_input import open_views
 
 __all__ = ["CorrelationDisplay"]
 

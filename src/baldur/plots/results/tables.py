@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -15,17 +14,11 @@ import pandas as pd
 from baldur.evaluation.clinical.evaluation import Evaluation
 from baldur.evaluation.clinical.held_out import classes_of
 from baldur.evaluation.result import NestedResult
+from baldur.evaluation.tables.results_reader import read_grids, read_table
 from baldur.exceptions import InputError
-from baldur.safety.spreadsheet import unescape_frame
 
 __all__ = ["Results", "one_model"]
 
-# Columns that hold names. Read as text: a feature may be called 12, 007 or NA.
-_TEXT = (
-    "model", "model_a", "model_b", "view", "feature", "class", "sample", "metric", "kind", "site",
-    "view_a", "feature_a", "view_b", "feature_b", "chromosome", "folds", "measure", "note",
-    "failure", "figure", "reason", "output", "step",
-)  # fmt: skip
 _EVALUATED = tuple(field.name for field in fields(Evaluation))
 
 
@@ -47,8 +40,10 @@ class Results:
         self._kept: dict[str, pd.DataFrame] = {}
         self.result: NestedResult | None = None
         self.folder: Path | None = None
+        self._grids: dict[str, dict[str, Any]] = {}
         if isinstance(source, Results):
             self._kept, self.result, self.folder = source._kept, source.result, source.folder
+            self._grids = source._grids
         elif isinstance(source, (str, os.PathLike)):
             self.folder = Path(source)
             if not self.folder.is_dir():
@@ -61,6 +56,30 @@ class Results:
                 f"{type(source).__name__}."
             )
 
+    @classmethod
+    def from_tables(
+        cls,
+        tables: Mapping[str, pd.DataFrame],
+        grids: Mapping[str, dict[str, Any]] | None = None,
+    ) -> Results:
+        """Return results whose tables were computed or read before.
+
+        Parameters
+        ----------
+        tables : dict of str to DataFrame
+            By the names of their files without ending.
+        grids : dict of str to dict, optional
+            Shape and affine of every view made of images.
+
+        Returns
+        -------
+        Results
+        """
+        made = cls.__new__(cls)
+        made._kept, made._grids = dict(tables), dict(grids or {})
+        made.result = made.folder = None
+        return made
+
     @property
     def classes(self) -> list[str]:
         """Classes, the positive one last; empty in regression."""
@@ -71,25 +90,22 @@ class Results:
     def frame(self, name: str) -> pd.DataFrame:
         """Return a table by the name of its file without ending; no rows where there is none."""
         if name not in self._kept:
-            self._kept[name] = self._made(name) if self.folder is None else self._read(name)
+            if self.folder is not None:
+                self._kept[name] = read_table(self.folder, name)
+            else:
+                self._kept[name] = self._made(name)
         return self._kept[name]
 
     def grids(self) -> dict[str, dict[str, Any]]:
         """Return shape and affine of every view made of images."""
         if self.result is not None:
             return self.result.grids()
-        file = None if self.folder is None else self.folder / "grids.json"
-        if file is None or not file.is_file():
-            return {}
-        try:
-            return dict(json.loads(file.read_text(encoding="utf-8")))
-        except (OSError, ValueError) as error:
-            raise InputError(f"{file}: cannot be read as the grids of images: {error}.") from error
+        return self._grids if self.folder is None else read_grids(self.folder)
 
     def _made(self, name: str) -> pd.DataFrame:
         result = self.result
-        if result is None:
-            raise TypeError("either a result or a folder")
+        if result is None:  # tables that were passed are all there are
+            return pd.DataFrame()
         makers: dict[str, Callable[[], pd.DataFrame]] = {
             "predictions": lambda: result.predictions,
             "selection": lambda: result.selection,
@@ -101,6 +117,7 @@ class Results:
             "views": lambda: result.stability().views,
             "view_shares": result.view_shares,
             "presence": result.presence,
+            "participants": result.participants,
             "correlations": result.correlations,
             "places": result.places,
             "settings": lambda: result.settings,
@@ -113,32 +130,6 @@ class Results:
             for table, frame in vars(result.evaluation()).items():
                 self._kept.setdefault(table, frame if len(frame) else pd.DataFrame())
         return self._kept.get(name, pd.DataFrame())
-
-    def _read(self, name: str) -> pd.DataFrame:
-        if self.folder is None:
-            raise TypeError("a folder to read from")
-        file = self.folder / f"{name}.csv"
-        if not file.is_file():
-            return pd.DataFrame()
-        try:
-            heading = pd.read_csv(file, nrows=0).columns
-            texts = [c for c in heading if c in _TEXT]
-            if name == "predictions":
-                # The outcome of a regression is a number.
-                classes = any(c.startswith(("p_", "'p_")) for c in heading)
-                texts += ["group", "label", "predicted"] if classes else ["group"]
-            if name == "presence":
-                texts.append("label")
-            read = pd.read_csv(
-                file,
-                dtype={c: str for c in texts if c in heading},
-                keep_default_na=False,
-                na_values={c: [""] for c in heading if c not in texts},
-                float_precision="round_trip",
-            )
-        except (OSError, ValueError) as error:
-            raise InputError(f"{file}: cannot be read as a table of results: {error}.") from error
-        return unescape_frame(read)
 
 
 def one_model(table: pd.DataFrame, model: str | None, what: str) -> str:

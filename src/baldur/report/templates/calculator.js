@@ -18,7 +18,7 @@
     const has = make("label", null, group, {class: "has"});
     const box = make("input", null, has, {type: "checkbox", id: `has-${v}`});
     box.checked = true;
-    has.append(" measured in this person");
+    has.append(" was measured");
     boxes.set(view, box);
     for (const [feature, i] of listed) {
       const holder = make("div", null, group, {class: "input"});
@@ -70,7 +70,7 @@
       return {all, lines: all.map(([mean, sd], c) => ({
         name: all.length > 1 ? `Outcome ${c + 1}` : "Prediction", value: text(mean), output: c,
         interval: [mean - Z95 * sd, mean + Z95 * sd].map(text),
-        about: "95 % of people like this one",
+        about: "95 % prediction interval",
       }))};
     }
     const percent = (p) => `${(100 * p).toFixed(1)} %`;
@@ -81,7 +81,7 @@
       // Probabilities of several classes are normalised, for which there is no simple interval.
       if (model.task !== "multiclass") {
         line.interval = interval(who, line.output).map(percent);
-        line.about = "95 % of the posterior";
+        line.about = "95 % posterior interval";
       }
       return line;
     });
@@ -119,7 +119,7 @@
       rows.slice(0, 15));
     const flagged = inputs.filter(({hint}) => hint.classList.contains("outside")).length;
     if (flagged) {
-      make("p", `${flagged} outside the training range: the model has not seen such people.`,
+      make("p", `${flagged} outside the training range: the model was not trained on such values.`,
         result, {class: "outside"});
     }
   }

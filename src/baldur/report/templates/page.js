@@ -1,6 +1,6 @@
 "use strict";
-// What the page does by itself: sorts and filters tables, opens a person, changes its colours.
-// Nothing is loaded and nothing is sent. Names from files are only ever written as text.
+// Behaviour of the page: tables are sorted, filtered and stacked on narrow screens, a person is
+// opened, colours are changed. Nothing is loaded or sent. Names from files are written as text.
 (() => {
   const data = JSON.parse(document.getElementById("data").textContent);
 
@@ -12,7 +12,7 @@
     return element;
   }
 
-  // Colours: as the system says, until the reader says otherwise.
+  // Colours follow the system until the reader chooses.
   const theme = document.getElementById("theme");
   const dark = () => document.documentElement.dataset.theme
     ? document.documentElement.dataset.theme === "dark"
@@ -28,7 +28,7 @@
   print.hidden = false;
   print.addEventListener("click", () => window.print());
 
-  // Tables show their first rows until asked for all; sorting and filtering look at all of them.
+  // Tables show their first rows until all are asked for; sorting and filtering use all rows.
   const wanted = new Map();
   function refresh(table) {
     const filter = wanted.get(table.id) || (() => true);
@@ -100,6 +100,24 @@
     apply();
   }
   document.querySelectorAll("table.sortable").forEach(refresh);
+
+  // On a narrow screen a table that is too wide shows one card per row, its cells with headings.
+  const narrow = matchMedia("screen and (max-width: 40rem)");
+  function stack() {
+    for (const holder of document.querySelectorAll(".scroll")) {
+      const table = holder.querySelector("table");
+      table.classList.remove("stacked");
+      if (!narrow.matches || table.scrollWidth <= holder.clientWidth) continue;
+      const heads = [...table.tHead.rows[0].cells].map((cell) => cell.textContent);
+      for (const row of table.tBodies[0].rows) {
+        [...row.cells].forEach((cell, at) => { cell.dataset.label = heads[at]; });
+      }
+      table.classList.add("stacked");
+    }
+  }
+  narrow.addEventListener("change", stack);
+  document.addEventListener("toggle", stack, true);  // a table inside <details> has no width before
+  stack();
 
   // One person.
   const dialog = document.getElementById("person");

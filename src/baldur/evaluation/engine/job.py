@@ -1,0 +1,284 @@
+"""Job: score a setting on the inner folds, or fit on training rows and predict test rows."""
+
+from __future__ import annotations
+
+import errno
+import json
+import time
+import warnings
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+
+from baldur.atomic_io import writing
+from baldur.evaluation.clinical.logistic_fit import Platt
+from baldur.evaluation.engine.store import JobStore, Outcome
+from baldur.evaluation.metrics import METRICS, Predicted, score
+from baldur.evaluation.models import fit_with_groups
+from baldur.evaluation.selection.features import SelectedFeatures
+from baldur.evaluation.selection.fitted_model import by_class, read_selection, weights_of
+from baldur.evaluation.threads import one_thread
+from baldur.exceptions import NoSignalWarning, StudyError
+from baldur.views import MultiView
+
+__all__ = ["Job", "OuterFit", "predict_rows", "run_job"]
+
+_LONGEST_REASON = 300
+_MOST_WARNINGS = 5
+_NO_FAULT_OF_THE_MODEL = (errno.ENOSPC, errno.EDQUOT)
+
+
+@dataclass(frozen=True)
+class Job:
+    """A unit of work whose result depends on nothing but what is written here and the data.
+
+    Attributes
+    ----------
+    key : str
+        Hash of everything the result depends on.
+    kind : {"setting", "final"}
+        Mean score of a setting over inner splits, or fit and predict over one outer split.
+    model, repeat, fold, permutation
+        What it is for.
+    estimator : estimator
+        With its setting and seed.
+    y : array of shape (n_samples,)
+        Class codes or numbers of all rows.
+    splits : list of (train, test) index arrays
+    metric : str
+        For "setting".
+    groups : array of shape (n_samples,), or None
+        Passed to estimators that make inner folds of their own.
+    n_classes : int
+        0 in regression.
+    inner : list of (train, test) index arrays
+        For "final", of a model with decision scores only: folds of the training rows for Platt
+        scaling; empty for none.
+    """
+
+    key: str
+    kind: str
+    model: str
+    repeat: int
+    fold: int
+    permutation: int
+    estimator: Any
+    y: np.ndarray
+    splits: list[tuple[np.ndarray, np.ndarray]]
+    metric: str
+    n_classes: int
+    groups: np.ndarray | None = None
+    inner: list[tuple[np.ndarray, np.ndarray]] = field(default_factory=list)
+
+    def fit(self, mv: Any, rows: np.ndarray) -> Any:
+        """Fit a new estimator on some rows."""
+        groups = None if self.groups is None else self.groups[rows]
+        return fit_with_groups(clone(self.estimator), mv[rows], self.y[rows], groups)
+
+
+@dataclass
+class OuterFit:
+    """One model on one outer fold: its setting, predictions and selected features.
+
+    With `scaled` the probabilities come from decision scores by Platt scaling.
+    """
+
+    repeat: int
+    fold: int
+    test: np.ndarray
+    setting: dict[str, Any]
+    seconds: float
+    label: np.ndarray
+    proba: np.ndarray | None = None
+    margin: np.ndarray | None = None
+    scaled: bool = False
+    selected: dict[str, SelectedFeatures] = field(default_factory=dict)
+    harmonisation: list[dict[str, Any]] = field(default_factory=list)
+
+    @classmethod
+    def from_outcome(cls, job: Job, setting: dict[str, Any], outcome: Outcome) -> OuterFit:
+        """Return the fit of a finished job."""
+        arrays = outcome.arrays
+        return cls(
+            repeat=job.repeat,
+            fold=job.fold,
+            test=job.splits[0][1],
+            setting=setting,
+            seconds=float(outcome.facts["seconds"]),
+            label=arrays["label"],
+            proba=arrays.get("proba"),
+            margin=arrays.get("margin"),
+            scaled=bool(outcome.facts.get("platt", False)),
+            selected={
+                view: SelectedFeatures(
+                    arrays[f"index{i}"],
+                    arrays.get(f"weight{i}"),
+                    arrays.get(f"raw{i}"),
+                    outcome.facts["variance"][i],
+                )
+                for i, view in enumerate(outcome.facts["views"])
+            },
+            harmonisation=outcome.facts.get("harmonisation", []),
+        )
+
+    def score(self, metric: str, y: np.ndarray, n_classes: int) -> float:
+        """Return one metric on the test rows of this fold."""
+        predicted = Predicted(y[self.test], self.label, self.proba, self.margin, n_classes)
+        return score(metric, predicted)
+
+
+def predict_rows(estimator: Any, X: Any, n_classes: int) -> dict[str, np.ndarray]:
+    """Return labels and, where the estimator has them, probabilities or else decision scores.
+
+    A class that no training row had gets the probability 0, and the smallest score.
+    """
+    found = {"label": np.asarray(estimator.predict(X))}
+    if n_classes == 0:
+        found["label"] = found["label"].astype(float).reshape(-1)
+        return found
+    seen = np.asarray(getattr(estimator, "classes_", np.arange(n_classes)))
+    if hasattr(estimator, "predict_proba"):
+        proba = np.asarray(estimator.predict_proba(X), dtype=float)
+        found["proba"] = _over_all(proba, seen, n_classes, np.zeros(len(proba)))
+    elif hasattr(estimator, "decision_function"):
+        margin = np.asarray(estimator.decision_function(X), dtype=float)
+        if margin.ndim == 1 and n_classes > 2:
+            margin = np.column_stack([-margin / 2, margin / 2])
+        lowest = margin.min(axis=1) - 1.0 if margin.ndim == 2 else margin
+        found["margin"] = _over_all(margin, seen, n_classes, lowest)
+    return found
+
+
+def _over_all(
+    values: np.ndarray, seen: np.ndarray, n_classes: int, absent: np.ndarray
+) -> np.ndarray:
+    """Put the columns of the classes seen in training among those of all classes."""
+    if values.ndim == 1 or len(seen) == n_classes:
+        return values
+    full = np.repeat(absent[:, None], n_classes, axis=1)
+    full[:, seen.astype(np.intp)] = values
+    return full
+
+
+def _try_setting(job: Job, mv: Any) -> Outcome:
+    values, ties = [], []
+    # Settings of equal score are ranked by this metric.
+    second = "log_loss" if job.n_classes else "rmse"
+    for train, test in job.splits:
+        if job.n_classes and len(np.unique(job.y[train])) < 2:
+            # Leaving a site out may leave training rows of one class; nothing can be learned.
+            continue
+        fitted = job.fit(mv, train)
+        found = predict_rows(fitted, mv[test], job.n_classes)
+        predicted = Predicted(truth=job.y[test], n_classes=job.n_classes, **found)
+        values.append(score(job.metric, predicted))
+        ties.append(score(second, predicted))
+    known = [v for v in values if np.isfinite(v)]
+    if not known:
+        raise StudyError(
+            f"{METRICS[job.metric].heading} cannot be computed from this model's predictions on "
+            "the inner folds; select by another metric"
+        )
+    known_ties = [t for t in ties if np.isfinite(t)]
+    tie = float(np.mean(known_ties)) if known_ties else None
+    return Outcome({"score": float(np.mean(known)), "folds": len(known), "tie": tie})
+
+
+def _fit_and_predict(job: Job, mv: Any) -> Outcome:
+    (train, test) = job.splits[0]
+    fitted = job.fit(mv, train)
+    arrays = predict_rows(fitted, mv[test], job.n_classes)
+    for name in ("label", "proba", "margin"):
+        if name in arrays and not np.isfinite(arrays[name]).all():
+            raise StudyError(f"the model predicts NaN or infinite values ({name})")
+    facts: dict[str, Any] = {}
+    if job.inner and "proba" not in arrays and "margin" in arrays:
+        curve = _learn_platt(job, mv)
+        if curve is not None:
+            arrays["proba"] = curve.proba(arrays["margin"])
+            facts["platt"] = True
+    rows = mv[train]
+    weights = weights_of(fitted, rows)
+    seen = np.unique(job.y[train]).astype(np.intp) if job.n_classes else np.zeros(0, dtype=np.intp)
+    views, variance = [], []
+    for i, (view, index) in enumerate(read_selection(fitted, rows).items()):
+        views.append(view)
+        arrays[f"index{i}"] = index
+        variance.append(None if weights is None else weights.variance[view])
+        if weights is not None:
+            arrays[f"weight{i}"] = by_class(weights.per_sd[view][index], job.n_classes, seen)
+            arrays[f"raw{i}"] = by_class(weights.raw[view][index], job.n_classes, seen)
+    facts["views"], facts["variance"] = views, variance
+    preparation = getattr(fitted, "preparation_", None)
+    changed = None if preparation is None else preparation.site_report_
+    if changed is not None:
+        facts["harmonisation"] = json.loads(changed.to_json(orient="records", double_precision=15))
+    return Outcome(facts, arrays)
+
+
+def _learn_platt(job: Job, mv: Any) -> Platt | None:
+    """Fit Platt scaling to held-out scores of the training rows; None where a fit fails."""
+    margins, truths = [], []
+    try:
+        for train, test in job.inner:
+            margins.append(np.asarray(job.fit(mv, train).decision_function(mv[test]), dtype=float))
+            truths.append(job.y[test] == 1)
+    except Exception as error:  # the model itself was fitted; only probabilities are missing
+        warnings.warn(f"No probabilities: an inner fit failed ({_reason(error)})", stacklevel=2)
+        return None
+    return Platt.learn(np.concatenate(margins), np.concatenate(truths))
+
+
+def run_job(data: MultiView, store: JobStore, job: Job) -> Outcome:
+    """Run one job and store its result; an error of the model becomes a fact of the outcome.
+
+    Parameters
+    ----------
+    data : MultiView
+        All samples, as `SharedData` or `open_data` gives them.
+    store : JobStore
+        Where results are written.
+    job : Job
+        What to do.
+
+    Returns
+    -------
+    Outcome
+    """
+    stored = store.load(job.key)
+    if stored is not None and not stored.failed:
+        # Another process with the same folder has run it meanwhile.
+        return stored
+    started = time.perf_counter()
+    with warnings.catch_warnings(record=True) as caught, one_thread():
+        warnings.simplefilter("always")
+        try:
+            work = _try_setting if job.kind == "setting" else _fit_and_predict
+            outcome = work(job, data)
+        except Exception as error:  # any model may fail in its own way; the others continue
+            if isinstance(error, OSError) and error.errno in _NO_FAULT_OF_THE_MODEL:
+                with writing(f"A temporary file of {job.model}"):
+                    raise
+            outcome = Outcome({"error": _reason(error)})
+    outcome.facts["seconds"] = time.perf_counter() - started
+    # Fits without evidence of signal are counted over the folds, and said once.
+    signal = [w for w in caught if issubclass(w.category, NoSignalWarning)]
+    other = [w for w in caught if not issubclass(w.category, NoSignalWarning)]
+    texts = sorted({f"{w.category.__name__}: {_first_line(str(w.message))}" for w in other})
+    outcome.facts["warnings"] = texts[:_MOST_WARNINGS]
+    outcome.facts["no_signal"] = bool(signal)
+    store.save(job.key, outcome)
+    return outcome
+
+
+def _reason(error: Exception) -> str:
+    text = _first_line(str(error)) or "no message"
+    kind = type(error).__name__
+    return text if isinstance(error, StudyError) else f"{kind}: {text}"
+
+
+def _first_line(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= _LONGEST_REASON else line[: _LONGEST_REASON - 3] + "..."

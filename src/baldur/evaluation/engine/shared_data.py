@@ -1,0 +1,271 @@
+"""SharedData: the samples of a comparison as every worker process opens them.
+
+Results must not depend on `n_jobs`. Large arrays that joblib maps for other processes would be
+worked on in other tiles than arrays in memory. So large arrays are mapped from a file always, also
+with one worker, and small ones are sent whole. Each process reads the data once.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import pickle
+import threading
+import time
+from collections.abc import Collection
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from baldur.atomic_io import write_atomically, writing
+from baldur.evaluation.engine.scratch_folder import ScratchFolder, remove_orphans
+from baldur.views import MultiView
+from baldur.views.source import ArraySource, RowMapSource, Source, as_source
+
+__all__ = ["SharedData", "exit_with_parent", "open_data", "unpack_data"]
+
+MAP_BYTES = 1 << 26
+"""Arrays from this size on are mapped from a file instead of sent."""
+
+
+class SharedData:
+    """A `MultiView` that other processes open by a path.
+
+    Use it as a context manager; the files lie in a temporary folder until its end.
+
+    Parameters
+    ----------
+    mv : MultiView
+        The samples.
+
+    Attributes
+    ----------
+    data : MultiView
+        The same samples in the form in which workers see them.
+    path : str
+        File that `open_data` reads, written by `send`.
+    """
+
+    def __init__(self, mv: MultiView) -> None:
+        remove_orphans()
+        self._folder = ScratchFolder()
+        folder = self._folder.path
+        self.path = str(folder / "data.pkl")
+        self._sent = False
+        try:
+            self._payload: dict[str, Any] = {
+                "views": {
+                    name: _pack(mv.view(name).source, folder / f"view{i}.npy")
+                    for i, name in enumerate(mv.view_names)
+                },
+                "rows": mv.rows,
+                "sample_ids": mv.sample_ids,
+                "names": {
+                    v: mv.view(v).feature_names for v in mv.view_names if mv.view(v).names_given
+                },
+                "info": mv.feature_info,
+                "present": {
+                    v: mv.table(v).present for v in mv.view_names if mv.table(v).present is not None
+                },
+                "samples": mv.samples,
+            }
+            self.data = _build(self._payload)
+        except BaseException:
+            self._folder.remove()
+            raise
+
+    def __enter__(self) -> SharedData:
+        return self
+
+    def __exit__(self, *details: object) -> None:
+        self._folder.remove()
+
+    def send(self) -> str:
+        """Write what other processes need, and return the path to open."""
+        if not self._sent:
+            write_atomically(self.path, self.pickled())
+            self._sent = True
+        return self.path
+
+    def pickled(self, with_content: Collection[str] = ()) -> bytes:
+        """Return what other processes need.
+
+        Parameters
+        ----------
+        with_content : collection of str
+            Files out of `files` that the receiver cannot read, and whose content is included.
+
+        Returns
+        -------
+        bytes
+            What `unpack_data` reads.
+        """
+        views = {v: _include(part, with_content) for v, part in self._payload["views"].items()}
+        payload = {**self._payload, "views": views}
+        return pickle.dumps(payload, protocol=pickle.HIGHEST_PROTOCOL)
+
+    @property
+    def files(self) -> list[str]:
+        """Files of large matrices, which other processes open by path."""
+        found = {_file_of(part) for part in self._payload["views"].values()}
+        return sorted(file for file in found if file is not None)
+
+
+# Workers outlive a comparison; a second one takes the place of the first.
+@lru_cache(maxsize=1)
+def open_data(path: str) -> MultiView:
+    """Return the samples that `SharedData.send` wrote, read once per process."""
+    with open(path, "rb") as file:
+        return _build(pickle.load(file))
+
+
+def unpack_data(content: bytes, folder: Path) -> MultiView:
+    """Return the samples that `SharedData.pickled` gave.
+
+    Parameters
+    ----------
+    content : bytes
+        A pickle, so that it must come from a source that is trusted like the code itself.
+    folder : Path
+        Where matrices whose content is included are written; large ones are mapped everywhere.
+
+    Returns
+    -------
+    MultiView
+    """
+    payload = pickle.loads(content)
+    views = {
+        name: _write_content(part, folder / f"view{i}.npy")
+        for i, (name, part) in enumerate(payload["views"].items())
+    }
+    return _build({**payload, "views": views})
+
+
+@cache
+def exit_with_parent(parent: int) -> None:
+    """Let a worker process end when the process that started it is gone.
+
+    A worker of a killed study would otherwise wait for minutes for work that never comes. Further
+    calls change nothing.
+    """
+    if os.name != "posix" or os.getpid() == parent:
+        return
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(1.0)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
+def _build(payload: dict[str, Any]) -> MultiView:
+    views = {name: _open(part) for name, part in payload["views"].items()}
+    n = next(iter(views.values())).shape[0]
+    rows = payload["rows"]
+    ids = payload["sample_ids"]
+    made = MultiView(
+        views,
+        sample_ids=ids if rows is None else np.arange(n),
+        feature_names=payload["names"],
+        feature_info=payload["info"],
+        present=payload["present"],
+    )
+    if rows is not None:
+        made = made[rows]
+        made.sample_ids = ids
+    return made.with_samples(payload["samples"])
+
+
+# -- one matrix ------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _MatrixFile:
+    """A matrix in a file, found by its offset."""
+
+    file: str
+    dtype: np.dtype
+    shape: tuple[int, int]
+    offset: int
+    order: Literal["C", "F"]
+
+    def open(self) -> np.ndarray:
+        """Return the matrix as a map of the file."""
+        return np.memmap(
+            self.file, dtype=self.dtype, mode="r", offset=self.offset, shape=self.shape,
+            order=self.order,
+        )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class _Content:
+    """The content of a file that the receiver cannot read, and writes to a file of its own."""
+
+    array: np.ndarray
+
+
+@dataclass(frozen=True)
+class _RowMapped:
+    """A packed matrix whose rows are found through a map."""
+
+    base: Any
+    row_map: np.ndarray
+
+
+def _pack(source: Source, file: Path) -> Any:
+    """Return what stands for a matrix in the payload: itself, or where its file is."""
+    if isinstance(source, RowMapSource):
+        return _RowMapped(_pack(source.base, file), source.row_map)
+    if not isinstance(source, ArraySource):
+        return source
+    array = source.array
+    if source.in_memory and array.nbytes < MAP_BYTES:
+        return array
+    whole = isinstance(array, np.memmap) and array.mode == "r" and array.filename is not None
+    # A slice of a map does not know where in the file it begins.
+    if not (whole and isinstance(array.base, mmap.mmap) and array.flags.forc):
+        array = _save_and_map(array, file)
+    order: Literal["C", "F"] = "C" if array.flags.c_contiguous else "F"
+    return _MatrixFile(str(array.filename), array.dtype, array.shape, array.offset, order)
+
+
+def _open(part: Any) -> Any:
+    """Return what a view is made of, in the process that uses it."""
+    if isinstance(part, _MatrixFile):
+        return part.open()
+    if isinstance(part, _RowMapped):
+        return RowMapSource(as_source(_open(part.base), "view"), part.row_map)
+    return part
+
+
+def _save_and_map(array: np.ndarray, file: Path) -> np.memmap:
+    with writing(file):
+        np.save(file, array)
+    return np.load(file, mmap_mode="r")
+
+
+def _include(part: Any, files: Collection[str]) -> Any:
+    """Replace a matrix in one of the files by its content."""
+    if isinstance(part, _RowMapped):
+        return _RowMapped(_include(part.base, files), part.row_map)
+    if isinstance(part, _MatrixFile) and part.file in files:
+        return _Content(np.array(part.open(), order=part.order))
+    return part
+
+
+def _write_content(part: Any, file: Path) -> Any:
+    """Write included content to a file and map it; leave other parts as they are."""
+    if isinstance(part, _RowMapped):
+        return _RowMapped(_write_content(part.base, file), part.row_map)
+    return _save_and_map(part.array, file) if isinstance(part, _Content) else part
+
+
+def _file_of(part: Any) -> str | None:
+    """Return the file of a matrix, or None where it is sent whole."""
+    if isinstance(part, _RowMapped):
+        return _file_of(part.base)
+    return part.file if isinstance(part, _MatrixFile) else None

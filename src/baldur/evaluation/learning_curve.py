@@ -1,0 +1,168 @@
+"""learning_curve: the same comparison with fewer training people, reusing finished jobs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import fields, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from baldur.evaluation.clinical.learning_curves import MORE, learning_curves
+from baldur.evaluation.clinical.sample_size import minimum_people, minimum_people_regression
+from baldur.evaluation.design import Comparison, Design, open_comparison
+from baldur.evaluation.nested import run_comparison
+from baldur.evaluation.result import NestedResult
+from baldur.evaluation.threads import one_thread
+from baldur.exceptions import InputError
+
+__all__ = ["SHARES", "learning_curve", "people_needed", "run_learning_curve"]
+
+SHARES = (0.4, 0.6, 0.8)
+"""Shares of the training people besides all of them: a power law needs three sizes and a spread."""
+
+
+def learning_curve(
+    models: Any,
+    X: Any,
+    y: Any,
+    *,
+    shares: Sequence[float] = SHARES,
+    full: NestedResult | None = None,
+    more: Sequence[int] = MORE,
+    **keywords: Any,
+) -> pd.DataFrame:
+    """Score models trained on parts of the training people, and extrapolate.
+
+    The test rows stay what they are. Smaller parts lie within larger ones, hold classes in the same
+    shares and groups whole; settings are chosen anew on inner folds of each part.
+
+    Parameters
+    ----------
+    models, X, y
+        As in `nested_cv`.
+    shares : list of float
+        Shares of the training people; all of them are added.
+    full : NestedResult, optional
+        The comparison with all training people, where it is done already.
+    more : list of int
+        Numbers of further people to give the gain of.
+    **keywords
+        As in `nested_cv`. With `store` every job is kept and found again.
+
+    Returns
+    -------
+    DataFrame
+        As `learning_curves` gives it, for the metric settings were selected by.
+    """
+    design, how = _split_keywords(keywords)
+    comparison = open_comparison(Design(**design), models, X, y)
+    return run_learning_curve(comparison, shares=shares, full=full, more=more, **how)
+
+
+def run_learning_curve(
+    comparison: Comparison,
+    *,
+    shares: Sequence[float] = SHARES,
+    full: NestedResult | None = None,
+    more: Sequence[int] = MORE,
+    **how: Any,
+) -> pd.DataFrame:
+    """Score the models of a comparison on parts of the training people, and extrapolate.
+
+    Parameters
+    ----------
+    comparison : Comparison
+        As `open_comparison` returns it.
+    shares, full, more
+        As in `learning_curve`.
+    **how
+        As in `run_comparison`.
+
+    Returns
+    -------
+    DataFrame
+        As in `learning_curve`.
+    """
+    for share in shares:
+        if not 0 < share < 1:
+            raise InputError(f"shares must lie between 0 and 1, but got {share!r}.")
+    comparison = replace(comparison, permutations=0)
+    parts = [
+        replace(comparison, plan=replace(comparison.plan, train_share=float(share)))
+        for share in sorted(set(shares))
+    ]
+    results = [run_comparison(part, **how) for part in parts]
+    results.append(full if full is not None else run_comparison(comparison, **how))
+    by_people = {}
+    for result in results:
+        if len(result.predictions):
+            by_people[float(np.mean([len(f.train) for f in result.folds]))] = result.predictions
+    with one_thread():
+        return learning_curves(
+            by_people,
+            comparison.metric,
+            more=more,
+            classes=[str(c) for c in comparison.classes],
+        )
+
+
+def _split_keywords(keywords: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the keywords of the design, and those of how it is run."""
+    names = {f.name for f in fields(Design)}
+    design = {k: v for k, v in keywords.items() if k in names}
+    return design, {k: v for k, v in keywords.items() if k not in names}
+
+
+def people_needed(result: NestedResult) -> pd.DataFrame:
+    """Give the closed-form minimum numbers of people for each model of a comparison.
+
+    They are for a regression without penalty that discriminates as well as the model did, on all
+    candidate columns, and on as many as the model selected (which is fewer than it chose from, so
+    that this number is too low).
+
+    Parameters
+    ----------
+    result : NestedResult
+
+    Returns
+    -------
+    DataFrame
+        model, candidates ("all" or "selected"), parameters, criterion, people, meaning, note; one
+        row with a note where the closed forms do not apply.
+    """
+    table = result.table()
+    width = sum(result.data.n_features.values())
+    rows = []
+    for record in table[table["failure"] == ""].to_dict("records"):
+        selected = float(record["features_percent"]) / 100 * width
+        sizes = {"all": float(width)}
+        if np.isfinite(selected) and selected < width:
+            sizes["selected"] = selected
+        for name, count in sizes.items():
+            start = {"model": record["model"], "candidates": name}
+            if count < 1:
+                rows.append({**start, "note": "the model selects no features"})
+                continue
+            found = {**start, "parameters": int(np.ceil(count))}
+            try:
+                criteria = _criteria(result, record, found["parameters"])
+            except InputError as error:
+                rows.append({**found, "note": str(error)})
+                continue
+            rows += [
+                {**found, "criterion": c, "people": n, "meaning": what, "note": ""}
+                for c, n, what in criteria.itertuples(index=False)
+            ]
+    columns = ["model", "candidates", "parameters", "criterion", "people", "meaning", "note"]
+    return pd.DataFrame(rows, columns=columns).astype({"parameters": "Int64", "people": "Int64"})
+
+
+def _criteria(result: NestedResult, record: dict[Any, Any], parameters: int) -> pd.DataFrame:
+    if not result.classes:
+        return minimum_people_regression(parameters, float(record["r2_pooled"]))
+    if len(result.classes) > 2:
+        raise InputError("The closed forms are for two classes or for numbers.")
+    share = float(np.mean(result.truth == 1))
+    return minimum_people(parameters, share, auc=float(record["auc_pooled"]))

@@ -1,0 +1,304 @@
+"""Selected features over the outer folds: how often, how heavy, how stable."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from baldur.evaluation.selection.stability import StabilityIndex, nogueira
+from baldur.views import MultiView
+
+__all__ = [
+    "Stability",
+    "percent_selected",
+    "selection_frame",
+    "stability_of",
+    "view_shares",
+    "weights_frame",
+]
+
+WIDEST_LISTED = 10_000
+"""A view that a model keeps whole in every fold is listed feature by feature up to this width."""
+
+COLUMNS = [
+    "model", "view", "feature", "class", "n_features", "frequency", "mean_weight",
+    "mean_raw_weight", "sign_agreement", "folds",
+]  # fmt: skip
+
+
+@dataclass(frozen=True)
+class SelectedFeatures:
+    """The features of one view that one fit selected.
+
+    Attributes
+    ----------
+    index : int array of shape (k,)
+        Their columns.
+    weight, raw : array of shape (k, n_readings), or None
+        Per standard deviation and per unit of the input, one column for each class that is read.
+    variance : float or None
+        Of what the view adds to the linear predictor, over the training rows.
+    """
+
+    index: np.ndarray
+    weight: np.ndarray | None = None
+    raw: np.ndarray | None = None
+    variance: float | None = None
+
+    def weights(self, n_readings: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return both, NaN where the model has none."""
+        none = np.full((len(self.index), n_readings), np.nan)
+        return (
+            none if self.weight is None else self.weight,
+            none if self.raw is None else self.raw,
+        )
+
+
+@dataclass(frozen=True)
+class Stability:
+    """How far the folds agree.
+
+    Attributes
+    ----------
+    index : DataFrame
+        model, view ("*": all views together), stability, error, low, high: Nogueira's index.
+    features : DataFrame
+        model, view, feature, class, frequency, mean_weight, mean_raw_weight, sign_agreement:
+        features selected in at least one fold, the most frequent first.
+    views : DataFrame
+        model, view, frequency (share of folds that use the view), percent_of_view, share (of all
+        selected features), variance_share (of the variance that views add to the linear
+        predictor; missing for models without weights), each a mean over folds.
+    """
+
+    index: pd.DataFrame
+    features: pd.DataFrame
+    views: pd.DataFrame
+
+
+def _order(fits: Sequence[Any]) -> list[Any]:
+    return sorted(fits, key=lambda f: (f.repeat, f.fold))
+
+
+def _whole(fits: Sequence[Any], view: str, width: int) -> bool:
+    return all(len(f.selected[view].index) == width for f in fits)
+
+
+def selection_frame(
+    fits: Mapping[str, Sequence[Any]], mv: MultiView, readings: Sequence[str]
+) -> pd.DataFrame:
+    """Summarise the selections of every model over its folds.
+
+    Each view has one row with feature "*" for all its features together; below it come the
+    features selected in at least one fold (left out for a view wider than 10,000 that is kept
+    whole in every fold), one row for each of `readings`. `folds` holds the number selected in each
+    fold, in the order of repeats and folds; `frequency` is their mean over `n_features`. Mean
+    weights, per standard deviation and per unit of the input, are over the folds that select the
+    feature; sign agreement is the share of them that have the commoner sign.
+    """
+    parts = []
+    for model, unordered in fits.items():
+        ordered = _order(unordered)
+        if not ordered:
+            continue
+        for view in ordered[0].selected:
+            width = mv.n_features[view]
+            counts = [len(f.selected[view].index) for f in ordered]
+            folds = ";".join(map(str, counts))
+            none = np.nan
+            whole = [model, view, "*", "*", width, np.mean(counts) / width, none, none, none, folds]
+            parts.append(pd.DataFrame([whole], columns=COLUMNS))
+            if width > WIDEST_LISTED and _whole(ordered, view, width):
+                continue
+            listed = _listed(ordered, view, mv, readings)
+            if len(listed):
+                listed.insert(0, "model", model)
+                parts.append(listed[COLUMNS])
+    if not parts:
+        return pd.DataFrame(columns=COLUMNS)
+    # Concatenating columns that are all NaN would change their type in later pandas.
+    floats = dict.fromkeys(("mean_weight", "mean_raw_weight", "sign_agreement"), float)
+    parts = [p.astype(floats) for p in parts]
+    return pd.concat(parts, ignore_index=True)
+
+
+def _listed(
+    ordered: Sequence[Any], view: str, mv: MultiView, readings: Sequence[str]
+) -> pd.DataFrame:
+    used = np.unique(np.concatenate([f.selected[view].index for f in ordered])).astype(np.intp)
+    shape = (len(used), len(readings), len(ordered))
+    hits = np.zeros((len(used), len(ordered)), dtype=np.int8)
+    weights, raws = np.zeros(shape), np.zeros(shape)
+    for j, f in enumerate(ordered):
+        at = np.searchsorted(used, f.selected[view].index)
+        hits[at, j] = 1
+        weights[at, :, j], raws[at, :, j] = f.selected[view].weights(len(readings))
+    count = np.maximum(hits.sum(axis=1), 1)[:, None]
+    # A fold whose training rows lack a class says nothing about its weights.
+    told = np.maximum((np.isfinite(weights) & (hits[:, None, :] == 1)).sum(axis=2), 1)
+    nothing = np.isnan(weights).sum(axis=2) == hits.sum(axis=1)[:, None]
+    mean, raw = (
+        np.where(nothing, np.nan, np.nansum(part, axis=2) / told) for part in (weights, raws)
+    )
+    with np.errstate(invalid="ignore"):
+        plus, minus = (weights > 0).sum(axis=2), (weights < 0).sum(axis=2)
+    agreement = np.where(nothing, np.nan, np.maximum(plus, minus) / told)
+    order = np.lexsort((used, -np.nan_to_num(np.abs(mean)).max(axis=1, initial=0.0), -count[:, 0]))
+    each = np.repeat(order, len(readings))
+    folds = np.array([";".join(map(str, row)) for row in hits.tolist()], dtype=object)
+    return pd.DataFrame(
+        {
+            "view": view,
+            "feature": mv.view(view).names_of(used)[each],
+            "class": np.tile(np.asarray(readings, dtype=object), len(used)),
+            "n_features": 1,
+            "frequency": (count / len(ordered))[each, 0],
+            "mean_weight": mean[order].ravel(),
+            "mean_raw_weight": raw[order].ravel(),
+            "sign_agreement": agreement[order].ravel(),
+            "folds": folds[each],
+        }
+    )
+
+
+def percent_selected(selection: pd.DataFrame) -> pd.DataFrame:
+    """Percentage of all features each model selects, per fold in their order, from `selection`.
+
+    The columns are model, position (of the fold, from 0) and features_percent.
+    """
+    rows = []
+    views = selection[selection["feature"] == "*"]
+    for model, part in views.groupby("model", sort=False):
+        counts = np.array([[int(k) for k in str(c).split(";")] for c in part["folds"]])
+        percent = 100.0 * counts.sum(axis=0) / part["n_features"].astype(int).sum()
+        rows += [(model, j, value) for j, value in enumerate(percent.tolist())]
+    return pd.DataFrame(rows, columns=["model", "position", "features_percent"])
+
+
+def weights_frame(
+    fits: Mapping[str, Sequence[Any]], mv: MultiView, readings: Sequence[str]
+) -> pd.DataFrame:
+    """List the selected features of every fold with their weights, a row for each of `readings`.
+
+    `weight` is per standard deviation, `raw_weight` per unit of the input. Views wider than 10,000
+    that a model keeps whole are left out.
+    """
+    parts = []
+    for model, unordered in fits.items():
+        ordered = _order(unordered)
+        for f in ordered:
+            for view, chosen in f.selected.items():
+                width = mv.n_features[view]
+                if not len(chosen.index) or (
+                    width > WIDEST_LISTED and _whole(ordered, view, width)
+                ):
+                    continue
+                weight, raw = chosen.weights(len(readings))
+                names = mv.view(view).names_of(chosen.index.astype(np.intp))
+                parts.append(
+                    pd.DataFrame(
+                        {
+                            "model": model,
+                            "repeat": f.repeat + 1,
+                            "fold": f.fold + 1,
+                            "view": view,
+                            "feature": np.repeat(names, len(readings)),
+                            "class": np.tile(np.asarray(readings, dtype=object), len(names)),
+                            "weight": weight.ravel(),
+                            "raw_weight": raw.ravel(),
+                        }
+                    )
+                )
+    columns = ["model", "repeat", "fold", "view", "feature", "class", "weight", "raw_weight"]
+    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=columns)
+
+
+def stability_of(
+    fits: Mapping[str, Sequence[Any]], mv: MultiView, selection: pd.DataFrame, level: float
+) -> Stability:
+    """Compute the index per view and over all views, and the share of each view."""
+    index_rows = []
+    for model, unordered in fits.items():
+        ordered = _order(unordered)
+        if not ordered:
+            continue
+        views = list(ordered[0].selected)
+        widths = [mv.n_features[v] for v in views]
+        starts = np.cumsum([0, *widths[:-1]])
+        joined = [
+            np.concatenate([f.selected[v].index + s for v, s in zip(views, starts, strict=True)])
+            for f in ordered
+        ]
+        for view, sets, width in [
+            ("*", joined, sum(widths)),
+            *((v, [f.selected[v].index for f in ordered], mv.n_features[v]) for v in views),
+        ]:
+            found = _index(sets, width, level)
+            index_rows.append((model, view, found.value, found.error, found.low, found.high))
+    columns = ["model", "view", "stability", "error", "low", "high"]
+    features = selection[selection["feature"] != "*"].drop(columns=["n_features", "folds"])
+    return Stability(
+        index=pd.DataFrame(index_rows, columns=columns),
+        features=features.reset_index(drop=True),
+        views=_mean_shares(view_shares(fits), mv),
+    )
+
+
+def _index(sets: list[np.ndarray], width: int, level: float) -> StabilityIndex:
+    if len(sets) < 2:
+        nan = float("nan")
+        return StabilityIndex(nan, nan, nan, nan)
+    return nogueira(sets, width, level)
+
+
+def view_shares(fits: Mapping[str, Sequence[Any]]) -> pd.DataFrame:
+    """Give the share of every view in every fold of every model.
+
+    The columns are model, repeat, fold, view, selected (its features), share (of all selected
+    features) and variance_share (of the variance that views add to the linear predictor; missing
+    for models without weights). A fold that selects nothing gives no view a share.
+    """
+    columns = ["model", "repeat", "fold", "view", "selected", "share", "variance_share"]
+    parts = []
+    for model, unordered in fits.items():
+        ordered = _order(unordered)
+        if not ordered:
+            continue
+        views = list(ordered[0].selected)
+        counts = np.array([[len(f.selected[v].index) for v in views] for f in ordered], dtype=float)
+        known = [[f.selected[v].variance for v in views] for f in ordered]
+        variance = np.array(known, dtype=float)  # None becomes NaN
+        with np.errstate(invalid="ignore", divide="ignore"):
+            share = counts / counts.sum(axis=1, keepdims=True)
+            explained = variance / variance.sum(axis=1, keepdims=True)
+        parts.append(
+            pd.DataFrame(
+                {
+                    "model": model,
+                    "repeat": np.repeat([f.repeat + 1 for f in ordered], len(views)),
+                    "fold": np.repeat([f.fold + 1 for f in ordered], len(views)),
+                    "view": np.tile(np.asarray(views, dtype=object), len(ordered)),
+                    "selected": counts.astype(int).ravel(),
+                    "share": np.where(np.isnan(share), 0.0, share).ravel(),
+                    "variance_share": np.where(variance == 0, 0.0, explained).ravel(),
+                }
+            )
+        )
+    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=columns)
+
+
+def _mean_shares(each: pd.DataFrame, mv: MultiView) -> pd.DataFrame:
+    """Return the means over folds, one row per model and view."""
+    columns = ["model", "view", "frequency", "percent_of_view", "share", "variance_share"]
+    rows = []
+    for (model, view), part in each.groupby(["model", "view"], sort=False):
+        selected = part["selected"].to_numpy(dtype=float)
+        percent = 100 * selected.mean() / mv.n_features[str(view)]
+        # A plain mean: one fold without a figure leaves none.
+        means = (float(part[c].to_numpy(dtype=float).mean()) for c in columns[-2:])
+        rows.append((model, view, float((selected > 0).mean()), float(percent), *means))
+    return pd.DataFrame(rows, columns=columns)

@@ -1,0 +1,163 @@
+"""Weights of a fitted model in both units, and what each view adds to the linear predictor.
+
+A weight per standard deviation can be compared between features and between models; a weight per
+unit of the input is what a reader multiplies a measurement with. Estimators keep the one or the
+other; here both are given for every model.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from baldur.baselines import BaselineEstimator
+from baldur.views import MultiView
+
+__all__ = ["ModelWeights", "by_class", "on_prepared", "read_selection", "weights_of"]
+
+
+@dataclass(frozen=True)
+class ModelWeights:
+    """Weights of every view, features by outputs.
+
+    Attributes
+    ----------
+    per_sd : dict of str to ndarray of shape (n_features, n_outputs)
+        For one standard deviation of the prepared column.
+    raw : dict of str to ndarray of shape (n_features, n_outputs)
+        For one unit of the input.
+    variance : dict of str to float
+        Variance over the rows of what the view adds to the linear predictor, summed over outputs.
+    """
+
+    per_sd: dict[str, np.ndarray]
+    raw: dict[str, np.ndarray]
+    variance: dict[str, float]
+
+
+def weights_of(estimator: Any, mv: MultiView) -> ModelWeights | None:
+    """Return the weights of a fitted model, or None for one without.
+
+    Parameters
+    ----------
+    estimator : fitted estimator
+        One with `preparation_` and `coef_`.
+    mv : MultiView
+        The rows it was fitted on.
+
+    Returns
+    -------
+    ModelWeights or None
+    """
+    preparation = getattr(estimator, "preparation_", None)
+    masks = getattr(estimator, "selected_features_", None)
+    names = [v for v in mv.view_names if not isinstance(masks, dict) or v in masks]
+    widths = {v: mv.n_features[v] for v in names}
+    given = _read_weights(estimator, widths)
+    if not given or preparation is None:
+        return None
+    prepared = preparation.transform(mv)
+    per_sd, raw, variance = {}, {}, {}
+    for name in widths:
+        columns = preparation.columns_[name]
+        unit = preparation.coef_in_input_units(name, np.ones(len(columns)))[:, None]
+        if on_prepared(estimator):
+            # Block-scaled views enter the model divided by the root of their width.
+            factor = len(columns) ** -0.5 if getattr(estimator, "block_scale", False) else 1.0
+            per_sd[name] = factor * given[name]
+            raw[name] = per_sd[name] * unit
+        else:
+            raw[name] = given[name]
+            per_sd[name] = np.divide(raw[name], unit, out=np.zeros_like(raw[name]), where=unit != 0)
+        part = np.asarray(prepared[name].apply(per_sd[name][columns]))
+        variance[name] = float(part.var(axis=0).sum())
+    return ModelWeights(per_sd, raw, variance)
+
+
+def on_prepared(estimator: Any) -> bool:
+    """Whether ``coef_`` belongs to the prepared columns, not to units of the input."""
+    return bool(getattr(estimator, "coef_on_prepared", isinstance(estimator, BaselineEstimator)))
+
+
+def by_class(weights: np.ndarray, n_classes: int, seen: np.ndarray) -> np.ndarray:
+    """Return the weights with the outputs a reader asks about.
+
+    Parameters
+    ----------
+    weights : array of shape (n_features, n_outputs)
+        As in `ModelWeights`.
+    n_classes : int
+        0 in regression.
+    seen : array of int
+        Classes of the training rows.
+
+    Returns
+    -------
+    ndarray of shape (n_features, 1 or n_classes)
+        Towards the positive class of two, towards each of several, or of the number predicted. NaN
+        for a class that the training rows do not have.
+    """
+    outputs = weights.shape[1]
+    if n_classes <= 2:
+        # One column for each of two classes.
+        return weights[:, 1:2] - weights[:, :1] if outputs == 2 else weights[:, :1]
+    full = np.full((len(weights), n_classes), np.nan)
+    if outputs == len(seen):
+        full[:, seen] = weights
+    elif outputs == 1 and len(seen) == 2:
+        full[:, seen] = weights * np.array([-0.5, 0.5])
+    return full
+
+
+def read_selection(estimator: Any, mv: MultiView) -> dict[str, np.ndarray]:
+    """Return the selected features of every view.
+
+    Parameters
+    ----------
+    estimator : fitted estimator
+        With `selected_features_` (dict of view to mask).
+    mv : MultiView
+        Rows it was fitted on, for names and widths.
+
+    Returns
+    -------
+    dict of str to int array
+        A model without masks counts as using every feature; views it was not given are left out.
+    """
+    masks = getattr(estimator, "selected_features_", None)
+    found = {}
+    for name in mv.view_names:
+        if not isinstance(masks, dict):
+            found[name] = np.arange(mv.n_features[name], dtype=np.int32)
+        elif name in masks:
+            found[name] = np.flatnonzero(np.asarray(masks[name])).astype(np.int32)
+    return found
+
+
+def _read_weights(estimator: Any, widths: dict[str, int]) -> dict[str, np.ndarray]:
+    """Return the weights of every view as features by outputs, or {} for a model without."""
+    kept = getattr(estimator, "lasso_features_", None)
+    return _orient(getattr(estimator, "coef_", None), widths, kept)
+
+
+def _orient(coef: Any, widths: dict[str, int], kept: Any) -> dict[str, np.ndarray]:
+    """Weights of every view as features by outputs; empty where they cannot be told apart."""
+    if not isinstance(coef, dict) or any(v not in coef for v in widths):
+        return {}
+    arrays = {v: np.asarray(coef[v], dtype=float) for v in widths}
+    arrays = {v: a[None, :] if a.ndim == 1 else a for v, a in arrays.items()}
+    if any(a.ndim != 2 for a in arrays.values()):
+        return {}
+    if all(a.shape[1] == widths[v] for v, a in arrays.items()):
+        return {v: a.T for v, a in arrays.items()}
+    if all(a.shape[0] == widths[v] for v, a in arrays.items()):
+        return arrays
+    if isinstance(kept, dict) and all(len(a) == np.sum(kept[v]) for v, a in arrays.items()):
+        # Weights only for the features a first step kept.
+        full = {v: np.zeros((widths[v], a.shape[1])) for v, a in arrays.items()}
+        for v, a in arrays.items():
+            full[v][np.asarray(kept[v])] = a
+        return full
+    return {}

@@ -1,0 +1,196 @@
+"""The table as it is printed: for the terminal, a README or a paper."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pandas as pd
+
+from baldur.evaluation.metrics import METRICS
+from baldur.evaluation.tables.table import FEATURES, POOLED
+from baldur.exceptions import InputError
+from baldur.safety.escape import latex, markdown, one_line
+
+__all__ = ["FIGURES", "format_table", "table_cells"]
+
+FIGURES = ("intervals", "folds")
+"""What a cell holds: estimate [low, high], or mean and s.d. over folds."""
+
+_FEATURES_HEADING = "% Features selected"
+_INTERVALS_NOTE = (
+    "Estimates on pooled held-out predictions, 95 % intervals; features: mean ± s.d. over folds."
+)
+# Names and reasons come from files of others; see `baldur.safety`.
+_ESCAPE = {"latex": latex, "markdown": markdown, "text": one_line, "screen": one_line}
+
+
+def format_table(
+    table: pd.DataFrame, metrics: Sequence[str], form: str = "text", figures: str = "intervals"
+) -> str:
+    """Write the table for reading.
+
+    Parameters
+    ----------
+    table : DataFrame
+        As `build_table` makes it.
+    metrics : list of str
+        Its metrics.
+    form : {"text", "markdown", "latex"}
+        For the terminal, a README, or a paper. The best of each column is bold, rows at chance
+        level excepted, which have a star at their recall (or first figure).
+    figures : {"intervals", "folds"}
+        Estimates on pooled predictions with their 95 % intervals, or mean and s.d. over folds.
+
+    Returns
+    -------
+    str
+    """
+    if form not in ("text", "markdown", "latex"):
+        raise InputError(f"form must be 'text', 'markdown' or 'latex', but got {form!r}.")
+    if figures not in FIGURES:
+        raise InputError(f"figures must be one of {FIGURES}, but got {figures!r}.")
+    heads, cells, reasons = table_cells(table, metrics, form, figures)
+    # In LaTeX the notes are comments, which end with the line and need no more.
+    notes = [
+        (one_line if form == "latex" else _ESCAPE[form])(n) for n in _notes(table, reasons, figures)
+    ]
+    if form == "text":
+        return _as_text(heads, cells, notes)
+    if form == "markdown":
+        lines = ["| " + " | ".join(heads) + " |", "|" + "---|" * len(heads)]
+        lines += ["| " + " | ".join(row) + " |" for row in cells]
+        return "\n".join([*lines, "", *(f"{n}  " for n in notes)]).rstrip() + "\n"
+    return _as_latex(heads, cells, notes)
+
+
+def table_cells(
+    table: pd.DataFrame, metrics: Sequence[str], form: str, figures: str = "intervals"
+) -> tuple[list[str], list[list[str]], dict[str, str]]:
+    """Return headings, rows of text, and the reasons of rows without figures.
+
+    Text is escaped for `form`; "screen" is plain text in which the best figures stand between two
+    pairs of stars.
+    """
+    columns = [*metrics, FEATURES]
+    heads = ["", *(METRICS[m].heading for m in metrics), _FEATURES_HEADING]
+    escape = _ESCAPE[form]
+    heads = [escape(head) for head in heads]
+    best = _best(table, columns, figures)
+    rows, reasons = [], {}
+    star = "recall" if "recall" in metrics else columns[0]
+    for record in table.to_dict("records"):
+        name = str(record["model"])
+        label = escape(name)
+        if form == "latex":
+            label = label.replace("-l1", r"-$\ell$1")
+        if record["failure"]:
+            reasons[name] = str(record["failure"])
+            rows.append([label, "failed", *[""] * (len(columns) - 1)])
+            continue
+        row = [label]
+        for column in columns:
+            if column == FEATURES or figures == "folds":
+                mean, sd = float(record[column]), float(record[f"{column}_sd"])
+                text = _mean_pm_sd(mean, sd, column, form)
+            else:
+                text = _with_interval(*(float(record[f"{column}_{e}"]) for e in POOLED))
+            at_chance = str(record["note"]).startswith("chance level")
+            if column == star and at_chance:
+                text += "$^{*}$" if form == "latex" else "*"
+            if name in best[column] and text != "-":
+                text = _bold(text, form)
+            row.append(text)
+        rows.append(row)
+    return heads, rows, reasons
+
+
+def _bold(text: str, form: str) -> str:
+    if form == "latex":
+        return rf"\textbf{{{text}}}"
+    return text if form == "text" else f"**{text}**"
+
+
+def _best(table: pd.DataFrame, columns: Sequence[str], figures: str) -> dict[str, set[str]]:
+    """Rows whose printed figure is the best of each column; none where all are equal."""
+    fit = (table["failure"] == "") & ~table["note"].str.startswith("chance level")
+    rows = np.flatnonzero(fit.to_numpy(dtype=bool))
+    models = table["model"].to_numpy()[rows]
+    best: dict[str, set[str]] = {}
+    for column in columns:
+        shown = column if column == FEATURES or figures == "folds" else f"{column}_pooled"
+        values = table[shown].to_numpy(dtype=float)[rows]
+        values = values.round(2 if column != FEATURES else 12)
+        usable = values > 0 if column == FEATURES else ~np.isnan(values)
+        best[column] = set()
+        if len(np.unique(values[usable])) > 1:
+            up = column != FEATURES and METRICS[column].greater_is_better
+            top = values[usable].max() if up else values[usable].min()
+            best[column] = set(models[values == top])
+    return best
+
+
+def _mean_pm_sd(mean: float, sd: float, column: str, form: str) -> str:
+    if np.isnan(mean):
+        return "-"
+    sign = r"$\pm$" if form == "latex" else "±"
+    unit = ""
+    if column == FEATURES:
+        unit = r" \%" if form == "latex" else " %"
+        if np.isnan(sd) or (sd == 0 and mean in (0, 100)):
+            return f"{_short(mean)}{unit}"
+        return f"{_short(mean)} {sign} {_short(sd)}{unit}"
+    if np.isnan(sd):
+        return f"{mean:.2f}"
+    return f"{mean:.2f} {sign} {sd:.2f}"
+
+
+def _with_interval(estimate: float, low: float, high: float) -> str:
+    if np.isnan(estimate):
+        return "-"
+    if np.isnan(low) or np.isnan(high):
+        return f"{estimate:.2f}"
+    return f"{estimate:.2f} [{low:.2f}, {high:.2f}]"
+
+
+def _short(value: float) -> str:
+    """Two decimals, or two figures where those would be zeros."""
+    if value == 100 or value == 0:
+        return f"{value:.0f}"
+    return f"{value:.2f}" if value >= 0.01 else f"{value:.1e}"
+
+
+def _notes(table: pd.DataFrame, reasons: Mapping[str, str], figures: str) -> list[str]:
+    notes = []
+    if figures == "intervals" and (table["failure"] == "").any():
+        notes.append(_INTERVALS_NOTE)
+    if table["note"].str.startswith("chance level").any():
+        notes.append("(*) chance level: nearly all samples are given one class.")
+    for record in table.to_dict("records"):
+        rest = str(record["note"]).removeprefix("chance level").strip("; ")
+        if rest:
+            notes.append(f"{record['model']}: {rest}.")
+    return notes + [f"{name} failed: {reason}" for name, reason in reasons.items()]
+
+
+def _as_text(heads: list[str], cells: list[list[str]], notes: list[str]) -> str:
+    wide = [max(len(row[j]) for row in [heads, *cells]) for j in range(len(heads))]
+
+    def line(row: list[str]) -> str:
+        first = f"{row[0]:<{wide[0]}}"
+        return "  ".join([first, *(f"{c:>{w}}" for c, w in zip(row[1:], wide[1:], strict=True))])
+
+    lines = [line(heads).rstrip(), "-" * (sum(wide) + 2 * (len(wide) - 1))]
+    lines += [line(row).rstrip() for row in cells]
+    return "\n".join([*lines, *notes]) + "\n"
+
+
+def _as_latex(heads: list[str], cells: list[list[str]], notes: list[str]) -> str:
+    lines = [
+        r"\begin{tabular}{l " + "c " * (len(heads) - 2) + "|c}",
+        r"\hline",
+        " & ".join(heads) + r" \\ \hline",
+    ]
+    lines += [" & ".join(row) + r" \\" for row in cells]
+    lines += [r"\hline", r"\end{tabular}", *(f"% {n}" for n in notes)]
+    return "\n".join(lines) + "\n"

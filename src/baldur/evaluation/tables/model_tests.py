@@ -1,0 +1,161 @@
+"""Tests of models: paired comparisons over the outer folds, and permutation tests.
+
+C. Nadeau and Y. Bengio, "Inference for the generalization error", Machine Learning 52 (2003):
+scores of cross-validation folds share training rows, so the variance of their mean difference is
+taken as (1/J + n_test/n_train) s^2 instead of s^2/J. p-values over all pairs are adjusted by
+Holm's step-down rule.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import combinations
+
+import numpy as np
+import pandas as pd
+from scipy.stats import t as student
+
+__all__ = [
+    "compare_pairs",
+    "corrected_error",
+    "corrected_t_test",
+    "holm",
+    "permutation_p_value",
+]
+
+
+def corrected_error(difference: np.ndarray, test_train_ratio: float) -> float:
+    """Return the standard error of the mean difference, corrected for shared training rows.
+
+    Parameters
+    ----------
+    difference : array of shape (J,)
+        Score of one model minus that of the other, per fold.
+    test_train_ratio : float
+        Test rows over training rows of a fold, averaged.
+
+    Returns
+    -------
+    float
+        NaN with fewer than two folds.
+    """
+    j = len(difference)
+    if j < 2:
+        return float("nan")
+    return float(np.sqrt((1 / j + test_train_ratio) * np.var(difference, ddof=1)))
+
+
+def corrected_t_test(difference: np.ndarray, test_train_ratio: float) -> tuple[float, int, float]:
+    """Test whether the mean difference of paired fold scores is zero.
+
+    Parameters
+    ----------
+    difference : array of shape (J,)
+        Score of one model minus that of the other, per fold.
+    test_train_ratio : float
+        Test rows over training rows of a fold, averaged.
+
+    Returns
+    -------
+    statistic : float
+        NaN with fewer than two folds.
+    degrees : int
+        J - 1.
+    p_value : float
+        Two-sided; 1 where all differences are zero, 0 where they are equal and not zero.
+    """
+    difference = np.asarray(difference, dtype=float)
+    j = len(difference)
+    if j < 2:
+        return float("nan"), max(j - 1, 0), float("nan")
+    mean, variance = float(difference.mean()), float(difference.var(ddof=1))
+    # Equal differences leave a variance of rounding errors only.
+    if variance <= (1e-12 * max(1.0, abs(mean))) ** 2:
+        return (
+            (0.0, j - 1, 1.0) if abs(mean) < 1e-12 else (float(np.sign(mean) * np.inf), j - 1, 0.0)
+        )
+    statistic = mean / corrected_error(difference, test_train_ratio)
+    return float(statistic), j - 1, float(2 * student.sf(abs(statistic), j - 1))
+
+
+def holm(p_values: np.ndarray) -> np.ndarray:
+    """Adjust p-values by Holm's step-down rule; NaN stay NaN and do not count.
+
+    Parameters
+    ----------
+    p_values : array of shape (m,)
+
+    Returns
+    -------
+    ndarray of shape (m,)
+    """
+    p = np.asarray(p_values, dtype=float)
+    out = np.full(p.shape, np.nan)
+    known = np.flatnonzero(~np.isnan(p))
+    order = known[np.argsort(p[known], kind="stable")]
+    factors = np.arange(len(order), 0, -1)
+    out[order] = np.minimum(np.maximum.accumulate(p[order] * factors), 1.0)
+    return out
+
+
+def compare_pairs(
+    scores: Mapping[str, np.ndarray], test_train_ratio: float, metric: str = ""
+) -> pd.DataFrame:
+    """Compare every pair of models by the corrected resampled t-test.
+
+    Parameters
+    ----------
+    scores : dict of str to array of shape (J,)
+        Fold scores of each model, over the same folds in the same order. Folds where either
+        score is NaN are left out of a pair.
+    test_train_ratio : float
+        Test rows over training rows of a fold, averaged.
+    metric : str, default=""
+        Written into the column of that name.
+
+    Returns
+    -------
+    DataFrame
+        metric, model_a, model_b, difference (a - b), its standard_error, t, df, p, p_holm.
+    """
+    rows = []
+    for a, b in combinations(scores, 2):
+        difference = np.asarray(scores[a], float) - np.asarray(scores[b], float)
+        difference = difference[~np.isnan(difference)]
+        statistic, degrees, p = corrected_t_test(difference, test_train_ratio)
+        mean = float(difference.mean()) if len(difference) else float("nan")
+        error = corrected_error(difference, test_train_ratio)
+        rows.append((metric, a, b, mean, error, statistic, degrees, p))
+    columns = ["metric", "model_a", "model_b", "difference", "standard_error", "t", "df", "p"]
+    frame = pd.DataFrame(rows, columns=columns)
+    frame["p_holm"] = holm(frame["p"].to_numpy(dtype=float))
+    return frame
+
+
+def permutation_p_value(
+    observed: float, permuted: np.ndarray, greater_is_better: bool = True
+) -> float:
+    """Return (1 + number of permuted scores at least as good) / (1 + number of them).
+
+    Parameters
+    ----------
+    observed : float
+        Score with the true labels.
+    permuted : array of shape (B,)
+        Scores with permuted labels.
+    greater_is_better : bool, default=True
+        Direction of the score.
+
+    Returns
+    -------
+    float
+        NaN where there is nothing to compare.
+    """
+    permuted = np.asarray(permuted, dtype=float)
+    permuted = permuted[np.isfinite(permuted)]
+    if not len(permuted) or not np.isfinite(observed):
+        return float("nan")
+    sign = 1.0 if greater_is_better else -1.0
+    # Equal scores may differ in their last digits.
+    as_good = np.sum(sign * permuted >= sign * observed - 1e-12)
+    return float((1 + as_good) / (1 + len(permuted)))

@@ -1,0 +1,209 @@
+"""LearnedColumns: what a preparation learned, for all columns of the input.
+
+Steps of a preparation may leave columns out, so that scaling and models know fewer columns than the
+input has. Everything that users read is about the columns of the input.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from baldur.preparation.scaling import Scaling
+from baldur.preparation.step import Step
+
+__all__ = ["LearnedColumns", "columns_left"]
+
+
+class LearnedColumns:
+    """Means, scales, limits and ranges over the columns of the input, and weights in their units.
+
+    The base of `Preparation`, which sets these attributes.
+
+    Attributes
+    ----------
+    n_features_ : dict of str to int
+        Columns of the input.
+    scaling_ : Scaling
+        What was learned about the columns that the steps leave.
+    """
+
+    n_features_: dict[str, int]
+    scaling_: Scaling
+    _names: dict[str, np.ndarray | None]
+    _left: dict[str, np.ndarray]  # for views that lose columns, the columns that are left
+
+    def expand(self, name: str, values: Any, fill: Any = 0) -> np.ndarray:
+        """Return values of the prepared columns of a view for all columns of the input.
+
+        Parameters
+        ----------
+        name : str
+            View.
+        values : array of shape (..., n_prepared)
+            Values of the prepared columns, along the last axis.
+        fill : scalar, default=0
+            For columns that a step left out.
+
+        Returns
+        -------
+        ndarray of shape (..., n_features)
+        """
+        values = np.asarray(values)
+        if name not in self._left:
+            return values
+        shape = (*values.shape[:-1], self.n_features_[name])
+        made = np.full(shape, fill, dtype=values.dtype)
+        made[..., self._left[name]] = values
+        return made
+
+    @property
+    def columns_(self) -> dict[str, np.ndarray]:
+        """For each view, the columns of the input that its prepared columns are."""
+        return {
+            name: self._left[name] if name in self._left else np.arange(width)
+            for name, width in self.n_features_.items()
+        }
+
+    @property
+    def feature_names(self) -> dict[str, np.ndarray | None]:
+        """Names of every view's features as they were given to `fit`; None where none were."""
+        return dict(self._names)
+
+    @property
+    def mean_(self) -> dict[str, np.ndarray]:
+        """Subtracted from the cells of each column."""
+        return self._over_input(self.scaling_.mean_, 0.0)
+
+    @property
+    def scale_(self) -> dict[str, np.ndarray]:
+        """Divided into the cells of each column."""
+        return self._over_input(self.scaling_.scale_, 1.0)
+
+    @property
+    def lower_(self) -> dict[str, np.ndarray]:
+        """Smallest value that counts as itself."""
+        return self._over_input(self.scaling_.lower_, -np.inf)
+
+    @property
+    def upper_(self) -> dict[str, np.ndarray]:
+        """Largest value that counts as itself."""
+        return self._over_input(self.scaling_.upper_, np.inf)
+
+    @property
+    def minimum_(self) -> dict[str, np.ndarray]:
+        """Smallest training value of each column."""
+        return self._over_input(self.scaling_.minimum_, np.nan)
+
+    @property
+    def maximum_(self) -> dict[str, np.ndarray]:
+        """Largest training value of each column."""
+        return self._over_input(self.scaling_.maximum_, np.nan)
+
+    @property
+    def constant_(self) -> dict[str, np.ndarray]:
+        """Which columns carry no information."""
+        return self._over_input(self.scaling_.constant_, True)
+
+    @property
+    def constant_features_(self) -> dict[str, np.ndarray]:
+        """Names of the columns without information."""
+        made = {}
+        for name, flat in self.constant_.items():
+            at, names = np.flatnonzero(flat), self._names[name]
+            made[name] = np.array([f"{name}_{j}" for j in at]) if names is None else names[at]
+        return made
+
+    @property
+    def alleles_(self) -> dict[str, np.ndarray]:
+        """Counted and other allele of the prepared columns of variants."""
+        return self.scaling_.alleles_
+
+    @property
+    def covariates_(self) -> Any:
+        """The covariates that are regressed out, as numbers; None without any."""
+        return self.scaling_.covariates_
+
+    @property
+    def n_samples_(self) -> int:
+        """Training rows that count."""
+        return self.scaling_.n_samples_
+
+    @property
+    def needed_(self) -> dict[str, np.ndarray] | None:
+        """Columns of the input that a model uses; None before a model said so."""
+        needed = self.scaling_.needed_
+        return None if needed is None else self._over_input(needed, False)
+
+    def _over_input(self, found: dict[str, np.ndarray], fill: Any) -> dict[str, np.ndarray]:
+        made = {}
+        for name, values in found.items():
+            # A range of whole numbers has no room for "none"; it becomes floats where needed.
+            missing = isinstance(fill, float) and values.dtype.kind in "iu"
+            values = values.astype(np.float64) if missing and name in self._left else values
+            made[name] = self.expand(name, values, fill)
+        return made
+
+    def ranks_of(self, name: str, column: int) -> tuple[np.ndarray, np.ndarray] | None:
+        """Return the knots of a ranked prepared column and their scores; None where not ranked."""
+        return self.scaling_.ranks_of(name, column)
+
+    # -- back to the units of the input ----------------------------------------------------
+
+    def coef_in_input_units(self, name: str, coef: Any) -> np.ndarray:
+        """Return weights per unit of the input from weights on the prepared view.
+
+        For a clipped column the weight holds within the clip; beyond it a cell counts as the
+        limit (`lower_`, `upper_`). A ranked column has no weight per unit that holds throughout:
+        what is returned is the weight times the slope of its scores at the median, and the weight
+        per standard deviation is the one to read.
+
+        Parameters
+        ----------
+        name : str
+            View.
+        coef : array of shape (n_prepared,) or (..., n_prepared)
+            Weights on the prepared columns.
+
+        Returns
+        -------
+        ndarray of shape (..., n_features)
+            coef / scale over all columns of the input, and 0 for columns without information.
+        """
+        return self.expand(name, self.scaling_.coef_in_input_units(name, coef))
+
+    def intercept_shift(self, name: str, coef: Any) -> np.ndarray:
+        """Return what to add to the intercept when the weights are in input units.
+
+        Parameters
+        ----------
+        name : str
+            View.
+        coef : array of shape (..., n_prepared)
+            Weights on the prepared columns.
+
+        Returns
+        -------
+        ndarray of shape (...)
+            -sum of mean * coef / scale, less the constant part of what covariates explain.
+        """
+        return self.scaling_.intercept_shift(name, coef)
+
+    def covariate_weights(self, name: str, coef: Any) -> np.ndarray:
+        """Return the weight each covariate gets, in its own units, from being regressed out.
+
+        Together with `coef_in_input_units` and `intercept_shift` this reproduces X coef. The
+        covariates are those of ``covariates_.features``.
+        """
+        return self.scaling_.covariate_weights(name, coef)
+
+
+def columns_left(steps: Sequence[Step]) -> dict[str, np.ndarray]:
+    """Return the columns of the input that all steps leave, for views that lose columns."""
+    left: dict[str, np.ndarray] = {}
+    for step in steps:
+        for name, index in step.columns_.items():
+            left[name] = left[name][index] if name in left else index
+    return left

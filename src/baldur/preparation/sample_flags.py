@@ -1,0 +1,269 @@
+"""Are new samples like the training samples? Warnings of a batch, and flags of every sample.
+
+Only columns that predictions use are looked at. Values are compared as the steps of the preparation
+leave them, before they are scaled.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from baldur.exceptions import ShiftWarning
+from baldur.views.container import MultiView
+from baldur.views.validate import some
+from baldur.views.view import View
+
+__all__ = ["FLAGS", "UnknownLevel", "flag_table", "used_levels", "warn_of_shift", "warn_of_unknown"]
+
+FLAGS = ("out_of_range", "unknown_category", "imputed", "missing_views")
+"""Columns of the table of flags, each a reason to look at a prediction twice."""
+
+NAMED = 5
+"""Features that a flag or a warning names; the others are counted."""
+
+MOST_CELLS = 2_000_000
+"""Cells of a view that `warn_of_shift` reads, which takes about 20 ms. In a view with more, columns
+are taken at even distances: a view in other units shows in any of them."""
+FEWEST_COLUMNS = 20
+"""Columns that are read however many samples there are."""
+
+FAR_COLUMN, FAR_CELL = 1.0, 3.0
+"""How far outside the training range, in widths of that range, the median of a column or a single
+cell is named in a warning. Single cells of skewed columns often lie one width outside: for
+log-normal values and 100 training samples 7 in 10,000 do, and 5 in 100,000 lie three widths out."""
+
+ROUNDING = 1e-6
+"""Part of the range by which a value may lie outside because it was stored in float32."""
+
+
+class UnknownLevel(NamedTuple):
+    """A category of one sample whose level did not occur in training."""
+
+    row: int
+    view: str
+    column: str
+    level: str
+    known: Sequence[str]
+
+    def __str__(self) -> str:
+        return f"{self.column} = {self.level!r} (known levels: {some(self.known, 20)})"
+
+
+class _Block(NamedTuple):
+    """Cells (n, k) of some columns of a view with the training range of each column."""
+
+    columns: np.ndarray
+    cells: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+
+    def outside(self, widths: float) -> np.ndarray:
+        """Return which cells are further outside the range than so many of its widths."""
+        slack = widths * (self.high - self.low)
+        with np.errstate(invalid="ignore"):
+            return np.asarray((self.cells < self.low - slack) | (self.cells > self.high + slack))
+
+
+def _blocks(scaling: Any, view: View, columns: np.ndarray) -> Iterator[_Block]:
+    """Yield columns of a view in blocks of at most `MOST_CELLS` cells."""
+    step = max(FEWEST_COLUMNS, MOST_CELLS // max(1, view.shape[0]))
+    low, high = scaling.minimum_[view.name], scaling.maximum_[view.name]
+    for start in range(0, len(columns), step):
+        at = columns[start : start + step]
+        yield _Block(at, view.read(at), low[at].astype(float), high[at].astype(float))
+
+
+def _has_range(view: View) -> bool:
+    """Return whether a training range means something; genotypes are 0, 1 and 2 in any cohort."""
+    return view.dtype != np.int8
+
+
+# -- warnings of a batch -------------------------------------------------------------------------
+
+
+def warn_of_shift(scaling: Any, mv: MultiView, needed: Mapping[str, np.ndarray]) -> None:
+    """Warn about columns on another scale, and about single values that are far outside.
+
+    A column is on another scale if the median of its new values is further outside the training
+    range than that range is wide: other units, another transformation, a code for missing values.
+
+    Parameters
+    ----------
+    scaling : Scaling
+        Fitted.
+    mv : MultiView
+        New samples, with the features of fit in their order.
+    needed : dict of str to bool array
+        Columns that predictions use.
+    """
+    for name, mask in needed.items():
+        view = mv.view(name)
+        columns = np.flatnonzero(mask & ~scaling.constant_[name])
+        present = np.flatnonzero(view.present)
+        if not _has_range(view) or not len(columns) or not len(present):
+            continue
+        most = max(FEWEST_COLUMNS, MOST_CELLS // len(present))
+        spaced = np.linspace(0, len(columns) - 1, min(len(columns), most)).astype(np.intp)
+        (block,) = _blocks(scaling, mv[present].view(name), columns[spaced])
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of columns without a value
+            median = np.nanmedian(block.cells, axis=0)
+        shifted = block._replace(cells=median[None]).outside(FAR_COLUMN)[0]
+        if shifted.any():
+            _warn_of_columns(view, block, median, np.flatnonzero(shifted))
+        rows, at = np.nonzero(block.outside(FAR_CELL) & ~shifted)
+        if len(rows):
+            _warn_of_cells(view, block, mv.sample_ids[present], rows, at)
+
+
+def _warn_of_columns(view: View, block: _Block, median: np.ndarray, at: np.ndarray) -> None:
+    d = int(at[0])
+    warnings.warn(
+        f"View {view.name!r}: {some(view.names_of(block.columns[at]).tolist())} lie far outside "
+        f"the training range; the median of the first is {median[d]:.4g}, and training had "
+        f"{block.low[d]:.4g} to {block.high[d]:.4g}. Check the units, the transformation and the "
+        "code of missing values.",
+        ShiftWarning,
+        stacklevel=2,
+    )
+
+
+def _warn_of_cells(
+    view: View, block: _Block, samples: np.ndarray, rows: np.ndarray, at: np.ndarray
+) -> None:
+    names = view.names_of(block.columns)
+    told = [
+        f"sample {str(samples[i])!r} has {names[d]} = {block.cells[i, d]:.6g} (training: "
+        f"{block.low[d]:.6g} to {block.high[d]:.6g})"
+        for i, d in list(zip(rows, at, strict=True))[:NAMED]
+    ]
+    more = f", and {len(rows) - NAMED:,} more values" if len(rows) > NAMED else ""
+    warnings.warn(
+        f"View {view.name!r}: values far outside the training range: {', '.join(told)}{more}. "
+        "Check these cells before you use the predictions for these samples.",
+        ShiftWarning,
+        stacklevel=2,
+    )
+
+
+def used_levels(
+    found: Sequence[UnknownLevel], mv: MultiView, needed: Mapping[str, np.ndarray]
+) -> list[UnknownLevel]:
+    """Return unknown levels of those categories that predictions use.
+
+    Parameters
+    ----------
+    found : sequence of UnknownLevel
+    mv : MultiView
+        The samples as the steps of the preparation leave them.
+    needed : dict of str to bool array
+        Columns that predictions use.
+    """
+    used = set()
+    for name in {one.view for one in found}:
+        owners = _owners(mv.view(name))
+        used |= set() if owners is None else {(name, str(c)) for c in owners[needed[name]]}
+    return [one for one in found if (one.view, one.column) in used]
+
+
+def warn_of_unknown(found: Sequence[UnknownLevel], sample_ids: np.ndarray) -> None:
+    """Warn about categories whose level did not occur in training, with the samples.
+
+    Parameters
+    ----------
+    found : sequence of UnknownLevel
+    sample_ids : array of shape (n_samples,)
+    """
+    samples: dict[str, list[str]] = {}
+    for one in found:
+        samples.setdefault(f"View {one.view!r}: {one}", []).append(str(sample_ids[one.row]))
+    for what, ids in samples.items():
+        warnings.warn(
+            f"{what} did not occur in training and counts as missing. Samples: {some(ids)}. "
+            "Correct these cells if the level is another spelling of a known one.",
+            ShiftWarning,
+            stacklevel=3,
+        )
+
+
+# -- flags of every sample -----------------------------------------------------------------------
+
+
+def flag_table(
+    scaling: Any,
+    mv: MultiView,
+    needed: Mapping[str, np.ndarray],
+    unknown: Sequence[UnknownLevel],
+) -> pd.DataFrame:
+    """Return one row of flags per sample, see `Preparation.flag_samples`.
+
+    Parameters
+    ----------
+    scaling, mv, needed
+        As in `warn_of_shift`.
+    unknown : sequence of UnknownLevel
+    """
+    found: dict[str, list[list[str]]] = {flag: [[] for _ in range(len(mv))] for flag in FLAGS}
+    several = len(needed) > 1
+    strange: dict[tuple[str, str], set[int]] = {}
+    for one in used_levels(unknown, mv, needed):
+        found["unknown_category"][one.row].append(f"{one.view}: {one}" if several else str(one))
+        strange.setdefault((one.view, one.column), set()).add(one.row)
+    for name, mask in needed.items():
+        view = mv.view(name)
+        columns = np.flatnonzero(mask & ~scaling.constant_[name])
+        if not len(columns):
+            continue
+        prefix = f"{name}: " if several else ""
+        for row in np.flatnonzero(~view.present):
+            found["missing_views"][row].append(name)
+        owners = _owners(view)
+        for block in _blocks(scaling, view, columns):
+            names = view.names_of(block.columns)
+            missing = np.isnan(block.cells) & view.present[:, None]
+            for row, d in zip(*np.nonzero(missing), strict=True):
+                owner = str(names[d] if owners is None else owners[block.columns[d]])
+                text = prefix + owner
+                known = row not in strange.get((name, owner), ())
+                if known and text not in found["imputed"][row][-1:]:  # levels of one category
+                    found["imputed"][row].append(text)
+            if _has_range(view):
+                for row, d in zip(*np.nonzero(block.outside(ROUNDING)), strict=True):
+                    found["out_of_range"][row].append(
+                        f"{prefix}{names[d]} = {block.cells[row, d]:.6g} (training: "
+                        f"{block.low[d]:.6g} to {block.high[d]:.6g})"
+                    )
+    table = pd.DataFrame(
+        {flag: [_listed(parts) for parts in lists] for flag, lists in found.items()},
+        index=pd.Index(mv.sample_ids, name="sample"),
+    )
+    table["flags"] = [_in_words(row) for row in table.itertuples(index=False)]
+    return table
+
+
+def _owners(view: View) -> np.ndarray | None:
+    """Return the column of the input that each feature was encoded from, where that is known."""
+    info = view.feature_info
+    return None if info is None or "column" not in info else info["column"].to_numpy()
+
+
+def _listed(parts: list[str]) -> str:
+    more = [f"and {len(parts) - NAMED:,} more"] if len(parts) > NAMED else []
+    return ", ".join(parts[:NAMED] + more)
+
+
+def _in_words(row: Any) -> str:
+    """Return the flags of one sample as one text, "" without any."""
+    words = {
+        "out_of_range": "outside the training range",
+        "unknown_category": "unknown category",
+        "imputed": "imputed",
+        "missing_views": "missing view",
+    }
+    told = ((words[flag], getattr(row, flag)) for flag in FLAGS)
+    return "; ".join(f"{what}: {text}" for what, text in told if text)

@@ -1,0 +1,141 @@
+"""Evidence for the headlines and checks: intervals and tests, taken from the tables of a study."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy.stats import t as student
+
+from baldur.evaluation.metrics import METRICS
+from baldur.report.formatting import count, short
+from baldur.report.results import StudyResults
+from baldur.report.sentences import ALPHA, Calibration, Comparison, Interval, Prediction
+
+__all__ = ["calibration_of", "comparison_of", "interval_of", "prediction_of"]
+
+
+def interval_of(rows: pd.DataFrame, **where: str) -> Interval:
+    """Return estimate, low and high of the first row with given values; NaN where there is none.
+
+    Parameters
+    ----------
+    rows : DataFrame
+        With the columns estimate, low and high.
+    **where
+        Column to value.
+    """
+    for column, value in where.items():
+        if column not in rows:
+            return Interval()
+        rows = rows[rows[column].astype(str) == value]
+    if not len(rows):
+        return Interval()
+    return Interval(*(float(rows[c].iloc[0]) for c in ("estimate", "low", "high")))
+
+
+def prediction_of(run: StudyResults, main: str) -> Prediction:
+    """Return the evidence on whether the outcome can be predicted.
+
+    Parameters
+    ----------
+    run : StudyResults
+    main : str
+
+    Returns
+    -------
+    Prediction
+    """
+    rows = run.of_model("intervals", main)
+    classes = run.classes
+    if classes:
+        what = (
+            f"{short(classes[-1])} from {short(classes[0])}"
+            if len(classes) == 2
+            else f"{len(classes)} classes"
+        )
+        seen, metric, chance = f"{short(main)} separated {what}", "auc", 0.5
+        value = interval_of(rows, metric="auc", site="*")
+        if not math.isfinite(value.estimate):  # a model that only predicts labels
+            metric, chance = "balanced_accuracy", 1 / len(classes)
+            value = interval_of(rows, metric=metric, site="*")
+        name = "an AUC of" if metric == "auc" else "a balanced accuracy of"
+    else:
+        outcome = short(run.record.get("outcome") or "the outcome")
+        seen, name, chance = f"{short(main)} predicted {outcome}", "an R² of", 0.0
+        value = interval_of(rows, metric="r2", site="*")
+    tested = run.of_model("permutation", main)
+    p = float(tested["p_holm"].iloc[0]) if "p_holm" in tested and len(tested) else None
+    return Prediction(value, chance, name, seen, _how(run), p)
+
+
+def _how(run: StudyResults) -> str:
+    people = count(run.record.get("people", 0), "person", "people")
+    folds = count(run.record.get("folds", 0), "fold")
+    repeats = int(run.record.get("repeats", 1))
+    more = f" and {repeats} repeats" if repeats > 1 else ""
+    return f"on {people} whom the model had not seen (cross-validation with {folds}{more})"
+
+
+def calibration_of(
+    rows: pd.DataFrame, what: str = "probabilities", needs_intercept: bool = True
+) -> Calibration:
+    """Return the evidence on calibration.
+
+    Parameters
+    ----------
+    rows : DataFrame
+        Of one model and one class: measure, estimate, low, high.
+    what, needs_intercept
+        As in `Calibration`.
+
+    Returns
+    -------
+    Calibration
+    """
+    slope, intercept = (interval_of(rows, measure=name) for name in ("slope", "intercept"))
+    return Calibration(slope, intercept, what, needs_intercept)
+
+
+def comparison_of(run: StudyResults, main: str) -> Comparison | None:
+    """Return the evidence on other models; None where there is no other.
+
+    Parameters
+    ----------
+    run : StudyResults
+    main : str
+
+    Returns
+    -------
+    Comparison or None
+    """
+    metric = str(run.record.get("select_by", ""))
+    rows = run.table("comparisons")
+    if "metric" not in rows:
+        return None
+    rows = rows[rows["metric"] == metric]
+    rows = rows[(rows["model_a"] == main) | (rows["model_b"] == main)]
+    others = {row["model_b"] if row["model_a"] == main else row["model_a"]: row
+              for row in rows.to_dict("records")}  # fmt: skip
+    others.pop(main, None)
+    if not others:
+        return None
+    sign = 1.0 if METRICS[metric].greater_is_better else -1.0
+    found = {
+        str(name): _difference(row, sign if row["model_a"] == main else -sign, len(others))
+        for name, row in others.items()
+    }
+    return Comparison(found, main, METRICS[metric].heading)
+
+
+def _difference(row: Mapping[Any, Any], sign: float, many: int) -> Interval:
+    """Return a difference with its interval, at a joint level for so many comparisons."""
+    difference, error, degrees = (float(row[k]) for k in ("difference", "standard_error", "df"))
+    if not np.isfinite([difference, error]).all() or not degrees >= 1:
+        return Interval()
+    half = float(student.ppf(1 - ALPHA / (2 * many), degrees)) * error
+    middle = sign * difference
+    return Interval(middle, middle - half, middle + half)

@@ -1,0 +1,158 @@
+"""Numbers, intervals and names as text for readers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from baldur.safety.escape import one_line
+
+__all__ = [
+    "count",
+    "distinct",
+    "estimate",
+    "in_words",
+    "kind",
+    "listed",
+    "number",
+    "percent",
+    "plain",
+    "short",
+]
+
+UNBROKEN = 24
+"""Characters of a word that fit into a column."""
+LONGEST = 60
+"""Characters of a name inside a sentence; tables and figures have the whole one."""
+
+
+def number(value: Any, digits: int = 2, *, small: bool = False, sign: bool = False) -> str:
+    """Return a number with so many decimals; a dash where there is none.
+
+    Large ones, and with `small` also small ones, have significant digits instead. With `sign`,
+    positive numbers begin with a plus.
+    """
+    try:
+        x = float(value)
+    except (TypeError, ValueError):
+        return "–"
+    if not np.isfinite(x):
+        return "–" if np.isnan(x) else ("∞" if x > 0 else "−∞")
+    if abs(x) >= 1e6 or (small and 1e-12 < abs(x) < 0.5 * 10.0**-digits):
+        text = f"{x:.2g}"
+    else:
+        text = f"{x:.{digits}f}"
+        if float(text) == 0:
+            text = text.lstrip("-")
+    text = text.replace("-", "−")
+    return f"+{text}" if sign and x > 0 else text
+
+
+def estimate(value: Any, low: Any = None, high: Any = None, digits: int = 2) -> str:
+    """Return ``0.86 [0.80, 0.90]``, without brackets where the ends are not known."""
+    text = number(value, digits)
+    if low is None or high is None or text == "–":
+        return text
+    ends = [number(low, digits), number(high, digits)]
+    return text if "–" in ends else f"{text} [{ends[0]}, {ends[1]}]"
+
+
+def in_words(value: Any, low: Any, high: Any, digits: int = 2) -> str:
+    """Return ``0.86 (95 % interval 0.80 to 0.90)``, without the interval where it is not known."""
+    ends = [number(low, digits), number(high, digits)]
+    text = number(value, digits)
+    return text if "–" in ends else f"{text} (95 % interval {ends[0]} to {ends[1]})"
+
+
+def percent(share: Any, digits: int = 0) -> str:
+    """Return a share as a percentage; a dash where there is none."""
+    x = float("nan") if share is None else float(share)
+    if not np.isfinite(x):
+        return "–"
+    if 0 < x < 0.5 * 10.0 ** -(digits + 2):
+        return f"<{10.0**-digits:g} %"
+    return f"{100.0 * x:.{digits}f} %"
+
+
+def count(n: Any, one: str, many: str | None = None) -> str:
+    """Return ``1 person`` or ``1,234 people``."""
+    return f"{int(n):,} {one if int(n) == 1 else (many or one + 's')}"
+
+
+def plain(value: Any) -> str:
+    """Return a value as it is written by hand: integers without decimals, "not set" for nothing."""
+    if value is None:
+        return "not set"
+    if isinstance(value, str):
+        text = one_line(value)
+        if text.lower() in ("nan", "none", ""):
+            return "not set"
+        return text[:-2] if text.endswith(".0") and text[:-2].lstrip("-").isdigit() else text
+    if isinstance(value, (bool, np.bool_)):
+        return str(bool(value))
+    if isinstance(value, (int, np.integer)):
+        return str(int(value))
+    if isinstance(value, (float, np.floating)):
+        if np.isnan(value):
+            return "not set"
+        x = float(value)
+        whole = np.isfinite(x) and abs(x) < 1e15 and x == int(x)
+        return str(int(x)) if whole else f"{x:.4g}"
+    return one_line(str(value))
+
+
+def short(text: Any, most: int = LONGEST) -> str:
+    """Return a name that fits into a sentence: the middle of a long one is left out."""
+    line = one_line(str(text))
+    if len(line) <= most:
+        return line
+    end = (most - 1) // 3
+    return f"{line[: most - 1 - end]}…{line[len(line) - end :]}"
+
+
+def distinct(names: Iterable[Any], most: int = LONGEST) -> list[str]:
+    """Return names that fit into a sentence, cut so that different names stay different.
+
+    Parameters
+    ----------
+    names : iterable
+    most : int
+        Characters of each; more where names would otherwise look the same.
+
+    Returns
+    -------
+    list of str
+    """
+    whole = [one_line(str(name)) for name in names]
+    cut = [short(name, most) for name in whole]
+    longest = max(map(len, whole), default=0)
+    while most < longest and len(set(cut)) < len(set(whole)):
+        most += LONGEST
+        seen: dict[str, set[str]] = {}
+        for text, name in zip(cut, whole, strict=True):
+            seen.setdefault(text, set()).add(name)
+        cut = [
+            short(name, most) if len(seen[text]) > 1 else text
+            for text, name in zip(cut, whole, strict=True)
+        ]
+    return cut
+
+
+def listed(names: Iterable[Any], most: int = 8) -> str:
+    """Return ``a, b and c``, or the first of them and how many more there are."""
+    every = list(names)
+    shown = distinct(every[:most])
+    if len(every) > most:
+        return f"{', '.join(shown)} and {len(every) - most:,} more"
+    if len(shown) < 2:
+        return "".join(shown)
+    return f"{', '.join(shown[:-1])} and {shown[-1]}"
+
+
+def kind(text: str) -> str:
+    """Return "long" for a text with a word that has to be broken, "text" for one of many words."""
+    if max((len(word) for word in text.split()), default=0) > UNBROKEN:
+        return "long"
+    return "text" if len(text) > 2 * UNBROKEN else ""

@@ -1,0 +1,237 @@
+"""StudyResults: the tables and the record of a comparison, from memory or from a folder."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from baldur.evaluation.record import record_of
+from baldur.evaluation.result import NestedResult
+from baldur.evaluation.tables.results_reader import (
+    TABLES,
+    changed_files,
+    read_grids,
+    read_record,
+    read_table,
+)
+from baldur.exceptions import InputError
+from baldur.plots import Results
+
+__all__ = ["HAS", "StudyResults"]
+
+HAS = "has_"
+"""Begins the columns of `StudyResults.people` that say who has which view."""
+
+_USED = (
+    "table", "predictions", "selection", "stability", "views", "view_shares", "presence",
+    "participants", "folds", "weights", "settings", "comparisons", "permutation", "intervals",
+    "calibration", "calibration_curve", "decision", "thresholds", "subgroups", "learning_curve",
+    "sample_size", "places",
+)  # fmt: skip
+"""Tables that a page is made from."""
+
+
+@dataclass
+class StudyResults:
+    """A finished comparison: its tables by name, and what was compared.
+
+    Attributes
+    ----------
+    results : Results
+        Its tables, by the names of their files.
+    record : dict
+        Who was studied and how, as `record_of` makes it; of a study with its title and settings.
+    folder : Path or None
+        The folder it was read from.
+    problems : list of str
+        Files of the folder that are missing, changed or damaged, a sentence each.
+    """
+
+    results: Results
+    record: dict[str, Any]
+    folder: Path | None = None
+    problems: list[str] = field(default_factory=list)
+
+    @classmethod
+    def from_result(cls, result: NestedResult) -> StudyResults:
+        """Take a result in memory; its tables are computed when they are asked for.
+
+        Parameters
+        ----------
+        result : NestedResult
+
+        Returns
+        -------
+        StudyResults
+        """
+        return cls(Results(result), record_of(result))
+
+    @classmethod
+    def from_tables(
+        cls,
+        tables: Mapping[str, pd.DataFrame],
+        record: dict[str, Any],
+        grids: Mapping[str, dict[str, Any]] | None = None,
+    ) -> StudyResults:
+        """Take tables that were computed before.
+
+        Parameters
+        ----------
+        tables : dict of str to DataFrame
+            By the names of their files without ending.
+        record : dict
+        grids : dict of str to dict, optional
+            Shape and affine of every view made of images.
+
+        Returns
+        -------
+        StudyResults
+        """
+        return cls(Results.from_tables(tables, grids), record)
+
+    @classmethod
+    def from_folder(cls, folder: str | Path) -> StudyResults:
+        """Read a results folder; nothing in it is run or unpickled.
+
+        A folder without ``run.json`` or ``table.csv``, or with damaged ones, is refused. Other
+        files that are missing or damaged are listed in `problems` and left out.
+
+        Parameters
+        ----------
+        folder : str or Path
+            As `baldur evaluate` writes it.
+
+        Returns
+        -------
+        StudyResults
+        """
+        place = Path(folder)
+        if not (place / "table.csv").is_file():
+            raise InputError(
+                f"{place} holds no results: it has no table.csv. Give the folder that baldur "
+                "evaluate or baldur validate wrote, or a model folder."
+            )
+        record = read_record(place)
+        tables, problems = read_tables(place, _USED, required=("table",))
+        problems += _check_classes(tables, record) + _differences(place, record, problems)
+        grids: dict[str, dict[str, Any]] = {}
+        try:
+            grids = read_grids(place)
+        except InputError as error:
+            problems.append(str(error))
+        made = cls.from_tables(tables, record, grids)
+        made.folder, made.problems = place, problems
+        _check_models(tables["table"], record, place)
+        return made
+
+    def table(self, name: str) -> pd.DataFrame:
+        """Return a table, empty where there is none."""
+        return self.results.frame(name)
+
+    def of_model(self, name: str, model: str) -> pd.DataFrame:
+        """Return the rows of a table that belong to a model."""
+        table = self.table(name)
+        if "model" not in table:
+            return table.iloc[:0]
+        return table[table["model"] == model].reset_index(drop=True)
+
+    @cached_property
+    def people(self) -> pd.DataFrame:
+        """One row per person: sample, label, site where known, and ``has_<view>``."""
+        made = self.table("presence")
+        predicted = self.table("predictions")
+        if "site" in predicted and "sample" in made:
+            sites = predicted.drop_duplicates("sample").set_index("sample")["site"]
+            made = made.assign(site=made["sample"].map(sites).fillna("").astype(str))
+        if "label" in made and not self.classes:
+            made = made.assign(label=pd.to_numeric(made["label"], errors="coerce"))
+        return made
+
+    @property
+    def classes(self) -> list[str]:
+        """Classes, the positive one last; empty in regression."""
+        return [str(c) for c in self.record.get("classes", [])]
+
+    @property
+    def finished(self) -> list[str]:
+        """Models that have figures."""
+        failed = self.record.get("failures", {})
+        return [m for m in self.record.get("models", []) if m not in failed]
+
+
+def read_tables(
+    folder: Path, names: tuple[str, ...], required: tuple[str, ...] = ()
+) -> tuple[dict[str, pd.DataFrame], list[str]]:
+    """Read tables of a folder; damaged ones that are not required become sentences.
+
+    Parameters
+    ----------
+    folder : Path
+    names : tuple of str
+        Tables to read.
+    required : tuple of str
+        Those without which there is no page; a damaged one raises.
+
+    Returns
+    -------
+    tables : dict of str to DataFrame
+        Empty ones for files that are not there or are damaged.
+    problems : list of str
+    """
+    tables, problems = {}, []
+    for name in names:
+        try:
+            tables[name] = read_table(folder, name)
+        except InputError as error:
+            if name in required:
+                raise
+            tables[name] = pd.DataFrame()
+            problems.append(f"{error} The page leaves out what it would show.")
+    return tables, problems
+
+
+def _differences(folder: Path, record: dict[str, Any], known: list[str]) -> list[str]:
+    """Return sentences about files that are not those the study wrote."""
+    made = []
+    files = record.get("files")
+    if files is None:
+        return ["run.json does not list the files of the study, so changes to them go unseen."]
+    for name, what in changed_files(folder, record).items():
+        if any(str(folder / name) in text for text in known):
+            continue  # said already, and in more detail
+        if what == "missing":
+            made.append(f"{name} is missing. The page leaves out what it would show.")
+        else:
+            made.append(f"{name} was changed after the study had written it.")
+    others = [f"{name}.csv" for name in TABLES if f"{name}.csv" not in files]
+    others = [name for name in others if (folder / name).is_file()]
+    return made + [f"{name} is not a file that the study wrote." for name in others]
+
+
+def _check_classes(tables: dict[str, pd.DataFrame], record: dict[str, Any]) -> list[str]:
+    """Empty predictions that do not have the classes of the study, and say so."""
+    predictions = tables["predictions"]
+    if not len(predictions.columns):
+        return []
+    wanted = {f"p_{name}" for name in record["classes"]}
+    found = {c for c in map(str, predictions) if c.startswith("p_")}
+    if wanted == found:
+        return []
+    tables["predictions"] = pd.DataFrame()
+    return [
+        "predictions.csv and run.json name different classes. The page leaves out what "
+        "predictions.csv would show."
+    ]
+
+
+def _check_models(table: pd.DataFrame, record: dict[str, Any], folder: Path) -> None:
+    if list(table["model"]) != record["models"]:
+        raise InputError(
+            f"{folder}: table.csv and run.json name different models, so they are not of one "
+            "study. StudyResults the study again, or restore the files."
+        )

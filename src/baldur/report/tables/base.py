@@ -1,0 +1,101 @@
+"""Cell, Column, Table: a table of the page that can be sorted and filtered."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from baldur.report.formatting import estimate, kind, number, percent
+from baldur.safety.escape import one_line
+
+__all__ = ["Cell", "Column", "Table"]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """The text of a cell, a second line in small type, and the value it is sorted by."""
+
+    text: str
+    sort: float | str = ""
+    small: str = ""
+
+    @property
+    def kind(self) -> str:
+        """How its text may be broken into lines."""
+        return kind(self.text)
+
+    @classmethod
+    def of(cls, value: Any, digits: int = 2, *, small: bool = False) -> Cell:
+        """Make a cell from a number with decimals."""
+        x = float(value) if value is not None else float("nan")
+        return cls(number(x, digits, small=small), x if np.isfinite(x) else "")
+
+    @classmethod
+    def whole(cls, value: Any) -> Cell:
+        """Make a cell from a whole number, such as a count."""
+        x = float(value) if value is not None else float("nan")
+        return cls(f"{x:,.0f}" if np.isfinite(x) else "–", x if np.isfinite(x) else "")
+
+    @classmethod
+    def share(cls, value: Any) -> Cell:
+        """Make a cell from a share, shown as a percentage."""
+        x = float(value) if value is not None else float("nan")
+        return cls(percent(x), x if np.isfinite(x) else "")
+
+    @classmethod
+    def interval(cls, value: Any, low: Any, high: Any, digits: int = 2) -> Cell:
+        """Make a cell from an estimate with its interval."""
+        x = float(value) if value is not None else float("nan")
+        text, _, ends = estimate(x, low, high, digits).partition(" ")
+        return cls(text, x if np.isfinite(x) else "", ends)
+
+    @classmethod
+    def name(cls, text: Any) -> Cell:
+        """Make a cell from a name, whatever it holds."""
+        line = one_line(str(text))
+        return cls(line, line.casefold())
+
+
+@dataclass(frozen=True)
+class Column:
+    """A heading, its explanation, and whether the column holds numbers."""
+
+    name: str
+    help: str = ""
+    numeric: bool = True
+
+
+@dataclass
+class Table:
+    """A table of the page.
+
+    Attributes
+    ----------
+    id : str
+    caption : str
+        Title, also read aloud by screen readers.
+    columns : list of Column
+    rows : list of list of Cell
+    tags : list of dict of str to str
+        Of every row, what the page may filter by.
+    note : str
+        What a reader should know, such as rows that were left out.
+    """
+
+    id: str
+    caption: str
+    columns: list[Column]
+    rows: list[list[Cell]] = field(default_factory=list)
+    tags: list[dict[str, str]] = field(default_factory=list)
+    note: str = ""
+
+    def add(self, cells: Sequence[Cell], **tags: str) -> None:
+        """Add a row."""
+        self.rows.append(list(cells))
+        self.tags.append(tags)
+
+    def __bool__(self) -> bool:
+        return bool(self.rows)

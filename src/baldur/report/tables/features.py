@@ -1,0 +1,158 @@
+"""The table of features: weights with intervals, and how far the folds agree on them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+from baldur.report.fitted import FittedModel
+from baldur.report.formatting import listed
+from baldur.report.results import StudyResults
+from baldur.report.tables.base import Cell, Column, Table
+from baldur.report.text.selection import BOTH, uncertain_weights
+
+__all__ = ["feature_table"]
+
+MOST_FEATURES = 1000
+"""Rows of the model that the page is about; 1,000 are 0.5 MB of a page."""
+MOST_OF_OTHERS = 100
+"""Rows of each other model."""
+
+_KNOWN = {
+    "inclusion_probability": ("Inclusion probability", "that the weight is not zero", True),
+    "credible_set": ("Credible set", "correlated features that are interchangeable with it", False),
+}
+
+
+def feature_table(run: StudyResults | None, main: str | None, model: FittedModel | None) -> Table:
+    """Return the features: weights with intervals, how often selected, and credible sets.
+
+    Parameters
+    ----------
+    run : StudyResults or None
+        Gives frequency and agreement over folds.
+    main : str or None
+        The model that the page is about, listed first.
+    model : FittedModel or None
+        Gives intervals, inclusion probabilities and credible sets, of the fit on all people.
+
+    Returns
+    -------
+    Table
+    """
+    folds = _of_folds(run, main)
+    fitted = _of_fit(model)
+    several = len(set(fitted.get("output", [])) | set(folds.get("class", []))) > 1
+    columns = [Column("Model", numeric=False)] if run is not None else []
+    columns += [Column("View", numeric=False), Column("Feature", numeric=False)]
+    if several:
+        columns.append(Column("Class", "that the weight points to", numeric=False))
+    columns.append(Column("Weight per s.d.", "of the fit on all people; else mean over folds"))
+    known = [c for c in ("inclusion_probability", "credible_set") if c in fitted]
+    columns += [Column(*_KNOWN[name]) for name in known]
+    if run is not None:
+        columns += [
+            Column("In folds", "share of the outer folds that select it"),
+            Column("Sign agreement", "share of these folds with the more frequent sign"),
+        ]
+    table = Table("features", "Selected features", columns)
+    joined = _joined(folds, fitted, main or "")
+    limit = {m: (MOST_FEATURES if m in (main, "") else MOST_OF_OTHERS) for m in joined["model"]}
+    left = 0
+    for name, part in joined.groupby("model", sort=False):
+        shown = part.head(limit[name])
+        left += len(part) - len(shown)
+        for row in shown.to_dict("records"):
+            cells = [Cell.name(row["model"])] if run is not None else []
+            cells += [Cell.name(row["view"]), Cell.name(row["feature"])]
+            if several:
+                cells.append(Cell.name(row["class"]))
+            if np.isfinite(row["lower"]):
+                cells.append(Cell.interval(row["weight"], row["lower"], row["upper"]))
+            else:
+                cells.append(Cell.of(row["weight"], small=True))
+            if "inclusion_probability" in known:
+                cells.append(Cell.of(row["inclusion_probability"]))
+            if "credible_set" in known:
+                cells.append(Cell.name(row["credible_set"] or ""))
+            if run is not None:
+                cells.append(Cell.share(row["frequency"]))
+                cells.append(Cell.share(row["sign_agreement"]))
+            table.add(cells, model=str(row["model"]), view=str(row["view"]))
+    notes = []
+    if left:
+        notes.append(f"{left:,} rows more are not shown; selection.csv has them all.")
+    both = uncertain_weights(fitted)
+    if both:
+        verb = "has" if len(both) == 1 else "have"
+        notes.append(
+            f"{listed(both, 5)} {verb} an inclusion probability of at least 0.90 and an interval "
+            f"that includes 0. {BOTH}"
+        )
+    table.note = " ".join(notes)
+    return table
+
+
+def _of_folds(run: StudyResults | None, main: str | None) -> pd.DataFrame:
+    if run is None or "feature" not in run.table("selection"):
+        return pd.DataFrame(columns=["model", "view", "feature", "class"])
+    rows = run.table("selection")
+    rows = rows[rows["feature"] != "*"].copy()
+    order = {m: i for i, m in enumerate(dict.fromkeys([main, *run.finished]))}
+    rows["rank"] = rows["model"].map(order)
+    rows["size"] = rows["mean_weight"].astype(float).abs()
+    rows = rows.sort_values(
+        ["rank", "frequency", "size"], ascending=[True, False, False], kind="stable"
+    )
+    # Only so many are ever shown, and there may be a million.
+    keep = rows.groupby("model", sort=False).cumcount() < 4 * MOST_FEATURES
+    return rows[keep]
+
+
+def _of_fit(model: FittedModel | None) -> pd.DataFrame:
+    if model is None:
+        return pd.DataFrame()
+    summary = model.summary()
+    return summary.head(4 * MOST_FEATURES)
+
+
+def _joined(folds: pd.DataFrame, fitted: pd.DataFrame, main: str) -> pd.DataFrame:
+    """Join both by view, feature and class; what one of them lacks is NaN."""
+    left = pd.DataFrame(
+        {
+            "model": folds["model"],
+            "view": folds["view"],
+            "feature": folds["feature"],
+            "class": folds["class"],
+            "mean": folds["mean_weight"].astype(float) if len(folds) else pd.Series(dtype=float),
+            "frequency": folds["frequency"].astype(float) if len(folds) else np.nan,
+            "sign_agreement": folds["sign_agreement"].astype(float) if len(folds) else np.nan,
+        }
+    )
+    empty = pd.Series(dtype=object)
+    right = pd.DataFrame(
+        {
+            "view": fitted.get("view", empty).astype(str),
+            "feature": fitted.get("feature", empty).astype(str),
+            "class": fitted.get("output", empty).astype(str),
+            "weight": fitted.get("weight_scaled", pd.Series(dtype=float)),
+            "lower": fitted.get("lower", pd.Series(dtype=float)),
+            "upper": fitted.get("upper", pd.Series(dtype=float)),
+            "inclusion_probability": fitted.get("inclusion_probability", pd.Series(dtype=float)),
+            "credible_set": fitted.get("credible_set", empty),
+        }
+    )
+    right.insert(0, "model", main)
+    right["place"] = np.arange(len(right))
+    keys = ["model", "view", "feature", "class"]
+    made = left.merge(right, on=keys, how="outer", sort=False)
+    made["weight"] = made["weight"].astype(float).fillna(made["mean"].astype(float))
+    made["credible_set"] = made["credible_set"].where(made["credible_set"].notna(), "")
+    order = {m: i for i, m in enumerate(dict.fromkeys([main, *left["model"]]))}
+    made["rank"] = made["model"].map(order)
+    made["size"] = made["weight"].abs()
+    for name in ("lower", "upper", "inclusion_probability", "frequency", "sign_agreement"):
+        made[name] = made[name].astype(float)
+    return made.sort_values(
+        ["rank", "place", "frequency", "size"], ascending=[True, True, False, False], kind="stable"
+    ).reset_index(drop=True)

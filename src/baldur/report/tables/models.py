@@ -1,0 +1,61 @@
+"""The table of models: every metric with its interval on held-out people."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from baldur.evaluation.metrics import METRICS
+from baldur.report.formatting import number, short
+from baldur.report.results import StudyResults
+from baldur.report.tables.base import Cell, Column, Table
+
+__all__ = ["metric_heading", "model_table"]
+
+
+def metric_heading(metric: str) -> str:
+    """Return the name of a metric for a heading."""
+    return "Balanced accuracy" if metric == "balanced_accuracy" else METRICS[metric].heading
+
+
+def model_table(run: StudyResults) -> Table:
+    """Return one row per model with every metric and its interval.
+
+    Parameters
+    ----------
+    run : StudyResults
+
+    Returns
+    -------
+    Table
+    """
+    frame = run.table("table")
+    ends = ("pooled", "low", "high")
+    metrics = [
+        m for m in run.record.get("metrics", []) if all(f"{m}_{end}" in frame for end in ends)
+    ]
+    columns = [Column("Model", numeric=False)]
+    for m in metrics:
+        better = "higher" if METRICS[m].greater_is_better else "lower"
+        columns.append(Column(metric_heading(m), f"{better} is better"))
+    columns.append(Column("Features selected", "mean over folds, % of all"))
+    table = Table("models", "Models with 95 % intervals on held-out people", columns)
+    notes = []
+    for row in frame.to_dict("records"):
+        cells = [Cell.name(row["model"])]
+        cells += [Cell.interval(*(row[f"{m}_{end}"] for end in ends)) for m in metrics]
+        share = float(row.get("features_percent", np.nan))
+        text = f"{number(share, 1).removesuffix('.0')} %" if np.isfinite(share) else "–"
+        cells.append(Cell(text, share if np.isfinite(share) else ""))
+        table.add(cells, model=str(row["model"]))
+        if note := _note(row):
+            notes.append(f"{short(row['model'])}: {short(note, 400)}.")
+    table.note = " ".join(notes)
+    return table
+
+
+def _note(row: Mapping[Any, Any]) -> str:
+    failure = str(row.get("failure") or "")
+    return f"failed: {failure}" if failure else str(row.get("note") or "")

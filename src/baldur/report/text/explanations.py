@@ -1,0 +1,158 @@
+"""What each check of the page looks at, and what to do.
+
+Codes are stable: a code never changes its meaning, and one that is no longer used is not reused.
+`docs/report.md` lists them as well.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["EXPLANATIONS", "FEW", "MANY_MISSING", "MOST", "POOR_STABILITY", "SWING", "Explanation"]
+
+FEW = 20
+"""People of a class, below which one person moves its figures by more than 5 percentage points."""
+POOR_STABILITY = 0.4
+"""Nogueira, Sechidis and Brown (2018) call agreement below this poor."""
+MOST = 0.8
+"""Share of the squared weights that counts as nearly all."""
+MANY_MISSING = 0.2
+"""Share of samples with a missing view that changes who a result is about."""
+SWING = 0.4
+"""Difference of a view's share between folds that can turn a minor view into the main one."""
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """What a check looks at, and what to do.
+
+    Attributes
+    ----------
+    code, name : str
+    why, do : str
+        Sentences.
+    """
+
+    code: str
+    name: str
+    why: str
+    do: str
+
+
+_EXPLAINED = [
+    Explanation(
+        "B01", "No evidence of signal",
+        "The interval of the main figure includes what guessing gives, permuted labels do as well, "
+        "or the fit found no evidence of signal on held-out rows. The selected features are then "
+        "as likely to be noise.",
+        "Do not interpret the selected features. Look for errors in the outcome or in the matching "
+        "of files; otherwise report that nothing was found.",
+    ),
+    Explanation(
+        "B02", "Small classes",
+        f"A class has fewer than {FEW} people. One person more or less then moves its figures by "
+        "more than 5 percentage points, and its intervals are wide.",
+        "Report the intervals, not the estimates alone. Join classes where that makes sense.",
+    ),
+    Explanation(
+        "B03", "Unstable selection",
+        f"The folds agree poorly on the features (Nogueira's index below {POOR_STABILITY}). Other "
+        "people would have given other features, even where predictions are as good.",
+        "Report views, or features selected in most folds together with their interchangeable "
+        "features, and not the list of a single fit.",
+    ),
+    Explanation(
+        "B04", "Number of features not determined",
+        "Half as many features lose less than one standard error of held-out loss. The data then "
+        "hardly determine how many features to select.",
+        "Do not interpret how many features were selected. A larger margin selects fewer of them.",
+    ),
+    Explanation(
+        "B05", "Site predicts the outcome",
+        "Classes are spread unevenly over sites. A model can then recognise sites instead of "
+        "patients, by scanners, laboratories or questionnaires.",
+        "Leave one site out at a time, regress the site out, or harmonise, and compare the "
+        "figures.",
+    ),
+    Explanation(
+        "B06", "One feature dominates",
+        f"One feature holds more than {MOST:.0%} of the squared weights. It may be part of how the "
+        "outcome was defined, or be measured because of it.",
+        "Ask how and when it was measured. Run the study without it and compare.",
+    ),
+    Explanation(
+        "B07", "Not converged",
+        "A fit did not converge, so its weights may still change.",
+        "Raise max_iter and run again.",
+    ),
+    Explanation(
+        "B08", "Poor calibration",
+        "The interval of the calibration slope does not include 1, or that of the intercept does "
+        "not include 0: probabilities are too extreme, too cautious, or off as a whole.",
+        "Use the ranking, and recalibrate on people like those it is meant for before anybody acts "
+        "on a probability.",
+    ),
+    Explanation(
+        "B09", "A model failed",
+        "A model has no figures, so that it is missing from the comparison.",
+        "Read the reason, correct the settings and run again; finished jobs are kept.",
+    ),
+    Explanation(
+        "B10", "Many samples with a missing view",
+        f"More than {MANY_MISSING:.0%} of the samples have a missing view. The model predicts them "
+        "from the other views; whether a view was measured is seldom due to chance.",
+        "Compare those with and without the view, and report who was measured.",
+    ),
+    Explanation(
+        "B11", "Data may be wrong",
+        "The check of the data before the study found something that is often a mistake.",
+        "Read the finding, and correct the file or make sure that it is right.",
+    ),
+    Explanation(
+        "B12", "Predictions may be for training samples",
+        "The page was made from a fitted model and people who were passed with it. If the model "
+        "was trained on them, its predictions for them are too good.",
+        "Run baldur evaluate, or pass people whom the model has not seen.",
+    ),
+    Explanation(
+        "B13", "No feature selected",
+        "No feature was selected: predictions are the base rate, the same for everybody.",
+        "Report this as the result. More people, or other measurements, may give another one.",
+    ),
+    Explanation(
+        "B14", "Files missing or changed",
+        "Files of the results folder are missing, damaged, or not those that the study wrote.",
+        "Run the study again, or restore the folder, and make the page again.",
+    ),
+    Explanation(
+        "B15", "View shares differ between folds",
+        f"The share of a view in the prediction differs by more than {SWING * 100:.0f} percentage "
+        "points between folds. Other people would have given another view the main part.",
+        "Do not rank the views. Report their shares with their range over the folds.",
+    ),
+    Explanation(
+        "B16", "No evidence of signal in some folds",
+        "In some folds, training data alone gave no evidence of signal. The folds then rest on "
+        "different amounts of evidence.",
+        "Report this beside the figures. More people would make the folds agree.",
+    ),
+    Explanation(
+        "B17", "Warnings while fitting",
+        "Models gave warnings, which are listed at the end of the page.",
+        "Read them; a warning about numbers may point to columns on extreme scales.",
+    ),
+    Explanation(
+        "B18", "Model of other data",
+        "The model that was added to the page was fitted on other columns than those of the study.",
+        "Fit the model again with the same study file (baldur fit).",
+    ),
+    Explanation(
+        "B19", "Predictors differ from training",
+        "The new cohort differs from the training data in the values of its predictors.",
+        "Check units and coding of the columns that are named. Otherwise the cohort differs, and "
+        "figures of the development study need not hold in it.",
+    ),
+]  # fmt: skip
+
+EXPLANATIONS = {e.code: e for e in _EXPLAINED}
+"""Every explanation by its code."""

@@ -1,0 +1,190 @@
+"""TRIPOD+AI items (Collins and colleagues, BMJ 2024), answered where the study knows the answer.
+
+Items are named in our own words; the checklist itself is the source. What a study cannot know is
+left blank, and marked so, for the authors to fill in.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from baldur.report.fitted import FittedModel
+from baldur.report.formatting import count, listed, short
+from baldur.report.results import StudyResults
+
+__all__ = ["Item", "tripod_items"]
+
+
+@dataclass(frozen=True)
+class Item:
+    """An item of the checklist, and the answer, empty where the study does not know it."""
+
+    number: str
+    section: str
+    name: str
+    answer: str = ""
+
+
+_ITEMS = [
+    ("1", "Title", "Says that a prediction model is developed or evaluated, for whom and what"),
+    ("2", "Abstract", "Follows TRIPOD+AI for Abstracts"),
+    ("3a", "Introduction", "Healthcare context and why the model is needed"),
+    ("3b", "Introduction", "Target population and intended use in the care pathway"),
+    ("3c", "Introduction", "Known health inequalities between groups"),
+    ("4", "Introduction", "Objectives: development, evaluation, or both"),
+    ("5a", "Methods", "Sources of data, for development and evaluation"),
+    ("5b", "Methods", "Dates of the data"),
+    ("6a", "Methods", "Study setting and number of centres"),
+    ("6b", "Methods", "Eligibility criteria"),
+    ("6c", "Methods", "Treatments received, and how they were handled"),
+    ("7", "Methods", "Data preparation and quality checks, alike across groups"),
+    ("8a", "Methods", "Outcome, its time horizon, and how it was assessed"),
+    ("8b", "Methods", "Qualifications of those who assessed a subjective outcome"),
+    ("8c", "Methods", "Blinding of the assessment of the outcome"),
+    ("9a", "Methods", "Choice of the initial predictors"),
+    ("9b", "Methods", "Predictors, and how and when they were measured"),
+    ("9c", "Methods", "Qualifications of those who assessed subjective predictors"),
+    ("10", "Methods", "How the sample size was arrived at"),
+    ("11", "Methods", "How missing data were handled"),
+    ("12a", "Methods", "How data were used, and whether they were split"),
+    ("12b", "Methods", "How predictors were handled in the analyses"),
+    ("12c", "Methods", "Type of model, its building, tuning and internal validation"),
+    ("12d", "Methods", "Heterogeneity between clusters such as hospitals"),
+    ("12e", "Methods", "Measures and plots of performance, and why"),
+    ("12f", "Methods", "Updating of the model after its evaluation"),
+    ("12g", "Methods", "How predictions were calculated, for an evaluation"),
+    ("13", "Methods", "Class imbalance: whether and how it was handled"),
+    ("14", "Methods", "Fairness: approaches and their reason"),
+    ("15", "Methods", "Output of the model, and thresholds"),
+    ("16", "Methods", "Differences between development and evaluation data"),
+    ("17", "Methods", "Ethical approval and consent"),
+    ("18a", "Open science", "Funding"),
+    ("18b", "Open science", "Conflicts of interest"),
+    ("18c", "Open science", "Protocol"),
+    ("18d", "Open science", "Registration"),
+    ("18e", "Open science", "Availability of the data"),
+    ("18f", "Open science", "Availability of the code"),
+    ("19", "Involvement", "Patient and public involvement"),
+    ("20a", "Results", "Flow of participants, with and without the outcome"),
+    ("20b", "Results", "Characteristics of participants, and missing data"),
+    ("20c", "Results", "Comparison with the development data, for an evaluation"),
+    ("21", "Results", "Participants and events in each analysis"),
+    ("22", "Results", "The full model, so that predictions can be made"),
+    ("23a", "Results", "Performance with intervals, also in key subgroups"),
+    ("23b", "Results", "Heterogeneity of performance between clusters"),
+    ("24", "Results", "Results of updating"),
+    ("25", "Discussion", "Interpretation, with fairness and earlier studies"),
+    ("26", "Discussion", "Limitations"),
+    ("27a", "Discussion", "Handling of poor or missing input when the model is used"),
+    ("27b", "Discussion", "What users must do, and the expertise they need"),
+    ("27c", "Discussion", "Next steps for research"),
+]  # fmt: skip
+
+
+def tripod_items(
+    run: StudyResults | None, main: str | None, model: FittedModel | None
+) -> list[Item]:
+    """Return every item, answered where the study knows the answer.
+
+    Parameters
+    ----------
+    run, main, model
+        As the page has them.
+
+    Returns
+    -------
+    list of Item
+    """
+    known = _of_run(run, main) if run is not None else {}
+    known = {**(_of_model(model) if model is not None else {}), **known}
+    return [Item(number, section, name, known.get(number, "")) for number, section, name in _ITEMS]
+
+
+def _of_run(run: StudyResults, main: str | None) -> dict[str, str]:
+    record = run.record
+    people = count(record.get("people", 0), "person", "people")
+    views = [f"{short(v['name'])} ({v['features']:,})" for v in record.get("views", [])]
+    known = {
+        "4": "Development with internal validation by nested cross-validation.",
+        "7": "Estimated on the training people of each fold; see the methods paragraph. "
+        f"Findings of the check of the data: {len(record.get('findings', []))}.",
+        "9b": f"Candidate predictors, by view: {listed(views, 20)}. How and when they were "
+        "measured: to be filled in.",
+        "11": "Missing values are replaced by the mean of the training people; samples with a "
+        "missing view stay in the study.",
+        "12a": f"All people were used for both, by nested cross-validation with "
+        f"{record.get('folds', '?')} outer folds.",
+        "12c": f"{listed(record.get('models', []), 20)}; see methods and settings.",
+        "12e": "Discrimination, calibration and decision curves, with bootstrap intervals.",
+        "15": _output(run),
+        "18f": f"baldur {record.get('versions', {}).get('baldur', '')}, BSD 3-Clause.",
+        "20b": "See ‘Participants’ for characteristics by outcome and missing views.",
+        "21": _events(run, people),
+        "23a": "See ‘Models’ and ‘Clinical use’.",
+        "27a": "Missing inputs and whole views are allowed; values outside the training range are "
+        "flagged by the calculator.",
+    }
+    if record.get("outcome"):
+        known["8a"] = f"Column {short(record['outcome'])}. Definition and horizon: to be filled in."
+    if record.get("sites"):
+        known["6a"] = f"{count(record['sites'], 'site')}. Setting: to be filled in."
+        known["23b"] = "Figures per site are in intervals.csv."
+    if len(run.table("subgroups")):
+        known["14"] = "Figures in subgroups, see ‘Clinical use’."
+    sizes = run.table("sample_size")
+    if main is not None and "criterion" in sizes:
+        rows = run.of_model("sample_size", main)
+        rows = rows[rows["candidates"] != "all"] if "candidates" in rows else rows
+        need = rows["people"].astype(float).max() if len(rows) else np.nan
+        if np.isfinite(need):
+            known["10"] = (
+                f"{people} were available. Riley's criteria for a regression on as many predictors "
+                f"as were selected require {need:,.0f}; see sample_size.csv."
+            )
+    if run.classes:
+        known["13"] = "No resampling; probabilities refer to the class shares of the study."
+        if record.get("prevalence"):
+            known["13"] += f" Clinical use is given for a prevalence of {record['prevalence']}."
+    return known
+
+
+def _output(run: StudyResults) -> str:
+    if not run.classes:
+        return "A number with its interval."
+    cuts = run.table("thresholds")
+    named = sorted(set(cuts["threshold"])) if "threshold" in cuts else []
+    at = f" Thresholds: {listed([f'{t:g}' for t in named])}." if named else ""
+    return f"Probability of each class, with an interval.{at}"
+
+
+def _events(run: StudyResults, people: str) -> str:
+    table = run.people
+    if not run.classes or "label" not in table:
+        return f"{people}."
+    counts = table["label"].astype(str).value_counts()
+    return (
+        f"{people}: {listed([f'{short(c)} {int(counts.get(c, 0)):,}' for c in run.classes], 20)}."
+    )
+
+
+def _of_model(model: FittedModel) -> dict[str, str]:
+    views = [f"{short(v)} ({n:,})" for v, n in model.n_features.items()]
+    known = {
+        "9b": f"Candidate predictors, by view: {listed(views, 20)}. How and when they were "
+        "measured: to be filled in.",
+        "12c": f"{short(model.name)}; see the settings.",
+        "15": "Probability of each class, with an interval."
+        if model.classes
+        else "A number with its interval.",
+    }
+    if model.inner is not None:
+        known["22"] = "The calculator on this page, and the weights under ‘Features’."
+        known["27a"] = (
+            "Missing inputs and whole views are allowed; values outside the training range are "
+            "flagged by the calculator."
+        )
+    if model.details.get("outcome"):
+        known["8a"] = f"Column {short(model.details['outcome'])}. Definition: to be filled in."
+    return known

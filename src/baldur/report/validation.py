@@ -1,0 +1,294 @@
+"""The page of a validation: a model, unchanged, in a new cohort, beside its development figures."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from baldur.evaluation.clinical.held_out import classes_of
+from baldur.evaluation.metrics import METRICS
+from baldur.evaluation.record import versions
+from baldur.exceptions import InputError
+from baldur.report.answer import calibration_sentence
+from baldur.report.calculator import Calculator
+from baldur.report.checks import CARE, SERIOUS, Check, checks_of_run, in_order
+from baldur.report.evidence import interval_of, prediction_of
+from baldur.report.facts import Facts
+from baldur.report.formatting import count, listed, number, percent, short
+from baldur.report.page import Page
+from baldur.report.people import people_of_run
+from baldur.report.pictures import Plan, draw, validation_plans
+from baldur.report.results import StudyResults, read_tables
+from baldur.report.sentences import PREDICTION, TRANSPORT, Interval, Sentence, Transport, case_of
+from baldur.report.tables.base import Cell, Column, Table
+from baldur.report.tables.clinical import subgroup_table, threshold_table
+from baldur.report.tables.models import metric_heading
+from baldur.report.tables.participants import participants_table
+
+__all__ = ["is_validation", "open_validation", "validation_page"]
+
+SUMMARY = "validation.txt"
+"""File that every validation has and no other folder."""
+_FAR = 1.0
+"""Standardised shift of a feature's mean, in training s.d., that is named in a check."""
+
+_USED = (
+    "predictions", "scores", "intervals", "calibration", "calibration_curve", "decision",
+    "thresholds", "subgroups", "shift_views", "shift_features", "recalibration",
+    "recalibrated_intervals", "development",
+)  # fmt: skip
+
+
+def is_validation(folder: Path) -> bool:
+    """Return whether a folder was written by `baldur validate`."""
+    return (folder / SUMMARY).is_file() and not (folder / "table.csv").exists()
+
+
+def open_validation(folder: Path) -> StudyResults:
+    """Read the folder of a validation.
+
+    Parameters
+    ----------
+    folder : Path
+        As `baldur validate` writes it.
+
+    Returns
+    -------
+    StudyResults
+        With the tables of the validation, and a record made from them.
+    """
+    tables, problems = read_tables(folder, _USED, required=("predictions", "intervals"))
+    predictions = tables["predictions"]
+    if not len(predictions):
+        raise InputError(
+            f"{folder / 'predictions.csv'} is missing or has no rows. Run baldur validate again."
+        )
+    classes = classes_of(predictions)
+    metrics = [m for m in dict.fromkeys(tables["intervals"].get("metric", [])) if m in METRICS]
+    record: dict[str, Any] = {
+        "task": "classification" if classes else "regression",
+        "people": int(predictions["sample"].nunique()),
+        "classes": classes,
+        "models": list(dict.fromkeys(predictions["model"])),
+        "metrics": metrics,
+        "select_by": "auc" if classes else "r2",
+        "folds": 1,
+        "repeats": 1,
+        "versions": versions(),
+        "title": "",
+    }
+    once = predictions.drop_duplicates("sample")
+    tables["presence"] = once[["sample", "label"]].reset_index(drop=True)
+    made = StudyResults.from_tables(tables, record)
+    made.folder, made.problems = folder, problems
+    return made
+
+
+def validation_page(run: StudyResults, people: str, title: str | None) -> Page:
+    """Return the page of a validation.
+
+    Parameters
+    ----------
+    run : StudyResults
+        As `open_validation` returns it.
+    people : {"hidden", "named", "none"}
+    title : str or None
+
+    Returns
+    -------
+    Page
+    """
+    main = run.record["models"][0]
+    checks = in_order([*checks_of_run(run, main), *_drift_checks(run)])
+    shown, left = people_of_run(run, main, people)
+    tables = [
+        _figure_table(run, main), participants_table(run), _drift_table(run),
+        _recalibration_table(run), threshold_table(run), subgroup_table(run, main),
+    ]  # fmt: skip
+    n = count(run.record["people"], "new person", "new people")
+    facts = Facts(
+        title=title or f"Validation of {short(main)}",
+        lead=f"{short(main)}, unchanged, applied to {n}.",
+        main=main,
+        classes=run.classes,
+        answer=_answer(run, main),
+        checks=checks,
+        tables={t.id: t for t in tables if t},
+        views=[],
+        people=shown,
+        people_left=left,
+        methods=_methods(run, main),
+        tripod=[],
+        settings=[],
+        versions=run.record["versions"],
+        repeat=["baldur validate MODEL study.toml --out FOLDER", "baldur report FOLDER"],
+        notes=_notes(run),
+        validation=True,
+    )
+    plans: list[Plan] = validation_plans(run, main)
+    figures, missing = draw(plans)
+    return Page(
+        facts=facts,
+        figures=figures,
+        calculator=Calculator(""),
+        hidden=people == "hidden",
+        people_absent="People are left out of this page.",
+        left_figures=missing,
+    )
+
+
+def _answer(run: StudyResults, main: str) -> list[Sentence]:
+    evidence = prediction_of(run, main)
+    people = count(run.record["people"], "person", "people")
+    evidence = type(evidence)(
+        evidence.value, evidence.chance, evidence.metric, evidence.seen,
+        f"in a new cohort of {people}", evidence.p,
+    )  # fmt: skip
+    case = case_of(PREDICTION, evidence)
+    made = [
+        Sentence("Does the model predict in the new cohort?", case.text(evidence), case.outcome)
+    ]
+    metric = run.record["select_by"]
+    transport = Transport(
+        interval_of(run.of_model("intervals", main), metric=metric, site="*"),
+        _development(run, metric),
+        METRICS[metric].heading,
+        METRICS[metric].greater_is_better,
+    )
+    case = case_of(TRANSPORT, transport)
+    question = "Does it predict worse than in its development?"
+    made.append(Sentence(question, case.text(transport), case.outcome))
+    calibrated = calibration_sentence(run, main)
+    if calibrated is not None:
+        made.append(calibrated)
+    return made
+
+
+def _development(run: StudyResults, metric: str) -> Interval:
+    return interval_of(run.table("development"), metric=metric)
+
+
+def _figure_table(run: StudyResults, main: str) -> Table:
+    """Return every metric in the new cohort, and in the development study where it is known."""
+    rows = run.of_model("intervals", main)
+    old = "metric" in run.table("development")
+    columns = [Column("Measure", numeric=False), Column("New cohort")]
+    columns += [Column("Development", "cross-validation of the study")] if old else []
+    table = Table("figures", "Figures in the new cohort, with 95 % intervals", columns)
+    for metric in run.record["metrics"]:
+        cells = [
+            Cell.name(metric_heading(metric)),
+            _cell(interval_of(rows, metric=metric, site="*")),
+        ]
+        cells += [_cell(_development(run, metric))] if old else []
+        table.add(cells)
+    calibration = run.of_model("calibration", main)
+    names = {"slope": "Calibration slope", "intercept": "Calibration intercept"}
+    for measure, name in names.items() if len(run.classes) <= 2 else ():
+        found = interval_of(calibration, measure=measure)
+        before = interval_of(run.table("development"), metric=measure)
+        if np.isfinite(found.estimate) or np.isfinite(before.estimate):
+            table.add([Cell.name(name), _cell(found), *([_cell(before)] if old else [])])
+    if not old:
+        table.note = (
+            "The figures of the development study are not part of this folder, so they cannot be "
+            "compared here."
+        )
+    return table
+
+
+def _cell(value: Interval) -> Cell:
+    return Cell.interval(value.estimate, value.low, value.high)
+
+
+def _drift_table(run: StudyResults) -> Table:
+    frame = run.table("shift_views")
+    columns = [
+        Column("View", numeric=False), Column("Median shift", "in training s.d."),
+        Column("Spread", "s.d. as a multiple of that in training"),
+        Column("Outside range", "share of cells"), Column("Shifted features"),
+        Column("Most shifted", numeric=False), Column("Samples without it"),
+    ]  # fmt: skip
+    table = Table("drift", "Predictors of the new cohort compared with training", columns)
+    if "view" not in frame:
+        return table
+    for row in frame.to_dict("records"):
+        worst = f"{short(row['worst'], 40)} ({number(row['worst_shift'], sign=True)})"
+        far = f"{_whole(row['far'])} of {_whole(row['features'])}"
+        table.add(
+            [
+                Cell.name(row["view"]), Cell.of(row["mean_shift"]), Cell.of(row["spread_ratio"]),
+                Cell(percent(row["outside"], 1), _sort(row["outside"])),
+                Cell(far, _sort(row["far"])), Cell.name(worst), Cell.share(row["absent"]),
+            ]
+        )  # fmt: skip
+    return table
+
+
+def _whole(value: Any) -> str:
+    return f"{int(value):,}" if np.isfinite(value) else "–"
+
+
+def _sort(value: Any) -> float | str:
+    return float(value) if np.isfinite(value) else ""
+
+
+def _recalibration_table(run: StudyResults) -> Table:
+    frame, after = run.table("recalibration"), run.table("recalibrated_intervals")
+    metrics = [m for m in ("log_loss", "brier", "auc") if m in run.record["metrics"]]
+    columns = [Column("Version", numeric=False), Column("Intercept"), Column("Slope")]
+    columns += [Column(metric_heading(m)) for m in metrics]
+    table = Table("recalibration", "Recalibrated versions, by cross-validation", columns)
+    if "version" not in frame:
+        return table
+    for row in frame.to_dict("records"):
+        name = f"{run.record['models'][0]} (recalibrated: {row['version']})"
+        own = after[after["model"] == name] if "model" in after else after
+        cells = [Cell.name(row["version"]), Cell.of(row["intercept"]), Cell.of(row["slope"])]
+        cells += [_cell(interval_of(own, metric=m, site="*")) for m in metrics]
+        table.add(cells)
+    table.note = (
+        "Log odds of a recalibrated version are the intercept plus the slope times the log odds of "
+        "the model. These are other models than the one validated."
+    )
+    return table
+
+
+def _drift_checks(run: StudyResults) -> list[Check]:
+    frame = run.table("shift_views")
+    if "worst_shift" not in frame:
+        return []
+    far = frame[(frame["far"] > 0) & (frame["worst_shift"].abs() >= _FAR)]
+    if not len(far):
+        return []
+    seen = [
+        f"{short(row['worst'])} in {short(row['view'])} ({number(row['worst_shift'], sign=True)} "
+        "s.d.)"
+        for row in far.to_dict("records")
+    ]
+    level = SERIOUS if (far["worst_shift"].abs() >= 5 * _FAR).any() else CARE
+    return [Check("B19", level, f"Mean shifted from training: {listed(seen)}.")]
+
+
+def _methods(run: StudyResults, main: str) -> str:
+    people = count(run.record["people"], "person", "people")
+    return (
+        f"The model {short(main)} was applied without changes to {people} who had no part in its "
+        "development. Performance was estimated with 95 % intervals from 2,000 bootstrap samples. "
+        "Calibration was assessed by the intercept and slope of the outcome on the predicted log "
+        "odds. Recalibrated versions were estimated on the new cohort and judged by "
+        "cross-validation."
+    )
+
+
+def _notes(run: StudyResults) -> list[str]:
+    """Return the notes that the validation wrote into its summary."""
+    if run.folder is None:
+        return []
+    try:
+        text = (run.folder / SUMMARY).read_text(encoding="utf-8", errors="replace")[:100_000]
+    except OSError:
+        return []
+    return [short(line, 400) for line in text.splitlines() if line.startswith("Note: ")][:100]

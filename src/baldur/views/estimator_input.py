@@ -1,0 +1,191 @@
+"""The one door of the estimators: a MultiView, or a 2-D matrix and `views=`, to MultiView."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy.sparse import issparse
+from sklearn.utils.validation import validate_data
+
+from baldur.exceptions import InputError, InputTypeError
+from baldur.views.column_selection import locate_columns
+from baldur.views.container import MultiView
+from baldur.views.encode import is_numeric
+from baldur.views.validate import check_columns, rename_hint
+
+__all__ = ["as_multiview", "input_columns", "open_views"]
+
+
+def as_multiview(
+    X: Any, views: Mapping[str, Any] | None = None, *, estimator_name: str = "This estimator"
+) -> MultiView:
+    """Return `X` as a MultiView.
+
+    Parameters
+    ----------
+    X : MultiView, or array, sparse matrix or DataFrame of shape (n_samples, n_columns)
+        The two accepted forms.
+    views : dict of str to columns, optional
+        Which columns of a 2-D `X` form which view, as in `MultiView.from_columns`. None: one view
+        called "X". Must be None when `X` is a MultiView.
+    estimator_name : str
+        Who is asking, for messages.
+
+    Returns
+    -------
+    MultiView
+    """
+    if isinstance(X, MultiView):
+        if views is not None:
+            raise InputError(
+                f"{estimator_name}: views= describes the columns of a 2-D X, but X is a MultiView "
+                f"that already has the views {X.view_names}. Leave views=None, or use "
+                "X.select([...]) to choose among them."
+            )
+        return X
+    if isinstance(X, (list, tuple, Mapping)):
+        converter = "MultiView.from_dict(X)"
+        if not isinstance(X, Mapping):
+            converter = "MultiView.from_dict({'name': matrix, ...}), or np.asarray(X) for one view"
+        raise InputError(
+            f"{estimator_name} expects a MultiView, or a 2-D array or DataFrame, but got a "
+            f"{type(X).__name__}. Convert it with {converter}."
+        )
+    if getattr(X, "ndim", None) == 1:
+        raise InputError(
+            f"{estimator_name} expects a 2-D array (samples by features), but got a 1-D array of "
+            f"length {len(X)}. Reshape your data: X.reshape(-1, 1) for one feature, "
+            "X.reshape(1, -1) for one sample."
+        )
+    return MultiView.from_columns(X, views)
+
+
+def open_views(estimator: Any, X: Any, *, reset: bool) -> MultiView:
+    """Return `X` as a MultiView; matrices get scikit-learn's own checks first.
+
+    Parameters
+    ----------
+    estimator : estimator with a ``views`` parameter
+        Gets ``n_features_in_`` (and ``feature_names_in_`` for frames) when `reset`.
+    X : MultiView, array, sparse matrix or DataFrame
+        The data; a bare list of matrices or a dictionary is refused with advice.
+    reset : bool
+        True in ``fit``, False where the estimator is already fitted.
+
+    Returns
+    -------
+    MultiView
+    """
+    name = type(estimator).__name__
+    rows_of_numbers = isinstance(X, (list, tuple)) and len(X) > 0 and np.ndim(X[0]) == 1
+    matrix = rows_of_numbers or issparse(X)  # one sparse format is a dictionary as well
+    if isinstance(X, (MultiView, list, tuple, Mapping)) and not matrix:
+        mv = as_multiview(X, estimator.views, estimator_name=name)
+        if reset:
+            estimator.n_features_in_ = int(mv.shape[1])
+            if hasattr(estimator, "feature_names_in_"):
+                del estimator.feature_names_in_
+        return mv
+    if isinstance(X, pd.DataFrame):
+        check_columns(X, name)
+        if not is_numeric(X):
+            return _open_mixed(estimator, X, reset=reset)
+    if np.ma.isMaskedArray(X):  # whose mask scikit-learn would forget
+        X = np.ma.filled(X.astype(np.float64), np.nan)
+    try:
+        # Its sum over all cells, a quick look for infinities, may overflow.
+        with np.errstate(over="ignore", invalid="ignore"):
+            checked = validate_data(
+                estimator,
+                X,
+                reset=reset,
+                accept_sparse=("csr", "csc"),
+                dtype="numeric",
+                ensure_all_finite="allow-nan",
+                ensure_min_samples=2 if reset else 1,
+            )
+    except ValueError as error:
+        # scikit-learn's words, which its own checks look for, in an error that is also ours.
+        raise InputError(_said(error, X) + _renamed(estimator, X)) from error
+    except TypeError as error:
+        raise InputTypeError(str(error)) from error
+    # A frame keeps its column names, which ``views`` may refer to.
+    framed = hasattr(X, "columns") and not issparse(X)
+    if not framed and not reset and estimator.views is not None and not issparse(X):
+        # An array after a fit on a frame has its columns, of which scikit-learn has warned.
+        names = getattr(estimator, "feature_names_in_", None)
+        if names is not None:
+            X, framed = pd.DataFrame(checked, columns=names), True
+    return as_multiview(X if framed else checked, estimator.views, estimator_name=name)
+
+
+def input_columns(estimator: Any) -> dict[str, np.ndarray]:
+    """Return for every view of a fitted estimator which input column each of its features is.
+
+    Levels of a category belong to the column that they were encoded from.
+
+    Parameters
+    ----------
+    estimator : fitted estimator
+        With ``views``, ``n_features_in_``, ``feature_names_`` and ``feature_info_``.
+
+    Returns
+    -------
+    dict of str to int array
+    """
+    names = getattr(estimator, "feature_names_in_", None)
+    if names is None and estimator.views is not None:
+        return locate_columns(estimator.views, estimator.n_features_in_)
+    found, start = {}, 0
+    for view, features in estimator.feature_names_.items():
+        found[view] = np.arange(start, start + len(features))
+        start += len(features)
+        if names is not None:
+            info = estimator.feature_info_.get(view)
+            encoded = info is not None and "column" in info
+            owners = info["column"].astype(str).to_numpy() if encoded else features
+            found[view] = pd.Index(names).get_indexer(pd.Index(owners))
+    return found
+
+
+def _open_mixed(estimator: Any, X: pd.DataFrame, *, reset: bool) -> MultiView:
+    """Return a frame with text, categories or truth values as a MultiView."""
+    name = type(estimator).__name__
+    fewest = 2 if reset else 1
+    if len(X) < fewest:
+        raise InputError(
+            f"Found array with {len(X)} sample(s) (shape={X.shape}) while a minimum of {fewest} is "
+            f"required by {name}."
+        )
+    try:
+        # Names and number of columns; cells are looked at where they are encoded.
+        validate_data(estimator, X, reset=reset, skip_check_array=True)
+    except ValueError as error:
+        raise InputError(str(error) + _renamed(estimator, X)) from error
+    return as_multiview(X, estimator.views, estimator_name=name)
+
+
+def _renamed(estimator: Any, X: Any) -> str:
+    """Return which columns of a frame may be renamed ones of fit."""
+    names = getattr(estimator, "feature_names_in_", None)
+    if names is None or not isinstance(X, pd.DataFrame):
+        return ""
+    given, known = pd.Index(X.columns), pd.Index(names)
+    return rename_hint(given.difference(known, sort=False), known.difference(given, sort=False))
+
+
+def _said(error: ValueError, X: Any) -> str:
+    """Return the words of scikit-learn's error, and what to do about infinities."""
+    text = str(error)
+    if "infinity" not in text:
+        return text
+    dtype = getattr(X, "dtype", None)
+    narrow = dtype in (np.float16, np.float32)
+    wider = f" {dtype} holds nothing larger; read the data as float64." if narrow else ""
+    return (
+        f"{text} Replace infinite cells by NaN for missing, or transform the columns that "
+        f"produced them (a logarithm of 0, a division by 0).{wider}"
+    )
