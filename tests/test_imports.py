@@ -25,6 +25,7 @@ ORDER = (
     "hooks",
     "exceptions",
     "optional",
+    "parameters",
     "types",
     "atomic_io",
     "safety",

@@ -24,7 +24,7 @@ class InputError(BaldurError, ValueError):
 
 
 class InputTypeError(InputError, TypeError):
-    """The same, for what is of a type that cannot be used at all."""
+    """Data or a parameter have a type that cannot be used at all."""
 
 
 class MissingExtraError(BaldurError, ImportError):
@@ -32,7 +32,7 @@ class MissingExtraError(BaldurError, ImportError):
 
 
 class OutputError(BaldurError, OSError):
-    """A file or folder cannot be written: a full disk, a read-only place, a limit."""
+    """A file or folder cannot be written: a full disk, a read-only folder, a limit."""
 
 
 class StudyError(BaldurError):
@@ -40,14 +40,14 @@ class StudyError(BaldurError):
 
 
 class UnfinishedError(StudyError):
-    """The jobs asked for are done, and others of the study are not yet in the store.
+    """The requested jobs are done, but other jobs of the study are not in the store yet.
 
     Attributes
     ----------
     missing : int
-        How many, as far as is known by now.
+        Number of missing jobs, as far as it is known.
     failures : dict of str to str
-        Models that failed so far, and why.
+        Models that failed so far, with the reason.
     """
 
     def __init__(self, text: str, missing: int = 0, failures: dict[str, str] | None = None) -> None:
@@ -57,16 +57,16 @@ class UnfinishedError(StudyError):
 
 
 class InputWarning(UserWarning):
-    """Data are used otherwise than given; the message says how, and what to do about it."""
+    """Data were changed before use; the message says how, and what to do about it."""
 
 
 class NoSignalWarning(UserWarning):
-    """Held-out rows do not show that the model predicts better than the base rate."""
+    """There is no evidence on held-out data that the model is better than the base rate."""
 
 
 class NotConvergedWarning(UserWarning):
-    """The optimisation stopped before its tolerance was met."""
+    """The optimisation did not converge within its iterations."""
 
 
 class ShiftWarning(UserWarning):
-    """New rows are not on the scale of the training rows; the message names view and columns."""
+    """New samples differ from the training samples; the message names view and columns."""

@@ -1,24 +1,24 @@
-"""The rows of a comparison and what they are, readable without importing the numerics."""
+"""Names of the models that a study can compare, readable without importing the numerics."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
 
-__all__ = ["REGRESSION", "ROWS"]
+__all__ = ["MODELS", "REGRESSION_MODELS"]
 
-ROWS: Mapping[str, str] = MappingProxyType(
+MODELS: Mapping[str, str] = MappingProxyType(
     {
-        "BALDUR": "Bayesian multi-view model: probabilities, intervals, chosen views and features",
-        "BALDUR (mean-field)": "the same model with the paper's own, factorised posterior",
+        "BALDUR": "Bayesian multi-view model: probabilities, intervals, selected features",
+        "BALDUR (mean-field)": "the same model with the factorised posterior of the paper",
         "LSVM-l1": "linear support vector machine with an l1 penalty, views side by side",
         "RF": "random forest, views side by side",
         "SGP+ARD": "sparse Gaussian process with one length scale per feature",
-        "PCA-MCCD": "regressions of all views that agree and differ, on principal components",
+        "PCA-MCCD": "regressions with parts that views share and do not, on principal components",
         "K-MCCD": "the same on linear kernels",
         "PCA-AWDR": "adaptively weighted discriminative regression on principal components",
         "K-AWDR": "the same on linear kernels",
-        "CPM-Nets": "networks that rebuild every view from one hidden vector per sample",
+        "CPM-Nets": "networks that reconstruct every view from one latent vector per sample",
         "PB-MVBoost": "boosting with learned weights of views (PAC-Bayes)",
         "MV-PLS": "multiblock partial least squares",
         "Lasso-MkSVM": "lasso, then a support vector machine with one kernel per view",
@@ -26,10 +26,10 @@ ROWS: Mapping[str, str] = MappingProxyType(
         "Elastic-net logistic": "logistic regression with l1 and ridge penalties",
         "Boosted trees": "gradient-boosted trees, views side by side",
         "Stacking": "one model per view, combined by a second model",
-        "Dummy": "the training rows' class shares (or mean), whatever the features",
+        "Dummy": "class frequencies (or mean) of the training samples, without features",
     }
 )
-"""Name of a row to one line about it."""
+"""Name of a model to a one-line description."""
 
-REGRESSION = ("BALDUR", "BALDUR (mean-field)", "RF", "MV-PLS", "Boosted trees", "Dummy")
-"""Rows that also predict numbers."""
+REGRESSION_MODELS = ("BALDUR", "BALDUR (mean-field)", "RF", "MV-PLS", "Boosted trees", "Dummy")
+"""Models that also predict numbers."""

@@ -10,7 +10,7 @@ import pandas as pd
 from typer.testing import CliRunner
 
 from baldur.cli import app
-from baldur.model_catalog import REGRESSION, ROWS
+from baldur.model_catalog import MODELS, REGRESSION_MODELS
 from baldur.study import load_study
 from baldur.study.toml_file import toml_text
 
@@ -37,10 +37,10 @@ def test_version(call):
 def test_models_lists_every_row_with_what_it_is(call):
     code, out, _ = call("models")
     assert code == 0
-    for name, about in ROWS.items():
+    for name, about in MODELS.items():
         line = next(one for one in out.splitlines() if one.startswith(f"{name}  "))
         assert about.split()[0] in line
-        assert ("yes" in line) == (name in REGRESSION)
+        assert ("yes" in line) == (name in REGRESSION_MODELS)
 
 
 def test_commands_start_within_a_second(run):

@@ -84,7 +84,7 @@ def test_exact_columns():
     assert sim.truth.features["a"].tolist() == [2, 7]
     assert sim.truth.support("a").nonzero()[0].tolist() == [2, 7]
     assert not sim.truth.support("b").any()
-    with pytest.raises(InputError, match="no view called 'c'"):
+    with pytest.raises(InputError, match="no view 'c'"):
         sim.truth.support("c")
 
 

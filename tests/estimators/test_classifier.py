@@ -360,7 +360,7 @@ def test_a_view_missing_for_some_at_fit():
 def test_a_view_that_no_training_sample_has(train):
     data, y = train
     gone = changed(data, "genes", np.full((N, 30), np.nan))
-    with pytest.raises(InputError, match=r"genes.*all 100 lack the view"):
+    with pytest.raises(InputError, match=r"genes.*all 100 have none"):
         BaldurClassifier().fit(gone, y)
 
 

@@ -15,7 +15,7 @@ from baldur.evaluation.engine.job import predict_rows
 from baldur.evaluation.metrics import Predicted, score
 from baldur.evaluation.models import Model, known_models
 from baldur.exceptions import InputError
-from baldur.model_catalog import REGRESSION, ROWS
+from baldur.model_catalog import MODELS, REGRESSION_MODELS
 from baldur.views import MultiView
 
 pytestmark = pytest.mark.usefixtures("few_resamples")
@@ -201,5 +201,5 @@ def test_settings_of_the_search_do_not_reach_the_fit_that_is_kept(monkeypatch):
 
 
 def test_every_row_is_described_and_regression_rows_are_named():
-    assert set(ROWS) == set(known_models(True))
-    assert set(REGRESSION) == set(known_models(False))
+    assert set(MODELS) == set(known_models(True))
+    assert set(REGRESSION_MODELS) == set(known_models(False))

@@ -332,8 +332,8 @@ def test_each_step_is_told():
     told = []
     fit_default(problem, folds, max_iter=20, watch=told.append)
     events = [record["event"] for record in told]
-    assert events[0] == "fitted on all rows"
-    assert events[-1] == "scored features"
+    assert events[0] == "the ensemble is fitted on all samples"
+    assert events[-1] == "submodels with fewer features are scored"
     assert all(record["passes"] >= 0 for record in told)
 
 

@@ -41,6 +41,25 @@ def dual_posterior(X, rows, gamma, delta, tau, R, s):
     return mean, cov
 
 
+def restored_dual_posterior(X, rows, gamma, delta, tau, R, s):
+    """Means (K, D) and covariances (K, D, D): q(A) in the span of Lambda^-1 X~^T, prior outside."""
+    D, K = X.shape[1], R.shape[1]
+    prior = np.diag(1 / gamma)
+    span = prior @ X[rows].T
+    inside = span @ np.linalg.inv(X[rows] @ span) @ span.T
+    mean, cov = np.zeros((K, D)), np.zeros((K, D, D))
+    for k in range(K):
+        precision = delta[k] * X[rows] @ span
+        linear = np.zeros(len(rows))
+        for n in range(X.shape[0]):
+            precision = precision + tau * s[n] * np.outer(span.T @ X[n], span.T @ X[n])
+            linear = linear + tau * s[n] * (span.T @ X[n]) * R[n, k]
+        cov_a = np.linalg.inv(precision)
+        mean[k] = span @ cov_a @ linear
+        cov[k] = span @ cov_a @ span.T + (prior - inside) / delta[k]
+    return mean, cov
+
+
 def gamma_minus_kl(shape, rate, a0, b0):
     """E[ln p] - E[ln q] of Gammas, entry by entry."""
     total = 0.0

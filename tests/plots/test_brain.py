@@ -46,7 +46,7 @@ def test_overlap_counts_voxel_by_voxel(display):
     assert (codes == 1).sum() == (grey & ~t1).sum() == 9
     assert (codes == 2).sum() == (t1 & ~grey).sum() == 9
     assert (codes == 3).sum() == (grey & t1).sum() == 18
-    assert "both views keep 18 voxels" in display.alt_text
+    assert "both views select 18 voxels" in display.alt_text
 
 
 def test_views_on_other_grids_are_brought_together(display):
@@ -75,7 +75,7 @@ def test_brains_are_drawn_without_pyplot(display, tmp_path):
     assert [a.get_title(loc="left") for a in display.axes_] == ["grey", "t1", "overlap"]
 
 
-def test_one_view_and_nothing_kept(display):
+def test_one_view_and_nothing_selected(display):
     one = BrainDisplay(voxels("grey", (8, 10, 8), 1.0), {"grey": GRID}).plot(background=None)
     assert len(one.axes_) == 1
     none = BrainDisplay(display.table.head(0), {"grey": GRID}).plot()
@@ -83,7 +83,7 @@ def test_one_view_and_nothing_kept(display):
     assert "0 voxels" in none.alt_text
 
 
-def test_a_model_shows_its_kept_voxels():
+def test_a_model_shows_its_selected_voxels():
     info = voxels("grey", (8, 10, 8), 0.0)[["i", "j", "k"]]
     info.attrs.update(GRID)
     kept = np.arange(27) % 5 == 0

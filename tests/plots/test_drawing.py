@@ -1,5 +1,7 @@
 """Every figure is drawn, to every format and theme, alone and in given axes."""
 
+import io
+import itertools
 import sys
 
 import numpy as np
@@ -9,7 +11,8 @@ import pytest
 from baldur import plots
 from baldur.exceptions import InputError, MissingExtraError
 from baldur.plots.drawing.display import Display
-from baldur.plots.drawing.style import THEMES, label, number, plain
+from baldur.plots.drawing.names import feature_labels, label, number, plain, short_names
+from baldur.plots.drawing.style import THEMES
 
 figure = pytest.importorskip("matplotlib.figure")
 
@@ -21,10 +24,10 @@ MAKERS = {
     "shares": lambda f: plots.ViewShareDisplay.from_result(f("result")),
     "shares of factors": lambda f: plots.ViewShareDisplay.from_estimator(f("ten_classes")),
     "contributions": lambda f: plots.ContributionsDisplay.from_estimator(
-        f("model"), f("cohort").data[60:]
+        f("model"), f("cohort").data[60:61]
     ),
     "contributions to a number": lambda f: plots.ContributionsDisplay.from_estimator(
-        f("regressor"), f("cohort").data[60:]
+        f("regressor"), f("cohort").data[60:61]
     ),
     "comparison": lambda f: plots.ComparisonDisplay.from_result(f("result")),
     "roc": lambda f: plots.RocDisplay.from_result(f("run"), resamples=100),
@@ -90,6 +93,44 @@ def test_a_figure_is_drawn_for_a_phone_and_a_page(display):
     assert "currentColor" in text
     assert 'id="x-' in text
     assert 'id="figure' not in text
+
+
+@pytest.mark.parametrize("width", [5.2, 3.4])
+def test_ticks_do_not_collide_and_nothing_is_cut_off(display, width):
+    display.plot(width=width)
+    drawn = display.figure_
+    drawn.draw_without_rendering()
+    for ax in drawn.axes:
+        for axis in (ax.xaxis, ax.yaxis):
+            low, high = sorted(axis.get_view_interval())
+            shown = [
+                text
+                for tick in axis.get_major_ticks()
+                for text in (tick.label1, tick.label2)
+                if low <= tick.get_loc() <= high and text.get_visible() and text.get_text()
+            ]
+            boxes = [one.get_window_extent() for one in shown if ax.axison]
+            for one, other in itertools.combinations(boxes, 2):
+                assert not one.overlaps(other), [s.get_text() for s in shown]
+    inches, tight = drawn.get_size_inches(), drawn.get_tightbbox()
+    assert tight.x0 > -0.02
+    assert tight.y0 > -0.02
+    assert tight.x1 < inches[0] + 0.02
+    assert tight.y1 < inches[1] + 0.02
+
+
+def test_a_notebook_shows_the_figure(display):
+    from matplotlib import image
+
+    shown = type(display).__new__(type(display))
+    shown.__dict__.update({k: v for k, v in vars(display).items() if not k.endswith("_")})
+    picture = image.imread(io.BytesIO(shown._repr_png_()))
+    assert isinstance(shown.figure_, figure.Figure)
+    assert picture.shape[1] == pytest.approx(5.2 * 110, abs=1)
+    assert picture[..., :3].std() > 0.01
+    assert repr(display) == f"<{type(display).__name__}: {display.alt_text}>"
+    # In given axes the figure belongs to the user, and a notebook shows it once.
+    assert shown.plot(ax=figure.Figure().add_subplot())._repr_png_() is None
 
 
 def test_files_are_the_same_on_every_run(tmp_path):
@@ -181,16 +222,85 @@ def test_awkward_models_stand_in_the_legend():
     ]
     one = plots.CalibrationDisplay(pd.DataFrame(rows)).plot()
     one.svg()
-    assert len(one.ax_.get_legend().get_texts()) == len(AWKWARD)
+    assert len(one.figure_.legends[0].get_texts()) == len(AWKWARD)
 
 
 def test_labels_are_short_and_safe():
     assert label("a_b") == "a_b"
     assert label("$x$") == r"\$x\$"
     assert label("_x") == " _x"
-    assert plain("abc" * 100, 20) == "abcabcabcabc…bcabcabc"[:13] + plain("abc" * 100, 20)[13:]
+    assert plain("abc" * 100, 20) == "abcabcabcabc…bcabcab"[:13] + "cabcabc"
     assert len(plain("abc" * 100, 20)) == 20
     assert plain("a\nb") == "a b"
+
+
+LONG = [
+    f"left_hemisphere_superior_temporal_gyrus_{what}_average_{i:03d}"
+    for what in ("volume", "thickness")
+    for i in range(12)
+]
+
+
+@pytest.mark.parametrize("most", [8, 13, 20, 31, 80])
+@pytest.mark.parametrize(
+    "names",
+    [LONG, AWKWARD, [f"{'x' * 50}{k}{'y' * 50}" for k in range(20)], ["a", "b"], [], ["a" * 90]],
+)
+def test_short_names_stay_different(names, most):
+    short = short_names(names, most)
+    assert len(set(short)) == len(set(names))
+    assert all(len(made.replace("\\$", "$")) <= most + 1 for made in short)
+    for name, made in zip(names, short, strict=True):
+        if len(name) <= most and name.isalnum():
+            assert made == name
+
+
+def test_names_lose_what_they_share_first():
+    assert short_names(LONG, 24)[0] == "…volume_average_000"
+    assert short_names(LONG, 16)[12] == "…thickness…000"
+    assert short_names(["short", *LONG], 20)[0] == "short"
+
+
+@pytest.mark.parametrize("most", [13, 20, 31])
+def test_features_of_several_views_stay_different(most):
+    views = ["magnetic resonance imaging", "magnetic resonance spectroscopy"]
+    pairs = [(view, name) for view in views for name in LONG]
+    assert len(set(feature_labels(pairs, most))) == len(pairs)
+    assert feature_labels([("age", "age"), ("b", "age")], most) == ["age: age", "b: age"]
+    assert feature_labels([("a", "x"), ("a", "y")], most) == ["x", "y"]
+
+
+def test_the_value_in_a_legend_is_never_cut():
+    rows = [
+        {"model": "m", "class": f"progressive supranuclear palsy of type {k}",
+         "false_positive_rate": x, "sensitivity": x, "low": x, "high": x}
+        for k in range(10) for x in (0.0, 1.0)
+    ]  # fmt: skip
+    table = pd.DataFrame(rows)
+    areas = table.drop_duplicates("class").assign(measure="auc", estimate=0.86, low=0.8, high=0.9)
+    one = plots.RocDisplay(table, areas).plot(width=3.4)
+    texts = [text.get_text() for text in one.figure_.legends[0].get_texts()]
+    assert all(text.endswith(", AUC 0.86 (0.80 to 0.90)") for text in texts)
+    assert len(set(texts)) == 10
+
+
+def test_one_band_is_drawn_for_several_models_and_none_for_classes():
+    def roc(column, names):
+        rows = [
+            {"model": "m", "class": "c", column: name, "false_positive_rate": x, "sensitivity": x,
+             "low": x - 0.1, "high": x + 0.1}
+            for name in names for x in (0.0, 0.5, 1.0)
+        ]  # fmt: skip
+        return plots.RocDisplay(pd.DataFrame(rows)).plot()
+
+    models = roc("model", ["forest", "ridge", "net"])
+    assert len(models.ax_.collections) == 1
+    assert len(models.figure_.legends[0].get_texts()) == 3
+    assert "with a 95 % band for forest" in models.alt_text
+    assert len(roc("model", ["forest"]).ax_.collections) == 1
+    classes = roc("class", ["a", "b", "c"])
+    assert not classes.ax_.collections
+    assert "band" not in classes.alt_text
 
 
 @pytest.mark.parametrize(
@@ -202,13 +312,13 @@ def test_numbers_are_short(value, text):
     assert number(value) == text
 
 
-def test_nothing_kept_is_said(nothing, cohort):
+def test_no_selected_feature_is_said(nothing, cohort):
     assert not any(m.any() for m in nothing.selected_features_.values())
     one = plots.ForestDisplay.from_estimator(nothing).plot()
     assert "No feature" in one.ax_.texts[0].get_text()
     assert "no feature of 12 features" in one.alt_text
     share = plots.ViewShareDisplay.from_estimator(nothing).plot()
-    assert "nothing was kept" in share.alt_text
+    assert "no feature was selected" in share.alt_text
     one = plots.ContributionsDisplay.from_estimator(nothing, cohort.data[:1]).plot()
     assert one.alt_text.startswith("From the average person's")
 
@@ -253,7 +363,7 @@ def test_an_empty_table_is_drawn_as_a_sentence(name):
     assert not one.ax_.axison
 
 
-def test_many_features_are_cut_and_counted():
+def test_only_the_first_of_many_features_are_drawn():
     numbers = np.arange(841_685)
     table = pd.DataFrame({"view": "snps", "feature": numbers, "output": "y"})
     table[["weight_scaled", "lower", "upper"]] = 1.0

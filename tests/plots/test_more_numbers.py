@@ -91,7 +91,7 @@ def test_correlations_are_pearsons_over_people_who_have_both():
         feature_correlations(data, [("a", "a_9")])
 
 
-def test_kept_features_come_with_their_stand_ins(cohort):
+def test_selected_features_come_with_interchangeable_ones(cohort):
     summary = pd.DataFrame({"view": ["clinic", "genes"], "feature": ["clinic_1", "genes_2"]})
     sets = pd.DataFrame(
         [("clinic", "clinic_1", "clinic", "clinic_1", 0.6),
@@ -112,7 +112,7 @@ def test_kept_features_come_with_their_stand_ins(cohort):
     assert drawn.ax_.get_yticklabels()[1].get_text().startswith("~ ")
 
 
-def test_correlations_of_a_result_are_of_what_half_the_folds_keep(result, run):
+def test_correlations_of_a_result_are_of_what_half_the_folds_select(result, run):
     display = CorrelationDisplay.from_result(result, "elastic net")
     selection = result.selection
     often = selection[
@@ -148,6 +148,19 @@ def test_latent_factors_are_those_of_the_model(model, ten_classes, regressor, co
         display.plot(factors=["factor9"])
 
 
+def test_without_labels_nothing_is_said_of_the_outcome(model, regressor, ten_classes, cohort):
+    for one, factors in ((model, 1), (regressor, 1), (ten_classes, ten_classes.n_factors_)):
+        display = LatentDisplay.from_estimator(one, cohort.data).plot()
+        noun = "factor" if factors == 1 else "factors"
+        assert display.alt_text == f"70 samples in {factors} latent {noun}."
+        assert "label" not in display.table
+        assert display.classes == []
+        drawn = [display.ax_.get_xlabel(), display.ax_.get_ylabel()]
+        assert not any("utcome" in text for text in drawn)
+        assert sum(len(line.get_xdata()) for line in display.ax_.lines) >= 70
+        assert not display.figure_.legends
+
+
 def test_patterns_of_views_count_everybody_once():
     n = 40
     has = RNG.random((n, 3)) < 0.7
@@ -170,7 +183,7 @@ def test_patterns_of_views_count_everybody_once():
 
 def test_patterns_of_a_result(result, run):
     display = MissingViewsDisplay.from_result(result)
-    assert display.alt_text == "Of 70 people 70 have all 2 views."
+    assert display.alt_text == "Of 70 samples, 70 have all 2 views."
     assert_frame_equal(display.table, MissingViewsDisplay.from_result(run).table, check_dtype=False)
 
 
@@ -184,7 +197,7 @@ def test_learning_curve_shows_its_table(cohort, result, run):
     one = LearningCurveDisplay.from_result(table, ["ridge"]).plot()
     assert set(one.table["model"]) == {"ridge"}
     assert one.ax_.lines
-    assert "none was asked for" in LearningCurveDisplay.from_result(run).plot().alt_text
+    assert "did not ask for one" in LearningCurveDisplay.from_result(run).plot().alt_text
 
 
 # -- genomes ---------------------------------------------------------------------------------

@@ -103,13 +103,29 @@ def test_contributions_of_one_of_many_classes_and_of_a_number(ten_classes, regre
     display = ContributionsDisplay.from_estimator(ten_classes, X, X.sample_ids[1], "c7")
     p = ten_classes.predict_proba(X)[1, list(ten_classes.classes_).index("c7")]
     assert expit(display.value) == pytest.approx(p)
-    number = ContributionsDisplay.from_estimator(regressor, X)
+    number = ContributionsDisplay.from_estimator(regressor, X[:1])
     assert number.value == pytest.approx(regressor.predict(X)[0])
     assert "probability" not in number.table
     with pytest.raises(InputError, match="no sample"):
         ContributionsDisplay.from_explanation(ten_classes.explain(X), "nobody")
     with pytest.raises(InputError, match="no output"):
-        ContributionsDisplay.from_explanation(ten_classes.explain(X), output="c99")
+        ContributionsDisplay.from_explanation(ten_classes.explain(X[:1]), output="c99")
+
+
+def test_contributions_ask_which_of_several_samples(model, cohort):
+    X = cohort.data[60:63]
+    listed = ", ".join(repr(str(one)) for one in X.sample_ids)
+    for make in (
+        lambda: ContributionsDisplay.from_estimator(model, X),
+        lambda: ContributionsDisplay.from_explanation(model.explain(X)),
+    ):
+        with pytest.raises(InputError, match=r"one sample, but there are 3.*sample=") as said:
+            make()
+        assert listed in str(said.value)
+    one = ContributionsDisplay.from_estimator(model, X, sample=X.sample_ids[2])
+    assert expit(one.value) == pytest.approx(model.predict_proba(X)[2, 1])
+    alone = ContributionsDisplay.from_estimator(model, X[2:])
+    assert_frame_equal(alone.table, one.table)
 
 
 def test_comparison_has_the_pooled_figures_of_the_table(result, run):

@@ -26,7 +26,7 @@ def told(X, sites, keep=None):
 
 
 class Harmoniser(SiteHarmoniser):
-    """The step, with sites and a kept covariate told as arrays."""
+    """Return the step, with sites and a covariate to preserve given as arrays."""
 
     def fit(self, X, y=None, *, sites=None, keep=None):
         self.set_params(keep=[] if keep is None else ["age"])
@@ -240,7 +240,7 @@ def test_clear_errors():
     ):
         with np.errstate(divide="ignore"), pytest.raises(InputError, match=words):
             call()
-    with pytest.warns(UserWarning, match="cannot be told apart"):
+    with pytest.warns(UserWarning, match="cannot be separated"):
         Harmoniser().fit(mv, sites=site, keep=(site == "oslo").astype(float))
 
 

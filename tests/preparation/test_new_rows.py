@@ -253,6 +253,31 @@ def test_an_unknown_level_is_named_with_the_sample_and_the_known_levels(flagged)
         encoder.transform(mv)
 
 
+def test_covariates_that_differ_are_flagged_and_named():
+    rng = np.random.default_rng(0)
+    people = pd.DataFrame(
+        {"age": rng.uniform(40, 80, 60).round(), "sex": rng.choice(["f", "m"], 60)}
+    )
+    mv = MultiView({"v": rng.normal(size=(60, 3))}, samples=people)
+    preparation = Preparation(regress_out=["age", "sex"])
+    model = BaldurClassifier(members=("pooled",), margin=0.0, preparation=preparation)
+    model.fit(mv, rng.integers(0, 2, 60))
+    assert (model.flag_samples(mv)["flags"] == "").all()
+    new = people[:4].astype({"age": float})
+    new.loc[0, "age"], new.loc[1, "sex"], new.loc[2, "age"] = 540.0, "x", np.nan
+    changed = mv[:4].with_samples(new)
+    found = model.flag_samples(changed)
+    assert found["out_of_range"][0].startswith("covariate age = 540 (training: mean ")
+    assert found["unknown_category"][1] == "covariate sex = 'x' (known levels: 'f', 'm')"
+    assert found["imputed"][2] == "covariate age"
+    assert found["flags"][3] == ""
+    with pytest.warns(ShiftWarning) as caught:
+        model.predict(changed)
+    told = " ".join(str(w.message) for w in caught)
+    assert "Covariates far from the training mean: sample '0' has age = 540" in told
+    assert "Covariate sex = 'x' (known levels: 'f', 'm') did not occur in training" in told
+
+
 def test_flags_of_many_cells_are_short_and_few_samples_are_listed():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(60, 30))

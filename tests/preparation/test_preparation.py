@@ -162,7 +162,7 @@ def spoiled(value, at):
         ),
         (
             lambda: Preparation().fit(MultiView({"v": spoiled(np.nan, np.s_[:])})),
-            ["'v'", "all 6 lack the view", "select"],
+            ["'v'", "all 6 have none", "select"],
         ),
         (
             lambda: Preparation(impute="error").fit(MultiView({"v": spoiled(np.nan, (0, 1))})),

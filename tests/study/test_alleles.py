@@ -66,5 +66,5 @@ def test_swapped_alleles_in_the_bim(tmp_path):
     pd.testing.assert_frame_equal(found, want)
 
     unclear = write(tmp_path / "unclear", cells, [*alleles[:3], ("T", "A")], state)
-    with pytest.raises(InputError, match=r"'snps'.*rs3.*A/T and is now T/A: it cannot be told"):
+    with pytest.raises(InputError, match=r"'snps'.*rs3.*A/T and is now T/A: it cannot be decided"):
         predict_study(model, load_study(unclear, predicting=True))

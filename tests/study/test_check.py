@@ -1,7 +1,5 @@
 """What is said before anything is fitted: the plan, what is refused, and what looks wrong."""
 
-import sys
-import time
 from pathlib import Path
 
 import numpy as np
@@ -94,60 +92,6 @@ def test_jobs_are_counted_as_they_are_run():
     plan = preview(open_comparison(Design(**keywords), models, sim.data, sim.target))
     assert sum(plan.jobs.values()) == seen[-1]
     assert len(plan.folds) == 6
-
-
-@pytest.fixture
-def trials(monkeypatch):
-    """Trial fits whose times are made up; returns the sizes that were tried, and the estimate."""
-
-    def run(seconds_of):
-        sim = make_multiview(200, {"a": 5, "b": 900}, random_state=1)
-        tried = []
-
-        def trial_fit(comparison, estimator, train, test, size):
-            tried.append(size)
-            return seconds_of(*size)
-
-        module = sys.modules["baldur.evaluation.preview"]  # its name is that of its function
-        monkeypatch.setattr(module, "_trial_fit", trial_fit)
-        monkeypatch.setattr(module, "time", Clock())
-        design = Design(outer=2, inner=2)
-        comparison = open_comparison(design, {"Ridge logistic": {}}, sim.data, sim.target)
-        plan = preview(comparison, trial=True)
-        assert plan.failures == {}
-        return tried, plan.seconds["Ridge logistic"]
-
-    return run
-
-
-class Clock:
-    """A machine that does nothing else."""
-
-    process_time = staticmethod(time.perf_counter)
-    perf_counter = staticmethod(time.perf_counter)
-
-
-def test_a_quick_model_is_tried_on_all_of_the_data(trials):
-    tried, seconds = trials(lambda rows, columns: 1e-7 * rows * columns)
-    assert tried == [(20, 20), (50, 905)]
-    assert seconds == pytest.approx(1e-7 * 50 * 905, rel=1e-3)
-    # A forest takes most of its time for its own trees, whatever the size of the data.
-    assert trials(lambda rows, columns: 0.07)[1] == pytest.approx(0.07, rel=1e-3)
-
-
-def test_a_slow_model_is_tried_on_a_small_part(trials):
-    tried, seconds = trials(lambda rows, columns: 0.2 * min(rows, columns) / 20)
-    assert tried == [(20, 20)]
-    assert 0.5 < seconds / (0.2 * 50 / 20) < 2
-
-
-def test_a_part_too_small_for_a_model_is_no_failure_of_it(trials):
-    def seconds_of(rows, columns):
-        if rows < 50:
-            raise ValueError("too few rows")
-        return 0.3
-
-    assert trials(seconds_of) == ([(20, 20), (50, 905)], pytest.approx(0.3, rel=1e-3))
 
 
 def test_a_setting_that_cannot_be_fitted_is_found_before_the_run(parts, tables, write):

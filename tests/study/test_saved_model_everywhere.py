@@ -315,7 +315,7 @@ FIGURES = {
     "ForestDisplay": lambda m, X, y: plots.ForestDisplay.from_estimator(m),
     "PathDisplay": lambda m, X, y: plots.PathDisplay.from_estimator(m),
     "ViewShareDisplay": lambda m, X, y: plots.ViewShareDisplay.from_estimator(m),
-    "ContributionsDisplay": lambda m, X, y: plots.ContributionsDisplay.from_estimator(m, X),
+    "ContributionsDisplay": lambda m, X, y: plots.ContributionsDisplay.from_estimator(m, X[:1]),
     "CorrelationDisplay": lambda m, X, y: plots.CorrelationDisplay.from_estimator(m, X),
     "LatentDisplay": lambda m, X, y: plots.LatentDisplay.from_estimator(m, X, y),
     "HistoryDisplay": lambda m, X, y: plots.HistoryDisplay.from_estimator(m),

@@ -80,13 +80,13 @@ def test_products_equal_dense_formulas(kind, scale, dtype, tmp_path, monkeypatch
 
 
 @pytest.mark.parametrize("kind", ["float64", "float32", "int8", "int8-F", "lazy-int8"])
-def test_which_views_are_kept_as_one_array(kind):
+def test_which_views_are_stored_as_one_array(kind):
     rng = np.random.default_rng(0)
     matrix, _ = make(kind, N, D, rng)
     view = Preparation().fit_transform(MultiView({"v": matrix}))["v"]
-    assert view.kept == kind.startswith("float")
+    assert view.stored == kind.startswith("float")
     assert view.dtype == np.float64
-    assert kind.startswith("float") == ("kept" in repr(view))
+    assert kind.startswith("float") == ("stored" in repr(view))
 
 
 def test_float32_error_stays_small_at_width():
@@ -122,7 +122,7 @@ def test_mapped_and_in_memory_views_give_the_same_bits(tmp_path, monkeypatch):
     rows = rng.permutation(40)[:30]
     one = Preparation().fit_transform(MultiView({"v": x})[rows])["v"]
     two = Preparation().fit_transform(MultiView({"v": mapped})[rows])["v"]
-    assert (one.kept, two.kept) == (True, False)
+    assert (one.stored, two.stored) == (True, False)
     s = rng.gamma(1, size=3000)
     np.testing.assert_array_equal(one.weighted_gram(s), two.weighted_gram(s))
     A = rng.normal(size=(30, 1))

@@ -93,13 +93,13 @@ def models() -> None:
     """List the models that a study can name, and what they are."""
     from rich.table import Table
 
-    from baldur.model_catalog import REGRESSION, ROWS
+    from baldur.model_catalog import MODELS, REGRESSION_MODELS
 
     table = Table(box=None, pad_edge=False)
     for heading in ("Model", "Numbers too", "What it is"):
         table.add_column(heading, no_wrap=heading != "What it is")
-    for name, about in ROWS.items():
-        table.add_row(name, "yes" if name in REGRESSION else "", about)
+    for name, about in MODELS.items():
+        table.add_row(name, "yes" if name in REGRESSION_MODELS else "", about)
     Screen().out.print(table)
 
 

@@ -5,9 +5,9 @@ import pandas as pd
 from numpy.typing import NDArray
 from sklearn.utils import Bunch
 
-from baldur.datasets.brain import FULL_VOXELS, BrainGrid, make_grid
-from baldur.datasets.checks import check_scale
-from baldur.datasets.streams import RandomState, streams
+from baldur.datasets.brain_grid import FULL_VOXELS, BrainGrid, make_grid
+from baldur.datasets.parameters import scaled_width
+from baldur.datasets.random_streams import RandomState, streams
 from baldur.datasets.truth import Truth
 from baldur.views import MultiView
 
@@ -45,8 +45,8 @@ def make_adni_like(scale: float = 1.0, *, random_state: RandomState = None) -> B
     Parameters
     ----------
     scale : float, default=1.0
-        Share of the voxels to keep, at most 1 and enough for 136 regions (0.0037). The brain
-        keeps its size and the voxels grow.
+        Share of the voxels to simulate, at most 1 and enough for 136 regions (0.0037). The size of
+        the brain does not change; the voxels become larger.
     random_state : int, Generator, RandomState, SeedSequence or None
         Seed. The same seed gives the same bytes.
 
@@ -67,7 +67,7 @@ def make_adni_like(scale: float = 1.0, *, random_state: RandomState = None) -> B
     >>> cohort.data.n_features["grey_matter"], cohort.truth.views
     (376, ['t1_intensity', 'grey_matter'])
     """
-    n_voxels = check_scale(scale, FULL_VOXELS, least=N_REGIONS)
+    n_voxels = scaled_width(scale, FULL_VOXELS, least=N_REGIONS)
     order, latent, table_rng, *image_rngs = streams(random_state, 6)
 
     n = N_LATE + N_EARLY

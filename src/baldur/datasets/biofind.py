@@ -5,10 +5,11 @@ from numpy.typing import NDArray
 from scipy.special import expit, logit
 from sklearn.utils import Bunch
 
-from baldur.datasets.checks import check_fraction, check_scale
 from baldur.datasets.genotypes import draw_genotypes
-from baldur.datasets.streams import RandomState, streams
+from baldur.datasets.parameters import CONSTRAINTS, scaled_width
+from baldur.datasets.random_streams import RandomState, streams
 from baldur.datasets.truth import Truth
+from baldur.parameters import check
 from baldur.views import MultiView
 
 __all__ = ["make_biofind_like"]
@@ -42,10 +43,10 @@ def make_biofind_like(
     Parameters
     ----------
     scale : float, default=1.0
-        Share of the genotypes to draw, above 0 and at most 1. The other views keep their width.
+        Share of the genotypes to draw, above 0 and at most 1. The other views do not change.
     linkage : bool, default=True
-        Draw genotypes in linkage blocks. Without, all markers are independent: many more chances
-        for one of them to look like the disease.
+        Draw genotypes in linkage blocks. Otherwise all markers are independent, and more of them
+        are associated with the disease by chance.
     missing_calls : float, default=0.002
         Share of genotypes that were not called (code -127).
     random_state : int, Generator, RandomState, SeedSequence or None
@@ -71,8 +72,8 @@ def make_biofind_like(
     >>> cohort.data.n_features["genetic"], cohort.truth.views
     (842, ['sleep'])
     """
-    width = check_scale(scale, N_GENOTYPES, least=1)
-    missing_calls = check_fraction(missing_calls, "missing_calls")
+    width = scaled_width(scale, N_GENOTYPES, least=1)
+    check("missing_calls", missing_calls, CONSTRAINTS["missing_calls"])
     order, narrow, sleep, genetic = streams(random_state, 4)
 
     n = N_PATIENTS + N_CONTROLS

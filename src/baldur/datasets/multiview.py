@@ -1,4 +1,4 @@
-"""make_multiview: Gaussian views of any width, with the signal where one wants it."""
+"""make_multiview: Gaussian views of any width, with signal in chosen features."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -7,11 +7,12 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 from sklearn.utils import Bunch
 
-from baldur.datasets.checks import check_count, check_fraction, check_nonnegative, per_view
 from baldur.datasets.labels import calibrate_intercept, draw_labels
-from baldur.datasets.streams import RandomState, streams
+from baldur.datasets.parameters import CONSTRAINTS, per_view
+from baldur.datasets.random_streams import RandomState, streams
 from baldur.datasets.truth import Truth
 from baldur.exceptions import InputError
+from baldur.parameters import check, check_parameters
 from baldur.views import MultiView
 
 __all__ = ["make_multiview"]
@@ -52,8 +53,8 @@ def make_multiview(
         Width of each view. A sequence gives views called "view0", "view1", ...
     informative : int, or one value per view (sequence or dict), optional
         For each view the number of informative columns, placed at random, or a list of columns.
-        By default five columns of every view, or all where a view has fewer; a dict leaves the
-        views it does not name without signal. With 0 everywhere the labels are pure chance.
+        By default five columns of every view, or all columns where a view has fewer. Views that a
+        dict does not name have no signal. With 0 everywhere the labels are random.
     correlation : float, or one value per view, default=0.0
         Correlation of neighbouring features, in blocks of `block_size` columns.
     block_size : int, default=10
@@ -61,8 +62,8 @@ def make_multiview(
     effect_range : (float, float), default=(0.7, 1.3)
         Smallest and largest absolute effect before scaling.
     logit_sd : float, default=3.0
-        Standard deviation of the linear predictor over the population: how far apart the classes
-        are. With more than two classes, that of each class's predictor.
+        Standard deviation of the linear predictor over the population, which determines how well
+        the classes are separated. With more than two classes, that of each class's predictor.
     n_classes : int or None, default=2
         Number of classes; None gives a continuous target, predictor plus noise.
     weights : sequence of float, optional
@@ -73,7 +74,7 @@ def make_multiview(
     missing_cells : float, or one value per view, default=0.0
         Share of single cells replaced by NaN, completely at random.
     missing_views : float, or one value per view, default=0.0
-        Share of rows that lack the view altogether (a row of NaN). Every row keeps at least one
+        Share of samples with the view missing (a row of NaN). Every sample has at least one
         view.
     dtype : {float64, float32}, default=float64
         Type of the matrices.
@@ -101,22 +102,18 @@ def make_multiview(
     >>> sim.truth.views
     ['b']
     """
-    n = check_count(n, "n")
+    given = {"n": n, "block_size": block_size, "logit_sd": logit_sd, "n_classes": n_classes}
+    check_parameters({**given, "noise": noise}, CONSTRAINTS)
     widths = _check_dims(dims)
     names = list(widths)
-    block_size = check_count(block_size, "block_size")
-    logit_sd = check_nonnegative(logit_sd, "logit_sd")
-    noise = check_nonnegative(noise, "noise")
     dtype = _check_dtype(dtype)
-    if n_classes is not None:
-        n_classes = check_count(n_classes, "n_classes", least=2)
     rates = {
-        name: {v: check_fraction(r, f"{name} of view {v!r}") for v, r in given.items()}
-        for name, given in {
-            "correlation": per_view(correlation, names, "correlation", 0.0),
-            "missing_cells": per_view(missing_cells, names, "missing_cells", 0.0),
-            "missing_views": per_view(missing_views, names, "missing_views", 0.0),
-        }.items()
+        name: _rates(name, value, names)
+        for name, value in (
+            ("correlation", correlation),
+            ("missing_cells", missing_cells),
+            ("missing_views", missing_views),
+        )
     }
 
     places, sizes, labels, gaps, *per_view_streams = streams(random_state, 4 + 2 * len(names))
@@ -156,23 +153,34 @@ def make_multiview(
 def _check_dims(dims: Mapping[str, int] | Sequence[int]) -> dict[str, int]:
     """Give the width of every view by name."""
     if isinstance(dims, Mapping):
-        widths = {str(v): check_count(d, f"dims[{v!r}]") for v, d in dims.items()}
+        widths = {str(v): d for v, d in dims.items()}
     elif isinstance(dims, (Sequence, np.ndarray)) and not isinstance(dims, str):
-        widths = {f"view{i}": check_count(d, f"dims[{i}]") for i, d in enumerate(dims)}
+        widths = {f"view{i}": d for i, d in enumerate(dims)}
     else:
         raise InputError(
-            f"dims must be a dict of view names to widths or a sequence of widths, got {dims!r}"
+            "dims must be a dict of view names to widths or a sequence of widths, but got "
+            f"{dims!r}."
         )
     if not widths:
-        raise InputError("dims is empty; give the width of at least one view")
-    return widths
+        raise InputError("dims is empty; give the width of at least one view.")
+    for view, width in widths.items():
+        check(f"dims[{view!r}]", width, CONSTRAINTS["dims"])
+    return {view: int(width) for view, width in widths.items()}
+
+
+def _rates(name: str, value: ByView | float, views: list[str]) -> dict[str, float]:
+    """Return the value of an argument for each view, which must be a share below 1."""
+    rates = per_view(value, views, name, 0.0)
+    for view, rate in rates.items():
+        check(f"{name} of view {view!r}", rate, CONSTRAINTS[name])
+    return {view: float(rate) for view, rate in rates.items()}
 
 
 def _check_dtype(dtype: DTypeLike) -> np.dtype[Any]:
     """Accept float32 and float64, the types that can hold NaN for gaps."""
     kind = np.dtype(dtype)
     if kind not in (np.float32, np.float64):
-        raise InputError(f"dtype must be float32 or float64, got {kind}")
+        raise InputError(f"dtype must be float32 or float64, but got {kind}.")
     return kind
 
 
@@ -197,13 +205,13 @@ def _place_features(
                     f"informative of view {name!r} must lie in 0..{width - 1}, got {want!r}"
                 )
         else:
-            count = check_count(want, f"informative of view {name!r}", least=0)
-            if count > width:
+            check(f"informative of view {name!r}", want, CONSTRAINTS["informative"])
+            if want > width:
                 raise InputError(
-                    f"informative of view {name!r} asks for {count} columns and the view has "
-                    f"{width}"
+                    f"informative of view {name!r} asks for {want} columns and the view has "
+                    f"{width}."
                 )
-            columns = rng.choice(width, count, replace=False)
+            columns = rng.choice(width, int(want), replace=False)
         places[name] = np.sort(columns)
     return places
 
@@ -222,9 +230,14 @@ def _draw_effects(
     The variance is that of the population, known in closed form: within a block of correlation r
     it is (1 - r) sum_j b_j^2 + r (sum_j b_j)^2.
     """
-    low, high = (check_nonnegative(v, "effect_range") for v in effect_range)
+    for value in effect_range:
+        check("effect_range", value, CONSTRAINTS["effect_range"])
+    low, high = (float(value) for value in effect_range)
     if not low <= high or high == 0:
-        raise InputError(f"effect_range must rise from its first to its second, got {effect_range}")
+        raise InputError(
+            "effect_range must have a smaller first than second value, and a second one above 0, "
+            f"but got {effect_range}."
+        )
     outputs = n_classes if n_classes is not None and n_classes > 2 else 1
     raw = {}
     covariance = np.zeros((outputs, outputs))
@@ -269,7 +282,7 @@ def _make_gaps(
     whole: dict[str, float],
     rng: np.random.Generator,
 ) -> None:
-    """Write NaN into the views, in place; every row keeps at least one view."""
+    """Write NaN into the views in place, so that every sample has at least one view."""
     for_cells, for_views = rng.spawn(2)
     n = len(next(iter(views.values())))
     draws = for_views.random((n, len(views) + 1))

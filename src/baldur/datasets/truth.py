@@ -1,4 +1,4 @@
-"""What a simulator knows and an estimator has to find."""
+"""The truth behind simulated data: features with signal, and their effects."""
 
 from dataclasses import dataclass, field
 
@@ -49,7 +49,7 @@ class Truth:
         return [v for v, cols in self.features.items() if len(cols) and v not in self.redundant]
 
     def weights(self, view: str) -> NDArray[np.float64]:
-        """Give the effects of one view at full width, zero where there is no signal.
+        """Return the effects of one view at full width, zero where there is no signal.
 
         Parameters
         ----------
@@ -68,7 +68,7 @@ class Truth:
         return full
 
     def support(self, view: str) -> NDArray[np.bool_]:
-        """Mark the columns of one view that carry signal.
+        """Return a mask of the columns of one view that carry signal.
 
         Parameters
         ----------
@@ -88,5 +88,6 @@ class Truth:
     def _check(self, view: str) -> None:
         if view not in self.n_features:
             raise InputError(
-                f"no view called {view!r} in this truth; the views are {list(self.n_features)}"
+                f"There is no view {view!r} in the simulated data; the views are "
+                f"{list(self.n_features)}."
             )

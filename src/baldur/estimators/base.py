@@ -17,19 +17,20 @@ from sklearn.utils.validation import check_is_fitted
 
 from baldur.estimators.explain import contributions
 from baldur.estimators.notebook import results_html
-from baldur.estimators.parameters import CONSTRAINTS, Constraint, check_parameters
+from baldur.estimators.parameters import CONSTRAINTS
 from baldur.estimators.save_mixins import ExportMixin
 from baldur.estimators.summary import Summary, output_names, summarise, views_used
 from baldur.exceptions import NotConvergedWarning
 from baldur.hooks import call_hook
 from baldur.inference.predictive import Task
+from baldur.parameters import Constraint, check_parameters
 from baldur.preparation import preparation_for
 from baldur.types import Array
 from baldur.views.container import MultiView
 from baldur.views.estimator_input import input_columns, open_views
+from baldur.views.labels import check_groups, match_labels
 from baldur.views.prepared_view import PreparedView
 from baldur.views.sample_weights import positive_weights
-from baldur.views.validate import check_groups, match_labels
 
 
 class Training(NamedTuple):
@@ -273,7 +274,7 @@ class BaldurBase(ExportMixin, TransformerMixin, BaseEstimator):
         )
 
     def views_used(self, X: Any) -> pd.DataFrame:
-        """Return which views the prediction of each sample rests on.
+        """Return which views the prediction of each sample uses.
 
         Parameters
         ----------
@@ -337,7 +338,7 @@ class BaldurBase(ExportMixin, TransformerMixin, BaseEstimator):
         path : str or Path
             HTML file to write; it needs no network and no other file.
         X : MultiView, or array or DataFrame, optional
-            People to show, with what each feature contributes to their prediction.
+            Samples to show, with the contribution of each feature to their predictions.
         y : array-like, optional
             Their outcomes.
         **options
@@ -389,7 +390,7 @@ class BaldurBase(ExportMixin, TransformerMixin, BaseEstimator):
 
     @property
     def _repr_html_(self) -> Callable[[], str]:
-        # scikit-learn raises AttributeError here where the user has asked for text.
+        # scikit-learn raises AttributeError here where the display is set to "text".
         diagram = super()._repr_html_
         return lambda: self._with_results(diagram())
 

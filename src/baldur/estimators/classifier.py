@@ -1,4 +1,4 @@
-"""BaldurClassifier: who is ill, how sure, and which measurements decide it."""
+"""BaldurClassifier: Bayesian multi-view classification with feature selection."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ __all__ = ["BaldurClassifier"]
 
 
 class ClassifierBase(ClassifierMixin, BaldurBase):
-    """Labels going in and probabilities coming out; subclasses fit the posterior."""
+    """Reading of labels and prediction of probabilities; subclasses fit the posterior."""
 
     class_weight: Any
     classes_: NDArray[Any]
     _task: Task
     _row_noise: Array | None = None
-    """Variance of the linear predictor that is each row's own, (C,), where a model has one."""
+    """Variance of the linear predictor that is specific to each sample, (C,), if there is one."""
 
     @property
     def _targets(self) -> ClassificationTargets:
@@ -90,9 +90,9 @@ class ClassifierBase(ClassifierMixin, BaldurBase):
         """Return an interval for each class probability.
 
         The probability depends on weights that are known only roughly. `predict_proba` is its mean
-        over their posterior; the interval is where it lies with probability `level`, as much above
-        as below. It says how well the model knows this person's probability, not which outcome
-        will come.
+        over their posterior. The interval contains it with posterior probability `level`, with
+        equal tails. It describes how well the probability of this sample is known, and not which
+        outcome will occur.
 
         Parameters
         ----------
@@ -153,7 +153,7 @@ class ClassifierBase(ClassifierMixin, BaldurBase):
 
 
 class BaldurClassifier(ClassifierBase):
-    """Bayesian multi-view classifier that says who, how sure, and from which few features.
+    """Bayesian multi-view classifier with class probabilities, intervals and selected features.
 
     All views are projected into common latent factors by weights with two-way sparsity (over
     features and over views and factors), and class probabilities integrate over the uncertainty
@@ -178,11 +178,12 @@ class BaldurClassifier(ClassifierBase):
         the outputs learns loadings V.
     members : sequence of str, default=("spike_slab", "spike_slab_wide", "per_view", "pooled")
         Priors whose posteriors form the ensemble, one or more of these names. "spike_slab" and
-        "spike_slab_wide": a feature has an effect or none, under a narrower and a wider stand-in
-        for the prior. "per_view": every feature has an effect, with one prior variance per view.
-        "pooled": the same with one variance for all views. How much each member counts is learned
-        on held-out training rows (see `stacking_weights_`). ``("per_view", "pooled")`` is a dense
-        fit. With a single view "per_view" equals "pooled" and only one of them is fitted.
+        "spike_slab_wide": spike-and-slab priors, where a feature has an effect or none, with a
+        narrower and a wider slab. "per_view": every feature has an effect, with one prior variance
+        per view. "pooled": the same with one variance for all views. The weight of each member is
+        learned on held-out training samples (see `stacking_weights_`). ``("per_view", "pooled")``
+        is a dense fit. With a single view "per_view" equals "pooled" and only one of them is
+        fitted.
     margin : float, default=0.1
         The part of what the ensemble gains over the base rate that a smaller model may lose, with
         95 % confidence; of those, the smallest within 0.5 standard errors of the best is selected
@@ -192,11 +193,11 @@ class BaldurClassifier(ClassifierBase):
     max_iter : int, default=200
         Most iterations of each member of the ensemble.
     random_state : int, RandomState or None, default=0
-        Assigns rows to the inner folds. The default gives the same result on every run.
+        Assigns samples to the inner folds. The default gives the same result on every run.
     n_jobs : int, optional
         Inner folds fitted at the same time; does not change the result.
     verbose : int, default=0
-        Show progress on the terminal.
+        1 prints progress with the time left.
 
     Attributes
     ----------
@@ -214,6 +215,9 @@ class BaldurClassifier(ClassifierBase):
         Mean intercepts that go with `coef_` and with `coef_scaled_`.
     selected_features_ : dict of str to bool array
         Features that were selected. Only these enter predictions.
+    feature_importances_ : ndarray of shape (n_features_in_,)
+        Share of every input column in the absolute weights per standard deviation, 0 where it was
+        not selected; for `SelectFromModel` with ``importance_getter="feature_importances_"``.
     view_relevance_ : dict of str to float
         Share of each view in the variance of the linear predictor; they sum to 1. A view's part of
         the predictor is its prepared columns times their mean weights (`coef_scaled_`), and its
@@ -240,7 +244,7 @@ class BaldurClassifier(ClassifierBase):
         member's name. Their sum is the slope: below 1 the ensemble is shrunk towards the base
         rate, above 1 the members were too cautious.
     signal_, signal_shown_ : float, bool
-        What the ensemble gains over the base rate on held-out rows, in standard errors, and
+        What the ensemble gains over the base rate on held-out samples, in standard errors, and
         whether that is evidence of signal with 95 % confidence. If not, do not interpret the
         selected features.
     credible_sets_ : DataFrame
@@ -249,13 +253,13 @@ class BaldurClassifier(ClassifierBase):
         it. Empty where all features of the selected views were selected, and without a
         spike-and-slab member.
     space_ : dict of str to str
-        Side the algebra was done on, per view.
+        Solver that was used for each view: "sample" or "feature".
     history_ : list of dict
         One record per iteration of each member of the ensemble, with the change of what it learns.
     n_iter_, converged_ : int, bool
         Number of records, and whether every member converged.
     preparation_ : Preparation
-        Means and scales, learned on the training rows.
+        Means and scales, learned on the training samples.
 
     Examples
     --------
@@ -305,7 +309,7 @@ class BaldurClassifier(ClassifierBase):
         Parameters
         ----------
         X : MultiView, or array, sparse matrix or DataFrame of shape (n_samples, n_features)
-            Training samples. Missing cells are NaN; a sample may lack whole views.
+            Training samples. Missing cells are NaN; whole views of a sample may be missing.
         y : array-like of shape (n_samples,) or (n_samples, n_labels)
             Labels, or a 0/1 matrix for multi-label targets.
         sample_weight : array-like of shape (n_samples,), optional

@@ -1,12 +1,12 @@
-"""Why this person? Contributions of views and features to one prediction, which add up exactly.
+"""Contributions of views and features to each prediction, which add up exactly.
 
-With prepared cells x (mean 0 over the training rows, so that 0 is the average person), mean
+With prepared cells x (mean 0 over the training samples, so that 0 is the average person), mean
 weights w and mean intercept b,
 
     eta = b + sum_m sum_d x_d w_d            the linear predictor without its uncertainty
     log odds of the probability = eta + u    u is what the uncertainty of the weights does
 
-A view that a person lacks contributes 0, the average, and its uncertainty is part of u.
+A missing view contributes 0, the average, and its uncertainty is part of u.
 """
 
 from __future__ import annotations
@@ -16,12 +16,10 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from baldur.estimators.summary import INTERVAL
+from baldur.types import Array
 from baldur.views.prepared_view import PreparedView
-
-Array = NDArray[np.float64]
 
 AVERAGE, OTHERS, UNCERTAINTY = "(average person)", "(other features)", "(uncertainty)"
 
@@ -94,14 +92,14 @@ def contributions(
     linear = pd.Series(eta.ravel(), index=wide)
     keys = pd.MultiIndex.from_arrays([table["sample"], table["output"]])
     table["linear_predictor"] = linear.reindex(keys).to_numpy() if wide.is_unique else np.nan
-    place = pd.Series(np.arange(n), index=pd.Index(list(samples), dtype=object))
-    if place.index.is_unique:
+    position = pd.Series(np.arange(n), index=pd.Index(list(samples), dtype=object))
+    if position.index.is_unique:
         rank = {output: c for c, output in enumerate(outputs)}
         order = np.lexsort(
             (
                 -np.abs(table["contribution"].to_numpy()),
                 table["output"].map(rank).to_numpy(),
-                place.reindex(table["sample"]).to_numpy(),
+                position.reindex(table["sample"]).to_numpy(),
             )
         )
         table = table.iloc[order].reset_index(drop=True)

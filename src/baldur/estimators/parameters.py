@@ -1,36 +1,19 @@
-"""One table of parameter constraints: what each argument of the estimators must be."""
+"""The table of parameter constraints of the estimators: what each argument must be."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from numbers import Integral, Real
+from collections.abc import Iterable, Mapping
+from numbers import Integral
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any
 
 from sklearn.utils import check_random_state
 
-from baldur.exceptions import InputError
 from baldur.inference.ensemble import MEMBERS
+from baldur.parameters import Constraint, is_number, is_one_of, one_of
 from baldur.preparation import SCALES
 
-__all__ = ["CONSTRAINTS", "Constraint", "check_parameters", "is_number", "is_one_of"]
-
-
-class Constraint(NamedTuple):
-    """What an argument must be: a predicate, and the words that follow "must be"."""
-
-    is_legal: Callable[[Any], bool]
-    words: str
-
-
-def is_one_of(value: Any, names: Iterable[str]) -> bool:
-    """Return whether the value is one of these names."""
-    return isinstance(value, str) and value in names
-
-
-def is_number(value: Any, low: float, high: float = float("inf")) -> bool:
-    """Return whether the value is a real number from `low` to `high`."""
-    return isinstance(value, Real) and low <= float(value) <= high
+__all__ = ["CONSTRAINTS"]
 
 
 def _is_count(value: Any) -> bool:
@@ -53,7 +36,7 @@ def _is_seed(value: Any) -> bool:
 
 CONSTRAINTS: Mapping[str, Constraint] = MappingProxyType(
     {
-        "scale": Constraint(lambda v: is_one_of(v, SCALES), f"one of {SCALES}"),
+        "scale": one_of(*SCALES),
         "n_factors": Constraint(
             lambda v: is_one_of(v, ("auto",)) or _is_count(v), '"auto" or a positive integer'
         ),
@@ -67,6 +50,7 @@ CONSTRAINTS: Mapping[str, Constraint] = MappingProxyType(
             lambda v: v is None or (isinstance(v, Integral) and v != 0),
             "None or a number of processes (-1 for one per core)",
         ),
+        "verbose": Constraint(lambda v: is_number(v, 0), "0, or 1 to print progress"),
         "margin": Constraint(
             lambda v: is_number(v, 0.0, 1.0),
             "a number from 0 (select whatever predicts best) to 1, the part of what is gained over "
@@ -75,19 +59,3 @@ CONSTRAINTS: Mapping[str, Constraint] = MappingProxyType(
     }
 )
 """Argument to constraint. An argument that is not here is checked where it is used."""
-
-
-def check_parameters(
-    parameters: Mapping[str, Any], constraints: Mapping[str, Constraint] = CONSTRAINTS
-) -> None:
-    """Raise an InputError for the first parameter that violates its constraint.
-
-    Parameters
-    ----------
-    parameters : dict
-        Argument to value, as ``get_params(deep=False)`` returns them.
-    constraints : dict of str to Constraint
-    """
-    for name, constraint in constraints.items():
-        if name in parameters and not constraint.is_legal(parameters[name]):
-            raise InputError(f"{name} must be {constraint.words}, but got {parameters[name]!r}.")

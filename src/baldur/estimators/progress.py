@@ -1,4 +1,4 @@
-"""Progress of a fit, printed on the standard error stream where it is asked for."""
+"""Progress of a fit, printed on the standard error stream with verbose=1."""
 
 from __future__ import annotations
 

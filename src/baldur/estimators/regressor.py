@@ -33,7 +33,7 @@ __all__ = ["BaldurRegressor"]
 
 
 class RegressorBase(RegressorMixin, BaldurBase):
-    """Outcomes going in and predictive means coming out; subclasses fit the posterior."""
+    """Reading of outcomes and prediction of means; subclasses fit the posterior."""
 
     noise_std_: Array
     _center: Array
@@ -90,7 +90,7 @@ class RegressorBase(RegressorMixin, BaldurBase):
         X : MultiView, or array or DataFrame of shape (n_samples, n_features)
             Samples with the views of ``fit``; whole views may be missing.
         level : float, default=0.95
-            Probability inside, as much above as below.
+            Probability inside, with equal tails.
 
         Returns
         -------
@@ -137,11 +137,11 @@ class BaldurRegressor(RegressorBase):
     max_iter : int, default=200
         Most iterations of each member of the ensemble.
     random_state : int, RandomState or None, default=0
-        Assigns rows to the inner folds.
+        Assigns samples to the inner folds.
     n_jobs : int, optional
         Inner folds fitted at the same time; does not change the result.
     verbose : int, default=0
-        Show progress on the terminal.
+        1 prints progress with the time left.
 
     Attributes
     ----------
@@ -153,6 +153,8 @@ class BaldurRegressor(RegressorBase):
         Mean intercepts that go with `coef_` and with `coef_scaled_`.
     noise_std_ : ndarray of shape (n_outputs,)
         Standard deviation of the noise of each output.
+    feature_importances_
+        As in `BaldurClassifier`.
     selected_features_, view_relevance_, factor_relevance_, loadings_, n_factors_
         As in `BaldurClassifier`; relevance adds outputs up in units of their standard deviations.
     sparsity_, inclusion_probability_, sparsity_path_, stacking_weights_, signal_, signal_shown_
@@ -205,7 +207,7 @@ class BaldurRegressor(RegressorBase):
         Parameters
         ----------
         X : MultiView, or array, sparse matrix or DataFrame of shape (n_samples, n_features)
-            Training samples. Missing cells are NaN; a sample may lack whole views.
+            Training samples. Missing cells are NaN; whole views of a sample may be missing.
         y : array-like of shape (n_samples,) or (n_samples, n_outputs)
             Outcomes.
         sample_weight : array-like of shape (n_samples,), optional

@@ -18,7 +18,8 @@ from baldur.inference.intervals import probability_interval, tails
 from baldur.inference.predictive import Task, probabilities
 from baldur.preparation.tile_statistics import LARGEST_SPREAD, SMALLEST_SPREAD, same_but_rounding
 from baldur.types import Array
-from baldur.views.validate import some, validate_labels, without_mask
+from baldur.views.labels import validate_labels, without_mask
+from baldur.views.validate import some
 
 # -- classification ------------------------------------------------------------------------------
 
@@ -33,7 +34,7 @@ class ClassificationTargets:
     classes : (n_classes,) array
         Labels, or output numbers for multi-label targets.
     row_noise : (C,) array, optional
-        Variance of the linear predictor that is each row's own, where a model has one.
+        Variance of the linear predictor that is specific to each sample, where there is one.
     """
 
     task: Task
@@ -226,12 +227,15 @@ def read_outcomes(y: Any, n: int) -> Array:
     if Y.ndim == 2 and not Y.shape[1]:
         raise InputError("y: expected at least one column of outcomes, but got none.")
     if not np.isfinite(Y).all():
-        raise InputError("y: outcomes must be finite, but Input contains NaN or infinity.")
+        raise InputError(
+            "y: outcomes must be finite, but Input contains NaN or infinity. Leave these samples "
+            "out, or correct their outcomes."
+        )
     return Y
 
 
 def _centre_and_spread(Y: Array, weight: Array) -> tuple[Array, Array]:
-    """Return mean and standard deviation of each outcome; 0 for one that differs by rounding alone.
+    """Return mean and standard deviation of each outcome; 0 where values differ only by rounding.
 
     Parameters
     ----------
@@ -259,13 +263,13 @@ def _centre_and_spread(Y: Array, weight: Array) -> tuple[Array, Array]:
 
 
 def check_level(level: Any) -> None:
-    """Refuse a probability of an interval that is none."""
+    """Refuse a level of an interval that is not a probability."""
     if not (isinstance(level, Real) and 0.0 < float(level) < 1.0):
         raise InputError(f"level must be a probability between 0 and 1, but got {level!r}.")
 
 
 def check_answer(values: Array, what: str, limits: tuple[float, float] | None = None) -> Array:
-    """Return predictions that can be; refuse others, which a forged model or absurd rows can give.
+    """Return valid predictions; refuse others, which a forged model or absurd samples can give.
 
     Parameters
     ----------
@@ -284,6 +288,6 @@ def check_answer(values: Array, what: str, limits: tuple[float, float] | None = 
     if not np.isfinite(values).all() or (values < low - 1e-6).any() or (values > high + 1e-6).any():
         raise InputError(
             f"The {what} are not finite, or outside of their range. Look for absurd numbers in "
-            "these rows; a model from somebody else may be damaged or forged."
+            "these samples; a model from somebody else may be damaged or forged."
         )
     return values if limits is None else np.clip(values, low, high)

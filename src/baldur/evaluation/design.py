@@ -16,7 +16,7 @@ from baldur.exceptions import InputError
 from baldur.preparation import Preparation
 from baldur.preparation.covariates import sample_column
 from baldur.views import MultiView, as_multiview
-from baldur.views.validate import match_labels
+from baldur.views.labels import match_labels
 
 __all__ = ["Comparison", "Design", "encode_labels", "open_comparison"]
 

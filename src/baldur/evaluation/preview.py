@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
+from baldur.estimators.classifier import BaldurClassifier
+from baldur.estimators.regressor import BaldurRegressor
 from baldur.evaluation.clinical.logistic_fit import needs_platt
 from baldur.evaluation.design import Comparison
 from baldur.evaluation.engine.job import predict_rows
@@ -17,23 +19,20 @@ from baldur.evaluation.engine.run import seed_of
 from baldur.evaluation.models import fit_with_groups
 from baldur.evaluation.splits import Fold
 from baldur.evaluation.threads import one_thread
+from baldur.inference.inner_folds import n_repeats
 from baldur.views import MultiView
 from baldur.views.replace_columns import select_columns
 
 __all__ = ["Preview", "preview"]
 
-_SMALL = (20, 20)
-"""Rows and columns of the first trial fit of a model; BALDUR takes about 0.15 s for it."""
-
-_ROWS_PER_CLASS = 8
-"""Rows of the first trial fit for each class, enough for inner folds of its own."""
-
-_ENOUGH = 0.12
-"""Seconds of a trial fit from which the time of a full fit is extrapolated; quicker models are
-tried on more of the data, the quickest on all of it."""
-
-_LONGEST = 0.5
-"""Seconds that such a further trial fit is expected to take at most."""
+# Columns of a first trial, and of a second where all of them may take long.
+_TRIAL_COLUMNS = (300, 900)
+# All columns are tried if that takes at most so many seconds, should time grow with the width.
+_LONG_TRIAL = 10.0
+# Time grows with the rows, but most fits have a part that does not: between 0.2 and 1 was measured.
+_ROWS_EXPONENT = 0.7
+# Rows of the smallest class in a trial on a part of the rows; with fewer all rows are used.
+_LEAST_ROWS = 12
 
 
 @dataclass
@@ -51,7 +50,7 @@ class Preview:
     jobs, fits : dict of str to int
         Jobs and single fits of every model.
     seconds : dict of str to float
-        Estimated time of one fit of every model, where it was tried.
+        Time of one fit of every model, where it was tried.
     failures : dict of str to str
         Models whose trial failed, and why.
     """
@@ -79,7 +78,8 @@ def preview(comparison: Comparison, *, trial: bool = False, parts: int = 0) -> P
     comparison : Comparison
         As `open_comparison` returns it.
     trial : bool, default=False
-        Fit the first setting of every model on a part of the data, to estimate the time.
+        Fit the first setting of every model once or twice, on some of the rows and columns, to
+        estimate the time.
     parts : int, default=0
         How often the comparison is repeated on parts of the training rows, for a learning curve.
 
@@ -112,101 +112,113 @@ def preview(comparison: Comparison, *, trial: bool = False, parts: int = 0) -> P
 def _try_models(
     comparison: Comparison, fold: Fold, inner: tuple[np.ndarray, np.ndarray], found: Preview
 ) -> None:
-    """Fit every model on a part of one inner fold, and extrapolate to the size of that fold.
-
-    The time of the processor is measured, as a fit of milliseconds may be interrupted for longer
-    than it takes; all trials together tell how busy the machine is.
-    """
-    started, used = time.perf_counter(), time.process_time()
     for model in comparison.models:
-        first, *others = model.settings()
         # Where a grid is searched, nearly all fits are those of the search.
-        seed = seed_of(comparison, model, 0, fold)
-        estimator = model.make(first, seed, searching=bool(others))
+        searching = len(model.settings()) > 1
+        rows = len(inner[0]) if searching else len(fold.train)
+        estimator = model.make(
+            model.settings()[0], seed_of(comparison, model, 0, fold), searching=searching
+        )
         try:
-            with warnings.catch_warnings(), one_thread():
-                warnings.simplefilter("ignore")
-                found.seconds[model.name] = _time_of_fit(comparison, estimator, *inner)
+            found.seconds[model.name] = _estimate(comparison, estimator, inner, rows)
         except Exception as error:  # a model may fail in any way; that is what is asked here
             found.failures[model.name] = " ".join(str(error).split()) or type(error).__name__
-    busy = (time.perf_counter() - started) / max(time.process_time() - used, 1e-3)
-    found.seconds = {name: seconds * max(busy, 1.0) for name, seconds in found.seconds.items()}
 
 
-def _time_of_fit(
-    comparison: Comparison, estimator: Any, train: np.ndarray, test: np.ndarray
+def _estimate(
+    comparison: Comparison, estimator: Any, inner: tuple[np.ndarray, np.ndarray], rows: int
 ) -> float:
-    """Return the estimated processor time of one fit on the training rows and all columns."""
-    full = (len(train), comparison.data.shape[1])
-    small = (
-        min(full[0], max(_SMALL[0], _ROWS_PER_CLASS * comparison.n_classes)),
-        min(full[1], _SMALL[1]),
-    )
-    # From the smallest to the full size in equal steps of the logarithm.
-    sizes = [
-        tuple(round(s * (f / s) ** (step / 4)) for s, f in zip(small, full, strict=True))
-        for step in range(5)
-    ]
-    size = sizes[0]
+    """Estimate the time of one fit on so many rows and all columns, from cheaper fits."""
+    train, test = inner
+    # Ours takes the longest, and its time is the one that a quarter of the rows predicts well.
+    fewer = _fewer_rows(comparison, train, (4, 2) if _is_ours(estimator) else (2,))
+    if _relative_cost(estimator, len(fewer)) < _relative_cost(estimator, len(train)):
+        train = fewer
+    first, second = _TRIAL_COLUMNS
+    part = _some_columns(comparison.data, first)
     try:
-        seconds = _trial_fit(comparison, estimator, train, test, size)
+        seconds = [_time(comparison, estimator, part, train, test)]
     except Exception:
-        # The part may be the reason, with too few rows of a class; the whole decides.
-        return _trial_fit(comparison, estimator, train, test, full)
-    while seconds < _ENOUGH and size != full:
-        wanted = [s for s in sizes if seconds * _work(*s) / _work(*size) <= _LONGEST]
-        if wanted[-1] == size:
-            break
-        size = wanted[-1]
-        seconds = _trial_fit(comparison, estimator, train, test, size)
-    return seconds * _work(*full) / _work(*size)
+        if len(train) == len(inner[0]):
+            raise
+        # The model may need more rows than the trial has.
+        train = inner[0]
+        seconds = [_time(comparison, estimator, part, train, test)]
+    width = comparison.data.shape[1]
+    widths = [part.shape[1]]
+    if widths[0] < width:
+        slowest = seconds[0] * width / widths[0]
+        part = comparison.data
+        if slowest > _LONG_TRIAL:
+            part = _some_columns(comparison.data, second)
+        widths.append(part.shape[1])
+        seconds.append(_time(comparison, estimator, part, train, test))
+    more = _relative_cost(estimator, rows) / _relative_cost(estimator, len(train))
+    return _at_width(widths, seconds, width) * more
 
 
-def _work(rows: int, columns: int) -> float:
-    """Return how the time of a fit grows with the size of the data, up to a factor.
-
-    The powers were fitted to times of BALDUR on ten data sets of 32 to 919 training rows and 132 to
-    12,600 columns: a fit on 20 rows and 20 columns then predicts each of them within a factor 2.
-    From five times more rows than columns on, the time is taken as proportional to the rows.
-    """
-    smaller = min(rows, columns)
-    tall = rows / smaller
-    wide = columns / smaller
-    return float(smaller**1.2 * wide**0.1 * min(tall, 5.0) ** -0.3 * max(tall / 5.0, 1.0))
+def _relative_cost(estimator: Any, rows: int) -> float:
+    """Return how the time of a fit grows with the rows, up to a factor."""
+    # The default fit repeats its inner folds less often the more rows there are.
+    return float(rows**_ROWS_EXPONENT * (n_repeats(rows) if _is_ours(estimator) else 1))
 
 
-def _trial_fit(
-    comparison: Comparison,
-    estimator: Any,
-    train: np.ndarray,
-    test: np.ndarray,
-    size: tuple[int, ...],
+def _is_ours(estimator: Any) -> bool:
+    return isinstance(estimator, (BaldurClassifier, BaldurRegressor))
+
+
+def _time(
+    comparison: Comparison, estimator: Any, data: MultiView, train: np.ndarray, test: np.ndarray
 ) -> float:
-    """Fit on a number of rows and columns, predict, and return the processor time."""
-    data = _some_columns(comparison.data, size[1])
-    rows = _some_rows(train, comparison.y, size[0])
     groups = comparison.plan.inner_groups
-    started = time.process_time()
-    inside = None if groups is None else groups[rows]
-    fitted = fit_with_groups(clone(estimator), data[rows], comparison.y[rows], inside)
-    predict_rows(fitted, data[test], comparison.n_classes)
-    return time.process_time() - started
+    started = time.perf_counter()
+    with warnings.catch_warnings(), one_thread():
+        warnings.simplefilter("ignore")
+        inside = None if groups is None else groups[train]
+        fitted = fit_with_groups(clone(estimator), data[train], comparison.y[train], inside)
+        predict_rows(fitted, data[test], comparison.n_classes)
+    return time.perf_counter() - started
 
 
-def _some_rows(rows: np.ndarray, y: np.ndarray, wanted: int) -> np.ndarray:
-    """Return evenly spaced rows of every class, or of the whole range of a numeric outcome."""
-    ordered = rows[np.argsort(y[rows], kind="stable")]
-    at = np.unique(np.linspace(0, len(rows) - 1, wanted).round().astype(np.intp))
-    return np.sort(ordered[at])
+def _at_width(widths: list[int], seconds: list[float], width: int) -> float:
+    """Extrapolate the time of a fit to all columns.
+
+    Some models have a large constant part and then grow linearly; others, such as forests, grow
+    like a root of the width. The result is the geometric mean of a line and of a power law through
+    the two trials.
+    """
+    last = seconds[-1]
+    if widths[-1] == width:
+        return last
+    slope = max((last - seconds[-2]) / (widths[-1] - widths[-2]), 0.0)
+    line = last + slope * (width - widths[-1])
+    growth = np.log(max(last / seconds[-2], 1.0)) / np.log(widths[-1] / widths[-2])
+    power = last * (width / widths[-1]) ** min(growth, 1.0)
+    return float(np.sqrt(line * power))
 
 
-def _some_columns(data: MultiView, wanted: int) -> MultiView:
-    """Return evenly spaced columns of every view, in proportion to its width."""
-    total = data.shape[1]
-    if total <= wanted:
-        return data
-    selected = {}
-    for name, width in data.n_features.items():
-        count = min(max(round(wanted * width / total), 1), width)
-        selected[name] = np.unique(np.linspace(0, width - 1, count).astype(np.intp))
-    return select_columns(data, selected)
+def _fewer_rows(comparison: Comparison, train: np.ndarray, steps: tuple[int, ...]) -> np.ndarray:
+    """Return every fourth or second training row of each class, or all where these are few."""
+    order = np.argsort(comparison.y[train], kind="stable")
+    for step in steps:
+        kept = np.sort(train[order[::step]])
+        if comparison.n_classes:
+            least = np.bincount(comparison.y[kept], minlength=comparison.n_classes).min()
+        else:
+            least = len(kept)
+        if least >= _LEAST_ROWS:
+            return kept
+    return train
+
+
+def _some_columns(mv: MultiView, most: int) -> MultiView:
+    """Return evenly spaced columns of every view, about `most` in all."""
+    total = mv.shape[1]
+    if total <= most:
+        return mv
+    kept = {}
+    for name, width in mv.n_features.items():
+        # Narrow views stay whole, so that none of them vanishes beside a wide one.
+        wanted = max(round(most * width / total), min(width, 20))
+        kept[name] = np.unique(np.linspace(0, width - 1, min(wanted, width)).astype(np.intp))
+    return select_columns(mv, kept)

@@ -13,17 +13,17 @@ from sklearn.utils import check_random_state
 from baldur.estimators import parameters
 from baldur.estimators.base import Training
 from baldur.estimators.classifier import ClassifierBase
-from baldur.estimators.parameters import Constraint, is_number, is_one_of
 from baldur.estimators.progress import Reporter
 from baldur.estimators.regressor import RegressorBase
-from baldur.exceptions import InputError
+from baldur.exceptions import InputError, InputWarning, NoSignalWarning
+from baldur.paper.meanfield.inputs import SPACES
 from baldur.paper.predictor import MeanFieldRun, fit_mean_field
+from baldur.parameters import Constraint, is_number, is_one_of
 from baldur.views.container import MultiView
 from baldur.views.prepared_view import PreparedView
 
 __all__ = ["PaperClassifier", "PaperRegressor"]
 
-SPACES = ("primal", "dual")
 BOUNDS = ("quadrature", "jaakkola")
 
 
@@ -50,53 +50,81 @@ CONSTRAINTS: Mapping[str, Constraint] = MappingProxyType(
 """Argument to constraint, those of the other estimators included."""
 
 
-def _check_relevance_vectors(space: Any, relevance_vectors: Any) -> None:
-    """Refuse relevance vectors where no view has the dual posterior."""
-    if relevance_vectors is not None and "dual" not in _spaces(space):
-        raise InputError(
-            "relevance_vectors carry the dual posterior, but no view has it. Give "
-            'space="dual", or leave relevance_vectors out.'
-        )
+class _PaperEstimator:
+    """What both estimators do around the mean-field posterior."""
+
+    _default: str
+    """The default estimator for the same task, which messages name."""
+
+    def _check_parameters(self: Any) -> None:
+        super()._check_parameters()  # type: ignore[misc]
+        chosen = isinstance(self.relevance_vectors, str) and self.relevance_vectors == "auto"
+        if not chosen and set(_spaces(self.space)) == {"primal"}:
+            raise InputError(
+                "relevance_vectors carry the dual posterior, but no view has it. Give "
+                'space="dual", or leave relevance_vectors out.'
+            )
+
+    def _run(self: Any, views: list[PreparedView], training: Training, bound: str) -> MeanFieldRun:
+        """Fit the mean-field posterior with the settings of the estimator."""
+        n_factors = training.T.shape[1] if self.n_factors == "auto" else int(self.n_factors)
+        with Reporter(self.verbose, type(self).__name__) as reporter:
+            return fit_mean_field(
+                views,
+                training.T,
+                task="regression" if training.task == "regression" else "classification",
+                n_factors=n_factors,
+                a_gamma=float(self.sparsity),
+                spaces=self.space,
+                relevance=self.relevance_vectors,
+                max_iter=self.max_iter,
+                tol=self.tol,
+                prune=self.prune,
+                sample_weight=training.weight,
+                rng=int(check_random_state(self.random_state).randint(2**31 - 1)),
+                bound_kind=bound,
+                callback=reporter.watch,
+            )
+
+    def _set_attributes(self: Any, mv: MultiView, fitted: MeanFieldRun) -> None:
+        super()._set_attributes(mv, fitted)  # type: ignore[misc]
+        self.elbo_ = fitted.elbo
+        self.sparsity_ = float(self.sparsity)
+        self.space_ = dict(zip(self.view_names_, fitted.spaces, strict=True))
+        self.relevance_vectors_ = dict(zip(self.view_names_, fitted.relevance, strict=True))
+
+    def _fit_warnings(self: Any) -> list[tuple[str, type[Warning]]]:
+        found = list(super()._fit_warnings())  # type: ignore[misc]
+        if np.isnan(self.elbo_):
+            literal = ", ".join(repr(v) for v, space in self.space_.items() if space == "paper")
+            text = (
+                'used space="paper", the dual posterior as printed in the paper, where features '
+                f"outnumber its relevance vectors (among the views {literal}). It has no maximum "
+                'there: weights go to zero, and elbo_ is not a bound. Use space="dual".'
+            )
+            found.append((text, InputWarning))
+        if self.n_factors_ == 0:
+            text = (
+                "ended at the base rate: no factor is left, and every sample gets the same "
+                "prediction. The bound of this posterior prefers that unless the signal is strong "
+                "and sparse, so it does not show that there is no signal. Use "
+                f"{self._default}, the default estimator, or more samples."
+            )
+            found.append((text, NoSignalWarning))
+        return found
+
+    def _stopping_settings(self: Any) -> str:
+        return f"{super()._stopping_settings()} or tol (now {self.tol})"  # type: ignore[misc]
 
 
-def _fit_posterior(
-    model: Any, views: list[PreparedView], training: Training, bound: str
-) -> MeanFieldRun:
-    """Fit the mean-field posterior with the settings of an estimator."""
-    n_factors = training.T.shape[1] if model.n_factors == "auto" else int(model.n_factors)
-    with Reporter(model.verbose, type(model).__name__) as reporter:
-        return fit_mean_field(
-            views,
-            training.T,
-            task="regression" if training.task == "regression" else "classification",
-            n_factors=n_factors,
-            a_gamma=float(model.sparsity),
-            spaces=model.space,
-            relevance=model.relevance_vectors,
-            max_iter=model.max_iter,
-            tol=model.tol,
-            prune=model.prune,
-            sample_weight=training.weight,
-            rng=int(check_random_state(model.random_state).randint(2**31 - 1)),
-            bound_kind=bound,
-            callback=reporter.watch,
-        )
-
-
-def _set_mean_field_attributes(model: Any, result: MeanFieldRun) -> None:
-    """Set what only the mean-field posterior has."""
-    model.elbo_ = result.elbo
-    model.sparsity_ = float(model.sparsity)
-    model.space_ = dict(zip(model.view_names_, result.spaces, strict=True))
-
-
-class PaperClassifier(ClassifierBase):
+class PaperClassifier(_PaperEstimator, ClassifierBase):
     """Multi-view classifier with the paper's fully factorised posterior.
 
-    Every row has latent factors and latent outputs of its own, and these, the weights of each
-    view, the loadings and all precisions are independent under the posterior. It is here to
-    reproduce the paper. Unless the signal is strong and sparse its bound prefers no signal at all,
-    and it then predicts the base rate; use `BaldurClassifier` to predict.
+    Every sample has latent factors and latent outputs of its own, and these, the weights of each
+    view, the loadings and all precisions are independent under the posterior. Where the signal is
+    strong and sparse it predicts well from very few features, nearly all of them true. Where the
+    signal is dense or weak its bound prefers no signal at all: it then predicts the base rate, and
+    warns. `BaldurClassifier` has no such limit.
 
     Parameters
     ----------
@@ -110,7 +138,7 @@ class PaperClassifier(ClassifierBase):
         covariates to regress out. It is a template that is cloned; its `scale`, if given, counts
         instead of the one above. Text and categories in a DataFrame are encoded without it.
     n_factors : "auto" or int, default="auto"
-        Latent factors before pruning. "auto" has one per output.
+        Latent factors at the start, of which surplus ones are dropped. "auto" has one per output.
     sparsity : float, default=1e-6
         Shape a of the prior Gamma(a, a) of the feature precisions: 1e-6 keeps few features, 0.5 is
         a heavy-tailed prior, ``float("inf")`` shrinks whole views only.
@@ -120,19 +148,21 @@ class PaperClassifier(ClassifierBase):
         Drop features, factors and views whose removal raises the bound.
     class_weight : None, "balanced" or dict, default=None
         Weight of each class in the likelihood.
-    space : {"primal", "dual"} or one per view, default="primal"
-        Posterior over the weights of a view, or the paper's over dual variables, one per relevance
-        vector. The dual scores a wide view with a functional that has no maximum, and its weights
-        go to zero there.
-    relevance_vectors : None, int or array of indices, or a list of these per view, default=None
-        Training samples that carry the dual variables: all, that many at random, or those given
-        (counted among samples whose weight is not 0).
+    space : {"primal", "dual", "paper"} or one per view, default="primal"
+        Posterior over the weights of a view, or over dual variables, one per relevance vector,
+        with the prior variance outside their span. "paper" is the dual as printed, without that
+        variance, for comparison: it has no maximum where features outnumber samples.
+    relevance_vectors : "auto", None, int or array of indices, or a list of these per view, \
+default="auto"
+        Training samples that carry the dual variables: chosen by pivoted Cholesky decomposition
+        of the kernel of the view, all, that many chosen in the same way, or those given (counted
+        among samples whose weight is not 0).
     max_iter : int, default=200
-        Most sweeps from each of the four starts.
+        Most sweeps from each of the three starts.
     tol : float, default=1e-4
         The fit has converged when a sweep gains less than this many nats per sample.
     random_state : int, RandomState or None, default=0
-        Draws relevance vectors, and starts the factors beyond the number of outputs.
+        Starts the factors beyond the number of outputs.
     verbose : int, default=0
         Show progress on the terminal.
 
@@ -147,17 +177,21 @@ class PaperClassifier(ClassifierBase):
         exactly zero where a feature was dropped.
     intercept_ : ndarray of shape (n_outputs,)
         Mean intercept that goes with `coef_`.
-    selected_features_, view_relevance_, factor_relevance_, loadings_, n_factors_
+    selected_features_, view_relevance_, factor_relevance_, loadings_
         As in `BaldurClassifier`.
+    n_factors_ : int
+        Number of live factors, those that move a prediction; 0 if the fit ended at the base rate.
     sparsity_ : float
         The prior shape.
     space_ : dict of str to str
-        "primal", "primal-samples" (the same posterior from the sample side, for views wider than
-        the samples are many) or "dual", per view.
+        "primal", "dual" or "paper" per view.
+    relevance_vectors_ : dict of str to ndarray of int
+        Training samples that carry the dual variables of each view; empty for primal views.
     elbo_ : float
-        Bound on the log evidence, dropped features and factors counted.
+        Bound on the log evidence, dropped features and factors counted; NaN with
+        ``space="paper"`` where features outnumber samples, for there it is not a bound.
     history_ : list of dict
-        One record per sweep from the start that was kept.
+        One record per sweep from the start of the best bound.
     n_iter_, converged_ : int, bool
         Number of records, and whether the fit converged.
     preparation_ : Preparation
@@ -178,6 +212,7 @@ class PaperClassifier(ClassifierBase):
     """
 
     _constraints = CONSTRAINTS
+    _default = "BaldurClassifier"
 
     def __init__(
         self,
@@ -191,7 +226,7 @@ class PaperClassifier(ClassifierBase):
         prune: bool = True,
         class_weight: Any = None,
         space: Any = "primal",
-        relevance_vectors: Any = None,
+        relevance_vectors: Any = "auto",
         max_iter: int = 200,
         tol: float = 1e-4,
         random_state: Any = 0,
@@ -218,7 +253,7 @@ class PaperClassifier(ClassifierBase):
         Parameters
         ----------
         X : MultiView, or array, sparse matrix or DataFrame of shape (n_samples, n_features)
-            Training samples. Missing cells are NaN; a sample may lack whole views.
+            Training samples. Missing cells are NaN; a sample may have missing views.
         y : array-like of shape (n_samples,) or (n_samples, n_labels)
             Labels, or a 0/1 matrix for multi-label targets.
         sample_weight : array-like of shape (n_samples,), optional
@@ -232,22 +267,14 @@ class PaperClassifier(ClassifierBase):
         return self._fit(X, y, sample_weight)
 
     def _fit_posterior(self, views: list[PreparedView], training: Training) -> MeanFieldRun:
-        return _fit_posterior(self, views, training, self.bound)
+        return self._run(views, training, self.bound)
 
     def _set_attributes(self, mv: MultiView, fitted: MeanFieldRun) -> None:
         super()._set_attributes(mv, fitted)
-        _set_mean_field_attributes(self, fitted)
         self._row_noise = fitted.noise_variance
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        _check_relevance_vectors(self.space, self.relevance_vectors)
 
-    def _stopping_settings(self) -> str:
-        return f"{super()._stopping_settings()} or tol (now {self.tol})"
-
-
-class PaperRegressor(RegressorBase):
+class PaperRegressor(_PaperEstimator, RegressorBase):
     """Multi-view regression with the paper's fully factorised posterior.
 
     The model of `PaperClassifier` with observed outputs. Targets are standardised inside;
@@ -265,21 +292,22 @@ class PaperRegressor(RegressorBase):
         covariates to regress out. It is a template that is cloned; its `scale`, if given, counts
         instead of the one above. Text and categories in a DataFrame are encoded without it.
     n_factors : "auto" or int, default="auto"
-        Latent factors before pruning; "auto" has one per output.
+        Latent factors at the start, of which surplus ones are dropped; "auto" has one per output.
     sparsity : float, default=1e-6
         Shape of the prior of the feature precisions; see `PaperClassifier`.
     prune : bool, default=True
         Drop features, factors and views whose removal raises the bound.
-    space : {"primal", "dual"} or one per view, default="primal"
+    space : {"primal", "dual", "paper"} or one per view, default="primal"
         Posterior over weights or over dual variables; see `PaperClassifier`.
-    relevance_vectors : None, int or array of indices, or a list of these per view, default=None
+    relevance_vectors : "auto", None, int or array of indices, or a list of these per view, \
+default="auto"
         Training samples that carry the dual variables; see `PaperClassifier`.
     max_iter : int, default=200
-        Most sweeps from each of the four starts.
+        Most sweeps from each of the three starts.
     tol : float, default=1e-4
         The fit has converged when a sweep gains less than this many nats per sample.
     random_state : int, RandomState or None, default=0
-        Draws relevance vectors, and starts the factors beyond the number of outputs.
+        Starts the factors beyond the number of outputs.
     verbose : int, default=0
         Show progress on the terminal.
 
@@ -294,7 +322,7 @@ class PaperRegressor(RegressorBase):
         output and that of the latent factors behind it.
     selected_features_, view_relevance_, factor_relevance_, loadings_, n_factors_
         As in `BaldurClassifier`.
-    sparsity_, space_, elbo_, history_, n_iter_, converged_, preparation_
+    sparsity_, space_, relevance_vectors_, elbo_, history_, n_iter_, converged_, preparation_
         As in `PaperClassifier`.
 
     See Also
@@ -314,6 +342,7 @@ class PaperRegressor(RegressorBase):
     """
 
     _constraints = CONSTRAINTS
+    _default = "BaldurRegressor"
 
     def __init__(
         self,
@@ -325,7 +354,7 @@ class PaperRegressor(RegressorBase):
         sparsity: float = 1e-6,
         prune: bool = True,
         space: Any = "primal",
-        relevance_vectors: Any = None,
+        relevance_vectors: Any = "auto",
         max_iter: int = 200,
         tol: float = 1e-4,
         random_state: Any = 0,
@@ -350,7 +379,7 @@ class PaperRegressor(RegressorBase):
         Parameters
         ----------
         X : MultiView, or array, sparse matrix or DataFrame of shape (n_samples, n_features)
-            Training samples. Missing cells are NaN; a sample may lack whole views.
+            Training samples. Missing cells are NaN; a sample may have missing views.
         y : array-like of shape (n_samples,) or (n_samples, n_outputs)
             Outcomes.
         sample_weight : array-like of shape (n_samples,), optional
@@ -370,16 +399,8 @@ class PaperRegressor(RegressorBase):
                 "posterior has no limit without noise. Check the column or how the rows were split."
             )
         # Outputs are observed: no bound on the logistic function is ever used.
-        return _fit_posterior(self, views, training, bound="jaakkola")
+        return self._run(views, training, bound="jaakkola")
 
     def _set_attributes(self, mv: MultiView, fitted: MeanFieldRun) -> None:
         super()._set_attributes(mv, fitted)
-        _set_mean_field_attributes(self, fitted)
         self.noise_std_ = self._spread * np.sqrt(fitted.noise_variance)
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        _check_relevance_vectors(self.space, self.relevance_vectors)
-
-    def _stopping_settings(self) -> str:
-        return f"{super()._stopping_settings()} or tol (now {self.tol})"

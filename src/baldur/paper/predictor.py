@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from baldur.inference.predictor import mean_squares
+from baldur.inference.predictor import WeightGaussian, mean_squares
+from baldur.model.loadings import Loadings
 from baldur.paper.meanfield import (
     MeanFieldResult,
     latent_moments,
@@ -18,7 +19,7 @@ from baldur.paper.meanfield import (
     run_meanfield,
 )
 from baldur.state import Fields, State
-from baldur.types import Array, Mask
+from baldur.types import Array, Index, IntArray, Mask
 from baldur.views.prepared_view import PreparedView
 
 Views = Sequence[PreparedView]
@@ -26,7 +27,7 @@ Views = Sequence[PreparedView]
 
 @dataclass
 class MeanFieldPredictor:
-    """The mean-field posterior as a predictor; see `baldur.inference.predictor.Predictor`.
+    """The mean-field posterior with the methods of `baldur.inference.predictor.Predictor`.
 
     A label comes from a latent output with its noise, so moments in classification include the
     noise. In regression the output itself is observed, and its noise is apart.
@@ -35,21 +36,19 @@ class MeanFieldPredictor:
     ----------
     result : MeanFieldResult
     regression : bool
-    noise : (C,) array, variance of the noise of observed outputs, 0 for labels
     signal, output_signal : (M, K) and (M, C) arrays, mean square of each view's part on the
         training rows
     """
 
     result: MeanFieldResult
     regression: bool
-    noise: Array
     signal: Array
     output_signal: Array
 
     holds_training_rows = False
 
     def to_state(self) -> State:
-        """Return the predictor as plain values; `noise` follows from the result."""
+        """Return the predictor as plain values."""
         return {
             "kind": "mean-field predictor",
             "result": self.result.to_state(),
@@ -66,11 +65,9 @@ class MeanFieldPredictor:
         sizes = {"outputs": outputs, "factors": factors}
         with Fields(state, "mean-field predictor", M=len(widths), C=outputs, K=factors) as read:
             result = read.part("result", MeanFieldResult.from_state, widths=list(widths), **sizes)
-            regression = read.boolean("regression")
             return cls(
                 result=result,
-                regression=regression,
-                noise=_observed_noise(result, regression),
+                regression=read.boolean("regression"),
                 signal=read.array("signal", ("M", "K"), low=0.0),
                 output_signal=read.array("output_signal", ("M", "C"), low=0.0),
             )
@@ -79,6 +76,11 @@ class MeanFieldPredictor:
     def V(self) -> Array:
         """Loadings (C, K)."""
         return np.asarray(self.result.V)
+
+    @property
+    def noise(self) -> Array:
+        """Variance that a row has of its own in each output, (C,)."""
+        return noise_variance(self.result)
 
     def latent(self, views: Views) -> tuple[Array, Array]:
         """Return Z of new rows with its variance, its own noise 1/tau included, each (n, K)."""
@@ -100,6 +102,43 @@ class MeanFieldPredictor:
         ]
         return [V @ W for W in result.W], std, np.asarray(result.b, dtype=float)
 
+    # -- one Gaussian over all weights, for cards and scorers --------------------------------
+    # They need a factor, so a posterior without one is given a factor of weight zero.
+
+    @property
+    def loadings(self) -> Loadings:
+        """q(V) and q(b) of the factors of `joint`."""
+        result, (C, K) = self.result, self.V.shape
+        V, V_cov = np.zeros((C, max(K, 1))), np.zeros((C, max(K, 1), max(K, 1)))
+        V[:, :K], V_cov[:, :K, :K] = self.V, result.V_cov
+        return Loadings(V, V_cov, np.asarray(result.b), np.full(C, float(result.b_var)))
+
+    @property
+    def missing_variance(self) -> Array:
+        """Variance that a missing view adds to each factor of `joint`: none in this model."""
+        return np.zeros((len(self.result.W), max(self.V.shape[1], 1)))
+
+    def count_joint(self) -> tuple[Index, int]:
+        """Return the features that have a weight, and the numbers in the covariance of `joint`."""
+        index = [spread.index for spread in self.result.spread]
+        L = 1 + sum(map(len, index))
+        return index, max(self.V.shape[1], 1) * L * L
+
+    def joint(self) -> WeightGaussian:
+        """Return the Gaussian over the weights of K factors; different views are independent."""
+        index, _ = self.count_joint()
+        K, L = self.V.shape[1], sum(map(len, index))
+        mean = np.zeros((1, max(K, 1), 1 + L))
+        cov = np.zeros((1, max(K, 1), 1 + L, 1 + L))
+        start = 1
+        for spread, W in zip(self.result.spread, self.result.W, strict=True):
+            here = slice(start, start + len(spread.index))
+            mean[0, :K, here] = W[:, spread.index]
+            for k in range(K):
+                cov[0, k, here, here] = spread.covariance(k)
+            start = here.stop
+        return WeightGaussian(index, mean, cov)
+
 
 @dataclass
 class MeanFieldRun:
@@ -109,7 +148,8 @@ class MeanFieldRun:
     ----------
     predictor : MeanFieldPredictor
     selected : list of (D_m,) bool arrays
-    spaces : list of str, "primal" or "dual" per view
+    spaces : list of str, "primal", "dual" or "paper" per view
+    relevance : list of integer arrays, relevance vectors of each view
     noise_variance : (C,) array
     elbo : float
     converged, history : the record of the fit
@@ -118,6 +158,7 @@ class MeanFieldRun:
     predictor: MeanFieldPredictor
     selected: list[Mask]
     spaces: list[str]
+    relevance: list[IntArray]
     noise_variance: Array
     elbo: float
     converged: bool
@@ -134,7 +175,6 @@ def fit_mean_field(views: Views, T: Array, *, task: str, **options: Any) -> Mean
     predictor = MeanFieldPredictor(
         result,
         regression,
-        _observed_noise(result, regression),
         mean_squares(parts, absent),
         mean_squares(np.einsum("ck,mkn->mcn", V, parts), absent),
     )
@@ -142,16 +182,12 @@ def fit_mean_field(views: Views, T: Array, *, task: str, **options: Any) -> Mean
         predictor,
         [np.asarray(mask) for mask in result.features],
         list(result.spaces),
+        list(result.relevance),
         noise_variance(result),
         float(result.elbo),
         bool(result.converged),
         list(result.history),
     )
-
-
-def _observed_noise(result: MeanFieldResult, regression: bool) -> Array:
-    """Return the variance of the noise of observed outputs, (C,); 0 for labels."""
-    return noise_variance(result) if regression else np.zeros(len(result.V))
 
 
 def _spread(V: Array, V_cov: Array, W: Array, W_std: Array) -> Array:

@@ -87,7 +87,7 @@ def match_alleles(
     Returns
     -------
     MultiView
-        The same where nothing differs, or where the new rows do not tell their alleles.
+        The same where nothing differs, or where the alleles of the new samples are not known.
     """
     made: dict[str, Any] = {}
     for name, old in known.items():
@@ -107,7 +107,7 @@ def match_alleles(
 def _compare(
     old: np.ndarray, new: np.ndarray, needed: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Which variants count the other allele, which cannot be told, which are other variants."""
+    """Return variants that count the other allele, undecided ones, and other variants."""
     flip, unclear, other = (np.zeros(old.shape[1], dtype=bool) for _ in range(3))
     for d in np.flatnonzero((old != new).any(axis=0) & needed):
         (k1, k2), (n1, n2) = old[:, d], new[:, d]
@@ -139,7 +139,7 @@ def _refused(
     at = np.flatnonzero(unclear | other)
     d = int(at[0])
     why = (
-        "it cannot be told whether the alleles or the strand are swapped"
+        "it cannot be decided whether the alleles or the strand are swapped"
         if unclear[d]
         else "these are not the alleles of fit on either strand"
     )

@@ -34,8 +34,8 @@ class CategoryEncoder(Step):
     rows, drops the columns of levels that no training row has, and that of the reference level,
     the first in alphabetical order: a category of two levels is one column, one of more levels one
     column for each but the reference. A row whose level did not occur in training is missing in
-    all of them. New files are matched by name, so a level they lack becomes a column of zeros.
-    Views without categories pass unchanged.
+    all of them. New files are matched by name, so a level that they do not have becomes a column
+    of zeros. Views without categories pass unchanged.
 
     Columns of one category belong together: `MultiView.feature_groups` of what is returned has
     one number for all of them.
@@ -119,7 +119,7 @@ class CategoryEncoder(Step):
             self.reference_[name] = {}
             for column, rows in _groups(info["column"].to_numpy(), at):
                 seen = rows[kept[rows]]
-                # A category of one level has no other to be told from.
+                # A category of one level needs no reference.
                 if (len(seen) == 2 and self.drop is not None) or (
                     len(seen) > 2 and self.drop == "first"
                 ):

@@ -31,7 +31,7 @@ SCALES = ("clipped", "standard", "rank")
 """How a column may be scaled."""
 
 CLIP = 3.0
-"""Standard deviations at which a column is clipped: 99.7 % of a normal column is left alone."""
+"""Standard deviations at which a column is clipped: 99.7 % of a normal column is unchanged."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class ColumnStatistics:
         Columns of one or two values, or of genotype codes 0, 1 and 2: never clipped or ranked.
     lower, upper : float64 arrays of shape (n_features,)
         What cells are held within: the clip; the range of a ranked column or of one of two values;
-        0 and 2 for genotype codes. Infinite for "standard" and for an int8 view of codes alone.
+        0 and 2 for genotype codes. Infinite for "standard" and for int8 views of codes only.
     scores : NormalScores or None
         Of the ranked columns.
     """

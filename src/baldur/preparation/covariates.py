@@ -11,13 +11,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 from pandas.api import types
 
 from baldur.exceptions import InputError
+from baldur.preparation.sample_flags import COVARIATE, UnknownLevel
 from baldur.state import Fields, State
 from baldur.views.blocks import tile_width
 from baldur.views.container import MultiView
@@ -25,7 +26,7 @@ from baldur.views.encode import encode_frame, level_text
 from baldur.views.standardised import FARTHEST, Standardised
 from baldur.views.validate import some
 
-__all__ = ["Covariates", "learn_regression", "sample_column"]
+__all__ = ["CovariateFlags", "Covariates", "learn_regression", "sample_column"]
 
 # A column whose residual spread is below this share of its own is explained by the covariates.
 _EXPLAINED = 1e-4
@@ -59,13 +60,36 @@ def sample_column(mv: MultiView, name: str, who: str) -> pd.Series:
     return column
 
 
+FAR_DEVIATIONS = 10.0
+"""Training standard deviations from the mean at which a number is flagged, as an age of 540 is. Of
+a log-normal covariate 1 value in 1,000 is that far away, of a normal one none."""
+
+
+class CovariateFlags(NamedTuple):
+    """Covariates of samples that differ from training.
+
+    Attributes
+    ----------
+    far : list of (int, str)
+        Samples with a number far from the training mean, and a text that describes it.
+    unknown : list of UnknownLevel
+        Levels that did not occur in training; they take the training mean.
+    imputed : list of (int, str)
+        Samples with a missing cell, and the covariate.
+    """
+
+    far: list[tuple[int, str]]
+    unknown: list[UnknownLevel]
+    imputed: list[tuple[int, str]]
+
+
 @dataclass(frozen=True)
 class Covariates:
     """Covariates as numbers, learned on training rows.
 
     A number stays a number, a truth value becomes 0 or 1, and a category has one column of 0 and 1
     for each level of the training rows but the first in alphabetical order. A missing cell, and a
-    level that training did not have, stands at the training mean of its columns. All columns are
+    level that did not occur in training, takes the training mean of its columns. All columns are
     then standardised.
 
     Attributes
@@ -171,15 +195,46 @@ class Covariates:
             if levels is None:
                 parts.append(_numbers(column, name, who)[:, None])
                 continue
-            known = column.notna().to_numpy()
-            text = [level_text(v) if k else "" for v, k in zip(column, known, strict=True)]
-            place = {level: at for at, level in enumerate(levels)}
-            at = np.array([place.get(one, -1) for one in text])
-            at[~known] = -1
+            number: dict[str | None, int] = {level: at for at, level in enumerate(levels)}
+            at = np.array([number.get(text, -1) for text in _texts(column)])
             coded = (at[:, None] == np.arange(1, len(levels))).astype(np.float64)
             coded[at < 0] = np.nan
             parts.append(coded)
         return np.hstack(parts) if parts else np.zeros((len(mv), 0))
+
+    def flags(self, mv: MultiView, who: str) -> CovariateFlags:
+        """Return covariates of samples that differ from training.
+
+        Parameters
+        ----------
+        mv : MultiView
+            Any samples.
+        who : str
+            What needs the covariates, for messages.
+
+        Returns
+        -------
+        CovariateFlags
+        """
+        found = CovariateFlags([], [], [])
+        at = {name: k for k, name in enumerate(self.features)}
+        for name in self.names:
+            column, levels = sample_column(mv, name, who), self.levels.get(name)
+            if levels is not None:
+                for row, text in enumerate(_texts(column)):
+                    if not text:
+                        found.imputed.append((row, name))
+                    elif text not in levels:
+                        found.unknown.append(UnknownLevel(row, COVARIATE, name, text, levels))
+                continue
+            values = _numbers(column, name, who)
+            found.imputed.extend((int(row), name) for row in np.flatnonzero(np.isnan(values)))
+            mean, scale = self.mean[at[name]], self.scale[at[name]]
+            with np.errstate(invalid="ignore", over="ignore"):
+                far = np.flatnonzero(np.abs(values - mean) > FAR_DEVIATIONS * scale)
+            learned = f"training: mean {mean:.4g}, standard deviation {scale:.4g}"
+            found.far.extend((int(row), f"{name} = {values[row]:.6g} ({learned})") for row in far)
+        return found
 
     def to_state(self) -> State:
         """Return what was learned as plain values."""
@@ -209,6 +264,12 @@ class Covariates:
                 read.array("mean", ("q",), largest=np.inf),
                 read.array("scale", ("q",), largest=np.inf, above=0.0),
             )
+
+
+def _texts(column: pd.Series) -> list[str | None]:
+    """Return the levels of a category as text, None where a cell is missing."""
+    known = column.notna().to_numpy()
+    return [level_text(v) if k else None for v, k in zip(column, known, strict=True)]
 
 
 def _read_levels(state: Any) -> dict[str, list[str]]:

@@ -14,15 +14,15 @@ __all__ = ["HarmonisedSource"]
 class HarmonisedSource(Source):
     """Cells of a view, harmonised as they are read.
 
-    `place` gives each row's place in `shift` and `factor`, whose last row is that of no change.
+    `site` is the row of `shift` and `factor` for each sample; their last row changes nothing.
     """
 
     def __init__(
-        self, view: View, pooled: Pooled, covariates: np.ndarray, place: np.ndarray,
+        self, view: View, pooled: Pooled, covariates: np.ndarray, site: np.ndarray,
         shift: np.ndarray, factor: np.ndarray,
     ) -> None:  # fmt: skip
         self.base, self.base_rows = view.source, view.rows
-        self.pooled, self.covariates, self.place = pooled, covariates, place
+        self.pooled, self.covariates, self.site = pooled, covariates, site
         self.shift, self.factor = shift, factor
         self.shape = view.shape
         narrow = view.dtype in (np.float16, np.float32)
@@ -34,11 +34,11 @@ class HarmonisedSource(Source):
         stored = inside if self.base_rows is None else self.base_rows[inside]
         x = self.base.read(None if rows is None and self.base_rows is None else stored, cols)
         x = x.astype(np.float64)
-        place = self.place[inside]
-        # Rows of unseen sites, and all rows of columns that were left alone, stay as they are.
-        at = np.flatnonzero(place < len(self.shift) - 1)
+        site = self.site[inside]
+        # Samples of unseen sites and columns that are not harmonised stay as they are.
+        at = np.flatnonzero(site < len(self.shift) - 1)
         level = self.pooled.level[cols] + self.covariates[inside[at]] @ self.pooled.coef[:, cols]
-        shift, factor = self.shift[place[at]][:, cols], self.factor[place[at]][:, cols]
+        shift, factor = self.shift[site[at]][:, cols], self.factor[site[at]][:, cols]
         same = ((shift == 0) & (factor == 1)) | (x[at] == self.pooled.held[cols])
         x[at] = np.where(same, x[at], level + (x[at] - level - shift) * factor)
         return x.astype(self.dtype, copy=False)

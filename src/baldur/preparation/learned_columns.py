@@ -128,7 +128,7 @@ class LearnedColumns:
 
     @property
     def n_samples_(self) -> int:
-        """Training rows that count."""
+        """Number of training samples with a positive weight."""
         return self.scaling_.n_samples_
 
     @property

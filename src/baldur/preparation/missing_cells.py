@@ -1,7 +1,7 @@
-"""What is done about missing cells, and when it is refused.
+"""Missing cells: which are imputed, and which are refused.
 
 A missing cell takes the training mean of its column, which is 0 once standardised, so it costs
-nothing inside the products. A sample that lacks the whole view has a row of zeros.
+nothing inside the products. A sample with a missing view has a row of zeros.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def check_missing(view: View, statistics: ColumnStatistics, impute: str, all_mis
     if n == 0:
         raise InputError(
             f"View {view.name!r}: expected data for at least one training sample, but all "
-            f"{view.shape[0]} lack the view. Leave it out with select, or check how samples "
+            f"{view.shape[0]} have none. Leave the view out with select, or check how samples "
             "were matched."
         )
     empty = np.flatnonzero(statistics.count == 0)

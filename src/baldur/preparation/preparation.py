@@ -1,8 +1,8 @@
 """Preparation: everything learned from training rows before a model, in one object.
 
 Steps come first: categories, filters of variants and voxels, alignment of sites. Scaling comes
-last, with missing cells and the regression of covariates. Models see prepared columns; what they
-find is told for all columns of the input.
+last, with missing cells and the regression of covariates. Models see prepared columns; their
+results are reported for all columns of the input.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ __all__ = ["Preparation", "preparation_for"]
 
 
 class Preparation(LearnedColumns, BaseEstimator):
-    """Learn from training rows how views become the columns of a model.
+    """Learn from training samples how views become the columns of a model.
 
     Every estimator and every competitor owns one as ``preparation_``: it is fitted once, on the
     training rows, and applied to any rows of the same views. To have more than scaling, give a
@@ -45,8 +45,8 @@ class Preparation(LearnedColumns, BaseEstimator):
     scale : {"clipped", "standard", "rank"}, optional
         What a column becomes. "standard": mean 0 and standard deviation 1. "clipped": the same,
         then held within 3 standard deviations, then standardised again, so that a few extreme
-        cells do not decide its scale. "rank": normal scores, by the place of a cell among the
-        training values; it keeps up to 256 of them per column. Columns of two values and of
+        cells do not decide its scale. "rank": normal scores, by the rank of a cell among the
+        training values; up to 256 of these are stored per column. Columns of two values and of
         genotype codes (0, 1, 2) are standardised whatever the choice, and a new value outside
         their range counts as the nearest known one. Constant columns contribute 0 in training and
         in prediction, and are listed in `constant_features_`. Default: as the estimator that owns
@@ -81,8 +81,8 @@ class Preparation(LearnedColumns, BaseEstimator):
     mean_, scale_ : dict of str to ndarray of shape (n_features,)
         Subtracted from and divided into the (clipped) cells of each view; the scale is 1 where
         constant. For a ranked column: the value whose score is 0, and 1 over the slope there. These
-        and the following tell about all columns of the input; a column that a step left out counts
-        as constant, without a range.
+        and the following have one entry per column of the input; a column that a step left out
+        counts as constant, without a range.
     lower_, upper_ : dict of str to ndarray of shape (n_features,)
         Limits, in the units of the column, that cells are held within; infinite where they are not.
         Beyond them a cell counts as the limit. For a ranked column: its training minimum and
@@ -96,7 +96,7 @@ class Preparation(LearnedColumns, BaseEstimator):
     covariates_ : Covariates or None
         The covariates that are regressed out, as numbers.
     n_samples_ : int
-        Training rows.
+        Training samples.
     alleles_ : dict of str to array of shape (2, n_columns)
         For views of variants, the allele that is counted and the other one. Rows that count the
         other one are turned round, see `baldur.preparation.alleles`.
@@ -314,7 +314,7 @@ class Preparation(LearnedColumns, BaseEstimator):
     # -- what a model needs ----------------------------------------------------------------
 
     def mark_needed(self, masks: dict[str, np.ndarray]) -> None:
-        """Say which prepared columns a model uses, so that nothing is asked of the others.
+        """Set which prepared columns a model uses; checks of new samples ignore the others.
 
         Parameters
         ----------

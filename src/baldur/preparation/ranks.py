@@ -10,8 +10,9 @@ from baldur.exceptions import InputError
 __all__ = ["MOST_KNOTS", "check_knot_memory", "normal_scores", "slope_at_median"]
 
 MOST_KNOTS = 256
-"""Training values kept per column. Up to this many rows every rank is exact; beyond, they are
-chosen at even steps of the score, about .03 apart, and a cell is interpolated between two."""
+"""Training values that are stored per column. Up to this many samples every rank is
+exact; beyond, values are chosen at even steps of the score, about .03 apart, and a cell is
+interpolated between two of them."""
 
 # Knots and scores of one view may take this much; they are a copy of its training rows.
 _LIMIT_BYTES = 1 << 30
@@ -66,7 +67,7 @@ def normal_scores(
     mass = known.astype(np.float64) if weight is None else weight[order] * known
     after = np.cumsum(mass, axis=0)
     total = after[-1]
-    # Equal values share one place: from the mass before the first to that up to the last of them.
+    # Equal values share one rank: from the mass before the first to that up to the last of them.
     new = np.ones((n, k), dtype=bool)
     new[1:] = values[1:] != values[:-1]
     row = np.arange(n)[:, None]

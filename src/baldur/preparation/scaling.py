@@ -17,7 +17,7 @@ import pandas as pd
 from baldur.exceptions import InputError, InputWarning
 from baldur.preparation.alleles import alleles_of, match_alleles
 from baldur.preparation.column_statistics import SCALES, column_statistics
-from baldur.preparation.covariates import Covariates, learn_regression
+from baldur.preparation.covariates import CovariateFlags, Covariates, learn_regression
 from baldur.preparation.missing_cells import check_missing
 from baldur.preparation.sample_flags import warn_of_shift
 from baldur.preparation.tile_statistics import SMALLEST_SPREAD
@@ -195,6 +195,10 @@ class Scaling:
         if self.needed_ is not None:
             return self.needed_
         return {name: ~flat for name, flat in self.constant_.items()}
+
+    def covariate_flags(self, mv: MultiView) -> CovariateFlags | None:
+        """Return covariates of samples that differ from training; None without covariates."""
+        return None if self.covariates_ is None else self.covariates_.flags(mv, _REGRESSING)
 
     def check_samples(self, mv: MultiView) -> None:
         """Refuse rows whose covariates are missing or cannot be read."""

@@ -1,6 +1,6 @@
 """Location and scale of every feature in every site, shrunk towards what a site's features share.
 
-The model is that of ComBat. For sample n of site i and feature d, with kept covariates c_n,
+The model is that of ComBat. For sample n of site i and feature d, with covariates c_n to preserve,
 
     x_nd = alpha_d + c_n beta_d + sigma_d (gamma_id + delta_id e_nd),   e ~ N(0, 1),
 
@@ -46,7 +46,7 @@ class Pooled:
     coef : ndarray of shape (q, n_features)
         beta.
     held : ndarray of shape (n_features,)
-        A value that is no measurement and stays as it is, such as 0 in counts; NaN for none.
+        A value that is not a measurement and stays as it is, such as 0 in counts; NaN for none.
     left_alone : bool array of shape (n_features,)
         Columns with at most two different values, or with enough cells in fewer than two sites.
     """
@@ -105,7 +105,7 @@ def learn_block(
     member : array of shape (n_samples, n_sites)
         1 where the sample is of the site.
     covariates : array of shape (n_samples, q)
-        Kept covariates, centred.
+        Covariates to preserve, centred.
     clip : float, optional
         Cells further from their site's median than this many robust standard deviations are
         pulled in to that distance.
@@ -177,7 +177,7 @@ def _held(cells: np.ndarray, member: np.ndarray) -> np.ndarray:
     held = np.full(cells.shape[1], np.nan)
     for edge in reversed(_edges(cells)):
         by_site = member.T @ (cells == edge)
-        # A value of one site alone is that site's own, and moves with it.
+        # A value that only one site has is a measurement, and is shifted with the others.
         held = np.where(
             (by_site.sum(axis=0) >= fewest) & ((by_site > 0).sum(axis=0) > 1), edge, held
         )
@@ -219,7 +219,7 @@ def new_site_block(
     pooled : Pooled
         Of these columns.
     covariates : array of shape (n_samples, q)
-        Kept covariates, centred as in training.
+        Covariates to preserve, centred as in training.
     clip : float, optional
         As in `learn_block`.
 

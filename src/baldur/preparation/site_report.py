@@ -47,7 +47,7 @@ def summarise(
         *head,
         float(shares[0][used].mean()),
         float(shares[1][used].mean()),
-        # Between n rows of S sites chance alone puts (S - 1)/(n - 1) of the variance.
+        # Without site effects the expected share for n samples of S sites is (S - 1)/(n - 1).
         float(np.mean((n_sites - 1) / np.maximum(n[used] - 1, 1))),
         str(view.names_of(np.array([worst]))[0]),
         float(shares[0][worst]),

@@ -33,7 +33,7 @@ __all__ = ["ESTIMATES", "NEW_SITES", "SiteHarmoniser"]
 NEW_SITES = ("pooled", "own")
 ESTIMATES = ("shrunk", "plain")
 
-# Results up to this size are kept as an array; wider views are harmonised as they are read.
+# Results up to this size are stored as an array; wider views are harmonised as they are read.
 _KEEP_BYTES = 1 << 28
 
 
@@ -51,15 +51,16 @@ class SiteHarmoniser(Step):
         an unseen site.
     views : list of str, optional
         Views to harmonise; default all but genotypes (int8). In any view, columns with at most two
-        different values are left alone, and so are cells at a least or largest
-        value that a tenth of the column share (zero counts, limits of detection).
+        different values are not changed. Neither are cells at the smallest or largest value, if a
+        tenth of the column share it (zero counts, limits of detection).
     keep : sequence of str
-        Columns of `MultiView.samples`, numbers or categories, whose effect on the features is kept.
-        A missing cell stands at its training mean. Never the outcome: new rows do not have it.
+        Columns of `MultiView.samples`, numbers or categories, whose effect on the features is
+        preserved. A missing cell takes its training mean. The outcome must not be among them,
+        because it is not known for new samples.
     new_sites : {"pooled", "own"}, default="pooled"
         Rows of a site that training did not have are standardised with the pooled parameters,
         which leaves their values as they are; or location and scale of the new site are estimated
-        from the rows given to `transform` together, from their predictors alone.
+        from the predictors of all samples that are given to `transform` together.
     estimates : {"shrunk", "plain"}, default="shrunk"
         A site's location and scale are shrunk towards what its features have in common, which is
         closer to the truth per feature when sites are small, or plain means and variances are used,
@@ -87,9 +88,9 @@ class SiteHarmoniser(Step):
         Subtracted from the departures from the pooled level, in input units, and multiplied.
     report_ : DataFrame
         Per view what changed on the training rows: features, of these harmonised, sites, the mean
-        share of variance that lies between sites before and after (once kept covariates are taken
-        out), the share expected by chance, the same for the feature with the largest share before,
-        and the median ratio of the largest to the smallest spread of a site.
+        share of variance that lies between sites before and after (once the covariates of `keep`
+        are taken out), the share expected by chance, the same for the feature with the largest
+        share before, and the median ratio of the largest to the smallest spread of a site.
 
     Examples
     --------
@@ -132,12 +133,12 @@ class SiteHarmoniser(Step):
 
     @property
     def sample_columns(self) -> list[str]:
-        """The column of the sites, and those of kept covariates."""
+        """The column of the sites, and those of the covariates to preserve."""
         return [self.by, *([self.keep] if isinstance(self.keep, str) else self.keep)]
 
     @property
     def columns_(self) -> dict[str, np.ndarray]:
-        """Empty: every column stays."""
+        """An empty dictionary, because no column is left out."""
         return {}
 
     def fit(self, X: MultiView, y: Any = None) -> SiteHarmoniser:
@@ -247,7 +248,7 @@ class SiteHarmoniser(Step):
     def _harmonised(
         self, X: MultiView, name: str, kept: np.ndarray, place: np.ndarray, new: list[np.ndarray]
     ) -> HarmonisedSource:
-        """One view; `new` lists the rows of each site to be estimated from them alone."""
+        """Return one view; `new` lists the samples of each site that is estimated from them."""
         view, pooled = X.view(name), self.pooled_[name]
         if view.shape[1] != len(pooled.level):
             raise InputError(
@@ -400,7 +401,7 @@ class SiteHarmoniser(Step):
             read.need(made.sites_, "expected at least one site", "sites")
             made.covariates_ = read.part("covariates", Covariates.from_state)
             same = made.covariates_.names == list(made.keep)
-            read.need(same, "expected the covariates that are kept", "covariates")
+            read.need(same, "expected the covariates of keep", "covariates")
             made.pooled_, made.shift_, made.factor_ = {}, {}, {}
             made.view_names_ = read.parts("learned", made._read_view)
             once = len(set(made.view_names_)) == len(made.view_names_)
@@ -444,8 +445,8 @@ def _warn_if_inseparable(member: np.ndarray, kept: np.ndarray) -> None:
     design = np.hstack([member, varies])
     if np.linalg.matrix_rank(design) < min(design.shape):
         warnings.warn(
-            "A kept covariate cannot be told apart from the sites in these rows (it hardly varies "
-            "inside them); what it explains is shared out between both.",
+            "A covariate of keep cannot be separated from the sites in these samples, because it "
+            "hardly varies inside them; what it explains is divided between both.",
             UserWarning,
             stacklevel=3,
         )

@@ -2,7 +2,7 @@
 
 A step takes a `MultiView` and returns one, with the same samples and views. It may leave columns
 out, or change their cells. It remembers which columns of its input it leaves, so that weights on
-what is left can be told for all columns of the input.
+what is left can be reported for all columns of the input.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Step(TransformerMixin, BaseEstimator):
         """Return any rows of the same views as the step leaves them."""
 
     def check_samples(self, X: MultiView) -> None:
-        """Refuse rows whose ``samples`` lack what the step reads."""
+        """Refuse samples without the columns of ``samples`` that the step reads."""
 
     @property
     def input_widths(self) -> dict[str, int]:

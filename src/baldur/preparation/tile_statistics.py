@@ -218,7 +218,7 @@ def find_discrete(raw: np.ndarray, tile: TileStatistics) -> tuple[np.ndarray, np
     """Find columns of one or two values, and columns of genotype codes (0, 1, 2) only.
 
     The mean of (x - min)(max - x) is (mean - min)(max - mean) - variance. It is 0 for one or two
-    values and positive otherwise, so nearly all columns are settled without looking at a cell.
+    values and positive otherwise, so nearly all columns are decided without reading a cell.
 
     Parameters
     ----------
@@ -241,7 +241,7 @@ def find_discrete(raw: np.ndarray, tile: TileStatistics) -> tuple[np.ndarray, np
     maybe_codes = (low >= 0) & (high <= 2) & (low % 1 == 0) & (high % 1 == 0)
     few, codes = empty.copy(), np.zeros(len(low), dtype=bool)
     at = np.flatnonzero((maybe_two | maybe_codes) & ~empty)
-    if raw.dtype == np.int8:  # whole numbers: the range tells
+    if raw.dtype == np.int8:  # whole numbers: the range decides
         codes = maybe_codes & ~empty
         at = at[~codes[at]]
     if at.size:

@@ -207,6 +207,7 @@ _REGRESSOR: dict[str, Attribute] = {
 
 _MEAN_FIELD: dict[str, Attribute] = {
     "elbo_": Attribute(lambda f, name, o: f.number(name, finite=False)),
+    "relevance_vectors_": _by_view(lambda f, view, width: f.array(view, (None,), "int", low=0)),
 }
 
 _SELECTION: dict[str, Attribute] = {

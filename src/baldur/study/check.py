@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 import joblib
 import numpy as np
 
+from baldur.estimators.progress import duration
 from baldur.evaluation import Comparison
 from baldur.evaluation.preview import Preview, preview
 from baldur.exceptions import InputError
@@ -174,11 +175,3 @@ def _jobs(plan: Preview, n_jobs: int) -> str:
     share = plan.fits[slowest] * plan.seconds[slowest] / max(seconds * n_jobs, 1e-9)
     most = f", {100 * share:.0f} % of it {slowest}" if models > 1 else ""
     return f"{line}; about {duration(seconds)} with {processes}{most} (estimated from small fits)"
-
-
-def duration(seconds: float) -> str:
-    """Return a time for reading: seconds, minutes or hours."""
-    if seconds < 60:
-        return f"{max(round(seconds), 1)} s"
-    minutes = round(seconds / 60)
-    return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60:02d} min"

@@ -17,7 +17,7 @@ from baldur.evaluation.splits import SCHEMES
 from baldur.exceptions import StudyError
 from baldur.io.schema import Names, OneOf, Section, SectionError, Text, nearest, schema_of
 from baldur.io.view_sections import ViewSection
-from baldur.model_catalog import REGRESSION, ROWS
+from baldur.model_catalog import MODELS, REGRESSION_MODELS
 from baldur.preparation import SCALES
 from baldur.preparation.sites import ESTIMATES, NEW_SITES
 from baldur.safety.escape import one_line
@@ -352,7 +352,7 @@ class StudyConfig(Section):
     def _known(cls, models: list[ModelEntry], info: ValidationInfo) -> list[ModelEntry]:
         outcome = info.data.get("outcome")
         task = "classification" if outcome is None else outcome.task
-        known = list(ROWS) if task == "classification" else list(REGRESSION)
+        known = list(MODELS) if task == "classification" else list(REGRESSION_MODELS)
         names: set[str] = set()
         for i, one in enumerate(models, 1):
             if one.name in names:

@@ -11,7 +11,7 @@ from baldur.views.source import Source
 __all__ = ["DEFAULT_BLOCK_BYTES", "TILE_BYTES", "column_blocks", "raw_tiles", "tile_width"]
 
 DEFAULT_BLOCK_BYTES = 1 << 26
-"""Bytes of one column block unless told otherwise: 64 MB."""
+"""Bytes of one column block by default: 64 MB."""
 
 TILE_BYTES = 1 << 21
 """Bytes of one tile in the working precision. Large enough for BLAS to be at full speed, small

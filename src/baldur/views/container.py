@@ -34,7 +34,7 @@ ViewsLike: TypeAlias = Mapping[str, Any] | Sequence[tuple[str, Any]]
 
 
 class _PerView(Mapping[str, Any]):
-    """Read-only dictionary of one attribute of every view, looked up when asked for."""
+    """Read-only dictionary of one attribute of every view, looked up on access."""
 
     def __init__(self, mv: MultiView, attribute: str) -> None:
         self._mv = mv
@@ -75,11 +75,11 @@ class MultiView:
     feature_info : dict of str to DataFrame, optional
         One row per feature and view (chromosome, voxel coordinates, ...).
     present : dict of str to array-like of bool, optional
-        False where a sample lacks the whole view. A row whose cells are all missing (float
+        False where the whole view of a sample is missing. A row whose cells are all missing (float
         or int8 views) counts as absent without being declared.
     samples : DataFrame, optional
         One row per sample with what is known about it beside the views: covariates to regress
-        out, the site of measurement. Columns may be of any type. They are no features; a
+        out, the site of measurement. Columns may be of any type. They are not features; a
         `Preparation` names those that it uses.
 
     Notes
@@ -164,7 +164,7 @@ class MultiView:
 
     @property
     def feature_names(self) -> Mapping[str, np.ndarray]:
-        """Names of the features per view; default names are made when asked for."""
+        """Names of the features per view; default names are made on access."""
         return _PerView(self, "feature_names")
 
     @property
@@ -180,7 +180,7 @@ class MultiView:
 
     @property
     def present(self) -> Mapping[str, np.ndarray]:
-        """For each view, False where the sample lacks it (looked up when asked for)."""
+        """For each view, False for samples with a missing view (looked up on access)."""
         return _PerView(self, "present")
 
     @property

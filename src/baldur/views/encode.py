@@ -33,7 +33,7 @@ MAX_LEVELS = 50
 _DATE = re.compile(
     r"\s*(?:\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.]\d{2,4})(?:[T ]|\s*$)"
 )
-# A date stands at the beginning; a long text is not searched.
+# A date is at the beginning; a long text is not searched.
 _DATE_LENGTH = 40
 # Looked at together for markers: 8 MB.
 _CELLS = 1 << 20
@@ -64,7 +64,7 @@ def mark_missing(frame: pd.DataFrame, missing: Sequence[str]) -> pd.DataFrame:
             hits = frame.iloc[:, at].isin(numbers)
             if hits.any():
                 changed[at] = frame.iloc[:, at].where(~hits)
-    # Many columns at a time: asked one by one, a wide table takes ten times longer.
+    # Many columns at a time: one by one, a wide table takes ten times longer.
     step = max(1, _CELLS // max(1, len(frame)))
     for start in range(0, len(objects), step):
         block = objects[start : start + step]

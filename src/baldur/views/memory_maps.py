@@ -35,7 +35,7 @@ def is_mapped(array: np.ndarray) -> bool:
 def reads_by_file(array: np.ndarray) -> TypeGuard[np.memmap]:
     """Whether `read_mapped` can and should read this array.
 
-    A slice of a map does not know where in the file it begins, and is left alone.
+    A slice of a map does not know where in the file it begins, and is read as usual.
     """
     return (
         isinstance(array, np.memmap)

@@ -1,4 +1,4 @@
-"""Normal scores: a cell's place among the training values of its column, on the normal scale.
+"""Normal scores: the rank of a cell among the training values of its column, as a quantile.
 
 Each ranked column holds knots (training values in rising order) and their scores. A cell between
 two knots is interpolated, a cell beyond the ends takes the score of the end. All columns of a tile

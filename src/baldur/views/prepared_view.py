@@ -1,9 +1,9 @@
 """PreparedView: products of a standardised view, taken tile by tile over its columns.
 
 This is the only code that touches a wide view. The standardised matrix X has cells
-(x - mean) / scale, minus what confounders explain; missing cells and samples that lack the view
+(x - mean) / scale, minus what confounders explain; missing cells and samples with a missing view
 are 0, which is the training mean. It exists one tile at a time, except for in-memory views of
-moderate size, which are kept standardised because that makes repeated passes cheaper.
+moderate size, which are stored standardised because that makes repeated passes cheaper.
 
 Precision
 ---------
@@ -32,7 +32,7 @@ __all__ = ["PreparedView", "prepare_view"]
 
 
 KEEP_LIMIT_BYTES = 1 << 29
-"""In-memory float views up to this size (as float32) are kept standardised."""
+"""In-memory float views up to this size (as float32) are stored standardised."""
 
 DENSE_LIMIT_BYTES = 1 << 30
 
@@ -49,7 +49,7 @@ class PreparedView:
     shape : tuple of int
         Samples and features.
     absent : bool array of shape (n_samples,)
-        Samples that lack the view; their rows are zero.
+        Samples with a missing view; their rows are zero.
     dtype : dtype
         Precision the products are computed in.
     reads : ReadCounter
@@ -95,7 +95,7 @@ class PreparedView:
             )
 
     @property
-    def kept(self) -> bool:
+    def stored(self) -> bool:
         """Whether the standardised cells are held as one array."""
         return isinstance(self._cells, StandardisedArray)
 
@@ -149,7 +149,7 @@ class PreparedView:
         return out
 
     def project_blocks(self, A: Any) -> Iterator[tuple[slice, np.ndarray]]:
-        """Yield X^T A by blocks of features, for those who need not hold all of it.
+        """Yield X^T A by blocks of features, for uses that do not need all of it at once.
 
         Parameters
         ----------
@@ -318,7 +318,7 @@ class PreparedView:
 
     def __repr__(self) -> str:
         n, d = self.shape
-        how = "kept" if self.kept else "by blocks"
+        how = "stored" if self.stored else "by blocks"
         return f"PreparedView({self.name!r}, {n:,} samples, {d:,} features, {self.dtype}, {how})"
 
 
@@ -329,9 +329,9 @@ def _worth_skipping(used: np.ndarray) -> np.ndarray | None:
 
 
 def prepare_view(cells: Standardised) -> PreparedView:
-    """Return products over `cells`, kept as one array where that is safe and pays.
+    """Return products over `cells`, stored as one array where that is safe and faster.
 
-    Small views of any storage but int8, sparse and lazy are kept; so are larger in-memory ones
+    Small views of any storage but int8, sparse and lazy are stored; so are larger in-memory ones
     up to 512 MB as float32. A memory-mapped view of that size is worked on by blocks, so
     processes that share it do not each copy it.
     """

@@ -1,4 +1,4 @@
-"""How much of a view was read: columns counted, so that work can be told in passes."""
+"""ReadCounter: how many columns of a view were read, and `passes` over the data."""
 
 from __future__ import annotations
 

@@ -15,14 +15,14 @@ from baldur.views.view import Table
 __all__ = ["select_columns", "set_view"]
 
 
-def select_columns(mv: MultiView, kept: Mapping[str, np.ndarray]) -> MultiView:
+def select_columns(mv: MultiView, columns: Mapping[str, np.ndarray]) -> MultiView:
     """Return `mv` with only the numbered columns of some views, not copied.
 
     Parameters
     ----------
     mv : MultiView
         The container.
-    kept : dict of str to int array
+    columns : dict of str to int array
         For some views, the columns that stay, in their new order.
 
     Returns
@@ -30,17 +30,17 @@ def select_columns(mv: MultiView, kept: Mapping[str, np.ndarray]) -> MultiView:
     MultiView
     """
     made = {}
-    for name, index in kept.items():
+    for name, index in columns.items():
         view, old = mv.view(name), mv.table(name)
         if len(index) == view.shape[1] and np.array_equal(index, np.arange(len(index))):
             continue
-        source, columns = old.source, index
+        source, at = old.source, index
         if isinstance(source, ColumnSource):
-            columns = source.columns[index]
+            at = source.columns[index]
             source = source.base
         info = None if old.info is None else old.info.iloc[index].reset_index(drop=True)
         made[name] = replace(
-            old, source=ColumnSource(source, columns), names=view.names_of(index), info=info
+            old, source=ColumnSource(source, at), names=view.names_of(index), info=info
         )
     return mv.replace_tables(made)
 
@@ -59,7 +59,7 @@ def set_view(
     mv : MultiView
         The container.
     name : str
-        View. If there is one of this name, who lacks it stays as declared.
+        View. If there is one of this name, samples with a missing view stay as declared.
     cells : ndarray of shape (n_samples, n_features)
         One row per sample; of samples that occur more than once, the last counts.
     names : array of str, optional

@@ -1,4 +1,4 @@
-"""Weights of samples: how much each counts, and what is beyond reason."""
+"""Weights of samples: how much each counts, and which weights are refused."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from baldur.exceptions import InputError, InputWarning
 __all__ = ["MOST_UNEVEN", "USUAL_MEAN", "positive_weights"]
 
 MOST_UNEVEN = 1e8
-"""The largest weight may be this many times the smallest that counts. Beyond it a few samples are
-all that is left of a sample, and sums over it are their rounding."""
+"""The largest weight may be this many times the smallest that counts. Beyond it only
+a few samples count, and the others are lost in rounding."""
 
 USUAL_MEAN = 1e3
-"""A mean weight above this, or below one over it, tells no number of repeated samples."""
+"""A mean weight above this, or below its inverse, cannot be a number of repeated samples."""
 
 
 def positive_weights(sample_weight: Any, n: int, name: str = "sample_weight") -> np.ndarray:
     """Return checked sample weights, ones by default.
 
-    A weight of 2 is the sample twice, a weight of 0 leaves it out. Weights whose mean is no number
-    of repeats (see `USUAL_MEAN`) are taken as relative: they are divided by their mean, and a
+    A weight of 2 is the sample twice, a weight of 0 leaves it out. Weights whose mean cannot be
+    a number of repeats (see `USUAL_MEAN`) are relative: they are divided by their mean, and a
     warning says so.
 
     Parameters
@@ -72,9 +72,9 @@ def positive_weights(sample_weight: Any, n: int, name: str = "sample_weight") ->
     if 1.0 / USUAL_MEAN <= typical * largest <= USUAL_MEAN:
         return weight
     warnings.warn(
-        f"{name} has mean {typical * largest:.3g}, which tells no number of repeated samples. The "
-        "weights are divided by it and count as relative ones; give weights with mean 1 to "
-        "say the same without this warning.",
+        f"{name} has mean {typical * largest:.3g}, which cannot be a number of repeated samples. "
+        "The weights are divided by it and count as relative weights; give weights with mean 1 to "
+        "avoid this warning.",
         InputWarning,
         stacklevel=4,
     )

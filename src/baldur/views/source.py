@@ -73,7 +73,7 @@ class ArraySource(Source):
 
     @property
     def in_memory(self) -> bool:
-        """Whether the array is not mapped; asked anew, as joblib maps arrays it sends away."""
+        """Whether the array is not mapped; checked on access, as joblib maps arrays for workers."""
         return not is_mapped(self.array)
 
     def read(self, rows: Rows, cols: Cols) -> np.ndarray:
@@ -159,7 +159,7 @@ class ColumnSource(Source):
 
 
 class RowMapSource(Source):
-    """Another source with its rows re-ordered; -1 stands for a sample it does not have.
+    """Another source with its rows re-ordered; -1 for a sample that it does not have.
 
     Cells of such samples are filled with zeros. The container marks them as absent, so the
     filling is never used.

@@ -1,4 +1,4 @@
-"""Standardised cells of a view, made one tile at a time or kept as one array.
+"""Standardised cells of a view, made one tile at a time or stored as one array.
 
 Both kinds offer `tiles(width, weights, columns)`; the products know nothing else about storage.
 """
@@ -25,7 +25,7 @@ FLOAT64_LIMIT_BYTES = 1 << 26
 
 FARTHEST = 1e9
 """Where nothing else holds them, new cells are held within so many standard deviations: far beyond
-what any training row tells about, and their squares and sums stay finite, in float32 as well."""
+the range of any training sample, and their squares and sums stay finite, in float32 as well."""
 
 
 @dataclass(frozen=True)
@@ -135,7 +135,7 @@ class Standardised:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Samples and features."""
+        """Number of samples and of features."""
         return len(self.absent), self.source.shape[1]
 
     def tiles(
@@ -251,7 +251,7 @@ class StandardisedArray:
 
     @property
     def dtype(self) -> np.dtype:
-        """Working precision."""
+        """The precision that products are computed in."""
         return self.array.dtype
 
     def tiles(

@@ -17,18 +17,14 @@ __all__ = [
     "check_columns",
     "check_feature_info",
     "check_feature_names",
-    "check_groups",
     "check_present",
     "check_row_counts",
     "check_sample_ids",
     "check_samples",
     "check_view_names",
     "check_width",
-    "match_labels",
     "rename_hint",
     "some",
-    "validate_labels",
-    "without_mask",
 ]
 
 
@@ -146,7 +142,7 @@ def check_row_counts(counts: Mapping[str, int]) -> int:
         raise InputError(
             f"All views must have the same samples in the same order, but their row counts "
             f"differ: {listed}. Look at {some(odd)} first; align samples by identifier, and give "
-            "a sample that lacks a view a row of NaN or mark it in present={...}."
+            "a sample with a missing view a row of NaN or mark it in present={...}."
         )
     n = next(iter(counts.values()))
     if n == 0:
@@ -266,168 +262,3 @@ def check_present(view: str, given: Any, n: int) -> np.ndarray | None:
             f"{mask.dtype} and shape {mask.shape}."
         )
     return mask
-
-
-def without_mask(y: Any) -> Any:
-    """Return targets without a mask; refuse those that hide some behind one."""
-    if not np.ma.isMaskedArray(y):
-        return y
-    if np.ma.getmaskarray(y).any():
-        raise InputError(
-            "y: every sample needs a value, but some are masked. Leave these samples out."
-        )
-    return np.asarray(y)
-
-
-def check_groups(given: Any, n: int) -> np.ndarray | None:
-    """Return the number of each sample's group, groups in their order."""
-    if given is None:
-        return None
-    groups = np.asarray(given)
-    if groups.shape != (n,):
-        raise InputError(
-            f"groups must have {n} entries, one per sample, but its shape is {groups.shape}."
-        )
-    codes, _ = pd.factorize(groups, sort=True)
-    if (codes < 0).any():
-        raise InputError(
-            f"groups: every sample needs a group, but {(codes < 0).sum()} of {n} have none. Give "
-            "samples that stand alone a group of their own."
-        )
-    return np.asarray(codes)
-
-
-def _refuse_bytes(y: Any) -> None:
-    """Refuse labels that are bytes, for which scikit-learn has an error of another type."""
-    cells = y if isinstance(y, (list, tuple)) else getattr(y, "values", y)
-    kind = getattr(getattr(cells, "dtype", None), "kind", "")
-    listed = kind == "O" or isinstance(cells, (list, tuple))
-    if kind == "S" or (listed and any(isinstance(one, bytes) for one in cells)):
-        raise InputError(
-            "y: labels must be text or numbers, but they are bytes. Decode them, for example with "
-            "np.char.decode(y)."
-        )
-
-
-def match_labels(y: Any, sample_ids: np.ndarray, X: Any) -> Any:
-    """Return labels in the order of the samples, where both have names.
-
-    A Series whose index holds the same names in another order is reordered; one with other names
-    is refused, as its values would silently go to the wrong samples. Labels without names (arrays,
-    a Series that only counts its rows) and data without names are taken row by row.
-
-    Parameters
-    ----------
-    y : Series, DataFrame or array-like
-        One label (or row of labels) per sample.
-    sample_ids : ndarray of shape (n_samples,)
-        Names of the samples, or their numbers.
-    X : object
-        The data as given; arrays and lists have no names.
-
-    Returns
-    -------
-    Series, DataFrame or array-like
-    """
-    _refuse_bytes(y)
-    named = isinstance(X, pd.DataFrame) or hasattr(X, "sample_ids")
-    if not isinstance(y, (pd.Series, pd.DataFrame)) or not named or len(y) != len(sample_ids):
-        return y
-    ids = pd.Index(sample_ids)
-    counted = y.index.equals(pd.RangeIndex(len(y)))
-    index = y.index if ids.dtype.kind in "iu" else y.index.astype(str)
-    if index.equals(ids):
-        return y
-    same = not index.has_duplicates and ids.isin(index).all()
-    if same and not counted:
-        return y.iloc[index.get_indexer(ids)]
-    in_order = ids.dtype.kind in "iu" and ids.equals(pd.RangeIndex(len(ids)))
-    if (counted and not same) or in_order:
-        return y
-    at = int(np.flatnonzero(np.asarray(index != ids))[0])
-    raise InputError(
-        f"y: its index and the samples of X must have the same names, but at row {at} y has "
-        f"{index[at]!r} and X has {ids[at]!r}. Give y.loc[...] in the order of X, or y.to_numpy() "
-        "if the rows match already."
-    )
-
-
-def validate_labels(
-    y: Any, n_samples: int, *, min_per_class: int = 2, name: str = "y"
-) -> np.ndarray:
-    """Check class labels and return them as a one-dimensional array.
-
-    Parameters
-    ----------
-    y : array-like of shape (n_samples,)
-        One label per sample.
-    n_samples : int
-        Number of samples the labels belong to.
-    min_per_class : int, default=2
-        Fewest samples a class may have.
-    name : str, default="y"
-        What to call the labels in messages.
-
-    Returns
-    -------
-    ndarray of shape (n_samples,)
-    """
-    if y is None:
-        raise InputError(
-            f"{name}: expected {n_samples} class labels, one per sample, but none came: fitting "
-            "requires y to be passed, but the target y is None."
-        )
-    try:
-        labels = np.asarray(y)
-    except ValueError as error:
-        raise InputError(
-            f"{name}: expected one label per sample, but got rows of unequal length ({error})."
-        ) from error
-    if labels.ndim == 2 and labels.shape[1] == 1:
-        labels = labels[:, 0]
-    if labels.ndim != 1:
-        raise InputError(
-            f"{name}: expected a 1-D array of class labels, but got shape {labels.shape}."
-        )
-    if len(labels) != n_samples:
-        raise InputError(
-            f"{name}: expected {n_samples} labels, one per sample, but got {len(labels)}. Select "
-            "the same rows in the data and in the labels."
-        )
-    lacking = np.flatnonzero(pd.isna(pd.Series(labels)).to_numpy())
-    if lacking.size:
-        raise InputError(
-            f"{name}: every sample needs a label, but {lacking.size} of {n_samples} are missing "
-            f"(first at row {lacking[0]}). Leave these samples out."
-        )
-    if labels.dtype.kind == "f" and not np.isfinite(labels).all():
-        raise InputError(f"{name}: labels must be finite, but some are infinite.")
-    if labels.dtype.kind == "f" and (labels != np.floor(labels)).any():
-        raise InputError(
-            f"{name}: Unknown label type: continuous. Expected classes, but got numbers with "
-            f"fractions ({some(labels[labels != np.floor(labels)].tolist(), 3)}). Use a regressor, "
-            "or turn the numbers into classes."
-        )
-    try:
-        classes, counts = np.unique(labels, return_counts=True)
-    except TypeError:
-        kinds = sorted({type(label).__name__ for label in labels})
-        raise InputError(
-            f"{name}: labels must be of one kind, but got {' and '.join(kinds)}. Turn all of them "
-            "into text or all into numbers."
-        ) from None
-    if len(classes) == 1:
-        raise InputError(
-            f"{name}: expected at least two classes, but got one class only "
-            f"({some(classes.tolist())}, {counts[0]} samples). Check "
-            "the column of labels or how the rows were split."
-        )
-    if counts.min() < min_per_class:
-        rare = classes[counts < min_per_class]
-        raise InputError(
-            f"{name}: expected at least {min_per_class} samples in each class, but "
-            f"{some(rare.tolist())} {'has' if len(rare) == 1 else 'have'} {counts.min()} (of "
-            f"{len(classes)} classes, {n_samples} samples). Merge rare classes or leave "
-            "them out; numbers with many different values belong to a regressor."
-        )
-    return labels

@@ -85,7 +85,7 @@ class View:
     def feature_groups(self) -> np.ndarray | None:
         """One number per feature, shared by the columns of one category; None without categories.
 
-        What is kept or dropped as a whole: the columns ``site=Oslo`` and ``site=Rome`` of one
+        What is selected or left out as a whole: the columns ``site=Oslo`` and ``site=Rome`` of one
         category, and every other feature by itself. Numbers rise from 0 in the order of the
         features.
         """
@@ -108,7 +108,7 @@ class View:
 
     @property
     def present(self) -> np.ndarray:
-        """False where the sample lacks the whole view: declared, or every cell missing."""
+        """False for samples with a missing view: declared, or every cell missing."""
         if self._present is None:
             declared = self.declared_present
             present = np.ones(self.shape[0], dtype=bool) if declared is None else declared.copy()

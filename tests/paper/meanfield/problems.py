@@ -6,7 +6,7 @@ import numpy as np
 
 from baldur.model.ard import GammaPosterior
 from baldur.paper.meanfield.inputs import prepare_data
-from baldur.paper.meanfield.starts import initial_state
+from baldur.paper.meanfield.starts import Start, initial_state
 from baldur.paper.meanfield.updates import build_spectrum
 from baldur.paper.meanfield.weights import update_weights
 
@@ -19,7 +19,7 @@ def make_problem(task="classification", N=14, sizes=(4, 20), C=1, seed=0, **kw):
     eta = np.stack([sum(2 * X[:, c % X.shape[1]] for X in views) for c in range(C)], axis=1)
     noisy = eta + rng.standard_normal(eta.shape)
     T = (noisy > 0).astype(float) if task == "classification" else noisy
-    return prepare_data(views, T, task, rng=0, **kw)
+    return prepare_data(views, T, task, **kw)
 
 
 def random_state(data, K=1, seed=0):
@@ -28,7 +28,8 @@ def random_state(data, K=1, seed=0):
     N, C = data.T.shape
     V = rng.standard_normal((C, K))
     gammas = [rng.uniform(0.3, 3.0, v.shape[1]) for v in data.views]
-    state = initial_state(data, gammas, [1.0] * len(gammas), V)
+    selected = [np.ones(v.shape[1], dtype=bool) for v in data.views]
+    state = initial_state(data, Start(gammas, [1.0] * len(gammas), selected), V)
 
     def covariance(scale):
         A = rng.standard_normal((K, K + 3))
@@ -39,8 +40,8 @@ def random_state(data, K=1, seed=0):
 
     views = []
     for m, view in enumerate(state.views):
-        delta = gamma(data.priors.delta.shape + 0.5 * view.keep.size, K)
-        spectrum = build_spectrum(data, m, view.gamma.mean, view.keep)
+        delta = gamma(data.priors.delta.shape + 0.5 * view.selected.size, K)
+        spectrum = build_spectrum(data, m, view.gamma.mean, view.selected)
         target = rng.standard_normal((N, K))
         q = update_weights(spectrum, delta.mean, rng.uniform(0.5, 2), target, data.weight)
         views.append(replace(view, q=q, delta=delta, gamma_w2=q.gamma_w2))

@@ -8,18 +8,24 @@ from baldur.paper.meanfield.prune import without_features
 from baldur.paper.meanfield.updates import MODEL_UPDATES, VIEW_UPDATES
 from paper.meanfield.problems import make_problem, random_state
 
+FEW = np.array([0, 2, 3, 7, 8, 11])
 SETTINGS = {
     "binary": ({}, 1),
     "binary, dual wide view": ({"spaces": ["primal", "dual"]}, 1),
-    "binary, both dual, few relevance vectors": ({"spaces": "dual", "relevance": 6}, 2),
+    "binary, both dual, few relevance vectors": ({"spaces": "dual", "relevance": FEW}, 2),
+    "binary, literal dual wide view": ({"spaces": ["primal", "paper"]}, 1),
+    "binary, literal dual, few relevance vectors": ({"spaces": "paper", "relevance": FEW}, 2),
     "binary, quadrature": ({"bound_kind": "quadrature"}, 1),
     "binary, weights": ({"sample_weight": np.linspace(0, 2, 14)}, 2),
     "binary, a = 0.5": ({"a_gamma": 0.5}, 2),
     "binary, a = inf": ({"a_gamma": np.inf}, 2),
     "multi-label": ({"C": 3}, 2),
-    "multi-label, dual": ({"C": 3, "spaces": ["dual", "primal"]}, 3),
+    "multi-label, dual": ({"C": 3, "spaces": ["primal", "dual"], "relevance": FEW}, 3),
     "regression": ({"task": "regression"}, 1),
-    "regression, several outputs, dual": ({"task": "regression", "C": 2, "spaces": "dual"}, 2),
+    "regression, several outputs, dual": (
+        {"task": "regression", "C": 2, "spaces": "dual", "relevance": FEW},
+        2,
+    ),
 }
 
 

@@ -125,9 +125,9 @@ def test_exact_weights(m):
     assert bound(VIEW_UPDATES["W"](state, data, m), data) == pytest.approx(best, abs=1e-5)
 
 
-def test_dual_weights():
+def test_literal_dual_weights():
     rows = np.array([0, 2, 3])
-    data = make_problem(N=5, sizes=(2, 6), C=1, spaces="dual", relevance=[rows, rows])
+    data = make_problem(N=5, sizes=(2, 6), C=1, spaces="paper", relevance=[rows, rows])
     state = random_state(data, 1, seed=2)
     view, X = state.views[1], data.views[1].X
     Xs, r = X[rows], 3
@@ -142,6 +142,31 @@ def test_dual_weights():
             logdet=np.array([np.linalg.slogdet(cov)[1]]),
         )
         w2 = np.array([(w**2 + np.diag(w_cov)) @ view.gamma.mean])
+        return state.with_view(1, replace(view, q=q, gamma_w2=w2))
+
+    best = maximum(rebuild, data, r + n_cov(r))
+    assert bound(VIEW_UPDATES["W"](state, data, 1), data) == pytest.approx(best, abs=1e-5)
+
+
+def test_dual_weights_keep_their_prior_variance_outside_the_relevance_vectors():
+    """Free: mean and covariance of a; fixed: the prior's part outside the span of X~."""
+    rows = np.array([0, 2, 3])
+    data = make_problem(N=5, sizes=(2, 6), C=1, spaces="dual", relevance=[rows, rows])
+    state = random_state(data, 1, seed=2)
+    view, X = state.views[1], data.views[1].X
+    r, delta, prior = 3, view.delta.mean[0], np.diag(1 / view.gamma.mean)
+    span = prior @ X[rows].T
+    outside = (prior - span @ np.linalg.solve(X[rows] @ span, span.T)) / delta
+
+    def rebuild(x):
+        mean, cov = span @ x[:r], span @ unpack_cov(x[r:], r) @ span.T + outside
+        q = replace(
+            view.q,
+            H=(X @ mean)[:, None],
+            trace=np.array([np.trace(X @ cov @ X.T)]),
+            logdet=np.array([np.linalg.slogdet(cov)[1]]),
+        )
+        w2 = np.array([(mean**2 + np.diag(cov)) @ view.gamma.mean])
         return state.with_view(1, replace(view, q=q, gamma_w2=w2))
 
     best = maximum(rebuild, data, r + n_cov(r))
@@ -180,27 +205,33 @@ def test_gamma(a):
 @pytest.mark.parametrize("name", ["delta", "dropped"])
 def test_dropped_features_and_their_precisions(name):
     """Free: the variances of dropped weights, with delta or with their gamma."""
-    data = make_problem(N=N, sizes=(2, 8), C=C, a_gamma=0.1)
+    weight = np.linspace(0.5, 1.5, N)  # so that the two dropped features differ
+    data = make_problem(N=N, sizes=(2, 8), C=C, a_gamma=0.1, sample_weight=weight)
     out = np.array([1, 4])
     state = without_features(random_state(data, K, seed=2), data, 1, out)
-    view, norms = state.views[1], data.norms[1][out]
+    view = state.views[1]
+    used = np.flatnonzero(view.dropped.count)
+    norms, count = view.dropped.norms[used], view.dropped.count[used]
+    size = K * used.size
 
     def rebuild(x):
-        var = np.exp(x[: 2 * K]).reshape(K, 2)
+        var = np.exp(x[:size]).reshape(K, used.size)
         new = view
         if name == "delta":
-            new = replace(new, delta=GammaPosterior(new.delta.shape, np.exp(x[2 * K :])))
-        else:
-            rate = new.gamma.rate.copy()
-            rate[out] = np.exp(x[2 * K :])
-            new = replace(new, gamma=GammaPosterior(new.gamma.shape, rate))
-        new = replace(
-            new,
-            dropped_trace=var @ norms,
-            dropped_w2=var @ new.gamma.mean[out],
-            dropped_logdet=np.log(var).sum(axis=1),
+            new = replace(new, delta=GammaPosterior(new.delta.shape, np.exp(x[size:])))
+        gamma = new.dropped.gamma
+        if name == "dropped":
+            rate = gamma.rate.copy()
+            rate[used] = np.exp(x[size:])
+            gamma = GammaPosterior(gamma.shape, rate)
+        dropped = replace(
+            new.dropped,
+            gamma=gamma,
+            trace=var @ (count * norms),
+            w2=var @ (count * gamma.mean[used]),
+            logdet=np.log(var) @ count,
         )
-        return state.with_view(1, new)
+        return state.with_view(1, replace(new, dropped=dropped))
 
-    best = maximum(rebuild, data, 2 * K + 2)
+    best = maximum(rebuild, data, size + (K if name == "delta" else used.size))
     assert bound(VIEW_UPDATES[name](state, data, 1), data) == pytest.approx(best, abs=1e-5)

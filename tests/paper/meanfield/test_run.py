@@ -9,8 +9,10 @@ from baldur.exceptions import InputError
 from baldur.model.ard import GammaPosterior
 from baldur.paper.meanfield import latent_moments, predict_meanfield, run_meanfield
 from baldur.paper.meanfield.bound import bound
+from baldur.paper.meanfield.dropped import NormGroups
 from baldur.paper.meanfield.inputs import prepare_data
 from baldur.paper.meanfield.prune import feature_gains, without_features
+from baldur.paper.meanfield.starts import Start, initial_state, make_start
 from baldur.paper.meanfield.updates import step_w
 from paper.meanfield.problems import make_problem, random_state
 
@@ -58,7 +60,7 @@ def test_signal_is_found_and_history_tells_how(fitted):
     assert result.features[0][:2].all()
     assert result.features[1][0]
     assert sum(mask.sum() for mask in result.features) < 20
-    assert result.spaces == ["primal", "primal-samples"]
+    assert result.spaces == ["primal", "primal"]
     bounds = [record["bound"] for record in result.history]
     assert np.min(np.diff(bounds)) > -1e-8 * abs(bounds[-1])
     assert result.elbo == pytest.approx(bounds[-1])
@@ -82,7 +84,7 @@ def test_without_signal_everything_falls_and_the_base_rate_is_predicted():
     assert probability[0, 0] == pytest.approx(T.mean(), abs=0.03)
 
 
-@pytest.mark.parametrize("space", ["primal", "dual"])
+@pytest.mark.parametrize("space", ["primal", "dual", "paper"])
 def test_predictive_variance_equals_sampling_the_posterior(space):
     X, T, X_test, _ = simulate(N=20, sizes=(5, 40), seed=3)
     T = np.hstack([T, 1 - T[::-1]])
@@ -102,10 +104,8 @@ def test_predictive_variance_equals_sampling_the_posterior(space):
     rng, n = np.random.default_rng(0), 100_000
     Z = np.sqrt(1 / result.tau) * rng.standard_normal((n, 3, 2))
     for m, x in enumerate(rows):
-        s = result.spread[m]
-        rest = np.diag(s.null_scale) - s.basis @ s.basis.T
         for k in range(2):
-            cov = s.basis @ np.diag(s.coef_var[:, k]) @ s.basis.T + s.null_var[k] * rest
+            cov = result.spread[m].covariance(k)
             np.testing.assert_allclose(np.sqrt(np.diag(cov)), result.W_std[m][k], rtol=1e-6)
             h_cov = x @ cov @ x.T
             Z[:, :, k] += rng.multivariate_normal(x @ result.W[m][k], h_cov, size=n)
@@ -166,8 +166,7 @@ def test_regression_with_a_spare_factor():
     result = run_meanfield(
         X, T, task="regression", n_factors=2, max_iter=120, starts=("flat",), rng=0
     )
-    assert result.factors.sum() == 1
-    assert (result.V[:, ~result.factors] == 0).all()
+    assert result.V.shape == (2, 1)
     drop = next(i for i, r in enumerate(result.history) if "factors" in r["dropped"])
     gain = result.history[drop]["bound"] - result.history[drop - 1]["bound"]
     assert 0 <= gain < 3  # an unused factor is worth nothing, however many features there are
@@ -185,25 +184,74 @@ def test_intervals_cover_when_nothing_is_selected():
     assert np.mean(np.abs(T_test - mean) < 1.96 * np.sqrt(var)) == pytest.approx(0.95, abs=0.02)
 
 
-def test_the_dual_is_used_only_when_asked_for_and_its_functional_has_no_maximum():
+def test_the_literal_dual_has_no_maximum_and_reports_no_bound():
     X, T, _, _ = simulate(N=20, sizes=(60,) * 2)
     options = {"task": "classification", "n_factors": 1, "starts": ("flat",), "rng": 0}
-    auto = run_meanfield(X, T, max_iter=2, **options)
-    assert auto.spaces == ["primal-samples"] * 2
-    dual = run_meanfield(X, T, spaces="dual", max_iter=2, **options)
-    assert dual.spaces == ["dual"] * 2
-    for spaces, rises in (("dual", True), ("primal", False)):
-        data = prepare_data(X, T, "classification", spaces=spaces)
+    for space, valid in (("primal", True), ("dual", True), ("paper", False)):
+        result = run_meanfield(X, T, spaces=space, max_iter=2, **options)
+        assert result.spaces == [space] * 2
+        assert np.isfinite(result.elbo) == valid
+        assert np.isfinite(result.history[-1]["bound"]) == valid
+        data = prepare_data(X, T, "classification", spaces=space, relevance=np.arange(0, 20, 2))
         state = random_state(data)
         values = []
-        for factor in (1e2, 1e3, 1e4):  # towards zero weights
+        for factor in (1e4, 1e5, 1e6):  # towards zero weights
             view = state.views[0]
             delta = GammaPosterior(view.delta.shape, view.delta.rate / factor)
             far = state.with_view(0, replace(view, delta=delta))
             values.append(bound(step_w(far, data, 0), data))
-        # (D - rank)/2 nats per unit of ln delta with 60 features and 19 independent rows.
+        # (D - rank)/2 nats per unit of ln delta with 60 features and 10 independent rows.
         gain = np.diff(values) / np.log(10)
-        assert (gain > 15).all() if rises else (gain < 1).all()
+        assert (gain < 1).all() if valid else (gain > 15).all()
+
+
+def test_the_dual_with_all_rows_is_the_primal_run():
+    X, T, X_test, _ = simulate(N=50, sizes=(6, 150))
+    options = {"task": "classification", "n_factors": 1, **FAST}
+    primal = run_meanfield(X, T, **options)
+    dual = run_meanfield(X, T, spaces="dual", relevance=None, **options)
+    assert dual.elbo == pytest.approx(primal.elbo, rel=1e-10)
+    np.testing.assert_allclose(
+        predict_meanfield(dual, X_test)[0], predict_meanfield(primal, X_test)[0], atol=1e-6
+    )
+    few = run_meanfield(X, T, spaces="dual", relevance=10, **options)
+    assert [len(rows) for rows in few.relevance] == [6, 10]
+    assert [len(rows) for rows in primal.relevance] == [0, 0]
+    assert few.elbo <= primal.elbo + 1e-6 or few.start != primal.start
+
+
+def test_a_start_selects_few_features_only_under_the_sparse_prior():
+    X, T, *_ = simulate(N=60, sizes=(4, 400))
+    data = prepare_data(X, T, "classification")
+    assert sum(mask.sum() for mask in make_start(data, "screen-20").selected) == 20
+    assert [mask.all() for mask in make_start(data, "flat").selected] == [True, False]
+    dense = prepare_data(X, T, "classification", a_gamma=0.5)
+    assert all(mask.all() for mask in make_start(dense, "screen-20").selected)
+
+
+def test_features_outside_a_start_are_counted_in_the_bound():
+    """A start without some features is the start with all of them, after these were dropped."""
+    X, T, *_ = simulate(N=60, sizes=(4, 100))
+    data = prepare_data(X, T, "classification")
+    everything, V = make_start(data, "screen-104"), np.ones((1, 1))
+    few = [np.arange(g.size) % 3 == 0 for g in everything.gamma]
+    gamma = [g[mask] for g, mask in zip(everything.gamma, few, strict=True)]
+    state = initial_state(data, everything, V)
+    other = initial_state(data, Start(gamma, everything.delta, few), V)
+    for m, mask in enumerate(few):
+        state = without_features(state, data, m, np.flatnonzero(~mask))
+    for m in (0, 1, 0, 1, 0, 1, 0, 1):
+        other, state = step_w(other, data, m), step_w(state, data, m)
+    assert bound(other, data) == pytest.approx(bound(state, data), rel=1e-6)
+
+
+def test_equal_norms_are_one_group():
+    norms = np.array([10.0, 10.0 * (1 + 1e-14), 0.0, 3.0, 10.0])
+    groups = NormGroups.of(norms)
+    assert groups.norms.size == 3
+    np.testing.assert_allclose(groups.norms[groups.member], norms, rtol=1e-10)
+    count = groups.count(np.array([False, True, False, True, False]))
+    assert count[groups.member].tolist() == [2, 2, 1, 0, 2]
 
 
 def test_views_that_only_offer_products_give_the_same_answer():
@@ -242,6 +290,7 @@ def test_views_that_only_offer_products_give_the_same_answer():
         ({"spaces": ["dual"]}, "spaces must be"),
         ({"relevance": 31}, "relevance must lie"),
         ({"relevance": np.array([0, 40])}, "relevance rows"),
+        ({"relevance": "some"}, "relevance must be"),
         ({"sample_weight": -np.ones(30)}, "sample_weight"),
         ({"sample_weight": np.zeros(30)}, "weight is zero"),
         ({"starts": ()}, "starts is empty"),

@@ -6,7 +6,8 @@ from scipy.stats import norm
 
 from baldur.paper.meanfield import primal
 from baldur.paper.meanfield.bound import bound_terms
-from baldur.paper.meanfield.dual import spectrum_dual
+from baldur.paper.meanfield.dual import choose_relevance_vectors, spectrum_dual
+from baldur.paper.meanfield.literal_dual import spectrum_literal
 from baldur.paper.meanfield.products import DenseView
 from baldur.paper.meanfield.weights import update_weights, weight_moments
 from paper import slow_reference as slow
@@ -57,24 +58,58 @@ def test_zero_and_repeated_columns_do_not_break_either_side():
 
 
 @pytest.mark.parametrize("rows", [np.arange(6), np.array([0, 2, 5])])
-def test_dual_equals_explicit_inverses(rows):
+def test_literal_dual_equals_explicit_inverses(rows):
     X, gamma, delta, tau, R, s = weights_problem(6, 15)
     mean_a, cov_a = slow.dual_posterior(X, rows, gamma, delta, tau, R, s)
     Xs = X[rows]
     mean = mean_a @ Xs
     cov = np.array([Xs.T @ c @ Xs for c in cov_a])
     view = DenseView(X)
-    spectrum = spectrum_dual(view, np.arange(15), gamma, s, rows)
+    spectrum = spectrum_literal(view, np.arange(15), gamma, s, rows)
     q = check_against(spectrum, view, X, gamma, delta, tau, R, s, mean, cov)
     np.testing.assert_allclose(q.logdet, [np.linalg.slogdet(c)[1] for c in cov_a], **CLOSE)
 
 
-def test_dual_of_centred_rows_lives_on_their_range():
+def test_literal_dual_of_centred_rows_lives_on_their_range():
     X, gamma, delta, tau, R, s = weights_problem(6, 15)
     X -= X.mean(0)
-    spectrum = spectrum_dual(DenseView(X), np.arange(15), gamma, s, np.arange(6))
+    spectrum = spectrum_literal(DenseView(X), np.arange(15), gamma, s, np.arange(6))
     assert spectrum.S.size == 5
     assert np.isfinite(update_weights(spectrum, delta, tau, R, s).logdet).all()
+
+
+@pytest.mark.parametrize("rows", [np.arange(6), np.array([0, 2, 5])])
+def test_restored_dual_equals_explicit_inverses(rows):
+    X, gamma, delta, tau, R, s = weights_problem(6, 15)
+    mean, cov = slow.restored_dual_posterior(X, rows, gamma, delta, tau, R, s)
+    view, norms = DenseView(X), s @ X**2
+    spectrum = spectrum_dual(view, np.arange(15), gamma, s, rows, norms)
+    q = check_against(spectrum, view, X, gamma, delta, tau, R, s, mean, cov)
+    np.testing.assert_allclose(q.logdet, [np.linalg.slogdet(c)[1] for c in cov], **CLOSE)
+
+
+def test_with_all_rows_the_restored_dual_is_the_exact_posterior():
+    X, gamma, delta, tau, R, s = weights_problem(6, 15)
+    mean, cov = slow.weights_posterior(X, gamma, delta, tau, R, s)
+    spectrum = spectrum_dual(DenseView(X), np.arange(15), gamma, s, np.arange(6), s @ X**2)
+    check_against(spectrum, DenseView(X), X, gamma, delta, tau, R, s, mean, cov)
+    assert spectrum.outside == pytest.approx(0, abs=1e-8)
+
+
+def test_relevance_vectors_span_the_kernel():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((40, 5)) @ rng.standard_normal((5, 200))
+    X[3] = 0.0
+    kernel = X @ X.T
+    rows = choose_relevance_vectors(kernel)
+    assert rows.size <= 5
+    rows = choose_relevance_vectors(kernel, 30)
+    assert rows.size == 5  # the rank
+    assert 3 not in rows
+    left = kernel - kernel[:, rows] @ np.linalg.solve(kernel[np.ix_(rows, rows)], kernel[rows])
+    assert np.abs(left).max() < 1e-8 * np.abs(kernel).max()
+    assert choose_relevance_vectors(kernel, 2).size == 2
+    assert choose_relevance_vectors(np.zeros((4, 4))).size == 0
 
 
 @pytest.mark.parametrize("task", ["classification", "regression"])

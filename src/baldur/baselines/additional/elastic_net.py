@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,13 +14,14 @@ from baldur.baselines.additional.ridge_logistic import logistic_proba
 from baldur.baselines.shared.base import (
     BaselineClassifier,
     Block,
-    check_positive,
+    class_scores,
+    linear_predictor,
     softmax,
-    two_columns,
 )
 from baldur.baselines.shared.dense import gather_columns, project_all
 from baldur.baselines.shared.working_set import solve_on_working_set
-from baldur.exceptions import InputError, NotConvergedWarning
+from baldur.exceptions import NotConvergedWarning
+from baldur.parameters import POSITIVE, Constraint, is_number
 
 Array = NDArray[np.float64]
 
@@ -114,6 +116,14 @@ class ElasticNetLogisticClassifier(BaselineClassifier):
         The ``lam`` used.
     """
 
+    _constraints: ClassVar[Mapping[str, Constraint]] = {
+        "fraction": POSITIVE,
+        "l1_ratio": Constraint(
+            lambda v: is_number(v, 0.0, 1.0) and v > 0.0,
+            "a number above 0 and at most 1 (for a ridge penalty use RidgeLogisticClassifier)",
+        ),
+    }
+
     def __init__(
         self,
         fraction: float = 0.2,
@@ -136,12 +146,6 @@ class ElasticNetLogisticClassifier(BaselineClassifier):
         self.views = views
 
     def _fit(self, blocks: list[Block], codes: NDArray[np.intp]) -> None:
-        check_positive("fraction", self.fraction)
-        if not 0.0 < self.l1_ratio <= 1.0:
-            raise InputError(
-                f"l1_ratio must be in (0, 1], got {self.l1_ratio!r}; for a pure ridge penalty use "
-                "RidgeLogisticClassifier."
-            )
         n, C, D = len(codes), len(self.classes_), sum(b.width for b in blocks)
         Y = codes[:, None].astype(np.float64) if C == 2 else np.eye(C)[codes]
         mean = Y.mean(axis=0)
@@ -182,12 +186,8 @@ class ElasticNetLogisticClassifier(BaselineClassifier):
         self.coef_ = {k: c.T for k, c in self._split(w.T, blocks).items()}
         self.selected_features_ = {k: np.any(c != 0.0, axis=1) for k, c in self.coef_.items()}
 
-    def _linear(self, blocks: list[Block]) -> Array:
-        return np.asarray(sum(b.predict(self.coef_[b.name]) for b in blocks) + self.intercept_)
-
     def _scores(self, blocks: list[Block]) -> Array:
-        out = self._linear(blocks)
-        return two_columns(out[:, 0]) if out.shape[1] == 1 else out
+        return class_scores(linear_predictor(blocks, self.coef_, self.intercept_))
 
     def _proba(self, blocks: list[Block]) -> Array:
-        return logistic_proba(self._linear(blocks))
+        return logistic_proba(linear_predictor(blocks, self.coef_, self.intercept_))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,18 +15,19 @@ from sklearn.linear_model import LogisticRegression
 from baldur.baselines.shared.base import (
     BaselineClassifier,
     Block,
-    check_positive,
+    class_scores,
+    linear_predictor,
     softmax,
-    two_columns,
 )
 from baldur.baselines.shared.reduction import reduce_gram
 from baldur.exceptions import NotConvergedWarning
+from baldur.parameters import POSITIVE, Constraint
 
 Array = NDArray[np.float64]
 
 
 def ridge_logistic(F: Array, codes: NDArray[np.intp], C: float) -> tuple[Array, Array, int]:
-    """Weights (r, 1 or K), offsets and iterations of ``C sum logloss + 0.5 ||w||^2``."""
+    """Return weights (r, 1 or K), offsets and iterations of ``C sum logloss + 0.5 ||w||^2``."""
     model = LogisticRegression(C=C, max_iter=2000, tol=1e-6)
     if F.shape[1] == 0:  # every column constant: a column of zeros leaves only the offset
         F = np.zeros((len(F), 1))
@@ -42,7 +44,7 @@ def ridge_logistic(F: Array, codes: NDArray[np.intp], C: float) -> tuple[Array, 
 
 
 def logistic_proba(linear: Array) -> Array:
-    """Probabilities (n, K) from linear predictors (n, 1) or (n, K)."""
+    """Return probabilities (n, K) from linear predictors (n, 1) or (n, K)."""
     if linear.shape[1] == 1:
         p = expit(linear[:, 0])
         return np.column_stack([1.0 - p, p])
@@ -73,6 +75,10 @@ class RidgeLogisticClassifier(BaselineClassifier):
     coef_ : dict of ndarray (D_v, 1 or K)
     """
 
+    _constraints: ClassVar[Mapping[str, Constraint]] = {
+        "C": POSITIVE,
+    }
+
     def __init__(
         self,
         C: float = 10.0,
@@ -89,7 +95,6 @@ class RidgeLogisticClassifier(BaselineClassifier):
         self.views = views
 
     def _fit(self, blocks: list[Block], codes: NDArray[np.intp]) -> None:
-        check_positive("C", self.C)
         rtol = max((b.rtol or 0.0) for b in blocks) or None
         reduced = reduce_gram(np.add.reduce([b.gram() for b in blocks]), rtol=rtol)
         w, self.intercept_, self.n_iter_ = ridge_logistic(reduced.features, codes, self.C)
@@ -97,12 +102,8 @@ class RidgeLogisticClassifier(BaselineClassifier):
         self.coef_ = {b.name: b.over_input(b.project(dual)) for b in blocks}
         self.selected_features_ = self._all_features(blocks)
 
-    def _linear(self, blocks: list[Block]) -> Array:
-        return np.asarray(sum(b.predict(self.coef_[b.name]) for b in blocks) + self.intercept_)
-
     def _scores(self, blocks: list[Block]) -> Array:
-        out = self._linear(blocks)
-        return two_columns(out[:, 0]) if out.shape[1] == 1 else out
+        return class_scores(linear_predictor(blocks, self.coef_, self.intercept_))
 
     def _proba(self, blocks: list[Block]) -> Array:
-        return logistic_proba(self._linear(blocks))
+        return logistic_proba(linear_predictor(blocks, self.coef_, self.intercept_))

@@ -7,27 +7,23 @@ all the weight, because it fits any target with tiny coefficients.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import solve
 from scipy.spatial.distance import cdist
 
-from baldur.baselines.shared.base import (
-    BaselineClassifier,
-    Block,
-    check_choice,
-    check_positive,
-    softmax,
-)
-from baldur.baselines.shared.reduction import REDUCTIONS, reduce_gram
+from baldur.baselines.shared.base import BaselineClassifier, Block, linear_predictor, softmax
+from baldur.baselines.shared.reduction import REDUCTION, reduce_gram
+from baldur.parameters import POSITIVE, Constraint, integer, one_of
 
 Array = NDArray[np.float64]
 
 FLOOR = 1e-12
-"""Smallest view weight: an exact 0 could not be divided by."""
+"""Smallest view weight, because the objective divides by the weights."""
 
 
 @dataclass
@@ -41,7 +37,7 @@ class AWDRState:
 
     @property
     def n_iter(self) -> int:
-        """Rounds made after the first ridge solve."""
+        """Number of rounds after the first ridge solution."""
         return len(self.objective) - 1
 
 
@@ -103,7 +99,7 @@ def fit_awdr(
 
 
 def neighbour_votes(train: Array, codes: NDArray[np.intp], new: Array, k: int, C: int) -> Array:
-    """Share of the k nearest training rows in each class (n_new, C).
+    """Return the share of the k nearest training rows in each class (n_new, C).
 
     Distances are rounded at 1e-9 of the training spread and equal ones are taken in training
     order: on a line, duplicates are common and the rule must not depend on rounding.
@@ -158,6 +154,13 @@ class AWDRClassifier(BaselineClassifier):
     objective_ : ndarray
     """
 
+    _constraints: ClassVar[Mapping[str, Constraint]] = {
+        "reduction": REDUCTION,
+        "g": POSITIVE,
+        "n_neighbors": integer(),
+        "decision": one_of("knn", "argmax"),
+    }
+
     def __init__(
         self,
         reduction: str | None = None,
@@ -186,10 +189,6 @@ class AWDRClassifier(BaselineClassifier):
         self.views = views
 
     def _fit(self, blocks: list[Block], codes: NDArray[np.intp]) -> None:
-        check_choice("decision", self.decision, ("knn", "argmax"))
-        check_choice("reduction", self.reduction, REDUCTIONS)
-        check_positive("g", self.g)
-        check_positive("n_neighbors", self.n_neighbors)
         Y = 2.0 * np.eye(len(self.classes_))[codes] - 1.0
         reduced = [
             reduce_gram(b.gram(), self.reduction, self.n_components, rtol=b.rtol) for b in blocks
@@ -215,9 +214,9 @@ class AWDRClassifier(BaselineClassifier):
         }
 
     def _scores(self, blocks: list[Block]) -> Array:
-        out = sum(b.predict(self.coef_[b.name]) for b in blocks) + self.intercept_
+        out = linear_predictor(blocks, self.coef_, self.intercept_)
         if self.decision == "argmax":
-            return np.asarray(out)
+            return out
         C = len(self.classes_)
         votes = neighbour_votes(
             self.training_outputs_, self.training_codes_, out, int(self.n_neighbors), C

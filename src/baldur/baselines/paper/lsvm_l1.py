@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,16 +12,23 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import LinearSVC
 from sklearn.utils.class_weight import compute_class_weight
 
-from baldur.baselines.shared.base import BaselineClassifier, Block, check_positive, two_columns
+from baldur.baselines.shared.base import (
+    BaselineClassifier,
+    Block,
+    class_scores,
+    linear_predictor,
+    one_against_rest,
+)
 from baldur.baselines.shared.dense import gather_columns, project_all
 from baldur.baselines.shared.working_set import solve_on_working_set
 from baldur.exceptions import NotConvergedWarning
+from baldur.parameters import POSITIVE, Constraint, optional
 
 Array = NDArray[np.float64]
 
 
 def smallest_c(correlations: Array, bias: Array) -> float:
-    """The penalty parameter below which the model is empty (`sklearn.svm.l1_min_c`).
+    """Return the penalty parameter below which the model is empty (`sklearn.svm.l1_min_c`).
 
     ``1 / (2 max_j |x_j'(s * y)|)`` over columns and the constant column liblinear penalises too.
     """
@@ -61,6 +69,11 @@ class L1SVMClassifier(BaselineClassifier):
         The penalty parameter used.
     """
 
+    _constraints: ClassVar[Mapping[str, Constraint]] = {
+        "c_ratio": POSITIVE,
+        "C": optional(POSITIVE),
+    }
+
     def __init__(
         self,
         c_ratio: float = 10.0,
@@ -87,9 +100,8 @@ class L1SVMClassifier(BaselineClassifier):
         self.random_state = random_state
 
     def _fit(self, blocks: list[Block], codes: NDArray[np.intp]) -> None:
-        check_positive("c_ratio", self.c_ratio)
         K = len(self.classes_)
-        signs = np.where(codes[:, None] == (np.array([1]) if K == 2 else np.arange(K)), 1.0, -1.0)
+        signs = one_against_rest(codes, K)
         weight = compute_class_weight(
             self.class_weight, classes=self.classes_, y=self.classes_[codes]
         )
@@ -144,5 +156,5 @@ class L1SVMClassifier(BaselineClassifier):
         self.selected_features_ = {k: np.any(c != 0.0, axis=0) for k, c in self.coef_.items()}
 
     def _scores(self, blocks: list[Block]) -> Array:
-        out = np.asarray(sum(b.predict(self.coef_[b.name].T) for b in blocks) + self.intercept_)
-        return two_columns(out[:, 0]) if out.shape[1] == 1 else out
+        coef = {name: c.T for name, c in self.coef_.items()}
+        return class_scores(linear_predictor(blocks, coef, self.intercept_))

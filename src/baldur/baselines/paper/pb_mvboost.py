@@ -13,8 +13,9 @@ do we by default.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,19 +23,14 @@ from scipy.optimize import minimize
 from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils import check_random_state
 
-from baldur.baselines.shared.base import (
-    BaselineClassifier,
-    Block,
-    check_choice,
-    check_positive,
-    two_columns,
-)
+from baldur.baselines.shared.base import BaselineClassifier, Block, class_scores
 from baldur.baselines.shared.dense import dense_views
+from baldur.parameters import Constraint, integer, one_of
 
 Array = NDArray[np.float64]
 
 SILENT = 1e-8
-"""A view weight at or below this counts as zero."""
+"""View weights up to this value count as zero."""
 
 
 @dataclass
@@ -206,6 +202,12 @@ class PBMVBoostClassifier(BaselineClassifier):
         since every feature is open to the trees.
     """
 
+    _constraints: ClassVar[Mapping[str, Constraint]] = {
+        "n_rounds": integer(),
+        "splitter": one_of("random", "best"),
+        "constraint_jacobian": one_of("ones", "author"),
+    }
+
     def __init__(
         self,
         n_rounds: int = 200,
@@ -232,9 +234,6 @@ class PBMVBoostClassifier(BaselineClassifier):
         self.random_state = random_state
 
     def _fit(self, blocks: list[Block], codes: NDArray[np.intp]) -> None:
-        check_positive("n_rounds", self.n_rounds)
-        check_choice("splitter", self.splitter, ("random", "best"))
-        check_choice("constraint_jacobian", self.constraint_jacobian, ("ones", "author"))
         views = dense_views(blocks, np.float32, "PB-MVBoost")
         rng = check_random_state(self.random_state)
         C = len(self.classes_)
@@ -254,7 +253,7 @@ class PBMVBoostClassifier(BaselineClassifier):
             for c in targets
         ]
         self.view_weights_ = np.array([e.rho for e in self.ensembles_])
-        # Which way an empty vote falls: towards the side with more training rows.
+        # A vote of zero goes to the side with more training rows.
         self.ties_ = [1.0 if np.mean(codes == c) > 0.5 else -1.0 for c in targets]
         self.selected_features_ = self._all_features(blocks)
         used = {b.name: np.zeros(b.width, dtype=bool) for b in blocks}
@@ -270,4 +269,4 @@ class PBMVBoostClassifier(BaselineClassifier):
         views = dense_views(blocks, np.float32, "PB-MVBoost")
         votes = np.column_stack([e.vote(views) for e in self.ensembles_])
         votes = np.where(votes == 0.0, 1e-12 * np.asarray(self.ties_), votes)
-        return two_columns(votes[:, 0]) if votes.shape[1] == 1 else votes
+        return class_scores(votes)

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 
-from baldur.baselines.shared.base import (
-    BaselineClassifier,
-    BaselineRegressor,
-    Block,
-    check_choice,
-)
+from baldur.baselines.shared.base import BaselineClassifier, BaselineRegressor, Block
 from baldur.baselines.shared.dense import dense_concatenation
+from baldur.parameters import Constraint, one_of
 
 Array = NDArray[np.float64]
 
@@ -44,6 +41,8 @@ class ForestClassifier(BaselineClassifier):
     feature_importances_ : dict of ndarray (D_v,)
         Impurity importances, which favour columns with many distinct values.
     """
+
+    _constraints: ClassVar[Mapping[str, Constraint]] = {"selection": one_of("used", "mean")}
 
     def __init__(
         self,
@@ -75,7 +74,6 @@ class ForestClassifier(BaselineClassifier):
         self.random_state = random_state
 
     def _fit(self, blocks: list[Block], codes: NDArray[np.intp]) -> None:
-        check_choice("selection", self.selection, ("used", "mean"))
         weight = self.class_weight
         if isinstance(weight, dict):  # keys are the user's labels, the forest sees codes
             weight = {c: weight.get(label, 1.0) for c, label in enumerate(self.classes_.tolist())}
@@ -121,6 +119,8 @@ class ForestRegressor(BaselineRegressor):
         Impurity importances, which favour columns with many distinct values.
     """
 
+    _constraints: ClassVar[Mapping[str, Constraint]] = {"selection": one_of("used", "mean")}
+
     def __init__(
         self,
         n_estimators: int = 300,
@@ -147,7 +147,6 @@ class ForestRegressor(BaselineRegressor):
         self.random_state = random_state
 
     def _fit(self, blocks: list[Block], y: Array) -> None:
-        check_choice("selection", self.selection, ("used", "mean"))
         self.forest_ = RandomForestRegressor(
             n_estimators=self.n_estimators,
             max_features=self.max_features,
@@ -165,7 +164,7 @@ class ForestRegressor(BaselineRegressor):
 def _importance(
     fitted: ForestClassifier | ForestRegressor, blocks: list[Block]
 ) -> tuple[dict[str, Array], dict[str, NDArray[np.bool_]]]:
-    """Importances of each view, and which of them count as selected."""
+    """Return the importances of each view, and masks of the selected features."""
     importance = fitted.forest_.feature_importances_
     bar = 0.0 if fitted.selection == "used" else float(importance.mean())
     return fitted._split(importance, blocks), fitted._split(importance > bar, blocks)

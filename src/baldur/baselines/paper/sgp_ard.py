@@ -3,12 +3,13 @@
 The paper names no inference scheme; this is the usual one (inducing points, probit likelihood, Adam
 on the evidence bound, GPyTorch). Inputs are divided by the square root of their total variance and
 length-scales start at 1: without the division the kernel of wide data is the identity, gradients
-vanish and the model predicts the prevalence for everybody (``scale_inputs=False`` shows it).
+vanish and the model predicts the prevalence for all samples (as ``scale_inputs=False`` shows).
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,22 +19,17 @@ from sklearn.cluster import kmeans_plusplus
 from sklearn.utils import check_random_state
 
 from baldur.baselines.paper.sgp_bound import fit_sgp
-from baldur.baselines.shared.base import (
-    BaselineClassifier,
-    Block,
-    check_choice,
-    check_positive,
-    two_columns,
-)
+from baldur.baselines.shared.base import BaselineClassifier, Block, class_scores
 from baldur.baselines.shared.dense import check_memory, dense_concatenation
 from baldur.optional import import_extra
+from baldur.parameters import Constraint, integer, one_of
 from baldur.views.gram import gram_eigh
 
 Array = NDArray[np.float64]
 
 
 def memory_needed(n: int, m: int, D: int, itemsize: int) -> float:
-    """Bytes of training with one length-scale per feature: about 6 copies of (n + m, D)."""
+    """Return the bytes of a fit with one length-scale per feature: about 6 copies of (n + m, D)."""
     return 6.0 * (n + m) * float(D) * itemsize
 
 
@@ -75,6 +71,12 @@ class SGPARDClassifier(BaselineClassifier):
     ard_, precision_ : str
     """
 
+    _constraints: ClassVar[Mapping[str, Constraint]] = {
+        "n_inducing": integer(),
+        "ard": one_of("feature", "view"),
+        "precision": one_of("auto", "float64", "float32"),
+    }
+
     def __init__(
         self,
         n_inducing: int = 50,
@@ -105,9 +107,6 @@ class SGPARDClassifier(BaselineClassifier):
         self.random_state = random_state
 
     def _fit(self, blocks: list[Block], codes: NDArray[np.intp]) -> None:
-        check_choice("ard", self.ard, ("feature", "view"))
-        check_choice("precision", self.precision, ("auto", "float64", "float32"))
-        check_positive("n_inducing", self.n_inducing)
         import_extra("torch", "torch", "SGP+ARD")
         import_extra("gpytorch", "torch", "SGP+ARD")
         rng = check_random_state(self.random_state)
@@ -142,7 +141,7 @@ class SGPARDClassifier(BaselineClassifier):
             self.inducing_ = inputs[inducing]
         else:
             inputs = np.stack([_squared_distances(g, self.unit_) for g in grams])
-            # X'e_i is the i-th row: inducing rows are kept without a copy of the others.
+            # X'e_i is the i-th row: inducing rows are stored without a copy of the others.
             pick = np.eye(n)[:, inducing]
             self.inducing_ = {b.name: b.project(pick) for b in blocks}
         targets = [1] if K == 2 else range(K)
@@ -172,7 +171,7 @@ class SGPARDClassifier(BaselineClassifier):
         self.selected_features_ = self._all_features(blocks)
 
     def _margins(self, blocks: list[Block]) -> Array:
-        """Predictive mean over sqrt(1 + variance), one column per model."""
+        """Return the predictive mean over sqrt(1 + variance), one column per model."""
         if self.ard_ == "feature":
             X = dense_concatenation(blocks, np.float64, "SGP+ARD") / np.sqrt(self.unit_)
         else:
@@ -192,7 +191,7 @@ class SGPARDClassifier(BaselineClassifier):
         return np.column_stack(out)
 
     def _view_distances(self, b: Block) -> tuple[Array, Array]:
-        """Squared distances among inducing rows (M, M) and from new rows to them (n, M)."""
+        """Return squared distances among inducing rows (M, M) and to new rows (n, M)."""
         Z = self.inducing_[b.name]  # (D, M), inducing rows as columns
         norm = np.sum(Z**2, axis=0)
         zz = norm[:, None] + norm - 2.0 * Z.T @ Z
@@ -201,8 +200,7 @@ class SGPARDClassifier(BaselineClassifier):
         return np.maximum(zz, 0.0) / self.unit_, np.maximum(xz, 0.0) / self.unit_
 
     def _scores(self, blocks: list[Block]) -> Array:
-        margins = self._margins(blocks)
-        return two_columns(margins[:, 0]) if margins.shape[1] == 1 else margins
+        return class_scores(self._margins(blocks))
 
     def _proba(self, blocks: list[Block]) -> Array:
         p = ndtr(self._margins(blocks))

@@ -1,10 +1,10 @@
-"""What every baseline shares: views in, labels encoded, preparation, masks and soft outputs."""
+"""Base classes of the baselines: opening data, preparation, labels, scores and predictions."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,13 +14,16 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
+from baldur.baselines.shared.checked_answers import check_probabilities, predicting
 from baldur.estimators.save_mixins import SaveMixin
+from baldur.estimators.targets import check_answer
 from baldur.exceptions import InputError
+from baldur.parameters import Constraint, check_parameters
 from baldur.preparation import preparation_for
 from baldur.views import MultiView
 from baldur.views.estimator_input import open_views
+from baldur.views.labels import match_labels
 from baldur.views.prepared_view import PreparedView
-from baldur.views.validate import match_labels
 
 Array = NDArray[np.float64]
 
@@ -33,17 +36,17 @@ class Block:
     view: PreparedView
     factor: float = 1.0
     columns_of_input: NDArray[np.intp] | None = None
-    """Where the columns stand among those of the input; None where these are the same."""
+    """Positions of the columns among those of the input; None where these are the same."""
     n_input: int = 0
-    """Columns of the input."""
+    """Number of columns of the input."""
 
     @property
     def width(self) -> int:
-        """Number of prepared columns."""
+        """Number of columns after the preparation."""
         return int(self.view.shape[1])
 
     def over_input(self, values: NDArray[Any]) -> NDArray[Any]:
-        """Values of the prepared columns (first axis) for all columns of the input, else 0."""
+        """Return values of prepared columns (first axis) over all columns of the input."""
         if self.columns_of_input is None:
             return values
         full = np.zeros((self.n_input, *values.shape[1:]), dtype=values.dtype)
@@ -51,16 +54,16 @@ class Block:
         return full
 
     def take(self, values: NDArray[Any]) -> NDArray[Any]:
-        """Values of the columns of the input (first axis) for the prepared columns."""
+        """Return values of the columns of the input (first axis) for the prepared columns."""
         return values if self.columns_of_input is None else values[self.columns_of_input]
 
     def predict(self, coef: NDArray[Any]) -> Array:
-        """``X B`` (n, k) for weights over the columns of the input (D, k)."""
+        """Return ``X B`` (n, k) for weights over the columns of the input (D, k)."""
         return self.apply(self.take(coef))
 
     @property
     def absent(self) -> NDArray[np.bool_]:
-        """Rows whose sample lacks the view."""
+        """Mask of the samples for which the view is missing."""
         return np.asarray(self.view.absent)
 
     @property
@@ -69,23 +72,23 @@ class Block:
         return 1e-6 if self.view.dtype == np.float32 else None
 
     def gram(self) -> Array:
-        """``X X'`` (n, n)."""
+        """Return the Gram matrix ``X X'`` (n, n)."""
         return self.factor**2 * np.asarray(self.view.weighted_gram())
 
     def project(self, A: Array) -> Array:
-        """``X'A`` (D, k)."""
+        """Return the product ``X'A`` (D, k)."""
         return self.factor * np.asarray(self.view.project(A))
 
     def apply(self, B: Array) -> Array:
-        """``X B`` (n, k)."""
+        """Return the product ``X B`` (n, k)."""
         return self.factor * np.asarray(self.view.apply(B))
 
     def columns(self, idx: NDArray[np.intp]) -> Array:
-        """The columns ``idx``, dense (n, len(idx))."""
+        """Return the columns ``idx`` as a dense array (n, len(idx))."""
         return self.factor * np.asarray(self.view.columns(idx))
 
     def row_norms(self) -> Array:
-        """Squared length of each row (n,), a block of columns at a time."""
+        """Return the squared length of each row (n,), a block of columns at a time."""
         total = np.zeros(self.view.shape[0])
         for start in range(0, self.width, 8192):
             part = self.columns(np.arange(start, min(start + 8192, self.width)))
@@ -94,28 +97,25 @@ class Block:
 
 
 def softmax(scores: Array) -> Array:
-    """Rows of ``scores`` to probabilities."""
+    """Return probabilities (n, C) from scores (n, C), row by row."""
     e = np.exp(scores - scores.max(axis=1, keepdims=True))
     return np.asarray(e / e.sum(axis=1, keepdims=True))
 
 
-def two_columns(margin: Array) -> Array:
-    """A binary margin (n,) as class scores (n, 2) whose difference it is."""
-    return np.column_stack([-margin / 2.0, margin / 2.0])
+def class_scores(out: Array) -> Array:
+    """Return scores (n, C): those given, or two columns whose difference is a margin (n, 1)."""
+    return np.column_stack([-out[:, 0] / 2.0, out[:, 0] / 2.0]) if out.shape[1] == 1 else out
 
 
-def check_choice(name: str, value: Any, legal: Sequence[Any]) -> None:
-    """Refuse a parameter that is not one of the legal values."""
-    if not any(value is v or (v is not None and value == v) for v in legal):
-        raise InputError(f"{name} must be one of {tuple(legal)}, got {value!r}.")
+def linear_predictor(blocks: list[Block], coef: Mapping[str, Array], intercept: Array) -> Array:
+    """Return ``sum_v X_v B_v + b`` (n, k) for weights over the columns of the input (D_v, k)."""
+    return np.asarray(sum(b.predict(coef[b.name]) for b in blocks) + intercept)
 
 
-def check_positive(name: str, value: Any, *, allow_zero: bool = False) -> None:
-    """Refuse a parameter that is not a positive (or non-negative) number."""
-    good = isinstance(value, (int, float, np.number)) and (value >= 0 if allow_zero else value > 0)
-    if not good or not np.isfinite(value):
-        kind = "non-negative" if allow_zero else "positive"
-        raise InputError(f"{name} must be a {kind} number, got {value!r}.")
+def one_against_rest(codes: NDArray[np.intp], n_classes: int) -> Array:
+    """Return targets -1 and +1: of the second of two classes (n, 1), or of each class (n, C)."""
+    positive = np.array([1]) if n_classes == 2 else np.arange(n_classes)
+    return np.where(codes[:, None] == positive, 1.0, -1.0)
 
 
 def _has_proba(estimator: Any) -> bool:
@@ -123,13 +123,16 @@ def _has_proba(estimator: Any) -> bool:
 
 
 class BaselineEstimator(SaveMixin, BaseEstimator):
-    """What classifiers and regressors share: opening the data and cutting arrays into views.
+    """What classifiers and regressors share: checking parameters and opening data.
 
     ``fit`` accepts a `MultiView`, or one matrix with ``views`` naming the columns of each view.
-    ``preparation_`` is learned on the training rows as ``preparation`` and ``scale`` say; missing
-    cells and absent views stand at the training mean, and ``block_scale`` divides each view by the
-    square root of its prepared width. Fitted attributes tell about all columns of the input.
+    ``preparation_`` is learned from the training rows according to ``preparation`` and ``scale``.
+    Missing cells and missing views are replaced by the training mean, and ``block_scale`` divides
+    each view by the square root of its prepared width. Fitted attributes refer to all columns of
+    the input.
     """
+
+    _constraints: ClassVar[Mapping[str, Constraint]] = {}
 
     views: Any
     scale: str
@@ -149,6 +152,7 @@ class BaselineEstimator(SaveMixin, BaseEstimator):
             raise InputError(
                 f"{type(self).__name__} requires y to be passed, but the target y is None"
             )
+        check_parameters(self.get_params(deep=False), self._constraints)
         mv = open_views(self, X, reset=True)
         y = match_labels(y, mv.sample_ids, X)
         y = column_or_1d(y, warn=True)
@@ -156,7 +160,7 @@ class BaselineEstimator(SaveMixin, BaseEstimator):
         return mv, y
 
     def _prepare(self, mv: MultiView) -> list[Block]:
-        """Learn the scaling from training rows, and return them as blocks."""
+        """Learn the preparation from the training rows, and return these as blocks."""
         self.preparation_ = preparation_for(self.preparation, self.scale)
         prepared = self.preparation_.fit_transform(mv)
         self.view_names_ = list(mv.view_names)
@@ -182,7 +186,7 @@ class BaselineEstimator(SaveMixin, BaseEstimator):
         return {b.name: b.over_input(np.ones(b.width, dtype=bool)) for b in blocks}
 
     def _split(self, values: NDArray[Any], blocks: list[Block]) -> dict[str, NDArray[Any]]:
-        """An array over all prepared columns (last axis) as one array per view of the input."""
+        """Return an array over all prepared columns (last axis) as one array per input view."""
         cuts = np.cumsum([b.width for b in blocks])[:-1]
         parts = np.split(values, cuts, -1)
         return {
@@ -192,21 +196,21 @@ class BaselineEstimator(SaveMixin, BaseEstimator):
 
 
 class BaselineClassifier(ClassifierMixin, BaselineEstimator):
-    """Base of the classifiers: subclasses supply ``_fit`` and ``_scores`` and/or ``_proba``."""
+    """Base of the classifiers: subclasses define ``_fit`` and ``_scores`` or ``_proba``."""
 
     _min_classes = 2
 
-    # -- to be supplied ------------------------------------------------------------------------
+    # -- defined by subclasses -----------------------------------------------------------------
     def _fit(self, blocks: list[Block], codes: NDArray[np.intp]) -> None:
         """Learn from standardised blocks and labels coded 0..C-1."""
         raise TypeError(f"{type(self).__name__} does not define _fit")
 
     def _scores(self, blocks: list[Block]) -> Array:
-        """Class scores (n, C); the largest wins."""
+        """Return class scores (n, C); the class with the largest score is predicted."""
         return self._proba(blocks)
 
     def _proba(self, blocks: list[Block]) -> Array:
-        """Class probabilities (n, C), where the method has them."""
+        """Return class probabilities (n, C), where the method has them."""
         raise TypeError(f"{type(self).__name__} has no probabilities")
 
     # -- scikit-learn --------------------------------------------------------------------------
@@ -218,37 +222,61 @@ class BaselineClassifier(ClassifierMixin, BaselineEstimator):
         if len(self.classes_) < self._min_classes:
             raise InputError(
                 f"{type(self).__name__} needs at least {self._min_classes} classes in y, got "
-                f"{len(self.classes_)} class ({self.classes_[0]!r}). Give rows of another class."
+                f"{len(self.classes_)} class ({self.classes_[0]!r}). Add rows of another class."
             )
         self._fit(self._prepare(mv), codes)
         return self
 
+    def predict_prepared(self, prepared: dict[str, PreparedView]) -> Array:
+        """Return class scores or probabilities (n, C) of rows that are prepared already."""
+        blocks = self._blocks(prepared)
+        return self._checked_proba(blocks) if _has_proba(self) else self._checked_scores(blocks)
+
+    def _checked_scores(self, blocks: list[Block]) -> Array:
+        with predicting(self):
+            scores = self._scores(blocks)
+        return check_answer(self._one_column_per_class(scores), "scores")
+
+    def _checked_proba(self, blocks: list[Block]) -> Array:
+        with predicting(self):
+            p = self._proba(blocks)
+        return check_probabilities(self._one_column_per_class(p))
+
+    def _one_column_per_class(self, values: Array) -> Array:
+        values = np.asarray(values)
+        if values.ndim != 2 or values.shape[1] != len(self.classes_):
+            raise InputError(
+                f"Expected one score for each of {len(self.classes_)} classes, but got an array of "
+                f"shape {values.shape}. A model from somebody else may be damaged or forged."
+            )
+        return values
+
     def decision_function(self, X: Any) -> Array:
-        """Score of the second class (n,) when there are two classes, else one column per class."""
-        scores = self._scores(self._open_new(X))
+        """Return the score of the second of two classes (n,), or one column per class (n, C)."""
+        scores = self._checked_scores(self._open_new(X))
         return scores[:, 1] - scores[:, 0] if len(self.classes_) == 2 else scores
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """Labels, as they were given to `fit`."""
+        """Return the predicted labels, of the type that `fit` was given."""
         scores = self.decision_function(X)
         codes = (scores > 0).astype(np.intp) if scores.ndim == 1 else np.argmax(scores, axis=1)
         return np.asarray(self.classes_[codes])
 
     @available_if(_has_proba)
     def predict_proba(self, X: Any) -> Array:
-        """Class probabilities (n, C)."""
-        return self._proba(self._open_new(X))
+        """Return class probabilities (n, C)."""
+        return self._checked_proba(self._open_new(X))
 
 
 class BaselineRegressor(RegressorMixin, BaselineEstimator):
-    """Base of the regressors: subclasses supply ``_fit`` and ``_predict``."""
+    """Base of the regressors: subclasses define ``_fit`` and ``_predict``."""
 
     def _fit(self, blocks: list[Block], y: Array) -> None:
         """Learn from standardised blocks and numbers."""
         raise TypeError(f"{type(self).__name__} does not define _fit")
 
     def _predict(self, blocks: list[Block]) -> Array:
-        """One number per row (n,)."""
+        """Return one number per row (n,)."""
         raise TypeError(f"{type(self).__name__} does not define _predict")
 
     def fit(self, X: Any, y: Any) -> BaselineRegressor:
@@ -261,5 +289,14 @@ class BaselineRegressor(RegressorMixin, BaselineEstimator):
         return self
 
     def predict(self, X: Any) -> Array:
-        """Numbers (n,)."""
-        return np.asarray(self._predict(self._open_new(X)))
+        """Return the predicted numbers (n,)."""
+        return self._checked(self._open_new(X))
+
+    def predict_prepared(self, prepared: dict[str, PreparedView]) -> Array:
+        """Return numbers (n,) for rows that are prepared already."""
+        return self._checked(self._blocks(prepared))
+
+    def _checked(self, blocks: list[Block]) -> Array:
+        with predicting(self):
+            numbers = np.asarray(self._predict(blocks))
+        return check_answer(numbers, "predictions")

@@ -12,11 +12,11 @@ from baldur.baselines.shared.base import Block
 from baldur.exceptions import InputError
 
 COLUMN_BLOCK = 8192
-"""Columns standardised at a time while a dense copy is filled."""
+"""Number of columns that are standardised at a time while a dense copy is filled."""
 
 
 def available_memory() -> int | None:
-    """Bytes that can be had without swapping, or None where the system does not tell."""
+    """Return the bytes available without swapping; None where the system does not say."""
     try:
         with open("/proc/meminfo", encoding="ascii") as lines:
             for line in lines:
@@ -31,13 +31,25 @@ def available_memory() -> int | None:
 
 
 def check_memory(needed: float, shape: tuple[int, int], method: str, advice: str) -> None:
-    """Refuse, with the figures, a fit that would not fit in memory."""
+    """Raise an InputError with the figures where a fit needs more memory than there is."""
     available = available_memory()
     if available is not None and needed > available:
         raise InputError(
             f"{method} on {shape[0]} rows and {shape[1]:,} features needs about "
             f"{needed / 1e9:.1f} GB, and {available / 1e9:.1f} GB are available. {advice}"
         )
+
+
+def _check_dense(blocks: list[Block], dtype: Any, method: str) -> tuple[int, int]:
+    """Return the shape of a dense copy of all views, or refuse one that does not fit."""
+    n, D = blocks[0].view.shape[0], sum(b.width for b in blocks)
+    check_memory(
+        float(n) * D * np.dtype(dtype).itemsize,
+        (n, D),
+        method,
+        "Use fewer features: an l1 baseline, or a filter that is learned from the training rows.",
+    )
+    return n, D
 
 
 def _fill(block: Block, out: NDArray[Any]) -> None:
@@ -47,14 +59,8 @@ def _fill(block: Block, out: NDArray[Any]) -> None:
 
 
 def dense_views(blocks: list[Block], dtype: Any, method: str) -> list[NDArray[Any]]:
-    """Each view as one dense standardised array (n, D_v) of ``dtype``, columns contiguous."""
-    n, D = blocks[0].view.shape[0], sum(b.width for b in blocks)
-    check_memory(
-        float(n) * D * np.dtype(dtype).itemsize,
-        (n, D),
-        method,
-        "Keep fewer features (an l1 baseline or a filter on the training rows).",
-    )
+    """Return each view as a dense standardised array (n, D_v) of ``dtype``, columns contiguous."""
+    n, _ = _check_dense(blocks, dtype, method)
     views = [np.empty((n, b.width), dtype=dtype, order="F") for b in blocks]
     for b, out in zip(blocks, views, strict=True):
         _fill(b, out)
@@ -62,17 +68,11 @@ def dense_views(blocks: list[Block], dtype: Any, method: str) -> list[NDArray[An
 
 
 def dense_concatenation(blocks: list[Block], dtype: Any, method: str) -> NDArray[Any]:
-    """All views side by side as one dense standardised array (n, D) of ``dtype``.
+    """Return all views side by side as one dense standardised array (n, D) of ``dtype``.
 
     Columns are contiguous: trees read them one at a time, up to twice as fast on wide data.
     """
-    n, D = blocks[0].view.shape[0], sum(b.width for b in blocks)
-    check_memory(
-        float(n) * D * np.dtype(dtype).itemsize,
-        (n, D),
-        method,
-        "Keep fewer features (an l1 baseline or a filter on the training rows).",
-    )
+    n, D = _check_dense(blocks, dtype, method)
     out = np.empty((n, D), dtype=dtype, order="F")
     start = 0
     for b in blocks:
@@ -82,7 +82,7 @@ def dense_concatenation(blocks: list[Block], dtype: Any, method: str) -> NDArray
 
 
 def gather_columns(blocks: list[Block], idx: NDArray[np.intp]) -> NDArray[np.float64]:
-    """Columns ``idx`` (sorted, counted over all views in order) as one dense array."""
+    """Return the columns ``idx`` (sorted, counted over all views) as one dense array."""
     cuts = np.concatenate([[0], np.cumsum([b.width for b in blocks])])
     parts = [
         b.columns(idx[(idx >= lo) & (idx < hi)] - lo)
@@ -93,5 +93,5 @@ def gather_columns(blocks: list[Block], idx: NDArray[np.intp]) -> NDArray[np.flo
 
 
 def project_all(blocks: list[Block], A: NDArray[np.float64]) -> NDArray[np.float64]:
-    """``X'A`` over all views, stacked (D, k)."""
+    """Return ``X'A`` over all views, stacked (D, k)."""
     return np.vstack([b.project(A) for b in blocks])

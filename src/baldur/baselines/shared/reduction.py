@@ -1,4 +1,4 @@
-"""Small feature matrices that stand in for wide views, all computed from one n x n Gram matrix.
+"""Small feature matrices in place of wide views, all computed from one n x n Gram matrix.
 
 A method that is ridge-like in each view sees the view only through ``K = X X'``. With the
 eigendecomposition ``K = U S^2 U'`` every front-end below is a pair of n x r matrices:
@@ -16,12 +16,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from baldur.exceptions import InputError
+from baldur.parameters import check, one_of, optional
 from baldur.views.gram import gram_eigh
 
 Array = NDArray[np.float64]
 
-REDUCTIONS = (None, "pca", "linear_kernel")
-"""Legal values of ``reduction``; None loses nothing."""
+REDUCTION = optional(one_of("pca", "linear_kernel"))
+"""Constraint of the argument ``reduction``; None keeps all information."""
 
 
 @dataclass(frozen=True)
@@ -33,14 +34,14 @@ class Reduced:
 
 
 def count_components(n_components: int | float | str | None, singular: Array, n: int) -> int:
-    """How many components to keep: a count, "n-1", a share of variance in (0, 1), or None (all)."""
+    """Return the number of components for a count, "n-1", a share of variance, or None (all)."""
     rank = len(singular)
     if n_components is None or n_components == "n-1":
         return min(rank, n - 1)
     if isinstance(n_components, str) or n_components <= 0:
         raise InputError(
-            "n_components must be a positive count, a share of variance in (0, 1), 'n-1' or None; "
-            f"got {n_components!r}."
+            "n_components must be a positive count, a share of variance in (0, 1), 'n-1' or None, "
+            f"but got {n_components!r}."
         )
     if n_components < 1:
         share = np.cumsum(singular**2) / max(float(np.sum(singular**2)), np.finfo(float).tiny)
@@ -55,7 +56,7 @@ def reduce_gram(
     *,
     rtol: float | None = None,
 ) -> Reduced:
-    """Front-end ``reduction`` for one view, from its training Gram matrix.
+    """Return the features and the lift of one view, from its training Gram matrix.
 
     Parameters
     ----------
@@ -71,8 +72,7 @@ def reduce_gram(
     rtol : float or None
         Rounding of ``K``: eigenvalues below this share of the largest are dropped.
     """
-    if reduction not in REDUCTIONS:
-        raise InputError(f"reduction must be one of {REDUCTIONS}, got {reduction!r}.")
+    check("reduction", reduction, REDUCTION)
     n = len(K)
     U, s = gram_eigh(K, rtol)
     if reduction == "linear_kernel":

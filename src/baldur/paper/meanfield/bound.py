@@ -13,17 +13,19 @@ from baldur.model.ard import (
     LOG_2PI,
     GammaPosterior,
     gamma_term,
+    gamma_terms,
     loading_prior_term,
     weight_prior_term,
 )
 from baldur.model.priors import GammaPrior
 from baldur.paper.meanfield.labels import jaakkola_term, quadrature_term
 from baldur.paper.meanfield.latent import y_residual, z_residual
-from baldur.paper.meanfield.state import Array, Data, State, ViewState
+from baldur.paper.meanfield.state import Data, State, ViewState
+from baldur.types import Array
 
 
 def _gaussian(count: float, precision: GammaPosterior, residual: float) -> float:
-    """E[ln N] of ``count`` scalars with a Gamma precision and expected squared residual."""
+    """E[ln N] of `count` scalars with a Gamma precision and expected squared residual."""
     log, mean = float(precision.mean_log[0]), float(precision.mean[0])
     return 0.5 * count * (log - LOG_2PI) - 0.5 * mean * residual
 
@@ -97,13 +99,17 @@ def intercept_term(state: State, data: Data) -> float:
 def weights_term(view: ViewState) -> float:
     """E[ln p(W|delta, gamma)] - E[ln q(W)] of one view, dropped features included.
 
-    With the dual, E[ln q(A)] takes the place of E[ln q(W)], as in the paper: fewer dimensions
-    than the prior has, which is why that functional has no maximum.
+    In the literal dual, E[ln q(A)] takes the place of E[ln q(W)], as in the paper: fewer
+    dimensions than the prior has, which is why that functional has no maximum.
     """
-    value = weight_prior_term(view.delta, view.gamma, view.gamma_w2 + view.dropped_w2)
-    K = view.delta.rate.size
-    size = view.q.spectrum.S.size + view.q.spectrum.n_null + int(np.sum(~view.keep))
-    return value + _entropy(float(np.sum(view.q.logdet + view.dropped_logdet)), K * size)
+    dropped, delta = view.dropped, view.delta
+    K = delta.rate.size
+    value = weight_prior_term(delta, view.gamma, view.gamma_w2)
+    logs = np.sum(delta.mean_log) - K * LOG_2PI
+    value += 0.5 * float(dropped.size * logs + K * (dropped.count @ dropped.gamma.mean_log))
+    value -= 0.5 * float(delta.mean @ dropped.w2)
+    size = view.q.spectrum.S.size + view.q.spectrum.n_null + dropped.size
+    return value + _entropy(float(np.sum(view.q.logdet + dropped.logdet)), K * size)
 
 
 def precisions_term(state: State, data: Data) -> float:
@@ -118,7 +124,9 @@ def precisions_term(state: State, data: Data) -> float:
 
 def ard_term(view: ViewState, data: Data) -> float:
     """E[ln p] - E[ln q] of delta and gamma of one view."""
-    return gamma_term(view.delta, data.priors.delta) + gamma_term(view.gamma, data.priors.gamma)
+    prior, dropped = data.priors.gamma, view.dropped
+    selected = gamma_term(view.delta, data.priors.delta) + gamma_term(view.gamma, prior)
+    return selected + float(dropped.count @ gamma_terms(dropped.gamma, prior))
 
 
 def bound_terms(state: State, data: Data) -> dict[str, float]:
@@ -142,8 +150,17 @@ def bound(state: State, data: Data) -> float:
     return float(sum(bound_terms(state, data).values()))
 
 
+def is_bound(state: State, data: Data) -> bool:
+    """Whether `bound` bounds the evidence: not where a literal dual view lacks dimensions."""
+    spectra = [view.q.spectrum for view in state.views]
+    return all(
+        space != "paper" or s.S.size + s.n_null == s.index.size
+        for space, s in zip(data.spaces, spectra, strict=True)
+    )
+
+
 def factor_constant(data: Data, n_factors: int, n_full: int) -> float:
-    """What the bound of ``n_factors`` factors lacks to be compared with one of ``n_full``.
+    """What the bound of `n_factors` factors lacks to be compared with one of `n_full`.
 
     A dropped factor is counted as one whose weights and loadings follow their priors and whose
     precisions sit at one. It carries no data term, but vague Gamma priors charge about 14 nats

@@ -9,9 +9,19 @@ from typing import Any
 import numpy as np
 
 from baldur.exceptions import InputError
-from baldur.paper.meanfield.products import ViewProducts, as_products, project, squared_norms
-from baldur.paper.meanfield.state import Array, Data, Index
+from baldur.paper.meanfield.dropped import NormGroups
+from baldur.paper.meanfield.products import (
+    DenseView,
+    SelectedColumns,
+    ViewProducts,
+    as_products,
+    column_statistics,
+)
+from baldur.paper.meanfield.state import Data
 from baldur.paper.priors import Priors, sparsity_prior
+from baldur.types import IntArray
+
+SPACES = ("primal", "dual", "paper")
 
 
 def prepare_data(
@@ -22,11 +32,14 @@ def prepare_data(
     spaces: str | Sequence[str] = "primal",
     relevance: Any = None,
     sample_weight: Any = None,
-    rng: Any = None,
     bound_kind: str = "jaakkola",
     priors: Priors | None = None,
 ) -> Data:
-    """Check the inputs of ``run_meanfield`` and gather them; see there for the parameters."""
+    """Check the inputs of `run_meanfield` and gather them; see there for the parameters.
+
+    Relevance vectors that are to be chosen (None or a number) start as all rows;
+    `starts.choose_relevance` makes the choice for each start.
+    """
     if task not in ("classification", "regression"):
         raise InputError(f"task must be 'classification' or 'regression', got {task!r}")
     if bound_kind not in ("jaakkola", "quadrature"):
@@ -50,11 +63,13 @@ def prepare_data(
         raise InputError(f"sample_weight must be {N} finite, non-negative numbers")
     if not weight.any():
         raise InputError("every sample weight is zero; nothing is left to fit")
-    norms = [squared_norms(view, weight) for view in views]
+    views = [v if isinstance(v, DenseView) else SelectedColumns(v) for v in views]
+    centred = weight[:, None] * (T - weight @ T / weight.sum())
+    norms, scores = zip(*(column_statistics(v, weight, centred) for v in views), strict=True)
     for m, norm in enumerate(norms):
         if not np.isfinite(norm).all():
             raise InputError(f"view {m} holds NaN or infinite values; prepare the views first")
-    rng = np.random.default_rng(rng)
+    strength = [float(np.mean(score**2)) for score in scores]
     return Data(
         views=views,
         T=T,
@@ -63,42 +78,44 @@ def prepare_data(
         quadrature=bound_kind == "quadrature",
         priors=replace(priors or Priors(), gamma=sparsity_prior(a_gamma)),
         spaces=_resolve_spaces(spaces, len(views)),
-        relevance=_resolve_relevance(relevance, len(views), N, rng),
-        norms=norms,
-        order=_order(views, T, weight),
+        relevance=_resolve_relevance(relevance, len(views), N),
+        norms=list(norms),
+        groups=[NormGroups.of(norm) for norm in norms],
+        scores=list(scores),
+        order=sorted(range(len(views)), key=lambda m: (-strength[m], m)),
     )
-
-
-def _order(views: list[ViewProducts], T: Array, weight: Array) -> list[int]:
-    centred = weight[:, None] * (T - weight @ T / weight.sum())
-    strength = [float(np.mean(project(view, centred) ** 2)) for view in views]
-    return sorted(range(len(views)), key=lambda m: (-strength[m], m))
 
 
 def _resolve_spaces(spaces: str | Sequence[str], M: int) -> list[str]:
     asked = [spaces] * M if isinstance(spaces, str) else list(spaces)
-    if len(asked) != M or not set(asked) <= {"primal", "dual"}:
+    if len(asked) != M or not set(asked) <= set(SPACES):
         raise InputError(
-            f"spaces must be 'primal' or 'dual', once or for each of {M} views, got {spaces!r}"
+            f"spaces must be one of {SPACES}, once or for each of {M} views, got {spaces!r}"
         )
     return asked
 
 
-def _resolve_relevance(relevance: Any, M: int, N: int, rng: np.random.Generator) -> list[Index]:
-    per_view = relevance if isinstance(relevance, list | tuple) else [relevance] * M
+def relevance_requests(relevance: Any, M: int) -> list[Any]:
+    """Return the request for the relevance vectors of each view: "auto", None, number or rows."""
+    per_view = list(relevance) if isinstance(relevance, list | tuple) else [relevance] * M
     if len(per_view) != M:
         raise InputError(f"relevance lists {len(per_view)} entries for {M} views")
-    out: list[Index] = []
-    for m, rows in enumerate(per_view):
-        if rows is None:
-            out.append(np.arange(N))
-        elif np.ndim(rows) == 0:
+    return per_view
+
+
+def _resolve_relevance(relevance: Any, M: int, N: int) -> list[IntArray]:
+    out: list[IntArray] = []
+    for m, rows in enumerate(relevance_requests(relevance, M)):
+        index = np.arange(N)
+        if isinstance(rows, str):
+            if rows != "auto":
+                raise InputError(f"view {m}: relevance must be 'auto', rows or a number: {rows!r}")
+        elif rows is not None and np.ndim(rows) == 0:
             if not 1 <= int(rows) <= N:
                 raise InputError(f"view {m}: relevance must lie in 1..{N}, got {rows}")
-            out.append(np.sort(rng.choice(N, int(rows), replace=False)))
-        else:
-            index: Array = np.unique(np.asarray(rows))
+        elif rows is not None:
+            index = np.unique(np.asarray(rows))
             if index.dtype.kind not in "iu" or index.min() < 0 or index.max() >= N:
                 raise InputError(f"view {m}: relevance rows must be integers in 0..{N - 1}")
-            out.append(index.astype(np.intp))
+        out.append(index.astype(np.intp))
     return out

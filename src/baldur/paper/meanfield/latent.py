@@ -1,19 +1,17 @@
 """q(Z), q(tau), q(V), q(b) and q(psi): everything between the views and the outputs.
 
 All functions take and return arrays. Shapes: Z, H (N, K); V (C, K); Y (N, C); b (C,);
-``weight`` (N,) are sample weights and n is their sum. Every covariance is shared: Z_cov by all
+`weight` (N,) are sample weights and n is their sum. Every covariance is shared: Z_cov by all
 rows, V_cov by all outputs.
 """
 
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from baldur.model.ard import GammaPosterior
 from baldur.model.priors import GammaPrior
-
-Array = NDArray[np.float64]
+from baldur.types import Array
 
 
 def update_z(
@@ -55,7 +53,7 @@ def z_residual(Z: Array, Z_cov: Array, H: Array, trace: Array, weight: Array) ->
     """E sum_n |z_n - sum_m x_n W^T|^2 = |Z - H|^2 + N tr Sigma_Z + sum_mk tr(X^T X Sigma_wk).
 
     Departure from the paper: the last term, the second moments where m = m', is missing there.
-    ``trace`` is summed over views, (K,).
+    `trace` is summed over views, (K,).
     """
     fit = weight @ np.sum((Z - H) ** 2, axis=1)
     return float(fit + weight.sum() * np.trace(Z_cov) + trace.sum())
@@ -84,7 +82,7 @@ def y_residual(
 def update_precision(prior: GammaPrior, count: float, residual: float) -> GammaPosterior:
     """q(tau) or q(psi): shape a0 + count/2, rate b0 + residual/2.
 
-    ``count`` is N K for tau, with the current K, and N C for psi.
+    `count` is N K for tau, with the current K, and N C for psi.
     """
     rate = np.array([prior.rate + 0.5 * residual])
     return GammaPosterior(prior.shape + 0.5 * count, rate)

@@ -1,8 +1,8 @@
-"""The exact posterior q(W): a D x D eigendecomposition, or its twin on the sample side.
+"""The exact posterior q(W): a d x d eigendecomposition, or its equal from the sample side.
 
-Both return the same ``Spectrum`` up to rounding. The sample side follows from Woodbury's
-identity: with X Lambda^-1 X^T = U S U^T the basis is B = Lambda^-1 X^T U S^(-1/2), and the
-d - r dimensions outside it keep their prior variance 1/(delta_k gamma_d).
+Both return the same `Spectrum` up to rounding. The sample side follows from Woodbury's identity:
+with X Lambda^-1 X^T = U S U^T the basis is B = Lambda^-1 X^T U S^(-1/2), and the d - r dimensions
+outside it keep their prior variance 1/(delta_k gamma_d).
 """
 
 from __future__ import annotations
@@ -11,22 +11,23 @@ import numpy as np
 from scipy.linalg import eigh
 
 from baldur.paper.meanfield.products import ViewProducts
-from baldur.paper.meanfield.weights import Array, Index, Spectrum
+from baldur.paper.meanfield.weights import Spectrum
+from baldur.types import Array, IntArray
 
 RANK_TOLERANCE = 1e-13
 """Eigenvalues of the Gram matrix below this share of the largest count as zero."""
 
 
-def spectrum_features(view: ViewProducts, index: Index, gamma: Array, weight: Array) -> Spectrum:
+def spectrum_features(view: ViewProducts, index: IntArray, gamma: Array, weight: Array) -> Spectrum:
     """Basis from the d x d side: Lambda^(-1/2) X^T diag(s) X Lambda^(-1/2) = Q S Q^T.
 
     Parameters
     ----------
     view : ViewProducts
     index : (d,) integer array
-        Kept features.
+        Selected features.
     gamma : (d,) array
-        <gamma_d> of the kept features.
+        <gamma_d> of the selected features.
     weight : (N,) array
         Sample weights.
     """
@@ -34,11 +35,11 @@ def spectrum_features(view: ViewProducts, index: Index, gamma: Array, weight: Ar
     X = view.columns(index) * root
     S, Q = eigh(X.T @ (weight[:, None] * X))
     return Spectrum(
-        space="primal",
         index=index,
         scores=X @ Q,
         S=np.maximum(S, 0.0),
         n_null=0,
+        outside=0.0,
         logdet=-float(np.log(gamma).sum()),
         basis=root[:, None] * Q,
         left=np.zeros((view.shape[0], 0)),
@@ -47,26 +48,25 @@ def spectrum_features(view: ViewProducts, index: Index, gamma: Array, weight: Ar
     )
 
 
-def spectrum_samples(view: ViewProducts, index: Index, gamma: Array, weight: Array) -> Spectrum:
+def spectrum_samples(view: ViewProducts, index: IntArray, gamma: Array, weight: Array) -> Spectrum:
     """Basis from the N x N side: diag(s)^(1/2) X Lambda^-1 X^T diag(s)^(1/2) = U S U^T.
 
-    Same parameters as ``spectrum_features``; never forms a d x d matrix.
+    Same parameters as `spectrum_features`; never forms a d x d matrix.
     """
     inverse = np.zeros(view.shape[1])
     inverse[index] = 1.0 / gamma
     gram = view.weighted_gram(inverse)
     root = np.sqrt(weight)
     S, U = eigh(root[:, None] * gram * root)
-    smallest = RANK_TOLERANCE * max(S[-1], np.finfo(float).tiny)
-    kept = smallest < S
-    S, U = S[kept], U[:, kept]
+    positive = RANK_TOLERANCE * max(S[-1], np.finfo(float).tiny) < S
+    S, U = S[positive], U[:, positive]
     left = root[:, None] * U / np.sqrt(S)
     return Spectrum(
-        space="primal-samples",
         index=index,
         scores=gram @ left,
         S=S,
         n_null=index.size - S.size,
+        outside=0.0,
         logdet=-float(np.log(gamma).sum()),
         basis=None,
         left=left,
@@ -75,7 +75,7 @@ def spectrum_samples(view: ViewProducts, index: Index, gamma: Array, weight: Arr
     )
 
 
-def spectrum_primal(view: ViewProducts, index: Index, gamma: Array, weight: Array) -> Spectrum:
+def spectrum_primal(view: ViewProducts, index: IntArray, gamma: Array, weight: Array) -> Spectrum:
     """Build the exact posterior's basis from whichever side is smaller."""
     if index.size > view.shape[0]:
         return spectrum_samples(view, index, gamma, weight)

@@ -21,10 +21,11 @@ import numpy as np
 
 from baldur.model.ard import GammaPosterior
 from baldur.paper.meanfield.bound import bound, factor_constant
-from baldur.paper.meanfield.dropped import dropped_delta, dropped_gamma, dropped_sums
-from baldur.paper.meanfield.state import Array, Data, Index, State
+from baldur.paper.meanfield.dropped import dropped_delta, dropped_gamma, make_dropped
+from baldur.paper.meanfield.state import Data, State
 from baldur.paper.meanfield.updates import inner_cycle, step_dropped, step_w
 from baldur.paper.meanfield.weights import weight_moments
+from baldur.types import Array, IntArray
 
 DETERMINED = 0.02
 """A feature is a candidate once data settle less than this share of its weights' precision.
@@ -32,12 +33,12 @@ DETERMINED = 0.02
 Early in a run, before gamma has had time to act, any single feature out of thousands can be
 spared; dropping on evidence alone would then empty the model.
 """
-SETTLE = 10
+TRIAL_CYCLES = 10
 """Inner cycles a trial state without a factor or a view gets before its bound is read."""
 
 
 def feature_gains(state: State, data: Data, m: int) -> tuple[Array, Array]:
-    """Gain in bound from dropping each kept feature alone, and how far data determine it.
+    """Gain in bound from dropping each selected feature alone, and how far data determine it.
 
     Returns
     -------
@@ -47,7 +48,7 @@ def feature_gains(state: State, data: Data, m: int) -> tuple[Array, Array]:
     """
     view, prior = state.views[m], data.priors.gamma
     tau, delta = float(state.tau.mean[0]), view.delta.mean[:, None]
-    gamma, load = view.gamma.mean[view.keep], tau * data.norms[m][view.keep]
+    gamma, load = view.gamma.mean, tau * data.norms[m][view.selected]
     mean, var = weight_moments(data.views[m], view.q)
     var = np.maximum(var, np.finfo(float).tiny)
     precision = load + delta * gamma
@@ -64,47 +65,42 @@ def feature_gains(state: State, data: Data, m: int) -> tuple[Array, Array]:
     return occam(best) - occam(gamma) - cost, determined
 
 
-def without_features(state: State, data: Data, m: int, features: Index) -> State:
-    """Drop some features of view ``m``, then refit q(W) of the rest."""
+def without_features(state: State, data: Data, m: int, features: IntArray) -> State:
+    """Drop some features of view `m`, then refit q(W) of the rest."""
     view = state.views[m]
-    keep = view.keep.copy()
-    keep[features] = False
-    state = state.with_view(m, replace(view, keep=keep, stale=True))
-    return step_w(step_dropped(state, data, m), data, m)
+    selected = view.selected.copy()
+    selected[features] = False
+    rest = selected[view.selected]
+    gamma = GammaPosterior(view.gamma.shape, view.gamma.rate[rest])
+    dropped = replace(view.dropped, count=data.groups[m].count(selected))
+    view = replace(view, selected=selected, gamma=gamma, dropped=dropped, stale=True)
+    return step_w(step_dropped(state.with_view(m, view), data, m), data, m)
 
 
 def without_view(state: State, data: Data, m: int) -> State:
-    """Drop a whole view: its delta and gamma settle together."""
-    view, priors = state.views[m], data.priors
-    norms, tau = data.norms[m], float(state.tau.mean[0])
-    load, delta, gamma = tau * norms, view.delta.mean, view.gamma.mean
+    """Drop a whole view: its delta and gamma are optimised together."""
+    view, priors, groups = state.views[m], data.priors, data.groups[m]
+    none, tau = np.zeros_like(view.selected), float(state.tau.mean[0])
+    count, delta = groups.count(none), view.delta.mean
     for _ in range(8):
-        gamma = dropped_gamma(priors.gamma, delta, load)
-        delta = dropped_delta(priors.delta, 0, np.zeros(state.n_factors), gamma, load)
-    delta_shape = priors.delta.shape + 0.5 * norms.size
-    gamma_shape = priors.gamma.shape + 0.5 * state.n_factors
-    rate = np.ones(norms.size) if np.isinf(gamma_shape) else gamma_shape / gamma
-    trace, w2, logdet = dropped_sums(delta, gamma, norms, tau)
-    state = state.with_view(
-        m,
-        replace(
-            view,
-            keep=np.zeros(norms.size, dtype=bool),
-            delta=GammaPosterior(delta_shape, delta_shape / delta),
-            gamma=GammaPosterior(gamma_shape, rate),
-            stale=True,
-            dropped_trace=trace,
-            dropped_w2=w2,
-            dropped_logdet=logdet,
-        ),
+        dropped = make_dropped(priors.gamma, groups, count, delta, tau)
+        delta = dropped_delta(priors.delta, 0, np.zeros(state.n_factors), dropped, tau)
+    shape = priors.delta.shape + 0.5 * none.size
+    view = replace(
+        view,
+        selected=none,
+        delta=GammaPosterior(shape, shape / delta),
+        gamma=GammaPosterior(view.gamma.shape, np.zeros(0)),
+        stale=True,
+        dropped=dropped.at(delta, tau),
     )
-    return step_w(state, data, m)
+    return step_w(state.with_view(m, view), data, m)
 
 
 def without_factor(state: State, data: Data, k: int) -> State:
-    """Take factor ``k`` out of the model.
+    """Take factor `k` out of the model.
 
-    Its bound is that of the smaller model; ``bound.factor_constant`` makes it comparable.
+    Its bound is that of the smaller model; `bound.factor_constant` makes it comparable.
     """
     rest = np.delete(np.arange(state.n_factors), k)
     square = np.ix_(rest, rest)
@@ -120,18 +116,17 @@ def without_factor(state: State, data: Data, k: int) -> State:
             gamma_w2=view.q.gamma_w2[rest],
             logdet=view.q.logdet[rest],
         )
-        shape = data.priors.gamma.shape + 0.5 * rest.size
-        rate = view.gamma.rate if np.isinf(shape) else shape / view.gamma.mean
         views.append(
             replace(
                 view,
                 q=q,
                 delta=GammaPosterior(view.delta.shape, view.delta.rate[rest]),
-                gamma=GammaPosterior(shape, rate),
+                gamma=_same_mean(view.gamma, data.priors.gamma.shape + 0.5 * rest.size),
                 gamma_w2=view.gamma_w2[rest],
-                dropped_trace=view.dropped_trace[rest],
-                dropped_w2=view.dropped_w2[rest],
-                dropped_logdet=view.dropped_logdet[rest],
+                dropped=replace(
+                    view.dropped.take_factors(rest),
+                    gamma=_same_mean(view.dropped.gamma, data.priors.gamma.shape + 0.5 * rest.size),
+                ),
             )
         )
     return replace(
@@ -141,27 +136,30 @@ def without_factor(state: State, data: Data, k: int) -> State:
         V=state.V[:, rest],
         V_cov=state.V_cov[square],
         omega=GammaPosterior(state.omega.shape, state.omega.rate[rest]),
-        tau=GammaPosterior(
-            data.priors.tau.shape + 0.5 * data.n * rest.size,
-            (data.priors.tau.shape + 0.5 * data.n * rest.size) / state.tau.mean,
-        ),
+        tau=_same_mean(state.tau, data.priors.tau.shape + 0.5 * data.n * rest.size),
         views=tuple(views),
     )
 
 
-def _settled(state: State, data: Data) -> State:
-    for _ in range(SETTLE):
+def _same_mean(posterior: GammaPosterior, shape: float) -> GammaPosterior:
+    """Return a Gamma posterior of another shape and the same mean."""
+    rate = posterior.rate if np.isinf(shape) else shape / posterior.mean
+    return GammaPosterior(shape, rate)
+
+
+def _optimised(state: State, data: Data) -> State:
+    for _ in range(TRIAL_CYCLES):
         state = inner_cycle(state, data)
     return state
 
 
 def _prune_one(state: State, data: Data, m: int) -> tuple[State, int]:
-    """Drop as many features of view ``m`` as the bound allows, the least evident first."""
+    """Drop as many features of view `m` as the bound allows, the least evident first."""
     current = bound(state, data)
     gain, determined = feature_gains(state, data, m)
     candidates = np.flatnonzero((gain > 0) & (determined < DETERMINED))
     candidates = candidates[np.argsort(-gain[candidates], kind="stable")]
-    index = np.flatnonzero(state.views[m].keep)
+    index = np.flatnonzero(state.views[m].selected)
     while candidates.size:
         trial = without_features(state, data, m, index[candidates])
         if bound(trial, data) >= current:
@@ -176,7 +174,7 @@ def prune_features(state: State, data: Data) -> tuple[State, list[int]]:
     if np.isinf(data.priors.gamma.shape):
         return state, counts
     for m in data.order:
-        if state.views[m].keep.any():
+        if state.views[m].selected.any():
             # q(W) must be at its optimum for the closed form of the gains to hold.
             state = step_w(state, data, m)
             state, counts[m] = _prune_one(state, data, m)
@@ -186,11 +184,11 @@ def prune_features(state: State, data: Data) -> tuple[State, list[int]]:
 def prune_views(state: State, data: Data) -> tuple[State, list[int]]:
     """Drop each view without which the bound is higher, the weakest first."""
     fallen: list[int] = []
-    kept = [m for m, view in enumerate(state.views) if view.keep.any()]
-    size = {m: float(data.weight @ np.sum(state.views[m].q.H ** 2, axis=1)) for m in kept}
-    for m in sorted(kept, key=lambda m: (size[m], data.order.index(m))):
-        trial = _settled(without_view(state, data, m), data)
-        rival = _settled(state, data)
+    candidates = [m for m, view in enumerate(state.views) if view.selected.any()]
+    size = {m: float(data.weight @ np.sum(state.views[m].q.H ** 2, axis=1)) for m in candidates}
+    for m in sorted(candidates, key=lambda m: (size[m], data.order.index(m))):
+        trial = _optimised(without_view(state, data, m), data)
+        rival = _optimised(state, data)
         if bound(trial, data) >= bound(rival, data):
             state = trial
             fallen.append(m)
@@ -199,22 +197,19 @@ def prune_views(state: State, data: Data) -> tuple[State, list[int]]:
     return state, fallen
 
 
-def prune_factors(state: State, data: Data) -> tuple[State, list[int]]:
-    """Drop each factor without which the bound is higher, the weakest first.
-
-    Returns the surviving factors as positions among the current ones.
-    """
+def prune_factors(state: State, data: Data) -> State:
+    """Drop each factor without which the bound is higher, the weakest first; one remains."""
     strength = np.diag(state.z_moment(data.weight)) * np.diag(state.v_moment)
     alive = list(range(state.n_factors))
     for k in np.argsort(strength, kind="stable"):
         if len(alive) == 1:
             break
-        trial = _settled(without_factor(state, data, alive.index(int(k))), data)
-        rival = _settled(state, data)
+        trial = _optimised(without_factor(state, data, alive.index(int(k))), data)
+        rival = _optimised(state, data)
         constant = factor_constant(data, trial.n_factors, rival.n_factors)
         if bound(trial, data) + constant >= bound(rival, data):
             state = trial
             alive.remove(int(k))
         else:
             state = rival
-    return state, alive
+    return state

@@ -9,27 +9,40 @@ from typing import Any
 import numpy as np
 
 from baldur.exceptions import InputError
-from baldur.paper.meanfield.products import apply, as_products
-from baldur.paper.meanfield.state import Array, Data, Index, Mask, State
+from baldur.paper.meanfield.products import apply, as_products, quadratic
+from baldur.paper.meanfield.starts import output_scale
+from baldur.paper.meanfield.state import Data, State
 from baldur.paper.meanfield.weights import weight_moments
 from baldur.state import Fields
 from baldur.state import State as Saved
+from baldur.types import Array, IntArray, Mask
+
+LIVE = 1e-3
+"""A factor is live if the linear predictor of some output moves with it by more than this: a
+standard deviation over the training rows, in logits, or in standard deviations of the outputs."""
 
 
 @dataclass(frozen=True)
 class WeightSpread:
-    """Covariance of the kept weights of one view, as basis B and variances in it.
+    """Covariance of the selected weights of one view, as basis B and variances in it.
 
     x^T Sigma_k x = sum_j (x B)_j^2 coef_var_jk
     + (sum_d x_d^2 null_scale_d - |x B|^2) null_var_k, the second part only on the sample side.
-    Holds (kept features) x (rank) numbers.
+    Holds (selected features) x (rank) numbers.
     """
 
-    index: Index
+    index: IntArray
     basis: Array
     coef_var: Array
     null_scale: Array
     null_var: Array
+
+    def covariance(self, k: int) -> Array:
+        """Return Sigma_wk of the selected features."""
+        cov = (self.basis * self.coef_var[:, k]) @ self.basis.T
+        if self.null_var[k]:
+            cov += self.null_var[k] * (np.diag(self.null_scale) - self.basis @ self.basis.T)
+        return np.asarray(cov)
 
     def to_state(self) -> Saved:
         """Return the covariance as plain values."""
@@ -43,9 +56,9 @@ class WeightSpread:
         }
 
     @classmethod
-    def from_state(cls, state: Any, *, width: int, alive: int) -> WeightSpread:
-        """Build it again, for a view of `width` features and `alive` factors in use."""
-        with Fields(state, "weight spread", k=alive) as read:
+    def from_state(cls, state: Any, *, width: int, factors: int) -> WeightSpread:
+        """Build it again, for a view of `width` features and so many factors."""
+        with Fields(state, "weight spread", k=factors) as read:
             made = cls(
                 index=read.index("index", ("l",), width),
                 basis=read.array("basis", ("l", "r")),
@@ -62,27 +75,39 @@ class WeightSpread:
 
 @dataclass(frozen=True)
 class MeanFieldResult:
-    """Posterior of a mean-field run. All arrays have full length; what was dropped is zero.
+    """Posterior of a mean-field run.
+
+    Only the K live factors are part of it, and there is none where the fit ends at the base rate.
+    Weights have full length; those of dropped features are zero.
 
     Attributes
     ----------
     W, W_std : lists of (K, D_m) arrays
         Mean and marginal standard deviation of the weights.
     V, V_cov : (C, K) and (K, K) arrays
+        <V> and Sigma_V.
     b, b_var : (C,) array and float
+        Mean and variance of the intercepts.
     gamma : list of (D_m,) arrays
-    delta : list of (K,) arrays; inf for a dropped factor
-    omega : (K,) array; inf for a dropped factor
+        <gamma_d>.
+    delta : list of (K,) arrays
+        <delta_k>.
+    omega : (K,) array
+        <omega_k>.
     tau, psi : float
-    features, factors, views : list of (D_m,), (K,) and (M,) bool arrays
-        What was kept.
+        <tau> and <psi>.
+    features, views : list of (D_m,) and (M,) bool arrays
+        What is selected.
+    relevance : list of integer arrays
+        Relevance vectors of each view, empty for primal ones.
     elbo : float
-        The bound, comparable between starts and across pruning.
+        The bound, comparable between starts and across pruning; NaN where a literal dual view
+        has no bound.
     history : list of dict
         One record per sweep: start, sweep, bound, features, factors, seconds, dropped.
     converged : bool
     spaces : list of str
-        Per view, "primal", "primal-samples" (the same posterior, N x N algebra) or "dual".
+        Per view, "primal", "dual" or "paper".
     start : str
     spread : list of WeightSpread
     """
@@ -99,8 +124,8 @@ class MeanFieldResult:
     tau: float
     psi: float
     features: list[Mask]
-    factors: Mask
     views: Mask
+    relevance: list[IntArray]
     elbo: float
     history: list[dict[str, Any]]
     converged: bool
@@ -121,7 +146,6 @@ class MeanFieldResult:
         """Build it again, for views of these widths."""
         M = len(widths)
         with Fields(state, "mean-field result", C=outputs, K=factors) as read:
-            alive = int(read.flags("factors", ("K",)).sum())
 
             def weights(name: str, **conditions: Any) -> list[Array]:
                 return read.each(
@@ -136,15 +160,15 @@ class MeanFieldResult:
                 b=read.array("b", ("C",)),
                 b_var=read.number("b_var", low=0.0),
                 gamma=read.each("gamma", lambda f, key, m: f.array(key, (widths[m],), low=0.0), M),
-                delta=read.each(
-                    "delta", lambda f, key, m: f.array(key, ("K",), finite=False, low=0.0), M
-                ),
-                omega=read.array("omega", ("K",), finite=False, low=0.0),
+                delta=read.each("delta", lambda f, key, m: f.array(key, ("K",), low=0.0), M),
+                omega=read.array("omega", ("K",), low=0.0),
                 tau=read.number("tau", above=0.0),
                 psi=read.number("psi", above=0.0),
                 features=read.each("features", lambda f, key, m: f.flags(key, (widths[m],)), M),
-                factors=read.flags("factors", ("K",)),
                 views=read.flags("views", (M,)),
+                relevance=read.each(
+                    "relevance", lambda f, key, m: f.array(key, (None,), "int", low=0), M
+                ),
                 elbo=read.number("elbo", finite=False),
                 history=read.records("history"),
                 converged=read.boolean("converged"),
@@ -153,61 +177,59 @@ class MeanFieldResult:
                 spread=read.each(
                     "spread",
                     lambda f, key, m: f.part(
-                        key, WeightSpread.from_state, width=widths[m], alive=alive
+                        key, WeightSpread.from_state, width=widths[m], factors=factors
                     ),
                     M,
                 ),
             )
 
 
-def collect(
-    state: State,
-    data: Data,
-    n_factors: int,
-    alive: list[int],
-    **record: Any,
-) -> MeanFieldResult:
-    """Spread the final state over full-length arrays; ``alive`` are the surviving factors."""
-    W, W_std, gamma, delta, features, spread = [], [], [], [], [], []
+def live_factors(state: State, data: Data) -> IntArray:
+    """Return the factors that move a linear predictor, see `LIVE`."""
+    moved = np.sqrt(data.weight @ state.explained**2 / data.n) * np.abs(state.V).max(axis=0)
+    return np.flatnonzero(moved > LIVE * np.sqrt(output_scale(data)))
+
+
+def collect(state: State, data: Data, **record: Any) -> MeanFieldResult:
+    """Return the live factors of the final state, weights spread over arrays of full length."""
+    live = live_factors(state, data)
+    W, W_std, gamma, features, spread = [], [], [], [], []
     for m, view in enumerate(state.views):
-        D = view.keep.size
+        spec, D = view.q.spectrum, view.selected.size
         mean, var = weight_moments(data.views[m], view.q)
-        full, std = np.zeros((n_factors, D)), np.zeros((n_factors, D))
-        where = np.ix_(np.asarray(alive), view.q.spectrum.index)
-        full[where], std[where] = mean, np.sqrt(var)
+        # Without a live factor no feature takes part in a prediction.
+        used = np.arange(spec.index.size if live.size else 0)
+        full, std = np.zeros((live.size, D)), np.zeros((live.size, D))
+        full[:, spec.index], std[:, spec.index] = mean[live], np.sqrt(var[live])
         W.append(full)
         W_std.append(std)
-        gamma.append(view.gamma.mean)
-        d = np.full(n_factors, np.inf)
-        d[alive] = view.delta.mean
-        delta.append(d)
-        features.append(view.keep.copy())
-        spec = view.q.spectrum
-        null_var = view.q.null_var if spec.n_null else np.zeros(state.n_factors)
-        basis = spec.full_basis(data.views[m])
-        spread.append(WeightSpread(spec.index, basis, view.q.coef_var, spec.null_scale, null_var))
-    V, V_cov = np.zeros((state.b.size, n_factors)), np.zeros((n_factors, n_factors))
-    V[:, alive] = state.V
-    V_cov[np.ix_(np.asarray(alive), np.asarray(alive))] = state.V_cov
-    omega = np.full(n_factors, np.inf)
-    omega[alive] = state.omega.mean
-    factors = np.zeros(n_factors, dtype=bool)
-    factors[alive] = True
+        every = view.dropped.gamma.mean[data.groups[m].member]
+        every[spec.index] = view.gamma.mean
+        gamma.append(every)
+        features.append(np.isin(np.arange(D), spec.index[used]))
+        null_var = view.q.null_var[live] if spec.n_null else np.zeros(live.size)
+        basis = spec.full_basis(data.views[m])[used]
+        coef_var = view.q.coef_var[:, live]
+        scale = spec.null_scale[used]
+        spread.append(WeightSpread(spec.index[used], basis, coef_var, scale, null_var))
+    pairs = zip(data.spaces, data.relevance, strict=True)
+    none = np.zeros(0, dtype=np.intp)
     return MeanFieldResult(
         W=W,
         W_std=W_std,
-        V=V,
-        V_cov=V_cov,
+        V=state.V[:, live],
+        V_cov=state.V_cov[np.ix_(live, live)],
         b=state.b,
         b_var=state.b_var,
         gamma=gamma,
-        delta=delta,
-        omega=omega,
+        delta=[view.delta.mean[live] for view in state.views],
+        omega=state.omega.mean[live],
         tau=float(state.tau.mean[0]),
         psi=float(state.psi.mean[0]),
         features=features,
-        factors=factors,
         views=np.array([mask.any() for mask in features]),
+        relevance=[none if space == "primal" else rows for space, rows in pairs],
+        spaces=list(data.spaces),
         spread=spread,
         **record,
     )
@@ -230,7 +252,6 @@ def latent_moments(result: MeanFieldResult, X_views: Sequence[Any]) -> tuple[Arr
     """
     if len(X_views) != len(result.W):
         raise InputError(f"expected {len(result.W)} views, as in training, but got {len(X_views)}")
-    alive = np.flatnonzero(result.factors)
     mean, var = np.zeros(()), np.zeros(())
     n_rows: int | None = None
     for m, X in enumerate(X_views):
@@ -247,21 +268,10 @@ def latent_moments(result: MeanFieldResult, X_views: Sequence[Any]) -> tuple[Arr
         inside = apply(view, s.basis, s.index) ** 2
         spread = inside @ s.coef_var
         if s.null_var.any():
-            whole = _quadratic(view, s.null_scale, s.index)
+            whole = quadratic(view, s.null_scale, s.index)
             spread = spread + np.outer(np.maximum(whole - inside.sum(axis=1), 0.0), s.null_var)
-        full = np.zeros((n, result.factors.size))
-        full[:, alive] = spread
-        var = var + full
+        var = var + spread
     return mean, var
-
-
-def _quadratic(view: Any, scale: Array, index: Index) -> Array:
-    """sum_d x_nd^2 scale_d over the features ``index``, (n,)."""
-    block = 4096
-    out = np.zeros(view.shape[0])
-    for i in range(0, index.size, block):
-        out += view.columns(index[i : i + block]) ** 2 @ scale[i : i + block]
-    return out
 
 
 def predictor_moments(result: MeanFieldResult, X_views: Sequence[Any]) -> tuple[Array, Array]:
@@ -300,7 +310,7 @@ def noise_variance(result: MeanFieldResult) -> Array:
     ----------
     result : MeanFieldResult
     """
-    through = (result.V**2 + np.diag(result.V_cov)) @ result.factors
+    through = np.sum(result.V**2 + np.diag(result.V_cov), axis=1)
     return np.asarray(1.0 / result.psi + through / result.tau)
 
 

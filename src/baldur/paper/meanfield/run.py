@@ -10,15 +10,16 @@ from typing import Any
 import numpy as np
 
 from baldur.exceptions import InputError
-from baldur.paper.meanfield.bound import bound, factor_constant
-from baldur.paper.meanfield.inputs import prepare_data
+from baldur.paper.meanfield.bound import bound, factor_constant, is_bound
+from baldur.paper.meanfield.inputs import prepare_data, relevance_requests
 from baldur.paper.meanfield.prune import prune_factors, prune_features, prune_views
 from baldur.paper.meanfield.result import MeanFieldResult, collect
 from baldur.paper.meanfield.starts import (
     DEFAULT_STARTS,
+    choose_relevance,
     initial_state,
+    make_start,
     start_loadings,
-    start_precisions,
 )
 from baldur.paper.meanfield.state import Data, State
 from baldur.paper.meanfield.updates import (
@@ -31,23 +32,42 @@ from baldur.paper.meanfield.updates import (
 from baldur.paper.priors import Priors
 
 N_INNER = 20
-"""Cycles in sample space per gamma step; they are cheap, and gamma then sees settled weights."""
+"""Cycles in sample space per gamma step; they are cheap, and gamma then sees converged weights."""
 WARM_UP = 10
 """Sweeps with V, tau and psi held at their start, so that V cannot shrink before gamma acts."""
 PRUNE_EVERY = 5
-CALM = 3
+"""Sweeps between two attempts to drop features."""
+JUDGE_FACTORS_EVERY = 20
+"""Sweeps between two attempts to drop factors. Surplus factors make a fit slow: with four labels of
+two factors, 200 sweeps did not converge where 40 do without the two."""
+GIVE_UP_AFTER = WARM_UP + 10
+"""Sweeps that every start has before it may be given up."""
+PATIENCE = 3
 """Sweeps in a row below the tolerance that count as convergence; any drop starts the count anew."""
 HELD = frozenset({"tau", "V", "omega", "psi"})
 
 
 @dataclass
-class _Trace:
-    """Mutable record of one start."""
+class _Ascent:
+    """The optimisation from one start: where it is, and its record."""
 
+    start: str
+    data: Data
     state: State
-    alive: list[int]
+    n_factors: int
     history: list[dict[str, Any]]
     converged: bool = False
+
+    @property
+    def value(self) -> float:
+        """The bound with dropped factors counted, comparable all through a run."""
+        constant = factor_constant(self.data, self.state.n_factors, self.n_factors)
+        return bound(self.state, self.data) + constant
+
+    @property
+    def n_selected(self) -> list[int]:
+        """Number of selected features per view."""
+        return [int(view.selected.sum()) for view in self.state.views]
 
 
 def run_meanfield(
@@ -58,7 +78,7 @@ def run_meanfield(
     n_factors: int,
     a_gamma: float = 1e-6,
     spaces: str | Sequence[str] = "primal",
-    relevance: Any = None,
+    relevance: Any = "auto",
     starts: Sequence[str] = DEFAULT_STARTS,
     max_iter: int = 300,
     tol: float = 1e-4,
@@ -69,7 +89,7 @@ def run_meanfield(
     bound_kind: str = "jaakkola",
     priors: Priors | None = None,
 ) -> MeanFieldResult:
-    """Fit the mean-field family from several starts and keep the best bound.
+    """Fit the mean-field family from several starts and return the one of the best bound.
 
     Parameters
     ----------
@@ -82,18 +102,20 @@ def run_meanfield(
         K at the start; pruning may lower it.
     a_gamma : float
         Shape of gamma ~ Gamma(a, a); ``inf`` keeps gamma at one.
-    spaces : {"primal", "dual"} or one of them per view
-        "primal" is the exact posterior, computed on the sample side when D > N; the paper's "dual"
-        collapses for D > N.
-    relevance : None, int, index array, or a list of these per view
-        Relevance vectors of dual views: all rows, that many at random, or the given rows.
+    spaces : {"primal", "dual", "paper"} or one of them per view
+        Exact posterior over weights, posterior over the dual variables of relevance vectors
+        (`dual`), or the dual as the paper prints it (`literal_dual`), which has no maximum for
+        D > N.
+    relevance : "auto", None, int, index array, or a list of these per view
+        Relevance vectors of dual views: chosen, all rows, that many chosen, or the given rows.
     starts : sequence of str
         "flat" and "screen-<q>".
     max_iter : int
         Most sweeps per start, warm-up included.
     tol : float
-        A sweep is calm when the bound gains less than ``tol`` nats per row.
+        The fit has converged when sweeps gain less than `tol` nats per row.
     prune : bool
+        Drop features, views and factors whose removal does not lower the bound.
     sample_weight : (N,) array, optional
         A row of weight 2 counts as two equal rows.
     rng : seed or numpy Generator
@@ -107,109 +129,118 @@ def run_meanfield(
     -------
     MeanFieldResult
     """
-    rng = np.random.default_rng(rng)
     data = prepare_data(
-        X_views, T, task, a_gamma, spaces, relevance, sample_weight, rng, bound_kind, priors
+        X_views, T, task, a_gamma, spaces, relevance, sample_weight, bound_kind, priors
     )
     if n_factors < 1:
         raise InputError(f"n_factors must be at least 1, got {n_factors}")
     if not starts:
         raise InputError(f"starts is empty; give one or more of {', '.join(DEFAULT_STARTS)}")
-    V = start_loadings(data.T, data.weight, n_factors, rng)
-    climbs: list[tuple[float, str, _Trace]] = []
-    for start in starts:
-        gammas, deltas = start_precisions(data, start)
-        state = initial_state(data, gammas, deltas, V)
-        trace = _Trace(state, list(range(n_factors)), [])
-        _climb(trace, data, start, max_iter, tol, prune, callback)
-        climbs.append((_value(trace, data, n_factors), start, trace))
-    value, start, trace = _choose(climbs, CALM * tol * data.n)
+    V = start_loadings(data.T, data.weight, n_factors, np.random.default_rng(rng))
+    requests = relevance_requests(relevance, len(data.views))
+    ascents: list[_Ascent] = []
+    to_beat = -np.inf
+    # Screens first: the flat start is then given up early where it cannot win.
+    for name in sorted(starts, key=lambda name: name == "flat"):
+        start = make_start(data, name)
+        here = choose_relevance(data, start, requests)
+        ascent = _Ascent(name, here, initial_state(here, start, V), n_factors, [])
+        _optimise(ascent, max_iter, tol, prune, callback, to_beat)
+        to_beat = max(to_beat, ascent.value)
+        ascents.append(ascent)
+    best = _choose(ascents, PATIENCE * tol * data.n)
+    valid = is_bound(best.state, best.data)
     return collect(
-        trace.state,
-        data,
-        n_factors,
-        trace.alive,
-        elbo=value,
-        history=trace.history,
-        converged=trace.converged,
-        start=start,
-        spaces=[_space(data, m) for m in range(len(data.views))],
+        best.state,
+        best.data,
+        elbo=best.value if valid else float("nan"),
+        history=best.history,
+        converged=best.converged,
+        start=best.start,
     )
 
 
-def _choose(climbs: list[tuple[float, str, _Trace]], resolution: float) -> Any:
+def _choose(ascents: list[_Ascent], resolution: float) -> _Ascent:
     """Take the best bound; among bounds the stopping rule cannot tell apart, fewest features."""
-    top = max(value for value, _, _ in climbs)
-    near = [climb for climb in climbs if climb[0] >= top - resolution]
-    return min(near, key=lambda c: (sum(int(v.keep.sum()) for v in c[2].state.views), -c[0]))
+    values = [ascent.value for ascent in ascents]
+    near = [i for i, value in enumerate(values) if value >= max(values) - resolution]
+    return ascents[min(near, key=lambda i: (sum(ascents[i].n_selected), -values[i]))]
 
 
-def _climb(
-    trace: _Trace,
-    data: Data,
-    start: str,
+def _optimise(
+    ascent: _Ascent,
     max_iter: int,
     tol: float,
     prune: bool,
     callback: Callable[[dict[str, Any]], None] | None,
+    to_beat: float,
 ) -> None:
-    """Sweep one start until calm, pruning on the way."""
-    last, calm = -np.inf, 0
-    n_factors = trace.state.n_factors
+    """Sweep until convergence, dropping features, views and factors on the way.
+
+    An ascent that would not reach the bound `to_beat` of another start by `max_iter`, even if it
+    went on rising as in its last sweep, is given up.
+    """
+    data = ascent.data
+    last, still = -np.inf, 0
     for sweep in range(max_iter):
         began = time.perf_counter()
         warm = sweep < WARM_UP
         for _ in range(N_INNER):
-            trace.state = _warm_cycle(trace.state, data) if warm else inner_cycle(trace.state, data)
-        trace.state = gamma_pass(trace.state, data)
+            ascent.state = (_warm_cycle if warm else inner_cycle)(ascent.state, data)
+        ascent.state = gamma_pass(ascent.state, data)
         dropped: dict[str, Any] = {}
         if prune and not warm and sweep % PRUNE_EVERY == 0:
-            trace.state, counts = prune_features(trace.state, data)
+            ascent.state, counts = prune_features(ascent.state, data)
             if any(counts):
                 dropped["features"] = counts
-        value = _value(trace, data, n_factors)
-        calm = calm + 1 if not warm and value - last < tol * data.n else 0
-        if calm >= CALM and prune:
-            _prune_at_rest(trace, data, dropped)
-            value = _value(trace, data, n_factors)
-        calm = 0 if dropped else calm
+        if prune and not warm and sweep % JUDGE_FACTORS_EVERY == 0:
+            dropped |= _prune_factors(ascent)
+        value = ascent.value
+        gain = value - last
+        still = still + 1 if not warm and gain < tol * data.n else 0
+        if still >= PATIENCE and prune:
+            dropped |= _prune_at_convergence(ascent)
+            value = ascent.value
+        still = 0 if dropped else still
         last = value
         record = {
-            "start": start,
+            "start": ascent.start,
             "sweep": sweep,
-            "bound": value,
-            "features": [int(view.keep.sum()) for view in trace.state.views],
-            "factors": trace.state.n_factors,
+            "bound": value if is_bound(ascent.state, data) else float("nan"),
+            "features": ascent.n_selected,
+            "factors": ascent.state.n_factors,
             "dropped": dropped,
             "seconds": time.perf_counter() - began,
         }
-        trace.history.append(record)
+        ascent.history.append(record)
         if callback is not None:
             callback(record)
-        if calm >= CALM:
-            trace.converged = True
+        if still >= PATIENCE:
+            ascent.converged = True
+            return
+        if sweep >= GIVE_UP_AFTER and value + (max_iter - sweep) * gain < to_beat:
             return
 
 
-def _value(trace: _Trace, data: Data, n_full: int) -> float:
-    """Return the bound with dropped factors counted, comparable all through a run."""
-    state = trace.state
-    return bound(state, data) + factor_constant(data, state.n_factors, n_full)
-
-
-def _prune_at_rest(trace: _Trace, data: Data, dropped: dict[str, Any]) -> None:
-    """Judge views and factors, only once the bound is calm: before, the empty model wins."""
-    trace.state, counts = prune_features(trace.state, data)
+def _prune_at_convergence(ascent: _Ascent) -> dict[str, Any]:
+    """Judge views and factors only when the bound has converged: before, the empty model wins."""
+    dropped: dict[str, Any] = {}
+    data = ascent.data
+    ascent.state, counts = prune_features(ascent.state, data)
     if any(counts):
         dropped["features"] = counts
-    trace.state, fallen = prune_views(trace.state, data)
-    if fallen:
-        dropped["views"] = fallen
-    trace.state, survivors = prune_factors(trace.state, data)
-    if len(survivors) < len(trace.alive):
-        kept = [trace.alive[k] for k in survivors]
-        dropped["factors"] = [k for k in trace.alive if k not in kept]
-        trace.alive = kept
+    ascent.state, views = prune_views(ascent.state, data)
+    if views:
+        dropped["views"] = views
+    return dropped | _prune_factors(ascent)
+
+
+def _prune_factors(ascent: _Ascent) -> dict[str, Any]:
+    """Drop surplus factors, and say how many."""
+    before = ascent.state.n_factors
+    ascent.state = prune_factors(ascent.state, ascent.data)
+    gone = before - ascent.state.n_factors
+    return {"factors": gone} if gone else {}
 
 
 def _warm_cycle(state: State, data: Data) -> State:
@@ -220,10 +251,3 @@ def _warm_cycle(state: State, data: Data) -> State:
         if name not in HELD:
             state = update(state, data)
     return state
-
-
-def _space(data: Data, m: int) -> str:
-    N, D = data.views[m].shape
-    if data.spaces[m] == "dual":
-        return "dual"
-    return "primal-samples" if D > N else "primal"

@@ -5,16 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from baldur.model.ard import GammaPosterior
+from baldur.paper.meanfield.dropped import Dropped, NormGroups
 from baldur.paper.meanfield.products import ViewProducts
 from baldur.paper.meanfield.weights import Weights
 from baldur.paper.priors import Priors
-
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
-Mask = NDArray[np.bool_]
+from baldur.types import Array, IntArray, Mask
 
 
 @dataclass(frozen=True)
@@ -34,11 +31,15 @@ class Data:
         Integrate ln sigmoid over q(y) instead of bounding it (classification only).
     priors : Priors
     spaces : list of str
-        "primal" or "dual" per view.
+        "primal", "dual" or "paper" per view.
     relevance : list of integer arrays
-        Rows used as relevance vectors, per view (dual only).
+        Rows used as relevance vectors, per view (not used by primal views).
     norms : list of (D_m,) arrays
-        sum_n s_n x_nd^2.
+        t_d = sum_n s_n x_nd^2.
+    groups : list of NormGroups
+        The features of each view grouped by t_d.
+    scores : list of (D_m, C) arrays
+        X^T diag(s) (T - mean T), by which features are screened.
     order : list of int
         Views by how much they say about the outputs, strongest first. Updates run in this
         order, so listing the views differently changes nothing.
@@ -51,8 +52,10 @@ class Data:
     quadrature: bool
     priors: Priors
     spaces: list[str]
-    relevance: list[Index]
+    relevance: list[IntArray]
     norms: list[Array]
+    groups: list[NormGroups]
+    scores: list[Array]
     order: list[int]
 
     @property
@@ -65,38 +68,35 @@ class Data:
 class ViewState:
     """The posteriors of one view.
 
-    Dropped features keep an independent q(w_kd) = N(0, 1/(tau |x_d|^2 + delta_k gamma_d)), so
-    the bound stays a bound of the same model. Only three sums over them are stored.
-
     Attributes
     ----------
     q : Weights
-        q(W) of the kept features (or q(A) over them).
-    delta, gamma : GammaPosterior
-        Over K and over all D features.
-    keep : (D,) bool array
+        q(W) of the selected features (or q(A) over them).
+    delta : GammaPosterior
+        q(delta_k), length K.
+    gamma : GammaPosterior
+        q(gamma_d) of the selected features.
+    selected : (D,) bool array
     gamma_w2 : (K,) array
-        sum_d <gamma_d><w_kd^2> over the kept features, under the current gamma.
+        sum_d <gamma_d><w_kd^2> over the selected features, under the current gamma.
     stale : bool
-        True once gamma or ``keep`` has moved since the spectrum of ``q`` was built.
-    dropped_trace, dropped_w2, dropped_logdet : (K,) arrays
-        Sums over dropped d of |x_d|^2 Var w_kd, <gamma_d> Var w_kd and ln Var w_kd.
+        True once gamma or `selected` has changed since the spectrum of `q` was built.
+    dropped : Dropped
+        q(w_kd) and q(gamma_d) of all other features; the bound counts them.
     """
 
     q: Weights
     delta: GammaPosterior
     gamma: GammaPosterior
-    keep: Mask
+    selected: Mask
     gamma_w2: Array
     stale: bool
-    dropped_trace: Array
-    dropped_w2: Array
-    dropped_logdet: Array
+    dropped: Dropped
 
     @property
     def trace(self) -> Array:
         """tr(X^T diag(s) X Sigma_k) over all features, (K,)."""
-        return self.q.trace + self.dropped_trace
+        return self.q.trace + self.dropped.trace
 
 
 @dataclass(frozen=True)

@@ -14,112 +14,104 @@ from baldur.model import ard
 from baldur.model.ard import GammaPosterior
 from baldur.paper.meanfield import labels, latent
 from baldur.paper.meanfield.bound import expected_y_residual, expected_z_residual
-from baldur.paper.meanfield.dropped import dropped_delta, dropped_gamma, dropped_sums
+from baldur.paper.meanfield.dropped import dropped_delta, make_dropped
 from baldur.paper.meanfield.dual import spectrum_dual
+from baldur.paper.meanfield.literal_dual import spectrum_literal
 from baldur.paper.meanfield.primal import spectrum_primal
-from baldur.paper.meanfield.state import Array, Data, Mask, State
+from baldur.paper.meanfield.products import hold
+from baldur.paper.meanfield.state import Data, State
 from baldur.paper.meanfield.weights import Spectrum, update_weights, weight_moments
+from baldur.types import Array, Mask
 
 
 def _mean(q: GammaPosterior) -> float:
     return float(q.mean[0])
 
 
-def build_spectrum(data: Data, m: int, gamma: Array, keep: Mask) -> Spectrum:
-    """Make the one eigendecomposition of view ``m`` for this gamma (D,) and kept features."""
-    index = np.flatnonzero(keep)
-    view, g = data.views[m], gamma[index]
-    if data.spaces[m] == "dual":
-        return spectrum_dual(view, index, g, data.weight, data.relevance[m])
-    return spectrum_primal(view, index, g, data.weight)
+def build_spectrum(data: Data, m: int, gamma: Array, selected: Mask) -> Spectrum:
+    """Make the one eigendecomposition of view `m` for <gamma> (d,) of the selected features."""
+    index = np.flatnonzero(selected)
+    view, relevance, space = data.views[m], data.relevance[m], data.spaces[m]
+    hold(view, index)
+    if space == "paper":
+        return spectrum_literal(view, index, gamma, data.weight, relevance)
+    # As many relevance vectors as rows or features span all weights: the posterior is exact.
+    if space == "dual" and relevance.size < min(index.size, view.shape[0]):
+        norms = data.norms[m][index]
+        return spectrum_dual(view, index, gamma, data.weight, relevance, norms)
+    return spectrum_primal(view, index, gamma, data.weight)
 
 
 def step_w(state: State, data: Data, m: int) -> State:
-    """q(W^(m)) or q(A^(m)), see ``weights.update_weights``."""
+    """q(W^(m)) or q(A^(m)), see `weights.update_weights`."""
     view = state.views[m]
     spectrum = view.q.spectrum
     if view.stale:
-        spectrum = build_spectrum(data, m, view.gamma.mean, view.keep)
+        spectrum = build_spectrum(data, m, view.gamma.mean, view.selected)
     residual = state.Z - (state.explained - view.q.H)
     q = update_weights(spectrum, view.delta.mean, _mean(state.tau), residual, data.weight)
     return state.with_view(m, replace(view, q=q, gamma_w2=q.gamma_w2, stale=False))
 
 
 def step_delta(state: State, data: Data, m: int) -> State:
-    """q(delta^(m)), jointly with q(w) of the dropped features, see ``ard.update_delta``."""
+    """q(delta^(m)), jointly with q(w) of the dropped features.
+
+    Shape a0 + D/2, rate_k = b0 + (1/2) sum_d <gamma_d><w_kd^2>, see `ard.update_delta` and
+    `dropped.dropped_delta`.
+    """
     view, prior = state.views[m], data.priors.delta
-    if view.keep.all():
-        delta = ard.update_delta(prior, view.keep.size, view.gamma_w2)
+    dropped, tau = view.dropped, _mean(state.tau)
+    if not dropped.size:
+        delta = ard.update_delta(prior, view.selected.size, view.gamma_w2)
         return state.with_view(m, replace(view, delta=delta))
-    out = ~view.keep
-    gamma, norms, tau = view.gamma.mean[out], data.norms[m][out], _mean(state.tau)
-    mean = dropped_delta(prior, int(view.keep.sum()), view.gamma_w2, gamma, tau * norms)
-    shape = prior.shape + 0.5 * view.keep.size
-    trace, w2, logdet = dropped_sums(mean, gamma, norms, tau)
-    return state.with_view(
-        m,
-        replace(
-            view,
-            delta=GammaPosterior(shape, shape / mean),
-            dropped_trace=trace,
-            dropped_w2=w2,
-            dropped_logdet=logdet,
-        ),
-    )
+    n_selected = view.selected.size - dropped.size
+    mean = dropped_delta(prior, n_selected, view.gamma_w2, dropped, tau)
+    shape = prior.shape + 0.5 * view.selected.size
+    delta = GammaPosterior(shape, shape / mean)
+    return state.with_view(m, replace(view, delta=delta, dropped=dropped.at(mean, tau)))
 
 
 def step_gamma(state: State, data: Data, m: int) -> State:
-    """q(gamma^(m)) of the kept features, see ``ard.update_gamma``; the step that touches D."""
+    """q(gamma^(m)) of the selected features; the only step whose cost grows with them.
+
+    Shape a0 + K/2, rate_d = b0 + (1/2) sum_k <delta_k><w_kd^2>, see `ard.update_gamma`.
+    """
     view, prior = state.views[m], data.priors.gamma
     if np.isinf(prior.shape):
         return state
     mean, var = weight_moments(data.views[m], view.q)
     w2 = mean**2 + var
-    kept = ard.update_gamma(prior, state.n_factors, view.delta.mean @ w2)
-    rate = view.gamma.rate.copy()
-    rate[view.keep] = kept.rate
-    gamma = GammaPosterior(kept.shape, rate)
-    gamma_w2 = w2 @ gamma.mean[view.keep]
-    return state.with_view(m, replace(view, gamma=gamma, gamma_w2=gamma_w2, stale=True))
+    gamma = ard.update_gamma(prior, state.n_factors, view.delta.mean @ w2)
+    return state.with_view(m, replace(view, gamma=gamma, gamma_w2=w2 @ gamma.mean, stale=True))
 
 
 def step_dropped(state: State, data: Data, m: int) -> State:
-    """q(gamma_d) and q(w_kd) of the dropped features together, see ``dropped``."""
-    view, prior = state.views[m], data.priors.gamma
-    out = ~view.keep
-    if not out.any():
+    """q(gamma_d) and q(w_kd) of the dropped features together, see `dropped`."""
+    view = state.views[m]
+    if not view.dropped.size:
         return state
-    norms, tau = data.norms[m][out], _mean(state.tau)
-    mean = dropped_gamma(prior, view.delta.mean, tau * norms)
-    gamma = view.gamma
-    if not np.isinf(prior.shape):
-        shape = prior.shape + 0.5 * state.n_factors
-        rate = gamma.rate.copy()
-        rate[out] = shape / mean
-        gamma = GammaPosterior(shape, rate)
-    trace, w2, logdet = dropped_sums(view.delta.mean, mean, norms, tau)
-    return state.with_view(
-        m,
-        replace(view, gamma=gamma, dropped_trace=trace, dropped_w2=w2, dropped_logdet=logdet),
+    made = make_dropped(
+        data.priors.gamma, data.groups[m], view.dropped.count, view.delta.mean, _mean(state.tau)
     )
+    return state.with_view(m, replace(view, dropped=made))
 
 
 def step_z(state: State, data: Data) -> State:
-    """q(Z), see ``latent.update_z``."""
+    """q(Z), see `latent.update_z`."""
     tau, psi = _mean(state.tau), _mean(state.psi)
     Z, cov = latent.update_z(state.explained, state.Y, state.b, state.V, state.v_moment, tau, psi)
     return replace(state, Z=Z, Z_cov=cov)
 
 
 def step_tau(state: State, data: Data) -> State:
-    """q(tau), see ``latent.update_precision``; N K counts the current factors."""
+    """q(tau), see `latent.update_precision`; N K counts the current factors."""
     residual = expected_z_residual(state, data)
     tau = latent.update_precision(data.priors.tau, data.n * state.n_factors, residual)
     return replace(state, tau=tau)
 
 
 def step_v(state: State, data: Data) -> State:
-    """q(V), see ``latent.update_v``."""
+    """q(V), see `latent.update_v`."""
     V, cov = latent.update_v(
         state.Z,
         state.z_moment(data.weight),
@@ -133,27 +125,27 @@ def step_v(state: State, data: Data) -> State:
 
 
 def step_omega(state: State, data: Data) -> State:
-    """q(omega), see ``ard.update_omega``."""
+    """q(omega), see `ard.update_omega`."""
     omega = ard.update_omega(data.priors.omega, state.b.size, np.diag(state.v_moment))
     return replace(state, omega=omega)
 
 
 def step_b(state: State, data: Data) -> State:
-    """q(b), see ``latent.update_b``."""
+    """q(b), see `latent.update_b`."""
     precision = data.priors.intercept_precision
     b, var = latent.update_b(state.Y, state.Z, state.V, _mean(state.psi), precision, data.weight)
     return replace(state, b=b, b_var=var)
 
 
 def step_psi(state: State, data: Data) -> State:
-    """q(psi), see ``latent.update_precision``."""
+    """q(psi), see `latent.update_precision`."""
     residual = expected_y_residual(state, data)
     psi = latent.update_precision(data.priors.psi, data.n * state.b.size, residual)
     return replace(state, psi=psi)
 
 
 def step_y(state: State, data: Data) -> State:
-    """q(Y), see ``labels``; nothing to do in regression."""
+    """q(Y), see `labels`; nothing to do in regression."""
     if not data.classification:
         return state
     center, psi = state.Z @ state.V.T + state.b, _mean(state.psi)
@@ -165,7 +157,7 @@ def step_y(state: State, data: Data) -> State:
 
 
 def step_xi(state: State, data: Data) -> State:
-    """xi, see ``labels.update_xi``; nothing to do in regression."""
+    """xi, see `labels.update_xi`; nothing to do in regression."""
     if not data.classification:
         return state
     return replace(state, xi=labels.update_xi(state.Y, state.Y_var))
@@ -199,7 +191,7 @@ def inner_cycle(state: State, data: Data) -> State:
 
 
 def gamma_pass(state: State, data: Data) -> State:
-    """Update gamma of every view, kept and dropped; the only pass over features."""
+    """Update gamma of every view, of selected and dropped features."""
     for m in data.order:
         state = step_dropped(step_gamma(state, data, m), data, m)
     return state

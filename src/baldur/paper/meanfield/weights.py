@@ -2,13 +2,14 @@
 
 With B a D x r basis of weight space such that B^T Lambda_gamma B = I and
 B^T X^T diag(s) X B = diag(S), every factor's weights are w_k = B c_k plus, when the basis does
-not span R^D, an independent prior part outside it. All factors then share B and S:
+not span R^D, an independent part outside it that keeps its prior variance. All factors then share
+B and S:
 
     precision of c_k   = tau S + delta_k
     <c_k>              = tau (X B)^T diag(s) R_k/(tau S + delta_k),    R = Z - sum_{m' != m} H_m'
 
-``primal.py`` and ``dual.py`` build the basis; nothing here knows which of them did. ``s`` are
-the sample weights: a row with weight 2 counts exactly as two equal rows.
+`primal.py`, `dual.py` and `literal_dual.py` build the basis; nothing here depends on which of them
+did. `s` are the sample weights: a row with weight 2 counts exactly as two equal rows.
 """
 
 from __future__ import annotations
@@ -16,12 +17,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from baldur.paper.meanfield.products import ViewProducts, blocks
-
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
+from baldur.types import Array, IntArray
 
 
 @dataclass(frozen=True)
@@ -30,20 +28,20 @@ class Spectrum:
 
     Attributes
     ----------
-    space : str
-        "primal" (D x D algebra), "primal-samples" (the same posterior from the N x N side) or
-        "dual" (the paper's q(A)).
     index : (d,) integer array
-        The kept features, in order.
+        The selected features, in order.
     scores : (N, r) array
         X B.
     S : (r,) array
         Eigenvalues of (X B)^T diag(s) (X B).
     n_null : int
-        Dimensions of the posterior outside the basis, where it equals the prior: d - r on the
-        sample side, 0 otherwise. The dual has none: that is what the paper leaves out.
+        Dimensions of the posterior outside the basis, where it equals the prior: d - r, or 0 in
+        the paper's literal dual, which leaves them out.
+    outside : float
+        sum_n s_n x_n^T (Lambda^-1 - B B^T) x_n: how far the rows reach outside the basis. Zero
+        unless relevance vectors are fewer than the rows.
     logdet : float
-        ln |B B^T| over the dimensions of the posterior (for the dual, of q(A)).
+        ln |Lambda^-1|, or ln |B B^T| over the dimensions of q(A) in the literal dual.
     basis : (d, r) array or None
         B itself, or None when it is ``scale[:, None] * X[:, index]^T left``.
     left : (N, r) array
@@ -53,11 +51,11 @@ class Spectrum:
         1/gamma_d when ``n_null > 0``, else zeros: prior variances before subtracting the basis.
     """
 
-    space: str
-    index: Index
+    index: IntArray
     scores: Array
     S: Array
     n_null: int
+    outside: float
     logdet: float
     basis: Array | None
     left: Array
@@ -71,7 +69,7 @@ class Spectrum:
         parts = [self.rows(view, where) for where in blocks(np.arange(self.index.size))]
         return np.vstack(parts) if parts else np.zeros((0, self.S.size))
 
-    def rows(self, view: ViewProducts, where: Index) -> Array:
+    def rows(self, view: ViewProducts, where: IntArray) -> Array:
         """Rows ``where`` (positions in ``index``) of B."""
         if self.basis is not None:
             return self.basis[where]
@@ -117,8 +115,9 @@ def update_weights(
     """q(W) or q(A) given everything else.
 
     Sigma_k^-1 = <tau> X^T X + <delta_k> Lambda_<gamma>,
-    <w_k> = <tau> Sigma_k X^T (<z_k> - sum_{m' != m} H_m'k); for the dual, X -> X X~^T and
-    Lambda -> X~ Lambda X~^T. Departure from the paper: its table prints <alpha_k> for <delta_k>.
+    <w_k> = <tau> Sigma_k X^T (<z_k> - sum_{m' != m} H_m'k); for the literal dual, X -> X X~^T
+    and Lambda -> X~ Lambda X~^T. Departure from the paper: its table prints <alpha_k> where
+    <delta_k> belongs.
 
     Parameters
     ----------
@@ -140,14 +139,14 @@ def update_weights(
         coef_var=coef_var,
         null_var=1.0 / delta,
         H=spectrum.scores @ coef,
-        trace=np.sum(S * coef_var, axis=0),
+        trace=np.sum(S * coef_var, axis=0) + spectrum.outside / delta,
         gamma_w2=np.sum(coef**2 + coef_var, axis=0) + n_null / delta,
         logdet=spectrum.logdet + np.sum(np.log(coef_var), axis=0) - n_null * np.log(delta),
     )
 
 
 def weight_moments(view: ViewProducts, q: Weights) -> tuple[Array, Array]:
-    """<w_kd> and Var w_kd of the kept features, both (K, d); the only pass over features.
+    """<w_kd> and Var w_kd of the selected features, both (K, d); the only pass over features.
 
     <w_k> = B <c_k>, Var w_kd = sum_j B_dj^2/(tau S_j + delta_k)
     + (1/gamma_d - sum_j B_dj^2)/delta_k, the second part only where the basis leaves room.

@@ -1,4 +1,4 @@
-"""Smooth calibration: what was said against what happened, and how often it was said."""
+"""Smooth calibration curves: observed against predicted, and a histogram of the predictions."""
 
 from __future__ import annotations
 
@@ -8,20 +8,28 @@ from typing import Any, Self
 import numpy as np
 import pandas as pd
 
-from baldur.plots.drawing.curves import Line, chosen_models, draw_bands, lines_of
+from baldur.plots.drawing.curves import (
+    Line,
+    band_text,
+    chosen_models,
+    draw_curves,
+    interval_text,
+    lines_of,
+)
 from baldur.plots.drawing.display import Display
-from baldur.plots.drawing.parts import empty, legend, legend_height
-from baldur.plots.drawing.style import Style, plain, style_of
+from baldur.plots.drawing.names import plain
+from baldur.plots.drawing.parts import empty, legend_height
+from baldur.plots.drawing.style import Style, style_of
 from baldur.plots.results.tables import Results
 
 __all__ = ["CalibrationDisplay"]
 
 BINS = 20
-"""Bars of the histogram below: enough to see where people are."""
+"""Bins of the histogram: enough to see where the predictions are."""
 
 
 class CalibrationDisplay(Display):
-    """Smooth calibration curves with 95 % bands.
+    """Smooth calibration curves with a 95 % band.
 
     Parameters
     ----------
@@ -32,7 +40,7 @@ class CalibrationDisplay(Display):
     spread : DataFrame, optional
         model, class, left, right, people: a histogram of the predictions.
     regression : bool, default=False
-        Predictions are numbers, not probabilities.
+        Whether the predictions are numbers and not probabilities.
     """
 
     def __init__(
@@ -43,7 +51,7 @@ class CalibrationDisplay(Display):
         *,
         regression: bool = False,
     ) -> None:
-        super().__init__(pd.DataFrame(table).reset_index(drop=True))
+        super().__init__(table)
         self.measures, self.spread, self.regression = measures, spread, regression
 
     @classmethod
@@ -54,7 +62,7 @@ class CalibrationDisplay(Display):
         ----------
         result : NestedResult or path of a results folder
         models : list of str, optional
-            Default: the first six; of several classes the first model alone.
+            Default: the first six, or only the first one where there are more than two classes.
 
         Returns
         -------
@@ -73,28 +81,9 @@ class CalibrationDisplay(Display):
             regression=not found.classes,
         )
 
-    def _measure(self, line: Line, name: str) -> tuple[float, float, float] | None:
-        table = self.measures
-        if table is None:
-            return None
-        at = (table["model"].astype(str) == line.model) & (table["measure"] == name)
-        at &= table["class"].fillna("").astype(str) == line.target
-        if not at.any():
-            return None
-        row = table[at].iloc[0]
-        return float(row["estimate"]), float(row["low"]), float(row["high"])
-
-    def _texts(self, lines: Sequence[Line]) -> list[str]:
-        found = []
-        for line in lines:
-            text = plain(line.name, 40)
-            slope = self._measure(line, "slope")
-            if slope is not None and np.isfinite(slope[0]):
-                text += f", slope {slope[0]:.2f}"
-                if np.isfinite(slope[1:]).all():
-                    text += f" ({slope[1]:.2f}–{slope[2]:.2f})"
-            found.append(text)
-        return found
+    def _slopes(self, lines: Sequence[Line]) -> list[str]:
+        """Return the calibration slope of each curve, as text after the name."""
+        return [interval_text("slope", line.measure(self.measures, "slope")) for line in lines]
 
     @property
     def alt_text(self) -> str:
@@ -103,49 +92,39 @@ class CalibrationDisplay(Display):
         if not lines:
             return "Calibration without curves: no model gives probabilities."
         said = []
-        for line, text in zip(lines, self._texts(lines), strict=True):
+        for line, slope in zip(lines, self._slopes(lines), strict=True):
             far = np.abs(line.rows["observed"] - line.rows["predicted"]).max()
-            said.append(f"{text}, at most {far:.2g} from the diagonal")
-        return f"Smooth calibration curves with 95 % bands: {'; '.join(said)}."
+            said.append(f"{plain(line.name)}{slope}, at most {far:.2g} from the diagonal")
+        return f"Smooth calibration curves{band_text(lines)}: {'; '.join(said)}."
 
-    def plot(self, ax: Any = None, *, theme: str | None = None, width: float | None = None) -> Self:
-        """Draw the curves, and below them how many people got which prediction.
-
-        Parameters
-        ----------
-        ax, theme, width
-            As in `Display.plot`.
-
-        Returns
-        -------
-        CalibrationDisplay
-        """
+    def _plot(self, ax: Any, theme: str | None, width: float | None) -> None:
+        """Draw the curves, and below them a histogram of the predictions."""
         lines = lines_of(self.table)
         below = self.spread is not None and len(self.spread) > 0 and len(lines) > 0
-        names, page = self._texts(lines), style_of(theme, width)
-        height = page.width * 0.85 + legend_height(names, page) + (0.9 if below else 0.0)
+        names, notes, page = [o.name for o in lines], self._slopes(lines), style_of(theme, width)
+        texts = [f"{n}{note}" for n, note in zip(names, notes, strict=True)]
+        height = page.width * 0.85 + legend_height(texts, page) + (0.9 if below else 0.0)
         heights = (4.0, 1.0) if below else (1.0,)
         with self._drawing(ax, theme, width, height, (1.0,), heights) as (axes, style):
             main = axes[0]
             if not lines:
                 empty(main, "No model gives probabilities.", style)
-                return self
+                return
             ends = self._ends()
             main.plot(ends, ends, color=style.faint, linestyle=":", linewidth=1.2, zorder=0)
-            handles = draw_bands(main, lines, "predicted", "observed", style)
+            handles = draw_curves(main, lines, "predicted", "observed", style)
             main.set_xlim(*ends)
             main.set_ylim(*ends)
             main.set_ylabel("Observed" if self.regression else "Observed share")
-            legend(main, handles, names, style)
+            self._legend(handles, names, style, notes)
             said = "Predicted" if self.regression else "Predicted probability"
             if not below:
                 main.set_xlabel(said)
-                return self
+                return
             self._people(axes[1], lines, style)
             main.tick_params(axis="x", labelbottom=False)
             axes[1].set_xlim(*ends)
             axes[1].set_xlabel(said)
-        return self
 
     def _ends(self) -> tuple[float, float]:
         if not self.regression:
@@ -167,16 +146,23 @@ class CalibrationDisplay(Display):
                     part["people"], edges, color=style.colour(i), linestyle=style.line(i),
                     linewidth=1.2, fill=len(lines) == 1, alpha=0.6 if len(lines) == 1 else 1.0,
                 )  # fmt: skip
-        ax.set_ylabel("People")
+        ax.set_ylabel("Samples")
         ax.locator_params(axis="y", nbins=2, integer=True)
 
 
 def _histogram(
     predictions: pd.DataFrame, curves: pd.DataFrame, classes: Sequence[str]
 ) -> pd.DataFrame | None:
-    """Count the people (a mean over repeats) in bins of the prediction."""
+    """Count the samples (the mean over repeats) in bins of the prediction."""
     if not len(predictions) or not len(curves):
         return None
+    ends = (0.0, 1.0)
+    if not classes:
+        # The same bins for all models, so that their histograms can be compared.
+        drawn = predictions["model"].astype(str).isin(set(curves["model"].astype(str)))
+        every = predictions.loc[drawn, "predicted"].to_numpy(dtype=float)
+        every = every[np.isfinite(every)]
+        ends = (float(every.min()), float(every.max())) if len(every) else ends
     parts = []
     for line in lines_of(curves):
         mine = predictions[predictions["model"].astype(str) == line.model]
@@ -185,7 +171,6 @@ def _histogram(
             continue
         values = mine[column].to_numpy(dtype=float)
         values = values[np.isfinite(values)]
-        ends = (0.0, 1.0) if classes else (float(values.min()), float(values.max()))
         counts, edges = np.histogram(values, BINS, range=ends)
         repeats = mine["repeat"].nunique() if "repeat" in mine else 1
         parts.append(

@@ -1,4 +1,4 @@
-"""Decision curves: the net benefit of acting on the predictions, over thresholds."""
+"""Decision curves: the net benefit of acting on the predictions, over threshold probabilities."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ import numpy as np
 import pandas as pd
 
 from baldur.evaluation.clinical.decision import TREAT_ALL, TREAT_NONE
-from baldur.plots.drawing.curves import chosen_models, draw_bands, lines_of
+from baldur.plots.drawing.curves import band_text, chosen_models, draw_curves, lines_of
 from baldur.plots.drawing.display import Display
-from baldur.plots.drawing.parts import empty, legend, legend_height
-from baldur.plots.drawing.style import number, plain, style_of
+from baldur.plots.drawing.names import number, plain
+from baldur.plots.drawing.parts import empty, legend_height
+from baldur.plots.drawing.style import style_of
 from baldur.plots.results.tables import Results
 
 __all__ = ["DecisionDisplay"]
@@ -21,17 +22,14 @@ COLUMNS = ["model", "threshold", "net_benefit", "low", "high"]
 
 
 class DecisionDisplay(Display):
-    """Net benefit of every model against treating all and treating none.
+    """Net benefit of each model, with treating all and treating none for comparison.
 
     Parameters
     ----------
     table : DataFrame
         model, threshold, net_benefit, low, high; as ``decision.csv`` has it. The models "treat all"
-        and "treat none" are drawn as lines of reference.
+        and "treat none" are drawn as reference lines.
     """
-
-    def __init__(self, table: pd.DataFrame) -> None:
-        super().__init__(pd.DataFrame(table).reset_index(drop=True))
 
     @classmethod
     def from_result(cls, result: Any, models: Sequence[str] | None = None) -> Self:
@@ -69,8 +67,11 @@ class DecisionDisplay(Display):
             if len(t):
                 where = f"at {len(t)} of {len(over)} thresholds from {t.min():g} to {t.max():g}"
             most = f", by {number(over.max())} at most" if len(t) else ""
-            said.append(f"{plain(line.name, 40)} {where}{most}")
-        return f"Decision curves: net benefit above treating all or none for {'; '.join(said)}."
+            said.append(f"{plain(line.name)} {where}{most}")
+        return (
+            f"Decision curves{band_text(lines)}: net benefit above treating all or none for "
+            f"{'; '.join(said)}."
+        )
 
     @property
     def _models(self) -> pd.DataFrame:
@@ -81,18 +82,8 @@ class DecisionDisplay(Display):
         treated = self.table[self.table["model"] == TREAT_ALL]
         return np.maximum(treated["net_benefit"].to_numpy(dtype=float), 0.0)
 
-    def plot(self, ax: Any = None, *, theme: str | None = None, width: float | None = None) -> Self:
-        """Draw the curves, with bands where there are at most three models.
-
-        Parameters
-        ----------
-        ax, theme, width
-            As in `Display.plot`.
-
-        Returns
-        -------
-        DecisionDisplay
-        """
+    def _plot(self, ax: Any, theme: str | None, width: float | None) -> None:
+        """Draw the curves, and the 95 % band of the first model."""
         lines = lines_of(self._models)
         names, page = [line.name for line in lines], style_of(theme, width)
         height = page.width * 0.62 + legend_height([*names, TREAT_ALL, TREAT_NONE], page)
@@ -100,8 +91,8 @@ class DecisionDisplay(Display):
             main = axes[0]
             if not lines:
                 empty(main, "Decision curves need two classes and probabilities.", style)
-                return self
-            handles = draw_bands(main, lines, "threshold", "net_benefit", style)
+                return
+            handles = draw_curves(main, lines, "threshold", "net_benefit", style)
             for name, look in ((TREAT_ALL, ":"), (TREAT_NONE, "-")):
                 part = self.table[self.table["model"] == name]
                 (drawn,) = main.plot(
@@ -111,10 +102,9 @@ class DecisionDisplay(Display):
                 handles.append(drawn)
                 names.append(name)
             top = float(np.nanmax(self.table["net_benefit"].to_numpy(dtype=float)))
-            # What lies far below zero is of no use to anybody and would hide the rest.
+            # Curves far below zero would take the space of the useful ones.
             main.set_ylim(-0.25 * max(top, 0.02), 1.15 * max(top, 0.02))
             main.set_xlim(0.0, 1.0)
             main.set_xlabel("Threshold probability")
             main.set_ylabel("Net benefit")
-            legend(main, handles, names, style)
-        return self
+            self._legend(handles, names, style)

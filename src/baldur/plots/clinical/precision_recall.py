@@ -1,4 +1,4 @@
-"""Precision-recall curves with bands."""
+"""Precision-recall curves: precision against sensitivity."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["PrecisionRecallDisplay"]
 
 
 class PrecisionRecallDisplay(RankingDisplay):
-    """Precision against sensitivity, with pointwise 95 % bands and what chance gives.
+    """Precision against sensitivity, with a pointwise 95 % band and the prevalence.
 
     Parameters
     ----------
@@ -32,8 +32,13 @@ class PrecisionRecallDisplay(RankingDisplay):
     def _chance_text(self) -> str:
         shares = self.table["prevalence"].astype(float)
         low, high = f"{shares.min():.0%}", f"{shares.max():.0%}"
-        return f", chance {low if low == high else f'{low} to {high}'}"
+        return f" (precision by chance {low if low == high else f'{low} to {high}'})"
 
     def _chance(self, ax: Any, style: Style) -> None:
-        for share in dict.fromkeys(self.table["prevalence"].astype(float)):
+        shares = self.table["prevalence"].astype(float)
+        if shares.nunique() > 2:
+            # One line per class would be a hatching: the range is shown instead.
+            ax.axhspan(shares.min(), shares.max(), color=style.faint, alpha=0.25, linewidth=0.0)
+            return
+        for share in shares.unique():
             ax.axhline(share, color=style.faint, linestyle=":", linewidth=1.0, zorder=0)

@@ -1,25 +1,37 @@
-"""What ROC and precision-recall figures share: curves of predictions that rank people."""
+"""What ROC and precision-recall curves share: curves, areas and the line of chance."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, Self
 
+import numpy as np
 import pandas as pd
 
 from baldur.evaluation.clinical.curves import curve_areas
 from baldur.evaluation.threads import one_thread
-from baldur.plots.drawing.curves import area_texts, chosen_models, draw_bands, lines_of
+from baldur.plots.drawing.curves import (
+    Line,
+    band_text,
+    chosen_models,
+    draw_curves,
+    interval_text,
+    lines_of,
+)
 from baldur.plots.drawing.display import Display
-from baldur.plots.drawing.parts import empty, legend, legend_height
+from baldur.plots.drawing.names import plain
+from baldur.plots.drawing.parts import empty, legend_height
 from baldur.plots.drawing.style import Style, style_of
 from baldur.plots.results.tables import Results
 
 __all__ = ["RankingDisplay"]
 
+LEAST_RESAMPLES = 100
+"""Fewest that the bootstrap takes, for curves whose band is not drawn."""
+
 
 class RankingDisplay(Display):
-    """One curve per model or class with its band, and the area under it.
+    """One curve per model or class, a band for the first model, and the areas under the curves.
 
     Parameters
     ----------
@@ -34,10 +46,10 @@ class RankingDisplay(Display):
     columns: ClassVar[tuple[str, str]]
     headings: ClassVar[tuple[str, str]]
     area: ClassVar[tuple[str, str, str]]
-    """Measure of the area, its name in words and its name in a legend."""
+    """Measure of the area in the table of areas, its name, and its short name in a legend."""
 
     def __init__(self, table: pd.DataFrame, areas: pd.DataFrame | None = None) -> None:
-        super().__init__(pd.DataFrame(table).reset_index(drop=True))
+        super().__init__(table)
         self.areas = areas
 
     @classmethod
@@ -56,11 +68,11 @@ class RankingDisplay(Display):
         predictions : DataFrame
             As ``predictions.csv``.
         classes : list of str, optional
-            The positive one last.
+            All classes, the positive one last.
         models : list of str, optional
-            Default: the first six; of several classes the first model alone.
+            Default: the first six, or only the first one where there are more than two classes.
         resamples : int, default=2000
-            How often people are drawn for the bands.
+            Number of bootstrap samples for the bands.
 
         Returns
         -------
@@ -71,7 +83,13 @@ class RankingDisplay(Display):
             return cls(pd.DataFrame(columns=["model", "class", *cls.columns, "low", "high"]))
         how: dict[str, Any] = {"classes": classes, "resamples": resamples}
         with one_thread():
-            return cls(cls.curves(rows, **how), curve_areas(rows, **how))
+            first = rows["model"] == rows["model"].iloc[0]
+            table = cls.curves(rows[first], **how)
+            if not first.all():
+                # Only the first model has a band, which takes most of the time.
+                others = cls.curves(rows[~first], classes=classes, resamples=LEAST_RESAMPLES)
+                table = pd.concat([table, others.assign(low=np.nan, high=np.nan)])
+            return cls(table, curve_areas(rows, measures=cls.area[:1], **how))
 
     @classmethod
     def from_result(
@@ -99,44 +117,40 @@ class RankingDisplay(Display):
         """What is shown, in one sentence with its numbers."""
         lines = lines_of(self.table)
         if not lines:
-            return f"{self.called} without lines: no model ranks people by class."
-        said = area_texts(lines, self.areas, self.area[0], self.area[1])
-        return f"{self.called} with 95 % bands{self._chance_text()}: {'; '.join(said)}."
+            return f"{self.called} without lines: no model has scores of classes."
+        notes = self._areas(lines, self.area[1])
+        listed = "; ".join(f"{plain(o.name)}{note}" for o, note in zip(lines, notes, strict=True))
+        return f"{self.called}{band_text(lines)}{self._chance_text()}: {listed}."
 
-    def plot(self, ax: Any = None, *, theme: str | None = None, width: float | None = None) -> Self:
-        """Draw a curve per model or class, with bands where there are at most three.
+    def _areas(self, lines: Sequence[Line], called: str) -> list[str]:
+        """Return the area under each curve with its interval, as text after the name."""
+        return [interval_text(called, o.measure(self.areas, self.area[0])) for o in lines]
 
-        Parameters
-        ----------
-        ax, theme, width
-            As in `Display.plot`.
-
-        Returns
-        -------
-        RankingDisplay
-        """
+    def _plot(self, ax: Any, theme: str | None, width: float | None) -> None:
+        """Draw a curve per model or class, and the 95 % band of the first model."""
         lines = lines_of(self.table)
-        names = area_texts(lines, self.areas, self.area[0], self.area[2])
+        names, notes = [line.name for line in lines], self._areas(lines, self.area[2])
         page = style_of(theme, width)
-        height = page.width * 0.92 + legend_height(names, page)
+        height = page.width + legend_height(
+            [f"{n}{m}" for n, m in zip(names, notes, strict=True)], page
+        )
         with self._drawing(ax, theme, width, height) as (axes, style):
             main = axes[0]
             if not lines:
-                empty(main, "No model ranks people by class.", style)
-                return self
+                empty(main, "No model has scores of classes.", style)
+                return
             self._chance(main, style)
-            handles = draw_bands(main, lines, *self.columns, style)
+            handles = draw_curves(main, lines, *self.columns, style)
             main.set_xlim(-0.01, 1.01)
             main.set_ylim(-0.01, 1.01)
-            main.set_aspect("equal")
+            main.set_box_aspect(1)
             main.set_xlabel(self.headings[0])
             main.set_ylabel(self.headings[1])
-            legend(main, handles, names, style)
-        return self
+            self._legend(handles, names, style, notes)
 
     def _chance_text(self) -> str:
         return ""
 
     def _chance(self, ax: Any, style: Style) -> None:
-        """Draw what chance gives."""
+        """Draw the curve that chance gives."""
         ax.plot([0, 1], [0, 1], color=style.faint, linestyle=":", linewidth=1.0, zorder=0)

@@ -1,4 +1,4 @@
-"""ROC curves with bands."""
+"""ROC curves: sensitivity against the false-positive rate."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ __all__ = ["RocDisplay"]
 
 
 class RocDisplay(RankingDisplay):
-    """Sensitivity against the false-positive rate, with pointwise 95 % bands.
+    """Sensitivity against the false-positive rate, with a pointwise 95 % band.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Cells coloured by a signed number, with signs for grey."""
+"""Matrices of signed numbers as coloured cells, with signs for grey prints."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from baldur.plots.drawing.style import Style
 
 __all__ = ["draw_cells"]
 
-# Vermilion for above zero, blue for below: the two ends are told apart by everybody.
+# Vermilion above zero and blue below, which are told apart with every colour blindness.
 _COLOURS = ("#0072B2", "#9ecae8", "#f4f4f4", "#f5b78f", "#D55E00")
 MOST_VECTOR = 5000
-"""Cells drawn one by one; more are a picture inside the figure."""
+"""Cells drawn as vectors; more of them are rasterised."""
 MOST_SIGNED = 600
-"""Cells with a sign written in them: more are too small."""
+"""Cells with a sign written in them; more of them would be too small."""
 
 
 def draw_cells(
@@ -30,7 +30,7 @@ def draw_cells(
 ) -> Any:
     """Draw a matrix of signed numbers with a colour bar; return the mesh.
 
-    Cells without a number are left open; those `inside` (a mask) have a dot all the same.
+    Cells without a number stay empty, except that those of the mask `inside` get a dot.
     """
     colors = matplotlib("colors")
     colours = colors.LinearSegmentedColormap.from_list("baldur", _COLOURS)
@@ -38,7 +38,7 @@ def draw_cells(
         known = np.abs(values[np.isfinite(values)])
         limit = float(known.max()) if known.size and known.max() > 0 else 1.0
     rows, columns = values.shape
-    # Cell i lies around i, as rows with names do.
+    # Cell i is centred at i, like rows with names.
     mesh = ax.pcolormesh(
         np.arange(columns + 1) - 0.5, np.arange(rows + 1) - 0.5, np.ma.masked_invalid(values),
         cmap=colours, vmin=-limit, vmax=limit, edgecolors="#ffffff", linewidth=0.6,
@@ -67,7 +67,7 @@ def _signs(
             if inside is not None and inside[row, column]:
                 ax.text(column, row, "•", ha="center", va="center", color=style.ink)
             continue
-        # White on the dark ends, black in the pale middle.
+        # White text on dark cells, black text on pale ones.
         ink = "white" if abs(value) > 0.75 * limit else "#1a1a1a"
         sign = "+" if value > 0 else ("−" if value < 0 else "0")
         ax.text(column, row, sign, ha="center", va="center", color=ink, fontsize=style.size - 1)

@@ -1,36 +1,61 @@
-"""Curves with pointwise bands, as four figures draw them: one line per model or class."""
+"""Curves with a pointwise band: one curve per model or class, and a band for the first model."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from baldur.exceptions import InputError
-from baldur.plots.drawing.style import Style, plain
+from baldur.plots.drawing.style import Style
 
-__all__ = ["Line", "area_texts", "chosen_models", "draw_bands", "lines_of"]
+__all__ = [
+    "Line",
+    "band_text",
+    "banded",
+    "chosen_models",
+    "draw_band",
+    "draw_curves",
+    "interval_text",
+    "lines_of",
+]
 
 MOST_MODELS = 6
-"""Curves drawn unless models are named: more are a tangle."""
+"""Curves drawn unless models are named: more of them cannot be told apart."""
 
 
+@dataclass(frozen=True)
 class Line:
-    """One curve: whose it is, and its rows.
+    """One curve of a table.
 
     Attributes
     ----------
     model, target : str
-        Model and class.
+        Model and class that the curve belongs to.
     name : str
-        How it is called where the others are known.
+        What tells the curve apart from the others of the table: the model, the class, or both.
     rows : DataFrame
+        The rows of the table.
     """
 
-    def __init__(self, model: str, target: str, name: str, rows: pd.DataFrame) -> None:
-        self.model, self.target, self.name, self.rows = model, target, name, rows
+    model: str
+    target: str
+    name: str
+    rows: pd.DataFrame
+
+    def measure(self, table: pd.DataFrame | None, name: str) -> tuple[float, float, float] | None:
+        """Return estimate, low and high of this curve in a table of measures; None without one."""
+        if table is None or not len(table):
+            return None
+        at = (table["model"].astype(str) == self.model) & (table["measure"] == name)
+        at &= table["class"].fillna("").astype(str) == self.target
+        if not at.any():
+            return None
+        row = table[at].iloc[0]
+        return float(row["estimate"]), float(row["low"]), float(row["high"])
 
 
 def lines_of(table: pd.DataFrame) -> list[Line]:
@@ -54,7 +79,7 @@ def chosen_models(
     what: str,
     classes: Sequence[str] | None = None,
 ) -> pd.DataFrame:
-    """Return the rows of some models; of one alone where each has a curve for several classes.
+    """Return the rows of some models; of the first one where each has a curve for several classes.
 
     `table` has curves, with a column class, or predictions of some `classes`.
     """
@@ -69,46 +94,54 @@ def chosen_models(
     unknown = [m for m in models if m not in known]
     if unknown:
         raise InputError(f"There is no {what} of a model {unknown[0]!r}; those with one: {known}.")
-    return table[table["model"].astype(str).isin(list(models))].reset_index(drop=True)
+    # In the order asked for, as the first model is the one with a band.
+    place = table["model"].astype(str).map({m: i for i, m in enumerate(models)})
+    return table.loc[place.dropna().sort_values(kind="stable").index].reset_index(drop=True)
 
 
-def area_texts(
-    lines: Sequence[Line], areas: pd.DataFrame | None, measure: str, called: str
-) -> list[str]:
-    """Return the name of each curve with its area and interval, where known."""
-    found = []
-    for line in lines:
-        text = plain(line.name, 40)
-        if areas is not None and len(areas):
-            at = (areas["model"].astype(str) == line.model) & (areas["measure"] == measure)
-            at &= areas["class"].astype(str) == line.target
-            if at.any():
-                row = areas[at].iloc[0]
-                ends = f"{row['low']:.2f}–{row['high']:.2f}"
-                text += f", {called} {row['estimate']:.2f} ({ends})"
-        found.append(text)
-    return found
+def interval_text(called: str, found: tuple[float, float, float] | None) -> str:
+    """Return ", AUC 0.90 (0.85 to 0.94)" for a measure; nothing where it is not known."""
+    if found is None or not np.isfinite(found[0]):
+        return ""
+    text = f", {called} {found[0]:.2f}"
+    return f"{text} ({found[1]:.2f} to {found[2]:.2f})" if np.isfinite(found[1:]).all() else text
 
 
-def draw_bands(
-    ax: Any, lines: Sequence[Line], x: str, y: str, style: Style, *, first: int = 0
-) -> list[Any]:
-    """Draw curves with their bands; return the handles of a legend.
+def banded(lines: Sequence[Line]) -> Line | None:
+    """Return the curve that has a band: the first model, or none where the curves are classes.
 
-    Bands of more than three curves hide each other and are left out; the table has them.
+    Bands of several curves hide each other; the table of the figure has all of them.
     """
+    if not lines or (len(lines) > 1 and lines[0].target != lines[1].target):
+        return None
+    return lines[0]
+
+
+def band_text(lines: Sequence[Line], what: str = "95 % band") -> str:
+    """Return " with a 95 % band for RF" for the alternative text; nothing without a band."""
+    one = banded(lines)
+    if one is None:
+        return ""
+    return f" with a {what}" if len(lines) == 1 else f" with a {what} for {one.name}"
+
+
+def draw_band(ax: Any, at: Any, low: Any, high: Any, colour: str) -> None:
+    """Fill the area between two curves, where both are known."""
+    low, high = np.asarray(low, dtype=float), np.asarray(high, dtype=float)
+    known = np.isfinite(low) & np.isfinite(high)
+    ax.fill_between(at, low, high, where=known, color=colour, alpha=0.18, linewidth=0.0, zorder=1)
+
+
+def draw_curves(ax: Any, lines: Sequence[Line], x: str, y: str, style: Style) -> list[Any]:
+    """Draw the curves and the band of the first model; return the handles of a legend."""
     handles = []
     for i, line in enumerate(lines):
-        at, value, low, high = (line.rows[c].to_numpy(dtype=float) for c in (x, y, "low", "high"))
-        colour = style.colour(i + first)
-        if len(lines) <= 3:
-            known = np.isfinite(low) & np.isfinite(high)
-            ax.fill_between(
-                at, low, high, where=known, color=colour, alpha=0.18, linewidth=0.0, zorder=1
-            )
+        at, value = (line.rows[c].to_numpy(dtype=float) for c in (x, y))
+        if line is banded(lines):
+            draw_band(ax, at, line.rows["low"], line.rows["high"], style.colour(i))
         (drawn,) = ax.plot(
-            at, value, color=colour, linestyle=style.line(i + first), zorder=2,
-            marker=style.marker(i + first) if len(at) == 1 else None,
+            at, value, color=style.colour(i), linestyle=style.line(i), zorder=2,
+            marker=style.marker(i) if len(at) == 1 else None,
         )  # fmt: skip
         handles.append(drawn)
     return handles

@@ -1,4 +1,4 @@
-"""Display: the numbers of a figure apart from its drawing."""
+"""Display: the base class of all figures, with the numbers apart from the drawing."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ import pandas as pd
 from baldur.atomic_io import write_atomically
 from baldur.exceptions import InputError
 from baldur.plots.drawing.libraries import matplotlib
+from baldur.plots.drawing.parts import legend
 from baldur.plots.drawing.style import Style, style_of
 
 __all__ = ["Display"]
@@ -27,15 +28,19 @@ _SCRIPTS = (
     "Noto Sans CJK SC", "Noto Sans CJK JP", "Noto Sans Devanagari", "Noto Sans Thai",
     "Hiragino Sans", "PingFang SC", "Microsoft YaHei", "Yu Gothic", "Malgun Gothic",
 )  # fmt: skip
-"""Fonts for letters that matplotlib's own lacks."""
+"""Fonts for scripts that the font of matplotlib does not have."""
 _PAD = 0.08
-"""Inches around panels, so that nothing touches the edge."""
+"""Inches around the axes, so that nothing touches the edge."""
 _SALT = "baldur"
-"""Makes the ids in an SVG the same on every run."""
+"""Seed of the ids in an SVG file, which are the same on every run."""
+_NOTEBOOK_DPI = 110
+"""Dots per inch of the picture that a notebook shows: about 570 pixels at the default width."""
 
 
 class Display(ABC):
     """A figure: its numbers in `table`, its drawing by `plot`.
+
+    A notebook shows the figure where a cell ends with the object.
 
     Parameters
     ----------
@@ -60,34 +65,49 @@ class Display(ABC):
     ax_: Any
     axes_: list[Any]
     figure_: Any
+    _own_figure: bool
 
     def __init__(self, table: pd.DataFrame) -> None:
-        self.table = table
+        self.table = pd.DataFrame(table).reset_index(drop=True)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: {self.alt_text}>"
+
+    def _repr_png_(self) -> bytes | None:
+        """Return the picture that a notebook shows; None where it was drawn in given axes."""
+        if hasattr(self, "figure_") and not self._own_figure:
+            return None
+        return self._bytes("png", _NOTEBOOK_DPI)
 
     @property
     @abstractmethod
     def alt_text(self) -> str:
         """What is shown, in one sentence with its numbers."""
 
-    @abstractmethod
     def plot(self, ax: Any = None, *, theme: str | None = None, width: float | None = None) -> Self:
         """Draw the figure.
 
         Parameters
         ----------
         ax : matplotlib Axes, optional
-            Where to draw; several panels share its place. Default: a figure of its own, which
-            pyplot does not know of.
+            Axes to draw in; a figure of several panels divides their area. By default a new
+            figure is made, which pyplot does not manage: nothing has to be closed.
         theme : {"light", "dark", "both"}, optional
-            For white pages (default), dark ones, or transparent for either.
+            For white pages (default), for dark pages, or transparent for both.
         width : float, optional
-            Inches, default 5.2. About 3.6 suits a phone.
+            Width in inches, 5.2 by default. About 3.6 suits a phone.
 
         Returns
         -------
         Display
-            Itself, with `figure_`, `ax_` and `axes_`.
+            This object, with `figure_`, `ax_` and `axes_` set.
         """
+        self._plot(ax, theme, width)
+        return self
+
+    def _plot(self, ax: Any, theme: str | None, width: float | None) -> None:
+        """Draw the figure; defined by figures whose `plot` has no further parameters."""
+        raise TypeError(f"{type(self).__name__} does not define _plot")
 
     def save(self, path: str | os.PathLike[str], *, dpi: float = 200) -> Path:
         """Write the figure, drawn in the default way if it has not been drawn yet.
@@ -95,9 +115,10 @@ class Display(ABC):
         Parameters
         ----------
         path : str or path-like
-            A file that ends in .png, .svg or .pdf; it is written whole or not at all.
+            A file name that ends in .png, .svg or .pdf. The file is written completely or not at
+            all.
         dpi : float, default=200
-            Dots per inch of a PNG, and of dense parts of the others.
+            Dots per inch of a PNG, and of the rasterised parts of other formats.
 
         Returns
         -------
@@ -106,19 +127,21 @@ class Display(ABC):
         path = Path(path)
         form = path.suffix.lower().removeprefix(".")
         if form not in FORMATS:
-            raise InputError(f"{path}: a figure is written as .png, .svg or .pdf.")
+            raise InputError(
+                f"{path}: expected a file name that ends in .png, .svg or .pdf. Rename the file."
+            )
         write_atomically(path, self._bytes(form, dpi))
         return path
 
     def svg(self, prefix: str = "") -> str:
         """Return the figure as an ``<svg>`` element for a page of HTML.
 
-        Text and axes of a figure drawn with ``theme="both"`` take the colour of the page's text.
+        Text and axes of a figure drawn with ``theme="both"`` take the text colour of the page.
 
         Parameters
         ----------
         prefix : str, default=""
-            Put before every id, so that several figures can stand on one page.
+            Put before every id, so that a page can have several figures.
 
         Returns
         -------
@@ -133,11 +156,11 @@ class Display(ABC):
             text = re.sub(r'\bid="', f'id="{prefix}', text)
             text = re.sub(r"url\(#", f"url(#{prefix}", text)
             text = re.sub(r'href="#', f'href="#{prefix}', text)
-        # Only our own neutral ink, never a colour that stands for something.
+        # Only the neutral text colour is replaced, never a colour with a meaning.
         return text.replace(style_of("both", None).ink, "currentColor")
 
     def png(self, dpi: float = 150) -> bytes:
-        """Return the figure as a PNG, for pages where a drawing would have too many marks.
+        """Return the figure as a PNG, for figures with too many marks for an SVG.
 
         Parameters
         ----------
@@ -155,10 +178,10 @@ class Display(ABC):
             self.plot()
         mpl = matplotlib()
         stream = io.BytesIO()
-        # A date would make every file different.
+        # Without a date, so that the same figure gives the same file.
         metadata = {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "png": {"Software": None}}
         with mpl.rc_context({"svg.hashsalt": _SALT}), warnings.catch_warnings():
-            # A letter that no font here has is drawn as a box; the table and the text have it.
+            # A letter without a font is drawn as a box; the table and the alternative text have it.
             warnings.filterwarnings("ignore", r"Glyph .* missing from font")
             self.figure_.savefig(stream, format=form, dpi=dpi, metadata=metadata[form])
         return stream.getvalue()
@@ -174,16 +197,16 @@ class Display(ABC):
         heights: Sequence[float] = (1.0,),
         **grid: Any,
     ) -> Iterator[tuple[list[Any], Style]]:
-        """Give panels to draw in, row by row, and the style; set what `plot` sets.
+        """Yield the axes to draw in, row by row, and the style; set the attributes of `plot`.
 
         Parameters
         ----------
         ax, theme, width
             As in `plot`.
         height : float
-            Inches of a figure of its own.
+            Height in inches of a new figure.
         widths, heights : list of float
-            Shares of the columns and rows of panels.
+            Relative widths of the columns and heights of the rows of axes.
         **grid
             Further keywords of `matplotlib.figure.Figure.add_gridspec`.
         """
@@ -193,6 +216,7 @@ class Display(ABC):
         with mpl.rc_context({**style.rc(), "font.family": _fonts()}):
             many = len(widths) * len(heights) > 1
             shape = {"width_ratios": list(widths), "height_ratios": list(heights), **grid}
+            self._own_figure = ax is None
             if ax is None:
                 self.figure_ = Figure(figsize=(style.width, height), layout="constrained")
                 self.figure_.get_layout_engine().set(w_pad=_PAD, h_pad=_PAD)
@@ -206,17 +230,28 @@ class Display(ABC):
             self.ax_ = self.axes_[0]
             yield self.axes_, style
 
+    def _legend(
+        self,
+        handles: Sequence[Any],
+        names: Sequence[str],
+        style: Style,
+        notes: Sequence[str] | None = None,
+    ) -> Any:
+        """Write a legend above all axes of an own figure, or above the first of given axes."""
+        figure = self.figure_ if self._own_figure else None
+        return legend(self.ax_, handles, names, style, notes=notes, figure=figure)
+
 
 @cache
 def _fonts() -> list[str]:
-    """Return the font of figures, and those of other scripts that this machine has."""
+    """Return the font of figures, and the fonts of other scripts that are installed."""
     manager = matplotlib("font_manager").fontManager
     have = {font.name for font in manager.ttflist}
     return ["DejaVu Sans", *(name for name in _SCRIPTS if name in have)]
 
 
 def _inside(ax: Any, widths: list[float], heights: list[float], shape: dict[str, Any]) -> list[Any]:
-    """Return panels in the place of one given Axes."""
+    """Return axes in the area of one given Axes."""
     ax.set_axis_off()
     spec = ax.get_subplotspec()
     if spec is not None:

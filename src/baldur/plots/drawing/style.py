@@ -1,4 +1,4 @@
-"""How figures look: colours that everybody tells apart, marks for grey, themes, and safe text."""
+"""How figures look: colours for the colour-blind, markers for grey prints, sizes and themes."""
 
 from __future__ import annotations
 
@@ -9,23 +9,22 @@ from typing import Any
 import numpy as np
 
 from baldur.exceptions import InputError
-from baldur.safety.escape import one_line
 
-__all__ = ["THEMES", "Style", "label", "number", "plain", "style_of"]
+__all__ = ["CHARACTER", "THEMES", "Style", "style_of"]
 
-# Okabe and Ito's colours, which people with any common colour blindness tell apart. Those that are
-# pale on white come last; yellow, which is lost there, is left out.
+# The colours of Okabe and Ito, which are told apart with every common colour blindness. Those that
+# are pale on white come last; yellow, which cannot be seen there, is left out.
 _PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
-# In grey, and beyond six of a kind, the shape of the mark and of the line tell them apart.
+# In grey prints, and beyond six colours, markers and line styles tell the curves apart.
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "*")
 _LINES: tuple[Any, ...] = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (7, 2)))
 _HATCHES = ("", "///", "...", "\\\\\\", "xxx", "+++", "ooo", "---")
 
 WIDTH = 5.2
-"""Inches. A page shows it at 500 pixels; scaled to a phone of 360, text has still 10 pixels."""
+"""Inches. A page shows this at 500 pixels; on a phone of 360 pixels the text still has 10."""
 NARROWEST = 2.4
-# Inches a character of tick labels takes, about.
-_CHARACTER = 0.082
+CHARACTER = 0.082
+"""Inches that a character of a tick label takes on average, at the full text size."""
 
 
 @dataclass(frozen=True)
@@ -35,13 +34,13 @@ class Style:
     Attributes
     ----------
     ink : str
-        Text, axes and what stands for itself.
+        Colour of text, axes and neutral marks.
     faint : str
-        Lines of reference, what was not kept.
+        Colour of reference lines and of what was not selected.
     ground : str
-        Background, or "none".
+        Colour of the background, or "none".
     width : float
-        Inches.
+        Width of the figure in inches.
     """
 
     ink: str = "#1a1a1a"
@@ -51,7 +50,7 @@ class Style:
 
     @property
     def size(self) -> float:
-        """Points of plain text."""
+        """Font size of plain text in points."""
         return 10.5 if self.width >= 4.2 else 9.0
 
     @property
@@ -60,28 +59,28 @@ class Style:
         return self.width < 4.2
 
     def colour(self, i: int) -> str:
-        """Return the colour of the i-th thing."""
+        """Return the colour of the i-th curve or group."""
         return _PALETTE[i % len(_PALETTE)]
 
     def marker(self, i: int) -> str:
-        """Return its mark."""
+        """Return the marker of the i-th curve or group."""
         return _MARKERS[i % len(_MARKERS)]
 
     def line(self, i: int) -> Any:
-        """Return its line."""
-        # Shifted by one on every round of the colours, so that no pair comes twice soon.
+        """Return the line style of the i-th curve."""
+        # Shifted by one whenever the colours repeat, so that no pair of both repeats soon.
         return _LINES[(i + i // len(_PALETTE)) % len(_LINES)]
 
     def hatch(self, i: int) -> str:
-        """Return its filling."""
+        """Return the hatching of the i-th bar."""
         return _HATCHES[i % len(_HATCHES)]
 
     def characters(self, share: float = 0.38) -> int:
-        """Return how many characters of a name fit into a share of the width."""
-        return max(12, int(self.width * share / (_CHARACTER * self.size / 10.5)))
+        """Return how many characters of a name fit into this share of the width."""
+        return max(12, int(self.width * share / (CHARACTER * self.size / 10.5)))
 
     def columns(self, names: Sequence[str], most: int = 4) -> int:
-        """Return in how many columns a legend of these names fits."""
+        """Return the number of columns in which a legend of these names fits."""
         longest = max((len(name) for name in names), default=1) + 8
         return int(np.clip(self.characters(1.0) // longest, 1, min(most, max(1, len(names)))))
 
@@ -123,10 +122,10 @@ class Style:
 THEMES = {
     "light": Style(),
     "dark": Style(ink="#e8e8e8", faint="#9a9a9a", ground="#16181d"),
-    # Grey that has the contrast text needs (4.5 to 1) on white and on black alike.
+    # A grey with the contrast that text needs (4.5 to 1) on white and on black.
     "both": Style(ink="#767676", faint="#8a8a8a", ground="none"),
 }
-"""For white pages, dark pages, and transparent for either."""
+"""Name of a theme to its style; "both" is transparent and legible on white and on black."""
 
 
 def style_of(theme: str | None, width: float | None, ax: Any = None) -> Style:
@@ -135,11 +134,11 @@ def style_of(theme: str | None, width: float | None, ax: Any = None) -> Style:
     Parameters
     ----------
     theme : {"light", "dark", "both"}, optional
-        Default "light"; on axes that were given, their own colour of text.
+        Default "light"; on given axes, the text colour of these axes.
     width : float, optional
-        Inches.
+        Width in inches.
     ax : matplotlib Axes, optional
-        Where it is drawn.
+        Axes that the figure is drawn in.
 
     Returns
     -------
@@ -156,29 +155,3 @@ def style_of(theme: str | None, width: float | None, ax: Any = None) -> Style:
     if width is not None and not NARROWEST <= width <= 40:
         raise InputError(f"width must lie between {NARROWEST} and 40 inches, but got {width!r}.")
     return Style(found.ink, found.faint, found.ground, width or WIDTH)
-
-
-def plain(text: Any, most: int = 60) -> str:
-    """Return a name on one line, its middle left out where it is longer than `most`."""
-    line = one_line(str(text)[:4000])
-    if len(line) <= most:
-        return line
-    head = (most - 1) * 2 // 3
-    return f"{line[:head]}…{line[len(line) - (most - 1 - head) :]}"
-
-
-def label(text: Any, most: int = 28) -> str:
-    """Return a name for a figure: short, on one line, never run as mathematics or hidden."""
-    made = plain(text, most).replace("$", r"\$")
-    # Matplotlib leaves names that begin with an underscore out of legends.
-    return f" {made}" if made.startswith("_") else made
-
-
-def number(value: float, digits: int = 3) -> str:
-    """Return a number with so many significant digits, without an exponent where that is short."""
-    if not np.isfinite(value):
-        return "unknown" if np.isnan(value) else ("infinite" if value > 0 else "minus infinite")
-    text = f"{value:.{digits}g}"
-    if "e" in text and 1e-4 <= abs(value) < 1e9:
-        text = f"{value:,.0f}" if abs(value) >= 1 else f"{value:.6f}".rstrip("0")
-    return "0" if text in ("-0", "0.000000") else text

@@ -1,4 +1,4 @@
-"""Brain maps: the kept voxels or regions of each image view, and where views overlap."""
+"""Brain maps: the selected voxels or regions of each image view, and their overlap."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ from baldur.exceptions import InputError
 from baldur.io.weight_images import to_nifti
 from baldur.plots.drawing.display import Display
 from baldur.plots.drawing.libraries import imaging, matplotlib
+from baldur.plots.drawing.names import count, label, number, plain
 from baldur.plots.drawing.parts import empty, legend
-from baldur.plots.drawing.style import Style, label, number, plain, style_of
+from baldur.plots.drawing.style import Style, style_of
 from baldur.plots.results.tables import Results, one_model
 
 __all__ = ["BrainDisplay"]
 
-# Dark blue for below zero, light orange for above: told apart in grey too. Zero is not drawn.
+# Dark blue below zero and light orange above, which differ in grey too. Zero is not drawn.
 _COLOURS = ("#00345c", "#0072B2", "#9cc7e3", "#fbe3b5", "#f3b94a", "#E69F00")
 
 
@@ -32,13 +33,13 @@ class BrainDisplay(Display):
     Parameters
     ----------
     table : DataFrame
-        One row per kept voxel or region: view, feature, weight, and i, j, k (voxels) or label
+        One row per selected voxel or region: view, feature, weight, and i, j, k (voxels) or label
         (regions).
     grids : dict of str to dict
         For each view shape and affine of its images, and for regions kind ("regions") and atlas;
-        as `feature_info` of a view read by `read_nifti` has them in its attrs.
+        as in the attrs of `feature_info` of a view read by `read_nifti`.
     value : str, default="Weight per s.d."
-        What the weights are.
+        Meaning of the weights.
     """
 
     def __init__(
@@ -48,20 +49,20 @@ class BrainDisplay(Display):
         *,
         value: str = "Weight per s.d.",
     ) -> None:
-        super().__init__(pd.DataFrame(table).reset_index(drop=True))
+        super().__init__(table)
         self.grids = {name: dict(grid) for name, grid in grids.items()}
         self.value = value
 
     @classmethod
     def from_estimator(cls, model: Any, output: str | None = None) -> Self:
-        """Show the kept voxels or regions of a fitted model.
+        """Show the selected voxels or regions of a fitted model.
 
         Parameters
         ----------
         model : fitted estimator
             With at least one view read by `read_nifti`.
         output : str, optional
-            Class whose weights are shown; default the positive one, or the last.
+            Class whose weights are shown; by default the positive or the last one.
 
         Returns
         -------
@@ -75,13 +76,13 @@ class BrainDisplay(Display):
                 continue
             coef = model.coef_scaled_[view]
             row = names.index(output) if output in names and len(coef) > 1 else len(coef) - 1
-            kept = np.flatnonzero(model.selected_features_[view])
-            part = info.iloc[kept].reset_index(drop=True)
+            chosen = np.flatnonzero(model.selected_features_[view])
+            part = info.iloc[chosen].reset_index(drop=True)
             part.attrs = {}
             part = part.assign(
                 view=view,
-                feature=np.asarray(model.feature_names_[view])[kept].astype(str),
-                weight=coef[row, kept],
+                feature=np.asarray(model.feature_names_[view])[chosen].astype(str),
+                weight=coef[row, chosen],
             )
             parts.append(part)
             grids[view] = dict(info.attrs)
@@ -99,7 +100,7 @@ class BrainDisplay(Display):
         model : str, optional
             Default: the first.
         least : float, default=0
-            Share of folds that must select a voxel.
+            Smallest share of folds that select a voxel.
 
         Returns
         -------
@@ -122,15 +123,15 @@ class BrainDisplay(Display):
 
     @property
     def views(self) -> list[str]:
-        """The views made of images."""
+        """Names of the views made of images."""
         return list(self.grids)
 
     def image(self, view: str) -> Any:
-        """Return the weights of a view as an image, 0 where nothing was kept."""
+        """Return the weights of a view as an image, with 0 where nothing was selected."""
         if view not in self.grids:
             raise InputError(f"There is no view {view!r} of images, only {self.views}.")
         part = pd.DataFrame(self.table[self.table["view"] == view].reset_index(drop=True))
-        # A model that selects without weighing has marks instead.
+        # A model that selects features without weights gets 1 instead.
         weight = part["weight"].astype(float).fillna(1.0).to_numpy()
         for axis in "ijk":
             if axis in part:
@@ -141,9 +142,10 @@ class BrainDisplay(Display):
         return to_nifti(weight, part)
 
     def overlap(self) -> Any:
-        """Return an image of which views keep a voxel: 1 the first alone, 2 the second, 3 both.
+        """Return an image of the views that select a voxel: 1 the first, 2 the second, 3 both.
 
-        With more than two views, how many keep it. Views on other grids are brought to the first.
+        With more than two views the image has the number of views. Views on other grids are
+        resampled to the grid of the first one.
         """
         image = imaging("nilearn.image")
         nib = imaging("nibabel")
@@ -169,8 +171,7 @@ class BrainDisplay(Display):
         for view in self.views:
             part = self.table[self.table["view"] == view]
             what = "region" if self.grids[view].get("kind") == "regions" else "voxel"
-            what += "" if len(part) == 1 else "s"
-            text = f"{len(part):,} {what} of {plain(view, 40)}"
+            text = f"{count(len(part), what)} of {plain(view)}"
             if len(part) and part["weight"].notna().any():
                 low, high = part["weight"].min(), part["weight"].max()
                 text += f" with weights from {number(low)} to {number(high)}"
@@ -181,7 +182,7 @@ class BrainDisplay(Display):
         if len(self.views) != 2 or not len(self.table):
             return ""
         both = int((np.asarray(self.overlap().dataobj) == 3).sum())
-        return f"; both views keep {both:,} voxels of the first one's grid"
+        return f"; both views select {both:,} voxels of the first one's grid"
 
     def plot(
         self,
@@ -192,23 +193,23 @@ class BrainDisplay(Display):
         cut_coords: Sequence[float] | None = None,
         background: Any = "mni",
     ) -> Self:
-        """Draw three slices of each view, and of the overlap where there are several.
+        """Draw three slices of each view, and of the overlap where there are several views.
 
         Parameters
         ----------
         ax, theme, width
             As in `Display.plot`.
         cut_coords : three floats, optional
-            Where to cut, in millimetres; default through the heaviest voxels.
+            Position of the slices in millimetres; by default through the largest weights.
         background : "mni", image, or None
-            What lies below: the template that comes with nilearn, an image of your own, or nothing.
+            Image below the weights: the template that comes with nilearn, another image, or none.
 
         Returns
         -------
         BrainDisplay
         """
-        kept = [v for v in self.views if (self.table["view"] == v).any()]
-        rows = len(kept) + (1 if len(kept) > 1 else 0)
+        shown = [v for v in self.views if (self.table["view"] == v).any()]
+        rows = len(shown) + (1 if len(shown) > 1 else 0)
         height = (
             style_of(theme, width).width * 0.31 * max(1, rows)
             + _TITLE * max(1, rows)
@@ -218,26 +219,26 @@ class BrainDisplay(Display):
             axes,
             style,
         ):
-            if not kept:
-                empty(axes[0], "No voxel was kept.", style)
+            if not shown:
+                empty(axes[0], "No voxel was selected.", style)
                 return self
-            self._settle(axes, alone=ax is None)
+            self._place_axes(axes)
             under = self._background(background)
-            cuts = tuple(cut_coords) if cut_coords is not None else self._cuts(kept)
-            for panel, view in zip(axes, kept, strict=False):
+            cuts = tuple(cut_coords) if cut_coords is not None else self._cuts(shown)
+            for panel, view in zip(axes, shown, strict=False):
                 self._weights(panel, view, cuts, under, style)
-            if len(kept) > 1:
-                self._both(axes[-1], kept, cuts, under, style)
+            if len(shown) > 1:
+                self._both(axes[-1], shown, cuts, under, style)
         return self
 
-    def _settle(self, axes: list[Any], *, alone: bool) -> None:
-        """Give the panels their place now: nilearn puts its own axes there once and for all."""
-        if not alone:
+    def _place_axes(self, axes: list[Any]) -> None:
+        """Fix the positions of the axes now, because nilearn adds its own axes at them."""
+        if not self._own_figure:
             self.figure_.draw_without_rendering()
             return
         self.figure_.set_layout_engine("none")
         inches = self.figure_.get_size_inches()[1]
-        # Below the overlap stands a legend; above each row its title.
+        # The overlap has a legend below it, each row a title above it.
         below, title = (_LEGEND / inches if len(axes) > 1 else 0.0), _TITLE / inches
         row = (1.0 - below) / len(axes)
         for i, panel in enumerate(axes):
@@ -250,7 +251,7 @@ class BrainDisplay(Display):
         return datasets.load_mni152_template(resolution=2)
 
     def _cuts(self, views: Sequence[str]) -> tuple[float, ...]:
-        """Return the centre of the weights of all views."""
+        """Return the mean over the views of the voxel nearest to the centre of the weights."""
         sums, total = np.zeros(3), 0.0
         for view in views:
             made = self.image(view)
@@ -258,7 +259,7 @@ class BrainDisplay(Display):
             at = np.argwhere(size > 0)
             mass = size[tuple(at.T)]
             points = at @ np.asarray(made.affine)[:3, :3].T + np.asarray(made.affine)[:3, 3]
-            # The voxel nearest to the centre: the centre itself may lie between two clusters.
+            # The centre itself may lie between two clusters.
             centre = (mass[:, None] * points).sum(axis=0) / mass.sum()
             sums += points[int(np.argmin(((points - centre) ** 2).sum(axis=1)))]
             total += 1.0
@@ -299,20 +300,20 @@ class BrainDisplay(Display):
     def _both(
         self,
         panel: Any,
-        kept: Sequence[str],
+        views: Sequence[str],
         cuts: tuple[float, ...],
         under: Any,
         style: Style,
     ) -> None:
-        """Draw two views as a filling and an outline, more of them as how many keep a voxel."""
+        """Draw two views as a filling and an outline, or the number of views with a voxel."""
         colors = matplotlib("colors")
         Patch = matplotlib("patches").Patch
-        made = BrainDisplay(self.table, {v: self.grids[v] for v in kept}).overlap()
-        if len(kept) > 2:
+        made = BrainDisplay(self.table, {v: self.grids[v] for v in views}).overlap()
+        if len(views) > 2:
             most = int(np.asarray(made.dataobj).max())
-            # From light to dark, so that grey says it too.
+            # From light to dark, which grey prints show too.
             shades = [colors.to_hex(c) for c in _steps(most)]
-            names = [f"{k} {'view' if k == 1 else 'views'}" for k in range(1, most + 1)]
+            names, notes = [count(k, "view") for k in range(1, most + 1)], None
             handles = [Patch(facecolor=shade) for shade in shades]
             look = {"vmin": 0.5, "vmax": most + 0.5, "colorbar": False}
             self._draw(panel, made, cuts, under, style, cmap=colors.ListedColormap(shades), **look)
@@ -324,20 +325,20 @@ class BrainDisplay(Display):
             drawn = self._draw(panel, first, cuts, under, style, cmap=cmap, **look)
             drawn.add_contours(second, levels=[0.5], colors=[line], linewidths=2.0)
             handles = [Patch(facecolor=fill), Patch(facecolor="none", edgecolor=line, linewidth=2)]
-            names = [f"{kept[0]} (filled)", f"{kept[1]} (outlined)"]
+            names, notes = list(views), [" (filled)", " (outlined)"]
         panel.set_title("overlap", loc="left")
-        below = legend(panel, handles, names, style)
+        below = legend(panel, handles, names, style, notes=notes)
         below.set_loc("upper left")
         below.set_bbox_to_anchor((0.0, -0.02), panel.transAxes)
 
 
 def _marks(made: Any, codes: Sequence[int]) -> Any:
-    """Return 1 where an image has one of some codes."""
+    """Return an image with 1 where the given image has one of some codes."""
     nib = imaging("nibabel")
     return nib.Nifti1Image(np.isin(np.asarray(made.dataobj), codes).astype(np.float32), made.affine)
 
 
 def _steps(count: int) -> np.ndarray:
-    """Return so many colours from light orange to dark blue."""
+    """Return so many colours from light to dark."""
     colormaps = matplotlib().colormaps
     return np.asarray(colormaps["cividis_r"](np.linspace(0.1, 1.0, max(count, 1))))

@@ -1,4 +1,4 @@
-"""Why this person? The contributions to one prediction, on log odds and as a probability."""
+"""Contributions to the prediction for one sample, as log odds and as a probability."""
 
 from __future__ import annotations
 
@@ -11,29 +11,30 @@ from scipy.special import expit, logit
 from baldur.estimators.explain import AVERAGE, OTHERS, UNCERTAINTY
 from baldur.exceptions import InputError
 from baldur.plots.drawing.display import Display
-from baldur.plots.drawing.parts import full_name, name_rows, row_height
-from baldur.plots.drawing.style import Style, label, number, plain
+from baldur.plots.drawing.names import full_name, label, number, plain, sample_names
+from baldur.plots.drawing.parts import name_features, row_height
+from baldur.plots.drawing.style import Style
 
 __all__ = ["ContributionsDisplay"]
 
-# Probabilities named on the upper axis, as far as the drawn log odds reach.
+# Probabilities that the upper axis may show.
 _PROBABILITIES = (0.001, 0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 0.999)
-_SMALL = "(smaller ones)"
+_SMALL = "(smaller terms)"
 PREDICTION = "prediction"
 
 
 class ContributionsDisplay(Display):
-    """What leads from the average person to one prediction, term by term.
+    """The prediction for one sample, term by term from the prediction for the average person.
 
     Parameters
     ----------
     table : DataFrame
         Rows of `explain` of one sample and output: view, feature, contribution and, where known,
-        lower and upper. The row "(average person)" is where it starts.
+        lower and upper. The row "(average person)" is the starting point.
     probability : bool, default=True
         Whether the contributions are log odds of a probability.
     sample, output : str, optional
-        Whose prediction it is, and of what.
+        Sample and class (or outcome) of the prediction.
 
     Attributes
     ----------
@@ -57,7 +58,7 @@ class ContributionsDisplay(Display):
     def from_estimator(
         cls, model: Any, X: Any, sample: Any = None, output: str | None = None, most: int = 50
     ) -> Self:
-        """Explain the prediction for one row.
+        """Explain the prediction for one sample.
 
         Parameters
         ----------
@@ -65,19 +66,19 @@ class ContributionsDisplay(Display):
         X : MultiView, or array or DataFrame of shape (n_samples, n_features)
             Samples with the views of ``fit``.
         sample : optional
-            Id of the sample, as in `explain`; default the first row.
+            Id of the sample, as in `explain`. Needed where `X` has several samples.
         output : str, optional
-            Class whose probability is explained; default the positive one of two, of several the
-            most probable, the first outcome in regression.
+            Class whose probability is explained; by default the positive one of two classes, the
+            most probable one of several, and the first outcome in regression.
         most : int, default=50
-            Features of a view that are listed one by one.
+            Largest number of features of a view that are listed one by one.
 
         Returns
         -------
         ContributionsDisplay
         """
         if sample is None:
-            X = X[:1] if not hasattr(X, "iloc") else X.iloc[:1]
+            _chosen_sample(sample_names(X), sample)
         return cls.from_explanation(
             model.explain(X, most=most), sample, output, probability=hasattr(model, "classes_")
         )
@@ -97,19 +98,14 @@ class ContributionsDisplay(Display):
         ----------
         table : DataFrame
         sample, output, probability
-            As in `from_estimator`; probabilities by default where the table has the row
-            "(uncertainty)", which regressions lack.
+            As in `from_estimator`; by default probabilities where the table has the row
+            "(uncertainty)", which regressions do not have.
 
         Returns
         -------
         ContributionsDisplay
         """
-        known = list(dict.fromkeys(table["sample"]))
-        who = (
-            known[0] if sample is None else next((s for s in known if str(s) == str(sample)), None)
-        )
-        if who is None:
-            raise InputError(f"There is no sample {sample!r} in the explanation.")
+        who = _chosen_sample(list(dict.fromkeys(table["sample"])), sample)
         mine = table[table["sample"] == who]
         outputs = list(dict.fromkeys(mine["output"].astype(str)))
         if output is None:
@@ -142,7 +138,7 @@ class ContributionsDisplay(Display):
         begin = f"{expit(start):.1%}" if self.probability else number(start)
         order = np.argsort(-np.abs(terms["contribution"].to_numpy(dtype=float)), kind="stable")
         largest = "; ".join(
-            f"{plain(_name(row), 70)} {row['contribution']:+.2f}"
+            f"{plain(_name(row))} {row['contribution']:+.2f}"
             for row in terms.iloc[order[:3]].to_dict("records")
         )
         why = f", the largest contributions being {largest}" if largest else ""
@@ -156,14 +152,14 @@ class ContributionsDisplay(Display):
         width: float | None = None,
         most: int = 14,
     ) -> Self:
-        """Draw a bar per term, each beginning where the one before ended.
+        """Draw a bar per term; each starts at the end of the previous one.
 
         Parameters
         ----------
         ax, theme, width
             As in `Display.plot`.
         most : int, default=14
-            Terms drawn one by one, the largest; the others are one bar.
+            Largest number of terms that are drawn one by one; the smaller ones are one bar.
 
         Returns
         -------
@@ -174,7 +170,7 @@ class ContributionsDisplay(Display):
         with self._drawing(ax, theme, width, height) as (axes, style):
             main = axes[0]
             self._bars(main, shown, style)
-            name_rows(main, [_name(r) for r in shown.to_dict("records")], style)
+            name_features(main, [_pair(r) for r in shown.to_dict("records")], style)
             main.set_xlabel("Log odds" if self.probability else "Predicted outcome")
             low, high = self._range(shown)
             main.set_xlim(low, high)
@@ -183,11 +179,11 @@ class ContributionsDisplay(Display):
         return self
 
     def _shown(self, most: int) -> pd.DataFrame:
-        """Return the rows that are drawn, small ones joined; the ends stay where they are."""
+        """Return the rows that are drawn, the smallest terms joined; the ends do not change."""
         terms = self.table.iloc[1:-1]
         if len(terms) > most:
             size = np.abs(terms["contribution"].to_numpy(dtype=float))
-            # What the uncertainty does is never lost among the small ones.
+            # The effect of the uncertainty is always drawn.
             size = np.where(terms["feature"] == UNCERTAINTY, np.inf, size)
             keep = np.sort(np.argsort(-size, kind="stable")[: most - 1])
             rest = np.setdiff1d(np.arange(len(terms)), keep)
@@ -196,9 +192,9 @@ class ContributionsDisplay(Display):
                 "contribution": float(terms["contribution"].iloc[rest].sum()),
                 "lower": np.nan, "upper": np.nan,
             }  # fmt: skip
-            kept = terms.iloc[keep]
-            sure = kept["feature"] == UNCERTAINTY
-            terms = pd.concat([kept[~sure], pd.DataFrame([joined]), kept[sure]])
+            large = terms.iloc[keep]
+            last = large["feature"] == UNCERTAINTY
+            terms = pd.concat([large[~last], pd.DataFrame([joined]), large[last]])
         table = pd.concat([self.table.iloc[:1], terms], ignore_index=True)
         return _walk(table, self.probability)
 
@@ -239,7 +235,7 @@ class ContributionsDisplay(Display):
         ends = ends[np.isfinite(ends)]
         low, high = float(ends.min()), float(ends.max())
         room = max(high - low, 0.5 if self.probability else 1e-6)
-        # The number stands to the right of the last mark.
+        # The prediction is written to the right of the last marker.
         return low - 0.06 * room, high + 0.16 * room
 
     def _probability_axis(self, ax: Any, low: float, high: float, style: Style) -> None:
@@ -249,7 +245,7 @@ class ContributionsDisplay(Display):
         if len(inside) < 2:
             inside = sorted({*inside, *(round(float(expit(v)), 3) for v in (low, high))})
             inside = [p for p in inside if 0 < p < 1 and low <= logit(p) <= high]
-        apart = (high - low) * (0.11 if not style.narrow else 0.16)
+        apart = (high - low) * (0.15 if not style.narrow else 0.22)
         chosen: list[float] = []
         for p in sorted(inside, key=lambda p: abs(p - 0.5)):
             if all(abs(logit(p) - logit(q)) >= apart for q in chosen):
@@ -263,7 +259,7 @@ class ContributionsDisplay(Display):
 
 
 def _walk(table: pd.DataFrame, probability: bool) -> pd.DataFrame:
-    """Return the terms from the average person on, with where each begins and ends."""
+    """Return the terms from the average person to the prediction, with start and end of each."""
     table = table[table["feature"] != PREDICTION].reset_index(drop=True)
     for column in ("lower", "upper"):
         if column not in table:
@@ -272,8 +268,8 @@ def _walk(table: pd.DataFrame, probability: bool) -> pd.DataFrame:
     last = (table["feature"] == UNCERTAINTY).to_numpy()
     if not first.any():
         raise InputError(
-            f"The contributions have no row {AVERAGE!r}, where they start; give the rows of one "
-            "sample and output of explain()."
+            f"The contributions have no row {AVERAGE!r}, which is their starting point. Pass the "
+            "rows of one sample and output of explain()."
         )
     order = np.lexsort((np.arange(len(table)), last, ~first))
     table = table.iloc[order][["view", "feature", "contribution", "lower", "upper"]]
@@ -287,11 +283,29 @@ def _walk(table: pd.DataFrame, probability: bool) -> pd.DataFrame:
     return table
 
 
-def _name(row: dict[Any, Any]) -> str:
+def _chosen_sample(known: list[Any], sample: Any) -> Any:
+    """Return the sample to show: the given one, or the only one."""
+    listed = ", ".join(repr(str(s)) for s in known[:5]) + (", ..." if len(known) > 5 else "")
+    if sample is None:
+        if len(known) != 1:
+            raise InputError(
+                f"The figure shows one sample, but there are {len(known)}. Say which one with "
+                f"sample=; the samples are {listed}."
+            )
+        return known[0]
+    who = next((s for s in known if str(s) == str(sample)), None)
+    if who is None:
+        raise InputError(f"There is no sample {str(sample)!r}; the samples are {listed}.")
+    return who
+
+
+def _pair(row: dict[Any, Any]) -> tuple[str, str]:
+    """Return view and feature of a term, as names in the figure; the view of a total is empty."""
     feature = str(row["feature"])
     if feature in (AVERAGE, UNCERTAINTY, PREDICTION) or feature.endswith(_SMALL):
-        return feature.strip("()").replace("(", "")
-    view = str(row["view"])
-    if feature == OTHERS:
-        return f"{view}: other features"
-    return full_name(view, feature)
+        return "", feature.strip("()").replace("(", "")
+    return str(row["view"]), "other features" if feature == OTHERS else feature
+
+
+def _name(row: dict[Any, Any]) -> str:
+    return full_name(*_pair(row))

@@ -1,4 +1,4 @@
-"""Kept features of all views: how they go together, and who could stand in for whom."""
+"""Correlations of the selected features of all views, with their credible sets."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from baldur.evaluation.selection.correlations import COLUMNS, feature_correlatio
 from baldur.plots.drawing.cells import draw_cells
 from baldur.plots.drawing.display import Display
 from baldur.plots.drawing.libraries import matplotlib
-from baldur.plots.drawing.parts import empty, full_name, name_rows, row_height
-from baldur.plots.drawing.style import label, plain, style_of
+from baldur.plots.drawing.names import count, feature_labels, full_name, plain
+from baldur.plots.drawing.parts import empty, name_columns, name_features, row_height
+from baldur.plots.drawing.style import style_of
 from baldur.plots.results.tables import Results, one_model
 from baldur.views.estimator_input import open_views
 
@@ -21,11 +22,11 @@ __all__ = ["CorrelationDisplay"]
 Pair = tuple[str, str]
 
 _FRAME = "#1a1a1a"
-"""Cells are pale on every page, so that what frames them is dark on every page."""
+"""Colour of frames: the cells are pale on dark pages too."""
 
 
 class CorrelationDisplay(Display):
-    """Correlations of kept features across views, with the credible sets they stand for.
+    """Correlations of the selected features across views, with their credible sets.
 
     Parameters
     ----------
@@ -33,7 +34,7 @@ class CorrelationDisplay(Display):
         view_a, feature_a, view_b, feature_b, correlation: every ordered pair.
     sets : DataFrame, optional
         view, feature, member_view, member_feature, probability; as `credible_sets_` of a model.
-        Members that the table has are framed together with their feature.
+        Members that are in the table are framed together with their feature.
     """
 
     def __init__(self, table: pd.DataFrame, sets: pd.DataFrame | None = None) -> None:
@@ -44,31 +45,31 @@ class CorrelationDisplay(Display):
     def from_estimator(
         cls, model: Any, X: Any, most: int = 20, n_interchangeable: int = 2, least: float = 0.05
     ) -> Self:
-        """Show the kept features of a model with their strongest stand-ins.
+        """Show the selected features of a model with the most probable interchangeable features.
 
         Parameters
         ----------
         model : fitted estimator
         X : MultiView, or array or DataFrame of shape (n_samples, n_features)
-            Rows to correlate, such as those of training.
+            Samples to compute the correlations from, such as the training samples.
         most : int, default=20
-            Kept features, the heaviest.
+            Largest number of selected features, those with the largest weights.
         n_interchangeable : int, default=2
-            Members of each credible set besides the feature itself.
+            Largest number of members of each credible set besides the feature itself.
         least : float, default=0.05
-            Probability a stand-in must have.
+            Smallest probability of an interchangeable feature.
 
         Returns
         -------
         CorrelationDisplay
         """
-        kept = model.summary()[["view", "feature"]].drop_duplicates().head(most)
+        selected = model.summary()[["view", "feature"]].drop_duplicates().head(most)
         sets = getattr(model, "credible_sets_", None)
         chosen: list[Pair] = []
         shown = []
-        # Views in their order, so that each forms a block.
+        # Views one after the other, so that each forms a block.
         for view in model.view_names_:
-            for feature in kept.loc[kept["view"] == view, "feature"].astype(str):
+            for feature in selected.loc[selected["view"] == view, "feature"].astype(str):
                 others = pd.DataFrame() if sets is None else _others(sets, (view, feature))
                 if len(others):
                     others = others[others["probability"] >= least].head(n_interchangeable)
@@ -83,7 +84,7 @@ class CorrelationDisplay(Display):
 
     @classmethod
     def from_result(cls, result: Any, model: str | None = None) -> Self:
-        """Show the features that at least half of the folds of a model keep.
+        """Show the features that at least half of the folds of a model select.
 
         Parameters
         ----------
@@ -103,7 +104,7 @@ class CorrelationDisplay(Display):
 
     @property
     def features(self) -> list[Pair]:
-        """View and feature of every row, in their order."""
+        """View and feature of each row of the matrix."""
         pairs = zip(self.table["view_a"], self.table["feature_a"], strict=True)
         return list(dict.fromkeys(pairs))
 
@@ -120,7 +121,7 @@ class CorrelationDisplay(Display):
 
     @property
     def groups(self) -> list[list[int]]:
-        """Rows that one credible set joins: the feature and its stand-ins."""
+        """Rows of each credible set: the feature and its interchangeable features."""
         if self.sets is None:
             return []
         place = {pair: i for i, pair in enumerate(self.features)}
@@ -136,73 +137,60 @@ class CorrelationDisplay(Display):
         """What is shown, in one sentence with its numbers."""
         features, made = self.features, self.matrix()
         if not features:
-            return "Correlations without rows: no feature was kept."
+            return "Correlations without rows: no feature was selected."
         views = dict.fromkeys(view for view, _ in features)
-        text = f"Correlations of {len(features)} features from {len(views)} "
-        text += "view" if len(views) == 1 else "views"
+        text = f"Correlations of {count(len(features), 'feature')} from {count(len(views), 'view')}"
         upper = np.abs(np.where(np.triu(np.ones_like(made), 1) > 0, made, np.nan))
         if np.isfinite(upper).any():
             i, j = np.unravel_index(int(np.nanargmax(upper)), upper.shape)
             text += (
-                f", the largest {made[i, j]:.2f} between {plain(full_name(*features[i]), 40)} and "
-                f"{plain(full_name(*features[j]), 40)}"
+                f", the largest {made[i, j]:.2f} between {plain(full_name(*features[i]))} and "
+                f"{plain(full_name(*features[j]))}"
             )
         if self.groups:
-            n = len(self.groups)
-            text += f", with {n} credible {'set' if n == 1 else 'sets'} of several features"
+            text += f", with {count(len(self.groups), 'credible set')} of several features"
         return text + "."
 
-    def plot(self, ax: Any = None, *, theme: str | None = None, width: float | None = None) -> Self:
-        """Draw the matrix; lines part the views, frames join credible sets.
-
-        Parameters
-        ----------
-        ax, theme, width
-            As in `Display.plot`.
-
-        Returns
-        -------
-        CorrelationDisplay
-        """
+    def _plot(self, ax: Any, theme: str | None, width: float | None) -> None:
+        """Draw the matrix; lines separate the views, frames enclose credible sets."""
         features = self.features
-        # Many names would not fit below the matrix: numbers do.
+        # Many names do not fit below the matrix; numbers do.
         numbered = len(features) > (8 if style_of(theme, width, ax).narrow else 14)
         height = row_height(len(features), 0.9 if numbered else 1.9)
         with self._drawing(ax, theme, width, height) as (axes, style):
             main = axes[0]
             if not features:
-                empty(main, "No feature was kept.", style)
-                return self
+                empty(main, "No feature was selected.", style)
+                return
             made = self.matrix()
-            # Each with itself says nothing.
+            # The correlation of a feature with itself is not informative.
             np.fill_diagonal(made, np.nan)
             main.set_facecolor("#d0d0d0")
             draw_cells(main, made, style, "Correlation", limit=1.0)
-            many = len({view for view, _ in features}) > 1
-            interchangeable = self._interchangeable()
-            names = [
-                f"{'~ ' if pair in interchangeable else ''}{full_name(*pair, many)}"
-                for pair in features
-            ]
-            below = [label(name, 16) for name in names]
-            step = 1
-            if numbered:
-                names = [f"{name} {i}" for i, name in enumerate(names, start=1)]
-                below = [str(i) for i in range(1, len(names) + 1)]
-                step = 1 + len(names) // (24 if not style.narrow else 12)
-            name_rows(main, names, style, 0.3)
+            name_features(main, features, style, 0.36)
+            self._mark_rows(main, numbered=numbered)
             main.set_ylim(len(features) - 0.5, -0.5)
-            at = range(0, len(below), step)
-            main.set_xticks(list(at), [below[i] for i in at], rotation=0 if numbered else 90)
+            if numbered:
+                name_columns(main, [str(i + 1) for i in range(len(features))], style, 0.42)
+            else:
+                main.set_xticks(range(len(features)), feature_labels(features, 18), rotation=90)
             self._frames(main)
-        return self
 
     def _interchangeable(self) -> set[Pair]:
-        """Return the features that are shown only because they could stand in for another."""
+        """Return the features that are shown only as members of the set of another feature."""
         if self.sets is None:
             return set()
-        kept = set(zip(self.sets["view"], self.sets["feature"], strict=True))
-        return set(_members(self.sets)) - kept
+        selected = set(zip(self.sets["view"], self.sets["feature"], strict=True))
+        return set(_members(self.sets)) - selected
+
+    def _mark_rows(self, ax: Any, *, numbered: bool) -> None:
+        """Mark interchangeable features in the names of the rows, and number these."""
+        marked = self._interchangeable()
+        texts = [one.get_text() for one in ax.get_yticklabels()]
+        for i, pair in enumerate(self.features):
+            before = "~ " if pair in marked else ""
+            texts[i] = f"{before}{texts[i]}{f'  {i + 1}' if numbered else ''}"
+        ax.set_yticklabels(texts)
 
     def _frames(self, ax: Any) -> None:
         Rectangle = matplotlib("patches").Rectangle
@@ -216,7 +204,7 @@ class CorrelationDisplay(Display):
                 ax.axvline(i - 0.5, color=_FRAME, linewidth=1.6)
             current = pair[0]
         for rows in self.groups:
-            # Stand-ins follow their feature, unless another brought them before.
+            # Members follow their feature, unless an earlier set has them too.
             if rows[-1] - rows[0] != len(rows) - 1:
                 continue
             ax.add_patch(
@@ -226,7 +214,7 @@ class CorrelationDisplay(Display):
                 )
             )  # fmt: skip
         if self.groups:
-            ax.set_xlabel("Framed: one credible set; ~ a stand-in")
+            ax.set_xlabel("Framed: credible set. ~ interchangeable feature")
 
 
 def _members(sets: pd.DataFrame) -> list[Pair]:
@@ -236,7 +224,7 @@ def _members(sets: pd.DataFrame) -> list[Pair]:
 
 
 def _others(sets: pd.DataFrame, pair: Pair) -> pd.DataFrame:
-    """Return the members of a feature's set besides itself, the most probable first."""
+    """Return the other members of the set of a feature, the most probable first."""
     mine = sets[(sets["view"] == pair[0]) & (sets["feature"].astype(str) == pair[1])]
     itself = (mine["member_view"] == pair[0]) & (mine["member_feature"].astype(str) == pair[1])
     return mine[~itself].sort_values("probability", ascending=False, kind="stable")

@@ -1,4 +1,4 @@
-"""Forest plot: the weight of every kept feature with its interval, and how sure it is in."""
+"""Forest plot: weights of the selected features with intervals and inclusion probabilities."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ import numpy as np
 import pandas as pd
 
 from baldur.plots.drawing.display import Display
-from baldur.plots.drawing.parts import empty, full_name, intervals, legend, name_rows, row_height
-from baldur.plots.drawing.style import Style, number, plain, style_of
+from baldur.plots.drawing.names import count, number, plain
+from baldur.plots.drawing.parts import empty, fit_ticks, intervals, name_features, row_height
+from baldur.plots.drawing.style import Style, style_of
 from baldur.plots.results.tables import Results, one_model
 
 __all__ = ["ForestDisplay"]
@@ -18,19 +19,19 @@ COLUMNS = ["view", "feature", "output", "weight_scaled", "lower", "upper"]
 
 
 class ForestDisplay(Display):
-    """Weights per standard deviation with intervals, and the probability of being in.
+    """Weights per standard deviation with intervals, and inclusion probabilities.
 
     Parameters
     ----------
     table : DataFrame
-        view, feature, output, weight_scaled, lower, upper and, where known, probability; the
-        strongest first. As `BaldurClassifier.summary` gives it.
+        view, feature, output, weight_scaled, lower, upper and, where known,
+        inclusion_probability; the strongest first. As `BaldurClassifier.summary` gives it.
     interval : str, default="95 % interval"
-        What lower and upper are.
-    probability : str, default="Probability of being in"
-        What the column probability is.
+        Meaning of lower and upper.
+    probability : str, default="Inclusion probability"
+        Meaning of the column inclusion_probability.
     total : int, optional
-        Features the kept ones were chosen from.
+        Number of features that the selected ones were chosen from.
 
     Examples
     --------
@@ -47,15 +48,15 @@ class ForestDisplay(Display):
         table: pd.DataFrame,
         *,
         interval: str = "95 % interval",
-        probability: str = "Probability of being in",
+        probability: str = "Inclusion probability",
         total: int | None = None,
     ) -> None:
-        super().__init__(pd.DataFrame(table).reset_index(drop=True))
+        super().__init__(table)
         self.interval, self.probability, self.total = interval, probability, total
 
     @classmethod
     def from_estimator(cls, model: Any) -> Self:
-        """Show the kept features of a fitted model.
+        """Show the selected features of a fitted model.
 
         Parameters
         ----------
@@ -72,8 +73,8 @@ class ForestDisplay(Display):
     def from_result(cls, result: Any, model: str | None = None) -> Self:
         """Show the features of one model over the outer folds.
 
-        The interval is the range over the folds that keep a feature; the probability is the share
-        of folds that do.
+        The interval is the range over the folds that select a feature, and the probability is the
+        share of these folds.
 
         Parameters
         ----------
@@ -116,7 +117,7 @@ class ForestDisplay(Display):
         return cls(
             table.iloc[order],
             interval="range over folds",
-            probability="Share of folds that keep it",
+            probability="Share of folds that select it",
             total=total,
         )
 
@@ -125,7 +126,7 @@ class ForestDisplay(Display):
         """What is shown, in one sentence with its numbers."""
         of = f" of {self.total:,} features" if self.total else ""
         if not len(self.table):
-            return f"Forest plot without rows: no feature{of} was kept."
+            return f"Forest plot without rows: no feature{of} was selected."
         first = []
         for row in self.table.head(3).to_dict("records"):
             text = f"{plain(row['view'])} {plain(row['feature'])} {number(row['weight_scaled'])}"
@@ -134,13 +135,19 @@ class ForestDisplay(Display):
             if np.isfinite(row["lower"]):
                 text += f" ({self.interval} {number(row['lower'])} to {number(row['upper'])})"
             first.append(text)
-        n = len(self.table)
-        more = ", and more" if n > 3 else ""
-        word = "weight" if n == 1 else "weights"
+        more = ", and more" if len(self.table) > 3 else ""
         return (
-            f"Forest plot of {n:,} {word}{' out' + of if of else ''} per standard deviation: "
-            f"{'; '.join(first)}{more}."
+            f"Forest plot of {count(len(self.table), 'weight')} per standard deviation"
+            f"{self._among}: {'; '.join(first)}{more}."
         )
+
+    @property
+    def _among(self) -> str:
+        """Return ", of 24 features selected from 132", or less where that is not known."""
+        n = len(self.table[["view", "feature"]].drop_duplicates())
+        if self.total:
+            return f", of {count(n, 'feature')} selected from {self.total:,}"
+        return f", of {count(n, 'feature')}" if self._many_outputs else ""
 
     @property
     def _many_outputs(self) -> bool:
@@ -154,14 +161,14 @@ class ForestDisplay(Display):
         width: float | None = None,
         most: int = 30,
     ) -> Self:
-        """Draw one row per feature, and a second panel with the probabilities where known.
+        """Draw one row per feature, and a second panel with the inclusion probabilities.
 
         Parameters
         ----------
         ax, theme, width
             As in `Display.plot`.
         most : int, default=30
-            Features drawn, the first of the table; a line says how many more there are.
+            Largest number of features that are drawn; a line says how many more there are.
 
         Returns
         -------
@@ -184,24 +191,23 @@ class ForestDisplay(Display):
         with self._drawing(ax, theme, width, height, widths) as (axes, style):
             main = axes[0]
             if not rows:
-                empty(main, "No feature was kept.", style)
+                empty(main, "No feature was selected.", style)
                 return self
             part = table if self._many_outputs else table.head(most)
             keys = zip(part["view"], part["feature"], strict=True)
             at = np.array([rows.get(key, -1) for key in keys])
             part, at = part[at >= 0], at[at >= 0]
             main.axvline(0.0, color=style.faint, linewidth=0.8, zorder=0)
-            self._rows(main, part, at.astype(float), outputs, style, alone=ax is None)
-            many = table["view"].nunique() > 1
-            names = [full_name(view, feature, many) for view, feature in rows]
-            name_rows(main, names, style, 0.42 if not sure else 0.4)
+            self._rows(main, part, at.astype(float), outputs, style)
+            name_features(main, list(rows), style, 0.46)
             main.set_xlabel(f"Weight per s.d.\n({self.interval})")
+            fit_ticks(main, style, 0.3 if sure else 0.45)
             if sure:
                 once = part.assign(row=at).drop_duplicates("row")
                 self._probabilities(axes[1], once, style)
             more = len(features) - len(shown)
             if more > 0:
-                # Below the names; the panels' own names are below the axes.
+                # Below the names, where no axis has its title.
                 main.text(
                     -0.02, -0.01, f"and {more:,} more", transform=main.transAxes, ha="right",
                     va="top", color=style.ink, fontsize=style.size - 1.5,
@@ -215,11 +221,9 @@ class ForestDisplay(Display):
         at: np.ndarray,
         outputs: list[Any],
         style: Style,
-        *,
-        alone: bool,
     ) -> None:
         handles = []
-        # Several outputs share the row of a feature, a little apart.
+        # Several outputs share the row of a feature, one below the other.
         apart = np.linspace(-0.3, 0.3, len(outputs)) if len(outputs) > 1 else [0.0]
         for c, output in enumerate(outputs):
             mine = np.ones(len(part), bool) if output is None else (part["output"] == output)
@@ -235,8 +239,7 @@ class ForestDisplay(Display):
             )  # fmt: skip
             handles.append(drawn)
         if len(outputs) > 1:
-            figure = self.figure_ if alone else None
-            legend(ax, handles, [str(o) for o in outputs], style, figure=figure)
+            self._legend(handles, [str(o) for o in outputs], style)
 
     def _probabilities(self, ax: Any, once: pd.DataFrame, style: Style) -> None:
         at = once["row"].to_numpy(dtype=float)
@@ -244,11 +247,11 @@ class ForestDisplay(Display):
         ax.hlines(at, 0.0, np.nan_to_num(p), color=style.faint, linewidth=1.0)
         ax.plot(p, at, linestyle="none", marker="s", markersize=4.5, color=style.ink)
         ax.set_xlim(0.0, 1.05)
-        ax.set_xticks([0.0, 0.5, 1.0], ["0", "½", "1"])
+        ax.set_xticks([0.0, 0.5, 1.0], ["0", "0.5", "1"])
         ax.set_ylim(self.axes_[0].get_ylim())
         ax.set_yticks([])
         ax.spines["left"].set_visible(False)
         words = self.probability.split()
-        # The panel is narrow: two lines, as equal as they can be.
+        # The panel is narrow: the title is broken into two lines of similar length.
         halves = [(" ".join(words[:k]), " ".join(words[k:])) for k in range(1, len(words) + 1)]
         ax.set_xlabel("\n".join(min(halves, key=lambda h: max(map(len, h)))), loc="right")

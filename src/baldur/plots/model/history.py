@@ -1,4 +1,4 @@
-"""How a fit came to rest: the bound (or the change) and the active features over passes."""
+"""Convergence of a fit: the bound or the relative change, and the active features."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ import pandas as pd
 
 from baldur.exceptions import InputError
 from baldur.plots.drawing.display import Display
+from baldur.plots.drawing.names import count, number
 from baldur.plots.drawing.parts import empty, legend
-from baldur.plots.drawing.style import Style, number
+from baldur.plots.drawing.style import Style
 
 __all__ = ["HistoryDisplay"]
 
@@ -24,15 +25,15 @@ class HistoryDisplay(Display):
     history : list of dict, or DataFrame
         As `history_` of a fitted model.
     view_names : list of str, optional
-        Views whose active features are counted.
+        Names of the views whose active features are counted.
     converged : bool, optional
-        Whether it came to rest.
+        Whether the fit converged.
 
     Attributes
     ----------
     table : DataFrame
-        run (member of the stack, or start), step within it, event, bound and change where the fit
-        has them, active_features over all views, and active_<view>.
+        run (member of the ensemble, or start of a fit), step within the run, event, bound and
+        change where the fit has them, active_features over all views, and active_<view>.
     """
 
     def __init__(
@@ -50,7 +51,7 @@ class HistoryDisplay(Display):
 
     @classmethod
     def from_estimator(cls, model: Any) -> Self:
-        """Show how a model was fitted.
+        """Show the convergence of a fitted model.
 
         Parameters
         ----------
@@ -61,21 +62,21 @@ class HistoryDisplay(Display):
         HistoryDisplay
         """
         if not hasattr(model, "history_"):
-            raise InputError(f"{type(model).__name__} keeps no record of its fit.")
+            raise InputError(f"{type(model).__name__} has no record of its fit (history_).")
         return cls(model.history_, model.view_names_, bool(model.converged_))
 
     @property
     def measure(self) -> str:
-        """What is drawn above: "bound", or "change" for a fit that has no bound."""
+        """Quantity of the upper panel: "bound", or "change" for a fit without a bound."""
         return "bound" if self.table["bound"].notna().any() else "change"
 
     @property
     def alt_text(self) -> str:
         """What is shown, in one sentence with its numbers."""
         if not len(self.table):
-            return "Record of a fit without passes."
+            return "Convergence of a fit without iterations."
         values = self.table[self.measure].dropna()
-        text = f"Record of a fit over {len(self.table):,} passes"
+        text = f"Convergence of a fit over {count(len(self.table), 'iteration')}"
         if len(values):
             what = "bound" if self.measure == "bound" else "relative change"
             text += f": {what} from {number(values.iloc[0], 4)} to {number(values.iloc[-1], 4)}"
@@ -86,33 +87,25 @@ class HistoryDisplay(Display):
             text += ", converged" if self.converged else ", not converged"
         return text + "."
 
-    def plot(self, ax: Any = None, *, theme: str | None = None, width: float | None = None) -> Self:
-        """Draw the bound, or the change, above and the active features below.
-
-        Parameters
-        ----------
-        ax, theme, width
-            As in `Display.plot`.
-
-        Returns
-        -------
-        HistoryDisplay
-        """
+    def _plot(self, ax: Any, theme: str | None, width: float | None) -> None:
+        """Draw the bound or the change above, and the active features below."""
         counted = bool(self.table["active_features"].notna().any()) if len(self.table) else False
         heights = (1.0, 1.0) if counted else (1.0,)
         height = 2.3 * len(heights) + 0.7
         with self._drawing(ax, theme, width, height, (1.0,), heights) as (axes, style):
             if not len(self.table):
-                empty(axes[0], "The fit kept no record.", style)
-                return self
+                empty(axes[0], "The fit has no record.", style)
+                return
+            if self.measure == "change" and not (self.table["change"] > 0).any():
+                empty(axes[0], "The fit converged in its first iteration.", style)
+                return
             self._measured(axes[0], style)
             if counted:
                 self._active(axes[1], style)
                 axes[0].tick_params(axis="x", labelbottom=False)
                 axes[1].set_xlim(axes[0].get_xlim())
-            axes[-1].set_xlabel("Pass")
+            axes[-1].set_xlabel("Iteration")
             axes[-1].locator_params(axis="x", integer=True)
-        return self
 
     def _measured(self, ax: Any, style: Style) -> None:
         handles, names = [], []
@@ -131,16 +124,16 @@ class HistoryDisplay(Display):
             ax.set_yscale("log")
             ax.set_ylabel("Relative change")
         else:
-            ax.set_ylabel("Bound (nats)")
+            ax.set_ylabel("Evidence lower bound (nats)")
         if len(names) > 1:
-            legend(ax, handles, names, style)
+            self._legend(handles, names, style)
 
     def _active(self, ax: Any, style: Style) -> None:
         views = [
             c for c in self.table.columns if c.startswith("active_") and c != "active_features"
         ]
         counted = self.table[self.table["active_features"].notna()]
-        # Views of the run that counts features; several runs would be a tangle.
+        # Only the first run that counts features: curves of several runs would overlap.
         run = counted["run"].iloc[0]
         part = counted[counted["run"] == run]
         handles, names = [], []
@@ -168,7 +161,7 @@ def _table(history: list[dict[Any, Any]], view_names: Sequence[str] | None) -> p
     steps: dict[str, int] = {}
     for record in history:
         event = str(record.get("event", "sweep"))
-        # A stack names its members in the event; a mean-field fit the start it came from.
+        # An ensemble names its members in the event, a mean-field fit names its start.
         stacked = "change" in record and not np.isnan(_number(record.get("change")))
         run = str(record.get("start", event if stacked else "fit"))
         steps[run] = steps.get(run, 0) + 1

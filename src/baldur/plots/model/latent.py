@@ -1,4 +1,4 @@
-"""People in the latent space, by class or outcome."""
+"""Samples in the latent space, by class or outcome where that is given."""
 
 from __future__ import annotations
 
@@ -11,51 +11,51 @@ import pandas as pd
 from baldur.exceptions import InputError
 from baldur.plots.drawing.display import Display
 from baldur.plots.drawing.libraries import matplotlib
-from baldur.plots.drawing.parts import empty, legend, name_rows, row_height
-from baldur.plots.drawing.style import Style, label, number, plain, style_of
+from baldur.plots.drawing.names import count, label, number, plain, sample_names
+from baldur.plots.drawing.parts import empty, legend_height, name_rows, row_height
+from baldur.plots.drawing.style import Style, style_of
 
 __all__ = ["LatentDisplay"]
 
 MOST_VECTOR = 4000
-"""People drawn one by one; more are a picture inside the figure."""
+"""Samples drawn as vectors; more of them are rasterised."""
 
 
 class LatentDisplay(Display):
-    """Latent factors of people: a strip per class for one factor, a plane for several.
+    """Latent factors of samples: a strip per class for one factor, a plane for several.
 
     Parameters
     ----------
     table : DataFrame
-        sample, label (class or number; may be absent), and one column per factor.
+        sample, label (class or number) where it is known, and one column per factor. Without a
+        label nothing is drawn or said about the outcome.
     continuous : bool, default=False
         Whether the label is a number.
     """
 
     def __init__(self, table: pd.DataFrame, *, continuous: bool = False) -> None:
-        table = pd.DataFrame(table).reset_index(drop=True)
-        if "label" not in table:
-            table["label"] = "" if not continuous else np.nan
         super().__init__(table)
-        self.continuous = continuous
+        self.labelled = "label" in self.table
+        self.continuous = continuous and self.labelled
 
     @classmethod
     def from_estimator(cls, model: Any, X: Any, y: Any = None) -> Self:
-        """Show where a model puts people.
+        """Show the samples in the latent space of a fitted model.
 
         Parameters
         ----------
         model : fitted estimator
         X : MultiView, or array or DataFrame of shape (n_samples, n_features)
         y : array-like of shape (n_samples,), optional
-            Labels or outcomes, in the order of the rows.
+            Labels or outcomes, in the order of the rows. Without them the figure says nothing
+            about the outcome.
 
         Returns
         -------
         LatentDisplay
         """
         Z = np.asarray(model.transform(X))
-        ids = getattr(X, "sample_ids", getattr(X, "index", np.arange(len(Z))))
-        table: dict[str, Any] = {"sample": np.asarray(ids).astype(str)}
+        table: dict[str, Any] = {"sample": sample_names(X)}
         if y is not None:
             label_of = np.asarray(y)
             if label_of.shape != (len(Z),):
@@ -68,18 +68,18 @@ class LatentDisplay(Display):
 
     @property
     def factors(self) -> list[str]:
-        """Names of the factors."""
+        """Names of the columns of the table that are factors."""
         return [c for c in self.table.columns if str(c).startswith("factor")]
 
     @property
     def classes(self) -> list[str]:
-        """Labels, in their order."""
-        return sorted(self.table["label"].astype(str).unique())
+        """Labels in alphabetical order; empty without labels."""
+        return sorted(self.table["label"].astype(str).unique()) if self.labelled else []
 
     def separation(self) -> pd.Series:
-        """Return the share of each factor's variance that the labels explain."""
+        """Return the share of the variance of each factor that the labels explain, 0 without."""
         found = dict.fromkeys(self.factors, 0.0)
-        for name in self.factors if len(self.table) else []:
+        for name in self.factors if len(self.table) and self.labelled else []:
             values = self.table[name].to_numpy(dtype=float)
             total = float(np.var(values))
             if self.continuous:
@@ -95,16 +95,15 @@ class LatentDisplay(Display):
     @property
     def alt_text(self) -> str:
         """What is shown, in one sentence with its numbers."""
-        text = f"{len(self.table):,} people in {len(self.factors)} latent "
-        text += "factor" if len(self.factors) == 1 else "factors"
-        if not len(self.table) or not self.factors:
+        text = f"{count(len(self.table), 'sample')} in {count(len(self.factors), 'latent factor')}"
+        if not len(self.table) or not self.factors or not self.labelled:
             return text + "."
         share = self.separation()
         best = str(share.idxmax())
         text += f"; the outcome explains {share[best]:.0%} of {best}"
-        if not self.continuous and len(self.classes) <= 5 and self.classes != [""]:
+        if not self.continuous and len(self.classes) <= 5:
             means = self.table.groupby(self.table["label"].astype(str))[best].mean()
-            listed = ", ".join(f"{plain(c, 30)} {number(means[c])}" for c in self.classes)
+            listed = ", ".join(f"{plain(c)} {number(means[c])}" for c in self.classes)
             text += f", with means {listed}"
         return text + "."
 
@@ -116,14 +115,15 @@ class LatentDisplay(Display):
         width: float | None = None,
         factors: Sequence[str] | None = None,
     ) -> Self:
-        """Draw the people.
+        """Draw the samples.
 
         Parameters
         ----------
         ax, theme, width
             As in `Display.plot`.
         factors : list of two str, optional
-            Axes of the plane; default the two factors the labels explain best.
+            Axes of the plane; by default the two factors that the labels explain best, or the
+            first two without labels.
 
         Returns
         -------
@@ -139,11 +139,13 @@ class LatentDisplay(Display):
         plane = len(factors) > 1
         wide = style_of(theme, width).width
         strips = not plane and not self.continuous
-        height = row_height(2 * len(self.classes), 0.8) if strips else wide * 0.8 + 0.4
+        height = row_height(2 * max(1, len(self.classes)), 0.8) if strips else wide * 0.8 + 0.4
+        if plane and not self.continuous:
+            height += legend_height(self.classes, style_of(theme, width))
         with self._drawing(ax, theme, width, height) as (axes, style):
             main = axes[0]
             if not factors or not len(self.table):
-                empty(main, "There is nobody in the latent space.", style)
+                empty(main, "There are no samples in the latent space.", style)
             elif strips:
                 self._strips(main, factors[0], style)
             elif self.continuous:
@@ -153,11 +155,9 @@ class LatentDisplay(Display):
         return self
 
     def _strips(self, ax: Any, factor: str, style: Style) -> None:
-        classes = self.classes
-        # The same places on every run, spread over the strip.
+        # The same random heights on every run.
         up = np.random.default_rng(0).uniform(-0.3, 0.3, len(self.table))
-        for i, name in enumerate(classes):
-            mine = (self.table["label"].astype(str) == name).to_numpy()
+        for i, mine in enumerate(self._groups()):
             x = self.table[factor].to_numpy(dtype=float)[mine]
             ax.plot(
                 x, i + up[mine], linestyle="none", marker=style.marker(i), markersize=4.5,
@@ -165,13 +165,20 @@ class LatentDisplay(Display):
                 rasterized=len(x) > MOST_VECTOR,
             )  # fmt: skip
             ax.plot([x.mean()] * 2, [i - 0.38, i + 0.38], color=style.ink, linewidth=2.0)
-        name_rows(ax, [name or "all" for name in classes], style, 0.25)
+        name_rows(ax, self.classes or ["all"], style, 0.34)
         ax.set_xlabel(f"{label(factor)} (line: mean)")
+
+    def _groups(self) -> list[np.ndarray]:
+        """Return a mask of the samples of each class, or of all samples without labels."""
+        if not self.labelled:
+            return [np.ones(len(self.table), dtype=bool)]
+        labels = self.table["label"].astype(str).to_numpy()
+        return [labels == name for name in self.classes]
 
     def _plane(self, ax: Any, factors: Sequence[str], style: Style) -> None:
         handles = []
-        for i, name in enumerate(self.classes):
-            part = self.table[self.table["label"].astype(str) == name]
+        for i, mine in enumerate(self._groups()):
+            part = self.table[mine]
             (drawn,) = ax.plot(
                 part[factors[0]], part[factors[1]], linestyle="none", marker=style.marker(i),
                 markersize=5, color=style.colour(i), alpha=0.7, markeredgewidth=0.0,
@@ -180,8 +187,8 @@ class LatentDisplay(Display):
             handles.append(drawn)
         ax.set_xlabel(label(factors[0]))
         ax.set_ylabel(label(factors[1]))
-        if self.classes != [""]:
-            legend(ax, handles, self.classes, style)
+        if self.labelled:
+            self._legend(handles, self.classes, style)
 
     def _outcome(self, ax: Any, factors: Sequence[str], style: Style) -> None:
         y = self.table["label"].to_numpy(dtype=float)
@@ -193,7 +200,7 @@ class LatentDisplay(Display):
             )  # fmt: skip
             ax.set_ylabel("Outcome")
         else:
-            # A map that rises in lightness reads in grey as well.
+            # A map that rises in lightness can be read in grey too.
             drawn = ax.scatter(x, self.table[factors[1]], c=y, cmap="cividis", s=22)
             bar = ax.figure.colorbar(drawn, ax=ax, pad=0.02)
             bar.set_label("Outcome")

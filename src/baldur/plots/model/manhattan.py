@@ -1,4 +1,4 @@
-"""Manhattan plot: features of a genotype view along the chromosomes, thinned to what is seen."""
+"""Manhattan plot: one number per variant along the chromosomes, thinned to what can be seen."""
 
 from __future__ import annotations
 
@@ -10,16 +10,17 @@ import pandas as pd
 
 from baldur.exceptions import InputError
 from baldur.plots.drawing.display import Display
+from baldur.plots.drawing.names import count, label, number, plain
 from baldur.plots.drawing.parts import empty
-from baldur.plots.drawing.style import Style, label, number, plain
+from baldur.plots.drawing.style import Style
 from baldur.plots.results.tables import Results, one_model
 
 __all__ = ["ManhattanDisplay"]
 
-# Cells of a figure that can be told apart, along and up; one point of each is enough.
+# Horizontal and vertical cells of a figure that can be told apart; one point of each is drawn.
 _ACROSS, _UP = 900, 120
 _NAMED = 5
-"""Features named in the figure."""
+"""Number of variants that are named in the figure."""
 COLUMNS = ["feature", "chromosome", "position", "place", "value", "selected"]
 
 
@@ -30,26 +31,26 @@ class ManhattanDisplay(Display):
     ----------
     table : DataFrame
         feature, chromosome, position, value, selected; one row per variant. Without a chromosome
-        the order of the rows is the place.
-    value : str, default="Probability of being in"
-        What the numbers are.
+        the variants are drawn in the order of the rows.
+    value : str, default="Inclusion probability"
+        Meaning of the numbers.
     view : str, optional
         Name of the view.
 
     Attributes
     ----------
     table : DataFrame
-        The variants that are drawn, with their place along the genome: all selected ones, and of
-        the others the highest of those that fall on one point of the figure.
+        The variants that are drawn, with their place along the genome: all selected variants, and
+        the highest of the others in each cell of the figure.
     total : int
-        Variants before thinning.
+        Number of variants before thinning.
     """
 
     def __init__(
         self,
         table: pd.DataFrame,
         *,
-        value: str = "Probability of being in",
+        value: str = "Inclusion probability",
         view: str | None = None,
     ) -> None:
         table = pd.DataFrame(table).reset_index(drop=True)
@@ -70,11 +71,12 @@ class ManhattanDisplay(Display):
         ----------
         model : fitted estimator
         view : str, optional
-            Default: the one whose features have a chromosome.
+            Default: the view whose features have a chromosome.
         output : str, optional
-            Class whose weights are shown; default the largest over classes.
+            Class whose weights are shown; by default the largest over the classes.
         weights : bool, default=False
-            Absolute weights per standard deviation, also where the model has probabilities.
+            Show absolute weights per standard deviation, also where the model has inclusion
+            probabilities.
 
         Returns
         -------
@@ -94,12 +96,12 @@ class ManhattanDisplay(Display):
             np.asarray(model.feature_names_[view]).astype(str), model.feature_info_.get(view)
         )
         table["value"], table["selected"] = value, model.selected_features_[view]
-        called = "|weight| per s.d." if by_weight else "Probability of being in"
+        called = "|weight| per s.d." if by_weight else "Inclusion probability"
         return cls(table, value=called, view=view)
 
     @classmethod
     def from_result(cls, result: Any, model: str | None = None, view: str | None = None) -> Self:
-        """Show how many folds select each variant.
+        """Show the share of folds that select each variant.
 
         Parameters
         ----------
@@ -107,7 +109,7 @@ class ManhattanDisplay(Display):
         model : str, optional
             Default: the first.
         view : str, optional
-            Default: the one whose features have a chromosome.
+            Default: the view whose features have a chromosome.
 
         Returns
         -------
@@ -129,7 +131,7 @@ class ManhattanDisplay(Display):
             rows[["feature", "frequency"]], on="feature"
         )
         table = table.rename(columns={"frequency": "value"}).assign(selected=True)
-        return cls(table, value="Share of folds that keep it", view=named[0])
+        return cls(table, value="Share of folds that select it", view=named[0])
 
     @property
     def selected(self) -> pd.DataFrame:
@@ -140,34 +142,25 @@ class ManhattanDisplay(Display):
     @property
     def alt_text(self) -> str:
         """What is shown, in one sentence with its numbers."""
-        of = f" of view {plain(self.view, 40)}" if self.view else ""
-        text = f"Manhattan plot of {self.total:,} variants{of} on {len(self.bounds)} chromosomes"
+        of = f" of view {plain(self.view)}" if self.view else ""
+        text = f"Manhattan plot of {count(self.total, 'variant')}{of}"
+        text += f" on {count(len(self.bounds), 'chromosome')}"
         top = self.selected
         listed = "; ".join(
-            f"{plain(r['feature'], 40)} {number(r['value'])}"
-            for r in top.head(3).to_dict("records")
+            f"{plain(r['feature'])} {number(r['value'])}" for r in top.head(3).to_dict("records")
         )
         if not len(top):
             return f"{text}, none of them selected."
-        return f"{text}, {len(top):,} of them selected: {listed}{', ...' if len(top) > 3 else ''}."
+        more = ", and more" if len(top) > 3 else ""
+        return f"{text}, {len(top):,} of them selected: {listed}{more}."
 
-    def plot(self, ax: Any = None, *, theme: str | None = None, width: float | None = None) -> Self:
-        """Draw the variants; selected ones are large and the highest five are named.
-
-        Parameters
-        ----------
-        ax, theme, width
-            As in `Display.plot`.
-
-        Returns
-        -------
-        ManhattanDisplay
-        """
+    def _plot(self, ax: Any, theme: str | None, width: float | None) -> None:
+        """Draw the variants; selected ones are large, and the highest five are named."""
         with self._drawing(ax, theme, width, 3.0) as (axes, style):
             main = axes[0]
             if not len(self.table):
                 empty(main, "There are no variants.", style)
-                return self
+                return
             shades = (style.colour(0), style.faint)
             order = {name: i for i, (name, _, _) in enumerate(self.bounds)}
             at = self.table["chromosome"].astype(str).map(order).fillna(0).to_numpy(dtype=int) % 2
@@ -188,23 +181,23 @@ class ManhattanDisplay(Display):
             main.set_ylabel(self.value)
             top = float(np.nanmax(value)) if np.isfinite(value).any() else 1.0
             main.set_ylim(-0.02 * (top or 1.0), (top or 1.0) * 1.15)
-        return self
 
     def _names(self, ax: Any, style: Style) -> None:
         left, right = self.bounds[0][1], self.bounds[-1][2]
-        taken: list[tuple[float, float]] = []
+        taken: list[tuple[float, float, float]] = []
         top = float(self.table["value"].max()) or 1.0
         for row in self.selected.head(_NAMED).to_dict("records"):
             x, y = float(row["place"]), float(row["value"])
-            # One above the other would not be read.
-            if any(
-                abs(x - a) < 0.22 * (right - left) and abs(y - b) < 0.08 * top for a, b in taken
-            ):
-                continue
-            taken.append((x, y))
+            text = label(row["feature"], 16)
+            wide = (right - left) * len(text) / style.characters(1.0)
             side = "right" if x > (left + right) / 2 else "left"
+            start = x - wide if side == "right" else x
+            # Of two names that would overlap only the higher one is written.
+            if any(start < b and a < start + wide and abs(y - h) < 0.08 * top for a, b, h in taken):
+                continue
+            taken.append((start, start + wide, y))
             ax.annotate(
-                label(row["feature"], 16), (x, y), xytext=(-5 if side == "right" else 5, 4),
+                text, (x, y), xytext=(-5 if side == "right" else 5, 4),
                 textcoords="offset points", ha=side, fontsize=style.size - 2.5, color=style.ink,
             )  # fmt: skip
 
@@ -219,7 +212,7 @@ class ManhattanDisplay(Display):
         room = span * (0.045 if not style.narrow else 0.07)
         for name, start, end in self.bounds:
             middle = (start + end) / 2
-            # As many names as fit beside each other.
+            # Only as many names as fit beside each other.
             if middle - last >= room:
                 ticks.append(middle)
                 names.append(label(name, 6))
@@ -260,7 +253,7 @@ def _rank(name: str) -> tuple[int, int, str]:
 
 
 def _places(table: pd.DataFrame) -> tuple[np.ndarray, list[tuple[str, float, float]]]:
-    """Return where each variant lies, and name, begin and end of every chromosome."""
+    """Return the place of each variant, and name, start and end of each chromosome."""
     n = len(table)
     if "chromosome" not in table:
         table["chromosome"] = ""
@@ -274,7 +267,7 @@ def _places(table: pd.DataFrame) -> tuple[np.ndarray, list[tuple[str, float, flo
     lengths = {}
     for c in range(len(names)):
         mine = position[codes == c]
-        # Without positions the order of the file stands for them.
+        # Without positions the order of the rows is used.
         if not np.isfinite(mine).all():
             mine = np.arange(len(mine), dtype=float)
         lengths[c] = (mine - mine.min(), float(np.ptp(mine)))
@@ -288,7 +281,7 @@ def _places(table: pd.DataFrame) -> tuple[np.ndarray, list[tuple[str, float, flo
 
 
 def _thinned(table: pd.DataFrame) -> np.ndarray:
-    """Return the rows to draw: selected ones, and the highest in each cell of the figure."""
+    """Return the rows to draw: selected variants, and the highest one in each cell."""
     place, value = (table[c].to_numpy(dtype=float) for c in ("place", "value"))
     known = np.isfinite(value)
     span, top = max(float(np.ptp(place)), 1e-12), float(np.max(value[known], initial=0.0))

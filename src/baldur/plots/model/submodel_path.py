@@ -1,4 +1,4 @@
-"""The path from nothing to all features: held-out loss, reference, bound and choice."""
+"""Held-out loss along the submodel path, from no feature to all features."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import pandas as pd
 
 from baldur.exceptions import InputError
 from baldur.plots.drawing.display import Display
-from baldur.plots.drawing.parts import empty, legend
-from baldur.plots.drawing.style import number
+from baldur.plots.drawing.names import count, number
+from baldur.plots.drawing.parts import empty
 
 __all__ = ["PathDisplay"]
 
@@ -18,7 +18,7 @@ _STEPS = {"nothing": "no feature", "views": "whole views", "features": "single f
 
 
 class PathDisplay(Display):
-    """Held-out loss of every step of the path, above that of the reference.
+    """Difference in held-out loss between each submodel and the ensemble.
 
     Parameters
     ----------
@@ -26,11 +26,11 @@ class PathDisplay(Display):
         As `sparsity_path_` of a fitted model: step, n_views, n_features, loss, loss_difference,
         standard_error, upper, candidate and selected.
     margin : float, optional
-        Part of the reference's gain that a candidate may lose; draws that bound.
+        Part of the gain of the ensemble that a candidate may lose; drawn as a line.
     """
 
     def __init__(self, path: pd.DataFrame, margin: float | None = None) -> None:
-        super().__init__(pd.DataFrame(path).reset_index(drop=True))
+        super().__init__(path)
         self.margin = margin
 
     @classmethod
@@ -55,9 +55,9 @@ class PathDisplay(Display):
 
     @property
     def allowed(self) -> float:
-        """Loss above the reference that a candidate may have; NaN where it is not known.
+        """Largest loss difference that a candidate may have; NaN where it is not known.
 
-        The margin times what the reference gains over the step with no feature.
+        This is the margin times the gain of the ensemble over the submodel without features.
         """
         nothing = self.table[self.table["step"] == "nothing"]
         if self.margin is None or not len(nothing):
@@ -66,7 +66,7 @@ class PathDisplay(Display):
 
     @property
     def selected(self) -> pd.Series | None:
-        """The step that was selected; None where no step is marked."""
+        """The selected submodel; None where no row is marked."""
         chosen = self.table[self.table["selected"].astype(bool)]
         return None if not len(chosen) else chosen.iloc[-1]
 
@@ -80,8 +80,8 @@ class PathDisplay(Display):
         text += f" of {low:,} to {high:,} features"
         if self.selected is not None:
             text += (
-                f"; the selected one has {int(self.selected['n_features']):,} features in "
-                f"{int(self.selected['n_views'])} views and a loss difference of "
+                f"; the selected one has {count(int(self.selected['n_features']), 'feature')} in "
+                f"{count(int(self.selected['n_views']), 'view')} and a loss difference of "
                 f"{number(self.selected['loss_difference'])} from the ensemble, with an upper "
                 f"95 % bound of {number(self.selected['upper'])}"
             )
@@ -89,29 +89,22 @@ class PathDisplay(Display):
             text += f", where {number(self.allowed)} is allowed"
         return text + "."
 
-    def plot(self, ax: Any = None, *, theme: str | None = None, width: float | None = None) -> Self:
-        """Draw every step with its upper 95 % bound; candidates are filled, the choice is ringed.
+    def _plot(self, ax: Any, theme: str | None, width: float | None) -> None:
+        """Draw each submodel with its upper 95 % bound.
 
-        Parameters
-        ----------
-        ax, theme, width
-            As in `Display.plot`.
-
-        Returns
-        -------
-        PathDisplay
+        Filled markers are candidates; a ring marks the selected submodel.
         """
-        with self._drawing(ax, theme, width, 3.6) as (axes, style):
+        with self._drawing(ax, theme, width, 3.9) as (axes, style):
             main = axes[0]
             if not len(self.table):
-                empty(main, "There is no path.", style)
-                return self
+                empty(main, "There is no submodel path.", style)
+                return
             main.axhline(0.0, color=style.ink, linewidth=1.0, zorder=0)
-            handles, names = [main.lines[-1]], ["reference"]
+            handles, names = [main.lines[-1]], ["ensemble"]
             if np.isfinite(self.allowed):
                 main.axhline(self.allowed, color=style.ink, linewidth=1.0, linestyle=":", zorder=0)
                 handles.append(main.lines[-1])
-                names.append("most that is allowed")
+                names.append("largest allowed")
             for i, (step, said) in enumerate(_STEPS.items()):
                 part = self.table[self.table["step"] == step].sort_values("n_features")
                 if not len(part):
@@ -125,13 +118,12 @@ class PathDisplay(Display):
                     markeredgewidth=1.8, linestyle="none", zorder=4,
                 )  # fmt: skip
                 handles.append(ring)
-                names.append("selected")
+                names.append(f"selected ({int(self.selected['n_features']):,})")
             main.set_xscale("symlog", linthresh=1.0, linscale=0.5)
             self._ticks(main)
             main.set_xlabel("Features")
-            main.set_ylabel("Held-out loss above reference")
-            legend(main, handles, names, style).set_zorder(5)
-        return self
+            main.set_ylabel("Held-out loss minus ensemble's")
+            self._legend(handles, names, style)
 
     def _steps(self, ax: Any, part: pd.DataFrame, i: int, style: Any) -> Any:
         x = part["n_features"].to_numpy(dtype=float)
@@ -156,7 +148,9 @@ class PathDisplay(Display):
     def _ticks(self, ax: Any) -> None:
         most = float(self.table["n_features"].max())
         powers = [10.0**k for k in range(int(np.log10(max(most, 1.0))) + 1)]
-        ticks = [0.0, *powers]
+        # Below a thousand features there is room for 3, 30 and 300 too.
+        powers += [3 * p for p in powers if most < 1000 and 3 * p <= most]
+        ticks = [0.0, *sorted(powers)]
         ax.set_xticks(ticks, [f"{int(t):,}" for t in ticks])
         ax.minorticks_off()
         ax.set_xlim(-0.4, max(most, 1.0) * 1.6)

@@ -1,4 +1,4 @@
-"""What each view adds: its share in every fold or factor, and overall."""
+"""Share of each view in the prediction: overall, and in each fold or factor."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ import numpy as np
 import pandas as pd
 
 from baldur.plots.drawing.display import Display
-from baldur.plots.drawing.parts import empty, legend, name_rows, row_height
-from baldur.plots.drawing.style import plain
+from baldur.plots.drawing.names import plain
+from baldur.plots.drawing.parts import empty, name_rows, row_height, stacked_bars
 from baldur.plots.results.tables import Results, fold_names, one_model
 
 __all__ = ["ViewShareDisplay"]
 
 MOST_VIEWS = 8
-"""Views drawn with a filling of their own; the smallest of more are drawn as one."""
+"""Views drawn with a colour of their own; the smallest of more are drawn as one."""
 OTHERS = "other views"
 ALL = "all"
 
@@ -27,17 +27,17 @@ class ViewShareDisplay(Display):
     ----------
     table : DataFrame
         group ("all", or the name of a fold or factor), view, share. Shares of a group add up to 1,
-        or to 0 where nothing was kept.
+        or to 0 where no feature was selected.
     groups : str, default="fold"
-        What the groups are called.
+        Kind of the groups.
     of : str, default="the prediction's variance"
-        What the shares are shares of.
+        Quantity that the shares divide.
     """
 
     def __init__(
         self, table: pd.DataFrame, *, groups: str = "fold", of: str = "the prediction's variance"
     ) -> None:
-        super().__init__(pd.DataFrame(table).reset_index(drop=True))
+        super().__init__(table)
         self.groups, self.of = groups, of
 
     @classmethod
@@ -52,8 +52,8 @@ class ViewShareDisplay(Display):
         -------
         ViewShareDisplay
         """
-        kept = any(mask.any() for mask in model.selected_features_.values())
-        rows = [(ALL, v, s if kept else 0.0) for v, s in model.view_relevance_.items()]
+        selected = any(mask.any() for mask in model.selected_features_.values())
+        rows = [(ALL, v, s if selected else 0.0) for v, s in model.view_relevance_.items()]
         factors = model.factor_relevance_
         if len(factors) > 1:
             rows += [
@@ -67,8 +67,8 @@ class ViewShareDisplay(Display):
     def from_result(cls, result: Any, model: str | None = None) -> Self:
         """Show the share of each view in every outer fold.
 
-        Shares are of the variance that views add to the linear predictor; of the number of
-        features selected, for a model without weights.
+        The shares divide the variance of the linear predictor or, for a model without weights, the
+        number of selected features.
 
         Parameters
         ----------
@@ -101,10 +101,10 @@ class ViewShareDisplay(Display):
         """What is shown, in one sentence with its numbers."""
         overall = self.table[self.table["group"] == ALL].sort_values("share", ascending=False)
         if not overall["share"].sum() > 0:
-            return "Shares of the views: nothing was kept."
+            return "Shares of the views: no feature was selected."
         used = overall[overall["share"] > 0]
         listed = ", ".join(
-            f"{plain(view)} {share:.0%}"
+            f"{plain(view)} {'under 1%' if share < 0.005 else f'{share:.0%}'}"
             for view, share in zip(used["view"].head(8), used["share"].head(8), strict=True)
         )
         n = self.table.loc[self.table["group"] != ALL, "group"].nunique()
@@ -112,12 +112,12 @@ class ViewShareDisplay(Display):
         return f"Share of each view in {self.of}: {listed}{each}."
 
     def _drawn(self) -> pd.DataFrame:
-        """Return groups by views, the largest first, small ones of many as one column."""
+        """Return groups by used views, the largest first, the smallest of many as one column."""
         wide = self.table.pivot_table(
             index="group", columns="view", values="share", aggfunc="sum", sort=False
         ).fillna(0.0)
-        order = wide.sum().sort_values(ascending=False, kind="stable").index
-        wide = wide[order]
+        total = wide.sum().sort_values(ascending=False, kind="stable")
+        wide = wide[total.index[(total > 0) | (total.max() <= 0)]]
         if wide.shape[1] > MOST_VIEWS:
             rest = wide.iloc[:, MOST_VIEWS - 1 :].sum(axis=1)
             wide = wide.iloc[:, : MOST_VIEWS - 1].assign(**{OTHERS: rest})
@@ -138,7 +138,7 @@ class ViewShareDisplay(Display):
         ax, theme, width
             As in `Display.plot`.
         most : int, default=20
-            Folds or factors drawn, besides the bar of all.
+            Largest number of folds or factors that are drawn, besides the bar of all.
 
         Returns
         -------
@@ -153,21 +153,11 @@ class ViewShareDisplay(Display):
         ):
             main = axes[0]
             if not wide.to_numpy().sum() > 0:
-                empty(main, "No feature was kept.", style)
+                empty(main, "No feature was selected.", style)
                 return self
-            at = np.arange(len(wide))
-            start = np.zeros(len(wide))
-            handles = []
-            for i, view in enumerate(wide):
-                share = wide[view].to_numpy(dtype=float)
-                bars = main.barh(
-                    at, share, left=start, height=0.72, color=style.colour(i),
-                    hatch=style.hatch(i), edgecolor=style.rc()["hatch.color"], linewidth=0.6,
-                )  # fmt: skip
-                handles.append(bars)
-                start = start + share
-            for row in np.flatnonzero(start == 0):
-                main.text(0.01, row, "nothing kept", va="center", color=style.ink)
+            handles = stacked_bars(main, [wide[view] for view in wide], style, height=0.72)
+            for row in np.flatnonzero(wide.sum(axis=1).to_numpy() == 0):
+                main.text(0.01, row, "no feature selected", va="center", color=style.ink)
             called = [
                 g if g == ALL or str(g).startswith(self.groups) else f"{self.groups} {g}"
                 for g in wide.index
@@ -176,5 +166,5 @@ class ViewShareDisplay(Display):
             main.set_xlim(0.0, 1.0)
             main.set_xticks([0, 0.25, 0.5, 0.75, 1.0], ["0 %", "25 %", "50 %", "75 %", "100 %"])
             main.set_xlabel(f"Share of {self.of}")
-            legend(main, handles, list(map(str, wide.columns)), style)
+            self._legend(handles, list(map(str, wide.columns)), style)
         return self

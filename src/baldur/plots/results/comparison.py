@@ -1,4 +1,4 @@
-"""Models compared: each metric with its interval, and what chance gives."""
+"""Models compared: each metric with its interval, and the value that chance gives."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ import pandas as pd
 from baldur.evaluation.metrics import METRICS
 from baldur.exceptions import InputError
 from baldur.plots.drawing.display import Display
-from baldur.plots.drawing.parts import empty, intervals, name_rows, row_height
-from baldur.plots.drawing.style import Style, label, number, plain, style_of
+from baldur.plots.drawing.names import label, number, plain
+from baldur.plots.drawing.parts import empty, fit_ticks, intervals, name_rows, row_height
+from baldur.plots.drawing.style import Style, style_of
 from baldur.plots.results.tables import Results
 
 __all__ = ["ComparisonDisplay"]
 
-# Metrics that say something by themselves, shown unless others are asked for.
+# Metrics that are shown unless others are asked for.
 DEFAULT = ("auc", "balanced_accuracy", "brier", "r2", "mae")
 
 
@@ -29,9 +30,9 @@ class ComparisonDisplay(Display):
     table : DataFrame
         model, metric, estimate, low, high; as ``intervals.csv`` has it.
     failures : dict of str to str, optional
-        Models without figures, and why.
+        Models that failed, and why.
     n_classes : int, optional
-        Draws what chance gives; 0 in regression.
+        Number of classes, which gives the line of chance; 0 in regression.
     """
 
     def __init__(
@@ -44,7 +45,7 @@ class ComparisonDisplay(Display):
         table = pd.DataFrame(table)
         if "site" in table:
             table = table[table["site"].astype(str) == "*"]
-        super().__init__(table.reset_index(drop=True))
+        super().__init__(table)
         self.failures, self.n_classes = dict(failures or {}), n_classes
 
     @classmethod
@@ -87,20 +88,20 @@ class ComparisonDisplay(Display):
 
     @property
     def models(self) -> list[str]:
-        """The models shown, those that failed last."""
+        """The models shown; those that failed come last."""
         return list(dict.fromkeys([*self.table["model"].astype(str), *self.failures]))
 
     @property
     def alt_text(self) -> str:
         """What is shown, in one sentence with its numbers."""
         if not len(self.table):
-            return f"Comparison of models without figures: {len(self.failures)} failed."
+            return f"Comparison of models without metrics: {len(self.failures)} failed."
         metric = self.metrics[0]
         part = self.table[self.table["metric"] == metric].dropna(subset=["estimate"])
         up = metric not in METRICS or METRICS[metric].greater_is_better
         part = part.sort_values("estimate", ascending=not up, kind="stable")
         listed = "; ".join(
-            f"{plain(r['model'], 40)} {number(r['estimate'])} ({number(r['low'])} to "
+            f"{plain(r['model'])} {number(r['estimate'])} ({number(r['low'])} to "
             f"{number(r['high'])})"
             for r in part.head(5).to_dict("records")
         )
@@ -110,32 +111,21 @@ class ComparisonDisplay(Display):
             f"{_heading(metric)} of {len(part)} models with 95 % intervals: {listed}{more}{failed}."
         )
 
-    def plot(self, ax: Any = None, *, theme: str | None = None, width: float | None = None) -> Self:
-        """Draw a panel per metric and a row per model.
-
-        Parameters
-        ----------
-        ax, theme, width
-            As in `Display.plot`.
-
-        Returns
-        -------
-        ComparisonDisplay
-        """
+    def _plot(self, ax: Any, theme: str | None, width: float | None) -> None:
+        """Draw a panel per metric and a row per model."""
         metrics, models = self.metrics, self.models
         height = row_height(len(models), 1.1)
         shares = (1.0,) * max(1, len(metrics))
-        # On a phone the panels stand below each other.
+        # On a phone the panels are drawn below each other.
         below = style_of(theme, width, ax).narrow
         height = height * len(shares) if below else height
         shape = ((1.0,), shares) if below else (shares, (1.0,))
         with self._drawing(ax, theme, width, height, *shape) as (axes, style):
             if not metrics:
-                empty(axes[0], "No model has figures.", style)
-                return self
+                empty(axes[0], "No model has metrics.", style)
+                return
             for i, metric in enumerate(metrics):
                 self._panel(axes[i], metric, models, style, first=i == 0 or below)
-        return self
 
     def _panel(self, ax: Any, metric: str, models: list[str], style: Style, *, first: bool) -> None:
         part = self.table[self.table["metric"] == metric]
@@ -146,7 +136,7 @@ class ComparisonDisplay(Display):
         chance = self._chance(metric)
         if chance is not None:
             ax.axvline(chance, color=style.faint, linestyle="--", linewidth=1.0, zorder=0)
-        name_rows(ax, models, style, 0.3)
+        name_rows(ax, models, style, 0.34)
         if not first:
             ax.tick_params(axis="y", labelleft=False)
         for model in self.failures:
@@ -158,11 +148,11 @@ class ComparisonDisplay(Display):
         up = metric not in METRICS or METRICS[metric].greater_is_better
         name = label(_heading(metric))
         if len(self.metrics) > 1 and not style.narrow:
-            # Panels stand close: each word has a line.
+            # The panels are narrow: each word gets a line.
             name = name.replace(" ", "\n")
         ax.set_xlabel(f"{name}\n{'better →' if up else '← better'}", fontsize=style.size - 0.5)
-        # Three panels share the width: few ticks each.
-        ax.locator_params(axis="x", nbins=3 if len(self.metrics) > 1 else 6)
+        panels = 1 if style.narrow else len(self.metrics)
+        fit_ticks(ax, style, 0.6 / panels)
 
     def _chance(self, metric: str) -> float | None:
         if metric == "auc" and self.n_classes:

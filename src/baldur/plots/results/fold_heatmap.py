@@ -1,4 +1,4 @@
-"""Fold by feature: who selects what, with which sign and weight."""
+"""Signed weights of the selected features, one cell per feature and fold."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import pandas as pd
 
 from baldur.plots.drawing.cells import draw_cells
 from baldur.plots.drawing.display import Display
-from baldur.plots.drawing.parts import empty, full_name, name_rows, row_height
-from baldur.plots.drawing.style import plain
+from baldur.plots.drawing.names import count, full_name, plain
+from baldur.plots.drawing.parts import empty, name_columns, name_features, row_height
 from baldur.plots.results.fold_table import fold_weights
 
 __all__ = ["FoldHeatmapDisplay"]
@@ -24,11 +24,11 @@ class FoldHeatmapDisplay(Display):
     table : DataFrame
         fold, view, feature, weight, frequency; as in `FoldWeightsDisplay`.
     folds : list of str, optional
-        Names of all folds; default those of the table.
+        Names of all folds; by default those of the table.
     """
 
     def __init__(self, table: pd.DataFrame, folds: list[str] | None = None) -> None:
-        super().__init__(pd.DataFrame(table).reset_index(drop=True))
+        super().__init__(table)
         self.folds = list(dict.fromkeys(self.table["fold"])) if folds is None else list(folds)
 
     @classmethod
@@ -61,13 +61,12 @@ class FoldHeatmapDisplay(Display):
         if not len(pairs):
             return f"Heat map without rows: none of {len(self.folds)} folds selects a feature."
         listed = "; ".join(
-            f"{plain(full_name(r['view'], r['feature']), 40)} in {r['frequency']:.0%} of folds"
+            f"{plain(full_name(r['view'], r['feature']))} in {r['frequency']:.0%} of folds"
             for r in pairs.head(3).to_dict("records")
         )
         return (
-            f"Heat map of the weights of {len(pairs):,} "
-            f"{'feature' if len(pairs) == 1 else 'features'} in {len(self.folds)} folds: "
-            f"{listed}{', and more' if len(pairs) > 3 else ''}."
+            f"Heat map of the weights of {count(len(pairs), 'feature')} in {len(self.folds)} "
+            f"folds: {listed}{', and more' if len(pairs) > 3 else ''}."
         )
 
     def plot(
@@ -78,14 +77,14 @@ class FoldHeatmapDisplay(Display):
         width: float | None = None,
         most: int = 40,
     ) -> Self:
-        """Draw the cells; a sign in each says the direction where colours are not seen.
+        """Draw the cells; each has the sign of its weight, for readers who do not see colours.
 
         Parameters
         ----------
         ax, theme, width
             As in `Display.plot`.
         most : int, default=40
-            Features drawn, those of the most folds.
+            Largest number of features that are drawn, those selected most often first.
 
         Returns
         -------
@@ -104,15 +103,9 @@ class FoldHeatmapDisplay(Display):
                 [[(v, f, fold) in keys for fold in self.folds] for v, f in wide.index]
             )
             draw_cells(main, wide.to_numpy(dtype=float), style, "Weight per s.d.", inside=inside)
-            many = self.table["view"].nunique() > 1
-            name_rows(main, [full_name(v, f, many) for v, f in wide.index], style, 0.34)
+            name_features(main, list(wide.index), style, 0.4)
             main.set_ylim(len(wide) - 0.5, -0.5)
-            # As many names of folds as fit.
-            step = max(1, int(np.ceil(len(self.folds) / (10 if not style.narrow else 5))))
-            at = np.arange(0, len(self.folds), step)
-            main.set_xticks(at, [self.folds[i] for i in at])
-            main.set_xlabel("Fold")
+            name_columns(main, self.folds, style, 0.4)
             more = len(self.table.drop_duplicates(["view", "feature"])) - len(wide)
-            if more > 0:
-                main.set_xlabel(f"Fold ({more:,} more features not drawn)")
+            main.set_xlabel(f"Fold ({more:,} more features not drawn)" if more > 0 else "Fold")
         return self

@@ -1,4 +1,4 @@
-"""Selected features fold by fold, as two figures show them."""
+"""The table of selected features and their weights in each fold."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ COLUMNS = ["fold", "view", "feature", "weight", "frequency"]
 def fold_weights(
     result: Any, model: str | None, output: str | None
 ) -> tuple[pd.DataFrame, list[str], str]:
-    """Return what each fold selects with its weight, the names of all folds, and the model.
+    """Return the features that each fold selects, the names of all folds, and the model.
 
     The columns are fold, view, feature, weight (per standard deviation; of several classes that of
     `output`, or else the largest in absolute value) and frequency (share of all folds). Features
-    kept by the most folds come first, then the heaviest.
+    that most folds select come first, then those with the largest weights.
     """
     found = Results(result)
     selection = found.frame("selection")

@@ -1,4 +1,4 @@
-"""Features selected per fold with their absolute weight, those common to all folds marked."""
+"""Absolute weights of the features selected in each fold; features of all folds are marked."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ import pandas as pd
 
 from baldur.plots.drawing.display import Display
 from baldur.plots.drawing.libraries import matplotlib
-from baldur.plots.drawing.parts import empty, full_name, legend, name_rows, row_height
-from baldur.plots.drawing.style import Style, label, plain, style_of
+from baldur.plots.drawing.names import count, full_name, label, plain
+from baldur.plots.drawing.parts import empty, name_features, row_height
+from baldur.plots.drawing.style import Style, style_of
 from baldur.plots.results.fold_table import fold_weights
 
 __all__ = ["FoldWeightsDisplay"]
@@ -22,10 +23,10 @@ class FoldWeightsDisplay(Display):
     Parameters
     ----------
     table : DataFrame
-        fold, view, feature, weight and frequency (share of folds that select the feature, 1 for
-        common ones); the first features are drawn first.
+        fold, view, feature, weight and frequency (share of folds that select the feature). The
+        features are drawn in the order of the table.
     folds : list of str, optional
-        Names of all folds, also of those that select nothing; default those of the table.
+        Names of all folds, also of those that select nothing; by default those of the table.
     """
 
     def __init__(self, table: pd.DataFrame, folds: list[str] | None = None) -> None:
@@ -45,7 +46,7 @@ class FoldWeightsDisplay(Display):
         model : str, optional
             Default: the first.
         output : str, optional
-            Class whose weights are shown; default the largest of a feature over classes.
+            Class whose weights are shown; by default the largest weight over the classes.
 
         Returns
         -------
@@ -56,7 +57,7 @@ class FoldWeightsDisplay(Display):
 
     @property
     def common(self) -> list[tuple[str, str]]:
-        """View and feature of what every fold selects."""
+        """View and feature of each feature that every fold selects."""
         rows = self.table[self.table["common"]][["view", "feature"]].drop_duplicates()
         return list(rows.itertuples(index=False, name=None))
 
@@ -67,12 +68,11 @@ class FoldWeightsDisplay(Display):
         if not n:
             return f"Absolute weights per fold: none of {len(self.folds)} folds selects a feature."
         common = self.common
-        named = ", ".join(plain(full_name(*pair), 40) for pair in common[:7])
+        named = ", ".join(plain(full_name(*pair)) for pair in common[:7])
         more = " and more" if len(common) > 7 else ""
         which = f": {named}{more}" if common else ""
         return (
-            f"Absolute weights of {n:,} {'feature' if n == 1 else 'features'} selected in "
-            f"{len(self.folds)} folds, "
+            f"Absolute weights of {count(n, 'feature')} selected in {len(self.folds)} folds, "
             f"{len(common):,} of them in every fold{which}."
         )
 
@@ -92,7 +92,7 @@ class FoldWeightsDisplay(Display):
         ax, theme, width
             As in `Display.plot`.
         most, most_folds : int
-            Features and folds drawn, the first.
+            Largest numbers of features and folds that are drawn.
 
         Returns
         -------
@@ -101,7 +101,7 @@ class FoldWeightsDisplay(Display):
         pairs = self.table[["view", "feature"]].drop_duplicates()
         shown = list(pairs.head(most).itertuples(index=False, name=None))
         folds = self.folds[:most_folds] if shown else []
-        across = min(len(folds), 2 if style_of(theme, width, ax).narrow else 5) or 1
+        across = min(len(folds), 3 if style_of(theme, width, ax).narrow else 5) or 1
         down = -(-len(folds) // across) or 1
         height = row_height(len(shown), 0.55) * down + 0.6
         shape = ((1.0,) * across, (1.0,) * down)
@@ -114,12 +114,13 @@ class FoldWeightsDisplay(Display):
             for i, fold in enumerate(folds):
                 self._panel(axes[i], fold, shown, style, first=i % across == 0)
             ends = [a.get_xlim()[1] for a in axes[: len(folds)]]
+            tick = _round_below(max(ends))
             for a in axes[: len(folds)]:
                 a.set_xlim(0.0, max(ends))
-                a.locator_params(axis="x", nbins=2)
+                a.set_xticks([0.0, tick], ["0", f"{tick:g}"])
             unknown = self.table["absolute"].isna().all()
             axes[-across].set_xlabel("selected" if unknown else "|weight| per s.d.")
-            self._legend(axes[0], len(pairs) - len(shown), style, alone=ax is None)
+            self._explain_bars(len(pairs) - len(shown), style)
         return self
 
     def _panel(
@@ -132,32 +133,39 @@ class FoldWeightsDisplay(Display):
         for row, pair in enumerate(shown):
             if pair not in sizes:
                 continue
-            # A model may select without weighing.
+            # A model may select features without weights.
             size = 1.0 if np.isnan(sizes[pair]) else sizes[pair]
             ax.barh(
                 [row], [size], height=0.66, linewidth=0.6,
                 color=style.colour(2) if pair in common else style.faint,
                 hatch="" if pair in common else "///", edgecolor=style.rc()["hatch.color"],
             )  # fmt: skip
-        many = self.table["view"].nunique() > 1
-        name_rows(ax, [full_name(*pair, many) for pair in shown], style, 0.34)
+        name_features(ax, shown, style, 0.38)
         if not first:
             ax.tick_params(axis="y", labelleft=False)
         else:
             for text, pair in zip(ax.get_yticklabels(), shown, strict=True):
                 text.set_fontweight("bold" if pair in common else "normal")
-        ax.set_title(label(f"fold {fold}", 14))
+        # Five panels have no room for long titles.
+        ax.set_title(label(f"fold {fold}" if len(fold) < 3 else fold, 14))
 
-    def _legend(self, ax: Any, more: int, style: Style, *, alone: bool) -> None:
+    def _explain_bars(self, more: int, style: Style) -> None:
         Patch = matplotlib("patches").Patch
         edge = style.rc()["hatch.color"]
         handles = [
             Patch(facecolor=style.colour(2), edgecolor=edge),
             Patch(facecolor=style.faint, edgecolor=edge, hatch="///"),
         ]
-        names = ["in every fold", "in some" + (f" ({more:,} more not drawn)" if more > 0 else "")]
-        drawn = legend(ax, handles, names, style, figure=self.figure_ if alone else None)
-        if not alone:
-            # Above the title of the panel, whose width it does not change.
+        names = ["in every fold", "in some folds"]
+        notes = ["", f" ({more:,} more not drawn)" if more > 0 else ""]
+        drawn = self._legend(handles, names, style, notes)
+        if not self._own_figure:
+            # Above the title of the first panel, without changing the width of the panel.
             drawn.borderaxespad = 2.2
             drawn.set_in_layout(False)
+
+
+def _round_below(value: float) -> float:
+    """Return the largest of 1, 2 and 5 times a power of ten that is not above a positive value."""
+    power = 10.0 ** np.floor(np.log10(value))
+    return float(max(k * power for k in (1, 2, 5) if k * power <= value))

@@ -1,4 +1,4 @@
-"""Would more people help? Scores against training people, and the curve through them."""
+"""Learning curves: scores against the number of training samples, and their extrapolation."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ import numpy as np
 import pandas as pd
 
 from baldur.evaluation.metrics import METRICS
-from baldur.plots.drawing.curves import chosen_models, lines_of
+from baldur.plots.drawing.curves import banded, chosen_models, draw_band, lines_of
 from baldur.plots.drawing.display import Display
-from baldur.plots.drawing.parts import empty, legend, legend_height
-from baldur.plots.drawing.style import number, plain, style_of
+from baldur.plots.drawing.names import number, plain
+from baldur.plots.drawing.parts import empty, legend_height
+from baldur.plots.drawing.style import style_of
 from baldur.plots.results.tables import Results
 
 __all__ = ["LearningCurveDisplay"]
@@ -21,7 +22,7 @@ COLUMNS = ["model", "metric", "people", "kind", "estimate", "low", "high"]
 
 
 class LearningCurveDisplay(Display):
-    """Measured scores with intervals, and a fitted law that goes on to more people.
+    """Measured scores with intervals, and a fitted curve that extrapolates to more samples.
 
     Parameters
     ----------
@@ -29,9 +30,6 @@ class LearningCurveDisplay(Display):
         model, metric, people, kind ("measured", "curve" or "gain"), estimate, low, high; as
         ``learning_curve.csv`` has it.
     """
-
-    def __init__(self, table: pd.DataFrame) -> None:
-        super().__init__(pd.DataFrame(table).reset_index(drop=True))
 
     @classmethod
     def from_result(cls, result: Any, models: Sequence[str] | None = None) -> Self:
@@ -57,7 +55,7 @@ class LearningCurveDisplay(Display):
 
     @property
     def metric(self) -> str:
-        """What is measured, in words."""
+        """Heading of the metric that the curve shows."""
         name = str(self.table["metric"].iloc[0])
         return METRICS[name].heading if name in METRICS else name
 
@@ -65,38 +63,28 @@ class LearningCurveDisplay(Display):
     def alt_text(self) -> str:
         """What is shown, in one sentence with its numbers."""
         if not len(self.table):
-            return "Learning curve without points: none was asked for."
+            return "Learning curve without points: the study did not ask for one."
         said = []
         for line in lines_of(self.table):
             rows = line.rows[line.rows["kind"] == "measured"].sort_values("people")
             first, last = rows.iloc[0], rows.iloc[-1]
             text = (
-                f"{plain(line.name, 40)} from {number(first['estimate'])} with "
-                f"{first['people']:.0f} people to {number(last['estimate'])} with "
+                f"{plain(line.name)} from {number(first['estimate'])} with "
+                f"{first['people']:.0f} samples to {number(last['estimate'])} with "
                 f"{last['people']:.0f}"
             )
             gain = line.rows[line.rows["kind"] == "gain"].sort_values("people")
             if len(gain):
                 more = gain.iloc[-1]
                 text += (
-                    f", {more['estimate']:+.2g} expected of {more['people'] - last['people']:.0f} "
-                    "more"
+                    f", an expected change of {more['estimate']:+.2g} with "
+                    f"{more['people'] - last['people']:.0f} more"
                 )
             said.append(text)
         return f"Learning curve of {self.metric}: {'; '.join(said)}."
 
-    def plot(self, ax: Any = None, *, theme: str | None = None, width: float | None = None) -> Self:
-        """Draw points with intervals, and curves that are dashed where they foretell.
-
-        Parameters
-        ----------
-        ax, theme, width
-            As in `Display.plot`.
-
-        Returns
-        -------
-        LearningCurveDisplay
-        """
+    def _plot(self, ax: Any, theme: str | None, width: float | None) -> None:
+        """Draw points with intervals, and curves that are dashed where they extrapolate."""
         lines = lines_of(self.table)
         names, page = [line.name for line in lines], style_of(theme, width)
         height = page.width * 0.62 + legend_height(names, page)
@@ -104,7 +92,7 @@ class LearningCurveDisplay(Display):
             main = axes[0]
             if not lines:
                 empty(main, "There is no learning curve.", style)
-                return self
+                return
             handles = []
             for i, line in enumerate(lines):
                 colour = style.colour(i)
@@ -112,7 +100,7 @@ class LearningCurveDisplay(Display):
                 x, y, low, high = (
                     points[c].to_numpy(dtype=float) for c in ("people", "estimate", "low", "high")
                 )
-                # A little apart, so that intervals of several models can be seen.
+                # Shifted a little, so that the intervals of several models can be seen.
                 apart = (i - (len(lines) - 1) / 2) * 0.008 * max(float(np.ptp(x)), 1.0)
                 main.vlines(x + apart, low, high, color=colour, linewidth=1.3)
                 (drawn,) = main.plot(
@@ -127,11 +115,9 @@ class LearningCurveDisplay(Display):
                 main.plot(
                     at[at >= last], value[at >= last], color=colour, linewidth=1.4, linestyle="--"
                 )
-                if len(lines) <= 3 and len(curve):
-                    main.fill_between(
-                        at, curve["low"], curve["high"], color=colour, alpha=0.14, linewidth=0.0
-                    )
-            main.set_xlabel("Training people (dashed: foretold)")
+                if line is banded(lines):
+                    draw_band(main, at, curve["low"], curve["high"], colour)
+            main.set_xlabel("Training samples (dashed: extrapolated)")
+            main.locator_params(axis="x", integer=True)
             main.set_ylabel(self.metric)
-            legend(main, handles, names, style)
-        return self
+            self._legend(handles, names, style)

@@ -1,4 +1,4 @@
-"""Who lacks which view: every pattern of views with how many people have it."""
+"""Patterns of present and missing views, with the number of samples of each."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ import numpy as np
 import pandas as pd
 
 from baldur.plots.drawing.display import Display
-from baldur.plots.drawing.parts import empty, legend
-from baldur.plots.drawing.style import Style, label, plain
+from baldur.plots.drawing.names import count, plain, short_names
+from baldur.plots.drawing.parts import empty, fit_ticks, legend, stacked_bars
+from baldur.plots.drawing.style import Style
 from baldur.plots.results.tables import Results
 from baldur.views.container import MultiView
 
@@ -20,15 +21,15 @@ MOST_LABELS = 10
 
 
 class MissingViewsDisplay(Display):
-    """Patterns of present and absent views, with the people of each.
+    """Patterns of present and missing views, with the number of samples of each.
 
     Parameters
     ----------
     presence : DataFrame
-        One row per person: a column ``has_<view>`` of 0 and 1 for each view and, in
+        One row per sample: a column ``has_<view>`` of 0 and 1 for each view and, in
         classification, label; as ``presence.csv`` has it.
     by_label : bool, optional
-        Part the bars by label; default where there are at most ten labels.
+        Divide the bars by label; by default where there are at most ten labels.
 
     Attributes
     ----------
@@ -57,7 +58,7 @@ class MissingViewsDisplay(Display):
 
     @classmethod
     def from_data(cls, data: MultiView, y: Any = None) -> Self:
-        """Show the people of some data.
+        """Show the patterns of some data.
 
         Parameters
         ----------
@@ -77,7 +78,7 @@ class MissingViewsDisplay(Display):
 
     @classmethod
     def from_result(cls, result: Any) -> Self:
-        """Show the people of a comparison.
+        """Show the patterns of the data of a comparison.
 
         Parameters
         ----------
@@ -92,11 +93,11 @@ class MissingViewsDisplay(Display):
 
     @property
     def people(self) -> int:
-        """How many people there are."""
+        """Number of samples over all patterns."""
         return int(self.table["people"].sum())
 
     def present(self, view: str) -> int:
-        """Return how many people have a view."""
+        """Return the number of samples that have a view."""
         return int((self.table[f"{_HAS}{view}"] * self.table["people"]).sum())
 
     @property
@@ -105,11 +106,12 @@ class MissingViewsDisplay(Display):
         columns = [f"{_HAS}{v}" for v in self.views]
         whole = self.table[self.table[columns].all(axis=1)]["people"].sum()
         lacking = ", ".join(
-            f"{self.people - self.present(v):,} lack {plain(v, 40)}"
+            f"{self.people - self.present(v):,} have no {plain(v)}"
             for v in self.views
             if self.present(v) < self.people
         )
-        text = f"Of {self.people:,} people {int(whole):,} have all {len(self.views)} views"
+        text = f"Of {count(self.people, 'sample')}, {int(whole):,} have all "
+        text += count(len(self.views), "view")
         return f"{text}; {lacking}." if lacking else f"{text}."
 
     def plot(
@@ -120,21 +122,21 @@ class MissingViewsDisplay(Display):
         width: float | None = None,
         most: int = 12,
     ) -> Self:
-        """Draw a row per pattern: filled dots for views people have, and a bar of how many.
+        """Draw a row per pattern: filled dots for present views, and a bar with the count.
 
         Parameters
         ----------
         ax, theme, width
             As in `Display.plot`.
         most : int, default=12
-            Patterns drawn, the most frequent.
+            Largest number of patterns that are drawn, the most frequent first.
 
         Returns
         -------
         MissingViewsDisplay
         """
         shown = self.table.head(most)
-        # Names of views stand upright above the dots.
+        # Names of views are written vertically above the dots.
         high = 0.09 * max((min(len(v), 22) + 5 for v in self.views), default=5)
         height = max(1.8, 0.3 * len(shown) + high + 0.8)
         columns = len(self.views)
@@ -143,14 +145,14 @@ class MissingViewsDisplay(Display):
             dots, bars = axes
             if not self.people or not columns:
                 bars.set_axis_off()
-                empty(dots, "There are no people.", style)
+                empty(dots, "There are no samples.", style)
                 return self
             self._dots(dots, shown, style)
             self._bars(bars, shown, style)
             bars.set_ylim(dots.get_ylim())
             more = len(self.table) - len(shown)
             note = f"\n({more:,} rarer patterns not drawn)" if more else ""
-            bars.set_xlabel(f"People{note}", loc="right")
+            bars.set_xlabel(f"Samples{note}", loc="right")
         return self
 
     def _dots(self, ax: Any, shown: pd.DataFrame, style: Style) -> None:
@@ -161,7 +163,8 @@ class MissingViewsDisplay(Display):
             x[~has], y[~has], linestyle="none", marker="o", markersize=7, markerfacecolor="none",
             markeredgecolor=style.faint,
         )  # fmt: skip
-        names = [f"{label(v, 22)} ({self.present(v):,})" for v in self.views]
+        short = short_names(self.views, 22)
+        names = [f"{n} ({self.present(v):,})" for n, v in zip(short, self.views, strict=True)]
         ax.xaxis.tick_top()
         ax.set_xticks(range(len(names)), names, rotation=90)
         ax.set_yticks([])
@@ -172,26 +175,15 @@ class MissingViewsDisplay(Display):
             side.set_visible(False)
 
     def _bars(self, ax: Any, shown: pd.DataFrame, style: Style) -> None:
-        at = np.arange(len(shown))
-        start = np.zeros(len(shown))
-        parts = [(name, shown[f"{_LABEL}{name}"]) for name in self.labels] or [
-            ("", shown["people"])
-        ]
-        handles = []
-        for i, (_, counts) in enumerate(parts):
-            value = counts.to_numpy(dtype=float)
-            bar = ax.barh(
-                at, value, left=start, height=0.62, color=style.colour(i), hatch=style.hatch(i),
-                edgecolor=style.rc()["hatch.color"], linewidth=0.6,
-            )  # fmt: skip
-            handles.append(bar)
-            start = start + value
-        for row, count in enumerate(shown["people"]):
+        parts = [shown[f"{_LABEL}{name}"] for name in self.labels] or [shown["people"]]
+        handles = stacked_bars(ax, parts, style, height=0.62)
+        for row, people in enumerate(shown["people"]):
             ax.text(
-                count, row, f" {count:,}", va="center", color=style.ink, fontsize=style.size - 1
+                people, row, f" {people:,}", va="center", color=style.ink, fontsize=style.size - 1
             )
-        ax.set_xlim(0.0, float(start.max()) * 1.2)
+        ax.set_xlim(0.0, float(shown["people"].max()) * 1.25)
         ax.set_yticks([])
-        ax.locator_params(axis="x", nbins=4, integer=True)
+        ax.locator_params(axis="x", integer=True)
+        fit_ticks(ax, style, 0.5, most=4)
         if self.labels:
             legend(ax, handles, self.labels, style)

@@ -1,4 +1,4 @@
-"""The tables of a comparison, from a `NestedResult` or its folder, by the names of the files."""
+"""The tables of a comparison, computed from a `NestedResult` or read from a results folder."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ _EVALUATED = tuple(field.name for field in fields(Evaluation))
 
 
 class Results:
-    """Tables of a comparison of models, read or computed when they are asked for.
+    """Tables of a comparison of models, read or computed when they are first needed.
 
     Parameters
     ----------
     source : NestedResult, or path of a results folder
-        What `nested_cv` returned, or where ``baldur evaluate`` wrote its files.
+        The value that `nested_cv` returned, or the folder that ``baldur evaluate`` wrote.
 
     Attributes
     ----------
     classes : list of str
-        The positive one last; empty in regression.
+        All classes, the positive one last; empty in regression.
     """
 
     def __init__(self, source: NestedResult | str | os.PathLike[str] | Results) -> None:
@@ -133,7 +133,7 @@ class Results:
 
 
 def one_model(table: pd.DataFrame, model: str | None, what: str) -> str:
-    """Return the model to show: the one asked for, or the first of the table."""
+    """Return the model to show: the given one, or the first of the table."""
     names = list(dict.fromkeys(table["model"].astype(str))) if "model" in table else []
     if model is None:
         if not names:
@@ -145,7 +145,7 @@ def one_model(table: pd.DataFrame, model: str | None, what: str) -> str:
 
 
 def fold_names(table: pd.DataFrame) -> np.ndarray:
-    """Return how each row's fold is called: "3", or "2.3" where there are repeats."""
+    """Return the name of the fold of each row: "3", or "2.3" where there are repeats."""
     repeats = table["repeat"].astype(int)
     folds = table["fold"].astype(int).astype(str)
     if repeats.nunique() <= 1:

@@ -5,13 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from baldur.exceptions import InputError
-from baldur.inference.predictor import Predictor
 from baldur.model.loadings import Loadings
-from baldur.paper.meanfield import noise_variance
-from baldur.paper.predictor import MeanFieldPredictor
 from baldur.types import Array, Index
 
 __all__ = ["JointGaussian", "joint_gaussian"]
@@ -42,10 +37,11 @@ class JointGaussian:
     noise_variance: Array
 
 
-def joint_gaussian(predictor: Predictor | MeanFieldPredictor) -> JointGaussian:
-    """Return the posterior of a fitted model; raise InputError where it is too large to print."""
-    if isinstance(predictor, MeanFieldPredictor):
-        return _mean_field_gaussian(predictor.result)
+def joint_gaussian(predictor: Any) -> JointGaussian:
+    """Return the posterior of a fitted model; raise InputError where it is too large to print.
+
+    `predictor` is a `baldur.inference.predictor.Predictor` or has the same methods.
+    """
     index, _ = predictor.count_joint()
     _check_size(predictor.V.shape[1], index)
     joint = predictor.joint()
@@ -68,30 +64,3 @@ def _check_size(K: int, index: Index) -> None:
             f"{numbers:,} entries, more than {MAX_NUMBERS:,}. Save the model and load it with "
             "baldur, or fit one of fewer features (a larger margin)."
         )
-
-
-def _mean_field_gaussian(result: Any) -> JointGaussian:
-    """Return the mean-field posterior, in which the weights of different views are independent."""
-    index = [spread.index for spread in result.spread]
-    active = np.flatnonzero(result.factors)
-    K, L, C = len(result.factors), sum(map(len, index)), len(result.V)
-    _check_size(K, index)
-    mean, cov = np.zeros((K, 1 + L)), np.zeros((K, 1 + L, 1 + L))
-    start = 1
-    for spread, W in zip(result.spread, result.W, strict=True):
-        here = slice(start, start + len(spread.index))
-        mean[:, here] = W[:, spread.index]
-        B = spread.basis
-        for j, k in enumerate(active):
-            cov[k, here, here] = (B * spread.coef_var[:, j]) @ B.T
-            if spread.null_var.any():
-                cov[k, here, here] += spread.null_var[j] * (np.diag(spread.null_scale) - B @ B.T)
-        start = here.stop
-    loadings = Loadings(
-        np.asarray(result.V),
-        np.tile(np.asarray(result.V_cov), (C, 1, 1)),
-        np.asarray(result.b, dtype=float),
-        np.full(C, float(result.b_var)),
-    )
-    missing_variance = np.zeros((len(index), K))
-    return JointGaussian(index, mean, cov, missing_variance, loadings, noise_variance(result))

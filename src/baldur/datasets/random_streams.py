@@ -1,4 +1,4 @@
-"""Independent random streams from one seed, so that each part of a draw stands by itself."""
+"""Independent random streams from one seed, one for each part of a simulation."""
 
 import numpy as np
 
@@ -10,7 +10,7 @@ RandomState = int | np.random.Generator | np.random.RandomState | np.random.Seed
 
 
 def streams(random_state: RandomState, count: int) -> list[np.random.Generator]:
-    """Give `count` generators that depend on `random_state` alone.
+    """Return `count` generators that depend only on `random_state`.
 
     Parameters
     ----------
@@ -32,7 +32,7 @@ def streams(random_state: RandomState, count: int) -> list[np.random.Generator]:
     """
     root: np.random.SeedSequence
     if isinstance(random_state, np.random.SeedSequence):
-        # A copy, because spawning changes the sequence it is asked of.
+        # A copy, because spawning changes a sequence.
         root = np.random.SeedSequence(random_state.entropy, spawn_key=random_state.spawn_key)
     elif isinstance(random_state, np.random.Generator):
         root = np.random.SeedSequence([int(v) for v in random_state.integers(2**32, size=4)])
@@ -42,11 +42,11 @@ def streams(random_state: RandomState, count: int) -> list[np.random.Generator]:
         root = np.random.SeedSequence()
     elif isinstance(random_state, (int, np.integer)) and not isinstance(random_state, bool):
         if random_state < 0:
-            raise InputError(f"random_state must not be negative, got {random_state}")
+            raise InputError(f"random_state must not be negative, but got {random_state}.")
         root = np.random.SeedSequence(int(random_state))
     else:
         raise InputError(
             "random_state must be an integer, a numpy Generator or RandomState, a SeedSequence or "
-            f"None, got {type(random_state).__name__}"
+            f"None, but got {type(random_state).__name__}."
         )
     return [np.random.Generator(np.random.PCG64(child)) for child in root.spawn(count)]

@@ -30,7 +30,7 @@ def load_shared(path: str | os.PathLike[str], *, labels_only: bool = False) -> B
     path : str or path-like
         Folder of the data set.
     labels_only : bool, default=False
-        Leave the matrices alone, so that ``data`` is None. For folders whose matrices are in
+        Do not read the matrices, so that ``data`` is None. For folders whose matrices are in
         another format, such as PLINK.
 
     Returns
@@ -38,7 +38,7 @@ def load_shared(path: str | os.PathLike[str], *, labels_only: bool = False) -> B
     sklearn.utils.Bunch
         ``data`` (`MultiView` or None), ``target`` (labels, as strings), ``classes`` (sorted),
         ``sample_ids``, ``split`` and ``groups`` (arrays of str, or None where the file has no
-        such column) and ``meta`` (dict). A row of NaN in a view means that the sample lacks it.
+        such column) and ``meta`` (dict). A row of NaN marks a sample with a missing view.
 
     Raises
     ------
@@ -90,7 +90,7 @@ def _read_meta(folder: Path) -> dict[str, Any]:
 
 
 def _read_labels(file: Path) -> pd.DataFrame:
-    """Read labels.csv as strings."""
+    """Return the table of labels.csv, all columns as text."""
     if not file.is_file():
         raise InputError(f"{file} is missing; it must have the columns sample and label")
     try:
@@ -100,7 +100,7 @@ def _read_labels(file: Path) -> pd.DataFrame:
     absent = [c for c in ("sample", "label") if c not in labels]
     if absent:
         raise InputError(
-            f"{file} lacks the column(s) {absent}; it has {list(labels.columns)} and needs "
+            f"{file} has no column(s) {absent}; it has {list(labels.columns)} and needs "
             "sample and label"
         )
     empty = np.flatnonzero((labels["label"].str.strip() == "").to_numpy())
@@ -123,7 +123,7 @@ def _read_views(folder: Path, meta: dict[str, Any], sample_ids: NDArray[np.str_]
         file = folder / entry["file"]
         if file.suffix in {".bed", ".bim", ".fam", ".pgen"}:
             raise InputError(
-                f"view {view!r} of {folder} is kept as PLINK files ({file.name}); read it with "
+                f"view {view!r} of {folder} is stored as PLINK files ({file.name}); read it with "
                 "baldur.io.read_plink, and the labels with load_shared(path, labels_only=True)"
             )
         views[view], names[view] = _read_npz(file, view)

@@ -1,0 +1,54 @@
+"""Parameter constraints: what is accepted, and what the message says."""
+
+import math
+
+import numpy as np
+import pytest
+
+from baldur.baselines import BASELINES
+from baldur.exceptions import InputError
+from baldur.parameters import (
+    FRACTION,
+    NON_NEGATIVE,
+    POSITIVE,
+    check,
+    check_parameters,
+    integer,
+    one_of,
+    optional,
+)
+
+
+@pytest.mark.parametrize(
+    ("constraint", "accepted", "refused"),
+    [
+        (POSITIVE, [1, 1e-9, np.float32(2)], [0, -1, math.inf, math.nan, True, "1", None]),
+        (NON_NEGATIVE, [0, 3.5, np.int64(2)], [-1e-9, math.inf, math.nan, False, "0"]),
+        (FRACTION, [0, 0.999], [1, -0.1, math.nan, True]),
+        (integer(), [1, np.int32(7)], [0, 1.0, True, "1", None]),
+        (integer(least=0), [0], [-1]),
+        (one_of("a", "b"), ["a"], ["c", None, 1, ["a"]]),
+        (optional(integer()), [None, 2], [0, "a"]),
+    ],
+)
+def test_a_constraint_accepts_and_refuses(constraint, accepted, refused):
+    for value in accepted:
+        check("x", value, constraint)
+    for value in refused:
+        with pytest.raises(InputError) as said:
+            check("x", value, constraint)
+        assert str(said.value) == f"x must be {constraint.words}, but got {value!r}."
+
+
+def test_only_arguments_with_a_constraint_are_checked():
+    check_parameters({"a": 1, "b": "anything"}, {"a": POSITIVE, "c": POSITIVE})
+    with pytest.raises(InputError, match="a must be"):
+        check_parameters({"a": 0}, {"a": POSITIVE})
+
+
+def test_tables_name_arguments_that_exist():
+    kinds = {k for e in BASELINES.values() for k in (e.classifier, e.regressor) if k is not None}
+    for kind in kinds:
+        made = kind()
+        assert set(kind._constraints) <= set(made.get_params(deep=False)), kind
+        check_parameters(made.get_params(deep=False), kind._constraints)
