@@ -334,7 +334,9 @@ def test_each_step_is_told():
     events = [record["event"] for record in told]
     assert events[0] == "the ensemble is fitted on all samples"
     assert events[-1] == "submodels with fewer features are scored"
-    assert all(record["passes"] >= 0 for record in told)
+    done = [record["done"] for record in told]
+    assert done == sorted(done)
+    assert 0.0 < done[0] <= done[-1] <= 1.0
 
 
 def test_small_samples_get_one_thread_of_blas():
