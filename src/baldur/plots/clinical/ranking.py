@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, Self
 
+import numpy as np
 import pandas as pd
 
 from baldur.evaluation.clinical.curves import curve_areas
@@ -24,6 +25,9 @@ from baldur.plots.drawing.style import Style, style_of
 from baldur.plots.results.tables import Results
 
 __all__ = ["RankingDisplay"]
+
+LEAST_RESAMPLES = 100
+"""Fewest that the bootstrap takes, for curves whose band is not drawn."""
 
 
 class RankingDisplay(Display):
@@ -79,7 +83,13 @@ class RankingDisplay(Display):
             return cls(pd.DataFrame(columns=["model", "class", *cls.columns, "low", "high"]))
         how: dict[str, Any] = {"classes": classes, "resamples": resamples}
         with one_thread():
-            return cls(cls.curves(rows, **how), curve_areas(rows, **how))
+            first = rows["model"] == rows["model"].iloc[0]
+            table = cls.curves(rows[first], **how)
+            if not first.all():
+                # Only the first model has a band, which takes most of the time.
+                others = cls.curves(rows[~first], classes=classes, resamples=LEAST_RESAMPLES)
+                table = pd.concat([table, others.assign(low=np.nan, high=np.nan)])
+            return cls(table, curve_areas(rows, measures=cls.area[:1], **how))
 
     @classmethod
     def from_result(
