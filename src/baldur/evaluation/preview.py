@@ -197,7 +197,6 @@ def _at_width(widths: list[int], seconds: list[float], width: int) -> float:
     return float(np.sqrt(line * power))
 
 
-<<<<<<< HEAD
 def _fewer_rows(comparison: Comparison, train: np.ndarray, steps: tuple[int, ...]) -> np.ndarray:
     """Return every fourth or second training row of each class, or all where these are few."""
     order = np.argsort(comparison.y[train], kind="stable")
@@ -210,18 +209,6 @@ def _fewer_rows(comparison: Comparison, train: np.ndarray, steps: tuple[int, ...
         if least >= _LEAST_ROWS:
             return kept
     return train
-=======
-def _fewer_rows(comparison: Comparison, train: np.ndarray) -> np.ndarray:
-    """Return half of the training rows, every class halved, or all where they are few."""
-    y = comparison.y[train]
-    order = np.argsort(y, kind="stable")
-    half = np.sort(train[order[::2]])
-    if comparison.n_classes:
-        least = np.bincount(comparison.y[half], minlength=comparison.n_classes).min()
-    else:
-        least = len(half)
-    return half if least >= _LEAST_ROWS else train
->>>>>>> main
 
 
 def _some_columns(mv: MultiView, most: int) -> MultiView:
