@@ -7,7 +7,8 @@ import pytest
 from numpy.testing import assert_allclose
 
 from baldur import BaldurClassifier, BaldurRegressor, MultiView
-from baldur.inference.predictor import Predictor, SharedFactors, WeightGaussian
+from baldur.inference.gaussians import WeightGaussian
+from baldur.inference.predictor import Predictor, SharedFactors
 from baldur.inference.shared_factors import (
     principal_directions,
     rank_moments,

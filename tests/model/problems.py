@@ -3,7 +3,7 @@
 import numpy as np
 
 from baldur.inference.design import ColumnDesign
-from baldur.inference.predictor import gather
+from baldur.inference.gaussians import gather
 from baldur.inference.screening import Problem
 from baldur.model.likelihood import GaussianLikelihood, LogisticLikelihood
 from baldur.model.posterior import INTERCEPT_VAR, with_ones

@@ -26,7 +26,8 @@ from typing import Any
 
 import numpy as np
 
-from baldur.inference.predictor import Predictor, SharedFactors, Views, mean_squares
+from baldur.inference.gaussians import Views
+from baldur.inference.predictor import Predictor, SharedFactors, mean_squares
 from baldur.types import Array
 
 RANKS = (*range(1, 17), 20, 24, 32, 48, 64, 96, 128)
