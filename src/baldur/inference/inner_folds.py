@@ -50,8 +50,7 @@ def inner_folds(
         if n_folds < 2:
             raise InputError("groups: inner folds need at least two groups, but there is one.")
     random = check_random_state(random_state)
-    most = int(MORE * MOST_REPEATS) if n <= SMALL else MOST_REPEATS
-    repeats = int(np.clip(repeats, 1, most))
+    repeats = n_repeats(n, outputs)
     if groups is None and n_folds in (2, 3, 5):
         strata = np.unique(labels, return_inverse=True)[1] if stratified else np.zeros(n, dtype=int)
         assigned = balanced_folds(strata, n_folds, repeats, random)
@@ -67,6 +66,12 @@ def inner_folds(
             splitter = kind(n_folds, shuffle=True, random_state=random.randint(2**31 - 1))
             folds += splitter.split(np.zeros(n), labels if stratified else None, groups)
     return [(rows, held) for rows, held in folds if len(held) and len(rows)]
+
+
+def n_repeats(n: int, outputs: int = 1) -> int:
+    """Return how often the folds of n rows are repeated."""
+    most = int(MORE * MOST_REPEATS) if n <= SMALL else MOST_REPEATS
+    return int(np.clip(CHEAP**2 // (n**2 * outputs), 1, most))
 
 
 def balanced_folds(

@@ -126,18 +126,8 @@ class RankingDisplay(Display):
         """Return the area under each curve with its interval, as text after the name."""
         return [interval_text(called, o.measure(self.areas, self.area[0])) for o in lines]
 
-    def plot(self, ax: Any = None, *, theme: str | None = None, width: float | None = None) -> Self:
-        """Draw a curve per model or class, and the 95 % band of the first model.
-
-        Parameters
-        ----------
-        ax, theme, width
-            As in `Display.plot`.
-
-        Returns
-        -------
-        RankingDisplay
-        """
+    def _plot(self, ax: Any, theme: str | None, width: float | None) -> None:
+        """Draw a curve per model or class, and the 95 % band of the first model."""
         lines = lines_of(self.table)
         names, notes = [line.name for line in lines], self._areas(lines, self.area[2])
         page = style_of(theme, width)
@@ -148,7 +138,7 @@ class RankingDisplay(Display):
             main = axes[0]
             if not lines:
                 empty(main, "No model has scores of classes.", style)
-                return self
+                return
             self._chance(main, style)
             handles = draw_curves(main, lines, *self.columns, style)
             main.set_xlim(-0.01, 1.01)
@@ -157,7 +147,6 @@ class RankingDisplay(Display):
             main.set_xlabel(self.headings[0])
             main.set_ylabel(self.headings[1])
             self._legend(handles, names, style, notes)
-        return self
 
     def _chance_text(self) -> str:
         return ""
