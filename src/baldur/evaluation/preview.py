@@ -15,7 +15,7 @@ from baldur.estimators.regressor import BaldurRegressor
 from baldur.evaluation.clinical.logistic_fit import needs_platt
 from baldur.evaluation.design import Comparison
 from baldur.evaluation.engine.job import predict_rows
-from baldur.evaluation.engine.run import seed_of
+from baldur.evaluation.engine.tasks import seed_of
 from baldur.evaluation.models import fit_with_groups
 from baldur.evaluation.splits import Fold
 from baldur.evaluation.threads import one_thread
@@ -197,12 +197,12 @@ def _fewer_rows(comparison: Comparison, train: np.ndarray) -> np.ndarray:
     """Return half of the training rows, every class halved, or all where they are few."""
     y = comparison.y[train]
     order = np.argsort(y, kind="stable")
-    kept = np.sort(train[order[::2]])
+    half = np.sort(train[order[::2]])
     if comparison.n_classes:
-        least = np.bincount(comparison.y[kept], minlength=comparison.n_classes).min()
+        least = np.bincount(comparison.y[half], minlength=comparison.n_classes).min()
     else:
-        least = len(kept)
-    return kept if least >= _LEAST_ROWS else train
+        least = len(half)
+    return half if least >= _LEAST_ROWS else train
 
 
 def _some_columns(mv: MultiView, most: int) -> MultiView:
@@ -210,9 +210,9 @@ def _some_columns(mv: MultiView, most: int) -> MultiView:
     total = mv.shape[1]
     if total <= most:
         return mv
-    kept = {}
+    columns = {}
     for name, width in mv.n_features.items():
         # Narrow views stay whole, so that none of them vanishes beside a wide one.
         wanted = max(round(most * width / total), min(width, 20))
-        kept[name] = np.unique(np.linspace(0, width - 1, min(wanted, width)).astype(np.intp))
-    return select_columns(mv, kept)
+        columns[name] = np.unique(np.linspace(0, width - 1, min(wanted, width)).astype(np.intp))
+    return select_columns(mv, columns)

@@ -31,7 +31,7 @@ _USED = (
     "table", "predictions", "selection", "stability", "views", "view_shares", "presence",
     "participants", "folds", "weights", "settings", "comparisons", "permutation", "intervals",
     "calibration", "calibration_curve", "decision", "thresholds", "subgroups", "learning_curve",
-    "sample_size", "places",
+    "sample_size", "feature_locations",
 )  # fmt: skip
 """Tables that a page is made from."""
 

@@ -166,8 +166,8 @@ FILES = (
                lambda run: run.result.weights()),
     ResultFile("correlations.csv", "correlations between the features that half of the folds "
                "select", lambda run: _filled(run.result.correlations())),
-    ResultFile("places.csv", "where selected variants, voxels or regions lie",
-               lambda run: _filled(run.result.places())),
+    ResultFile("feature_locations.csv", "where selected variants, voxels or regions lie",
+               lambda run: _filled(run.result.feature_locations())),
     ResultFile("grids.json", "the grids of views made of images", _grids),
     ResultFile("predictions.csv", "every held-out prediction; all figures follow from it and "
                "selection.csv", lambda run: run.result.predictions),

@@ -114,7 +114,7 @@ TABLES: dict[str, TableSchema] = {
     "correlations": TableSchema(
         _columns("model view_a feature_a view_b feature_b", "correlation")
     ),
-    "places": TableSchema(_columns("view feature"), _columns("chromosome"), rest=ANY),
+    "feature_locations": TableSchema(_columns("view feature"), _columns("chromosome"), rest=ANY),
     "harmonisation": TableSchema(_columns("view", "", "repeat fold"), rest=ANY),
     # What baldur validate writes besides those above.
     "scores": TableSchema(_FOLD),
