@@ -64,7 +64,7 @@ def test_five_hundred_forged_models():
         ("estimator.fitted.classes_", lambda v: np.array(["a", "b", "c"]), "two classes"),
         ("estimator.views", lambda v: v[::-1], "views of the preparation"),
         ("estimator.views", lambda v: ["a", "other"], "views of the preparation"),
-        ("n_features.a", lambda v: 2**40, "features.a: expected text of shape"),
+        ("estimator.preparation.n_features.a", lambda v: 2**40, "columns that the steps leave"),
         ("classes", lambda v: ["a"], "expected 2 labels"),
         ("classes", lambda v: [["a"], "b"], "labels that are text"),
         ("training", lambda v: {"a": {"mean": np.zeros(9)}}, "training.a.mean: expected numbers"),
@@ -72,7 +72,7 @@ def test_five_hundred_forged_models():
         ("details", lambda v: [], "details: expected a dictionary"),
         ("details", lambda v: {"samples": "many"}, "details.samples: expected a whole number"),
         ("details", lambda v: {"included": {"categories": 1}}, "details.included.categories"),
-        ("views", lambda v: [], "at least one view"),
+        ("estimator.preparation.views", lambda v: [], "at least one view"),
     ],
 )
 def test_states_that_do_not_fit_are_refused_and_named(folder, path, value, said):

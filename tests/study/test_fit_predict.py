@@ -207,7 +207,7 @@ def test_nothing_but_a_model_folder_is_replaced(fitted, tmp_path):
 
 def test_a_failed_save_leaves_the_old_model(fitted, tmp_path, monkeypatch):
     before = (tmp_path / "model" / "manifest.json").read_bytes()
-    broken = SavedModel(lambda: None, fitted.features, fitted.n_features)
+    broken = SavedModel(lambda: None)
     with pytest.raises(InputError, match="cannot be saved"):
         save_model(broken, tmp_path / "model", overwrite=True)
     assert (tmp_path / "model" / "manifest.json").read_bytes() == before

@@ -285,6 +285,11 @@ class Scaling:
             )
         return coef
 
+    @property
+    def feature_names(self) -> dict[str, np.ndarray | None]:
+        """Names of the columns of each view as given in fit, None where there were none."""
+        return dict(self._names)
+
     def _check_against_fit(self, mv: MultiView) -> None:
         for name, width in self.n_features_.items():
             view = mv.view(name)

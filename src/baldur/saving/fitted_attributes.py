@@ -173,7 +173,6 @@ _SHARED: dict[str, Attribute] = {
     "feature_names_in_": _optional(
         Attribute(lambda f, name, o: f.texts(name, (None,)), lambda names: np.asarray(names))
     ),
-    "feature_names_": _by_view(lambda f, view, width: f.texts(view, (width,))),
     "feature_info_": _tables_by_view(),
     "coef_": _by_view(_weights),
     "coef_std_": _by_view(_deviations),
