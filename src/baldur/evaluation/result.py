@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from baldur.evaluation.clinical.evaluation import Evaluation, evaluate_predictions
+from baldur.evaluation.clinical.evaluation import Evaluation, evaluate
 from baldur.evaluation.clinical.held_out import PLATT
+from baldur.evaluation.clinical.resampled import Resampled
 from baldur.evaluation.design import Comparison
 from baldur.evaluation.engine.job import OuterFit
 from baldur.evaluation.engine.run import JobResults
@@ -223,7 +224,13 @@ class NestedResult:
             [str(c) for c in self.classes],
             models=self.models,
             failures=self.failures,
+            sample=self._resampled if len(self.predictions) else None,
         )
+
+    @cached_property
+    def _resampled(self) -> Resampled:
+        """Predictions with the one bootstrap behind table, intervals and all other figures."""
+        return Resampled(self.predictions, [str(c) for c in self.classes])
 
     def format(self, form: str = "text", figures: str = "intervals") -> str:
         """Return the table as it is printed.
@@ -298,12 +305,12 @@ class NestedResult:
         -------
         Evaluation
         """
+        own = {k: keywords.pop(k) for k in ("resamples", "level", "random_state") if k in keywords}
         with one_thread():
-            return evaluate_predictions(
-                self.predictions,
-                classes=[str(c) for c in self.classes],
-                **{"metrics": self.metrics, **keywords},
-            )
+            sample = self._resampled
+            if own:
+                sample = Resampled(self.predictions, [str(c) for c in self.classes], **own)
+            return evaluate(sample, **{"metrics": self.metrics, **keywords})
 
     def harmonisation(self) -> pd.DataFrame:
         """What aligning sites changed in every outer fold: repeat, fold, view, before, after, ...

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import importlib
 import json
 from dataclasses import dataclass, field
 from importlib import resources
 from typing import Any
 
-from baldur.exceptions import MissingExtraError
+from baldur.optional import import_extra
 from baldur.report.calculator import Calculator
 from baldur.report.facts import Facts, made_with
 from baldur.report.formatting import kind, number, short
@@ -20,7 +19,6 @@ from baldur.report.text.explanations import EXPLANATIONS
 
 __all__ = ["Page", "check_extra", "render"]
 
-INSTALL = "pip install 'baldur-multiview[report]'"
 
 _SECTIONS = [
     ("answer", "Answer"),
@@ -79,11 +77,11 @@ def render(page: Page) -> str:
     str
     """
     check_extra()
-    jinja = importlib.import_module("jinja2")
+    jinja = import_extra("jinja2", "report", "A report")
     environment = jinja.Environment(
         autoescape=True, undefined=jinja.StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    safe = importlib.import_module("markupsafe").Markup
+    safe = import_extra("markupsafe", "report", "A report").Markup
     facts = page.facts
     scripts = [_asset("page.js")]
     if page.calculator.ready:
@@ -197,9 +195,4 @@ def _asset(name: str) -> str:
 def check_extra() -> None:
     """Refuse, in one line that says what to install, to begin without the libraries of a page."""
     for module in ("jinja2", "matplotlib"):
-        try:
-            importlib.import_module(module)
-        except ImportError as error:
-            raise MissingExtraError(
-                f"A report needs {module}, which is not installed. Install it with: {INSTALL}"
-            ) from error
+        import_extra(module, "report", "A report")

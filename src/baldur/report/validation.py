@@ -143,7 +143,7 @@ def _answer(run: StudyResults, main: str) -> list[Sentence]:
     evidence = prediction_of(run, main)
     people = count(run.record["people"], "person", "people")
     evidence = type(evidence)(
-        evidence.value, evidence.chance, evidence.metric, evidence.seen,
+        evidence.value, evidence.chance, evidence.metric, evidence.of,
         f"in a new cohort of {people}", evidence.p,
     )  # fmt: skip
     case = case_of(PREDICTION, evidence)

@@ -42,7 +42,7 @@ class Block:
 
     @property
     def width(self) -> int:
-        """Number of prepared columns."""
+        """Number of columns after the preparation."""
         return int(self.view.shape[1])
 
     def over_input(self, values: NDArray[Any]) -> NDArray[Any]:

@@ -10,9 +10,10 @@ import pandas as pd
 from sklearn.isotonic import IsotonicRegression
 
 from baldur.evaluation.clinical.bootstrap import Bootstrap, Draws
-from baldur.evaluation.clinical.held_out import HeldOutPredictions, open_predictions
+from baldur.evaluation.clinical.held_out import HeldOutPredictions
 from baldur.evaluation.clinical.local_regression import Smoother
 from baldur.evaluation.clinical.logistic_fit import fit_intercept, fit_line, log_odds
+from baldur.evaluation.clinical.resampled import Resampled
 from baldur.evaluation.metrics import Predicted
 
 __all__ = [
@@ -167,8 +168,8 @@ def calibration_measures(
     DataFrame
         model, class, measure, estimate, low, high, note.
     """
-    held, boot = open_predictions(predictions, classes, resamples, level, random_state)
-    return measures_of(held, boot)
+    sample = Resampled(predictions, classes, resamples, level, random_state)
+    return measures_of(sample)
 
 
 def calibration_curves(
@@ -194,8 +195,8 @@ def calibration_curves(
     DataFrame
         model, class, predicted, observed, low, high.
     """
-    held, boot = open_predictions(predictions, classes, resamples, level, random_state)
-    return curves_of(held, boot, points)
+    sample = Resampled(predictions, classes, resamples, level, random_state)
+    return curves_of(sample, points)
 
 
 class Sides(NamedTuple):
@@ -250,16 +251,16 @@ def _straight_line(
     return intercept, np.divide(both, spread, out=np.full(len(total), np.nan), where=spread > 0)
 
 
-def measures_of(held: dict[str, HeldOutPredictions], boot: Bootstrap) -> pd.DataFrame:
-    """As `calibration_measures`, on arranged predictions and given resamples."""
+def measures_of(sample: Resampled) -> pd.DataFrame:
+    """Return the table of `calibration_measures`, from resampled predictions."""
     rows: list[tuple[object, ...]] = []
     nan = float("nan")
-    for model, one in held.items():
+    for model, one in sample.models.items():
         for name, target in targets_of(one):
             if one.classes and not one.has_proba:
                 rows.append((model, name, "slope", nan, nan, nan, NO_PROBABILITIES))
                 continue
-            for measure, draws, scale in _drawn(one, boot, target):
+            for measure, draws, scale in _drawn(one, sample.boot, target):
                 low, high = draws.interval(scale)
                 value = float(draws.estimate)
                 note = SEPARATED if measure == "slope" and np.isinf(value) else one.mark
@@ -294,19 +295,17 @@ def _drawn(
         yield "brier", held.draw(boot, brier), "logit"
 
 
-def curves_of(
-    held: dict[str, HeldOutPredictions], boot: Bootstrap, points: int = CURVE_POINTS
-) -> pd.DataFrame:
-    """As `calibration_curves`, on arranged predictions and given resamples."""
+def curves_of(sample: Resampled, points: int = CURVE_POINTS) -> pd.DataFrame:
+    """Return the table of `calibration_curves`, from resampled predictions."""
     parts = []
-    for model, one in held.items():
+    for model, one in sample.models.items():
         if one.classes and not one.has_proba:
             continue
         for name, target in targets_of(one):
             everything = np.concatenate([sides(p, target).said for _, p in one.repeats])
             ends = np.quantile(everything, [_CURVE_TAIL, 1 - _CURVE_TAIL])
             grid = np.unique(np.linspace(ends[0], ends[1], points))
-            draws = held_curve(one, boot, target, grid)
+            draws = held_curve(one, sample.boot, target, grid)
             near = Smoother(sides(one.repeats[0][1], target).said, grid).neighbours
             low, high = draws.interval("identity" if target is None else "logit", near)
             parts.append(

@@ -14,7 +14,7 @@ from baldur.evaluation.metrics import Predicted
 from baldur.exceptions import InputError
 from baldur.safety.spreadsheet import unescape_frame
 
-__all__ = ["HeldOutPredictions", "classes_of", "open_predictions", "predicted_of", "read_held_out"]
+__all__ = ["HeldOutPredictions", "classes_of", "predicted_of", "read_held_out"]
 
 PLATT = "platt"
 """In the column "probability": made of margins, inside the training rows."""
@@ -170,31 +170,6 @@ def read_held_out(
             str(model), np.asarray(people), units, truth, repeats, names, scaled, sites
         )
     return found
-
-
-def open_predictions(
-    predictions: pd.DataFrame,
-    classes: Sequence[str] | None = None,
-    resamples: int = 2000,
-    level: float = 0.95,
-    random_state: int = 0,
-) -> tuple[dict[str, HeldOutPredictions], Bootstrap]:
-    """Return the predictions of a table by model, and the resamples of its people.
-
-    Parameters
-    ----------
-    predictions, classes
-        As in `read_held_out`.
-    resamples, level, random_state
-        As in `Bootstrap`.
-
-    Returns
-    -------
-    held : dict of str to HeldOutPredictions
-    boot : Bootstrap
-    """
-    held = read_held_out(predictions, classes)
-    return held, Bootstrap(next(iter(held.values())).units, resamples, level, random_state)
 
 
 def _complete(table: pd.DataFrame, names: list[str]) -> tuple[pd.DataFrame, list[str]]:

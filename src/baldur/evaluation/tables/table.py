@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pandas as pd
 
-from baldur.evaluation.clinical.held_out import PLATT, classes_of, open_predictions, predicted_of
+from baldur.evaluation.clinical.held_out import PLATT, classes_of, predicted_of
 from baldur.evaluation.clinical.intervals import intervals_of
+from baldur.evaluation.clinical.resampled import Resampled
 from baldur.evaluation.metrics import METRICS, score
 from baldur.evaluation.selection.features import percent_selected
 from baldur.evaluation.threads import one_thread
@@ -61,6 +62,7 @@ def build_table(
     classes: Sequence[str],
     models: Sequence[str] | None = None,
     failures: Mapping[str, str] | None = None,
+    sample: Resampled | None = None,
 ) -> pd.DataFrame:
     """Build the table from predictions and selections alone.
 
@@ -76,6 +78,8 @@ def build_table(
         Rows and their order; default as in `predictions`.
     failures : dict of str to str, optional
         Reasons of the models that have no figures.
+    sample : Resampled, optional
+        The same predictions with resamples that were drawn before; default they are drawn here.
 
     Returns
     -------
@@ -85,7 +89,7 @@ def build_table(
         <metric>_high); mean and s.d. over folds of features_percent; folds, note and failure.
     """
     failures = failures or {}
-    pooled = _pooled(predictions, metrics, classes)
+    pooled = _pooled(predictions, metrics, classes, sample)
     scores = fold_scores(predictions, metrics, classes)
     percent = percent_selected(selection)
     names = list(models) if models is not None else list(dict.fromkeys(predictions["model"]))
@@ -116,14 +120,17 @@ def build_table(
 
 
 def _pooled(
-    predictions: pd.DataFrame, metrics: Sequence[str], classes: Sequence[str]
+    predictions: pd.DataFrame,
+    metrics: Sequence[str],
+    classes: Sequence[str],
+    sample: Resampled | None,
 ) -> dict[tuple[str, str], tuple[float, float, float]]:
     """Return estimate and interval of every model and metric on pooled predictions."""
     if not len(predictions):
         return {}
     with one_thread():
-        held, boot = open_predictions(predictions, classes)
-        found = intervals_of(held, boot, metrics, by_site=False)
+        sample = Resampled(predictions, classes) if sample is None else sample
+        found = intervals_of(sample, metrics, by_site=False)
     return {
         (model, metric): (estimate, low, high)
         for model, metric, estimate, low, high in found[
