@@ -137,7 +137,7 @@ def test_predictors_that_cannot_be_are_refused_and_named(tmp_path, name, path, v
 @pytest.mark.parametrize(
     ("path", "value", "said"),
     [
-        ("sparsity_path_.data.8.values", lambda v: ~v, "sparsity_path_: expected one row kept"),
+        ("sparsity_path_.data.8.values", lambda v: ~v, "sparsity_path_: expected one selected row"),
         ("sparsity_path_.data.1.values", lambda v: np.arange(len(v)) + 50, "of as many views as"),
         ("sparsity_path_.data.0.values", lambda v: v[-1:].repeat(len(v)), "one row of nothing"),
         ("sparsity_path_.data.3.values", lambda v: v > 0, "numbers in the column loss"),

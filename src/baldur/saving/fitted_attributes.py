@@ -118,13 +118,13 @@ def _table(
 
 def _path_fault(path: Any) -> str | None:
     """Return what is wrong with the rows of a submodel path, or None."""
-    whole, kept = path[path["step"] == "views"], path[path["selected"]]
-    if len(kept) != 1:
-        return "expected one row kept"
+    whole, selected = path[path["step"] == "views"], path[path["selected"]]
+    if len(selected) != 1:
+        return "expected one selected row"
     if not len(whole) or (path["step"] == "nothing").sum() != 1:
         return "expected one row of nothing, and rows of views"
-    if kept["n_views"].iloc[0] not in set(whole["n_views"]):
-        return "expected a row of as many views as are kept"
+    if selected["n_views"].iloc[0] not in set(whole["n_views"]):
+        return "expected a row of as many views as are selected"
     return None
 
 
