@@ -82,7 +82,7 @@ class FitResult:
     predictor : Predictor
     selected : list of (D_m,) bool arrays
     inclusion : list of (D_m,) arrays, inclusion probability of each feature
-    share : (M,) array, learned share of features that are in
+    share : (M,) array, learned share of included features
     stacking : dict of str to float, weight of each member's linear predictor
     signal : Gap, what the ensemble gains over the base rate per held-out row
     path : list of dict, one per submodel
@@ -389,7 +389,7 @@ class _Fit:
     def _inclusion(self) -> tuple[list[Array], Array]:
         """Average inclusion probabilities and shares over the members that select.
 
-        Without such a member every feature is in.
+        Without such a member every feature is included.
         """
         shares = self.stacking.shares[0]
         pairs = zip(shares, self.full.members.values(), strict=True)

@@ -85,7 +85,7 @@ class Predictor:
     noise : (C,) array, variance of the noise, 0 for logistic outputs
     signal : (M, K) array, mean square of each view's part of each factor on the training rows
     output_signal : (M, C) array, the same for each output
-    missing_variance : (M, K) array, variance of a view's part for a row that lacks it
+    missing_variance : (M, K) array, variance of a view's part for a row in which it is missing
     calibration : Calibration, or None where the Gaussian is used as it is
     loadings : Loadings, or None where factor k is output k
     """

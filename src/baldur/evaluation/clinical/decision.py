@@ -210,8 +210,10 @@ def decisions_of(
             parts.append(_frame(TREAT_NONE, thresholds, treat_all.map(np.zeros_like), None))
 
         def benefit(p: Predicted, w: np.ndarray, one: HeldOutPredictions = one) -> np.ndarray:
-            said = shifted(one, p, prevalence, shift)
-            return net_benefit(said, p.truth == 1, thresholds, prevalence=prevalence, weights=w)
+            predicted = shifted(one, p, prevalence, shift)
+            return net_benefit(
+                predicted, p.truth == 1, thresholds, prevalence=prevalence, weights=w
+            )
 
         draws = one.draw(sample.boot, benefit)
         default = treat_all.map(lambda x: np.maximum(x, 0.0))

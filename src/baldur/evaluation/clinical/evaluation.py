@@ -1,4 +1,4 @@
-"""evaluate_predictions: everything a clinical reader asks of held-out predictions, in one call."""
+"""evaluate_predictions: all clinical tables of held-out predictions in one call."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def evaluate_predictions(
     level: float = 0.95,
     random_state: int = 0,
 ) -> Evaluation:
-    """Compute intervals, calibration, usefulness and subgroups from predictions alone.
+    """Compute intervals, calibration, net benefit and subgroups from a predictions table.
 
     Parameters
     ----------

@@ -15,7 +15,7 @@ from baldur.evaluation.metrics import METRICS
 __all__ = ["metric_differences", "metric_intervals"]
 
 ALL = "*"
-"""Stands for all sites together, and for all people."""
+"""The value of the column site for all sites together."""
 
 _SCALES = {"log_loss": "log", "rmse": "log", "mae": "log", "r2": "log_distance",
            "correlation": "atanh"}  # fmt: skip
@@ -150,12 +150,12 @@ def _note(held: HeldOutPredictions, metric: str, estimate: float, units: int) ->
         if held.classes and not held.has_proba:
             return f"{heading} needs probabilities, which this model does not give"
         return f"{heading} is not defined for these predictions"
-    said = []
+    notes = []
     if held.scaled and metric in ("log_loss", "brier", "calibration"):
-        said.append(held.mark)
+        notes.append(held.mark)
     if units < _FEW_UNITS:
-        said.append(f"rests on {units} people or groups: the interval is rough")
-    return "; ".join(said)
+        notes.append(f"rests on {units} people or groups, so that the interval is rough")
+    return "; ".join(notes)
 
 
 def differences_of(sample: Resampled, metrics: Sequence[str] | None = None) -> pd.DataFrame:

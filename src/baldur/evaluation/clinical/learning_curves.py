@@ -1,9 +1,9 @@
-"""Would more people help? Scores against training people, an inverse power law through them.
+"""Learning curves: scores against the number of training people, and a power law through them.
 
 The curve is score = a - b n^(-c) with b at least zero and a no better than perfect (signs turned
 where less is better), fitted to the scores of every resample of people; its band is that of the
-fitted curves. The band knows that other people would have been tested, and that several curves fit.
-It does not know that other people would have been trained on, nor that the law may bend.
+fitted curves. The band includes the choice of the test people and the uncertainty of the curve. It
+does not include the choice of the training people, nor that the true curve may not be a power law.
 """
 
 from __future__ import annotations

@@ -117,15 +117,15 @@ def _chosen(
     if not 0 < wanted <= 1:
         raise InputError(f"A {rule} must lie above 0 and up to 1, but got {wanted!r}.")
     side = 1 if rule == "sensitivity" else 0
-    said = np.sort(
+    predicted = np.sort(
         np.concatenate(
             [shifted(held, p, prevalence, shift)[p.truth == side] for _, p in held.repeats]
         )
     )
     # So many people may lie on the wrong side; rounding must not add or take one.
     if side:
-        return float(said[int(len(said) * (1 - wanted) + 1e-9)])
-    return float(np.nextafter(said[int(np.ceil(len(said) * wanted - 1e-9)) - 1], 2.0))
+        return float(predicted[int(len(predicted) * (1 - wanted) + 1e-9)])
+    return float(np.nextafter(predicted[int(np.ceil(len(predicted) * wanted - 1e-9)) - 1], 2.0))
 
 
 def _at(
@@ -138,8 +138,8 @@ def _at(
     """Return measure, estimate, low and high of a test at one threshold."""
 
     def rates(p: Predicted, weights: np.ndarray) -> np.ndarray:
-        said = shifted(held, p, prevalence, shift)
-        found = positive_rates(said, p.truth == 1, np.array([threshold]), weights)
+        predicted = shifted(held, p, prevalence, shift)
+        found = positive_rates(predicted, p.truth == 1, np.array([threshold]), weights)
         return np.concatenate(found[:2], axis=1)
 
     inside = held.members

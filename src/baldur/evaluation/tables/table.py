@@ -1,4 +1,4 @@
-"""The table: figures from predictions and selections alone."""
+"""build_table: one row per model, computed from the predictions and the selected features."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from baldur.safety.spreadsheet import unescape_frame
 __all__ = ["build_table", "fold_scores", "recompute_table"]
 
 FEATURES = "features_percent"
-PLATT_NOTE = "probabilities by Platt scaling of margins, inside the training rows"
+PLATT_NOTE = "probabilities by Platt scaling of decision scores, learned from training rows"
 POOLED = ("pooled", "low", "high")
 """Endings of the columns of a metric's estimate on pooled predictions and of its interval."""
 
@@ -64,7 +64,7 @@ def build_table(
     failures: Mapping[str, str] | None = None,
     sample: Resampled | None = None,
 ) -> pd.DataFrame:
-    """Build the table from predictions and selections alone.
+    """Build the table of a comparison from predictions and selected features.
 
     Parameters
     ----------

@@ -116,7 +116,7 @@ class ManhattanDisplay(Display):
         ManhattanDisplay
         """
         found = Results(result)
-        places = found.frame("places")
+        places = found.frame("feature_locations")
         if not len(places) or "chromosome" not in places:
             raise InputError("No selected feature of these results has a chromosome.")
         located = places[places["chromosome"].fillna("").astype(str) != ""]
