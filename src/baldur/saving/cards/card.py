@@ -81,8 +81,8 @@ class Card:
             what = [*(["harmonised sites"] if self.model["sites"] else [])]
             what += ["regressed-out covariates"] if self.model["covariates"] else []
             raise InputError(
-                "This model cannot be exported to ONNX: the graph takes numbers of views only, and the "
-                f"model has {' and '.join(what)}. Use baldur predict, or the scorers that "
+                "This model cannot be exported to ONNX: the graph takes numbers of views only, "
+                f"and the model has {' and '.join(what)}. Use baldur predict, or the scorers that "
                 "card(path) writes."
             )
         content = onnx_bytes(self.model)
