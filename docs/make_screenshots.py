@@ -3,7 +3,7 @@
     make demo
     python docs/make_screenshots.py build/demo/results/report.html
 
-Needs chromium with chromedriver, selenium and Pillow (which matplotlib brings). Writes
+Needs chromium with chromedriver, selenium and Pillow, which comes with matplotlib. Writes
 docs/images/report.png: the answer in light, figures in dark, the calculator.
 """
 
@@ -18,7 +18,7 @@ from selenium import webdriver
 
 IMAGES = Path(__file__).parent / "images"
 HEIGHT = 900
-# Width of the window, dark or not, what is at the top.
+# Width of the window, whether it is dark, and the element at the top of the picture.
 SHOTS = (
     (960, False, "header h1"),
     (960, True, "#f-fold-weights"),
@@ -72,7 +72,7 @@ def main(page):
         joined.paste(one, (left, 0))
         left += one.width + gap
     IMAGES.mkdir(exist_ok=True)
-    # Few colours are enough for text and lines, and keep the repository small.
+    # Few colours are enough for text and lines, and make the file small.
     joined.convert("P", palette=Image.Palette.ADAPTIVE, colors=128).save(
         IMAGES / "report.png", optimize=True
     )

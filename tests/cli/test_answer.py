@@ -19,7 +19,7 @@ def test_fit_tells_what_it_found_and_predict_why(call, quick, tmp_path):
     study.write_text(toml_text({**parts, "models": [{"name": "BALDUR"}]}))
     code, _, said = call("fit", study, "--out", tmp_path / "model")
     assert code == 0, said
-    assert "features kept" in said
+    assert "features selected" in said
     assert "Loss on held-out rows: " in said
     assert "{}" not in said
     table = pd.read_csv(tmp_path / "model" / "features.csv")

@@ -19,7 +19,7 @@ def test_demo_takes_less_than_two_minutes(run, tmp_path):
     assert table.loc["BALDUR", "auc"] > 0.8
     assert str(tmp_path / "demo" / "results") in done.stdout
     answer = done.stdout.split("BALDUR on all 215 rows: ")[1].splitlines()
-    assert "features kept" in answer[0]
+    assert "features selected" in answer[0]
     assert any(line.startswith("Loss on held-out rows") for line in answer)
     assert sum("sleep" in line for line in answer) >= 5
     again = run("demo", "--out", tmp_path / "demo", "--jobs", "1")

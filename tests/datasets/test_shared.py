@@ -115,7 +115,7 @@ def pickled(d):
         (break_meta_views, '"views"'),
         (break_meta_entry, "view 'a' must have"),
         (drop_labels, "labels.csv is missing"),
-        (drop_label_column, r"lacks the column\(s\) \['label'\]"),
+        (drop_label_column, r"has no column\(s\) \['label'\]"),
         (empty_label, "without a label, the first for sample 's1'"),
         (repeat_sample, "more than once"),
         (short_labels, "has 6 rows and labels.csv has 2"),

@@ -8,7 +8,14 @@ import pytest
 
 from baldur import BaldurClassifier, BaldurRegressor, MultiView, PaperClassifier
 from baldur.datasets import make_multiview
-from baldur.estimators.summary import named_outputs, path_sentence
+from baldur.estimators.summary import (
+    BOTH,
+    Summary,
+    _credible_set_texts,
+    named_outputs,
+    path_sentence,
+    uncertain_weights,
+)
 from baldur.exceptions import InputError, NoSignalWarning
 from inference.problems import few_repeats  # noqa: F401
 
@@ -39,8 +46,8 @@ def test_summary_is_the_fitted_attributes_in_one_table(binary):
 def test_summary_prints_the_answer_in_words(binary):
     model, _ = binary
     text = str(model.summary())
-    assert "features kept" in text
-    assert "show a signal" in text
+    assert "features selected" in text
+    assert "evidence of signal" in text
     strongest = model.summary().iloc[0]
     assert strongest["feature"] in text
     assert isinstance(model.summary()[["view", "feature"]].copy(), pd.DataFrame)
@@ -53,7 +60,7 @@ def test_the_path_is_told_in_words(binary):
     kept = path[path["selected"]].iloc[0]
     assert sentence in str(model.summary())
     assert f"{path['loss'].iloc[0]:.3f} at the base rate" in sentence
-    assert f"{kept['loss']:.3f} with the {kept['n_features']} features that are kept" in sentence
+    assert f"{kept['loss']:.3f} with the {kept['n_features']} features selected" in sentence
     whole = path[path["step"] == "views"].iloc[-1]
     assert f"{whole['loss']:.3f} with all 38 features of 2 views" in sentence
 
@@ -68,7 +75,7 @@ def test_everything_kept_has_words_of_its_own():
             "selected": [False, False, False, False, True],
         }
     )
-    said = "no smaller set was shown to predict as well, so all are kept."
+    said = "no smaller set was shown to predict as well, so all are selected."
     assert path_sentence(SimpleNamespace(sparsity_path_=path)).endswith(said)
 
 
@@ -83,7 +90,8 @@ def test_one_view_alone_may_be_kept_whole():
         }
     )
     sentence = path_sentence(SimpleNamespace(sparsity_path_=path))
-    assert sentence.endswith("0.500 with 1 view alone, which is kept whole (1 feature).")
+    said = "0.500 with 1 view alone, of which all features are selected (1 feature)."
+    assert sentence.endswith(said)
 
 
 def test_classes_take_the_place_of_their_codes(binary):
@@ -126,7 +134,7 @@ def test_no_signal_is_said_first():
     X, y = rng.standard_normal((60, 5)), np.arange(60) % 2
     with pytest.warns(NoSignalWarning, match="no evidence of signal"):
         model = BaldurClassifier().fit(X, y)
-    assert "NO SIGNAL WAS SHOWN" in str(model.summary())
+    assert "NO EVIDENCE OF SIGNAL" in str(model.summary())
 
 
 def test_feature_info_travels_into_the_summary():
@@ -201,5 +209,30 @@ def test_other_features_are_one_row(binary):
 def test_the_mean_field_posterior_is_summarised_and_explained_too():
     sim = make_multiview(130, {"clinic": 6}, informative={"clinic": 3}, random_state=0)
     model = PaperClassifier(bound="jaakkola", max_iter=40).fit(sim.data[:100], sim.target[:100])
-    assert "features kept" in str(model.summary())
+    assert "features selected" in str(model.summary())
     adds_up(model, sim.data[100:], model.decision_function(sim.data[100:]))
+
+
+@pytest.mark.parametrize(
+    ("correlation", "size", "said"),
+    [(0.7, 2, "x1 (0.30)"), (0.5, 2, "x1 (0.30)"), (0.49, 2, "not identified (2 candidates)"),
+     (0.02, 234, "not identified (234 candidates)"), (1.0, 1, "")],
+)  # fmt: skip
+def test_a_credible_set_is_listed_only_where_it_informs(correlation, size, said):
+    sets = pd.DataFrame(
+        {"view": "a", "feature": "x0", "member_view": "a",
+         "member_feature": [f"x{i}" for i in range(size)], "min_abs_correlation": correlation,
+         "probability": [0.7] + [0.3] * (size - 1)}
+    )  # fmt: skip
+    assert _credible_set_texts(sets) == {("a", "x0"): said}
+
+
+def test_a_probable_feature_with_an_interval_around_zero_is_explained():
+    table = pd.DataFrame(
+        {"view": "a", "feature": ["x0", "x1", "x2"], "output": "y",
+         "weight_scaled": [1.0, 0.5, 0.1], "lower": [0.5, -0.1, -0.1], "upper": [1.5, 1.1, 0.3],
+         "inclusion_probability": [0.99, 0.99, 0.5]}
+    )  # fmt: skip
+    assert uncertain_weights(table) == ["x1"]
+    assert BOTH in str(Summary(table))
+    assert BOTH not in str(Summary(table.iloc[[0, 2]]))

@@ -1,5 +1,7 @@
 """Nested cross-validation: the right rows at the right time, one result however it is run."""
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -7,12 +9,13 @@ from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import GridSearchCV
 
-from baldur import MultiView, Preparation
+from baldur import BaldurClassifier, MultiView, Preparation
 from baldur.baselines import BASELINES
 from baldur.datasets import make_biofind_like, make_multiview
-from baldur.evaluation import nested_cv, recompute_table
+from baldur.evaluation import NestedResult, evaluate_predictions, nested_cv, recompute_table
+from baldur.evaluation.clinical import resampled
 from baldur.evaluation.splits import FoldPlan
-from baldur.exceptions import InputError, StudyError
+from baldur.exceptions import InputError, NoSignalWarning, StudyError
 from evaluation import spies
 
 MODELS = {
@@ -339,3 +342,51 @@ def test_the_time_left_is_estimated(sim):
     assert left[0] is None
     assert all(s >= 0 for s in left[3:])
     assert left[-1] == 0
+
+
+def test_every_metric_is_bootstrapped_once(result, monkeypatch):
+    """Table, intervals, differences and printed forms come from the same draws."""
+    drawn = []
+    real = resampled.draw_metric
+
+    def watched(held, boot, metric):
+        drawn.append((held.model, metric))
+        return real(held, boot, metric)
+
+    monkeypatch.setattr(resampled, "draw_metric", watched)
+    fresh = NestedResult(result.comparison, result.jobs)
+    table, first = fresh.table(), fresh.evaluation()
+    fresh.format("markdown")
+    second = fresh.evaluation()
+    assert len(drawn) == len(set(drawn)) == len(result.finished()) * len(result.metrics)
+    pooled = first.intervals.set_index(["model", "metric"])
+    for model in result.finished():
+        row = table.set_index("model").loc[model]
+        for metric in result.metrics:
+            ends = pooled.loc[(model, metric), ["estimate", "low", "high"]].to_numpy(float)
+            given = row[[f"{metric}_{e}" for e in ("pooled", "low", "high")]].to_numpy(float)
+            np.testing.assert_array_equal(ends, given)
+    # The same figures as from the predictions alone, and tables that callers may change.
+    alone = evaluate_predictions(fresh.predictions, classes=[str(c) for c in result.classes])
+    for name, frame in alone.frames().items():
+        pd.testing.assert_frame_equal(frame, second.frames()[name])
+    first.intervals["estimate"] = 0.0
+    pd.testing.assert_frame_equal(fresh.evaluation().intervals, second.intervals)
+
+
+@pytest.mark.usefixtures("one_repeat")
+def test_a_model_without_signal_is_warned_of_once():
+    rng = np.random.default_rng(3)
+    X, y = rng.normal(size=(45, 4)), np.arange(45) % 2
+    models = {"quick": BaldurClassifier(members=("pooled",)), "Dummy": None}
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        found = nested_cv(models, X, y, outer=3, inner=2)
+    (ours,) = [w for w in caught if issubclass(w.category, NoSignalWarning)]
+    count = found.no_signal["quick"]
+    assert f"quick in {count} of 3 folds" in str(ours.message)
+    assert set(found.no_signal) == {"quick"}
+    assert [n for n in found.notes["quick"] if "signal" in n] == [
+        f"no evidence of signal on held-out data in {count} of 3 folds; do not interpret the "
+        "features selected there"
+    ]

@@ -7,7 +7,7 @@ import pytest
 
 from baldur.inference.design import ColumnDesign, GramDesign, predict_rows
 from baldur.inference.fit import gather_data
-from baldur.inference.predictor import gather
+from baldur.inference.gaussians import gather
 from baldur.model.likelihood import Sites
 from baldur.model.posterior import INTERCEPT_VAR, FeaturePosterior, SamplePosterior
 from inference.problems import gathered, make_problem, unequal_folds

@@ -15,9 +15,10 @@ from baldur.exceptions import NotConvergedWarning
 from baldur.inference import fit as fit_module
 from baldur.inference import screening
 from baldur.inference.ensemble import MEMBERS, fit_ensemble
+from baldur.inference.final_predictor import submodel_predictor, whole_view_predictor
 from baldur.inference.fit import FitResult, _Fit, fit_default, folds_at_once, gather_data
+from baldur.inference.gaussians import KernelGaussian, WeightGaussian
 from baldur.inference.predictive import probabilities
-from baldur.inference.predictor import KernelGaussian, WeightGaussian
 from baldur.inference.screening import Problem
 from baldur.inference.selection import mean_losses
 from baldur.inference.stacking import Stacking
@@ -214,7 +215,7 @@ def test_the_selected_submodel_predicts_as_it_was_scored(task):
     path, sizes, steps = fit._score_path(2, np.ones(2, dtype=bool), by_views[1:])
     has = fit.data.absent.sum(axis=1) == 0
     for at, size in enumerate(sizes):
-        predictor, selected, chosen = fit._submodel(path, size, steps[at : at + 1])
+        predictor, selected, chosen = submodel_predictor(fit.fitted, path, size, steps[at : at + 1])
         assert np.concatenate(selected).sum() == len(chosen) == size
         assert np.concatenate(selected)[chosen].all()
         assert isinstance(predictor.blocks[0], WeightGaussian)
@@ -227,7 +228,7 @@ def test_the_selected_submodel_predicts_as_it_was_scored(task):
 def test_whole_views_predict_as_they_were_scored(sizes, task):
     problem, fit, by_views = scored(task, sizes)
     for at, mask in enumerate(([[True, False]], [[True, True]])):
-        predictor = fit._whole_views(np.array(mask), by_views[at : at + 1])
+        predictor = whole_view_predictor(fit.fitted, np.array(mask), by_views[at : at + 1])
         got, want = losses_of(predictor, problem), by_views.losses[at]
         np.testing.assert_allclose(got, want, rtol=1e-7)
         kinds = {type(block) for block in predictor.blocks}
@@ -332,9 +333,11 @@ def test_each_step_is_told():
     told = []
     fit_default(problem, folds, max_iter=20, watch=told.append)
     events = [record["event"] for record in told]
-    assert events[0] == "fitted on all rows"
-    assert events[-1] == "scored features"
-    assert all(record["passes"] >= 0 for record in told)
+    assert events[0] == "the ensemble is fitted on all samples"
+    assert events[-1] == "submodels with fewer features are scored"
+    done = [record["done"] for record in told]
+    assert done == sorted(done)
+    assert 0.0 < done[0] <= done[-1] <= 1.0
 
 
 def test_small_samples_get_one_thread_of_blas():

@@ -122,7 +122,7 @@ def test_small_classes_have_fewer_folds():
 def test_large_samples_have_fewer_repeats(monkeypatch):
     many, few = (len(inner_folds(np.zeros(n), "regression", None, 0)) for n in (120, 2000))
     assert many == 5 * module.MOST_REPEATS
-    assert few == 5
+    assert few == module.FEWER_FOLDS
     monkeypatch.setattr(module, "MOST_REPEATS", 1)
     assert len(inner_folds(np.zeros(120), "regression", None, 0)) == 5
 

@@ -6,16 +6,13 @@ import numpy as np
 import pytest
 
 from baldur.inference.design import GramDesign
-from baldur.inference.predictor import (
-    Calibration,
+from baldur.inference.gaussians import (
     KernelGaussian,
-    Predictor,
     WeightGaussian,
     gather,
-    mean_squares,
-    pool,
     squared_lengths,
 )
+from baldur.inference.predictor import Calibration, Predictor, mean_squares, pool
 from baldur.model.likelihood import Sites
 from baldur.model.loadings import Loadings
 from baldur.model.posterior import INTERCEPT_VAR, sample_posterior, weighted_gram, with_ones

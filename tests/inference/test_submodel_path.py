@@ -7,15 +7,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from baldur.inference import submodel_path
+from baldur.inference import path_search
 from baldur.inference.ensemble import fit_ensemble, mixture, view_moments
+from baldur.inference.path_search import COLLINEAR, correlation_noise, search
 from baldur.inference.stacking import Stacking
 from baldur.inference.submodel_path import (
-    COLLINEAR,
-    correlation_noise,
     make_path,
     path_moments,
-    search,
     submodel_signal,
     view_signals,
 )
@@ -64,9 +62,7 @@ def shrunk(monkeypatch):
     """Return a function that fixes the share of correlations that is noise."""
 
     def fix(a):
-        monkeypatch.setattr(
-            submodel_path, "correlation_noise", lambda X, H, real: np.full(len(X), a)
-        )
+        monkeypatch.setattr(path_search, "correlation_noise", lambda X, H, real: np.full(len(X), a))
 
     return fix
 
@@ -343,7 +339,7 @@ def test_several_folds_are_searched_as_one_by_one(setting, monkeypatch):
     count = np.array([60.0, 60.0, 50.0])
     three = (many, weight, np.stack([eta] * 3), np.stack([w] * 3), 8)
     for memory in (1 << 23, 1):
-        monkeypatch.setattr(submodel_path, "SEARCH_BYTES", memory)
+        monkeypatch.setattr(path_search, "SEARCH_BYTES", memory)
         basis = search(*three, allowed=allowed, count=count)
         assert basis.length.tolist()[:2] == [8, 5]
         for f in range(3):
@@ -419,7 +415,7 @@ def test_among_many_columns_the_most_promising_are_searched(setting, monkeypatch
     """Those that gain most on their own, and those of the largest weights."""
     X, H, eta, w = setting
     full = searched(X, H, eta, w, 12)
-    monkeypatch.setattr(submodel_path, "SEARCHED", 3)
+    monkeypatch.setattr(path_search, "SEARCHED", 3)
     few = searched(X, H, eta, w, 12)
     np.testing.assert_array_equal(few.order[0, :2], full.order[0, :2])
     assert few.length[0] <= 6

@@ -6,8 +6,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
+from baldur.inference import weight_posterior
 from baldur.inference.weight_posterior import WeightPosterior, still_to_gain
-from baldur.model.likelihood import GaussianLikelihood, LogisticLikelihood, Precision, Sites
+from baldur.model.likelihood import (
+    GaussianLikelihood,
+    LogisticLikelihood,
+    Precision,
+    SharedPrecision,
+    Sites,
+)
 from baldur.model.posterior import INTERCEPT_VAR
 from baldur.model.quadrature import logistic_moments
 from inference.problems import KINDS, as_grams, in_views, plain_problem, two_views
@@ -317,3 +324,54 @@ def test_gains_that_shrink_steadily_have_a_known_sum(gain, factor):
 def test_gains_that_do_not_shrink_are_expected_again():
     gained, before = np.array([1.0, 0.5, 0.3]), np.array([1.0, 0.9, 0.0])
     np.testing.assert_array_equal(still_to_gain(gained, before), gained)
+
+
+# -- outputs that share their site precisions ------------------------------------------------------
+
+
+def shared(L, by_grams=False):
+    q = posterior(LogisticLikelihood, C=3, L=L, by_grams=by_grams)
+    likelihood = SharedPrecision(q.likelihood)
+    return WeightPosterior.start(q.design, likelihood, q.s[:, :1], None)
+
+
+@pytest.mark.parametrize(("L", "by_grams"), [(12, False), (60, False), (60, True)])
+def test_means_of_shared_precisions_are_at_the_optimum_of_each_output(L, by_grams, monkeypatch):
+    """There alpha = t - E[sigmoid], whatever the precision is."""
+    monkeypatch.setattr(weight_posterior, "MEAN_STEPS", 200)
+    monkeypatch.setattr(weight_posterior, "MEAN_TOLERANCE", 1e-16)
+    q = shared(L, by_grams)
+    q.refresh()
+    mean, var = q.moments()
+    outputs = q.likelihood.outputs
+    gradient = outputs.weight * (outputs.T - logistic_moments(mean, var).rate)
+    X1 = shared(L).design.X1  # what is orthogonal to all columns moves no mean
+    found, want = (np.matmul(part, X1) for part in (q.solution.alpha, gradient))
+    np.testing.assert_allclose(found, want, atol=1e-5)
+    assert q.solution.half.shape[1] == q.sites.h.shape[1] == 1
+
+
+@pytest.mark.parametrize("L", [12, 60])
+def test_own_precisions_keep_the_means_and_have_own_variances(L):
+    q = shared(L)
+    q.optimise_sites(max_iter=100, tol=1e-10)
+    own = q.with_own_precision()
+    assert own.with_own_precision() is own
+    sd = np.sqrt(own.solution.var)
+    assert (np.abs(own.solution.mean - q.solution.mean) / sd).max() < 0.1
+    own.optimise_sites(max_iter=100, tol=1e-10)
+    alone = WeightPosterior.start(own.design, own.likelihood, np.array(own.s), None)
+    alone.optimise_sites(max_iter=100, tol=1e-10)
+    np.testing.assert_allclose(own.solution.mean, alone.solution.mean, atol=1e-2)
+    np.testing.assert_allclose(own.solution.var, alone.solution.var, rtol=1e-2)
+
+
+def test_the_bound_of_all_outputs_rises_where_they_share_precisions():
+    q = shared(12)
+    q.refresh()
+    value, target = q.evaluate()
+    assert value.shape == (F, 1)
+    for _ in range(10):
+        after, target = q.step(value, target)
+        assert (after >= value - 1e-9 * np.abs(value)).all()
+        value = after

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 from baldur.inference.design import ColumnDesign
-from baldur.inference.predictor import gather
+from baldur.inference.gaussians import gather
 from baldur.inference.screening import Problem
 from baldur.inference.weight_posterior import WeightPosterior
 from baldur.model.ard import GammaPosterior

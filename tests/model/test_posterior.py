@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy import linalg
 
+from baldur.model import posterior as posterior_module
 from baldur.model.posterior import (
     INTERCEPT_VAR,
     feature_posterior,
@@ -114,8 +115,9 @@ def test_both_solvers_are_the_literal_posterior(size, intercept_var, dropped, pa
         close(by_feature.w[f, c], w)
         close(by_feature.half[f, c].T @ by_feature.half[f, c], cov)
         close(by_feature.weight_var[f, c], np.diag(cov))
-        close(by_feature.gram[f, c], (X1[f].T * h[f, c]) @ X1[f])
-        close(by_feature.own_quadratics[f, c], np.diag(X1[f].T @ inverse @ X1[f]))
+        if by_feature.gram is not None:  # columns without variance are left out
+            close(by_feature.gram[f, c], (X1[f].T * h[f, c]) @ X1[f])
+        close(by_feature.own_quadratics(h)[f, c], np.diag(X1[f].T @ inverse @ X1[f]))
         close(by_sample.inverse[f, c], inverse)
         real = h[f, c] > 0
         for q in (by_sample, by_feature):
@@ -223,3 +225,36 @@ def test_some_folds_are_taken_and_put():
         for name in names:
             np.testing.assert_array_equal(getattr(after, name)[at], getattr(part, name)[at])
             np.testing.assert_array_equal(getattr(after, name)[1], getattr(before, name)[1])
+
+
+# -- outputs that share precisions and variances ---------------------------------------------------
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_shared_precisions_give_the_posterior_of_each_output(size):
+    X1, s1, h, j = batch(size, padded=True)
+    s1, h = s1[:, :1], h[:, :1]
+    whole = np.repeat(s1, C, axis=1), np.repeat(h, C, axis=1)
+    for shared, each in zip(both(X1, s1, h, j), both(X1, *whole, j), strict=True):
+        assert shared.half.shape[1] == 1
+        for name in ("alpha", "mean", "kl"):
+            close(getattr(shared, name), getattr(each, name))
+        close(np.repeat(shared.var, C, axis=1), each.var)
+        K = kernel(X1, s1)
+        close(shared.smooth(j, K), each.smooth(j, np.repeat(K, C, axis=1)))
+        moved = shared.with_linear(h, 2.0 * j, 2.0 * shared.mean)
+        close(moved.alpha, 2.0 * shared.alpha)
+        # alpha^T K alpha is the only part of the divergence that depends on j.
+        close(moved.kl - shared.kl, 1.5 * (shared.alpha * shared.mean).sum(axis=-1))
+
+
+def test_single_precision_is_close_to_double(monkeypatch):
+    X1, s1, h, j = batch("narrow")
+    want = feature_posterior(X1, s1, h, j)
+    monkeypatch.setattr(posterior_module, "SINGLE_FROM", 0)
+    single = feature_posterior(X1, s1, h, j)
+    assert not np.array_equal(single.var, want.var)
+    for name in ("w", "half", "mean", "var", "kl"):
+        close(getattr(single, name), getattr(want, name), 1e-4)
+    monkeypatch.setattr(posterior_module, "MOST_SINGLE", 0.0)
+    np.testing.assert_array_equal(feature_posterior(X1, s1, h, j).w, want.w)

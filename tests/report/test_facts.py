@@ -1,20 +1,33 @@
 """The numbers behind a page, without the page."""
 
 import json
+import re
 import shutil
 from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats import t as student
 
 from baldur import BaldurClassifier
 from baldur.exceptions import InputError
 from baldur.report.checks import checks_of_model, checks_of_run
+from baldur.report.evidence import comparison_of
 from baldur.report.facts import gather_facts
 from baldur.report.fitted import FittedModel
-from baldur.report.formatting import estimate, listed, number, percent
+from baldur.report.formatting import (
+    distinct,
+    estimate,
+    listed,
+    number,
+    percent,
+    plain,
+    probability,
+    short,
+)
 from baldur.report.results import StudyResults
+from baldur.report.tables.clinical import multiplicity
 from baldur.report.text.explanations import EXPLANATIONS
 from baldur.saving import SavedModel
 
@@ -244,3 +257,134 @@ def test_numbers_read_well():
     assert percent(0.0001) == "<1 %"
     assert listed(["a", "b", "c"]) == "a, b and c"
     assert listed(map(str, range(10)), 2) == "0, 1 and 8 more"
+
+
+def test_numbers_and_names_are_never_misleading():
+    assert plain(3.0) == plain("3.0") == "3"
+    assert plain(float("nan")) == plain("nan") == plain(None) == "not set"
+    assert plain(0.123456) == "0.1235"
+    assert plain(True) == "True"
+    assert probability(0.9999) == ">0.99"
+    assert probability(0.0) == "<0.01"
+    long = "measurement_of_the_left_hippocampus_" + "x" * 60
+    names = [f"{long}_{i}" for i in range(12)] + [f"{i}_{long}" for i in range(12)]
+    assert all(len(short(name)) <= 60 for name in names)
+    cut = distinct([*names, f"{long}A{long}", f"{long}B{long}"])
+    assert len(set(cut)) == len(cut)
+
+
+def test_settings_have_no_nan(changed):
+    def missing(frame):
+        return frame.assign(value=np.nan)
+
+    def whole(frame):
+        return frame.assign(value=3.0)
+
+    texts = dict(gather_facts(changed(settings=missing)).settings).values()
+    assert not any("nan" in text.lower() for text in texts)
+    texts = dict(gather_facts(changed(settings=whole)).settings).values()
+    assert any(text.startswith("3 (3 of 3 folds)") for text in texts)
+
+
+def test_participants_are_described_by_outcome(run, data):
+    X, y = data
+    table = gather_facts(run).tables["participants"]
+    assert [c.name for c in table.columns] == ["Characteristic", "All", "control", "patient"]
+    rows = {row[0].text: row for row in table.rows}
+    assert [cell.text for cell in rows["People"][1:]] == [
+        str(n) for n in (len(y), (y == 0).sum(), (y == 1).sum())
+    ]
+    assert rows["Site oslo"][1].sort == 40
+    assert rows["Has genes"][1].sort == X.view("genes").present.sum()
+    cells = X.view("clinic").read()[:, 0]
+    name = X.feature_names["clinic"][0]
+    assert rows[name][2].sort == pytest.approx(np.nanmean(cells[y == 0]))
+    assert f"{np.isnan(cells).sum()} missing" in rows[name][0].small
+
+
+def test_everything_selected_still_names_five_features(changed):
+    def whole(frame):
+        star = frame["feature"] == "*"
+        every = [";".join([str(n)] * 3) for n in frame["n_features"]]
+        return frame.assign(folds=np.where(star, every, frame["folds"]))
+
+    sentence = gather_facts(changed(selection=whole)).answer[2].answer
+    assert sentence.startswith("All 20 are used; no smaller set was shown to predict as well.")
+    assert "The 5 features with the largest weights are" in sentence
+    assert sentence.count("of 3 folds") == 5
+
+
+def test_the_top_features_say_how_sure_they_are(run, model):
+    sentence = gather_facts(run, FittedModel.of(model)).answer[2].answer
+    assert "in 3 of 3 folds" in sentence
+    assert "inclusion probability 0.90" in sentence
+    assert re.search(r"weight [+−]\d\.\d\d \[", sentence)
+
+
+def test_view_shares_that_swing_raise_a_check(changed):
+    def swing(size):
+        def change(frame):
+            first = (frame["fold"] == 1) & (frame["view"] == "clinic")
+            rest = (frame["fold"] != 1) & (frame["view"] == "clinic")
+            share = np.where(first, 0.2, np.where(rest, 0.2 + size, frame["variance_share"]))
+            return frame.assign(variance_share=share)
+
+        return change
+
+    found = checks_of_run(changed(view_shares=swing(0.41)), "BALDUR")
+    assert "20 % to 61 %" in next(c.text for c in found if c.code == "B15")
+    assert "clinic" not in "".join(
+        c.text for c in checks_of_run(changed(view_shares=swing(0.39)), "BALDUR") if c.code == "B15"
+    )
+
+
+def test_every_warning_of_a_model_raises_a_check(changed):
+    notes = {
+        "BALDUR": ["NoSignalWarning: No evidence of signal on held-out data in 1 of 3 folds."],
+        "Dummy": ["RuntimeWarning: overflow"],
+    }
+    found = codes(checks_of_run(changed({"notes": notes}), "BALDUR"))
+    assert {"B16", "B17"} <= found
+    assert "B17" in codes(checks_of_run(changed({"notes": {"Dummy": ["odd"]}}), "BALDUR"))
+    assert not {"B16", "B17"} & codes(checks_of_run(changed({"notes": {}}), "BALDUR"))
+
+
+def test_subgroup_differences_carry_a_note_on_their_number(changed, run):
+    ends = pd.DataFrame(
+        {"difference_low": [0.1, -0.2, -0.3, np.nan], "difference_high": [0.3, 0.2, -0.1, np.nan]}
+    )
+    said = multiplicity(ends)
+    assert said.startswith("3 differences are compared with 0, and 2 of the intervals exclude it.")
+    assert "by chance" in said
+    assert multiplicity(ends.iloc[3:]) == ""
+
+
+def test_other_models_are_compared_by_the_corrected_test(run, result):
+    """The joint interval of the headline is that of the t-test at the Bonferroni level."""
+    found = comparison_of(run, "BALDUR")
+    table = result.compare()
+    assert set(found.differences) == {"Ridge logistic", "Dummy"}
+    row = table[(table["model_a"] == "BALDUR") & (table["model_b"] == "Dummy")].iloc[0]
+    shown = found.differences["Dummy"]
+    assert shown.estimate == pytest.approx(row["difference"])
+    t = student.ppf(1 - 0.05 / 4, row["df"])
+    assert shown.low == pytest.approx(row["difference"] - t * row["difference"] / row["t"])
+    assert (shown.low > 0) == (2 * row["p"] < 0.05)
+
+
+def test_a_model_of_other_columns_is_named(run, model):
+    other = FittedModel.of(model)
+    other.n_features = {"clinic": 8, "genes": 11}
+    found = gather_facts(run, other).checks
+    assert "genes (11 features in the model, 12 in the study)" in next(
+        c.text for c in found if c.code == "B18"
+    )
+    assert "B18" not in codes(gather_facts(run, FittedModel.of(model)).checks)
+
+
+def test_thresholds_are_one_half_and_the_prevalence(run, data):
+    rows = [r for r in gather_facts(run).tables["thresholds"].rows if r[0].text == "BALDUR"]
+    assert [(row[1].text, row[1].small) for row in rows] == [
+        ("0.50", ""),
+        (number(data[1].mean()), "prevalence"),
+    ]

@@ -155,6 +155,9 @@ def wrong_answer(model, rows):
             return f"PROBABILITIES from {np.min(p)} to {np.max(p)}"
         if getattr(model, "_task", "binary") != "multilabel" and not np.allclose(p.sum(1), 1):
             return "SUM of probabilities is not 1"
+    elif hasattr(model, "decision_function"):
+        if not np.isfinite(model.decision_function(rows)).all():
+            return "SCORES are not finite"
     elif not np.isfinite(model.predict(rows)).all():
         return "PREDICTIONS are not finite"
     model.predict(rows)

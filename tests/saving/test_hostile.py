@@ -12,8 +12,9 @@ import numpy as np
 import pytest
 
 from baldur.exceptions import BaldurError, InputError
-from baldur.saving import load, load_model, save
+from baldur.saving import SavedModel, load, load_model, save
 from baldur.saving.baseline_state import TRUSTED
+from saving import forged_archives
 from saving.forging import read_tree, real_models, reseal, run
 from saving.models import N, cohort, fitted, rows_for
 
@@ -245,6 +246,126 @@ def test_loading_works_without_pickle_and_joblib(tmp_path, monkeypatch):
     for model, saved in zip(models, folders, strict=True):
         again = load(saved)
         np.testing.assert_array_equal(again.predict_proba(X[N:]), model.predict_proba(X[N:]))
+
+
+def test_forged_baselines_are_refused_or_predict_what_can_be():
+    """Finding: forged baselines gave NaN, foreign errors, and could crash compiled code."""
+    counts, faults = forged_archives.run(25, 3, ("RF", "Boosted trees", "SVC", "Ridge logistic"))
+    assert faults == []
+    assert counts["refused"] > 3
+    assert counts["sound"] > 3
+
+
+@pytest.mark.slow
+def test_five_hundred_forged_baselines():
+    _, faults = forged_archives.run(500, 4)
+    assert faults == []
+
+
+def numbers_of(tree, name, value):
+    """Change a number of every tree in the description of an archive."""
+
+    def change(schema):
+        left = [schema]
+        while left:
+            node = left.pop()
+            children = list(node.values()) if isinstance(node, dict) else node
+            if isinstance(node, dict) and node.get("__class__") == tree:
+                held = (node.get("content") or {}).get("content") or {}
+                if isinstance(name, int):
+                    held = node["__reduce__"]["args"]["content"]
+                if isinstance(name, int) or name in held:
+                    # Equal numbers have one id, of which the first would count.
+                    held[name] |= {"content": str(value), "__id__": f"{id(node)} {name}"}
+            left += [one for one in children if isinstance(one, (dict, list))]
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "said"),
+    [
+        ("RF", numbers_of("Tree", "node_count", 0), "counts nodes it does not have"),
+        ("RF", numbers_of("Tree", "node_count", -5), "counts nodes it does not have"),
+        ("RF", numbers_of("Tree", 2, 10**6), "not of one outcome"),
+        ("RF", numbers_of("Tree", 0, 10**6), "another number of features than its estimator"),
+        ("RF", numbers_of("DecisionTreeClassifier", "n_features_in_", 10**6), "another number of"),
+        ("RF", numbers_of("RandomForestClassifier", "n_jobs", 10**9), "n_jobs=1000000000"),
+        ("Boosted trees", numbers_of("HistGradientBoostingClassifier", "n_features_in_", 0), "not"),
+        ("SVC", numbers_of("SVC", "kernel", '"precomputed"'), "do not fit together"),
+        ("SVC", numbers_of("SVC", "_sparse", "true"), "do not fit together"),
+    ],
+)
+def test_numbers_that_would_mislead_compiled_code_are_refused(name, change, said):
+    refused_archive(name, lambda content: repack(content, change), said)
+
+
+@pytest.mark.parametrize(
+    ("name", "pick", "change", "said"),
+    [
+        ("RF", lambda a: a.dtype.names, lambda a: put(a, "left_child", 10**6), "lead nowhere"),
+        ("RF", lambda a: a.dtype.names, lambda a: put(a, "right_child", 0), "lead nowhere"),
+        ("RF", lambda a: a.dtype.names, lambda a: put(a, "feature", 10**6), "are not there"),
+        ("RF", lambda a: a.dtype.names, lambda a: a[:0], "estimator.skops"),
+        ("Boosted trees", lambda a: a.dtype.names, lambda a: put(a, "left", 10**6), "lead nowhere"),
+        ("Boosted trees", lambda a: a.dtype.names, lambda a: put(a, "feature_idx", 10**6), "there"),
+        ("Boosted trees", lambda a: a.dtype.names, lambda a: put(a, "is_categorical", 1), "categ"),
+        ("Boosted trees", lambda a: a.dtype.names, lambda a: a[:0], "without nodes"),
+        ("SVC", lambda a: a.dtype == np.int32, lambda a: a * 1000, "do not fit together"),
+        ("SVC", lambda a: a.ndim == 2, lambda a: a[:, :1], "do not fit together"),
+        ("RF", lambda a: a.dtype.kind == "b", lambda a: a.view(np.uint8) | 254, "neither true nor"),
+        ("Ridge logistic", lambda a: a.dtype.kind == "f", lambda a: a * np.nan, "not finite"),
+        ("Ridge logistic", lambda a: a.dtype.kind == "f", lambda a: a[:1], "must have shape"),
+        ("Ridge logistic", lambda a: a.dtype.kind == "i", lambda a: a * 0, "no label twice"),
+        ("Ridge logistic", lambda a: a.dtype.kind == "i",
+         lambda a: np.array(["ill\x1b[31m", "well"]), "without control characters"),
+    ],
+)  # fmt: skip
+def test_arrays_that_would_mislead_compiled_code_are_refused(name, pick, change, said):
+    def forge(content):
+        made = BytesIO()
+        with zipfile.ZipFile(BytesIO(content)) as old, zipfile.ZipFile(made, "w") as new:
+            for member in old.namelist():
+                raw = old.read(member)
+                if member.endswith(".npy") and pick(array := np.load(BytesIO(raw))):
+                    raw = forged_archives.packed(wild(change(array), array.dtype))
+                new.writestr(member, raw)
+        return made.getvalue()
+
+    refused_archive(name, forge, said)
+
+
+def wild(array, dtype):
+    """Bytes as truth values, which NumPy itself would never make."""
+    return array.view(bool) if dtype.kind == "b" else array
+
+
+def put(nodes, field, value):
+    made = nodes.copy()
+    made[field] = value
+    return made
+
+
+def refused_archive(name, forge, said):
+    state, _ = forged_archives.state(name)
+    content = forge(state["estimator"]["skops"].tobytes())
+    archive = np.frombuffer(content, dtype=np.uint8)
+    forged = {**state, "estimator": {**state["estimator"], "skops": archive}}
+    with pytest.raises(InputError, match=said), np.errstate(all="ignore"):
+        SavedModel.from_state(forged)
+
+
+def test_truth_values_that_are_neither_are_refused(folder):
+    """Finding: NumPy counts masks by their bytes, and reads outside of an array."""
+    raw = bytearray((folder / "arrays.safetensors").read_bytes())
+    size = int.from_bytes(raw[:8], "little")
+    header = json.loads(raw[8 : 8 + size])
+    begin = next(one["data_offsets"][0] for one in header.values() if one["dtype"] == "BOOL")
+    raw[8 + size + begin] = 255
+    (folder / "arrays.safetensors").write_bytes(raw)
+    reseal(folder)
+    with pytest.raises(InputError, match="neither true nor false"):
+        load(folder)
 
 
 def repack(content, change=lambda schema: None, **options):

@@ -9,7 +9,6 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import roc_auc_score
 
-from baldur.baselines import RidgeLogisticClassifier
 from baldur.datasets import make_multiview
 from baldur.evaluation import Design, nested_cv, open_comparison, preview
 from baldur.exceptions import InputError, StudyError
@@ -93,23 +92,6 @@ def test_jobs_are_counted_as_they_are_run():
     plan = preview(open_comparison(Design(**keywords), models, sim.data, sim.target))
     assert sum(plan.jobs.values()) == seen[-1]
     assert len(plan.folds) == 6
-
-
-def test_wide_views_are_tried_on_some_columns(monkeypatch):
-    sim = make_multiview(40, {"a": 5, "b": 900}, random_state=1)
-    widths = []
-    fit = RidgeLogisticClassifier.fit
-
-    def watched(self, X, y):
-        widths.append(X.shape[1])
-        return fit(self, X, y)
-
-    monkeypatch.setattr(RidgeLogisticClassifier, "fit", watched)
-    design = Design(outer=2, inner=2)
-    comparison = open_comparison(design, {"Ridge logistic": {}}, sim.data, sim.target)
-    plan = preview(comparison, trial=True)
-    assert plan.seconds["Ridge logistic"] > 0
-    assert max(widths) < 310
 
 
 def test_a_setting_that_cannot_be_fitted_is_found_before_the_run(parts, tables, write):

@@ -1,4 +1,4 @@
-"""The registry: the name of a table row to a maker of estimators and a search grid."""
+"""The registry: name of a competitor to its estimators and search grids."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ DECADES = (1e-3, 1e-2, 1e-1, 1.0, 1e1, 1e2, 1e3)
 
 @dataclass(frozen=True)
 class Entry:
-    """One row: how to make its estimator, what to search, whether the paper's tables have it.
+    """One competitor: its estimators, its search grids, and whether the paper has it.
 
-    ``grid`` is sized for a first run (at most twelve settings), ``full_grid`` is the search of a
-    paper; where it is empty the two are the same. The paper leaves the AUC of several of its rows
-    blank; ``auc_in_paper`` is False where an AUC is our addition. ``regressor`` is the same method
-    for a numeric outcome, where there is one; it takes the same grid. ``search`` holds settings of
-    the inner search alone, where a cheaper fit ranks the grid as well.
+    ``grid`` is sized for a first run (at most twelve settings). ``full_grid`` is the search for a
+    publication; where it is empty the two are the same. ``regressor`` is the same method for a
+    numeric outcome, where there is one, with the same grid. ``search`` has settings that are used
+    only in the inner search, where a cheaper fit ranks the grid equally well. The paper leaves the
+    AUC of several competitors blank; ``auc_in_paper`` is False for these.
     """
 
     classifier: type[BaselineClassifier]
@@ -49,8 +49,8 @@ class Entry:
     search: Mapping[str, Any] = field(default_factory=dict)
 
     def make(self, random_state: Any = None, *, classification: bool = True) -> Any:
-        """A new, unfitted estimator; the seed is for those that draw something."""
-        # Regressors have no settings to fix; those that exist are defaults of the class.
+        """Return a new, unfitted estimator, with the seed where it uses random numbers."""
+        # Regressors are used with the default settings of their class.
         made: Any = self.classifier(**self.settings) if classification else self._regressor()
         seeded = "random_state" in made.get_params()
         return made.set_params(random_state=random_state) if seeded else made
@@ -63,7 +63,7 @@ class Entry:
         return self.regressor()
 
     def settings_to_try(self, full: bool = False) -> Mapping[str, list[Any]]:
-        """The grid of a first run, or the full one."""
+        """Return the grid of a first run, or the full grid."""
         return self.full_grid or self.grid if full else self.grid
 
 
@@ -88,7 +88,7 @@ BASELINES: Mapping[str, Entry] = MappingProxyType(
         "RF": Entry(
             ForestClassifier,
             regressor=ForestRegressor,
-            # Trees beyond 300 and depths in between hardly ever matter; these do.
+            # More than 300 trees and depths in between rarely change the result.
             grid={
                 "max_features": ["sqrt", 0.1],
                 "max_depth": [None, 5],
@@ -100,7 +100,7 @@ BASELINES: Mapping[str, Entry] = MappingProxyType(
                 "max_depth": [None, 5, 10],
                 "min_samples_leaf": [1, 3, 5],
             },
-            # More trees steady a forest and change little else; the chosen one has 300.
+            # Fewer trees rank the settings equally well; the final forest has 300.
             search={"n_estimators": 100},
         ),
         "SGP+ARD": Entry(
@@ -191,4 +191,4 @@ BASELINES: Mapping[str, Entry] = MappingProxyType(
         "Dummy": Entry(PriorClassifier, regressor=MeanRegressor, in_paper=False),
     }
 )
-"""Row name as printed in the tables to its entry."""
+"""Name of a competitor, as in the tables, to its entry."""

@@ -133,6 +133,14 @@ def validate(
     ] = None,
     missing: Missing = "error",
     fresh: Annotated[bool, typer.Option("--fresh", help="Replace what is in the folder.")] = False,
+    development: Annotated[
+        Path | None,
+        typer.Option(
+            "--development",
+            help="Results folder of the study in which the model was developed, to compare with.",
+        ),
+    ] = None,
+    report: Annotated[bool, typer.Option(help="Write report.html beside the results.")] = True,
     data: Data = None,
     quiet: Quiet = False,
 ) -> None:
@@ -142,6 +150,8 @@ def validate(
     a study with intervals, how the predictors differ from training, and, apart from these, what
     recalibration on the new cohort would give.
     """
+    from baldur.exceptions import MissingExtraError
+    from baldur.report import report_folder
     from baldur.saving import load_model
     from baldur.study import load_study, validate_study
 
@@ -149,9 +159,16 @@ def validate(
     screen = Screen(quiet)
     config = load_study(study_file, predicting=True, roots=data or [])
     saved = load_model(model)
-    done = validate_study(saved, config, missing=missing, output=out, fresh=fresh)
+    done = validate_study(
+        saved, config, missing=missing, output=out, fresh=fresh, development=development
+    )
     screen.result((done.folder / "validation.txt").read_text(encoding="utf-8").rstrip())
     screen.result(f"Results: {done.folder}")
+    if report:
+        try:
+            screen.result(f"Report: {report_folder(done.folder)}")
+        except MissingExtraError as error:
+            screen.result(f"Report: not written. {error}")
 
 
 def _check_missing(missing: str) -> None:

@@ -45,8 +45,8 @@ def make_adni_like(scale: float = 1.0, *, random_state: RandomState = None) -> B
     Parameters
     ----------
     scale : float, default=1.0
-        Share of the voxels to keep, at most 1 and enough for 136 regions (0.0037). The brain
-        keeps its size and the voxels grow.
+        Share of the voxels to simulate, at most 1 and enough for 136 regions (0.0037). The size of
+        the brain does not change; the voxels become larger.
     random_state : int, Generator, RandomState, SeedSequence or None
         Seed. The same seed gives the same bytes.
 

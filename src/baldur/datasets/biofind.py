@@ -43,7 +43,7 @@ def make_biofind_like(
     Parameters
     ----------
     scale : float, default=1.0
-        Share of the genotypes to draw, above 0 and at most 1. The other views keep their width.
+        Share of the genotypes to draw, above 0 and at most 1. The other views do not change.
     linkage : bool, default=True
         Draw genotypes in linkage blocks. Otherwise all markers are independent, and more of them
         are associated with the disease by chance.

@@ -58,7 +58,7 @@ class BrainGrid:
     ) -> NDArray[np.float32]:
         """Draw stationary Gaussian fields of unit variance; (count, n_voxels)."""
         sigma = fwhm_mm / (2.0 * np.sqrt(2.0 * np.log(2.0))) / float(self.affine[0, 0])
-        # Wrapping keeps the variance the same everywhere; one number then makes it 1.
+        # With wrapping the variance is the same everywhere, and one factor makes it 1.
         impulse = np.zeros(self.mask.shape, dtype=np.float32)
         impulse[0, 0, 0] = 1.0
         norm = np.sqrt(np.sum(gaussian_filter(impulse, sigma, mode="wrap").astype(float) ** 2))
@@ -79,8 +79,8 @@ def make_grid(n_voxels: int = FULL_VOXELS) -> BrainGrid:
     Parameters
     ----------
     n_voxels : int, default=37643
-        Number of voxels. The ellipsoid keeps its size in millimetres and voxels grow as their
-        number falls: 4 mm at the default.
+        Number of voxels. The size of the ellipsoid in millimetres is fixed, so that fewer voxels
+        are larger ones: 4 mm at the default.
 
     Returns
     -------

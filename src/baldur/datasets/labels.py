@@ -56,7 +56,7 @@ def calibrate_intercept(
     n_classes : int or None
         Number of classes.
     weights : sequence of float or None
-        Wanted shares; None keeps the intercept at zero.
+        Wanted shares; with None the intercept is zero.
 
     Returns
     -------

@@ -74,7 +74,7 @@ def make_multiview(
     missing_cells : float, or one value per view, default=0.0
         Share of single cells replaced by NaN, completely at random.
     missing_views : float, or one value per view, default=0.0
-        Share of samples with the view missing (a row of NaN). Every sample keeps at least one
+        Share of samples with the view missing (a row of NaN). Every sample has at least one
         view.
     dtype : {float64, float32}, default=float64
         Type of the matrices.
@@ -282,7 +282,7 @@ def _make_gaps(
     whole: dict[str, float],
     rng: np.random.Generator,
 ) -> None:
-    """Write NaN into the views, in place; every row keeps at least one view."""
+    """Write NaN into the views in place, so that every sample has at least one view."""
     for_cells, for_views = rng.spawn(2)
     n = len(next(iter(views.values())))
     draws = for_views.random((n, len(views) + 1))

@@ -90,7 +90,7 @@ def _read_meta(folder: Path) -> dict[str, Any]:
 
 
 def _read_labels(file: Path) -> pd.DataFrame:
-    """Read labels.csv as strings."""
+    """Return the table of labels.csv, all columns as text."""
     if not file.is_file():
         raise InputError(f"{file} is missing; it must have the columns sample and label")
     try:
@@ -100,7 +100,7 @@ def _read_labels(file: Path) -> pd.DataFrame:
     absent = [c for c in ("sample", "label") if c not in labels]
     if absent:
         raise InputError(
-            f"{file} lacks the column(s) {absent}; it has {list(labels.columns)} and needs "
+            f"{file} has no column(s) {absent}; it has {list(labels.columns)} and needs "
             "sample and label"
         )
     empty = np.flatnonzero((labels["label"].str.strip() == "").to_numpy())
@@ -123,7 +123,7 @@ def _read_views(folder: Path, meta: dict[str, Any], sample_ids: NDArray[np.str_]
         file = folder / entry["file"]
         if file.suffix in {".bed", ".bim", ".fam", ".pgen"}:
             raise InputError(
-                f"view {view!r} of {folder} is kept as PLINK files ({file.name}); read it with "
+                f"view {view!r} of {folder} is stored as PLINK files ({file.name}); read it with "
                 "baldur.io.read_plink, and the labels with load_shared(path, labels_only=True)"
             )
         views[view], names[view] = _read_npz(file, view)

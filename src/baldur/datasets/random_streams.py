@@ -32,7 +32,7 @@ def streams(random_state: RandomState, count: int) -> list[np.random.Generator]:
     """
     root: np.random.SeedSequence
     if isinstance(random_state, np.random.SeedSequence):
-        # A copy, because spawning changes the sequence it is asked of.
+        # A copy, because spawning changes a sequence.
         root = np.random.SeedSequence(random_state.entropy, spawn_key=random_state.spawn_key)
     elif isinstance(random_state, np.random.Generator):
         root = np.random.SeedSequence([int(v) for v in random_state.integers(2**32, size=4)])

@@ -1,4 +1,4 @@
-"""What a fitted model found, as one tidy table that also reads as text."""
+"""The summary of a fitted model: one row per selected feature, with the answer in words."""
 
 from __future__ import annotations
 
@@ -14,17 +14,34 @@ from baldur.views.container import MultiView
 INTERVAL = 1.959964
 """Standard deviations on either side of a 95 % interval."""
 STRONGEST = 10
+"""Rows of the table that are printed."""
 NAMED = 3
-"""Stand-ins named in a cell; `credible_sets_` has them all."""
+"""Interchangeable features named in a cell; `credible_sets_` has them all."""
+PURE = 0.5
+"""Smallest absolute correlation within a credible set that is informative; SuSiE calls it purity.
+
+Features of a set that are hardly correlated cannot be interchangeable: such a set only says that
+the data do not identify which feature has the effect.
+"""
+PROBABLE = 0.9
+"""Inclusion probability from which an interval that includes 0 needs an explanation."""
+BOTH = (
+    "An inclusion probability near 1 does not contradict an interval that includes 0. The "
+    "probability is that of the spike-and-slab members, which ask whether the feature is used at "
+    "all; the interval is that of its weight in the whole ensemble, where other members and "
+    "correlated features share the effect. Such a feature helps to predict, but the size and the "
+    "sign of its own weight are uncertain."
+)
+"""Reconciles the two figures of a feature."""
 
 
 class Summary(pd.DataFrame):
-    """A table of features whose ``str`` opens with the answer in words.
+    """A table of features whose ``str`` begins with the answer in words.
 
     Attributes
     ----------
     heading : str
-        The lines before the table.
+        The lines printed before the table.
     """
 
     _metadata: ClassVar[list[str]] = ["heading"]  # kept by pandas when the table is cut
@@ -45,17 +62,39 @@ class Summary(pd.DataFrame):
             lines.append(pd.DataFrame(shown[columns]).to_string(index=False, float_format="%.3g"))
         if len(self) > len(shown):
             lines.append(f"... and {len(self) - len(shown):,} more rows.")
+        if uncertain_weights(pd.DataFrame(shown)):
+            lines.append(BOTH)
         return "\n".join(line for line in lines if line)
 
 
+def uncertain_weights(summary: pd.DataFrame) -> list[str]:
+    """Return features with a high inclusion probability whose intervals all include 0.
+
+    Parameters
+    ----------
+    summary : DataFrame
+        As `summarise` returns it.
+
+    Returns
+    -------
+    list of str
+    """
+    if "inclusion_probability" not in summary or not len(summary):
+        return []
+    wide = (summary["lower"] <= 0) & (summary["upper"] >= 0)
+    table = summary.assign(wide=wide, probable=summary["inclusion_probability"] >= PROBABLE)
+    both = table.groupby(["view", "feature"], sort=False)[["wide", "probable"]].all().all(axis=1)
+    return [str(feature) for _, feature in both.index[both.to_numpy(dtype=bool)]]
+
+
 def views_used(mv: MultiView, selected: Mapping[str, Any]) -> pd.DataFrame:
-    """Return whether each sample has each view of which features were kept, (n, M) of bool.
+    """Return whether each sample has each view with selected features, (n, M) of bool.
 
     Parameters
     ----------
     mv : MultiView
     selected : dict of str to bool array
-        Kept features of the views that a model has.
+        Selected features of the views that a model has.
     """
     found = {name: mv.view(name).present & bool(np.any(mask)) for name, mask in selected.items()}
     return pd.DataFrame(found, index=pd.Index(mv.sample_ids, name="sample"))
@@ -67,7 +106,7 @@ def named_outputs(model: Any, table: pd.DataFrame, classes: Sequence[Any]) -> pd
     Parameters
     ----------
     model : fitted estimator
-        One that was fitted on the labels, or on their places in `classes`.
+        One that was fitted on the labels, or on their positions in `classes`.
     table : DataFrame
         With the column output.
     classes : sequence
@@ -81,21 +120,21 @@ def named_outputs(model: Any, table: pd.DataFrame, classes: Sequence[Any]) -> pd
 
 
 def summarise(model: Any, *, everything: bool = False) -> Summary:
-    """Return one row per kept feature and output, the strongest first.
+    """Return one row per selected feature and output, the largest weight first.
 
     Parameters
     ----------
     model : fitted estimator
     everything : bool
-        Also list features that were dropped.
+        Also list features that were not selected.
     """
     outputs = output_names(model)
     sets = getattr(model, "credible_sets_", None)
     set_texts = {} if sets is None else _credible_set_texts(sets)
     parts = []
     for name in model.view_names_:
-        kept = model.selected_features_[name]
-        at = np.arange(len(kept)) if everything else np.flatnonzero(kept)
+        selected = model.selected_features_[name]
+        at = np.arange(len(selected)) if everything else np.flatnonzero(selected)
         if not len(at):
             continue
         features = np.asarray(model.feature_names_[name])[at].astype(str)
@@ -110,7 +149,7 @@ def summarise(model: Any, *, everything: bool = False) -> Summary:
                 "weight_scaled": scaled,
                 "lower": scaled - INTERVAL * std,
                 "upper": scaled + INTERVAL * std,
-                "selected": kept[at],
+                "selected": selected[at],
             }
             if hasattr(model, "inclusion_probability_"):
                 part["inclusion_probability"] = model.inclusion_probability_[name][at]
@@ -131,42 +170,43 @@ def summarise(model: Any, *, everything: bool = False) -> Summary:
 
 
 def heading(model: Any) -> str:
-    """Return the answer in a few lines: what was kept, from which views, and how sure that is."""
-    kept = {name: int(mask.sum()) for name, mask in model.selected_features_.items()}
+    """Return how many features were selected, from which views, and whether signal was shown."""
+    selected = {name: int(mask.sum()) for name, mask in model.selected_features_.items()}
     total = sum(len(mask) for mask in model.selected_features_.values())
-    lines = [f"{sum(kept.values()):,} of {total:,} features kept."]
-    if sum(kept.values()):
+    lines = [f"{sum(selected.values()):,} of {total:,} features selected."]
+    if sum(selected.values()):
         shares = sorted(model.view_relevance_.items(), key=lambda item: -item[1])
-        views = [f"{name} {share:.0%} ({kept[name]:,})" for name, share in shares if kept[name]]
+        views = [f"{v} {share:.0%} ({selected[v]:,})" for v, share in shares if selected[v]]
         lines.append("Views by share of the prediction's variance: " + ", ".join(views) + ".")
     if hasattr(model, "signal_shown_"):
         lines.append(signal_sentence(model))
         lines.append(path_sentence(model))
     lines.append(
-        "Weights per standard deviation with 95 % intervals:" if sum(kept.values()) else ""
+        "Weights per standard deviation with 95 % intervals:" if sum(selected.values()) else ""
     )
     return "\n".join(line for line in lines if line)
 
 
 def path_sentence(model: Any) -> str:
-    """Return how the kept set was reached, from all features to the fewest that do as well."""
+    """Return how the selection was reached, from all features to the fewest that do as well."""
     path = model.sparsity_path_
     base, whole = path[path["step"] == "nothing"].iloc[0], path[path["step"] == "views"].iloc[-1]
-    kept = path[path["selected"]].iloc[0]
+    chosen = path[path["selected"]].iloc[0]
     losses = (
         f"Loss on held-out rows: {base['loss']:.3f} at the base rate, {whole['loss']:.3f} with all "
         f"{_count(whole['n_features'], 'feature')} of {_count(whole['n_views'], 'view')}"
     )
-    if kept["n_features"] == whole["n_features"]:
-        return f"{losses}; no smaller set was shown to predict as well, so all are kept."
-    of_views = path[(path["step"] == "views") & (path["n_views"] == kept["n_views"])].iloc[0]
-    first = f"{of_views['loss']:.3f} with {_count(kept['n_views'], 'view')} alone, "
-    first = first if kept["n_views"] < whole["n_views"] else ""
-    if kept["n_features"] == of_views["n_features"]:
-        return f"{losses}, {first}which is kept whole ({_count(kept['n_features'], 'feature')})."
+    if chosen["n_features"] == whole["n_features"]:
+        return f"{losses}; no smaller set was shown to predict as well, so all are selected."
+    of_views = path[(path["step"] == "views") & (path["n_views"] == chosen["n_views"])].iloc[0]
+    first = f"{of_views['loss']:.3f} with {_count(chosen['n_views'], 'view')} alone, "
+    first = first if chosen["n_views"] < whole["n_views"] else ""
+    if chosen["n_features"] == of_views["n_features"]:
+        size = _count(chosen["n_features"], "feature")
+        return f"{losses}, {first}of which all features are selected ({size})."
     return (
-        f"{losses}, {first}{kept['loss']:.3f} with the {_count(kept['n_features'], 'feature')} "
-        "that are kept, the fewest that predict about as well as the best."
+        f"{losses}, {first}{chosen['loss']:.3f} with the {_count(chosen['n_features'], 'feature')} "
+        "selected, the fewest that predict about as well as the best."
     )
 
 
@@ -175,13 +215,13 @@ def _count(number: float, what: str) -> str:
 
 
 def signal_sentence(model: Any) -> str:
-    """Return whether held-out rows showed a signal, as one sentence."""
+    """Return whether there is evidence of signal on held-out rows, as one sentence."""
     gain = against_base_rate(model.signal_)
     if model.signal_shown_:
-        return f"Held-out rows show a signal: {gain}."
+        return f"There is evidence of signal on held-out rows: {gain}."
     return (
-        f"NO SIGNAL WAS SHOWN: held-out rows are {gain}, less than 95 % confidence needs. The "
-        "features below are not to be read as findings."
+        f"NO EVIDENCE OF SIGNAL: held-out rows are {gain}, less than 95 % confidence needs. Do not "
+        "interpret the selected features."
     )
 
 
@@ -195,7 +235,10 @@ def output_names(model: Any) -> list[str]:
 
 
 def _credible_set_texts(sets: pd.DataFrame) -> dict[tuple[str, str], str]:
-    """Return who else could be in the place of each kept feature, as text."""
+    """Return the features that are interchangeable with each selected one, as text.
+
+    Empty for a set of one; "not identified" for a set whose features are hardly correlated.
+    """
     found: dict[tuple[str, str], str] = {}
     for (view, feature), group in sets.groupby(["view", "feature"], sort=False):
         others = [
@@ -208,5 +251,7 @@ def _credible_set_texts(sets: pd.DataFrame) -> dict[tuple[str, str], str]:
         text = ", ".join(others[:NAMED])
         if len(others) > NAMED:
             text += f" and {len(others) - NAMED:,} more"
+        if others and float(group["min_abs_correlation"].iloc[0]) < PURE:
+            text = f"not identified ({len(group):,} candidates)"
         found[(str(view), str(feature))] = text
     return found

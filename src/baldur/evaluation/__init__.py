@@ -1,4 +1,15 @@
-"""Nested cross-validation of several models, with everything a reader of the table may ask.
+"""Evaluation: compare models by nested cross-validation, and judge held-out predictions.
+
+In: a `Design` (how models are compared), models, data and labels. `open_comparison` checks them
+and returns a `Comparison`; `run_comparison` runs its jobs; `nested_cv` does both.
+Out: a `NestedResult`, from which all tables are computed with one bootstrap; or, from a predictions
+table of any model, an `Evaluation`.
+
+`engine` runs and stores jobs, `tables` has the table of metrics and tests between models,
+`selection` the selected features, `clinical` intervals, calibration, net benefit and subgroups, and
+`validation` a frozen model on a new cohort.
+
+It may import estimators, baselines, preparation and views; never saving, plots, study or report.
 
 >>> from baldur.evaluation import METRICS
 >>> list(METRICS)[:6]

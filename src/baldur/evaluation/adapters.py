@@ -10,6 +10,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from baldur.baselines.shared.checked_answers import check_probabilities, predicting
 from baldur.estimators.save_mixins import SaveMixin
 from baldur.preparation import preparation_for
 from baldur.views import as_multiview
@@ -120,7 +121,20 @@ class SideBySide(SaveMixin, MetaEstimatorMixin, BaseEstimator):
     @_has("predict_proba")
     def predict_proba(self, X: Any) -> np.ndarray:
         """Class probabilities (n, C)."""
-        return np.asarray(self.estimator_.predict_proba(self._open(X)))
+        return self._checked_proba(self._open(X))
+
+    def _checked_proba(self, cells: np.ndarray) -> np.ndarray:
+        with predicting(self):
+            p = np.asarray(self.estimator_.predict_proba(cells))
+        # An estimator of several outcomes gives a list of arrays.
+        return check_probabilities(p) if p.ndim == 2 else p
+
+    def predict_prepared(self, prepared: dict[str, PreparedView]) -> Any:
+        """Probabilities, labels or numbers of rows that are prepared already."""
+        cells = self._matrix(prepared)
+        if hasattr(self.estimator_, "predict_proba"):
+            return self._checked_proba(cells)
+        return self.estimator_.predict(cells)
 
     @_has("decision_function")
     def decision_function(self, X: Any) -> np.ndarray:

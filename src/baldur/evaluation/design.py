@@ -47,7 +47,7 @@ class Design:
     preparation : Preparation, optional
         Template of what every model learns from its training rows before anything else: filters,
         sites to align, covariates to regress out. Features it leaves out count as not selected. An
-        estimator with a preparation of its own keeps that.
+        estimator that has a preparation of its own is left as it is.
     metrics : list of str, optional
         Columns of the table, out of `baldur.evaluation.METRICS`; default all of the task.
     select_by : str, optional

@@ -1,4 +1,4 @@
-"""Scores of held-out predictions, from labels, probabilities or margins.
+"""Metrics of held-out predictions, from labels, probabilities or decision scores.
 
 Every score is computed for rows that count several times: `weights` has one line per resample and
 one column per row, and the scores of all resamples come at once. A fold's own score is the line of
@@ -35,7 +35,7 @@ class Predicted:
     proba : array of shape (n, C), optional
         Class probabilities.
     margin : array of shape (n,) or (n, C), optional
-        Scores without the meaning of a probability; larger means the positive (or that) class.
+        Decision scores, which are not probabilities; larger means the positive (or that) class.
     n_classes : int
         0 in regression.
     """
@@ -110,10 +110,10 @@ def _by_class(p: Predicted, weights: np.ndarray, which: str) -> np.ndarray:
     classes = [1] if p.n_classes == 2 else np.unique(p.truth).tolist()
     found, present = [], []
     for c in classes:
-        said, true = p.label == c, p.truth == c
-        hits = weights @ (said & true).astype(float)
-        n_said, n_true = weights @ said.astype(float), weights @ true.astype(float)
-        below = {"precision": n_said, "recall": n_true, "f1": (n_said + n_true) / 2}[which]
+        predicted, true = p.label == c, p.truth == c
+        hits = weights @ (predicted & true).astype(float)
+        n_called, n_true = weights @ predicted.astype(float), weights @ true.astype(float)
+        below = {"precision": n_called, "recall": n_true, "f1": (n_called + n_true) / 2}[which]
         found.append(_ratio(hits, below))
         present.append((n_true > 0) & (below > 0))
     return found[0] if p.n_classes == 2 else _mean_where(found, present)
@@ -166,8 +166,8 @@ def weighted_auc(values: np.ndarray, positive: np.ndarray, weights: np.ndarray) 
 def auc(p: Predicted, weights: np.ndarray) -> np.ndarray:
     """Area under the ROC curve; with more than two classes the mean of one against the rest.
 
-    A margin is used before a probability: a model has both only where the probability was made of
-    the margin, and equal margins should stay equal.
+    Decision scores are used before probabilities: a model has both only where Platt scaling made
+    the probabilities, and equal scores should stay equal.
     """
     values = p.margin if p.margin is not None else p.proba
     if values is None or not np.isfinite(values).all():
@@ -204,7 +204,7 @@ def brier(p: Predicted, weights: np.ndarray) -> np.ndarray:
 
 
 def calibration(p: Predicted, weights: np.ndarray) -> np.ndarray:
-    """Expected calibration error: distance of said from observed, averaged over ten bins.
+    """Expected calibration error: distance of predicted from observed, averaged over ten bins.
 
     Two classes are judged by the probability of the positive class, more by that of the class
     predicted.
@@ -212,11 +212,11 @@ def calibration(p: Predicted, weights: np.ndarray) -> np.ndarray:
     if p.proba is None or not _has_proba(p):
         return np.full(len(weights), np.nan)
     if p.proba.shape[1] == 2:
-        said, hit = p.proba[:, 1], p.truth == 1
+        predicted, hit = p.proba[:, 1], p.truth == 1
     else:
-        said, hit = p.proba.max(axis=1), p.truth == p.proba.argmax(axis=1)
-    bins = np.minimum((said * N_BINS).astype(int), N_BINS - 1)
-    gaps = (said - hit)[:, None] * (bins[:, None] == np.unique(bins))
+        predicted, hit = p.proba.max(axis=1), p.truth == p.proba.argmax(axis=1)
+    bins = np.minimum((predicted * N_BINS).astype(int), N_BINS - 1)
+    gaps = (predicted - hit)[:, None] * (bins[:, None] == np.unique(bins))
     return _ratio(np.abs(weights @ gaps).sum(axis=1), weights.sum(axis=1))
 
 
@@ -251,7 +251,7 @@ def _covariance(weights: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray
     a, b = a - a.mean(), b - b.mean()
     found = _mean(weights, a * b) - _mean(weights, a) * _mean(weights, b)
     scale = np.sqrt(_mean(weights, a * a) * _mean(weights, b * b))
-    # What is left by rounding alone is no spread.
+    # A spread within rounding error counts as none.
     return np.where(np.abs(found) <= 1e-14 * scale, 0.0, found)
 
 

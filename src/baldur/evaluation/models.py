@@ -52,7 +52,7 @@ class Model:
     grid : dict of str to list
         Settings to search on inner folds; empty for none.
     search : dict
-        Parameters that hold while the grid is searched, and not in the fit that is kept.
+        Parameters that hold while the grid is searched, and not in the final fit.
     """
 
     name: str
@@ -85,11 +85,11 @@ class Model:
         return Model(self.name, made, self.grid, self.search)
 
     def settings(self) -> list[dict[str, Any]]:
-        """Every combination in the grid, in a fixed order."""
+        """Return every combination in the grid, in a fixed order."""
         return [dict(sorted(s.items())) for s in ParameterGrid(dict(self.grid))]
 
     def make(self, setting: Mapping[str, Any], seed: int, *, searching: bool = False) -> Any:
-        """A new estimator with a setting and a seed, one worker inside."""
+        """Return a new estimator with a setting and a seed."""
         first = self.search if searching else {}
         made = clone(self.estimator).set_params(**first, **setting)
         have = made.get_params(deep=True)

@@ -11,16 +11,10 @@ import joblib
 
 from baldur.evaluation.design import Comparison, Design, open_comparison
 from baldur.evaluation.engine.progress import Progress
-from baldur.evaluation.engine.run import (
-    Shard,
-    run_jobs,
-    search_on_all_rows,
-    seed_of,
-    whole_sample,
-    without_prefix,
-)
+from baldur.evaluation.engine.run import run_jobs, search_on_all_rows
 from baldur.evaluation.engine.runners import LocalRunner, Runner
 from baldur.evaluation.engine.store import JobStore
+from baldur.evaluation.engine.tasks import Shard, seed_of, whole_sample, without_prefix
 from baldur.evaluation.models import fit_with_groups
 from baldur.evaluation.result import NestedResult
 from baldur.evaluation.threads import one_thread

@@ -5,24 +5,34 @@ from __future__ import annotations
 import time
 import warnings
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
+from sklearn.base import clone
 
+from baldur.estimators.classifier import BaldurClassifier
+from baldur.estimators.regressor import BaldurRegressor
 from baldur.evaluation.clinical.logistic_fit import needs_platt
 from baldur.evaluation.design import Comparison
 from baldur.evaluation.engine.job import predict_rows
-from baldur.evaluation.engine.run import seed_of
+from baldur.evaluation.engine.tasks import seed_of
 from baldur.evaluation.models import fit_with_groups
 from baldur.evaluation.splits import Fold
 from baldur.evaluation.threads import one_thread
+from baldur.inference.inner_folds import n_repeats
 from baldur.views import MultiView
 from baldur.views.replace_columns import select_columns
 
 __all__ = ["Preview", "preview"]
 
-# A trial looks at no more columns than this in all, and its time is scaled to the full width:
-# it has to cost little beside the study, and every model here grows about linearly with width.
-_TRIAL_COLUMNS = 300
+# Columns of a first trial, and of a second where all of them may take long.
+_TRIAL_COLUMNS = (300, 900)
+# All columns are tried if that takes at most so many seconds, should time grow with the width.
+_LONG_TRIAL = 10.0
+# Time grows with the rows, but most fits have a part that does not: between 0.2 and 1 was measured.
+_ROWS_EXPONENT = 0.7
+# Rows of the smallest class in a trial on a part of the rows; with fewer all rows are used.
+_LEAST_ROWS = 12
 
 
 @dataclass
@@ -68,7 +78,8 @@ def preview(comparison: Comparison, *, trial: bool = False, parts: int = 0) -> P
     comparison : Comparison
         As `open_comparison` returns it.
     trial : bool, default=False
-        Fit the first setting of every model once, on some of the columns, to estimate the time.
+        Fit the first setting of every model once or twice, on some of the rows and columns, to
+        estimate the time.
     parts : int, default=0
         How often the comparison is repeated on parts of the training rows, for a learning curve.
 
@@ -101,36 +112,113 @@ def preview(comparison: Comparison, *, trial: bool = False, parts: int = 0) -> P
 def _try_models(
     comparison: Comparison, fold: Fold, inner: tuple[np.ndarray, np.ndarray], found: Preview
 ) -> None:
-    thin = _some_columns(comparison.data)
-    factor = comparison.data.shape[1] / thin.shape[1]
-    train, test = inner
-    groups = comparison.plan.inner_groups
     for model in comparison.models:
-        first, *others = model.settings()
         # Where a grid is searched, nearly all fits are those of the search.
-        seed = seed_of(comparison, model, 0, fold)
-        estimator = model.make(first, seed, searching=bool(others))
-        started = time.perf_counter()
+        searching = len(model.settings()) > 1
+        rows = len(inner[0]) if searching else len(fold.train)
+        estimator = model.make(
+            model.settings()[0], seed_of(comparison, model, 0, fold), searching=searching
+        )
         try:
-            with warnings.catch_warnings(), one_thread():
-                warnings.simplefilter("ignore")
-                inside = None if groups is None else groups[train]
-                fitted = fit_with_groups(estimator, thin[train], comparison.y[train], inside)
-                predict_rows(fitted, thin[test], comparison.n_classes)
+            found.seconds[model.name] = _estimate(comparison, estimator, inner, rows)
         except Exception as error:  # a model may fail in any way; that is what is asked here
             found.failures[model.name] = " ".join(str(error).split()) or type(error).__name__
-            continue
-        found.seconds[model.name] = factor * (time.perf_counter() - started)
 
 
-def _some_columns(mv: MultiView) -> MultiView:
-    """Evenly spaced columns of every view, as many as a trial may look at."""
+def _estimate(
+    comparison: Comparison, estimator: Any, inner: tuple[np.ndarray, np.ndarray], rows: int
+) -> float:
+    """Estimate the time of one fit on so many rows and all columns, from cheaper fits."""
+    train, test = inner
+    # Ours takes the longest, and its time is the one that a quarter of the rows predicts well.
+    fewer = _fewer_rows(comparison, train, (4, 2) if _is_ours(estimator) else (2,))
+    if _relative_cost(estimator, len(fewer)) < _relative_cost(estimator, len(train)):
+        train = fewer
+    first, second = _TRIAL_COLUMNS
+    part = _some_columns(comparison.data, first)
+    try:
+        seconds = [_time(comparison, estimator, part, train, test)]
+    except Exception:
+        if len(train) == len(inner[0]):
+            raise
+        # The model may need more rows than the trial has.
+        train = inner[0]
+        seconds = [_time(comparison, estimator, part, train, test)]
+    width = comparison.data.shape[1]
+    widths = [part.shape[1]]
+    if widths[0] < width:
+        slowest = seconds[0] * width / widths[0]
+        part = comparison.data
+        if slowest > _LONG_TRIAL:
+            part = _some_columns(comparison.data, second)
+        widths.append(part.shape[1])
+        seconds.append(_time(comparison, estimator, part, train, test))
+    more = _relative_cost(estimator, rows) / _relative_cost(estimator, len(train))
+    return _at_width(widths, seconds, width) * more
+
+
+def _relative_cost(estimator: Any, rows: int) -> float:
+    """Return how the time of a fit grows with the rows, up to a factor."""
+    # The default fit repeats its inner folds less often the more rows there are.
+    return float(rows**_ROWS_EXPONENT * (n_repeats(rows) if _is_ours(estimator) else 1))
+
+
+def _is_ours(estimator: Any) -> bool:
+    return isinstance(estimator, (BaldurClassifier, BaldurRegressor))
+
+
+def _time(
+    comparison: Comparison, estimator: Any, data: MultiView, train: np.ndarray, test: np.ndarray
+) -> float:
+    groups = comparison.plan.inner_groups
+    started = time.perf_counter()
+    with warnings.catch_warnings(), one_thread():
+        warnings.simplefilter("ignore")
+        inside = None if groups is None else groups[train]
+        fitted = fit_with_groups(clone(estimator), data[train], comparison.y[train], inside)
+        predict_rows(fitted, data[test], comparison.n_classes)
+    return time.perf_counter() - started
+
+
+def _at_width(widths: list[int], seconds: list[float], width: int) -> float:
+    """Extrapolate the time of a fit to all columns.
+
+    Some models have a large constant part and then grow linearly; others, such as forests, grow
+    like a root of the width. The result is the geometric mean of a line and of a power law through
+    the two trials.
+    """
+    last = seconds[-1]
+    if widths[-1] == width:
+        return last
+    slope = max((last - seconds[-2]) / (widths[-1] - widths[-2]), 0.0)
+    line = last + slope * (width - widths[-1])
+    growth = np.log(max(last / seconds[-2], 1.0)) / np.log(widths[-1] / widths[-2])
+    power = last * (width / widths[-1]) ** min(growth, 1.0)
+    return float(np.sqrt(line * power))
+
+
+def _fewer_rows(comparison: Comparison, train: np.ndarray, steps: tuple[int, ...]) -> np.ndarray:
+    """Return every fourth or second training row of each class, or all where these are few."""
+    order = np.argsort(comparison.y[train], kind="stable")
+    for step in steps:
+        kept = np.sort(train[order[::step]])
+        if comparison.n_classes:
+            least = np.bincount(comparison.y[kept], minlength=comparison.n_classes).min()
+        else:
+            least = len(kept)
+        if least >= _LEAST_ROWS:
+            return kept
+    return train
+
+
+def _some_columns(mv: MultiView, most: int) -> MultiView:
+    """Return evenly spaced columns of every view, about `most` in all."""
     total = mv.shape[1]
-    if total <= _TRIAL_COLUMNS:
+    if total <= most:
         return mv
-    kept = {}
+    columns = {}
     for name, width in mv.n_features.items():
         # Narrow views stay whole, so that none of them vanishes beside a wide one.
-        wanted = max(round(_TRIAL_COLUMNS * width / total), min(width, 20))
-        kept[name] = np.unique(np.linspace(0, width - 1, min(wanted, width)).astype(np.intp))
-    return select_columns(mv, kept)
+        wanted = max(round(most * width / total), min(width, 20))
+        columns[name] = np.unique(np.linspace(0, width - 1, min(wanted, width)).astype(np.intp))
+    return select_columns(mv, columns)

@@ -1,4 +1,4 @@
-"""What a comparison was, in plain words and counts: the facts that its tables do not hold."""
+"""record_of: facts about a comparison that its tables do not hold, as JSON can store them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""NestedResult: predictions, table, stability and comparisons of a nested cross-validation."""
+"""NestedResult: predictions, tables, selected features and tests of a nested cross-validation."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from baldur.evaluation.clinical.evaluation import Evaluation, evaluate_predictions
+from baldur.evaluation.clinical.evaluation import Evaluation, evaluate
 from baldur.evaluation.clinical.held_out import PLATT
+from baldur.evaluation.clinical.resampled import Resampled
 from baldur.evaluation.design import Comparison
-from baldur.evaluation.engine.job import OuterFit
-from baldur.evaluation.engine.run import JobResults
+from baldur.evaluation.engine.job_results import JobResults, OuterFit
 from baldur.evaluation.metrics import METRICS
 from baldur.evaluation.selection.feature_locations import (
+    feature_locations,
     image_grids,
-    kept_correlations,
-    selected_places,
+    selected_correlations,
 )
 from baldur.evaluation.selection.features import (
     Stability,
@@ -197,7 +197,7 @@ class NestedResult:
     # -- tables ----------------------------------------------------------------------------
 
     def scores(self) -> pd.DataFrame:
-        """One row per model, repeat and fold, one column per metric and features_percent."""
+        """Return one row per model, repeat and fold, with every metric and features_percent."""
         frame = fold_scores(self.predictions, self.metrics, [str(c) for c in self.classes])
         percent = percent_selected(self.selection)
         frame["position"] = frame.groupby("model", sort=False).cumcount()
@@ -205,7 +205,7 @@ class NestedResult:
         return frame.drop(columns="position")
 
     def table(self) -> pd.DataFrame:
-        """Every metric of every model: over folds, and pooled with its 95 % interval.
+        """Return every metric of every model: over folds, and pooled with its 95 % interval.
 
         For each metric the mean over outer folds, its s.d. (with n - 1), the estimate on pooled
         held-out predictions (<metric>_pooled) and the ends of its interval (<metric>_low and
@@ -223,7 +223,13 @@ class NestedResult:
             [str(c) for c in self.classes],
             models=self.models,
             failures=self.failures,
+            sample=self._resampled if len(self.predictions) else None,
         )
+
+    @cached_property
+    def _resampled(self) -> Resampled:
+        """Predictions with the one bootstrap behind table, intervals and all other figures."""
+        return Resampled(self.predictions, [str(c) for c in self.classes])
 
     def format(self, form: str = "text", figures: str = "intervals") -> str:
         """Return the table as it is printed.
@@ -267,7 +273,7 @@ class NestedResult:
         return pd.concat(parts, ignore_index=True)
 
     def permutation_test(self) -> pd.DataFrame:
-        """Where permutations were asked for: score, mean permuted score and p-value per model.
+        """Return score, mean permuted score and p-value of every model with permutations.
 
         p is adjusted over the models by Holm's rule in the column p_holm.
         """
@@ -298,18 +304,18 @@ class NestedResult:
         -------
         Evaluation
         """
+        own = {k: keywords.pop(k) for k in ("resamples", "level", "random_state") if k in keywords}
         with one_thread():
-            return evaluate_predictions(
-                self.predictions,
-                classes=[str(c) for c in self.classes],
-                **{"metrics": self.metrics, **keywords},
-            )
+            sample = self._resampled
+            if own:
+                sample = Resampled(self.predictions, [str(c) for c in self.classes], **own)
+            return evaluate(sample, **{"metrics": self.metrics, **keywords})
 
     def harmonisation(self) -> pd.DataFrame:
-        """What aligning sites changed in every outer fold: repeat, fold, view, before, after, ...
+        """Return what site harmonisation changed in every outer fold: repeat, fold, view, ...
 
         Empty without a `SiteHarmoniser` among the steps of the preparation, whose `report_` has
-        these columns. Sites are aligned before any model, so the figures are those of every model.
+        these columns. Sites are harmonised before any model, so the figures hold for every model.
         """
         fits = next(iter(self.finished().values()), [])
         rows = [
@@ -340,7 +346,7 @@ class NestedResult:
     # -- features --------------------------------------------------------------------------
 
     def stability(self, level: float = 0.95) -> Stability:
-        """How far the folds agree on the features.
+        """Return how far the folds agree on the selected features.
 
         Parameters
         ----------
@@ -354,15 +360,15 @@ class NestedResult:
         return stability_of(self.finished(), self.data, self.selection, level)
 
     def weights(self) -> pd.DataFrame:
-        """Selected features with their weight, fold by fold: model, repeat, fold, view, ..."""
+        """Return the selected features and weights of every fold: model, repeat, fold, view, ..."""
         return weights_frame(self.finished(), self.data, self._readings())
 
     def view_shares(self) -> pd.DataFrame:
-        """Share of every view, fold by fold: model, repeat, fold, view, selected, share, ..."""
+        """Return the share of every view in every fold: model, repeat, fold, view, selected, ..."""
         return view_shares(self.finished())
 
     def presence(self) -> pd.DataFrame:
-        """Who has which view: sample, label, and one column per view, 1 where a person has it."""
+        """Return which sample has which view: sample, label, and one column of 0 and 1 per view."""
         names = np.array([str(c) for c in self.classes]) if self.classes else None
         label = self.truth if names is None else names[self.truth.astype(int)]
         data = self.data
@@ -374,18 +380,18 @@ class NestedResult:
         return participants_frame(self.data, self.presence()["label"].to_numpy(), self.classes)
 
     def correlations(self) -> pd.DataFrame:
-        """Correlations of the features each model keeps in half of the folds: model, view_a, ..."""
-        return kept_correlations(self.selection, self.data)
+        """Return correlations of the features selected in half of the folds: model, view_a, ..."""
+        return selected_correlations(self.selection, self.data)
 
-    def places(self) -> pd.DataFrame:
-        """Where selected features lie: view, feature, and what `feature_info` says about them."""
-        return selected_places(self.selection, self.data)
+    def feature_locations(self) -> pd.DataFrame:
+        """Return view, feature and ``feature_info`` (position, region) of the selected features."""
+        return feature_locations(self.selection, self.data)
 
     def grids(self) -> dict[str, dict[str, Any]]:
-        """Grid of every view made of images: shape and affine, as `read_nifti` left them."""
+        """Return shape and affine of the grid of every view made of images."""
         return image_grids(self.data)
 
     def _readings(self) -> list[str]:
-        """What weights point to: the positive class of two, each of several, or a number."""
+        """Return the class of each weight: the positive of two, each of several, or none."""
         names = [str(c) for c in self.classes]
         return names if len(names) > 2 else names[-1:] or [""]

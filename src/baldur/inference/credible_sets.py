@@ -11,13 +11,17 @@ The credible set of j is the smallest set of candidates that holds the effect wi
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
+from baldur.inference.design import ColumnDesign
 from baldur.inference.ensemble import Ensemble
 from baldur.inference.fold_batch import EnsembleData
 from baldur.inference.weight_posterior import WeightPosterior
+from baldur.model.posterior import triangle_squares
 from baldur.types import Array, Index, IntArray
 
 CREDIBLE = 0.95
@@ -75,6 +79,7 @@ def credible_sets(
     s = np.ascontiguousarray(slab[:, selected])[None]
     q = WeightPosterior.start(chosen, batch.likelihood(data), s, batch.absent(data))
     q.optimise_sites()
+    quadratics = _quadratics_of(X[None], chosen, q.sites.h)
     correlation = _correlations(X)
     place = np.concatenate([np.asarray(part) for part in candidates])
     out = []
@@ -82,7 +87,7 @@ def credible_sets(
         without = s.copy()
         without[..., position] = 0.0
         solution = chosen.posterior(without, q.sites, chosen.kernel(without))
-        Q, S = design.statistics(solution, q.sites.h)
+        Q, S = np.matmul(solution.alpha, X), quadratics(solution)
         # The effect is as large as it is, whoever has it: the slab is that of its own view.
         spread = 1.0 + slab[:, j, None] * np.maximum(S[0], 0.0)
         score = np.log(pi) + 0.5 * (Q[0] ** 2 * slab[:, j, None] / spread - np.log(spread)).sum(0)
@@ -103,6 +108,18 @@ def credible_sets(
             )
         )
     return out
+
+
+def _quadratics_of(X: Array, chosen: ColumnDesign, h: Array) -> Callable[[Any], Array]:
+    """Return the function that gives x_d^T C^-1 x_d of all columns (1, n, L) under a posterior.
+
+    Posteriors are those of the chosen columns at one h, so their products with X are shared.
+    """
+    if not chosen.uses_features:
+        return lambda solution: np.asarray(solution.quadratics(X, h))
+    cross = np.stack([np.matmul((each[:, None] * chosen.X1[0]).T, X[0]) for each in h[0]])[None]
+    own = np.matmul(h, X**2)
+    return lambda solution: np.maximum(own - triangle_squares(solution.half, cross), 0.0)
 
 
 def _correlations(X: Array) -> Array:

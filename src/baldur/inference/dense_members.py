@@ -19,7 +19,7 @@ import numpy as np
 
 from baldur.inference.design import Design
 from baldur.inference.weight_posterior import WeightPosterior
-from baldur.model.likelihood import Likelihood, Sites
+from baldur.model.likelihood import Likelihood, SharedPrecision, Sites
 from baldur.types import Array, IntArray, Mask
 
 PREDICTOR_SD = 5.0
@@ -31,6 +31,9 @@ TOLERANCE = 1e-2
 the scale is integrated over afterwards, in steps a hundred times as long."""
 MIN_ITER, MIN_WARM_ITER = 5, 2
 """Least iterations from the uninformed start, and from that of the fit on all rows."""
+OWN_ITER = 6
+"""Most iterations with each output's own variances and site precisions, after those that share them
+have converged."""
 LONGEST_STEP = 8.0
 
 SCALE_STEP = 1.5
@@ -76,6 +79,7 @@ class Member:
     converged : (F,) bool array
     variances : (F, C, M) array, learned prior variance of every view, or None
     spike_slab : SpikeSlab, what such a prior learned, or None
+    shared : Member, the fit in which outputs shared their site precisions, or None
     """
 
     points: list[ScalePoint]
@@ -84,21 +88,45 @@ class Member:
     converged: Any = None
     variances: Array | None = None
     spike_slab: Any = None
+    shared: Member | None = None
 
 
 @dataclass
 class WarmStart:
-    """Where inner folds start: the same member fitted on all rows, and the rows of each fold."""
+    """Where a fit starts: the same member, fitted to all rows or with shared site precisions.
+
+    Attributes
+    ----------
+    member : Member
+    rows, counted : (F, n) arrays, the rows of each fold, 0 where they pad; None where the member
+        was fitted to the same folds
+    variances : (F or 1, C or 1, M) array, prior variances of the views, or None
+    """
 
     member: Member
-    rows: IntArray
-    counted: Array
+    rows: IntArray | None
+    counted: Array | None
+    variances: Array | None
 
-    def sites(self, step: int) -> Sites:
+    def sites(self, step: int, likelihood: Likelihood) -> Sites:
         """Return sites (F, C, n) at one scale, those of the nearest scale that is known."""
-        near = min(self.member.points, key=lambda point: abs(point.step - step))
-        return Sites(*(part[0][:, self.rows].swapaxes(0, 1) * self.counted[:, None]
-                       for part in near.q.sites))  # fmt: skip
+        points = sorted(self.member.points, key=lambda point: abs(point.step - step))
+        shared = isinstance(likelihood, SharedPrecision)
+        known = [point.q.sites if shared else point.q.own_sites() for point in points]
+        if self.rows is not None and self.counted is not None:
+            return Sites(*(part[0][:, self.rows].swapaxes(0, 1) * self.counted[:, None]
+                           for part in known[0]))  # fmt: skip
+        shape = likelihood.weight.shape
+        h, j = np.zeros(shape), np.zeros(shape)
+        for point, sites in zip(points[::-1], known[::-1], strict=True):  # the nearest one last
+            h[point.folds], j[point.folds] = sites
+        return Sites(h, j)
+
+    def folds_at(self, step: int, F: int) -> IntArray:
+        """Return the folds, of F, for which a scale is computed."""
+        if self.rows is not None:
+            return np.arange(F)
+        return next(point.folds for point in self.member.points if point.step == step)
 
     @property
     def steps(self) -> list[int]:
@@ -119,20 +147,22 @@ def over_scales(
     ln weight = ln evidence + ln p(ln v), v the variance the prior gives the linear predictor. From
     the given variances outwards in steps of `SCALE_STEP`, each starting at the sites of the one
     before, until the weights are small or about to be, or there are `most` on either side. With a
-    warm start the scales that counted there come first.
+    start from all rows the scales that counted there come first. With one from the same folds, only
+    the scales that counted there are computed.
     """
     v = np.maximum(q.design.predictor_variance(q.s), np.finfo(float).tiny)
-    F, C = v.shape
+    F, C = len(v), q.likelihood.n_outputs
     everyone = np.arange(F)
     found: dict[int, ScalePoint] = {}
     values: dict[int, Array] = {}
+    continues = start is not None and start.rows is None
 
     def compute(step: int, folds: IntArray, near: int | None) -> None:
         scale = float(np.exp(step * SCALE_STEP))
         begun = q if len(folds) == F else q.take(folds)
         made = begun.rescaled(scale)
         if start is not None:
-            made.sites = start.sites(step).take(folds)
+            made.sites = start.sites(step, q.likelihood).take(folds)
         elif near is not None:
             place = np.searchsorted(found[near].folds, folds)
             made.sites = found[near].q.sites.take(place)
@@ -141,7 +171,9 @@ def over_scales(
         if made.absent is not None:
             made.refresh()
             made.refresh_extra()
-        made.optimise_sites(SITES_ITER, SITES_TOLERANCE)
+            made.optimise_sites(1, SITES_TOLERANCE)
+            made.refresh_extra()
+        made.optimise_sites(1 if continues else SITES_ITER, SITES_TOLERANCE)
         found[step] = ScalePoint(step, folds, made)
         value = np.full((F, C), -np.inf)
         value[folds] = made.evidence() + log_scale_prior(v[folds] * scale)
@@ -149,8 +181,8 @@ def over_scales(
 
     q.kernel = q.design.kernel(q.s)
     for step in [0] if start is None else start.steps:
-        compute(step, everyone, None)
-    for direction in (-1, 1):
+        compute(step, everyone if start is None else start.folds_at(step, F), None)
+    for direction in () if continues else (-1, 1):
         last = min(found) if direction < 0 else max(found)
         folds = everyone
         if start is not None:
@@ -212,14 +244,18 @@ def fit_pooled(
     began = time.perf_counter()
     scales = design.scales()
     total = np.maximum(scales.sum(axis=1), 1e-12)
-    shape = (len(scales), likelihood.n_outputs, design.n_views)
+    shape = (len(scales), likelihood.n_precisions, design.n_views)
     variances = np.broadcast_to(1.0 / total[:, None, None], shape)
     q = WeightPosterior.start(design, likelihood, design.spread(variances), absent)
     if absent is not None and start is None:
         # What a missing view would add is known only when the sites have converged.
         q.optimise_sites(SITES_ITER, SITES_TOLERANCE)
     points, weights = over_scales(q, most=POOLED_POINTS, start=start)
-    record = {"change": 0.0, "n_factors": shape[1], "seconds": time.perf_counter() - began}
+    record = {
+        "change": 0.0,
+        "n_factors": likelihood.n_outputs,
+        "seconds": time.perf_counter() - began,
+    }
     return Member(points, weights, [record], np.ones(len(scales), dtype=bool), variances)
 
 
@@ -267,25 +303,28 @@ def learn_variances(
     """Return q(w) at the learned variance of each view, the variances (F, C, M) and the record."""
     began = time.perf_counter()
     scales = np.maximum(design.scales(), 1e-12)[:, None, :]  # (F, 1, M)
-    F, C, M = len(scales), likelihood.n_outputs, design.n_views
+    F, C, M = len(scales), likelihood.n_precisions, design.n_views
     variances = np.broadcast_to(1.0 / (M * scales), (F, C, M)).copy()
     least = MIN_ITER
-    if start is not None and start.member.variances is not None:
-        variances[:] = start.member.variances
+    if start is not None and start.variances is not None:
+        variances[:] = start.variances
         least = MIN_WARM_ITER
     whole = WeightPosterior.start(design, likelihood, design.spread(variances), absent)
     if start is not None:
-        whole.sites = start.sites(0)
+        whole.sites = start.sites(0, likelihood)
     q, folds = whole, np.arange(F)
     converged = np.zeros(F, dtype=bool)
     history: list[dict[str, Any]] = []
     steps: list[Array] = []
-    for iteration in range(max_iter):
+    continues = start is not None and start.rows is None
+    for iteration in range(min(OWN_ITER, max_iter) if continues else max_iter):
         now = variances[folds]
         q = q.with_variances(q.design.spread(now))
         q.refresh()
         q.refresh_extra()
         ratio, used = q.design.strengths(q.solution, q.s, q.sites.h)
+        if ratio.shape[1] > C:  # outputs share their variances
+            ratio = ratio.mean(axis=1, keepdims=True)
         q.damped_update(iteration)
         reach = now * scales[folds] / PREDICTOR_SD**2
         new = now * ratio / (used + reach + 1e-300)
@@ -303,7 +342,7 @@ def learn_variances(
         history.append(
             {
                 "change": float(change.max()),
-                "n_factors": C,
+                "n_factors": likelihood.n_outputs,
                 "seconds": time.perf_counter() - began,
             }
         )
@@ -320,6 +359,8 @@ def learn_variances(
         steps = [step[keep] for step in steps]
     if len(folds) and whole is not q:
         whole.put_sites(folds, q)
+    if start is not None and continues:
+        converged = start.member.converged
     return whole.with_variances(design.spread(variances)), variances, history, converged
 
 

@@ -23,6 +23,7 @@ from baldur.model.posterior import (
     feature_posterior,
     matvec,
     sample_posterior,
+    triangle_squares,
     triangle_times,
     weighted_gram,
 )
@@ -126,7 +127,7 @@ class ColumnDesign:
         X = self.X1[:, :, 1:]
         projected = np.matmul(q.alpha, X)
         if isinstance(q, FeaturePosterior) and q.X1 is self.X1:
-            return projected, q.own_quadratics[..., 1:]
+            return projected, q.own_quadratics(h)[..., 1:]
         return projected, q.quadratics(X, h)
 
     def weights(self, q: Posterior, s: Array, h: Array) -> tuple[Array, Array]:
@@ -153,7 +154,7 @@ class ColumnDesign:
     def part_variance(self, q: Posterior, s: Array) -> Array:
         """Return the posterior variance of each view's part of eta, summed over rows, (F, M, C)."""
         F, C = s.shape[:2]
-        out = np.zeros((F, self.n_views, C))
+        out = np.zeros((F, self.n_views, C))  # C is 1 where outputs share variances
         for f in range(F):
             for m in range(self.n_views):
                 own = np.flatnonzero(self.owner[f] == m)
@@ -175,8 +176,7 @@ class ColumnDesign:
         """Return <eta> and Var eta of rows new1 (F, p, 1 + L), each (F, C, p)."""
         if isinstance(q, FeaturePosterior):
             mean = np.matmul(q.w, new1.swapaxes(1, 2))
-            part = np.matmul(q.half, new1.swapaxes(1, 2)[:, None])
-            return mean, np.einsum("fcdp,fcdp->fcp", part, part)
+            return mean, triangle_squares(q.half, new1.swapaxes(1, 2))
         new = new1[:, :, 1:]
         K = np.matmul(new[:, None] * s[:, :, None, :], self.X1[:, None, :, 1:].swapaxes(2, 3))
         K += self.intercept_var

@@ -19,9 +19,7 @@ from baldur.inference.predictive import calibrated_moments, shrinkage
 from baldur.inference.spike_slab_member import fit_spike_slab
 from baldur.inference.stacking import Stacking
 from baldur.inference.weight_posterior import WeightPosterior
-from baldur.model.likelihood import (
-    Likelihood,
-)
+from baldur.model.likelihood import Likelihood, shared_precision
 from baldur.types import Array, IntArray, Mask
 
 MEMBERS = ("spike_slab", "spike_slab_wide", "per_view", "pooled")
@@ -173,9 +171,10 @@ class Designs:
 
 
 def restricted(q: WeightPosterior, views: Mask) -> WeightPosterior:
-    """Return q(w) without some views (F, M): variances as learned, sites moved by one step.
+    """Return q(w) without some views (F, M): variances as learned, means at their optimum.
 
-    One step gains nearly all there is to gain.
+    Site precisions stay as they are, so that one factorisation is enough. Those of Gaussian outputs
+    are learned once more.
     """
     if views.all():
         q.refresh()
@@ -186,8 +185,12 @@ def restricted(q: WeightPosterior, views: Mask) -> WeightPosterior:
     for _ in range(1 if q.absent is None else 2):
         smaller.refresh()
         smaller.refresh_extra()
-        smaller.damped_update(0)
-    smaller.refresh()
+        if smaller.noise is None:
+            smaller.optimise_means()
+        else:
+            smaller.damped_update(0)
+    if smaller.noise is not None:
+        smaller.refresh()
     return smaller
 
 
@@ -236,23 +239,26 @@ def fit_ensemble(
     """
     designs = Designs.of(data, batch)
     likelihood, absent = batch.likelihood(data), batch.absent(data)
+    shared = shared_precision(likelihood)
     fitted: dict[str, Member] = {}
-    spiked: Member | None = None
-    if "spike_slab" in members or "spike_slab_wide" in members:
-        for name in ("spike_slab", "spike_slab_wide"):
-            if name == "spike_slab_wide" and name not in members:
-                continue
-            spiked = fit_spike_slab(
+    slab: Member | None = None
+    for name in ("spike_slab", "spike_slab_wide"):
+        if name not in members and "spike_slab_wide" not in members:
+            continue
+        for outputs in (likelihood,) if shared is None else (shared, likelihood):
+            fitted[name] = fit_spike_slab(
                 designs.candidates,
                 absent,
                 data.n_features,
-                likelihood,
+                outputs,
                 wide=name == "spike_slab_wide",
-                start=spiked,
+                start=slab if outputs is not likelihood or shared is None else fitted[name],
                 max_iter=max_iter,
             )
-            if name in members:
-                fitted[name] = spiked
+            if outputs is shared or shared is None:
+                slab = fitted[name]
+    if "spike_slab" not in members:
+        fitted.pop("spike_slab", None)
     for name in DENSE:
         if name not in members:
             continue
@@ -260,13 +266,27 @@ def fit_ensemble(
             continue
         start = None
         if full is not None and name in full.members:
-            start = WarmStart(full.members[name], batch.rows, batch.counted)
+            known = full.members[name]
+            start = WarmStart(known, batch.rows, batch.counted, known.variances)
         if name == "pooled" or data.n_views == 1:
-            fitted[name] = fit_pooled(designs.dense, absent, likelihood, start)
-        else:
-            fitted[name] = fit_per_view(
-                designs.dense, absent, likelihood, max_iter=max_iter, start=start
-            )
+            outputs = likelihood if shared is None else shared
+            fitted[name] = fit_pooled(designs.dense, absent, outputs, start)
+            continue
+        first = None
+        if shared is not None:
+            own = None if start is None else start.variances
+            if start is not None and start.member.shared is not None:
+                common = start.member.shared
+                start = replace(start, member=common, variances=common.variances)
+            first = fit_per_view(designs.dense, absent, shared, max_iter=max_iter, start=start)
+            start = WarmStart(first, None, None, first.variances if own is None else own)
+        fitted[name] = fit_per_view(
+            designs.dense, absent, likelihood, max_iter=max_iter, start=start
+        )
+        if first is not None:
+            fitted[name].shared = first
+            for point in first.points:
+                point.q = point.q.stored()
     return _summarise(data, batch, likelihood, fitted)
 
 
@@ -282,7 +302,7 @@ def _summarise(
     held_absent = batch.held_absent(data)
     for k, (name, member) in enumerate(fitted.items()):
         for point, weight in zip(member.points, member.weights, strict=True):
-            q, folds = point.q, point.folds
+            q, folds = point.q.with_own_precision(), point.folds
             summary = (
                 np.zeros((F, C, n)),
                 np.zeros((F, C, n)),
@@ -299,10 +319,10 @@ def _summarise(
             for whole, part in zip(summary, found, strict=False):
                 whole[folds] = part
             summaries.append(summary)
-            points.append(EnsemblePoint(name in DENSE, folds, q))
+            points.append(EnsemblePoint(name in DENSE, folds, q.stored()))
             member_of.append(k)
             weights.append(weight)
-            q.kernel = q.solution = q.design = None
+            point.q = point.q.stored()
     mean, var, parts, held_mean, held_var = (
         np.stack(each) for each in zip(*summaries, strict=True)
     )

@@ -15,13 +15,8 @@ from baldur.inference.dense_members import SITES_ITER, SITES_TOLERANCE, learn_va
 from baldur.inference.design import ColumnDesign
 from baldur.inference.ensemble import noise_variance
 from baldur.inference.fit import FitResult
-from baldur.inference.predictor import (
-    KernelGaussian,
-    Predictor,
-    WeightGaussian,
-    gather,
-    mean_squares,
-)
+from baldur.inference.gaussians import KernelGaussian, WeightGaussian, gather
+from baldur.inference.predictor import Predictor, mean_squares
 from baldur.inference.screening import Problem
 from baldur.inference.weight_posterior import WeightPosterior
 from baldur.model.likelihood import GaussianLikelihood, LogisticLikelihood, Sites

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import count
 from typing import Any
 
@@ -30,26 +31,22 @@ from baldur.inference.ensemble import (
     BATCH_BYTES,
     CACHE_BYTES,
     MEMBERS,
-    Designs,
     Ensemble,
     first_views,
     fit_ensemble,
-    noise_variance,
-    restricted,
     view_moments,
 )
-from baldur.inference.fold_batch import EnsembleData, FoldBatch
-from baldur.inference.predictive import Task, shrinkage
-from baldur.inference.predictor import (
-    Calibration,
-    KernelGaussian,
-    Predictor,
-    WeightGaussian,
-    gather,
-    mean_squares,
-    pool,
+from baldur.inference.final_predictor import (
+    FittedEnsemble,
+    submodel_predictor,
+    whole_view_predictor,
 )
-from baldur.inference.screening import Problem, candidates, with_their_groups
+from baldur.inference.fold_batch import EnsembleData, FoldBatch
+from baldur.inference.gaussians import gather
+from baldur.inference.path_table import path_records
+from baldur.inference.predictive import Task
+from baldur.inference.predictor import Predictor
+from baldur.inference.screening import Problem, candidates
 from baldur.inference.selection import (
     Gap,
     Scores,
@@ -64,11 +61,8 @@ from baldur.inference.submodel_path import (
     SubmodelPath,
     make_path,
     path_moments,
-    submodel_signal,
 )
 from baldur.inference.threads import few_blas_threads
-from baldur.inference.weight_posterior import WeightPosterior
-from baldur.model.posterior import INTERCEPT_VAR, FeaturePosterior
 from baldur.types import Array, Index, IntArray, Mask
 from baldur.views.read_counter import passes
 
@@ -223,20 +217,22 @@ class _Fit:
         sets: list[CredibleSet] = []
         if at < len(sizes):
             size = path.basis.whole_groups(0, sizes[at])
-            predictor, selected, chosen = self._submodel(path, size, steps[at : at + 1])
+            predictor, selected, chosen = submodel_predictor(
+                self.fitted, path, size, steps[at : at + 1]
+            )
             sets = credible_sets(self.data, self.full, chosen, self.index)
         else:
-            predictor = self._whole_views(views, whole)
+            predictor = whole_view_predictor(self.fitted, views, whole)
             selected = [
                 np.full(D, use) for D, use in zip(self.problem.widths, views[0], strict=True)
             ]
         order = self.full.view_order()
         by_count = [self._width(first_views(order, count)[0]) for count in counts]
-        table = _Table(ensemble_loss, self.weight)
-        table.add("nothing", [0], [0], base[None], [False], None)
-        table.add("views", counts, by_count, by_views.losses, view_candidates, None)
+        add = partial(path_records, ensemble=ensemble_loss, weight=self.weight)
+        table = add("nothing", [0], [0], base[None], [False], None)
+        table += add("views", counts, by_count, by_views.losses, view_candidates, None)
         at_sizes = [path.basis.whole_groups(0, size) for size in sizes]
-        table.add(
+        table += add(
             "features",
             [n_views] * len(steps.losses),
             [*at_sizes, self._width(views[0])],
@@ -253,7 +249,7 @@ class _Fit:
             share,
             dict(zip(self.full.names, weights, strict=True)),
             signal,
-            table.records,
+            table,
             sets,
             [
                 {"event": name, "passes": passes(self.problem.views), **record}
@@ -263,6 +259,11 @@ class _Fit:
             all(bool(member.converged.all()) for member in self.full.members.values()),
             "feature" if self.data.grams is None else "sample",
         )
+
+    @property
+    def fitted(self) -> FittedEnsemble:
+        """The stacked ensemble on all rows."""
+        return FittedEnsemble(self.problem, self.data, self.index, self.full, self.stacking)
 
     # -- the ensemble and its weights ------------------------------------------------------
 
@@ -385,132 +386,6 @@ class _Fit:
         sizes = [size for size in SIZES if size <= longest and size < self._width(views)]
         return list({path.basis.whole_groups(0, size): size for size in sizes}.values())
 
-    # -- the predictor ---------------------------------------------------------------------
-
-    def _submodel(
-        self, path: SubmodelPath, size: int, step: Scores
-    ) -> tuple[Predictor, list[Mask], IntArray]:
-        """Return the ensemble projected onto the first features of the path.
-
-        Also the masks of the selected features, and their places among the candidates, in path
-        order. `step` says how these features compare with the ensemble.
-        """
-        chosen = path.basis.order[0, :size]
-        place = np.argsort(chosen, kind="stable")  # blocks list columns in rising order
-        reorder = np.concatenate([[0], 1 + place])
-        flat = np.zeros(sum(map(len, self.index)), dtype=bool)
-        flat[chosen] = True
-        parts = np.split(flat, np.cumsum([len(i) for i in self.index])[:-1])
-        index = [columns[part] for columns, part in zip(self.index, parts, strict=True)]
-        mean, cov = path.weights_of(0, size)
-        signal, lacking = submodel_signal(self.data, self.full, path, 0, size)
-        mean, cov = mean[:, reorder], cov[:, reorder][:, :, reorder]
-        shrink, noise, stretch = np.ones(len(mean)), path.noise[0], step.stretch[0]
-        if self.task == "regression":
-            noise = noise + step.left_out[0]
-        else:
-            shrink = shrinkage(step.left_out[0])
-        block = WeightGaussian(
-            index,
-            (shrink[:, None] * mean)[None],
-            ((shrink**2 * stretch)[:, None, None] * cov)[None],
-        )
-        selected = [np.zeros(D, dtype=bool) for D in self.problem.widths]
-        if self.problem.groups is not None:  # a level that the others say has weight 0
-            index = with_their_groups(index, self.problem.groups)
-        for mask, columns in zip(selected, index, strict=True):
-            mask[columns] = True
-        predictor = Predictor(
-            [block],
-            np.ones((1, len(mean))),
-            self.problem.widths,
-            noise,
-            shrink**2 * signal,
-            shrink**2 * signal,
-            shrink**2 * (signal + stretch * (lacking - signal)),
-        )
-        return predictor, selected, chosen
-
-    def _whole_views(self, views: Mask, step: Scores) -> Predictor:
-        """Return the stacked ensemble on all features of some views.
-
-        `step` says how these views compare with the ensemble.
-        """
-        left_out, C = step.left_out[0], self.T.shape[1]
-        regression = self.task == "regression"
-        weights = self.full.point_weights(self.stacking.shares)[:, 0]  # (J, C)
-        designs = Designs.of(self.data, self.everyone)
-        nobody = np.zeros(1, dtype=np.intp)
-        found = []
-        noise, parts, lacking = np.zeros(C), 0.0, 0.0
-        for j, _ in self.full.used(weights[:, None]):
-            q = restricted(designs.attach(self.full.points[j], nobody), views)
-            w = weights[j]
-            noise = noise + w * noise_variance(q.noise, (1, C))[0]
-            parts = parts + w[:, None] * q.design.parts(q.solution, q.s)[0]
-            lacking = lacking + w * q.missing_view_variance()[0]
-            found.append((j, q))
-        shrink = np.ones(C) if regression else shrinkage(left_out)
-        spread = shrink * np.sqrt(step.stretch[0])
-        slope = float(self.stacking.slope[0])
-        calibration = Calibration(
-            self.full.base_logit[0], slope, float(self.stacking.slope_var[0]), shrink, spread
-        )
-        signal = (slope * shrink) ** 2 * mean_squares(np.asarray(parts), self.data.absent)
-        blocks, order = self._blocks(found, designs)
-        weights = weights[order]
-        final: Calibration | None = calibration
-        if len(blocks) == 1 and isinstance(blocks[0], WeightGaussian):
-            blocks = [pool(blocks[0], weights, calibration)]
-            weights, final = np.ones((1, C)), None
-        return Predictor(
-            blocks,
-            weights,
-            self.problem.widths,
-            noise + (left_out if regression else 0.0),
-            signal,
-            signal,
-            spread**2 * np.asarray(lacking),
-            final,
-        )
-
-    def _blocks(
-        self, found: list[tuple[int, WeightPosterior]], designs: Designs
-    ) -> tuple[list[WeightGaussian | KernelGaussian], list[int]]:
-        """Return the Gaussians as blocks of one kind each, and their order among the points."""
-        kinds: dict[str, list[tuple[int, WeightPosterior]]] = {}
-        for j, q in found:
-            kind = (
-                "views" if self.full.points[j].dense and self.data.grams is not None else "columns"
-            )
-            if isinstance(q.solution, FeaturePosterior):
-                kind = "weights"
-            kinds.setdefault(kind, []).append((j, q))
-        blocks: list[WeightGaussian | KernelGaussian] = []
-        order: list[int] = []
-        for kind, pairs in kinds.items():
-            order += [j for j, _ in pairs]
-            solutions = [q.solution for _, q in pairs]
-            if kind == "weights":
-                half = np.stack([q.half[0] for q in solutions])
-                cov = np.matmul(half.swapaxes(-1, -2), half)
-                mean = np.stack([q.w[0] for q in solutions])
-                blocks.append(WeightGaussian(self.index, mean, cov))
-                continue
-            alpha, half = (
-                np.stack([getattr(q, name)[0] for q in solutions]) for name in ("alpha", "half")
-            )
-            s = np.stack([q.s[0] for _, q in pairs])
-            if kind == "columns":
-                cells = np.ascontiguousarray(designs.candidates.X1[0, :, 1:])
-                blocks.append(
-                    KernelGaussian(alpha, half, s, INTERCEPT_VAR, self.index, cells, None)
-                )
-            else:
-                train = list(self.problem.views)
-                blocks.append(KernelGaussian(alpha, half, s, INTERCEPT_VAR, None, None, train))
-        return blocks, order
-
     def _inclusion(self) -> tuple[list[Array], Array]:
         """Average inclusion probabilities and shares over the members that select.
 
@@ -539,37 +414,3 @@ def folds_at_once(data: EnsembleData, n: int, L: int) -> int:
     square = 8 * C * side * side
     per_fold = 4 * square + 8 * (M * n * n + (3 + C) * n * L)
     return max(1, min(BATCH_BYTES // per_fold, CACHE_BYTES // square))
-
-
-class _Table:
-    """The submodels of the path as records."""
-
-    def __init__(self, ensemble: Array, weight: Array) -> None:
-        self.ensemble, self.weight = ensemble, weight
-        self.records: list[dict[str, Any]] = []
-
-    def add(
-        self,
-        kind: str,
-        n_views: Sequence[int],
-        n_features: Sequence[int],
-        losses: Array,
-        candidate: Sequence[bool] | Mask,
-        selected: int | None,
-    ) -> None:
-        """Add the submodels of one kind, from small to large."""
-        for place, loss in enumerate(losses):
-            gap = paired_gap(loss, self.ensemble, self.weight)
-            self.records.append(
-                {
-                    "step": kind,
-                    "n_views": int(n_views[place]),
-                    "n_features": int(n_features[place]),
-                    "loss": float(loss @ self.weight / self.weight.sum()),
-                    "loss_difference": gap.mean,
-                    "standard_error": gap.error,
-                    "upper": gap.upper,
-                    "candidate": bool(candidate[place]),
-                    "selected": place == selected,
-                }
-            )

@@ -13,12 +13,12 @@ from baldur.exceptions import InputError
 from baldur.inference.predictive import Task
 from baldur.types import IntArray
 
-N_FOLDS = 5
+N_FOLDS, FEWER_FOLDS = 5, 3
 MOST_REPEATS, SMALL, MORE, CHEAP = 8, 100, 3 / 2, 1200
 """How rows fall into folds is chance, and the answer should not depend on it: folds are repeated
 eight times, 3/2 as often in samples of up to 100, and less often where repeats times N^2, times the
 number of outputs, would exceed 1,200^2: large samples are steadier by themselves, and their fits
-are not cheap."""
+are not cheap. Where one repeat of five folds would exceed it, there is one of three."""
 
 
 def inner_folds(
@@ -37,9 +37,11 @@ def inner_folds(
     """
     n = len(labels)
     stratified = task in ("binary", "multiclass")
-    n_folds = min(N_FOLDS, n)
+    outputs = len(np.unique(labels)) if task == "multiclass" else int(np.prod(np.shape(labels)[1:]))
+    repeats = CHEAP**2 // (n**2 * outputs)
+    n_folds = min(N_FOLDS if repeats else FEWER_FOLDS, n)
     if stratified:
-        n_folds = max(2, min(N_FOLDS, int(np.unique(labels, return_counts=True)[1].min())))
+        n_folds = max(2, min(n_folds, int(np.unique(labels, return_counts=True)[1].min())))
     if groups is not None:
         groups = np.asarray(groups)
         if groups.shape != (n,):
@@ -48,9 +50,7 @@ def inner_folds(
         if n_folds < 2:
             raise InputError("groups: inner folds need at least two groups, but there is one.")
     random = check_random_state(random_state)
-    most = int(MORE * MOST_REPEATS) if n <= SMALL else MOST_REPEATS
-    outputs = len(np.unique(labels)) if task == "multiclass" else int(np.prod(np.shape(labels)[1:]))
-    repeats = int(np.clip(CHEAP**2 // (n**2 * outputs), 1, most))
+    repeats = n_repeats(n, outputs)
     if groups is None and n_folds in (2, 3, 5):
         strata = np.unique(labels, return_inverse=True)[1] if stratified else np.zeros(n, dtype=int)
         assigned = balanced_folds(strata, n_folds, repeats, random)
@@ -66,6 +66,12 @@ def inner_folds(
             splitter = kind(n_folds, shuffle=True, random_state=random.randint(2**31 - 1))
             folds += splitter.split(np.zeros(n), labels if stratified else None, groups)
     return [(rows, held) for rows, held in folds if len(held) and len(rows)]
+
+
+def n_repeats(n: int, outputs: int = 1) -> int:
+    """Return how often the folds of n rows are repeated."""
+    most = int(MORE * MOST_REPEATS) if n <= SMALL else MOST_REPEATS
+    return int(np.clip(CHEAP**2 // (n**2 * outputs), 1, most))
 
 
 def balanced_folds(

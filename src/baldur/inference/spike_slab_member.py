@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from baldur.inference.dense_members import (
+    OWN_ITER,
     PREDICTOR_SD,
     SITES_ITER,
     SITES_TOLERANCE,
@@ -38,11 +39,15 @@ FIRST_LENGTH, LENGTHS = 0.5, (0.05, 0.7)
 LONGER, SHORTER = 1.1, 0.6
 """Steps of ln s are parts of the way to its target, longer while they go on in one direction and
 shorter where they turn, as with interchangeable features."""
-TOLERANCE = 1e-2
-"""Largest change of any inclusion probability that counts as converged."""
-MIN_ITER, MIN_WARM_ITER, LEARN_AFTER = 10, 6, 3
-"""Least iterations from the uninformed start and from the end of the other member, and those before
-the shares and slab variances are learned."""
+TOLERANCE, SHARED_TOLERANCE = 1e-2, 3e-2
+"""Largest change of any inclusion probability that counts as converged; the second where outputs
+share their site precisions, and afterwards."""
+MIN_ITER, MIN_WARM_ITER, MIN_OWN_ITER, LEARN_AFTER = 10, 6, 3, 3
+"""Least iterations from the uninformed start, from the end of the other member, and from the fit in
+which outputs shared their site precisions; and those before the shares and slab variances are
+learned."""
+SEPARATE_ITER = 10
+"""Updates of each output's own variances from the posterior in which outputs shared them."""
 NEGLIGIBLE = 1e-2
 """A column is inactive if the data determine less than this part more of its weight than of the
 average inactive one. Inactive columns share their mean variance while the others are updated, and
@@ -130,14 +135,19 @@ def fit_spike_slab(
     """
     began = time.perf_counter()
     F = len(design.owner)
-    C, M = likelihood.n_outputs, design.n_views
+    C, M = likelihood.n_precisions, design.n_views
     if start is None:
         pi = np.tile(np.minimum(0.3, EXPECTED_IN / n_features), (F, 1))
         learned = SpikeSlab(_by_owner(pi, design.owner), pi, np.ones((F, C, M)))
     else:
         found = start.spike_slab
-        learned = SpikeSlab(found.rho.copy(), found.pi.copy(), found.slab.copy())
+        slab = np.repeat(found.slab, C // found.slab.shape[1], axis=1)
+        learned = SpikeSlab(found.rho.copy(), found.pi.copy(), slab)
     s = learned.rho[:, None] * design.spread(learned.slab)
+    joint: Member | None = None  # the fit with shared variances, if this one goes on from it
+    if start is not None and start.spike_slab.slab.shape[1] < C:
+        joint = start
+        s = np.repeat(joint.points[0].q.s, C, axis=1)
     state = _State(
         design,
         design.X1[:, :, 1:].swapaxes(1, 2) ** 2,
@@ -148,9 +158,12 @@ def fit_spike_slab(
         np.full_like(s, FIRST_LENGTH),
         np.zeros_like(s),
     )
+    if joint is not None:
+        s = _separate(state, joint.points[0].q, n_features, wide)
     whole = WeightPosterior.start(design, likelihood, s, absent)
     if start is not None:
-        whole.sites = start.points[0].q.sites
+        near = start.points[0].q
+        whole.sites = near.sites if joint is None else near.own_sites()
     final_s = s.copy()
     final = SpikeSlab(learned.rho.copy(), learned.pi.copy(), learned.slab.copy())
     q, folds = whole, np.arange(F)
@@ -158,7 +171,11 @@ def fit_spike_slab(
     converged = np.zeros(F, dtype=bool)
     history: list[dict[str, Any]] = []
     least = MIN_ITER if start is None else MIN_WARM_ITER
-    for iteration in range(max_iter):
+    if joint is not None:
+        least = MIN_OWN_ITER
+    shares = joint is not None or likelihood.n_precisions < likelihood.n_outputs
+    tolerance = SHARED_TOLERANCE if shares else TOLERANCE
+    for iteration in range(max_iter if joint is None else min(OWN_ITER, max_iter)):
         look = iteration % LOOK_EVERY == 0 or iteration == 2 or design.uses_features
         if look:
             chosen, used, shared = _active(state, q.sites.h)
@@ -190,12 +207,12 @@ def fit_spike_slab(
             projected, S = part.statistics(q.solution, q.sites.h)
             change = _update_some(state, projected, S, s_own, chosen, used, wide)
         q.damped_update(iteration)
-        if iteration > LEARN_AFTER:
+        if iteration > LEARN_AFTER or joint is not None:
             _learn(state, n_features)
-        history.append(_record(state, C, change, began))
+        history.append(_record(state, likelihood.n_outputs, change, began))
         if not (look and iteration > least):
             continue
-        going = change >= TOLERANCE
+        going = change >= tolerance
         if going.all():
             continue
         _store(whole, final_s, final, folds, q, state)
@@ -211,9 +228,30 @@ def fit_spike_slab(
     # Not integrated over scales, as the other members are: these variances have seen the data
     # feature by feature, and the evidence would count it again and prefer them too large.
     whole.s, whole.kernel = final_s, None
-    whole.optimise_sites(SITES_ITER, SITES_TOLERANCE)
+    if joint is not None:
+        whole.refresh()
+        whole.optimise_means()
+        converged = joint.converged
+    else:
+        whole.optimise_sites(SITES_ITER, SITES_TOLERANCE)
     point = ScalePoint(0, np.arange(F), whole)
-    return Member([point], np.ones((1, F, C)), history, converged, None, final)
+    weights = np.ones((1, F, likelihood.n_outputs))
+    return Member([point], weights, history, converged, None, final)
+
+
+def _separate(state: _State, q: WeightPosterior, n_features: Array, wide: bool) -> Array:
+    """Give every output its own variances, from a posterior that shared them; return these.
+
+    What the other weights say of a weight does not depend on its own variance, so inclusion
+    probabilities, slabs and variances are updated several times from the same posterior.
+    """
+    projected, S = state.design.statistics(q.solution, q.sites.h)
+    prior = np.broadcast_to(q.s, state.s.shape)
+    for _ in range(SEPARATE_ITER):
+        _update(state, projected, S, prior, wide)
+        _learn(state, n_features)
+    state.length[:], state.step[:] = FIRST_LENGTH, 0.0
+    return state.s
 
 
 def _by_owner(values: Array, owner: IntArray) -> Array:
@@ -341,11 +379,16 @@ def _targets(
     real = owner < M
     return (
         np.where(real, rho, 0.0),
-        found.second,
+        _shared(found.second, s),
         s * np.exp(length * now) * real[:, None, :],
         length,
         now,
     )
+
+
+def _shared(values: Array, s: Array) -> Array:
+    """Return values (F, C, L), their mean where outputs share prior variances s (F, 1, L)."""
+    return values.mean(axis=1, keepdims=True) if s.shape[1] < values.shape[1] else values
 
 
 def _learn(state: _State, n_features: Array) -> None:

@@ -14,14 +14,18 @@ from typing import Any
 import numpy as np
 
 from baldur.inference.design import Design
-from baldur.model.likelihood import Likelihood, Sites
-from baldur.model.posterior import put, take
+from baldur.model.likelihood import Likelihood, LogisticLikelihood, SharedPrecision, Sites
+from baldur.model.posterior import precision, put, take
 from baldur.types import Array, IntArray
 
 HALVINGS = 8
 """Halvings of a step that lowers the bound, before it is given up."""
-SLACK = 1e-12
-"""Rounding allowed, relative to the bound, when a step is compared with none."""
+SLACK, SINGLE_SLACK = 1e-12, 1e-6
+"""Rounding allowed, relative to the bound, when a step is compared with none, where the largest
+products are of double and of single precision."""
+MEAN_STEPS, MEAN_TOLERANCE, LONGEST_MEAN_STEP = 8, 1e-2, 4.0
+"""Most steps of the means under one covariance, twice the gain of the bound, in nats, below which
+they end, and the longest step."""
 FIRST_LENGTH, LENGTH_DECAY, SHORTEST_LENGTH = 0.7, 0.97, 0.1
 """Damping of the sites while variances are learned. The site of a row with an extreme feature can
 answer so strongly to its own moments that longer steps overshoot for ever."""
@@ -35,7 +39,7 @@ class WeightPosterior:
     ----------
     design : Design, the features on the training rows; None where only the sites are stored
     likelihood : Likelihood
-    s : (F, C, L) or (F, C, M) array, prior variances
+    s : (F, C, L) or (F, C, M) array, prior variances; (F, 1, ...) where outputs share them
     sites : Sites
     noise : what the likelihood learns, such as q(psi) of Gaussian outputs
     absent : (F, n, M) array, 1 where a row has no measurements of a view, or None
@@ -79,6 +83,10 @@ class WeightPosterior:
             None if self.solution is None else take(self.solution, at),
         )
 
+    def stored(self) -> WeightPosterior:
+        """Return it without its design and matrices, which are large and can be computed again."""
+        return replace(self, design=None, kernel=None, solution=None)
+
     def put(self, at: IntArray, part: WeightPosterior) -> None:
         """Take over sites, noise and solution of some folds."""
         self.put_sites(at, part)
@@ -92,7 +100,7 @@ class WeightPosterior:
         if self.noise is not None:
             self.noise = self.noise.put(at, part.noise)
         if np.ndim(part.extra):
-            extra = self.extra if np.ndim(self.extra) else np.zeros(self.sites.h.shape)
+            extra = self.extra if np.ndim(self.extra) else np.zeros(self.sites.j.shape)
             self.extra = _with(extra, at, part.extra)
 
     def with_variances(self, s: Array, design: Design | None = None) -> WeightPosterior:
@@ -115,6 +123,69 @@ class WeightPosterior:
         if self.kernel is None:
             self.kernel = self.design.kernel(self.s)
         self.solution = self.design.posterior(self.s, self.sites, self.kernel)
+        if isinstance(self.likelihood, SharedPrecision):
+            self.optimise_means()
+
+    def optimise_means(self) -> None:
+        """Move the means of logistic outputs to their optimum under the covariance at hand.
+
+        Those of Gaussian outputs are there already.
+
+        Conjugate gradients in the metric of the covariance at hand. With r the distance of j from
+        its target and u = Cov(f) d the direction of the means that a direction d of j gives, the
+        slope of the bound along it is r^T u and its curvature u^T (h_c - h) u + d^T u.
+        """
+        outputs: Any = self.likelihood
+        if isinstance(outputs, SharedPrecision):
+            outputs = outputs.outputs
+        if not isinstance(outputs, LogisticLikelihood):
+            return
+        (h, j), solution = self.sites, self.solution
+        mean, var = self.moments()
+        d: Any = None
+        u = last_size = last_r = d
+        for _ in range(MEAN_STEPS):
+            _, own = outputs.evaluate(mean, var, None)
+            r = own.j + (h - own.h) * mean - j
+            smooth = solution.smooth(r, self.kernel)
+            size = (r * smooth).sum(axis=-1, keepdims=True)
+            going = size > MEAN_TOLERANCE
+            if not going.any():
+                break
+            if d is None:
+                d, u = r, smooth
+            else:
+                turn = np.maximum(size - (last_r * smooth).sum(axis=-1, keepdims=True), 0.0)
+                turn /= np.maximum(last_size, 1e-300)
+                d, u = r + turn * d, smooth + turn * u
+            slope = (r * u).sum(axis=-1, keepdims=True)
+            curvature = (((own.h - h) * u + d) * u).sum(axis=-1, keepdims=True)
+            length = np.clip(slope / np.maximum(curvature, 1e-300), 0.0, LONGEST_MEAN_STEP)
+            length *= going  # folds and outputs take their steps as if they were alone
+            j, mean = j + length * d, mean + length * u
+            last_size, last_r = size, r
+        self.sites = Sites(h, j)
+        self.solution = solution.with_linear(h, j, mean)
+
+    def own_sites(self) -> Sites:
+        """Return the sites with each output's own precisions; the sites as they are if they do."""
+        if not isinstance(self.likelihood, SharedPrecision):
+            return self.sites
+        return self.likelihood.outputs.evaluate(*self.moments(), None)[1]
+
+    def with_own_precision(self) -> WeightPosterior:
+        """Return q(w) with each output's own site precisions and covariance; itself if it has them.
+
+        At the optimum of the means these stay where they are.
+        """
+        if not isinstance(self.likelihood, SharedPrecision):
+            return self
+        outputs = self.likelihood.outputs
+        sites = self.own_sites()
+        s = np.broadcast_to(self.s, (len(self.s), outputs.n_outputs, self.s.shape[2]))
+        made = replace(self, likelihood=outputs, sites=sites, s=s, solution=None)
+        made.refresh()
+        return made
 
     def moments(self) -> tuple[Array, Array]:
         """Return <eta> and Var eta on the training rows, each (F, C, n)."""
@@ -186,6 +257,7 @@ class WeightPosterior:
         a fold is finished when it is below `tol` of its bound for every output.
         """
         self.refresh()
+        self.optimise_means()
         value, target = self.evaluate()
         before = np.zeros_like(value)
         folds, now = np.arange(len(value)), self
@@ -223,8 +295,9 @@ class WeightPosterior:
         old = self.sites
         self.sites = target
         self.refresh()
+        self.optimise_means()
         after, best = self.evaluate()
-        fell = _fell(after, value)
+        fell = self._fell(after, value)
         if fell.any():
             at = np.flatnonzero(fell.any(axis=1))
             part = self.take(at)
@@ -233,6 +306,12 @@ class WeightPosterior:
             after, best = self.evaluate()
         return after, best
 
+    def _fell(self, after: Array, value: Array) -> Array:
+        """Return which bounds fell by more than rounding."""
+        side, rows = self.solution.half.shape[-1], self.solution.mean.shape[-1]
+        slack = SLACK if precision(side, rows) is np.float64 else SINGLE_SLACK
+        return np.asarray(~(after >= value - slack * np.abs(value)))
+
     def _halve(self, old: Sites, value: Array, target: Sites, fell: Array) -> None:
         """Halve the steps of outputs whose bound fell; leave those that rise at no length."""
         length = np.ones(value.shape)
@@ -240,7 +319,7 @@ class WeightPosterior:
             length = np.where(fell, 0.5 * length, length)
             self.sites = old.towards(target, length)
             self.refresh()
-            fell = _fell(self.evaluate()[0], value)
+            fell = self._fell(self.evaluate()[0], value)
             if not fell.any():
                 return
         self.sites = old.towards(target, np.where(fell, 0.0, length))
@@ -251,10 +330,6 @@ def _with(whole: Array, at: IntArray, part: Array) -> Array:
     made = whole.copy()
     made[at] = part
     return made
-
-
-def _fell(after: Array, value: Array) -> Array:
-    return np.asarray(~(after >= value - SLACK * np.abs(value)))
 
 
 def still_to_gain(gained: Array, before: Array) -> Array:

@@ -90,7 +90,7 @@ def read_nifti(
         Folder in which the matrix is kept as a file and read from there, in this and later calls.
         Without it the matrix is held in memory.
     max_bytes : int, default=4 GB
-        Memory that the grid and the matrix may take, each.
+        Memory that one image, the grid and the matrix may take, each.
 
     Returns
     -------
@@ -139,7 +139,8 @@ def read_nifti(
     ids = read_ids(sample_ids, len(listed), "read_nifti")
     if ids is None:
         ids = _ids_of(listed, id_pattern)
-    grid = grid_of(open_image(next(one for one in (mask, atlas, listed[0]) if one is not None)))
+    first = next(one for one in (mask, atlas, listed[0]) if one is not None)
+    grid = grid_of(open_image(first, max_bytes))
     if voxel_size is not None:
         if resample is None:
             raise InputError("voxel_size= needs resample=, for example resample='continuous'.")
@@ -150,11 +151,12 @@ def read_nifti(
             f"smoothing_fwhm={smoothing_fwhm!r} is wider than the images, which span "
             f"{_widest(grid):.0f} mm. Give millimetres, 4 to 12 as a rule."
         )
-    reader = ImageReader(grid, resample, smoothing_fwhm)
-    inside = _mask_on(mask, grid)
+    reader = ImageReader(grid, resample, smoothing_fwhm, max_bytes)
+    inside = _mask_on(mask, grid, max_bytes)
     if atlas is not None:
         names = region_names(atlas_labels)
-        regions = Regions.of(on_grid(atlas, grid), inside, names, grid, describe_source(atlas))
+        labels = on_grid(atlas, grid, max_bytes)
+        regions = Regions.of(labels, inside, names, grid, describe_source(atlas))
         cells = np.empty((len(listed), regions.count), dtype=np.float32)
         for row, image in zip(cells, listed, strict=True):
             row[:] = regions.means(reader.read(image))
@@ -244,13 +246,13 @@ def _subject(path: Path) -> str | None:
     return None
 
 
-def _mask_on(mask: Any, grid: Grid) -> np.ndarray:
+def _mask_on(mask: Any, grid: Grid, max_bytes: int) -> np.ndarray:
     if mask is None:
         return np.ones(grid.shape, dtype=bool)
-    inside = on_grid(mask, grid) > 0
+    inside = on_grid(mask, grid, max_bytes) > 0
     if not inside.any():
         raise InputError(
-            f"{describe(open_image(mask))}: the mask is empty; no voxel is above 0"
+            f"{describe(open_image(mask, max_bytes))}: the mask is empty; no voxel is above 0"
             " on the grid of the images. Check that it is in the same space."
         )
     return inside

@@ -95,6 +95,10 @@ class Likelihood(Protocol):
     def n_outputs(self) -> int:
         """Number of outputs C, or of factors that stand for them."""
 
+    @property
+    def n_precisions(self) -> int:
+        """Number of outputs with site precisions of their own; 1 where all share them."""
+
     def noise_at(self, mean: Array, var: Array) -> Any:
         """Return what is learned beside the weights, from N(mean, var) alone."""
 
@@ -139,6 +143,11 @@ class LogisticLikelihood:
     @property
     def n_outputs(self) -> int:
         """Number of outputs C."""
+        return self.T.shape[1]
+
+    @property
+    def n_precisions(self) -> int:
+        """Number of outputs C: each has site precisions of its own."""
         return self.T.shape[1]
 
     def noise_at(self, mean: Array, var: Array) -> Noise:
@@ -194,6 +203,61 @@ class LogisticLikelihood:
 
 
 @dataclass(frozen=True)
+class SharedPrecision:
+    """Several logistic outputs with one site precision per row, the mean of their own.
+
+    It is the precision of the best posteriors with one covariance for all outputs: the sum of their
+    bounds is largest there. Means have their optimum where alpha = t - E[sigmoid], whatever the
+    precision is. So sharing it approximates variances alone, and saves all factorisations but one.
+    """
+
+    outputs: LogisticLikelihood
+    n_precisions = 1
+
+    @property
+    def weight(self) -> Array:
+        """How much each row counts, (F, C, n)."""
+        return self.outputs.weight
+
+    @property
+    def n_outputs(self) -> int:
+        """Number of outputs C."""
+        return self.outputs.n_outputs
+
+    def noise_at(self, mean: Array, var: Array) -> Noise:
+        """Return None: there is nothing to learn."""
+        return None
+
+    def learn(self, mean: Array, var: Array, noise: Noise) -> Noise:
+        """Return None: there is nothing to learn."""
+        return None
+
+    def base_logit(self) -> Array:
+        """Return the log odds of each output, (F, C)."""
+        return self.outputs.base_logit()
+
+    def evaluate(self, mean: Array, var: Array, noise: Noise) -> tuple[Array, Sites]:
+        """Return E[ln p] of all outputs together, (F, 1), and sites with h (F, 1, n)."""
+        value, sites = self.outputs.evaluate(mean, var, noise)
+        h = sites.h.mean(axis=1, keepdims=True)
+        return value.sum(axis=1, keepdims=True), Sites(h, sites.j + (h - sites.h) * mean)
+
+    def evidence(self, mean: Array, var: Array, sites: Sites, noise: Noise) -> Array:
+        """Return the evidence of each output at the shared sites, (F, C)."""
+        return self.outputs.evidence(mean, var, sites, noise)
+
+    def take(self, at: IntArray) -> SharedPrecision:
+        """Return the likelihood of some folds."""
+        return SharedPrecision(self.outputs.take(at))
+
+
+def shared_precision(likelihood: Any) -> SharedPrecision | None:
+    """Return several logistic outputs with a shared site precision; None for other outputs."""
+    several = isinstance(likelihood, LogisticLikelihood) and likelihood.n_outputs > 1
+    return SharedPrecision(likelihood) if several else None
+
+
+@dataclass(frozen=True)
 class GaussianLikelihood:
     """Observed real outputs y ~ N(eta, 1/psi), psi ~ Gamma, one per output; T, weight (F, C, n).
 
@@ -210,6 +274,11 @@ class GaussianLikelihood:
     @property
     def n_outputs(self) -> int:
         """Number of outputs C."""
+        return self.T.shape[1]
+
+    @property
+    def n_precisions(self) -> int:
+        """Number of outputs C: each has site precisions of its own."""
         return self.T.shape[1]
 
     def noise_at(self, mean: Array, var: Array) -> Precision:

@@ -150,6 +150,11 @@ class FactorLikelihood:
         """Number of factors K."""
         return self.V.shape[1]
 
+    @property
+    def n_precisions(self) -> int:
+        """Number of factors K: each has site precisions of its own."""
+        return self.V.shape[1]
+
     def noise_at(self, mean: Array, var: Array) -> Learned:
         """Return where learning begins: the loadings given, and intercepts at the base rate."""
         C, K = self.V.shape

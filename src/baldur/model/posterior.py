@@ -5,6 +5,10 @@ more weight on a column of ones (s_0 = 0 leaves it out), and Gaussian sites (h, 
 predictor f = X w + intercept. All arrays have leading axes for the problems of a batch, written
 (..., ) below: usually (F, C), inner folds by outputs. Rows that pad a fold have h = j = 0.
 
+Outputs may share their site precisions and prior variances. Both then have an axis of outputs of
+length 1, and so have all matrices and variances of the posterior: one factorisation serves all
+outputs, which differ in j and in their means alone.
+
 The *sample solver* costs O(n^3) and sees the features through the kernel:
 
     K     = X diag(s) X^T + s_0 11^T           (n x n)
@@ -31,12 +35,17 @@ import numpy as np
 from scipy import linalg
 from scipy.linalg import blas, lapack
 
-from baldur.types import Array, IntArray
+from baldur.types import Array, IntArray, Mask
 
 INTERCEPT_VAR = 100.0
 """Prior variance of an intercept: ten logits, or ten standard deviations of an output."""
 SMALL_PRECISION = 1e-3
 """Site precision below which the variance of a row is computed without dividing by it."""
+
+SINGLE_FROM, MOST_SINGLE = 1 << 28, 1e6
+"""Multiplications from which a product is computed in single precision, whose errors of 1e-6 are
+far below what posteriors are known to; and the trace of s^1/2 X^T R X s^1/2 above which it is not,
+as rounding could then reach the part of A that the prior alone determines."""
 
 Posterior = TypeVar("Posterior", "SamplePosterior", "FeaturePosterior")
 
@@ -66,7 +75,20 @@ class SamplePosterior:
 
     def quadratics(self, X1: Array, h: Array) -> Array:
         """Return x_d^T C^-1 x_d of columns X1 (F, n, L), any columns, as an array (F, C, L)."""
-        return _triangle_squares(self.half, X1)
+        return triangle_squares(self.half, X1)
+
+    def smooth(self, r: Array, K: Array | None) -> Array:
+        """Return Cov(f) r = (K - K C^-1 K) r for r (F, C, n): how the means answer to j."""
+        assert K is not None
+        along = matvec(K, r)
+        inner = matvec(self.half.swapaxes(-1, -2), matvec(self.half, along))
+        return along - matvec(K, inner)
+
+    def with_linear(self, h: Array, j: Array, mean: Array) -> SamplePosterior:
+        """Return the posterior at other linear terms j, from its means of f there."""
+        alpha = j - h * mean
+        kl = self.kl + 0.5 * ((alpha * mean).sum(axis=-1) - (self.alpha * self.mean).sum(axis=-1))
+        return replace(self, alpha=alpha, mean=mean, kl=kl)
 
 
 @dataclass(frozen=True)
@@ -76,7 +98,7 @@ class FeaturePosterior:
     Attributes
     ----------
     X1 : (F, n, 1 + L) array, the columns with one of ones before them
-    gram : (F, C, 1 + L, 1 + L) array, X1^T R X1
+    gram : (F, C, 1 + L, 1 + L) array, X1^T R X1; None where columns without variance were left out
     alpha : (F, C, n) array, j - h <f>: the same vector as that of the sample solver
     w : (F, C, 1 + L) array
     half : (F, C, 1 + L, 1 + L) array with half^T half the covariance
@@ -85,7 +107,7 @@ class FeaturePosterior:
     """
 
     X1: Array
-    gram: Array
+    gram: Array | None
     alpha: Array
     w: Array
     half: Array
@@ -98,10 +120,11 @@ class FeaturePosterior:
         """Variances of the weights, (F, C, 1 + L)."""
         return np.einsum("...de,...de->...e", self.half, self.half)
 
-    @property
-    def own_quadratics(self) -> Array:
-        """x_d^T C^-1 x_d = G_dd - (G Sigma G)_dd of its own columns, (F, C, 1 + L)."""
-        S = np.einsum("...dd->...d", self.gram) - _triangle_squares(self.half, self.gram)
+    def own_quadratics(self, h: Array) -> Array:
+        """Return x_d^T C^-1 x_d = G_dd - (G Sigma G)_dd of its own columns, (F, C, 1 + L)."""
+        if self.gram is None:
+            return self.quadratics(self.X1, h)
+        S = np.einsum("...dd->...d", self.gram) - triangle_squares(self.half, self.gram)
         return np.maximum(S, 0.0)
 
     def quadratics(self, X1: Array, h: Array) -> Array:
@@ -109,12 +132,30 @@ class FeaturePosterior:
         weighted = h[..., None] * X1[:, None]
         cross = np.matmul(self.X1[:, None].swapaxes(-1, -2), weighted)
         own = np.einsum("fcnl,fnl->fcl", weighted, X1, optimize=True)
-        return np.maximum(own - _triangle_squares(self.half, cross), 0.0)
+        return np.maximum(own - triangle_squares(self.half, cross), 0.0)
+
+    def weights_at(self, j: Array) -> Array:
+        """Return Sigma X^T j, the mean weights at linear terms j, (F, C, 1 + L)."""
+        projected = np.matmul(j, self.X1)
+        return matvec(self.half.swapaxes(-1, -2), matvec(self.half, projected))
+
+    def smooth(self, r: Array, K: Array | None) -> Array:
+        """Return Cov(f) r = X Sigma X^T r for r (F, C, n): how the means answer to j."""
+        return np.asarray(np.matmul(self.weights_at(r), self.X1.swapaxes(-1, -2)))
+
+    def with_linear(self, h: Array, j: Array, mean: Array) -> FeaturePosterior:
+        """Return the posterior at other linear terms j, from its means of f there."""
+        alpha = j - h * mean
+        kl = self.kl + 0.5 * ((alpha * mean).sum(axis=-1) - (self.alpha * self.mean).sum(axis=-1))
+        return replace(self, alpha=alpha, mean=mean, kl=kl, w=self.weights_at(j))
 
 
 def take(posterior: Posterior, at: IntArray) -> Posterior:
     """Return the posteriors of some folds."""
-    stored = {f.name: getattr(posterior, f.name)[at] for f in fields(posterior)}
+    stored: dict[str, Any] = {}
+    for f in fields(posterior):
+        whole = getattr(posterior, f.name)
+        stored[f.name] = None if whole is None else whole[at]
     return replace(posterior, **stored)
 
 
@@ -123,36 +164,48 @@ def put(posterior: Any, at: IntArray, part: Any) -> Any:
     stored = {}
     for f in fields(posterior):
         whole = getattr(posterior, f.name)
-        if f.name != "X1":
+        if f.name != "X1" and whole is not None:
             whole[at] = getattr(part, f.name)
         stored[f.name] = whole
     return type(posterior)(**stored)
 
 
 def matvec(A: Array, x: Array) -> Array:
-    """Return A x for every matrix (..., n, m) and vector (..., m)."""
+    """Return A x for every matrix (..., n, m) and vector (..., m).
+
+    Outputs that share a matrix, (F, 1, n, m), are one product.
+    """
+    if A.ndim > 2 and A.shape[-3] == 1 and x.shape[-2] > 1:
+        return np.asarray(np.matmul(x, A[..., 0, :, :].swapaxes(-1, -2)))
     return np.asarray(np.matmul(A, x[..., None])[..., 0])
 
 
 def triangle_times(L: Array, X: Array) -> Array:
     """Return L X for one lower triangle L, at half the work of a full product."""
-    return np.asarray(blas.dtrmm(1.0, L, X.T, side=1, lower=1, trans_a=1)).T
+    product = blas.dtrmm if X.dtype == np.float64 else blas.strmm
+    return np.asarray(product(1.0, L, X.T, side=1, lower=1, trans_a=1)).T
 
 
-def _triangle_squares(half: Array, X: Array) -> Array:
+def triangle_squares(half: Array, X: Array) -> Array:
     """Return the column sums of (half X)^2 for every triangle (F, C, n, n), (F, C, L).
 
     X is (F, n, L), shared by the outputs of a fold, or (F, C, n, L).
     """
     F, C = half.shape[:2]
     out = np.empty((F, C, X.shape[-1]))
+    kind = precision(half.shape[-1], X.shape[-1])
     for f in range(F):
-        shared = np.ascontiguousarray(X[f]) if X.ndim == 3 else None
+        shared = np.ascontiguousarray(X[f], dtype=kind) if X.ndim == 3 else None
         for c in range(C):
-            cells = np.ascontiguousarray(X[f, c]) if shared is None else shared
-            part = triangle_times(half[f, c], cells)
+            cells = np.ascontiguousarray(X[f, c], dtype=kind) if shared is None else shared
+            part = triangle_times(half[f, c].astype(kind, copy=False), cells)
             np.einsum("nl,nl->l", part, part, out=out[f, c])
     return out
+
+
+def precision(side: int, columns: int) -> type[np.floating[Any]]:
+    """Return the type in which large products of a (side x side) matrix are computed."""
+    return np.float32 if side * side * columns >= SINGLE_FROM else np.float64
 
 
 def inverse_cholesky(A: Array) -> tuple[Array, Array]:
@@ -205,9 +258,11 @@ def sample_posterior(K: Array, h: Array, j: Array) -> SamplePosterior:
 def _mend_small(var: Array, K: Array, half: Array, h: Array, j: Array) -> None:
     """Recompute the variances of rows whose site precision is small; padding gets variance 1."""
     small = h < SMALL_PRECISION
-    padding = (h == 0.0) & (j == 0.0)
+    nothing = j == 0.0
+    padding = (h == 0.0) & (nothing if h.shape == j.shape else nothing.all(axis=1, keepdims=True))
     var[padding] = 1.0
     small &= ~padding
+    K = np.broadcast_to(K, half.shape)
     for at in zip(*np.nonzero(small.any(axis=-1)), strict=True):
         rows = np.flatnonzero(small[at])
         part = half[at] @ K[at][:, rows]
@@ -220,9 +275,17 @@ def feature_posterior(X1: Array, s1: Array, h: Array, j: Array) -> FeaturePoster
     A zero variance is a weight that is left out; scaling by s^1/2 keeps the algebra finite there:
     Sigma = s^1/2 A^-1 s^1/2 with A = I + s^1/2 X^T R X s^1/2, and tr(C^-1 K) = L + 1 - tr A^-1.
     """
-    weighted = X1[:, None] * np.sqrt(h)[..., None]
-    gram = np.matmul(weighted.swapaxes(-1, -2), weighted)
+    used = np.asarray(s1.any(axis=(0, 1)))
+    if not used.all():
+        return _spread(feature_posterior(X1[:, :, used], s1[..., used], h, j), X1, used)
+    kind = precision(X1.shape[2], X1.shape[1])
     root = np.sqrt(s1)
+    weighted = X1[:, None].astype(kind) * np.sqrt(h)[..., None].astype(kind)
+    if kind is np.float32:
+        strength = (s1 * np.einsum("fcnl,fcnl->fcl", weighted, weighted)).sum(axis=-1)
+        if strength.max() > MOST_SINGLE:
+            weighted = X1[:, None] * np.sqrt(h)[..., None]
+    gram = np.matmul(weighted.swapaxes(-1, -2), weighted).astype(float, copy=False)
     A = root[..., :, None] * gram
     A *= root[..., None, :]
     _add_one_to_diagonal(A)
@@ -234,8 +297,17 @@ def feature_posterior(X1: Array, s1: Array, h: Array, j: Array) -> FeaturePoster
     mean = np.matmul(w, X1.swapaxes(-1, -2))
     alpha = j - h * mean
     kl = 0.5 * ((alpha * mean).sum(axis=-1) - trace + log_det)
-    var = _triangle_squares(half, X1.swapaxes(-1, -2))
+    var = triangle_squares(half, X1.swapaxes(-1, -2))
     return FeaturePosterior(X1, gram, alpha, w, half, mean, var, kl)
+
+
+def _spread(q: FeaturePosterior, X1: Array, used: Mask) -> FeaturePosterior:
+    """Return the posterior on all columns X1 from that on those with a variance, `used`."""
+    F, C = q.w.shape[:2]
+    shared, size, at = q.half.shape[1], len(used), np.flatnonzero(used)
+    w, half = np.zeros((F, C, size)), np.zeros((F, shared, size, size))
+    w[..., at], half[..., at[:, None], at] = q.w, q.half
+    return replace(q, X1=X1, gram=None, w=w, half=half)
 
 
 def weighted_gram(X: Array, s: Array) -> Array:

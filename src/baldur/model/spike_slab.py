@@ -100,8 +100,12 @@ def inclusion_probability(found: SlabMoments, prior_log_odds: Array) -> Array:
 
 def mean_matched_variance(rho: Array, found: SlabMoments, cav: Cavity, slab: Array) -> Array:
     """Return the prior variances s (F, C, L) that give each weight the mean rho <w | in>."""
-    m = np.where(np.abs(cav.mean) < 1e-12, 1e-12, cav.mean)
-    kept = np.clip(rho[..., None, :] * found.mean / m, 0.0, MAX_KEPT)
+    if slab.shape[-2] < cav.mean.shape[-2]:  # outputs share one variance: the best for all means
+        squares = (cav.mean**2).sum(axis=-2, keepdims=True)
+        ratio = (cav.mean * found.mean).sum(axis=-2, keepdims=True) / np.maximum(squares, 1e-24)
+    else:
+        ratio = found.mean / np.where(np.abs(cav.mean) < 1e-12, 1e-12, cav.mean)
+    kept = np.clip(rho[..., None, :] * ratio, 0.0, MAX_KEPT)
     return np.minimum(cav.var * kept / (1.0 - kept), MAX_RATIO * slab)
 
 

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from baldur.inference.predictor import WeightGaussian, mean_squares
+from baldur.inference.gaussians import WeightGaussian
+from baldur.inference.predictor import mean_squares
 from baldur.model.loadings import Loadings
 from baldur.paper.meanfield import (
     MeanFieldResult,

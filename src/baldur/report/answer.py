@@ -19,6 +19,7 @@ from baldur.report.sentences import (
     SHOWN,
     UNKNOWN,
     Case,
+    Interval,
     Sentence,
     case_of,
 )
@@ -163,26 +164,27 @@ def calibration_sentence(run: StudyResults, main: str) -> Sentence | None:
 def _calibration_of_classes(rows: pd.DataFrame, classes: list[str]) -> Sentence:
     """Return one sentence for several classes, each judged by its own intervals."""
     cases: dict[str, Case] = {}
+    slopes: dict[str, Interval] = {}
     for name in classes:
-        own = rows[rows["class"].astype(str) == name]
-        cases[name] = case_of(CALIBRATION, calibration_of(own))
+        evidence = calibration_of(rows[rows["class"].astype(str) == name])
+        cases[name], slopes[name] = case_of(CALIBRATION, evidence), evidence.slope
     by_outcome = {
         outcome: [name for name, case in cases.items() if case.outcome == outcome]
         for outcome in (SHOWN, NOT_SHOWN, UNKNOWN)
     }
     wrong, unknown = by_outcome[NOT_SHOWN], by_outcome[UNKNOWN]
     if wrong:
-        seen = [f"{short(name)} ({cases[name].name})" for name in wrong]
+        seen = [f"{short(n)} ({cases[n].name}, slope {slopes[n]})" for n in wrong]
         text = f"No, not for {listed(seen, 5)}."
         if unknown:
             text += f" For {count(len(unknown), 'other class', 'other classes')} it cannot be told."
         return Sentence(CALIBRATED, f"{text} The intervals are in calibration.csv.", NOT_SHOWN)
     if unknown:
         some = f"{len(unknown)} of {len(classes)} classes"
-        text = (
-            f"That cannot be told for {some}: the interval of their calibration slope is too wide, "
-            "or could not be estimated; see calibration.csv."
-        )
+        seen = [f"{short(n)} {slopes[n]}" for n in unknown if slopes[n].known]
+        text = f"That cannot be told for {some}: the intervals of their calibration slopes "
+        text += f"reach beyond 0.80 to 1.25 ({listed(seen, 3)})" if seen else "are not known"
+        text += "; see calibration.csv."
         return Sentence(CALIBRATED, text, UNKNOWN)
     text = "Yes, for every class the interval of the calibration slope lies within 0.80 to 1.25."
     return Sentence(CALIBRATED, text, SHOWN)

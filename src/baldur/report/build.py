@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -186,7 +189,21 @@ def _write(
     title: str | None,
 ) -> Path:
     check_extra()
-    return _write_page(path, make_page(run, model, people, title))
+    with no_collection():
+        page = make_page(run, model, people, title)
+    return _write_page(path, page)
+
+
+@contextmanager
+def no_collection() -> Iterator[None]:
+    """Stop the search for unused objects: drawing makes a million, and each search visits all."""
+    running = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if running:
+            gc.enable()
 
 
 def _write_page(path: Path, page: Page) -> Path:

@@ -11,7 +11,7 @@ import pandas as pd
 from baldur.inference.selection import against_base_rate
 from baldur.report.evidence import interval_of, prediction_of
 from baldur.report.fitted import FittedModel
-from baldur.report.formatting import count, estimate, listed, number, percent, short
+from baldur.report.formatting import count, distinct, estimate, listed, number, percent, short
 from baldur.report.results import StudyResults
 from baldur.report.sentences import PREDICTION, SHOWN, case_of
 from baldur.report.text.explanations import (
@@ -125,7 +125,7 @@ def _chance(run: StudyResults, main: str) -> Check | None:
     case = case_of(PREDICTION, evidence)
     if case.outcome == SHOWN:
         return None
-    seen = f"{evidence.metric.split(' ', 1)[1].removesuffix(' of')} of {short(main)}"
+    seen = f"{evidence.metric} of {short(main)}"
     text = f"{seen} on held-out people is {evidence.value}; guessing gives "
     text += f"{number(evidence.chance)}."
     if evidence.p is not None:
@@ -141,7 +141,7 @@ def _small_classes(run: StudyResults) -> Check | None:
     small = {c: int(counts.get(c, 0)) for c in run.classes if counts.get(c, 0) < FEW}
     if not small:
         return None
-    named = listed([f"{short(c)} ({count(n, 'person', 'people')})" for c, n in small.items()])
+    named = listed([f"{short(c)} ({count(n, 'person', 'people')})" for c, n in small.items()], 5)
     return Check("B02", CARE, f"Few people in: {named}.")
 
 
@@ -264,9 +264,10 @@ def _warnings(run: StudyResults) -> list[Check]:
                 other.append(model)
     found = []
     if converged:
-        found.append(Check("B07", CARE, f"In some folds: {listed(dict.fromkeys(converged))}."))
+        named = listed(distinct(dict.fromkeys(converged)))
+        found.append(Check("B07", CARE, f"In some folds: {named}."))
     if silent:
-        named = listed(dict.fromkeys(silent))
+        named = listed(distinct(dict.fromkeys(silent)))
         text = f"{named} found no evidence of signal in at least one fold; the note is at the end."
         found.append(Check("B16", CARE, text))
     if other:

@@ -53,23 +53,23 @@ def prediction_of(run: StudyResults, main: str) -> Prediction:
     classes = run.classes
     if classes:
         what = (
-            f"{short(classes[-1])} from {short(classes[0])}"
+            f"{short(classes[-1])} against {short(classes[0])}"
             if len(classes) == 2
             else f"{len(classes)} classes"
         )
-        seen, metric, chance = f"{short(main)} separated {what}", "auc", 0.5
+        of, metric, chance = f"{short(main)} for {what}", "auc", 0.5
         value = interval_of(rows, metric="auc", site="*")
         if not math.isfinite(value.estimate):  # a model that only predicts labels
             metric, chance = "balanced_accuracy", 1 / len(classes)
             value = interval_of(rows, metric=metric, site="*")
-        name = "an AUC of" if metric == "auc" else "a balanced accuracy of"
+        name = "AUC" if metric == "auc" else "balanced accuracy"
     else:
         outcome = short(run.record.get("outcome") or "the outcome")
-        seen, name, chance = f"{short(main)} predicted {outcome}", "an R² of", 0.0
+        of, name, chance = f"{short(main)} for {outcome}", "R²", 0.0
         value = interval_of(rows, metric="r2", site="*")
     tested = run.of_model("permutation", main)
     p = float(tested["p_holm"].iloc[0]) if "p_holm" in tested and len(tested) else None
-    return Prediction(value, chance, name, seen, _how(run), p)
+    return Prediction(value, chance, name, of, _how(run), p)
 
 
 def _how(run: StudyResults) -> str:

@@ -19,6 +19,7 @@ __all__ = [
     "number",
     "percent",
     "plain",
+    "probability",
     "short",
 ]
 
@@ -64,6 +65,14 @@ def in_words(value: Any, low: Any, high: Any, digits: int = 2) -> str:
     ends = [number(low, digits), number(high, digits)]
     text = number(value, digits)
     return text if "–" in ends else f"{text} (95 % interval {ends[0]} to {ends[1]})"
+
+
+def probability(p: Any) -> str:
+    """Return a probability with two decimals, ``>0.99`` and ``<0.01`` near its ends."""
+    x = float(p)
+    if not np.isfinite(x):
+        return "–"
+    return ">0.99" if x > 0.995 else "<0.01" if x < 0.005 else number(x)
 
 
 def percent(share: Any, digits: int = 0) -> str:
@@ -140,10 +149,13 @@ def distinct(names: Iterable[Any], most: int = LONGEST) -> list[str]:
     return cut
 
 
-def listed(names: Iterable[Any], most: int = 8) -> str:
-    """Return ``a, b and c``, or the first of them and how many more there are."""
-    every = list(names)
-    shown = distinct(every[:most])
+def listed(texts: Iterable[str], most: int = 8) -> str:
+    """Return ``a, b and c``, or the first of them and how many more there are.
+
+    Texts are not cut; names from files go through `distinct` or `short` first.
+    """
+    every = list(texts)
+    shown = every[:most]
     if len(every) > most:
         return f"{', '.join(shown)} and {len(every) - most:,} more"
     if len(shown) < 2:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import importlib
 import json
 from dataclasses import dataclass, field
 from importlib import resources
 from typing import Any
 
-from baldur.exceptions import MissingExtraError
+from baldur.optional import import_extra
 from baldur.report.calculator import Calculator
 from baldur.report.facts import Facts, made_with
 from baldur.report.formatting import kind, number, short
@@ -20,7 +19,6 @@ from baldur.report.text.explanations import EXPLANATIONS
 
 __all__ = ["Page", "check_extra", "render"]
 
-INSTALL = "pip install 'baldur-multiview[report]'"
 
 _SECTIONS = [
     ("answer", "Answer"),
@@ -79,11 +77,11 @@ def render(page: Page) -> str:
     str
     """
     check_extra()
-    jinja = importlib.import_module("jinja2")
+    jinja = import_extra("jinja2", "report", "A report")
     environment = jinja.Environment(
         autoescape=True, undefined=jinja.StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    safe = importlib.import_module("markupsafe").Markup
+    safe = import_extra("markupsafe", "report", "A report").Markup
     facts = page.facts
     scripts = [_asset("page.js")]
     if page.calculator.ready:
@@ -162,16 +160,16 @@ def _data(page: Page) -> dict[str, Any]:
 
 
 def _person(person: Person, facts: Facts) -> dict[str, Any]:
-    told = [("Observed", person.truth or "not known"), ("Predicted", person.predicted)]
-    told.append((facts.value_name, number(person.value, 3)))
+    shown = [("Observed", person.truth or "not known"), ("Predicted", person.predicted)]
+    shown.append((facts.value_name, number(person.value, 3)))
     if person.site:
-        told.append(("Site", person.site))
-    told.append(("Missing views", ", ".join(person.missing) or "none"))
+        shown.append(("Site", person.site))
+    shown.append(("Missing views", ", ".join(person.missing) or "none"))
     if person.right is not None:
-        told.append(("Prediction", "right" if person.right else "wrong"))
+        shown.append(("Prediction", "right" if person.right else "wrong"))
     return {
         "name": person.name,
-        "facts": told,
+        "facts": shown,
         "models": [
             [m, *([label] if facts.classes else []), number(v, 3)] for m, label, v in person.models
         ],
@@ -197,9 +195,4 @@ def _asset(name: str) -> str:
 def check_extra() -> None:
     """Refuse, in one line that says what to install, to begin without the libraries of a page."""
     for module in ("jinja2", "matplotlib"):
-        try:
-            importlib.import_module(module)
-        except ImportError as error:
-            raise MissingExtraError(
-                f"A report needs {module}, which is not installed. Install it with: {INSTALL}"
-            ) from error
+        import_extra(module, "report", "A report")

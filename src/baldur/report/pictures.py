@@ -156,10 +156,6 @@ def _plans_of_run(run: StudyResults, main: str) -> list[Plan]:
             lambda: plots.FoldWeightsDisplay.from_result(results, main), optional=True,
         ),
         Plan(
-            "fold-heatmap", "features", f"Weights of {name} in every fold",
-            lambda: plots.FoldHeatmapDisplay.from_result(results, main), optional=True,
-        ),
-        Plan(
             "manhattan-folds", "features", "Variants along the chromosomes, over the folds",
             lambda: plots.ManhattanDisplay.from_result(results, main), optional=True,
         ),
@@ -239,7 +235,12 @@ def validation_plans(run: StudyResults, main: str) -> list[Plan]:
 
 
 def _shown_models(run: StudyResults, main: str) -> list[str]:
-    """Return the models that curves are drawn of: the main one, and the two best others."""
+    """Return the models that curves are drawn of: the main one, and the two best others.
+
+    With several classes the main one alone, which has a curve for each of them.
+    """
+    if len(run.classes) > 2:
+        return [main]
     metric = str(run.record.get("select_by", ""))
     table = run.table("table")
     others = [m for m in run.finished if m != main]

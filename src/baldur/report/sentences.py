@@ -125,10 +125,11 @@ class Prediction:
     chance : float
         What guessing gives.
     metric : str
-    seen : str
-        What was done, for example "BALDUR separated PD from control".
+        Its name, for example "AUC".
+    of : str
+        What it is the metric of, for example "BALDUR for PD against control".
     how : str
-        On whom, for example "215 people, by cross-validation".
+        On whom, for example "on 215 people (cross-validation with 5 folds)".
     p : float or None
         Of a permutation test, adjusted; None without one.
     """
@@ -136,22 +137,22 @@ class Prediction:
     value: Interval
     chance: float
     metric: str
-    seen: str
+    of: str
     how: str
     p: float | None = None
 
     @property
     def figure(self) -> str:
-        """The metric with its interval, and what guessing gives."""
-        v = self.value
-        return f"{self.seen} with {self.metric} {in_words(v.estimate, v.low, v.high)}, {self.how}"
+        """The metric with its interval, and on whom it was measured."""
+        seen = in_words(self.value.estimate, self.value.low, self.value.high)
+        return f"the {self.metric} of {self.of} is {seen}, {self.how}"
 
 
 PREDICTION = (
     Case(
         "no interval", UNKNOWN, lambda e: not e.value.known,
-        lambda e: f"That cannot be told: {e.metric} could not be estimated with an interval, "
-        f"{e.how}.",
+        lambda e: f"That cannot be told: the {e.metric} of {e.of} could not be estimated with an "
+        f"interval, {e.how}.",
     ),
     Case(
         "worse than guessing", NOT_SHOWN, lambda e: e.value.high < e.chance,

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from baldur.evaluation.clinical.held_out import classes_of
 from baldur.evaluation.metrics import METRICS
@@ -81,9 +82,23 @@ def open_validation(folder: Path) -> StudyResults:
     }
     once = predictions.drop_duplicates("sample")
     tables["presence"] = once[["sample", "label"]].reset_index(drop=True)
+    measured = interval_people(tables["intervals"])
+    if measured not in (None, record["people"]):
+        problems.append(
+            f"predictions.csv has {record['people']:,} people, but the figures in intervals.csv "
+            f"rest on {measured:,}: one of the files is incomplete."
+        )
     made = StudyResults.from_tables(tables, record)
     made.folder, made.problems = folder, problems
     return made
+
+
+def interval_people(intervals: pd.DataFrame) -> int | None:
+    """Return the number of people that the intervals rest on; None where they do not say so."""
+    if "people" not in intervals:
+        return None
+    known = intervals["people"].dropna()
+    return int(known.max()) if len(known) else None
 
 
 def validation_page(run: StudyResults, people: str, title: str | None) -> Page:
@@ -143,7 +158,7 @@ def _answer(run: StudyResults, main: str) -> list[Sentence]:
     evidence = prediction_of(run, main)
     people = count(run.record["people"], "person", "people")
     evidence = type(evidence)(
-        evidence.value, evidence.chance, evidence.metric, evidence.seen,
+        evidence.value, evidence.chance, evidence.metric, evidence.of,
         f"in a new cohort of {people}", evidence.p,
     )  # fmt: skip
     case = case_of(PREDICTION, evidence)

@@ -58,6 +58,11 @@ def unpack_arrays(content: bytes) -> dict[str, np.ndarray]:
         raise InputError(f"it is not an array file ({error})") from None
     if set(found) != set(names):
         raise InputError("its header does not tell what is in it")
+    if any(
+        one.dtype == bool and one.size and one.view(np.uint8).max() > 1 for one in found.values()
+    ):
+        # NumPy counts a mask by its bytes, and would read or write outside of an array.
+        raise InputError("truth values that are neither true nor false")
     # Copies lie where NumPy puts its own arrays, so products round as they did before saving. One
     # at a time, so that there are never two of all.
     return {name: np.array(found.pop(name)) for name in names}

@@ -7,8 +7,8 @@ bytes of a skops archive with the rest of it. Loading a model of another kind do
 from __future__ import annotations
 
 import copy
-import io
-import zipfile
+import warnings
+from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from baldur.exceptions import InputError
 from baldur.preparation import Preparation
 from baldur.saving.setting_state import read_setting, setting_state
 from baldur.state import Fields, State
+from baldur.views import MultiView
 
 __all__ = ["TRUSTED", "baseline_state", "is_baseline", "read_baseline"]
 
@@ -48,8 +49,6 @@ TRUSTED = (
 """Types beside those that skops itself trusts (scikit-learn's public estimators, NumPy, SciPy)."""
 
 _MODULES = ("baldur.baselines.", "baldur.evaluation.adapters.")
-_DEPTH = 12
-"""Levels below an estimator at which trees are looked for: a forest has them at the third."""
 
 
 def is_baseline(estimator: Any) -> bool:
@@ -137,62 +136,62 @@ def read_baseline(state: Any, read_preparation: Any) -> Any:
         sound = is_baseline(made) and type(made).__name__ == name
         read.need(sound, "expected a baseline of the class that it names", "skops")
         read.need("preparation_" not in vars(made), "expected no second preparation", "skops")
-    made.preparation_ = preparation
-    if template is not None:
-        made.preparation = template
+        settings = signature(type(made)).parameters
+        complete = {*settings, "view_names_", "selected_features_"} - {"preparation"}
+        read.need(complete <= set(vars(made)), "expected all settings, and a fit", "skops")
+        same = made.view_names_ == list(preparation.n_features_)
+        read.need(same, "expected the views of the preparation", "skops")
+        if hasattr(made, "classes_"):
+            read.part("skops", _check_labels, labels=made.classes_)
+        made.preparation_ = preparation
+        if template is not None:
+            made.preparation = template
+        read.part("class", lambda _: _check_prediction(made))
     return made
 
 
 def _unpack(content: np.ndarray) -> Any:
     from skops.io import loads
 
+    from baldur.saving.compiled_parts import check_archive, check_parts
+
     raw = content.tobytes()
     try:
-        with zipfile.ZipFile(io.BytesIO(raw)) as archive:
-            # As `dumps` writes them; what is not compressed cannot grow.
-            stored = all(i.compress_type == zipfile.ZIP_STORED for i in archive.infolist())
-        made = loads(raw, trusted=list(TRUSTED)) if stored else None
-    except Exception as error:  # a damaged archive fails in any way it likes
+        check_archive(raw)
+        made = loads(raw, trusted=list(TRUSTED))
+        check_parts(made)
+    except InputError:
+        raise
+    except Exception as error:  # a damaged archive can raise any error
         said = str(error).splitlines()[0][:200] if str(error) else type(error).__name__
         raise InputError(f"an archive that skops refuses ({said})") from None
-    _check_trees(made, 0, set())
     return made
 
 
-def _check_trees(part: Any, depth: int, seen: set[int]) -> None:
-    """Refuse trees that point outside of themselves: compiled code would follow them."""
-    if id(part) in seen or depth > _DEPTH:
-        return
-    seen.add(id(part))
-    if type(part).__module__ == "sklearn.tree._tree":
-        n, leaf = part.node_count, part.children_left == -1
-        for children in (part.children_left, part.children_right):
-            inner = children[~leaf]
-            # Children come after their parent, so there is no circle either.
-            after = inner > np.flatnonzero(~leaf)
-            if not (after.all() and (inner < n).all()):
-                raise InputError("a tree whose branches lead nowhere")
-        features = part.feature[~leaf]
-        if features.size and (features.min() < 0 or features.max() >= part.n_features):
-            raise InputError("a tree that asks for features that are not there")
-        return
-    if type(part).__name__ == "TreePredictor":
-        nodes = part.nodes
-        inner = nodes[nodes["is_leaf"] == 0]
-        at = np.flatnonzero(nodes["is_leaf"] == 0)
-        for side in ("left", "right"):
-            if not ((inner[side] > at).all() and (inner[side] < len(nodes)).all()):
-                raise InputError("a tree whose branches lead nowhere")
-        return
-    if isinstance(part, dict):
-        children_of = list(part.values())
-    elif isinstance(part, (list, tuple)):
-        children_of = list(part)
-    elif isinstance(part, np.ndarray):
-        children_of = part.ravel().tolist() if part.dtype == object else []
-    else:
-        children_of = list(getattr(part, "__dict__", {}).values())
-        tree = getattr(part, "tree_", None)
-        children_of += [] if tree is None else [tree]
-    for child in children_of:
-        _check_trees(child, depth + 1, seen)
+def _check_labels(_: Any, labels: Any) -> None:
+    with Fields({"classes_": labels}) as read:
+        read.labels("classes_")
+
+
+def _check_prediction(model: Any) -> None:
+    """Predict for three rows, so that parts which do not fit together are found on loading."""
+    scaling = copy.copy(model.preparation_.scaling_)
+    # The rows stand behind the steps, and have neither covariates nor alleles.
+    scaling.covariates_, scaling.alleles_ = None, {}
+    statistics = (scaling.minimum_, scaling.mean_, scaling.maximum_)
+    rows = MultiView(
+        {
+            name: np.nan_to_num([np.asarray(one[name], dtype=float) for one in statistics])
+            for name in scaling.n_features_
+        }
+    )
+    try:
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")
+            answer = np.asarray(model.predict_prepared(scaling.transform(rows)))
+    except InputError:
+        raise
+    except Exception as error:  # whatever a forged estimator runs into
+        raise InputError(f"it cannot predict ({type(error).__name__})") from None
+    if answer.shape[:1] != (3,):
+        raise InputError("it does not predict one value for each row")

@@ -14,8 +14,8 @@ import sklearn
 
 import baldur
 from baldur.evaluation import NestedResult, Progress, run_comparison, run_learning_curve
-from baldur.evaluation.engine.run import Shard
 from baldur.evaluation.engine.store import JobStore
+from baldur.evaluation.engine.tasks import Shard
 from baldur.exceptions import InputError, StudyError, UnfinishedError
 from baldur.study.check import StudyCheck, check_study
 from baldur.study.comparison import folds_problem, open_study

@@ -14,7 +14,8 @@ import pandas as pd
 from baldur.atomic_io import replace_files
 from baldur.evaluation import NestedResult, people_needed
 from baldur.evaluation.record import record_of
-from baldur.evaluation.tables.results_reader import RECORD, digest
+from baldur.evaluation.tables.record_reader import RECORD
+from baldur.evaluation.tables.results_reader import digest
 from baldur.safety.escape import one_line
 from baldur.safety.spreadsheet import csv_text
 from baldur.study.config import StudyConfig
@@ -165,8 +166,8 @@ FILES = (
                lambda run: run.result.weights()),
     ResultFile("correlations.csv", "correlations between the features that half of the folds "
                "select", lambda run: _filled(run.result.correlations())),
-    ResultFile("places.csv", "where selected variants, voxels or regions lie",
-               lambda run: _filled(run.result.places())),
+    ResultFile("feature_locations.csv", "where selected variants, voxels or regions lie",
+               lambda run: _filled(run.result.feature_locations())),
     ResultFile("grids.json", "the grids of views made of images", _grids),
     ResultFile("predictions.csv", "every held-out prediction; all figures follow from it and "
                "selection.csv", lambda run: run.result.predictions),

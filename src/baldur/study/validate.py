@@ -13,21 +13,26 @@ import baldur
 from baldur.atomic_io import replace_files
 from baldur.evaluation import METRICS
 from baldur.evaluation.clinical import Evaluation, evaluate_predictions
+from baldur.evaluation.clinical.intervals import ALL
 from baldur.evaluation.metrics import default_metrics
+from baldur.evaluation.tables.results_reader import read_table
 from baldur.evaluation.tables.table import fold_scores
 from baldur.evaluation.threads import one_thread
 from baldur.evaluation.validation.drift import predictor_shift
 from baldur.evaluation.validation.recalibration import Recalibrated, recalibrate
+from baldur.exceptions import InputError
 from baldur.safety.spreadsheet import csv_text
 from baldur.saving import SavedModel
 from baldur.study.config import StudyConfig
 from baldur.study.new_samples import read_new_samples
 from baldur.study.predict import predictions_of
+from baldur.study.results import REPORT
 from baldur.study.results_folder import Log, claim_folder, results_folder
 from baldur.views import MultiView
 
 __all__ = ["VALIDATION_FILES", "ValidatedStudy", "validate_study"]
 
+_DEVELOPMENT = ["metric", "estimate", "low", "high"]
 _EVALUATED = (
     "intervals.csv", "differences.csv", "calibration.csv", "calibration_curve.csv", "decision.csv",
     "thresholds.csv", "subgroups.csv", "left_out.csv",
@@ -36,7 +41,8 @@ _EVALUATED = (
 VALIDATION_FILES = frozenset(
     {
         "validation.txt", "scores.csv", "predictions.csv", "shift_views.csv", "shift_features.csv",
-        "recalibration.csv", "recalibrated_predictions.csv", "recalibrated_scores.csv",
+        "development.csv", REPORT, "recalibration.csv", "recalibrated_predictions.csv",
+        "recalibrated_scores.csv",
         *_EVALUATED, *(f"recalibrated_{name}" for name in _EVALUATED),
     }
 )  # fmt: skip
@@ -62,6 +68,9 @@ class ValidatedStudy:
     recalibrated_evaluation : Evaluation or None
     folder : Path
     notes : list of str
+    development : DataFrame
+        metric, estimate, low, high of the model in its development study; no rows where that is
+        not known.
     """
 
     predictions: pd.DataFrame
@@ -73,6 +82,7 @@ class ValidatedStudy:
     recalibrated_evaluation: Evaluation | None
     folder: Path
     notes: list[str] = field(default_factory=list)
+    development: pd.DataFrame = field(default_factory=pd.DataFrame)
 
 
 def validate_study(
@@ -82,6 +92,7 @@ def validate_study(
     missing: str = "error",
     output: str | Path | None = None,
     fresh: bool = False,
+    development: str | Path | None = None,
 ) -> ValidatedStudy:
     """Apply a frozen model to the cohort of a study file and write what came of it.
 
@@ -100,6 +111,8 @@ def validate_study(
         Folder for the files, instead of the study's own.
     fresh : bool, default=False
         Replace the results of another study there.
+    development : str or Path, optional
+        Results folder of the study in which the model was developed, to compare with.
 
     Returns
     -------
@@ -109,6 +122,8 @@ def validate_study(
         raise config.problem("outcome", "missing", "add [outcome] with column, to compare with")
     data, table, notes, _ = read_new_samples(model, config, missing=missing)
     data, table = _with_outcome(model, config, data, table, notes)
+    name = str(model.details.get("model", "model"))
+    before = pd.DataFrame() if development is None else _development(development, name)
     folder = results_folder(config, output)
     claim_folder(config, folder, VALIDATION_FILES, fresh=fresh)
     with one_thread():
@@ -134,9 +149,11 @@ def validate_study(
         )
     done = ValidatedStudy(
         predictions, fold_scores(predictions, metrics, classes), evaluation, views, features,
-        better, again, folder, notes,
+        better, again, folder, notes, before,
     )  # fmt: skip
     frames = {"predictions.csv": predictions, "scores.csv": done.scores, **evaluation.frames()}
+    if len(before):
+        frames["development.csv"] = before
     if len(views):
         frames |= {"shift_views.csv": views, "shift_features.csv": features}
     if again is not None:
@@ -152,6 +169,28 @@ def validate_study(
     for note in notes:
         log(f"note: {note}")
     return done
+
+
+def _development(folder: str | Path, model: str) -> pd.DataFrame:
+    """Return the metrics and the calibration of a model in the study it was developed in."""
+    parts = []
+    for table, column in (("intervals", "metric"), ("calibration", "measure")):
+        frame = read_table(folder, table)
+        if not len(frame):
+            continue
+        frame = frame[frame["model"] == model]
+        if "site" in frame:
+            frame = frame[frame["site"] == ALL]
+        if table == "calibration" and frame["class"].nunique() > 1:
+            continue  # one line for each class; the comparison is of the whole
+        parts.append(frame[[column, "estimate", "low", "high"]].set_axis(_DEVELOPMENT, axis=1))
+    found = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=_DEVELOPMENT)
+    if not len(found):
+        raise InputError(
+            f"{folder} has no intervals of a model {model!r}. Give the results folder of the study "
+            "in which the model was developed."
+        )
+    return found
 
 
 def _with_outcome(
@@ -231,7 +270,7 @@ def summary(done: ValidatedStudy, model: SavedModel) -> str:
         f"{name}, trained on {model.details.get('samples')} samples, unchanged, on "
         f"{len(done.predictions)} new ones.",
         "",
-        *_figures(done.evaluation, name),
+        *_figures(done.evaluation, name, done.development),
     ]
     for title, frame in (("Calibration", done.evaluation.calibration),):
         if len(frame):
@@ -263,12 +302,19 @@ def summary(done: ValidatedStudy, model: SavedModel) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _figures(evaluation: Evaluation, name: str) -> list[str]:
+def _figures(evaluation: Evaluation, name: str, before: pd.DataFrame | None = None) -> list[str]:
     frame = evaluation.intervals
     frame = frame[frame["model"] == name]
     if "site" in frame:
-        frame = frame[frame["site"].isna() | frame["site"].astype(str).isin(["", "all"])]
-    return [_interval(METRICS[row["metric"]].heading, row) for _, row in frame.iterrows()]
+        frame = frame[frame["site"] == ALL]
+    known = {} if before is None else {row["metric"]: row for _, row in before.iterrows()}
+    lines = []
+    for _, row in frame.iterrows():
+        line = _interval(METRICS[row["metric"]].heading, row)
+        if row["metric"] in known:
+            line += f"; in development {_interval('', known[row['metric']]).removeprefix('  : ')}"
+        lines.append(line)
+    return lines
 
 
 def _interval(what: str, row: pd.Series) -> str:

@@ -51,8 +51,8 @@ def plink(path, options):
 def nifti(path, options):
     from baldur.io import read_nifti
 
-    if "atlas" in options:
-        options = {**options, "atlas": path.parent / options["atlas"]}
+    beside = [key for key in ("atlas", "atlas_labels") if key in options]
+    options = {**options, **{key: path.parent / options[key] for key in beside}}
     return read_all(read_nifti([path], **options))
 
 
@@ -81,7 +81,21 @@ def study(path, options):
     return repr(evaluate_study(load_study(path), fresh=True).result)
 
 
-READERS = {f.__name__: f for f in (table, text, plink, nifti, mudata, obs, view, study)}
+def model(path, options):
+    import numpy as np
+
+    from baldur.saving import load_model
+    from baldur.views import MultiView
+
+    saved = load_model(path)
+    rows = MultiView({name: np.zeros((3, width)) for name, width in saved.n_features.items()})
+    p = saved.estimator.predict_proba(rows)
+    assert np.isfinite(p).all()
+    assert ((p >= 0) & (p <= 1)).all()
+    return str(p)
+
+
+READERS = {f.__name__: f for f in (table, text, plink, nifti, mudata, obs, view, study, model)}
 LIMITED = ("table", "text", "plink", "nifti", "mudata", "obs")
 
 
@@ -158,6 +172,7 @@ def main():
     import pyarrow.parquet
 
     import baldur.io
+    import baldur.saving
     import baldur.study
 
     loaded = (

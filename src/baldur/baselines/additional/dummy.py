@@ -29,7 +29,7 @@ class PriorClassifier(BaselineClassifier):
     """
 
     _min_classes = 1
-    # Columns are looked at by nobody.
+    # The values of the columns are not used.
     scale = "standard"
 
     def __init__(
@@ -76,7 +76,7 @@ class MeanRegressor(BaselineRegressor):
     mean_ : float
     """
 
-    # Columns are looked at by nobody.
+    # The values of the columns are not used.
     scale = "standard"
 
     def __init__(self, *, preparation: Any = None, views: Any = None) -> None:

@@ -27,7 +27,7 @@ Array = NDArray[np.float64]
 
 
 def ridge_logistic(F: Array, codes: NDArray[np.intp], C: float) -> tuple[Array, Array, int]:
-    """Weights (r, 1 or K), offsets and iterations of ``C sum logloss + 0.5 ||w||^2``."""
+    """Return weights (r, 1 or K), offsets and iterations of ``C sum logloss + 0.5 ||w||^2``."""
     model = LogisticRegression(C=C, max_iter=2000, tol=1e-6)
     if F.shape[1] == 0:  # every column constant: a column of zeros leaves only the offset
         F = np.zeros((len(F), 1))
@@ -44,7 +44,7 @@ def ridge_logistic(F: Array, codes: NDArray[np.intp], C: float) -> tuple[Array, 
 
 
 def logistic_proba(linear: Array) -> Array:
-    """Probabilities (n, K) from linear predictors (n, 1) or (n, K)."""
+    """Return probabilities (n, K) from linear predictors (n, 1) or (n, K)."""
     if linear.shape[1] == 1:
         p = expit(linear[:, 0])
         return np.column_stack([1.0 - p, p])

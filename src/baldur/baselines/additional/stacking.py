@@ -1,4 +1,4 @@
-"""Per-view stacking: one ridge logistic model per view, joined by non-negative sparse weights."""
+"""Per-view stacking: one ridge logistic model per view, combined by non-negative sparse weights."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ def _log_proba(linear: Array) -> Array:
 def out_of_fold(
     F: Array, codes: NDArray[np.intp], C: float, folds: list[Any], absent: NDArray[np.bool_]
 ) -> Array:
-    """Log-probabilities (n, K) of each row from a model that has not seen it; absent rows get 0.
+    """Return out-of-fold log-probabilities (n, K) of each row; rows with a missing view get 0.
 
-    A row without the view says nothing about its class, so its log-probabilities are equal.
+    A missing view carries no information about the class, so its log-probabilities are equal.
     """
     K = int(codes.max()) + 1
     out = np.zeros((len(codes), K))
@@ -46,7 +46,7 @@ def _log_loss(scores: Array, codes: NDArray[np.intp]) -> float:
 
 
 def fit_stack(Z: Array, codes: NDArray[np.intp], penalty: float) -> tuple[Array, Array]:
-    """Non-negative view weights (V,) and class offsets (K,) that join log-probabilities.
+    """Return non-negative view weights (V,) and class offsets (K,) that combine log-probabilities.
 
     ``min mean logloss(b_c + sum_v a_v Z_vic) + penalty sum_v a_v`` over ``a >= 0``: on the
     non-negative orthant the l1 penalty is a group lasso over whole views. Z: (V, n, K).
@@ -74,7 +74,7 @@ class StackingClassifier(BaselineClassifier):
     """One ridge logistic model per view, stacked.
 
     Each view's penalty is the one with the best out-of-fold log-loss; the views' out-of-fold
-    log-probabilities are joined by non-negative weights with an l1 penalty, which drops views.
+    log-probabilities are combined by non-negative weights with an l1 penalty, which drops views.
 
     Parameters
     ----------
@@ -149,7 +149,7 @@ class StackingClassifier(BaselineClassifier):
             self.C_[b.name] = float(self.Cs[best])
             self._fit_view(b, reduced, codes, self.C_[b.name])
         weights, self.offset_ = fit_stack(Z, codes, self.penalty)
-        if not np.any(weights > 1e-8):  # nothing helps out of fold: lean on the best view
+        if not np.any(weights > 1e-8):  # no view helps out of fold: use the best one
             weights[int(np.argmin([_log_loss(z, codes) for z in Z]))] = 1e-3
         self.view_weights_ = {b.name: float(a) for b, a in zip(blocks, weights, strict=True)}
         self.selected_features_ = {

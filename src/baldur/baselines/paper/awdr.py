@@ -23,7 +23,7 @@ from baldur.parameters import POSITIVE, Constraint, integer, one_of
 Array = NDArray[np.float64]
 
 FLOOR = 1e-12
-"""Smallest view weight: an exact 0 could not be divided by."""
+"""Smallest view weight, because the objective divides by the weights."""
 
 
 @dataclass
@@ -37,7 +37,7 @@ class AWDRState:
 
     @property
     def n_iter(self) -> int:
-        """Rounds made after the first ridge solve."""
+        """Number of rounds after the first ridge solution."""
         return len(self.objective) - 1
 
 
@@ -99,7 +99,7 @@ def fit_awdr(
 
 
 def neighbour_votes(train: Array, codes: NDArray[np.intp], new: Array, k: int, C: int) -> Array:
-    """Share of the k nearest training rows in each class (n_new, C).
+    """Return the share of the k nearest training rows in each class (n_new, C).
 
     Distances are rounded at 1e-9 of the training spread and equal ones are taken in training
     order: on a line, duplicates are common and the rule must not depend on rounding.

@@ -140,13 +140,13 @@ def fit_cpm(
 
 
 def solve_latent(G: Array, q: Array, ridge: float) -> Array:
-    """Rows h that minimise ``h G h' - 2 q h' + ridge ||h||^2``. Shapes: G (K, K), q (n, K)."""
+    """Return rows h (n, K) that minimise ``h G h' - 2 q h' + ridge ||h||^2``, with q (n, K)."""
     scale = max(float(np.trace(G)) / len(G), np.finfo(np.float64).tiny)
     return np.asarray(np.linalg.solve(G + ridge * scale * np.eye(len(G)), q.T).T)
 
 
 def adam_latent(G: Array, q: Array, start: Array, steps: int, lr: float) -> Array:
-    """The same without the ridge, by Adam from one start for every row, as the authors do."""
+    """Return the same without the ridge, by Adam from one start for all rows, as the authors do."""
     h = np.tile(start, (len(q), 1))
     first, second = np.zeros_like(h), np.zeros_like(h)
     for t in range(1, steps + 1):
@@ -184,7 +184,7 @@ class CPMNetsClassifier(BaselineClassifier):
         Of "adam", five steps each at the decoder rate.
     block_scale : bool
         Divide each standardised view by the square root of its width; otherwise the widest view
-        rules the latent vectors.
+        dominates the latent vectors.
     scale : {"clipped", "standard", "rank"}
         How columns are scaled before the method sees them, as in `BaldurClassifier`.
     preparation : Preparation or None
@@ -280,7 +280,7 @@ class CPMNetsClassifier(BaselineClassifier):
         self.selected_features_ = self._all_features(blocks)
 
     def _latent(self, blocks: list[Block]) -> Array:
-        """Latent vectors of new rows; each uses only the views its sample has."""
+        """Return latent vectors of new rows, computed from the views that are present."""
         absent = np.column_stack([b.absent for b in blocks])
         q = {b.name: b.apply(self.encoders_[b.name]) - self.offsets_[b.name] for b in blocks}
         H = np.zeros((len(absent), self.n_latent))

@@ -30,7 +30,7 @@ DROPPED = 1e-6
 
 
 def lasso_support(block: Block, y: Array, fraction: float, rows: Any = None) -> Mask:
-    """Columns with a non-zero Lasso weight at ``fraction`` of the largest useful penalty.
+    """Return a mask of the columns with a non-zero Lasso weight.
 
     ``min (1/2n) ||y - X w - b||^2 + a ||w||_1``, ``a = fraction * max_j |x_j'(y - mean y)| / n``;
     y is -1/+1. ``rows`` restricts the fit to some rows. Wide views are solved on a working set.
@@ -53,7 +53,7 @@ def lasso_support(block: Block, y: Array, fraction: float, rows: Any = None) -> 
     def solve(active: NDArray[np.intp]) -> Array:
         model = Lasso(alpha=a, max_iter=20000, tol=1e-6)
         with warnings.catch_warnings():
-            # Only the support is used, and it has settled long before the duality gap.
+            # Only the support is used, which converges long before the duality gap.
             warnings.simplefilter("ignore", ConvergenceWarning)
             model.fit(block.columns(active)[rows], y[rows])
         return np.asarray(model.coef_)
@@ -71,7 +71,7 @@ def lasso_support(block: Block, y: Array, fraction: float, rows: Any = None) -> 
 
 
 def best_column(blocks: list[Block], y: Array) -> dict[str, Mask]:
-    """Only the single column most correlated with y, wherever it is."""
+    """Return masks with only the column that is most correlated with y, over all views."""
     found = [np.abs(b.project((y - y.mean())[:, None])[:, 0]) for b in blocks]
     winner = int(np.argmax([f.max(initial=0.0) for f in found]))
     masks = {b.name: np.zeros(b.width, dtype=bool) for b in blocks}
@@ -80,7 +80,7 @@ def best_column(blocks: list[Block], y: Array) -> dict[str, Mask]:
 
 
 def svm_dual(K: Array, y: Array, C: float) -> tuple[Array, float]:
-    """Signed dual coefficients (n,) and offset of an SVM on a precomputed kernel."""
+    """Return signed dual coefficients (n,) and offset of an SVM on a precomputed kernel."""
     model = SVC(kernel="precomputed", C=C).fit(K, y)
     alpha = np.zeros(len(y))
     alpha[model.support_] = model.dual_coef_[0]
@@ -121,7 +121,7 @@ def fit_mkl(
 
 
 def simplex_grid(V: int, step: float) -> Array:
-    """All weight vectors on the simplex whose entries are multiples of ``step``."""
+    """Return all weight vectors on the simplex whose entries are multiples of ``step``."""
     m = round(1.0 / step)
     cuts = itertools.combinations(range(m + V - 1), V - 1)
     rows = [np.diff([-1, *cut, m + V - 1]) - 1 for cut in cuts]
@@ -141,7 +141,7 @@ class LassoMkSVMClassifier(BaselineClassifier):
         Norm of the kernel weights; 1 is sparse over views.
     weights : {"mkl", "grid", "uniform"}
         How kernel weights are found. "grid" tries all weights on the simplex in steps of
-        ``grid_step`` by inner cross-validation, selecting features anew inside each fold.
+        ``grid_step`` by inner cross-validation, and selects features in each fold again.
     grid_step : float
         0.1 means 1001 points for five views, 0.2 means 126.
     cv : int
@@ -228,7 +228,7 @@ class LassoMkSVMClassifier(BaselineClassifier):
         }
 
     def _select(self, blocks: list[Block], signs: Array, rows: Any = None) -> dict[str, Mask]:
-        """Union over the one-against-rest problems; all empty: the best single column."""
+        """Return the union over the one-against-rest problems, or else the best column."""
         masks = {
             b.name: np.any([lasso_support(b, y, self.fraction, rows) for y in signs.T], axis=0)
             for b in blocks
@@ -247,7 +247,7 @@ class LassoMkSVMClassifier(BaselineClassifier):
         return self._grid_search(blocks, live, y)
 
     def _grid_search(self, blocks: list[Block], live: list[int], y: Array) -> Array:
-        """Best simplex point by inner accuracy; each fold selects its features anew."""
+        """Return the best weights by inner accuracy; each fold selects its own features."""
         grid = simplex_grid(len(live), self.grid_step)
         smallest = int(min(np.sum(y > 0), np.sum(y < 0)))
         right = np.zeros(len(grid))
@@ -279,7 +279,7 @@ class LassoMkSVMClassifier(BaselineClassifier):
 
 
 def _unit_kernels(columns: list[Array], rows: Any = slice(None)) -> tuple[list[Array], list[float]]:
-    """Linear kernels over their mean diagonal on ``rows``, and those means."""
+    """Return linear kernels divided by their mean diagonal on ``rows``, and those means."""
     kernels, units = [], []
     for X in columns:
         K = X @ X.T

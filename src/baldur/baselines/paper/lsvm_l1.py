@@ -28,7 +28,7 @@ Array = NDArray[np.float64]
 
 
 def smallest_c(correlations: Array, bias: Array) -> float:
-    """The penalty parameter below which the model is empty (`sklearn.svm.l1_min_c`).
+    """Return the penalty parameter below which the model is empty (`sklearn.svm.l1_min_c`).
 
     ``1 / (2 max_j |x_j'(s * y)|)`` over columns and the constant column liblinear penalises too.
     """

@@ -29,7 +29,7 @@ from baldur.parameters import Constraint, one_of
 Array = NDArray[np.float64]
 
 FLOOR = 1e-8
-"""Keeps the weight of a perfectly fitted row at 0.5 / 1e-4."""
+"""Limits the weight of a perfectly fitted row to 0.5 / 1e-4."""
 
 
 @dataclass
@@ -43,7 +43,7 @@ class MCCDState:
 
     @property
     def n_iter(self) -> int:
-        """Rounds made."""
+        """Number of rounds after the first solution."""
         return len(self.objective) - 1
 
 
@@ -75,7 +75,7 @@ def mccd_objective(F: list[Array], Y: Array, state: MCCDState, g1: Array, g2: fl
 def update_view(
     f: Array, others: list[Array], u: Array, Z: Array, g1: float, g2: float
 ) -> tuple[Array, Array]:
-    """Weights and offset of one view, the other views' outputs held fixed.
+    """Return weights and offset of one view, with the outputs of the other views held fixed.
 
     ``W = (F'(Hu + g2 S)F + g1 I)^-1 F' Hu Z``, ``b = (Z - F W)'u / 1'u`` with
     ``Hu = U - U11'U/(1'u)`` and ``S = H (sum_w P_w P_w') H``. Shapes: F (n, r), others (n, C) each
@@ -103,14 +103,14 @@ def fit_mccd(
     tol: float = 1e-6,
     signed: bool = False,
 ) -> MCCDState:
-    """Alternate views, slack and row weights until the objective stands still.
+    """Alternate views, slack and row weights until the objective converges.
 
     Parameters
     ----------
     F : list of ndarray (n, r_v)
         Features of each view. Y: one-hot (n, C). g1: one penalty, or one per view.
     g2 : float
-        Weight of the diversity term as it stands in `mccd_objective` (unnormalised).
+        Weight of the diversity term as in `mccd_objective` (unnormalised).
     signed : bool
         Stop as the authors' code does: at the first round after the sixth whose relative change
         is below ``tol`` *with its sign*, which any decrease satisfies.
@@ -244,7 +244,7 @@ class MCCDClassifier(BaselineClassifier):
         self.selected_features_ = self._all_features(blocks)
 
     def _scores(self, blocks: list[Block]) -> Array:
-        """``-F_c(x)``, F_c the summed distances of the views' outputs to the c-th vertex."""
+        """Return ``-F_c(x)``, F_c the summed distances of the views' outputs to the c-th vertex."""
         vertices = np.eye(len(self.classes_))
         total = 0.0
         for b in blocks:

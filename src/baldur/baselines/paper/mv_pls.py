@@ -26,7 +26,7 @@ from baldur.parameters import Constraint, integer, optional
 Array = NDArray[np.float64]
 
 EMPTY = 1e-12
-"""A component whose ``||X'u||`` is below this is not taken."""
+"""Components with ``||X'u||`` below this are not used."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ def fit_pls(K: list[Array], Y: Array, n_components: int) -> PLSDual:
         Ye = deflate(residual)
         _, vectors = np.linalg.eigh(Ye.T @ total @ Ye)
         c = vectors[:, -1]
-        # Without a rule the sign of a component would depend on the LAPACK at hand.
+        # Without this the sign of a component would depend on the version of LAPACK.
         c = c * np.sign(c[np.argmax(np.abs(c))])
         Eu = Ye @ c
         energy = np.array([max(float(Eu @ k @ Eu), 0.0) for k in K])
@@ -149,7 +149,7 @@ class MVPLSClassifier(BaselineClassifier):
         C = len(self.classes_)
         wanted = max(2, C - 1) if self.n_components is None else self.n_components
         Y: Array = np.eye(C)[codes] if C > 2 else np.where(codes[:, None] == 1, 1.0, -1.0)
-        _keep_pls(self, blocks, Y, int(wanted))
+        _fit_components(self, blocks, Y, int(wanted))
 
     def _scores(self, blocks: list[Block]) -> Array:
         return class_scores(linear_predictor(blocks, self.coef_, self.intercept_))
@@ -205,16 +205,16 @@ class MVPLSRegressor(BaselineRegressor):
         self.views = views
 
     def _fit(self, blocks: list[Block], y: Array) -> None:
-        _keep_pls(self, blocks, y[:, None], int(self.n_components))
+        _fit_components(self, blocks, y[:, None], int(self.n_components))
 
     def _predict(self, blocks: list[Block]) -> Array:
         return linear_predictor(blocks, self.coef_, self.intercept_)[:, 0]
 
 
-def _keep_pls(
+def _fit_components(
     fitted: MVPLSClassifier | MVPLSRegressor, blocks: list[Block], Y: Array, wanted: int
 ) -> None:
-    """Fit and set the learned attributes."""
+    """Fit the components and set the fitted attributes."""
     dual = fit_pls([b.gram() for b in blocks], Y, min(wanted, len(Y) - 1))
     fitted.n_components_ = dual.scores.shape[1]
     fitted.coef_ = {b.name: b.over_input(b.project(dual.coef_dual)) for b in blocks}

@@ -30,7 +30,7 @@ from baldur.parameters import Constraint, integer, one_of
 Array = NDArray[np.float64]
 
 SILENT = 1e-8
-"""A view weight at or below this counts as zero."""
+"""View weights up to this value count as zero."""
 
 
 @dataclass
@@ -253,7 +253,7 @@ class PBMVBoostClassifier(BaselineClassifier):
             for c in targets
         ]
         self.view_weights_ = np.array([e.rho for e in self.ensembles_])
-        # Which way an empty vote falls: towards the side with more training rows.
+        # A vote of zero goes to the side with more training rows.
         self.ties_ = [1.0 if np.mean(codes == c) > 0.5 else -1.0 for c in targets]
         self.selected_features_ = self._all_features(blocks)
         used = {b.name: np.zeros(b.width, dtype=bool) for b in blocks}

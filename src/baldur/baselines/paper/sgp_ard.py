@@ -3,7 +3,7 @@
 The paper names no inference scheme; this is the usual one (inducing points, probit likelihood, Adam
 on the evidence bound, GPyTorch). Inputs are divided by the square root of their total variance and
 length-scales start at 1: without the division the kernel of wide data is the identity, gradients
-vanish and the model predicts the prevalence for everybody (``scale_inputs=False`` shows it).
+vanish and the model predicts the prevalence for all samples (as ``scale_inputs=False`` shows).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Array = NDArray[np.float64]
 
 
 def memory_needed(n: int, m: int, D: int, itemsize: int) -> float:
-    """Bytes of training with one length-scale per feature: about 6 copies of (n + m, D)."""
+    """Return the bytes of a fit with one length-scale per feature: about 6 copies of (n + m, D)."""
     return 6.0 * (n + m) * float(D) * itemsize
 
 
@@ -141,7 +141,7 @@ class SGPARDClassifier(BaselineClassifier):
             self.inducing_ = inputs[inducing]
         else:
             inputs = np.stack([_squared_distances(g, self.unit_) for g in grams])
-            # X'e_i is the i-th row: inducing rows are kept without a copy of the others.
+            # X'e_i is the i-th row: inducing rows are stored without a copy of the others.
             pick = np.eye(n)[:, inducing]
             self.inducing_ = {b.name: b.project(pick) for b in blocks}
         targets = [1] if K == 2 else range(K)
@@ -171,7 +171,7 @@ class SGPARDClassifier(BaselineClassifier):
         self.selected_features_ = self._all_features(blocks)
 
     def _margins(self, blocks: list[Block]) -> Array:
-        """Predictive mean over sqrt(1 + variance), one column per model."""
+        """Return the predictive mean over sqrt(1 + variance), one column per model."""
         if self.ard_ == "feature":
             X = dense_concatenation(blocks, np.float64, "SGP+ARD") / np.sqrt(self.unit_)
         else:
@@ -191,7 +191,7 @@ class SGPARDClassifier(BaselineClassifier):
         return np.column_stack(out)
 
     def _view_distances(self, b: Block) -> tuple[Array, Array]:
-        """Squared distances among inducing rows (M, M) and from new rows to them (n, M)."""
+        """Return squared distances among inducing rows (M, M) and to new rows (n, M)."""
         Z = self.inducing_[b.name]  # (D, M), inducing rows as columns
         norm = np.sum(Z**2, axis=0)
         zz = norm[:, None] + norm - 2.0 * Z.T @ Z

@@ -98,7 +98,7 @@ def fit_sgp(
         def forward(self, x1: Any, x2: Any, diag: bool = False, **_: Any) -> Any:
             i, j = x1[..., 0].long(), x2[..., 0].long()
             r = self.lengthscale.reshape(-1) ** -2
-            if diag:  # only ever asked for a row with itself
+            if diag:  # only called for a row with itself
                 return torch.ones(len(i), dtype=dtype)
             if distances:
                 return torch.exp(-0.5 * torch.einsum("v,vij->ij", r, data[:, i[:, None], j]))

@@ -14,7 +14,9 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
+from baldur.baselines.shared.checked_answers import check_probabilities, predicting
 from baldur.estimators.save_mixins import SaveMixin
+from baldur.estimators.targets import check_answer
 from baldur.exceptions import InputError
 from baldur.parameters import Constraint, check_parameters
 from baldur.preparation import preparation_for
@@ -40,7 +42,7 @@ class Block:
 
     @property
     def width(self) -> int:
-        """Number of prepared columns."""
+        """Number of columns after the preparation."""
         return int(self.view.shape[1])
 
     def over_input(self, values: NDArray[Any]) -> NDArray[Any]:
@@ -225,9 +227,33 @@ class BaselineClassifier(ClassifierMixin, BaselineEstimator):
         self._fit(self._prepare(mv), codes)
         return self
 
+    def predict_prepared(self, prepared: dict[str, PreparedView]) -> Array:
+        """Return class scores or probabilities (n, C) of rows that are prepared already."""
+        blocks = self._blocks(prepared)
+        return self._checked_proba(blocks) if _has_proba(self) else self._checked_scores(blocks)
+
+    def _checked_scores(self, blocks: list[Block]) -> Array:
+        with predicting(self):
+            scores = self._scores(blocks)
+        return check_answer(self._one_column_per_class(scores), "scores")
+
+    def _checked_proba(self, blocks: list[Block]) -> Array:
+        with predicting(self):
+            p = self._proba(blocks)
+        return check_probabilities(self._one_column_per_class(p))
+
+    def _one_column_per_class(self, values: Array) -> Array:
+        values = np.asarray(values)
+        if values.ndim != 2 or values.shape[1] != len(self.classes_):
+            raise InputError(
+                f"Expected one score for each of {len(self.classes_)} classes, but got an array of "
+                f"shape {values.shape}. A model from somebody else may be damaged or forged."
+            )
+        return values
+
     def decision_function(self, X: Any) -> Array:
         """Return the score of the second of two classes (n,), or one column per class (n, C)."""
-        scores = self._scores(self._open_new(X))
+        scores = self._checked_scores(self._open_new(X))
         return scores[:, 1] - scores[:, 0] if len(self.classes_) == 2 else scores
 
     def predict(self, X: Any) -> NDArray[Any]:
@@ -239,7 +265,7 @@ class BaselineClassifier(ClassifierMixin, BaselineEstimator):
     @available_if(_has_proba)
     def predict_proba(self, X: Any) -> Array:
         """Return class probabilities (n, C)."""
-        return self._proba(self._open_new(X))
+        return self._checked_proba(self._open_new(X))
 
 
 class BaselineRegressor(RegressorMixin, BaselineEstimator):
@@ -264,4 +290,13 @@ class BaselineRegressor(RegressorMixin, BaselineEstimator):
 
     def predict(self, X: Any) -> Array:
         """Return the predicted numbers (n,)."""
-        return np.asarray(self._predict(self._open_new(X)))
+        return self._checked(self._open_new(X))
+
+    def predict_prepared(self, prepared: dict[str, PreparedView]) -> Array:
+        """Return numbers (n,) for rows that are prepared already."""
+        return self._checked(self._blocks(prepared))
+
+    def _checked(self, blocks: list[Block]) -> Array:
+        with predicting(self):
+            numbers = np.asarray(self._predict(blocks))
+        return check_answer(numbers, "predictions")

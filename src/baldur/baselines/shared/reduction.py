@@ -34,14 +34,14 @@ class Reduced:
 
 
 def count_components(n_components: int | float | str | None, singular: Array, n: int) -> int:
-    """How many components to keep: a count, "n-1", a share of variance in (0, 1), or None (all)."""
+    """Return the number of components for a count, "n-1", a share of variance, or None (all)."""
     rank = len(singular)
     if n_components is None or n_components == "n-1":
         return min(rank, n - 1)
     if isinstance(n_components, str) or n_components <= 0:
         raise InputError(
-            "n_components must be a positive count, a share of variance in (0, 1), 'n-1' or None; "
-            f"got {n_components!r}."
+            "n_components must be a positive count, a share of variance in (0, 1), 'n-1' or None, "
+            f"but got {n_components!r}."
         )
     if n_components < 1:
         share = np.cumsum(singular**2) / max(float(np.sum(singular**2)), np.finfo(float).tiny)
@@ -56,7 +56,7 @@ def reduce_gram(
     *,
     rtol: float | None = None,
 ) -> Reduced:
-    """Front-end ``reduction`` for one view, from its training Gram matrix.
+    """Return the features and the lift of one view, from its training Gram matrix.
 
     Parameters
     ----------

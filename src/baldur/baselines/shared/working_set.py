@@ -1,4 +1,4 @@
-"""Working sets: solve an l1 problem over many columns by solving it over few.
+"""Working sets: an l1 problem over many columns, solved over few of them.
 
 The optimum of ``loss(X w) + sum_j |w_j|`` is reached on the columns W when every other column j
 satisfies ``|x_j' loss'(X w)| <= 1``. The check of the rest needs one product ``X' r``, which can be
@@ -18,7 +18,7 @@ from baldur.exceptions import NotConvergedWarning
 Array = NDArray[np.float64]
 
 DENSE_LIMIT = 4096
-"""Up to this many columns the whole problem is solved at once."""
+"""Largest number of columns for which the whole problem is solved at once."""
 
 
 def solve_on_working_set(
@@ -32,7 +32,7 @@ def solve_on_working_set(
     tol: float = 1e-3,
     name: str = "this model",
 ) -> tuple[NDArray[np.intp], Array, int]:
-    """Columns used, their coefficients and the number of rounds.
+    """Return the columns used, their coefficients and the number of rounds.
 
     Parameters
     ----------
@@ -42,9 +42,9 @@ def solve_on_working_set(
         ``solve(active) -> coef``, any array whose last axis runs over ``active``.
     correlations : callable
         ``correlations(active, coef) -> (n_columns,)``, each column's correlation with the gradient
-        over its threshold: above 1 means the column wants in.
+        over its threshold: a column above 1 violates the optimality condition.
     start : ndarray (n_columns,)
-        Correlations of the empty model; the largest ones open the working set.
+        Correlations of the empty model; the largest ones give the first working set.
     tol : float
         Columns above ``1 + tol`` are added. The inner solvers stop at about this accuracy.
     """
@@ -64,7 +64,7 @@ def solve_on_working_set(
             violators = violators[np.argpartition(-wish[violators], size - 1)[:size]]
         # Columns at zero leave, so the set stays near the size of the solution; they come back
         # through the check if they were needed. Cycling is impossible while the objective falls,
-        # and after ten rounds nothing leaves any more, which settles ties within tolerance.
+        # and after ten rounds no column leaves, which ends changes within the tolerance.
         if round_ <= 10:
             used = np.any(coef.reshape(-1, coef.shape[-1]) != 0.0, axis=0)
             active = active[used]

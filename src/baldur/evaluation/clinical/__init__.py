@@ -1,7 +1,12 @@
-"""Figures a clinical reader asks for, from held-out predictions alone.
+"""Clinical figures of held-out predictions: intervals, calibration, net benefit, subgroups.
 
-Numbers only: every function on a predictions table returns a tidy DataFrame, for a file or a
-figure. What is resampled is people, never fits; ``docs/evaluation.md`` says what that means.
+In: a predictions table (as ``predictions.csv``) of one or several models, or arrays.
+Out: tidy data frames, for a file or a figure; no drawings.
+
+`held_out` reads the table, `bootstrap` resamples people (never fits), and `resampled` shares one
+bootstrap between all tables of a run. `docs/evaluation.md` says what the intervals include.
+
+It may import the metrics; no other part of the evaluation.
 """
 
 from baldur.evaluation.clinical.bootstrap import Bootstrap, Draws

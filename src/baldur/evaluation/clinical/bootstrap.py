@@ -28,7 +28,7 @@ __all__ = ["Bootstrap", "Draws", "wilson"]
 
 # Cells of one block of weights: 8 MB, so that a few arrays of that size are no burden.
 _BLOCK_CELLS = 1 << 20
-# Counts up to this number (256 MB) are kept for the next statistic, more are drawn again.
+# Counts up to this number (256 MB) are stored for the next statistic, more are drawn again.
 _KEEP_CELLS = 1 << 27
 # Fewer usable resamples than this share leave the interval open to which ones were usable.
 _LEAST_USABLE = 0.9
@@ -91,7 +91,7 @@ class Draws:
         )
 
     def error(self) -> np.ndarray:
-        """Return the standard error; infinite where resamples run off, NaN where too few count."""
+        """Return the standard error; infinite where resamples diverge, NaN where too few count."""
         return _spread(self.resampled, self.units)
 
     def interval(

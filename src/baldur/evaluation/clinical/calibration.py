@@ -10,9 +10,10 @@ import pandas as pd
 from sklearn.isotonic import IsotonicRegression
 
 from baldur.evaluation.clinical.bootstrap import Bootstrap, Draws
-from baldur.evaluation.clinical.held_out import HeldOutPredictions, open_predictions
+from baldur.evaluation.clinical.held_out import HeldOutPredictions
 from baldur.evaluation.clinical.local_regression import Smoother
 from baldur.evaluation.clinical.logistic_fit import fit_intercept, fit_line, log_odds
+from baldur.evaluation.clinical.resampled import Resampled
 from baldur.evaluation.metrics import Predicted
 
 __all__ = [
@@ -167,8 +168,8 @@ def calibration_measures(
     DataFrame
         model, class, measure, estimate, low, high, note.
     """
-    held, boot = open_predictions(predictions, classes, resamples, level, random_state)
-    return measures_of(held, boot)
+    sample = Resampled(predictions, classes, resamples, level, random_state)
+    return measures_of(sample)
 
 
 def calibration_curves(
@@ -194,22 +195,22 @@ def calibration_curves(
     DataFrame
         model, class, predicted, observed, low, high.
     """
-    held, boot = open_predictions(predictions, classes, resamples, level, random_state)
-    return curves_of(held, boot, points)
+    sample = Resampled(predictions, classes, resamples, level, random_state)
+    return curves_of(sample, points)
 
 
-class Sides(NamedTuple):
-    """One class against the rest, or a numeric outcome: what was said and what happened."""
+class Pairs(NamedTuple):
+    """One class against the rest, or a numeric outcome: predicted and observed values."""
 
-    said: np.ndarray
-    seen: np.ndarray
+    predicted: np.ndarray
+    observed: np.ndarray
 
 
-def sides(p: Predicted, target: int | None) -> Sides:
+def pairs(p: Predicted, target: int | None) -> Pairs:
     """Return probabilities and events of one class, or predictions and truth in regression."""
     if target is None or p.proba is None:
-        return Sides(p.label.astype(float), p.truth.astype(float))
-    return Sides(p.proba[:, target], (p.truth == target).astype(float))
+        return Pairs(p.label.astype(float), p.truth.astype(float))
+    return Pairs(p.proba[:, target], (p.truth == target).astype(float))
 
 
 def targets_of(held: HeldOutPredictions) -> Iterator[tuple[str, int | None]]:
@@ -226,40 +227,40 @@ def line_draws(held: HeldOutPredictions, boot: Bootstrap, target: int | None) ->
     """Return intercept and slope on the sample and every resample, as (..., 2)."""
 
     def both(p: Predicted, weights: np.ndarray) -> np.ndarray:
-        said, seen = sides(p, target)
+        predicted, observed = pairs(p, target)
         if target is None:
-            return np.stack(_straight_line(said, seen, weights), axis=1)
-        return np.stack(calibration_line(said, seen, weights), axis=1)
+            return np.stack(_straight_line(predicted, observed, weights), axis=1)
+        return np.stack(calibration_line(predicted, observed, weights), axis=1)
 
     return held.draw(boot, both)
 
 
 def index_draws(held: HeldOutPredictions, boot: Bootstrap, target: int | None) -> Draws:
     """Return the integrated calibration index on the sample and every resample."""
-    return held.draw(boot, lambda p, w: integrated_calibration_index(*sides(p, target), w))
+    return held.draw(boot, lambda p, w: integrated_calibration_index(*pairs(p, target), w))
 
 
 def _straight_line(
-    said: np.ndarray, seen: np.ndarray, weights: np.ndarray
+    predicted: np.ndarray, observed: np.ndarray, weights: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     total = weights.sum(axis=1)
-    intercept = weights @ (seen - said) / total
-    x, y = said - said.mean(), seen - seen.mean()
+    intercept = weights @ (observed - predicted) / total
+    x, y = predicted - predicted.mean(), observed - observed.mean()
     spread = weights @ (x * x) - (weights @ x) ** 2 / total
     both = weights @ (x * y) - (weights @ x) * (weights @ y) / total
     return intercept, np.divide(both, spread, out=np.full(len(total), np.nan), where=spread > 0)
 
 
-def measures_of(held: dict[str, HeldOutPredictions], boot: Bootstrap) -> pd.DataFrame:
-    """As `calibration_measures`, on arranged predictions and given resamples."""
+def measures_of(sample: Resampled) -> pd.DataFrame:
+    """Return the table of `calibration_measures`, from resampled predictions."""
     rows: list[tuple[object, ...]] = []
     nan = float("nan")
-    for model, one in held.items():
+    for model, one in sample.models.items():
         for name, target in targets_of(one):
             if one.classes and not one.has_proba:
                 rows.append((model, name, "slope", nan, nan, nan, NO_PROBABILITIES))
                 continue
-            for measure, draws, scale in _drawn(one, boot, target):
+            for measure, draws, scale in _drawn(one, sample.boot, target):
                 low, high = draws.interval(scale)
                 value = float(draws.estimate)
                 note = SEPARATED if measure == "slope" and np.isinf(value) else one.mark
@@ -268,7 +269,7 @@ def measures_of(held: dict[str, HeldOutPredictions], boot: Bootstrap) -> pd.Data
                 continue
             # Resampling inflates what isotonic regression gains, so the parts have no intervals.
             parts = np.mean(
-                [brier_parts(*sides(p, target))[1:] for _, p in one.repeats], axis=0
+                [brier_parts(*pairs(p, target))[1:] for _, p in one.repeats], axis=0
             ).tolist()
             rows += [
                 (model, name, measure, value, nan, nan, one.mark)
@@ -288,26 +289,24 @@ def _drawn(
     if target is not None:
 
         def brier(p: Predicted, weights: np.ndarray) -> np.ndarray:
-            said, seen = sides(p, target)
-            return weights @ (said - seen) ** 2 / weights.sum(axis=1)
+            predicted, observed = pairs(p, target)
+            return weights @ (predicted - observed) ** 2 / weights.sum(axis=1)
 
         yield "brier", held.draw(boot, brier), "logit"
 
 
-def curves_of(
-    held: dict[str, HeldOutPredictions], boot: Bootstrap, points: int = CURVE_POINTS
-) -> pd.DataFrame:
-    """As `calibration_curves`, on arranged predictions and given resamples."""
+def curves_of(sample: Resampled, points: int = CURVE_POINTS) -> pd.DataFrame:
+    """Return the table of `calibration_curves`, from resampled predictions."""
     parts = []
-    for model, one in held.items():
+    for model, one in sample.models.items():
         if one.classes and not one.has_proba:
             continue
         for name, target in targets_of(one):
-            everything = np.concatenate([sides(p, target).said for _, p in one.repeats])
+            everything = np.concatenate([pairs(p, target).predicted for _, p in one.repeats])
             ends = np.quantile(everything, [_CURVE_TAIL, 1 - _CURVE_TAIL])
             grid = np.unique(np.linspace(ends[0], ends[1], points))
-            draws = held_curve(one, boot, target, grid)
-            near = Smoother(sides(one.repeats[0][1], target).said, grid).neighbours
+            draws = held_curve(one, sample.boot, target, grid)
+            near = Smoother(pairs(one.repeats[0][1], target).predicted, grid).neighbours
             low, high = draws.interval("identity" if target is None else "logit", near)
             parts.append(
                 pd.DataFrame(
@@ -325,8 +324,8 @@ def held_curve(
     """Return the smooth curve on a grid, on the sample and every resample."""
 
     def curve(p: Predicted, weights: np.ndarray) -> np.ndarray:
-        said, seen = sides(p, target)
-        found = Smoother(said, grid).curve(seen, weights)
+        predicted, observed = pairs(p, target)
+        found = Smoother(predicted, grid).curve(observed, weights)
         return found if target is None else np.clip(found, 0.0, 1.0)
 
     return held.draw(boot, curve)

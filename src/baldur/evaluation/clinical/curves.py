@@ -12,9 +12,9 @@ from functools import partial
 import numpy as np
 import pandas as pd
 
-from baldur.evaluation.clinical.bootstrap import Bootstrap
 from baldur.evaluation.clinical.calibration import targets_of
-from baldur.evaluation.clinical.held_out import HeldOutPredictions, open_predictions
+from baldur.evaluation.clinical.held_out import HeldOutPredictions
+from baldur.evaluation.clinical.resampled import Resampled
 from baldur.evaluation.metrics import Predicted, weighted_auc
 
 __all__ = [
@@ -171,8 +171,8 @@ def roc_curves(
     DataFrame
         model, class, false_positive_rate, sensitivity, low, high; no rows in regression.
     """
-    held, boot = open_predictions(predictions, classes, resamples, level, random_state)
-    return _frame(held, boot, sensitivity_at, ("false_positive_rate", "sensitivity"))
+    sample = Resampled(predictions, classes, resamples, level, random_state)
+    return _frame(sample, sensitivity_at, ("false_positive_rate", "sensitivity"))
 
 
 def precision_recall_curves(
@@ -196,8 +196,8 @@ def precision_recall_curves(
         model, class, sensitivity, precision, low, high, prevalence (share of the class, the
         precision of chance); no rows in regression.
     """
-    held, boot = open_predictions(predictions, classes, resamples, level, random_state)
-    return _frame(held, boot, precision_at, ("sensitivity", "precision"))
+    sample = Resampled(predictions, classes, resamples, level, random_state)
+    return _frame(sample, precision_at, ("sensitivity", "precision"))
 
 
 def curve_areas(
@@ -207,6 +207,7 @@ def curve_areas(
     resamples: int = 2000,
     level: float = 0.95,
     random_state: int = 0,
+    measures: Sequence[str] = ("auc", "average_precision"),
 ) -> pd.DataFrame:
     """Give the area under both curves of every model and class, with intervals.
 
@@ -214,22 +215,24 @@ def curve_areas(
     ----------
     predictions, classes, resamples, level, random_state
         As in `roc_curves`.
+    measures : list of {"auc", "average_precision"}
+        Areas under the ROC curve and under the precision-recall curve.
 
     Returns
     -------
     DataFrame
         model, class, measure ("auc" or "average_precision"), estimate, low, high.
     """
-    held, boot = open_predictions(predictions, classes, resamples, level, random_state)
-    measures = {"auc": weighted_auc, "average_precision": average_precision}
+    sample = Resampled(predictions, classes, resamples, level, random_state)
+    areas = {"auc": weighted_auc, "average_precision": average_precision}
     rows = []
-    for model, one in held.items():
+    for model, one in sample.models.items():
         for name, target in _usable(one):
             # As for the AUC of the table: scores of exactly 1 rest on the smaller side.
             share = one.truth[one.members] == target
             count = float(min(share.sum(), (~share).sum()))
-            for measure, area in measures.items():
-                draws = one.draw(boot, _by_values(area, target))
+            for measure in measures:
+                draws = one.draw(sample.boot, _by_values(areas[measure], target))
                 low, high = draws.interval("logit", count)
                 rows.append((model, name, measure, float(draws.estimate), float(low), float(high)))
     columns = ["model", "class", "measure", "estimate", "low", "high"]
@@ -267,18 +270,13 @@ def _usable(held: HeldOutPredictions) -> Iterator[tuple[str, int]]:
             yield name, target
 
 
-def _frame(
-    held: dict[str, HeldOutPredictions],
-    boot: Bootstrap,
-    statistic: Statistic,
-    names: tuple[str, str],
-) -> pd.DataFrame:
+def _frame(sample: Resampled, statistic: Statistic, names: tuple[str, str]) -> pd.DataFrame:
     columns = ["model", "class", *names, "low", "high"]
     with_prevalence = names[1] == "precision"
     parts = []
-    for model, one in held.items():
+    for model, one in sample.models.items():
         for name, target in _usable(one):
-            draws = one.draw(boot, _by_values(partial(statistic, GRID), target))
+            draws = one.draw(sample.boot, _by_values(partial(statistic, GRID), target))
             cases = one.truth[one.members] == target
             low, high = draws.interval("logit", float(cases.sum()))
             part = pd.DataFrame(

@@ -14,9 +14,10 @@ import numpy as np
 import pandas as pd
 from scipy.special import expit, logit
 
-from baldur.evaluation.clinical.bootstrap import Bootstrap, Draws
-from baldur.evaluation.clinical.held_out import HeldOutPredictions, open_predictions
+from baldur.evaluation.clinical.bootstrap import Draws
+from baldur.evaluation.clinical.held_out import HeldOutPredictions
 from baldur.evaluation.clinical.logistic_fit import log_odds
+from baldur.evaluation.clinical.resampled import Resampled
 from baldur.evaluation.metrics import Predicted
 from baldur.exceptions import InputError
 
@@ -167,8 +168,8 @@ def decision_curves(
         with gain_low and gain_high; and test_tradeoff, how many people are tested for one more
         case found at no cost in controls treated (1 / gain, where there is a gain).
     """
-    held, boot = open_predictions(predictions, classes, resamples, level, random_state)
-    return decisions_of(held, boot, check_thresholds(thresholds), prevalence, shift)
+    sample = Resampled(predictions, classes, resamples, level, random_state)
+    return decisions_of(sample, check_thresholds(thresholds), prevalence, shift)
 
 
 def usable(held: HeldOutPredictions) -> str:
@@ -192,28 +193,29 @@ def shifted(
 
 
 def decisions_of(
-    held: dict[str, HeldOutPredictions],
-    boot: Bootstrap,
+    sample: Resampled,
     thresholds: np.ndarray = THRESHOLDS,
     prevalence: float | None = None,
     shift: bool = True,
 ) -> pd.DataFrame:
-    """As `decision_curves`, on arranged predictions and given resamples."""
+    """Return the table of `decision_curves`, from resampled predictions."""
     check_prevalence(prevalence)
     parts: list[pd.DataFrame] = []
-    for model, one in held.items():
+    for model, one in sample.models.items():
         if usable(one):
             continue
-        treat_all = one.draw(boot, _of_all(thresholds, prevalence))
+        treat_all = one.draw(sample.boot, _of_all(thresholds, prevalence))
         if not parts:
             parts.append(_frame(TREAT_ALL, thresholds, treat_all, None))
             parts.append(_frame(TREAT_NONE, thresholds, treat_all.map(np.zeros_like), None))
 
         def benefit(p: Predicted, w: np.ndarray, one: HeldOutPredictions = one) -> np.ndarray:
-            said = shifted(one, p, prevalence, shift)
-            return net_benefit(said, p.truth == 1, thresholds, prevalence=prevalence, weights=w)
+            predicted = shifted(one, p, prevalence, shift)
+            return net_benefit(
+                predicted, p.truth == 1, thresholds, prevalence=prevalence, weights=w
+            )
 
-        draws = one.draw(boot, benefit)
+        draws = one.draw(sample.boot, benefit)
         default = treat_all.map(lambda x: np.maximum(x, 0.0))
         parts.append(_frame(model, thresholds, draws, draws.minus(default)))
     columns = ["model", "threshold", "net_benefit", "low", "high", "gain", "gain_low", "gain_high",

@@ -1,4 +1,4 @@
-"""evaluate_predictions: everything a clinical reader asks of held-out predictions, in one call."""
+"""evaluate_predictions: all clinical tables of held-out predictions in one call."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ import pandas as pd
 
 from baldur.evaluation.clinical.calibration import NO_PROBABILITIES, curves_of, measures_of
 from baldur.evaluation.clinical.decision import THRESHOLDS, decisions_of, usable
-from baldur.evaluation.clinical.held_out import HeldOutPredictions, open_predictions
+from baldur.evaluation.clinical.held_out import HeldOutPredictions
 from baldur.evaluation.clinical.intervals import differences_of, intervals_of
+from baldur.evaluation.clinical.resampled import Resampled
 from baldur.evaluation.clinical.subgroups import LEAST, subgroups_of
 from baldur.evaluation.clinical.thresholds import thresholds_of
 
-__all__ = ["Evaluation", "evaluate_predictions"]
+__all__ = ["Evaluation", "evaluate", "evaluate_predictions"]
 
 
 @dataclass
@@ -71,7 +72,7 @@ def evaluate_predictions(
     level: float = 0.95,
     random_state: int = 0,
 ) -> Evaluation:
-    """Compute intervals, calibration, usefulness and subgroups from predictions alone.
+    """Compute intervals, calibration, net benefit and subgroups from a predictions table.
 
     Parameters
     ----------
@@ -117,20 +118,64 @@ def evaluate_predictions(
     >>> bool(slope["low"] < 1 < slope["high"])
     True
     """
-    held, boot = open_predictions(predictions, classes, resamples, level, random_state)
+    sample = Resampled(predictions, classes, resamples, level, random_state)
+    return evaluate(
+        sample,
+        metrics=metrics,
+        thresholds=thresholds,
+        sensitivities=sensitivities,
+        specificities=specificities,
+        prevalence=prevalence,
+        shift=shift,
+        subgroups=subgroups,
+        least=least,
+    )
+
+
+def evaluate(
+    sample: Resampled,
+    *,
+    metrics: Sequence[str] | None = None,
+    thresholds: Sequence[float] | None = None,
+    sensitivities: Sequence[float] = (),
+    specificities: Sequence[float] = (),
+    prevalence: float | None = None,
+    shift: bool = True,
+    subgroups: pd.DataFrame | None = None,
+    least: int = LEAST,
+) -> Evaluation:
+    """Compute the tables of `evaluate_predictions` from resampled predictions.
+
+    Every table is computed once for each choice of its arguments; only subgroups are computed anew.
+
+    Parameters
+    ----------
+    sample : Resampled
+        Predictions with their resamples.
+    metrics, thresholds, sensitivities, specificities, prevalence, shift, subgroups, least
+        As in `evaluate_predictions`.
+
+    Returns
+    -------
+    Evaluation
+    """
+    names = tuple(sample.metrics(metrics))
+    stated = None if thresholds is None else tuple(thresholds)
+    rules = (stated, tuple(sensitivities), tuple(specificities))
+    population = (prevalence, shift)
     return Evaluation(
-        intervals=intervals_of(held, boot, metrics),
-        differences=differences_of(held, boot, metrics),
-        calibration=measures_of(held, boot),
-        calibration_curve=curves_of(held, boot),
-        decision=decisions_of(held, boot, THRESHOLDS, prevalence, shift),
-        thresholds=thresholds_of(
-            held, boot, thresholds, sensitivities, specificities, prevalence, shift
+        intervals=sample.once(("intervals", names), lambda: intervals_of(sample, names)),
+        differences=sample.once(("differences", names), lambda: differences_of(sample, names)),
+        calibration=sample.once("calibration", lambda: measures_of(sample)),
+        calibration_curve=sample.once("calibration_curve", lambda: curves_of(sample)),
+        decision=sample.once(
+            ("decision", population), lambda: decisions_of(sample, THRESHOLDS, *population)
         ),
-        subgroups=pd.DataFrame()
-        if subgroups is None
-        else subgroups_of(held, boot, subgroups, least),
-        left_out=_left_out(held),
+        thresholds=sample.once(
+            ("thresholds", rules, population), lambda: thresholds_of(sample, *rules, *population)
+        ),
+        subgroups=pd.DataFrame() if subgroups is None else subgroups_of(sample, subgroups, least),
+        left_out=_left_out(sample.models),
     )
 
 

@@ -1,4 +1,4 @@
-"""Held-out predictions of each model, arranged by person, from a predictions table alone."""
+"""Held-out predictions of each model, arranged by person, from a predictions table."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from baldur.evaluation.metrics import Predicted
 from baldur.exceptions import InputError
 from baldur.safety.spreadsheet import unescape_frame
 
-__all__ = ["HeldOutPredictions", "classes_of", "open_predictions", "predicted_of", "read_held_out"]
+__all__ = ["HeldOutPredictions", "classes_of", "predicted_of", "read_held_out"]
 
 PLATT = "platt"
-"""In the column "probability": made of margins, inside the training rows."""
+"""In the column "probability": from decision scores by Platt scaling within training rows."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class HeldOutPredictions:
     classes : list of str
         Empty in regression.
     scaled : bool
-        Probabilities were made of margins by Platt scaling.
+        Probabilities come from decision scores by Platt scaling.
     sites : array of str of shape (n_people,), optional
     """
 
@@ -125,9 +125,9 @@ def read_held_out(
     ----------
     predictions : DataFrame
         As ``predictions.csv``: sample, label and, in classification, p_<class> for each class with
-        the positive one last (or of the positive class alone), or score (margins); in regression
-        predicted. Further columns may be left out: model, repeat, predicted, group, site, and
-        probability ("platt" where probabilities were made of margins).
+        the positive one last (or of the positive class only), or score (decision scores); in
+        regression predicted. Further columns may be left out: model, repeat, predicted, group,
+        site, and probability ("platt" where probabilities come from Platt scaling).
     classes : list of str, optional
         Classes with the positive one last; [] for regression. Default: those with a column.
 
@@ -164,37 +164,12 @@ def read_held_out(
             repeats.append((person[one.index.to_numpy()], predicted_of(one, names)))
         scaled = "probability" in part and bool((part["probability"] == PLATT).any())
         if scaled:
-            # Margins of different folds have no common scale; the probabilities have.
+            # Decision scores of different folds have no common scale; probabilities have.
             repeats = [(rows, replace(p, margin=None)) for rows, p in repeats]
         found[str(model)] = HeldOutPredictions(
             str(model), np.asarray(people), units, truth, repeats, names, scaled, sites
         )
     return found
-
-
-def open_predictions(
-    predictions: pd.DataFrame,
-    classes: Sequence[str] | None = None,
-    resamples: int = 2000,
-    level: float = 0.95,
-    random_state: int = 0,
-) -> tuple[dict[str, HeldOutPredictions], Bootstrap]:
-    """Return the predictions of a table by model, and the resamples of its people.
-
-    Parameters
-    ----------
-    predictions, classes
-        As in `read_held_out`.
-    resamples, level, random_state
-        As in `Bootstrap`.
-
-    Returns
-    -------
-    held : dict of str to HeldOutPredictions
-    boot : Bootstrap
-    """
-    held = read_held_out(predictions, classes)
-    return held, Bootstrap(next(iter(held.values())).units, resamples, level, random_state)
 
 
 def _complete(table: pd.DataFrame, names: list[str]) -> tuple[pd.DataFrame, list[str]]:

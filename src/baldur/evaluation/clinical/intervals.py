@@ -8,14 +8,14 @@ from itertools import combinations
 import numpy as np
 import pandas as pd
 
-from baldur.evaluation.clinical.bootstrap import Bootstrap, Draws
-from baldur.evaluation.clinical.held_out import HeldOutPredictions, open_predictions
-from baldur.evaluation.metrics import METRICS, default_metrics, scores
+from baldur.evaluation.clinical.held_out import HeldOutPredictions
+from baldur.evaluation.clinical.resampled import Resampled, draw_metric
+from baldur.evaluation.metrics import METRICS
 
 __all__ = ["metric_differences", "metric_intervals"]
 
 ALL = "*"
-"""Stands for all sites together, and for all people."""
+"""The value of the column site for all sites together."""
 
 _SCALES = {"log_loss": "log", "rmse": "log", "mae": "log", "r2": "log_distance",
            "correlation": "atanh"}  # fmt: skip
@@ -41,11 +41,6 @@ def rows_behind(metric: str, held: HeldOutPredictions) -> float:
     if metric == "recall" and len(held.classes) == 2:
         return float(max(1, np.sum(p.truth == 1)))
     return float(min(np.sum(p.truth == c) for c in np.unique(p.truth)))
-
-
-def draw_metric(held: HeldOutPredictions, boot: Bootstrap, metric: str) -> Draws:
-    """Return a metric on the sample and on every resample, averaged over repeats."""
-    return held.draw(boot, lambda p, w: scores(metric, p, w))
 
 
 def metric_intervals(
@@ -86,8 +81,8 @@ def metric_intervals(
     DataFrame
         model, site ("*": all), metric, estimate, low, high, people, units, note.
     """
-    held, boot = open_predictions(predictions, classes, resamples, level, random_state)
-    return intervals_of(held, boot, metrics, by_site)
+    sample = Resampled(predictions, classes, resamples, level, random_state)
+    return intervals_of(sample, metrics, by_site)
 
 
 def metric_differences(
@@ -113,25 +108,18 @@ def metric_differences(
     DataFrame
         metric, model_a, model_b, difference (a minus b), low, high, note.
     """
-    held, boot = open_predictions(predictions, classes, resamples, level, random_state)
-    return differences_of(held, boot, metrics)
-
-
-def _names(held: dict[str, HeldOutPredictions], metrics: Sequence[str] | None) -> list[str]:
-    if metrics is not None:
-        return list(metrics)
-    return default_metrics(bool(next(iter(held.values())).classes))
+    sample = Resampled(predictions, classes, resamples, level, random_state)
+    return differences_of(sample, metrics)
 
 
 def intervals_of(
-    held: dict[str, HeldOutPredictions],
-    boot: Bootstrap,
+    sample: Resampled,
     metrics: Sequence[str] | None = None,
     by_site: bool = True,
 ) -> pd.DataFrame:
-    """As `metric_intervals`, on arranged predictions and given resamples."""
+    """Return the table of `metric_intervals`, from resampled predictions."""
     rows = []
-    for model, one in held.items():
+    for model, one in sample.models.items():
         parts: list[tuple[str, HeldOutPredictions]] = [(ALL, one)]
         if by_site and one.sites is not None:
             parts += [(s, one.where(one.sites == s)) for s in sorted(set(one.sites.tolist()))]
@@ -139,8 +127,11 @@ def intervals_of(
             n, units = int(part.members.sum()), part.n_units
             if not n:
                 continue
-            for metric in _names(held, metrics):
-                draws = draw_metric(part, boot, metric)
+            for metric in sample.metrics(metrics):
+                if site == ALL:
+                    draws = sample.metric(model, metric)
+                else:
+                    draws = draw_metric(part, sample.boot, metric)
                 low, high = draws.interval(scale_of(metric), rows_behind(metric, part))
                 note = _note(part, metric, float(draws.estimate), units)
                 rows.append(
@@ -159,28 +150,26 @@ def _note(held: HeldOutPredictions, metric: str, estimate: float, units: int) ->
         if held.classes and not held.has_proba:
             return f"{heading} needs probabilities, which this model does not give"
         return f"{heading} is not defined for these predictions"
-    said = []
+    notes = []
     if held.scaled and metric in ("log_loss", "brier", "calibration"):
-        said.append(held.mark)
+        notes.append(held.mark)
     if units < _FEW_UNITS:
-        said.append(f"rests on {units} people or groups: the interval is rough")
-    return "; ".join(said)
+        notes.append(f"rests on {units} people or groups, so that the interval is rough")
+    return "; ".join(notes)
 
 
-def differences_of(
-    held: dict[str, HeldOutPredictions], boot: Bootstrap, metrics: Sequence[str] | None = None
-) -> pd.DataFrame:
-    """As `metric_differences`, on arranged predictions and given resamples."""
+def differences_of(sample: Resampled, metrics: Sequence[str] | None = None) -> pd.DataFrame:
+    """Return the table of `metric_differences`, from resampled predictions."""
     rows: list[tuple[object, ...]] = []
     nan = float("nan")
-    for metric in _names(held, metrics):
-        drawn = {model: draw_metric(one, boot, metric) for model, one in held.items()}
+    held = sample.models
+    for metric in sample.metrics(metrics):
         for a, b in combinations(held, 2):
             if not np.array_equal(held[a].members, held[b].members):
                 why = "the two models predict different people"
                 rows.append((metric, a, b, nan, nan, nan, why))
                 continue
-            draws = drawn[a].minus(drawn[b])
+            draws = sample.metric(a, metric).minus(sample.metric(b, metric))
             low, high = draws.interval()
             known = np.isfinite(draws.estimate)
             why = "" if known else f"{METRICS[metric].heading} is not defined for one of them"

@@ -1,9 +1,9 @@
-"""Would more people help? Scores against training people, an inverse power law through them.
+"""Learning curves: scores against the number of training people, and a power law through them.
 
 The curve is score = a - b n^(-c) with b at least zero and a no better than perfect (signs turned
 where less is better), fitted to the scores of every resample of people; its band is that of the
-fitted curves. The band knows that other people would have been tested, and that several curves fit.
-It does not know that other people would have been trained on, nor that the law may bend.
+fitted curves. The band includes the choice of the test people and the uncertainty of the curve. It
+does not include the choice of the training people, nor that the true curve may not be a power law.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ import numpy as np
 import pandas as pd
 
 from baldur.evaluation.clinical.bootstrap import Draws
-from baldur.evaluation.clinical.held_out import open_predictions
-from baldur.evaluation.clinical.intervals import draw_metric, rows_behind, scale_of
+from baldur.evaluation.clinical.intervals import rows_behind, scale_of
+from baldur.evaluation.clinical.resampled import Resampled
 from baldur.evaluation.metrics import METRICS
 from baldur.exceptions import InputError
 
@@ -124,9 +124,9 @@ def learning_curves(
         by_people[n].assign(model=by_people[n]["model"].astype(str) + f"\t{j}")
         for j, n in enumerate(people)
     ]
-    held, boot = open_predictions(
-        pd.concat(parts, ignore_index=True), classes, resamples, level, random_state
-    )
+    table = pd.concat(parts, ignore_index=True)
+    sample = Resampled(table, classes, resamples, level, random_state)
+    held = sample.models
     better = METRICS[metric].greater_is_better
     sign, best = (1.0, 1.0) if better else (-1.0, 0.0)
     frames = []
@@ -134,7 +134,7 @@ def learning_curves(
         names = [f"{model}\t{j}" for j in range(len(people))]
         if not all(name in held for name in names):
             continue
-        draws = [draw_metric(held[name], boot, metric) for name in names]
+        draws = [sample.metric(name, metric) for name in names]
         if not all(np.isfinite(d.estimate) for d in draws):
             continue
         count = rows_behind(metric, held[names[-1]])

@@ -1,8 +1,9 @@
 """Local linear regression of the outcome on the prediction, for every resample at once.
 
 At each point the nearest share of people (the span) is fitted by a line with tricube weights, as
-lowess does without its robust steps, which suit no binary outcome. Neighbourhoods are those of the
-sample; a resample changes how often each neighbour counts. So a curve is five matrix products.
+lowess does without its robust steps, which do not suit a binary outcome. Neighbourhoods are those
+of the sample; a resample changes how often each neighbour counts. A curve of all resamples is then
+five matrix products.
 """
 
 from __future__ import annotations

@@ -182,7 +182,7 @@ def _separated(z: np.ndarray, y: np.ndarray, weights: np.ndarray) -> np.ndarray:
 
 
 def needs_platt(estimator: Any, n_classes: int) -> bool:
-    """Whether an estimator has margins of two classes and no probabilities."""
+    """Return whether an estimator has decision scores of two classes but no probabilities."""
     has_margin = hasattr(estimator, "decision_function")
     return n_classes == 2 and has_margin and not hasattr(estimator, "predict_proba")
 
@@ -206,11 +206,11 @@ class Platt:
 
     @classmethod
     def learn(cls, margin: np.ndarray, positive: np.ndarray) -> Platt:
-        """Fit the curve to held-out margins.
+        """Fit the curve to held-out decision scores.
 
-        The truth is drawn in from 0 and 1 as by one more person of each class, so that margins
-        which separate the classes have a curve too. A curve that falls says that the margins
-        order these rows by chance; it is replaced by the share of positive rows.
+        The targets are moved from 0 and 1 as if each class had one more person, so that scores
+        which separate the classes have a curve too. A falling curve means that the scores rank
+        these rows by chance; it is replaced by the share of positive rows.
 
         Parameters
         ----------

@@ -10,8 +10,9 @@ import pandas as pd
 
 from baldur.evaluation.clinical.bootstrap import Bootstrap, Draws
 from baldur.evaluation.clinical.calibration import index_draws, line_draws
-from baldur.evaluation.clinical.held_out import HeldOutPredictions, open_predictions
-from baldur.evaluation.clinical.intervals import draw_metric, rows_behind, scale_of
+from baldur.evaluation.clinical.held_out import HeldOutPredictions
+from baldur.evaluation.clinical.intervals import rows_behind, scale_of
+from baldur.evaluation.clinical.resampled import Resampled, draw_metric
 from baldur.exceptions import InputError
 
 __all__ = ["subgroup_measures"]
@@ -60,10 +61,10 @@ def subgroup_measures(
         model, subgroup, level, people, cases, measure, estimate, low, high, difference (subgroup
         minus all others), difference_low, difference_high, note.
     """
-    held, boot = open_predictions(predictions, classes, resamples, level, random_state)
+    sample = Resampled(predictions, classes, resamples, level, random_state)
     if not isinstance(subgroups, pd.DataFrame):
         subgroups = _from_columns(predictions, subgroups)
-    return subgroups_of(held, boot, subgroups, least)
+    return subgroups_of(sample, subgroups, least)
 
 
 def _from_columns(predictions: pd.DataFrame, columns: Sequence[str]) -> pd.DataFrame:
@@ -78,11 +79,9 @@ def _from_columns(predictions: pd.DataFrame, columns: Sequence[str]) -> pd.DataF
     return found[~found.index.duplicated()]
 
 
-def subgroups_of(
-    held: dict[str, HeldOutPredictions], boot: Bootstrap, members: pd.DataFrame, least: int = LEAST
-) -> pd.DataFrame:
-    """As `subgroup_measures`, on arranged predictions and given resamples."""
-    people = next(iter(held.values())).people
+def subgroups_of(sample: Resampled, members: pd.DataFrame, least: int = LEAST) -> pd.DataFrame:
+    """Return the table of `subgroup_measures`, from resampled predictions."""
+    people = next(iter(sample.models.values())).people
     table = members.copy()
     table.index = table.index.astype(str)
     absent = [p for p in people if p not in table.index]
@@ -94,9 +93,9 @@ def subgroups_of(
         levels = level_names(table[column])
         for name in dict.fromkeys(sorted(set(levels), key=_order)):
             chosen = levels == name
-            for model, one in held.items():
+            for model, one in sample.models.items():
                 start = {"model": model, "subgroup": str(column), "level": name}
-                rows += [{**start, **r} for r in _rows(one, boot, chosen, least)]
+                rows += [{**start, **r} for r in _rows(one, sample.boot, chosen, least)]
     return pd.DataFrame(rows, columns=COLUMNS)
 
 

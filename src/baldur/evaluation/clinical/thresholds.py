@@ -18,7 +18,8 @@ from baldur.evaluation.clinical.decision import (
     shifted,
     usable,
 )
-from baldur.evaluation.clinical.held_out import HeldOutPredictions, open_predictions
+from baldur.evaluation.clinical.held_out import HeldOutPredictions
+from baldur.evaluation.clinical.resampled import Resampled
 from baldur.evaluation.metrics import Predicted
 from baldur.exceptions import InputError
 
@@ -68,25 +69,24 @@ def threshold_measures(
         lr_negative, number_needed_to_test (people tested per case found) and
         number_needed_to_evaluate (people tested positive per case found).
     """
-    held, boot = open_predictions(predictions, classes, resamples, level, random_state)
-    return thresholds_of(held, boot, thresholds, sensitivities, specificities, prevalence, shift)
+    sample = Resampled(predictions, classes, resamples, level, random_state)
+    return thresholds_of(sample, thresholds, sensitivities, specificities, prevalence, shift)
 
 
 def thresholds_of(
-    held: dict[str, HeldOutPredictions],
-    boot: Bootstrap,
+    sample: Resampled,
     thresholds: Sequence[float] | None = None,
     sensitivities: Sequence[float] = (),
     specificities: Sequence[float] = (),
     prevalence: float | None = None,
     shift: bool = True,
 ) -> pd.DataFrame:
-    """As `threshold_measures`, on arranged predictions and given resamples."""
+    """Return the table of `threshold_measures`, from resampled predictions."""
     check_prevalence(prevalence)
     asked = [HALF] if thresholds is None else thresholds
     stated = check_thresholds(asked) if len(asked) else np.zeros(0)
     rows: list[tuple[object, ...]] = []
-    for model, one in held.items():
+    for model, one in sample.models.items():
         if usable(one):
             continue
         chosen = [(float(t), "stated") for t in stated]
@@ -97,7 +97,7 @@ def thresholds_of(
                 at = _chosen(one, rule, wanted, prevalence, shift)
                 chosen.append((at, f"{rule} {wanted:g}"))
         for threshold, rule in chosen:
-            for measure, value, low, high in _at(one, boot, threshold, prevalence, shift):
+            for measure, value, low, high in _at(one, sample.boot, threshold, prevalence, shift):
                 rows.append((model, threshold, rule, measure, value, low, high, one.mark))
     return pd.DataFrame(rows, columns=COLUMNS)
 
@@ -117,15 +117,15 @@ def _chosen(
     if not 0 < wanted <= 1:
         raise InputError(f"A {rule} must lie above 0 and up to 1, but got {wanted!r}.")
     side = 1 if rule == "sensitivity" else 0
-    said = np.sort(
+    predicted = np.sort(
         np.concatenate(
             [shifted(held, p, prevalence, shift)[p.truth == side] for _, p in held.repeats]
         )
     )
     # So many people may lie on the wrong side; rounding must not add or take one.
     if side:
-        return float(said[int(len(said) * (1 - wanted) + 1e-9)])
-    return float(np.nextafter(said[int(np.ceil(len(said) * wanted - 1e-9)) - 1], 2.0))
+        return float(predicted[int(len(predicted) * (1 - wanted) + 1e-9)])
+    return float(np.nextafter(predicted[int(np.ceil(len(predicted) * wanted - 1e-9)) - 1], 2.0))
 
 
 def _at(
@@ -138,8 +138,8 @@ def _at(
     """Return measure, estimate, low and high of a test at one threshold."""
 
     def rates(p: Predicted, weights: np.ndarray) -> np.ndarray:
-        said = shifted(held, p, prevalence, shift)
-        found = positive_rates(said, p.truth == 1, np.array([threshold]), weights)
+        predicted = shifted(held, p, prevalence, shift)
+        found = positive_rates(predicted, p.truth == 1, np.array([threshold]), weights)
         return np.concatenate(found[:2], axis=1)
 
     inside = held.members

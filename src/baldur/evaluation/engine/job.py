@@ -17,13 +17,12 @@ from baldur.evaluation.clinical.logistic_fit import Platt
 from baldur.evaluation.engine.store import JobStore, Outcome
 from baldur.evaluation.metrics import METRICS, Predicted, score
 from baldur.evaluation.models import fit_with_groups
-from baldur.evaluation.selection.features import SelectedFeatures
 from baldur.evaluation.selection.fitted_model import by_class, read_selection, weights_of
 from baldur.evaluation.threads import one_thread
 from baldur.exceptions import NoSignalWarning, StudyError
 from baldur.views import MultiView
 
-__all__ = ["Job", "OuterFit", "predict_rows", "run_job"]
+__all__ = ["Job", "predict_rows", "run_job"]
 
 _LONGEST_REASON = 300
 _MOST_WARNINGS = 5
@@ -76,57 +75,6 @@ class Job:
         """Fit a new estimator on some rows."""
         groups = None if self.groups is None else self.groups[rows]
         return fit_with_groups(clone(self.estimator), mv[rows], self.y[rows], groups)
-
-
-@dataclass
-class OuterFit:
-    """One model on one outer fold: its setting, predictions and selected features.
-
-    With `scaled` the probabilities come from decision scores by Platt scaling.
-    """
-
-    repeat: int
-    fold: int
-    test: np.ndarray
-    setting: dict[str, Any]
-    seconds: float
-    label: np.ndarray
-    proba: np.ndarray | None = None
-    margin: np.ndarray | None = None
-    scaled: bool = False
-    selected: dict[str, SelectedFeatures] = field(default_factory=dict)
-    harmonisation: list[dict[str, Any]] = field(default_factory=list)
-
-    @classmethod
-    def from_outcome(cls, job: Job, setting: dict[str, Any], outcome: Outcome) -> OuterFit:
-        """Return the fit of a finished job."""
-        arrays = outcome.arrays
-        return cls(
-            repeat=job.repeat,
-            fold=job.fold,
-            test=job.splits[0][1],
-            setting=setting,
-            seconds=float(outcome.facts["seconds"]),
-            label=arrays["label"],
-            proba=arrays.get("proba"),
-            margin=arrays.get("margin"),
-            scaled=bool(outcome.facts.get("platt", False)),
-            selected={
-                view: SelectedFeatures(
-                    arrays[f"index{i}"],
-                    arrays.get(f"weight{i}"),
-                    arrays.get(f"raw{i}"),
-                    outcome.facts["variance"][i],
-                )
-                for i, view in enumerate(outcome.facts["views"])
-            },
-            harmonisation=outcome.facts.get("harmonisation", []),
-        )
-
-    def score(self, metric: str, y: np.ndarray, n_classes: int) -> float:
-        """Return one metric on the test rows of this fold."""
-        predicted = Predicted(y[self.test], self.label, self.proba, self.margin, n_classes)
-        return score(metric, predicted)
 
 
 def predict_rows(estimator: Any, X: Any, n_classes: int) -> dict[str, np.ndarray]:
@@ -263,7 +211,7 @@ def run_job(data: MultiView, store: JobStore, job: Job) -> Outcome:
                     raise
             outcome = Outcome({"error": _reason(error)})
     outcome.facts["seconds"] = time.perf_counter() - started
-    # Fits without evidence of signal are counted over the folds, and said once.
+    # Fits without evidence of signal are counted over the folds, and reported once.
     signal = [w for w in caught if issubclass(w.category, NoSignalWarning)]
     other = [w for w in caught if not issubclass(w.category, NoSignalWarning)]
     texts = sorted({f"{w.category.__name__}: {_first_line(str(w.message))}" for w in other})

@@ -7,27 +7,33 @@ before all others, so that the time left can be estimated from the start.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable
 from typing import Any
-from zlib import crc32
 
 import numpy as np
 
 from baldur.evaluation.clinical.logistic_fit import needs_platt
 from baldur.evaluation.design import Comparison
-from baldur.evaluation.engine.job import Job, OuterFit
+from baldur.evaluation.engine.job import Job
+from baldur.evaluation.engine.job_results import JobResults, OuterFit
 from baldur.evaluation.engine.progress import Progress
 from baldur.evaluation.engine.runners import LocalRunner, Runner
 from baldur.evaluation.engine.shared_data import SharedData
 from baldur.evaluation.engine.store import JobStore, Outcome, environment, fingerprint, job_key
+from baldur.evaluation.engine.tasks import (
+    FoldTask,
+    Shard,
+    TaskKey,
+    fold_tasks,
+    seed_of,
+    whole_sample,
+    without_prefix,
+)
 from baldur.evaluation.metrics import METRICS
 from baldur.evaluation.models import Model
-from baldur.evaluation.splits import Fold, permute_labels
 from baldur.exceptions import InputError, UnfinishedError
 
-__all__ = ["JobResults", "Shard", "run_jobs", "search_on_all_rows", "seed_of", "without_prefix"]
+__all__ = ["run_jobs", "search_on_all_rows"]
 
 FORM = 3
 """Part of every key; raised whenever jobs store something else."""
@@ -35,125 +41,7 @@ FORM = 3
 # Scores that differ by rounding are ties: sums over rows in another order differ by about this.
 _TIE_DIGITS = 10
 
-_MOST_NOTES = 10
-
 Split = tuple[np.ndarray, np.ndarray]
-TaskKey = tuple[str, int, int, int]
-
-
-@dataclass(frozen=True)
-class Shard:
-    """Part `number` (from 1) of `count` parts of the work, for job arrays that share a folder."""
-
-    number: int
-    count: int
-
-    @classmethod
-    def of(cls, text: str) -> Shard:
-        """Read a shard that is written like "3/20".
-
-        Parameters
-        ----------
-        text : str
-            Number of the part and number of parts.
-
-        Returns
-        -------
-        Shard
-
-        Examples
-        --------
-        >>> from baldur.evaluation.engine.run import Shard
-        >>> Shard.of("3/20")
-        Shard(number=3, count=20)
-        """
-        found = re.fullmatch(r"(\d{1,6})/(\d{1,6})", str(text))
-        number, count = (int(found[1]), int(found[2])) if found else (0, 0)
-        if not 1 <= number <= count:
-            raise InputError(
-                "a shard must be written like 3/20, with the number from 1 to the count, but got "
-                f"{text!r}; an array job counts from 1 with --array=1-20."
-            )
-        return cls(number, count)
-
-    def __str__(self) -> str:
-        return f"{self.number}/{self.count}"
-
-    def part_of(self, tasks: Sequence[FoldTask], n_models: int) -> list[FoldTask]:
-        """Return the tasks of this part; every task belongs to one part.
-
-        All settings of one model on one fold stay together with the fit that needs the best of
-        them, so no part waits for another.
-
-        Parameters
-        ----------
-        tasks : sequence of FoldTask
-            All tasks, with the models of a fold side by side.
-        n_models : int
-            Number of models.
-
-        Returns
-        -------
-        list of FoldTask
-        """
-        folds = len(tasks) // n_models
-        # Numbered model by model, so that slow models are spread over the parts.
-        return [
-            task
-            for i, task in enumerate(tasks)
-            if ((i % n_models) * folds + i // n_models) % self.count == self.number - 1
-        ]
-
-
-@dataclass(frozen=True)
-class FoldTask:
-    """One model on one outer fold, with the true labels or one permutation of them."""
-
-    model: Model
-    permutation: int
-    y: np.ndarray
-    fold: Fold
-
-    @property
-    def key(self) -> TaskKey:
-        """Name of the model, permutation, repeat and fold."""
-        return (self.model.name, self.permutation, self.fold.repeat, self.fold.number)
-
-    @property
-    def searched(self) -> bool:
-        """Whether there are settings to select from."""
-        return len(self.model.settings()) > 1
-
-
-@dataclass
-class JobResults:
-    """What the jobs of a comparison gave.
-
-    Attributes
-    ----------
-    fits : dict of str to list of OuterFit
-        Fits of every model on the outer folds, with the true labels.
-    failures : dict of str to str
-        Models without results, and why.
-    notes : dict of str to list of str
-        Warnings and settings that failed, of every model.
-    permuted : dict of str to list of float
-        Score of every model with each permutation of the labels.
-    no_signal : dict of str to int
-        Folds of a model that showed no evidence of signal on held-out data.
-    """
-
-    fits: dict[str, list[OuterFit]]
-    failures: dict[str, str] = field(default_factory=dict)
-    notes: dict[str, list[str]] = field(default_factory=dict)
-    permuted: dict[str, list[float]] = field(default_factory=dict)
-    no_signal: dict[str, int] = field(default_factory=dict)
-
-    def note(self, model: str, text: str) -> None:
-        """Add a note, unless the model has it already or has too many."""
-        notes = self.notes[model]
-        if text not in notes and len(notes) < _MOST_NOTES:
-            notes.append(text)
 
 
 def run_jobs(
@@ -243,40 +131,6 @@ def search_on_all_rows(
     return best
 
 
-def whole_sample(comparison: Comparison) -> Fold:
-    """Return a fold that trains on all rows and tests on none."""
-    rows = np.arange(len(comparison.y))
-    return Fold(0, 0, rows, rows[:0])
-
-
-def fold_tasks(comparison: Comparison) -> list[FoldTask]:
-    """Return every model on every outer fold, with the true labels and permuted ones."""
-    labels = [comparison.y]
-    for b in range(1, comparison.permutations + 1):
-        rng = np.random.default_rng([comparison.plan.seed, 3, b])
-        labels.append(permute_labels(comparison.y, comparison.plan.groups, rng))
-    return [
-        FoldTask(model, b, y, fold)
-        for b, y in enumerate(labels)
-        for fold in comparison.plan.outer_folds(y)
-        for model in comparison.models
-    ]
-
-
-def seed_of(comparison: Comparison, model: Model, permutation: int, fold: Fold) -> int:
-    """Return the seed of one model on one outer fold."""
-    place = [crc32(model.name.encode()), permutation, fold.repeat, fold.number]
-    entropy = [comparison.plan.seed, 4, *place]
-    return int(np.random.SeedSequence(entropy).generate_state(1)[0])
-
-
-def without_prefix(setting: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a setting under the names that the model itself uses."""
-    while any(k.startswith("estimator__") for k in setting):
-        setting = {k.removeprefix("estimator__"): v for k, v in setting.items()}
-    return dict(setting)
-
-
 class _NotInStoreError(Exception):
     """Results that are looked for are not in the store."""
 
@@ -305,7 +159,7 @@ class _Run:
         self._inner: dict[tuple[int, int, int], list[Split]] = {}
 
     def both_rounds(self, tasks: list[FoldTask], shared: SharedData | None) -> JobResults:
-        """Select settings and fit, model after model; without data, from the store alone."""
+        """Select settings and fit, model after model; without data, from the store only."""
         results = self.start(tasks)
         outcomes: dict[str, Outcome] = {}
         first = self._first_jobs(tasks)

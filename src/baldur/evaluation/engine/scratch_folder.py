@@ -19,7 +19,7 @@ _PREFIX = "baldur-data-"
 
 
 class ScratchFolder:
-    """A temporary folder that others leave alone while its process lives.
+    """A temporary folder that other processes do not remove while its process lives.
 
     A process id has no meaning in another container or on another machine. The owner therefore
     holds a lock on a file in the folder. Locks are reliable within one running kernel, so the name

@@ -217,7 +217,7 @@ class _RowMapped:
 
 
 def _pack(source: Source, file: Path) -> Any:
-    """Return what stands for a matrix in the payload: itself, or where its file is."""
+    """Return the form of a matrix in the payload: the matrix itself, or where its file is."""
     if isinstance(source, RowMapSource):
         return _RowMapped(_pack(source.base, file), source.row_map)
     if not isinstance(source, ArraySource):

@@ -1,4 +1,4 @@
-"""Where selected features lie, and how they go together: what figures need of the data."""
+"""Selected features in the data: their locations, image grids and correlations."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pandas as pd
 from baldur.evaluation.selection.correlations import COLUMNS, feature_correlations
 from baldur.views import MultiView
 
-__all__ = ["image_grids", "kept_correlations", "selected_places"]
+__all__ = ["feature_locations", "image_grids", "selected_correlations"]
 
 HALF = 0.5
 MOST = 30
@@ -22,10 +22,10 @@ def _listed(selection: pd.DataFrame) -> pd.DataFrame:
     return selection[selection["feature"] != "*"]
 
 
-def kept_correlations(selection: pd.DataFrame, data: MultiView) -> pd.DataFrame:
-    """Give correlations of the features that each model keeps in at least half of the folds.
+def selected_correlations(selection: pd.DataFrame, data: MultiView) -> pd.DataFrame:
+    """Return correlations of the features that each model selects in at least half of the folds.
 
-    At most thirty of each model, those of the most folds; views in their order. Columns: model,
+    At most thirty features of each model are taken, those selected most often. Columns: model,
     view_a, feature_a, view_b, feature_b, correlation.
     """
     parts = []
@@ -50,8 +50,8 @@ def kept_correlations(selection: pd.DataFrame, data: MultiView) -> pd.DataFrame:
     )
 
 
-def selected_places(selection: pd.DataFrame, data: MultiView) -> pd.DataFrame:
-    """Give what ``feature_info`` says about every feature that some fold of some model selects."""
+def feature_locations(selection: pd.DataFrame, data: MultiView) -> pd.DataFrame:
+    """Return the ``feature_info`` of every feature that some fold of some model selects."""
     parts = []
     for view in data.view_names:
         info = data.view(view).feature_info

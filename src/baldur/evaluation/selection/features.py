@@ -1,4 +1,4 @@
-"""Selected features over the outer folds: how often, how heavy, how stable."""
+"""Selected features over the outer folds: frequency, weights, stability and view shares."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = [
 ]
 
 WIDEST_LISTED = 10_000
-"""A view that a model keeps whole in every fold is listed feature by feature up to this width."""
+"""A view of which every feature is selected in every fold is listed up to this width."""
 
 COLUMNS = [
     "model", "view", "feature", "class", "n_features", "frequency", "mean_weight",
@@ -50,7 +50,7 @@ class SelectedFeatures:
     variance: float | None = None
 
     def weights(self, n_readings: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return both, NaN where the model has none."""
+        """Return both kinds of weights, NaN where the model has none."""
         none = np.full((len(self.index), n_readings), np.nan)
         return (
             none if self.weight is None else self.weight,
@@ -94,8 +94,8 @@ def selection_frame(
     """Summarise the selections of every model over its folds.
 
     Each view has one row with feature "*" for all its features together; below it come the
-    features selected in at least one fold (left out for a view wider than 10,000 that is kept
-    whole in every fold), one row for each of `readings`. `folds` holds the number selected in each
+    features selected in at least one fold (left out for a view wider than 10,000 of which every
+    fold selects all), one row for each of `readings`. `folds` holds the number selected in each
     fold, in the order of repeats and folds; `frequency` is their mean over `n_features`. Mean
     weights, per standard deviation and per unit of the input, are over the folds that select the
     feature; sign agreement is the share of them that have the commoner sign.
@@ -138,7 +138,7 @@ def _listed(
         hits[at, j] = 1
         weights[at, :, j], raws[at, :, j] = f.selected[view].weights(len(readings))
     count = np.maximum(hits.sum(axis=1), 1)[:, None]
-    # A fold whose training rows lack a class says nothing about its weights.
+    # A fold whose training rows lack a class has no weights for it.
     told = np.maximum((np.isfinite(weights) & (hits[:, None, :] == 1)).sum(axis=2), 1)
     nothing = np.isnan(weights).sum(axis=2) == hits.sum(axis=1)[:, None]
     mean, raw = (
@@ -185,7 +185,7 @@ def weights_frame(
     """List the selected features of every fold with their weights, a row for each of `readings`.
 
     `weight` is per standard deviation, `raw_weight` per unit of the input. Views wider than 10,000
-    that a model keeps whole are left out.
+    of which a model selects all features are left out.
     """
     parts = []
     for model, unordered in fits.items():
@@ -256,7 +256,7 @@ def _index(sets: list[np.ndarray], width: int, level: float) -> StabilityIndex:
 
 
 def view_shares(fits: Mapping[str, Sequence[Any]]) -> pd.DataFrame:
-    """Give the share of every view in every fold of every model.
+    """Return the share of every view in every fold of every model.
 
     The columns are model, repeat, fold, view, selected (its features), share (of all selected
     features) and variance_share (of the variance that views add to the linear predictor; missing

@@ -1,8 +1,8 @@
-"""Weights of a fitted model in both units, and what each view adds to the linear predictor.
+"""What one fitted model selects: features, weights in two units, and the variance of every view.
 
-A weight per standard deviation can be compared between features and between models; a weight per
-unit of the input is what a reader multiplies a measurement with. Estimators keep the one or the
-other; here both are given for every model.
+A weight per standard deviation can be compared between features and between models. A weight per
+unit of the input is multiplied with a measurement as it was given. Estimators store the one or the
+other; here both are returned for every model.
 """
 
 from __future__ import annotations
@@ -58,6 +58,9 @@ def weights_of(estimator: Any, mv: MultiView) -> ModelWeights | None:
     given = _read_weights(estimator, widths)
     if not given or preparation is None:
         return None
+    # The variance of a view needs the cells of its weighted columns: moments of single columns do
+    # not give it. `transform` reads nothing itself, and `apply` reads columns with a weight once;
+    # both take 1 to 3 ms for 80 rows and 7,020 columns, beside 1 s of a default fit.
     prepared = preparation.transform(mv)
     per_sd, raw, variance = {}, {}, {}
     for name in widths:

@@ -1,4 +1,4 @@
-"""The table: figures from predictions and selections alone."""
+"""build_table: one row per model, computed from the predictions and the selected features."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pandas as pd
 
-from baldur.evaluation.clinical.held_out import PLATT, classes_of, open_predictions, predicted_of
+from baldur.evaluation.clinical.held_out import PLATT, classes_of, predicted_of
 from baldur.evaluation.clinical.intervals import intervals_of
+from baldur.evaluation.clinical.resampled import Resampled
 from baldur.evaluation.metrics import METRICS, score
 from baldur.evaluation.selection.features import percent_selected
 from baldur.evaluation.threads import one_thread
@@ -17,7 +18,7 @@ from baldur.safety.spreadsheet import unescape_frame
 __all__ = ["build_table", "fold_scores", "recompute_table"]
 
 FEATURES = "features_percent"
-PLATT_NOTE = "probabilities by Platt scaling of margins, inside the training rows"
+PLATT_NOTE = "probabilities by Platt scaling of decision scores, learned from training rows"
 POOLED = ("pooled", "low", "high")
 """Endings of the columns of a metric's estimate on pooled predictions and of its interval."""
 
@@ -61,8 +62,9 @@ def build_table(
     classes: Sequence[str],
     models: Sequence[str] | None = None,
     failures: Mapping[str, str] | None = None,
+    sample: Resampled | None = None,
 ) -> pd.DataFrame:
-    """Build the table from predictions and selections alone.
+    """Build the table of a comparison from predictions and selected features.
 
     Parameters
     ----------
@@ -76,6 +78,8 @@ def build_table(
         Rows and their order; default as in `predictions`.
     failures : dict of str to str, optional
         Reasons of the models that have no figures.
+    sample : Resampled, optional
+        The same predictions with resamples that were drawn before; default they are drawn here.
 
     Returns
     -------
@@ -85,7 +89,7 @@ def build_table(
         <metric>_high); mean and s.d. over folds of features_percent; folds, note and failure.
     """
     failures = failures or {}
-    pooled = _pooled(predictions, metrics, classes)
+    pooled = _pooled(predictions, metrics, classes, sample)
     scores = fold_scores(predictions, metrics, classes)
     percent = percent_selected(selection)
     names = list(models) if models is not None else list(dict.fromkeys(predictions["model"]))
@@ -116,14 +120,17 @@ def build_table(
 
 
 def _pooled(
-    predictions: pd.DataFrame, metrics: Sequence[str], classes: Sequence[str]
+    predictions: pd.DataFrame,
+    metrics: Sequence[str],
+    classes: Sequence[str],
+    sample: Resampled | None,
 ) -> dict[tuple[str, str], tuple[float, float, float]]:
     """Return estimate and interval of every model and metric on pooled predictions."""
     if not len(predictions):
         return {}
     with one_thread():
-        held, boot = open_predictions(predictions, classes)
-        found = intervals_of(held, boot, metrics, by_site=False)
+        sample = Resampled(predictions, classes) if sample is None else sample
+        found = intervals_of(sample, metrics, by_site=False)
     return {
         (model, metric): (estimate, low, high)
         for model, metric, estimate, low, high in found[

@@ -1,10 +1,10 @@
-"""Recalibrated versions of a frozen model: offered beside it, never instead of it.
+"""Recalibrated versions of the predictions of a frozen model, reported beside it.
 
 Two versions of log odds l for two classes, fitted by maximum likelihood on the new cohort: a + l,
 which corrects the overall level (the cohort has another prevalence), and a + b l, which also
-corrects probabilities that are too extreme or too timid. Figures for them are honest only on rows
-the correction was not learned from, so predictions are made by cross-validation; the parameters to
-be used later are learned on all rows.
+corrects probabilities that are too extreme or not extreme enough. Figures for them are unbiased
+only on rows that the correction was not learned from, so predictions are made by cross-validation.
+The parameters to be used later are learned on all rows.
 """
 
 from __future__ import annotations

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,8 @@ __all__ = [
 ]
 
 _MEMBERS = 200_000
+# Largest chunk, which is unpacked as a whole for any of its cells; HDF5 recommends 1 MB.
+_CHUNK_BYTES = 1 << 27
 _SIGNATURE = b"\x89HDF\r\n\x1a\n"
 
 
@@ -99,6 +102,12 @@ def check_inside(path: Path, node: Any, seen: set[tuple[int, int]] | None = None
             )
         claimed = float(node.size or 0) * node.dtype.itemsize
         check_ratio(path, node.name, claimed, node.id.get_storage_size())
+        chunk = math.prod(node.chunks or ()) * node.dtype.itemsize
+        if chunk > _CHUNK_BYTES:
+            raise InputError(
+                f"{path}: {node.name} is stored in chunks of {chunk / 2**20:,.0f} MB, and "
+                f"{_CHUNK_BYTES >> 20} MB are the most that is read. Write it in smaller chunks."
+            )
         return
     for key in node:
         check_inside(path, member(path, node, key), seen)

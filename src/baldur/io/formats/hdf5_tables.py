@@ -99,6 +99,10 @@ def _read_column(path: Path, table: Any, node: Any, max_bytes: int) -> tuple[Any
         if levels is None:
             return cells, _taken(node)
         # Files of 2019 keep levels beside the columns and refer to them by address.
+        # An address stays within the file; the name of a path could lead to another one.
+        h5py = import_extra("h5py", "mudata", "Reading MuData and AnnData files")
+        if not isinstance(levels, h5py.Reference):
+            raise InputError(f"{path}: {node.name} does not say where its levels are.")
         found = node.file[levels]
         beside = member(path, member(path, table, "__categories"), found.name.rsplit("/", 1)[-1])
         if beside != found:

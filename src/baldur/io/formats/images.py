@@ -75,10 +75,10 @@ def grid_of(image: Any) -> Grid:
     return Grid((i, j, k), affine)
 
 
-def open_image(image: Any) -> Any:
+def open_image(image: Any, max_bytes: int = MAX_BYTES) -> Any:
     """Return a 3-D nibabel image; its cells are not read yet.
 
-    Header and size are checked first: a small file may claim to hold a huge image.
+    Header and size are checked first, because a small file may claim to hold a huge image.
     """
     nib = import_extra("nibabel", "imaging", _PURPOSE)
     if isinstance(image, nib.spatialimages.SpatialImage):
@@ -86,7 +86,7 @@ def open_image(image: Any) -> Any:
     else:
         path = find_file(image, "a NIfTI image", SUFFIXES)
         with parsing(path, "a NIfTI image"):
-            opened = _class_of(nib, path).from_filename(path)
+            opened = _open_file(nib, path, max_bytes)
     shape = tuple(opened.shape)
     # A trailing axis of length 1 is how some programs write volumes.
     if len(shape) == 4 and shape[3] == 1:
@@ -100,8 +100,11 @@ def open_image(image: Any) -> Any:
     return opened
 
 
-def _class_of(nib: Any, path: Path) -> Any:
-    """Choose between NIfTI 1 and 2 by the header, and check what the header claims."""
+def _open_file(nib: Any, path: Path, max_bytes: int) -> Any:
+    """Open a NIfTI 1 or 2 file by its header alone, and check what the header claims.
+
+    nibabel's own way reads the extensions behind the header as well, whatever size they claim.
+    """
     packed = path.name.lower().endswith(".gz")
     with gzip.open(path) if packed else path.open("rb") as stream:
         raw = stream.read(540)
@@ -126,13 +129,15 @@ def _class_of(nib: Any, path: Path) -> Any:
     offset = float(header["vox_offset"])
     if not 0 <= offset <= _MAX_HEADER:
         raise InputError(f"{path}: its header claims to be {offset:g} bytes long.")
-    check_size(path, cells * (_PER_VOXEL + dtype.itemsize), MAX_BYTES, _ADVICE)
+    check_size(path, cells * (_PER_VOXEL + dtype.itemsize), max_bytes, _ADVICE)
     if not packed and path.stat().st_size < offset + cells * dtype.itemsize:
         raise InputError(
             f"{path}: expected {int(offset + cells * dtype.itemsize):,} bytes by its header, but "
             f"the file has {path.stat().st_size:,}. It was cut short; write or copy it again."
         )
-    return made
+    opened = made(made.ImageArrayProxy(str(path), header), header.get_best_affine(), header)
+    opened.set_filename(str(path))
+    return opened
 
 
 def cells_of(image: Any, dtype: Any = np.float32) -> np.ndarray:
@@ -195,15 +200,18 @@ class ImageReader:
         Interpolation for images on another grid; None refuses them.
     smoothing_fwhm : float or None
         Width of a Gaussian kernel in millimetres, applied after resampling.
+    max_bytes : int, default=4 GB
+        Memory that one image may take.
     """
 
     grid: Grid
     resample: str | None = None
     smoothing_fwhm: float | None = None
+    max_bytes: int = MAX_BYTES
 
     def read(self, image: Any) -> np.ndarray:
         """Return the voxels of one image on the grid, float32."""
-        opened = open_image(image)
+        opened = open_image(image, self.max_bytes)
         cells = cells_of(opened)
         own = grid_of(opened)
         if own.same(self.grid) and self.smoothing_fwhm is None:
@@ -239,9 +247,9 @@ def resample_to(nilearn: Any, image: Any, grid: Grid, interpolation: str) -> Any
     )
 
 
-def on_grid(image: Any, grid: Grid) -> np.ndarray:
+def on_grid(image: Any, grid: Grid, max_bytes: int = MAX_BYTES) -> np.ndarray:
     """Return a mask or an atlas on a grid; labels are never mixed."""
-    opened = open_image(image)
+    opened = open_image(image, max_bytes)
     cells = np.nan_to_num(cells_of(opened, np.float64))
     if grid_of(opened).same(grid):
         return cells

@@ -27,10 +27,6 @@ _LOOK = Path(__file__).with_name("parquet_first_look.py")
 _PER_ROW = 400
 # Columns unpacked, and what is made of them.
 _PER_BYTE = 2
-# A file this many times smaller than the budget cannot exceed it, whatever its footer says: the
-# best ratio of the codecs below (zstd repeats 128 KB by four bytes). Others are always looked at.
-_BEST_RATIO = 1 << 15
-_KNOWN_CODECS = {"UNCOMPRESSED", "SNAPPY", "GZIP", "ZSTD", "LZ4"}
 
 
 class ParquetMatrix:
@@ -101,12 +97,11 @@ def read_parquet(
         widths = sum(_width(types, schema.field(n).type) for n in read)
         check_size(path, n_rows * (_PER_ROW + widths), max_bytes, _ADVICE)
         check_size(path, _PER_BYTE * _unpacked(footer, set(read)), max_bytes, _ADVICE)
-        codecs = {footer.row_group(0).column(j).compression for j in range(footer.num_columns)
-                  } if footer.num_row_groups else set()  # fmt: skip
+    # Pages can crash the library, and unpack to more than the footer says.
+    later = [] if lazy is None else kept
+    first_look(_LOOK, path, max_bytes, "Parquet", json.dumps({"now": read, "later": later}))
     if not read:
         return pd.DataFrame(index=range(n_rows)), None, lazy
-    if path.stat().st_size * _BEST_RATIO > max_bytes or codecs - _KNOWN_CODECS:
-        first_look(_LOOK, path, max_bytes, "Parquet", json.dumps(read))
     texts = set(text_columns(schema)).intersection(read)
     return _read(path, footer, read, texts, deadline), ids, lazy
 
@@ -130,14 +125,15 @@ def _width(types: Any, kind: Any) -> int:
 
 
 def _unpacked(footer: Any, wanted: set[str]) -> int:
-    """Return how large the columns are once unpacked, by the footer."""
+    """Return how many bytes the columns take once unpacked, by the footer."""
     total = 0
     for group in range(footer.num_row_groups):
         row_group = footer.row_group(group)
         for j in range(footer.num_columns):
             column = row_group.column(j)
             if column.path_in_schema in wanted:
-                total += int(column.total_uncompressed_size)
+                # As many cells are read as the column claims, whatever the number of rows is.
+                total += max(int(column.total_uncompressed_size), 8 * int(column.num_values))
     return total
 
 

@@ -1,8 +1,10 @@
 """Read a Parquet file a few columns at a time in a process of its own, within a limit of memory.
 
-Run as a script: ``python parquet_first_look.py file max_bytes seconds``, with the columns to read
-as a JSON list on standard input. Pages may unpack to more than the footer of the file says.
-Exceptions are ignored here, because the caller meets them again and reports them.
+Run as a script: ``python parquet_first_look.py file max_bytes seconds``, with a JSON object on
+standard input: the columns that the caller reads ``now``, which all have to fit into memory, and
+those it reads ``later``, a few at a time. Pages may unpack to more than the footer of the file
+says, and a damaged page can crash the library. Exceptions are ignored here, because the caller
+meets them again and reports them.
 """
 
 from __future__ import annotations
@@ -26,6 +28,11 @@ def main(file: str, max_bytes: str, seconds: str) -> int:
     from pyarrow import parquet
 
     columns = json.load(sys.stdin)
+    parts = [
+        (columns[when][start : start + _COLUMNS], when == "now")
+        for when in ("now", "later")
+        for start in range(0, len(columns[when]), _COLUMNS)
+    ]
     # Half: the caller holds the columns and the table made of them.
     room = int(max_bytes) // 2
     # Every worker of the library takes address space, which the limit counts.
@@ -39,10 +46,9 @@ def main(file: str, max_bytes: str, seconds: str) -> int:
             texts = text_columns(parquet.ParquetFile(file).schema_arrow)
             with parquet.ParquetFile(file, read_dictionary=texts) as opened:
                 for group in range(opened.num_row_groups):
-                    for start in range(0, len(columns), _COLUMNS):
-                        some = columns[start : start + _COLUMNS]
+                    for some, is_held in parts:
                         part = opened.read_row_group(group, columns=some, use_threads=False)
-                        held += part.nbytes
+                        held += part.nbytes if is_held else 0
                         if held > room:
                             return TOO_LARGE
     # Arrow's own error for memory derives from MemoryError.

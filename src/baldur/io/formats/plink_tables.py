@@ -1,8 +1,13 @@
-"""The text files beside genotypes: .fam and .psam for people, .bim and .pvar for variants."""
+"""The text files beside genotypes: .fam and .psam for people, .bim and .pvar for variants.
+
+bed-reader's own properties are not used: they hold a whole file at once, in arrays of text as wide
+as the longest allele (one long insertion takes gigabytes), and do not know .psam and .pvar.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from baldur.exceptions import InputError
-from baldur.io.formats.files import parsing
+from baldur.io.formats.files import check_unique, parsing
 from baldur.safety.budget import MAX_BYTES, Deadline, check_size, text_array
 from baldur.safety.escape import check_names
 
@@ -19,7 +24,8 @@ __all__ = ["people_of", "read_people", "read_variants"]
 _FAM = ["family", "sample", "father", "mother", "sex", "phenotype"]
 _BIM = ["chromosome", "variant", "centimorgan", "position", "allele_1", "allele_2"]
 _PVAR = {"#CHROM": "chromosome", "POS": "position", "ID": "variant", "REF": "ref", "ALT": "alt"}
-_PSAM = {"#FID": "family", "#IID": "sample", "IID": "sample", "PAT": "father", "MAT": "mother"}
+_PSAM = {"#FID": "family", "#IID": "sample", "IID": "sample", "PAT": "father", "MAT": "mother",
+         "SEX": "sex", "PHENO1": "phenotype", "PHENO": "phenotype"}  # fmt: skip
 # Variants parsed at once: the text of a few hundred thousand lines is all that is held.
 _LINES = 200_000
 # What the text of people becomes: six objects for each, from lines of 20 bytes or more.
@@ -49,11 +55,9 @@ def read_people(path: Path) -> pd.DataFrame:
     check_size(path, size, MAX_BYTES, "It is hardly a list of people.")
     psam = path.suffix.lower() == ".psam"
     with parsing(path, "a list of people"):
-        lead = 0
-        header = None
-        if psam:
-            lead, header = _header(path, ("#FID", "#IID"))
-        _check_lines(path, lead)
+        _check_lines(path)
+        lead, header = _header(path, ("#FID", "#IID")) if psam else (0, None)
+        _check_fields(path, lead)
         frame = pd.read_csv(
             path,
             sep=r"\s+",
@@ -79,7 +83,7 @@ def read_people(path: Path) -> pd.DataFrame:
             f"{path}: the header names {len(header)} columns, but the lines have {frame.shape[1]}."
         )
     frame.columns = pd.Index([_PSAM.get(name, name) for name in header])
-    frame = frame.rename(columns={"SEX": "sex", "PHENO1": "phenotype", "PHENO": "phenotype"})
+    check_unique(path, frame.columns.tolist())
     for name in _FAM:
         if name not in frame:
             frame[name] = "0" if name in ("family", "father", "mother") else "NA"
@@ -95,10 +99,11 @@ def read_variants(path: Path, max_bytes: int = MAX_BYTES) -> tuple[np.ndarray, p
     names: list[np.ndarray] = []
     parts: list[pd.DataFrame] = []
     with parsing(path, "a list of variants"):
+        _check_lines(path)
         lead, header = _header(path, ("#CHROM",)) if pvar else (0, None)
         if pvar and header is None:
             header = ["#CHROM", "ID", "CM", "POS", "ALT", "REF"]
-        _check_lines(path, lead)
+        _check_fields(path, lead)
         for chunk in _chunks(path, lead):
             deadline.check()
             table = _named(path, chunk, header)
@@ -113,8 +118,8 @@ def read_variants(path: Path, max_bytes: int = MAX_BYTES) -> tuple[np.ndarray, p
     return np.concatenate(names), _concat(parts)
 
 
-def _check_lines(path: Path, lead: int) -> None:
-    """Refuse what is no list of short lines with a few fields, before it is parsed as one."""
+def _check_lines(path: Path) -> None:
+    """Refuse what is not text in short lines, before any line is read as a whole."""
     with path.open("rb") as stream:
         while piece := stream.read(_LONGEST_LINE):
             if b"\0" in piece:
@@ -123,9 +128,12 @@ def _check_lines(path: Path, lead: int) -> None:
                 raise InputError(
                     f"{path}: expected lines of fields, but one has more than a million characters."
                 )
-        stream.seek(0)
-        for _ in range(lead + 1):
-            line = stream.readline()
+
+
+def _check_fields(path: Path, lead: int) -> None:
+    """Refuse a first line of data with too many fields, before it is parsed."""
+    with path.open("rb") as stream:
+        line = next(islice(stream, lead, None), b"")
     if len(line.split()) > _MOST_FIELDS:
         raise InputError(f"{path}: expected a few fields in a line, not {len(line.split()):,}.")
 
@@ -166,6 +174,7 @@ def _named(path: Path, chunk: pd.DataFrame, header: list[str] | None) -> pd.Data
     if header is None:
         return chunk.set_axis(_BIM, axis=1)
     table = chunk.set_axis([_PVAR.get(name, name) for name in header], axis=1)
+    check_unique(path, table.columns.tolist())
     lacking = [name for name in _PVAR.values() if name not in table]
     if lacking:
         raise InputError(f"{path}: the header lacks {', '.join(lacking)}; it has {header}.")

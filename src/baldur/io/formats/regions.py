@@ -19,6 +19,8 @@ from baldur.views.encode import feature_names
 __all__ = ["Regions", "region_names"]
 
 _MAX_REGIONS = 100_000
+# Labels are whole numbers of 32 bits, as NIfTI stores them.
+_LARGEST_LABEL = 2**32
 
 
 def region_names(given: Any) -> dict[int, str]:
@@ -28,7 +30,7 @@ def region_names(given: Any) -> dict[int, str]:
     if isinstance(given, Mapping):
         try:
             return {int(label): str(name) for label, name in given.items()}
-        except (TypeError, ValueError) as error:
+        except (TypeError, ValueError, OverflowError) as error:
             raise InputError("atlas_labels must map whole numbers to names.") from error
     if not isinstance(given, (str, os.PathLike)):
         raise InputError(
@@ -42,7 +44,7 @@ def region_names(given: Any) -> dict[int, str]:
             f"{path}: expected the columns index and name, but found {list(table.columns)}."
         )
     labels = pd.to_numeric(table["index"], errors="coerce")
-    if labels.isna().any():
+    if not np.isfinite(labels).all():
         raise InputError(f"{path}: the column index must hold whole numbers.")
     return {
         int(label): str(name)
@@ -75,8 +77,10 @@ class Regions:
     ) -> Regions:
         """Number the regions with at least one voxel inside; 0 is background."""
         whole = np.rint(labels)
-        if np.abs(whole - labels).max(initial=0) > 1e-3:
-            raise InputError("The atlas must hold whole numbers, one per region.")
+        if np.abs(whole - labels).max(initial=0) > 1e-3 or np.abs(whole).max() > _LARGEST_LABEL:
+            raise InputError(
+                f"The atlas must hold whole numbers, one per region, none above {_LARGEST_LABEL:,}."
+            )
         voxels = np.flatnonzero((whole != 0) & inside)
         found, number, sizes = np.unique(
             whole.ravel()[voxels].astype(np.int64), return_inverse=True, return_counts=True

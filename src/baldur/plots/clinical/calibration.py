@@ -97,18 +97,8 @@ class CalibrationDisplay(Display):
             said.append(f"{plain(line.name)}{slope}, at most {far:.2g} from the diagonal")
         return f"Smooth calibration curves{band_text(lines)}: {'; '.join(said)}."
 
-    def plot(self, ax: Any = None, *, theme: str | None = None, width: float | None = None) -> Self:
-        """Draw the curves, and below them a histogram of the predictions.
-
-        Parameters
-        ----------
-        ax, theme, width
-            As in `Display.plot`.
-
-        Returns
-        -------
-        CalibrationDisplay
-        """
+    def _plot(self, ax: Any, theme: str | None, width: float | None) -> None:
+        """Draw the curves, and below them a histogram of the predictions."""
         lines = lines_of(self.table)
         below = self.spread is not None and len(self.spread) > 0 and len(lines) > 0
         names, notes, page = [o.name for o in lines], self._slopes(lines), style_of(theme, width)
@@ -119,7 +109,7 @@ class CalibrationDisplay(Display):
             main = axes[0]
             if not lines:
                 empty(main, "No model gives probabilities.", style)
-                return self
+                return
             ends = self._ends()
             main.plot(ends, ends, color=style.faint, linestyle=":", linewidth=1.2, zorder=0)
             handles = draw_curves(main, lines, "predicted", "observed", style)
@@ -130,12 +120,11 @@ class CalibrationDisplay(Display):
             said = "Predicted" if self.regression else "Predicted probability"
             if not below:
                 main.set_xlabel(said)
-                return self
+                return
             self._people(axes[1], lines, style)
             main.tick_params(axis="x", labelbottom=False)
             axes[1].set_xlim(*ends)
             axes[1].set_xlabel(said)
-        return self
 
     def _ends(self) -> tuple[float, float]:
         if not self.regression:

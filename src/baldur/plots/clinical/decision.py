@@ -82,18 +82,8 @@ class DecisionDisplay(Display):
         treated = self.table[self.table["model"] == TREAT_ALL]
         return np.maximum(treated["net_benefit"].to_numpy(dtype=float), 0.0)
 
-    def plot(self, ax: Any = None, *, theme: str | None = None, width: float | None = None) -> Self:
-        """Draw the curves, and the 95 % band of the first model.
-
-        Parameters
-        ----------
-        ax, theme, width
-            As in `Display.plot`.
-
-        Returns
-        -------
-        DecisionDisplay
-        """
+    def _plot(self, ax: Any, theme: str | None, width: float | None) -> None:
+        """Draw the curves, and the 95 % band of the first model."""
         lines = lines_of(self._models)
         names, page = [line.name for line in lines], style_of(theme, width)
         height = page.width * 0.62 + legend_height([*names, TREAT_ALL, TREAT_NONE], page)
@@ -101,7 +91,7 @@ class DecisionDisplay(Display):
             main = axes[0]
             if not lines:
                 empty(main, "Decision curves need two classes and probabilities.", style)
-                return self
+                return
             handles = draw_curves(main, lines, "threshold", "net_benefit", style)
             for name, look in ((TREAT_ALL, ":"), (TREAT_NONE, "-")):
                 part = self.table[self.table["model"] == name]
@@ -118,4 +108,3 @@ class DecisionDisplay(Display):
             main.set_xlabel("Threshold probability")
             main.set_ylabel("Net benefit")
             self._legend(handles, names, style)
-        return self

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, Self
 
+import numpy as np
 import pandas as pd
 
 from baldur.evaluation.clinical.curves import curve_areas
@@ -24,6 +25,9 @@ from baldur.plots.drawing.style import Style, style_of
 from baldur.plots.results.tables import Results
 
 __all__ = ["RankingDisplay"]
+
+LEAST_RESAMPLES = 100
+"""Fewest that the bootstrap takes, for curves whose band is not drawn."""
 
 
 class RankingDisplay(Display):
@@ -79,7 +83,13 @@ class RankingDisplay(Display):
             return cls(pd.DataFrame(columns=["model", "class", *cls.columns, "low", "high"]))
         how: dict[str, Any] = {"classes": classes, "resamples": resamples}
         with one_thread():
-            return cls(cls.curves(rows, **how), curve_areas(rows, **how))
+            first = rows["model"] == rows["model"].iloc[0]
+            table = cls.curves(rows[first], **how)
+            if not first.all():
+                # Only the first model has a band, which takes most of the time.
+                others = cls.curves(rows[~first], classes=classes, resamples=LEAST_RESAMPLES)
+                table = pd.concat([table, others.assign(low=np.nan, high=np.nan)])
+            return cls(table, curve_areas(rows, measures=cls.area[:1], **how))
 
     @classmethod
     def from_result(
@@ -116,18 +126,8 @@ class RankingDisplay(Display):
         """Return the area under each curve with its interval, as text after the name."""
         return [interval_text(called, o.measure(self.areas, self.area[0])) for o in lines]
 
-    def plot(self, ax: Any = None, *, theme: str | None = None, width: float | None = None) -> Self:
-        """Draw a curve per model or class, and the 95 % band of the first model.
-
-        Parameters
-        ----------
-        ax, theme, width
-            As in `Display.plot`.
-
-        Returns
-        -------
-        RankingDisplay
-        """
+    def _plot(self, ax: Any, theme: str | None, width: float | None) -> None:
+        """Draw a curve per model or class, and the 95 % band of the first model."""
         lines = lines_of(self.table)
         names, notes = [line.name for line in lines], self._areas(lines, self.area[2])
         page = style_of(theme, width)
@@ -138,7 +138,7 @@ class RankingDisplay(Display):
             main = axes[0]
             if not lines:
                 empty(main, "No model has scores of classes.", style)
-                return self
+                return
             self._chance(main, style)
             handles = draw_curves(main, lines, *self.columns, style)
             main.set_xlim(-0.01, 1.01)
@@ -147,7 +147,6 @@ class RankingDisplay(Display):
             main.set_xlabel(self.headings[0])
             main.set_ylabel(self.headings[1])
             self._legend(handles, names, style, notes)
-        return self
 
     def _chance_text(self) -> str:
         return ""

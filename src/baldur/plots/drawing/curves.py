@@ -94,7 +94,9 @@ def chosen_models(
     unknown = [m for m in models if m not in known]
     if unknown:
         raise InputError(f"There is no {what} of a model {unknown[0]!r}; those with one: {known}.")
-    return table[table["model"].astype(str).isin(list(models))].reset_index(drop=True)
+    # In the order asked for, as the first model is the one with a band.
+    place = table["model"].astype(str).map({m: i for i, m in enumerate(models)})
+    return table.loc[place.dropna().sort_values(kind="stable").index].reset_index(drop=True)
 
 
 def interval_text(called: str, found: tuple[float, float, float] | None) -> str:

@@ -84,7 +84,6 @@ class Display(ABC):
     def alt_text(self) -> str:
         """What is shown, in one sentence with its numbers."""
 
-    @abstractmethod
     def plot(self, ax: Any = None, *, theme: str | None = None, width: float | None = None) -> Self:
         """Draw the figure.
 
@@ -103,6 +102,12 @@ class Display(ABC):
         Display
             This object, with `figure_`, `ax_` and `axes_` set.
         """
+        self._plot(ax, theme, width)
+        return self
+
+    def _plot(self, ax: Any, theme: str | None, width: float | None) -> None:
+        """Draw the figure; defined by figures whose `plot` has no further parameters."""
+        raise TypeError(f"{type(self).__name__} does not define _plot")
 
     def save(self, path: str | os.PathLike[str], *, dpi: float = 200) -> Path:
         """Write the figure, drawn in the default way if it has not been drawn yet.

@@ -135,7 +135,7 @@ def legend(
     """Write a legend above the axes, in as many columns as fit; return it, or None.
 
     Names are shortened where they must be; `notes`, which follow the names, never are. With
-    `figure` the legend stands above all axes of the figure and takes width from none of them.
+    `figure` the legend is placed above all axes of the figure.
     """
     if not handles:
         return None

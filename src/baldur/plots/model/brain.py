@@ -115,7 +115,7 @@ class BrainDisplay(Display):
         rows = selection[(selection["model"] == name) & (selection["feature"] != "*")]
         rows = rows[rows["frequency"].astype(float) >= least]
         rows = rows.drop_duplicates(["view", "feature"], keep="last")
-        places = found.frame("places")
+        places = found.frame("feature_locations")
         columns = ["view", "feature", "mean_weight", "frequency"]
         table = rows[rows["view"].isin(list(grids))][columns].merge(places, on=["view", "feature"])
         table = table.rename(columns={"mean_weight": "weight"})

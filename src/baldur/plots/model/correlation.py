@@ -151,18 +151,8 @@ class CorrelationDisplay(Display):
             text += f", with {count(len(self.groups), 'credible set')} of several features"
         return text + "."
 
-    def plot(self, ax: Any = None, *, theme: str | None = None, width: float | None = None) -> Self:
-        """Draw the matrix; lines separate the views, frames enclose credible sets.
-
-        Parameters
-        ----------
-        ax, theme, width
-            As in `Display.plot`.
-
-        Returns
-        -------
-        CorrelationDisplay
-        """
+    def _plot(self, ax: Any, theme: str | None, width: float | None) -> None:
+        """Draw the matrix; lines separate the views, frames enclose credible sets."""
         features = self.features
         # Many names do not fit below the matrix; numbers do.
         numbered = len(features) > (8 if style_of(theme, width, ax).narrow else 14)
@@ -171,7 +161,7 @@ class CorrelationDisplay(Display):
             main = axes[0]
             if not features:
                 empty(main, "No feature was selected.", style)
-                return self
+                return
             made = self.matrix()
             # The correlation of a feature with itself is not informative.
             np.fill_diagonal(made, np.nan)
@@ -185,7 +175,6 @@ class CorrelationDisplay(Display):
             else:
                 main.set_xticks(range(len(features)), feature_labels(features, 18), rotation=90)
             self._frames(main)
-        return self
 
     def _interchangeable(self) -> set[Pair]:
         """Return the features that are shown only as members of the set of another feature."""

@@ -68,7 +68,7 @@ class LatentDisplay(Display):
 
     @property
     def factors(self) -> list[str]:
-        """Names of the factors."""
+        """Names of the columns of the table that are factors."""
         return [c for c in self.table.columns if str(c).startswith("factor")]
 
     @property

@@ -116,7 +116,7 @@ class ManhattanDisplay(Display):
         ManhattanDisplay
         """
         found = Results(result)
-        places = found.frame("places")
+        places = found.frame("feature_locations")
         if not len(places) or "chromosome" not in places:
             raise InputError("No selected feature of these results has a chromosome.")
         located = places[places["chromosome"].fillna("").astype(str) != ""]
@@ -154,23 +154,13 @@ class ManhattanDisplay(Display):
         more = ", and more" if len(top) > 3 else ""
         return f"{text}, {len(top):,} of them selected: {listed}{more}."
 
-    def plot(self, ax: Any = None, *, theme: str | None = None, width: float | None = None) -> Self:
-        """Draw the variants; selected ones are large, and the highest five are named.
-
-        Parameters
-        ----------
-        ax, theme, width
-            As in `Display.plot`.
-
-        Returns
-        -------
-        ManhattanDisplay
-        """
+    def _plot(self, ax: Any, theme: str | None, width: float | None) -> None:
+        """Draw the variants; selected ones are large, and the highest five are named."""
         with self._drawing(ax, theme, width, 3.0) as (axes, style):
             main = axes[0]
             if not len(self.table):
                 empty(main, "There are no variants.", style)
-                return self
+                return
             shades = (style.colour(0), style.faint)
             order = {name: i for i, (name, _, _) in enumerate(self.bounds)}
             at = self.table["chromosome"].astype(str).map(order).fillna(0).to_numpy(dtype=int) % 2
@@ -191,7 +181,6 @@ class ManhattanDisplay(Display):
             main.set_ylabel(self.value)
             top = float(np.nanmax(value)) if np.isfinite(value).any() else 1.0
             main.set_ylim(-0.02 * (top or 1.0), (top or 1.0) * 1.15)
-        return self
 
     def _names(self, ax: Any, style: Style) -> None:
         left, right = self.bounds[0][1], self.bounds[-1][2]
@@ -203,7 +192,7 @@ class ManhattanDisplay(Display):
             wide = (right - left) * len(text) / style.characters(1.0)
             side = "right" if x > (left + right) / 2 else "left"
             start = x - wide if side == "right" else x
-            # Names that overlap could not be read: the higher one is kept.
+            # Of two names that would overlap only the higher one is written.
             if any(start < b and a < start + wide and abs(y - h) < 0.08 * top for a, b, h in taken):
                 continue
             taken.append((start, start + wide, y))

@@ -89,25 +89,16 @@ class PathDisplay(Display):
             text += f", where {number(self.allowed)} is allowed"
         return text + "."
 
-    def plot(self, ax: Any = None, *, theme: str | None = None, width: float | None = None) -> Self:
+    def _plot(self, ax: Any, theme: str | None, width: float | None) -> None:
         """Draw each submodel with its upper 95 % bound.
 
         Filled markers are candidates; a ring marks the selected submodel.
-
-        Parameters
-        ----------
-        ax, theme, width
-            As in `Display.plot`.
-
-        Returns
-        -------
-        PathDisplay
         """
         with self._drawing(ax, theme, width, 3.9) as (axes, style):
             main = axes[0]
             if not len(self.table):
                 empty(main, "There is no submodel path.", style)
-                return self
+                return
             main.axhline(0.0, color=style.ink, linewidth=1.0, zorder=0)
             handles, names = [main.lines[-1]], ["ensemble"]
             if np.isfinite(self.allowed):
@@ -133,7 +124,6 @@ class PathDisplay(Display):
             main.set_xlabel("Features")
             main.set_ylabel("Held-out loss minus ensemble's")
             self._legend(handles, names, style)
-        return self
 
     def _steps(self, ax: Any, part: pd.DataFrame, i: int, style: Any) -> Any:
         x = part["n_features"].to_numpy(dtype=float)

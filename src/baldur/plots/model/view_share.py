@@ -52,8 +52,8 @@ class ViewShareDisplay(Display):
         -------
         ViewShareDisplay
         """
-        kept = any(mask.any() for mask in model.selected_features_.values())
-        rows = [(ALL, v, s if kept else 0.0) for v, s in model.view_relevance_.items()]
+        selected = any(mask.any() for mask in model.selected_features_.values())
+        rows = [(ALL, v, s if selected else 0.0) for v, s in model.view_relevance_.items()]
         factors = model.factor_relevance_
         if len(factors) > 1:
             rows += [

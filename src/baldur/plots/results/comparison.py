@@ -111,18 +111,8 @@ class ComparisonDisplay(Display):
             f"{_heading(metric)} of {len(part)} models with 95 % intervals: {listed}{more}{failed}."
         )
 
-    def plot(self, ax: Any = None, *, theme: str | None = None, width: float | None = None) -> Self:
-        """Draw a panel per metric and a row per model.
-
-        Parameters
-        ----------
-        ax, theme, width
-            As in `Display.plot`.
-
-        Returns
-        -------
-        ComparisonDisplay
-        """
+    def _plot(self, ax: Any, theme: str | None, width: float | None) -> None:
+        """Draw a panel per metric and a row per model."""
         metrics, models = self.metrics, self.models
         height = row_height(len(models), 1.1)
         shares = (1.0,) * max(1, len(metrics))
@@ -133,10 +123,9 @@ class ComparisonDisplay(Display):
         with self._drawing(ax, theme, width, height, *shape) as (axes, style):
             if not metrics:
                 empty(axes[0], "No model has metrics.", style)
-                return self
+                return
             for i, metric in enumerate(metrics):
                 self._panel(axes[i], metric, models, style, first=i == 0 or below)
-        return self
 
     def _panel(self, ax: Any, metric: str, models: list[str], style: Style, *, first: bool) -> None:
         part = self.table[self.table["metric"] == metric]

@@ -55,7 +55,7 @@ class LearningCurveDisplay(Display):
 
     @property
     def metric(self) -> str:
-        """Heading of the metric."""
+        """Heading of the metric that the curve shows."""
         name = str(self.table["metric"].iloc[0])
         return METRICS[name].heading if name in METRICS else name
 
@@ -83,18 +83,8 @@ class LearningCurveDisplay(Display):
             said.append(text)
         return f"Learning curve of {self.metric}: {'; '.join(said)}."
 
-    def plot(self, ax: Any = None, *, theme: str | None = None, width: float | None = None) -> Self:
-        """Draw points with intervals, and curves that are dashed where they extrapolate.
-
-        Parameters
-        ----------
-        ax, theme, width
-            As in `Display.plot`.
-
-        Returns
-        -------
-        LearningCurveDisplay
-        """
+    def _plot(self, ax: Any, theme: str | None, width: float | None) -> None:
+        """Draw points with intervals, and curves that are dashed where they extrapolate."""
         lines = lines_of(self.table)
         names, page = [line.name for line in lines], style_of(theme, width)
         height = page.width * 0.62 + legend_height(names, page)
@@ -102,7 +92,7 @@ class LearningCurveDisplay(Display):
             main = axes[0]
             if not lines:
                 empty(main, "There is no learning curve.", style)
-                return self
+                return
             handles = []
             for i, line in enumerate(lines):
                 colour = style.colour(i)
@@ -131,4 +121,3 @@ class LearningCurveDisplay(Display):
             main.locator_params(axis="x", integer=True)
             main.set_ylabel(self.metric)
             self._legend(handles, names, style)
-        return self

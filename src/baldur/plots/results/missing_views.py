@@ -93,7 +93,7 @@ class MissingViewsDisplay(Display):
 
     @property
     def people(self) -> int:
-        """Number of samples."""
+        """Number of samples over all patterns."""
         return int(self.table["people"].sum())
 
     def present(self, view: str) -> int:

@@ -119,7 +119,7 @@ class Results:
             "presence": result.presence,
             "participants": result.participants,
             "correlations": result.correlations,
-            "places": result.places,
+            "feature_locations": result.feature_locations,
             "settings": lambda: result.settings,
             "permutation": result.permutation_test,
         }

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from baldur.report.formatting import estimate, kind, number, percent
+from baldur.report.formatting import estimate, kind, number, percent, probability
 from baldur.safety.escape import one_line
 
 __all__ = ["Cell", "Column", "Table"]
@@ -44,6 +44,12 @@ class Cell:
         """Make a cell from a share, shown as a percentage."""
         x = float(value) if value is not None else float("nan")
         return cls(percent(x), x if np.isfinite(x) else "")
+
+    @classmethod
+    def probability(cls, value: Any) -> Cell:
+        """Make a cell from a probability, none of which is shown as 1 or 0."""
+        x = float(value) if value is not None else float("nan")
+        return cls(probability(x), x if np.isfinite(x) else "")
 
     @classmethod
     def interval(cls, value: Any, low: Any, high: Any, digits: int = 2) -> Cell:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
+from baldur.estimators.summary import BOTH, uncertain_weights
 from baldur.report.fitted import FittedModel
-from baldur.report.formatting import listed
+from baldur.report.formatting import distinct, listed
 from baldur.report.results import StudyResults
 from baldur.report.tables.base import Cell, Column, Table
-from baldur.report.text.selection import BOTH, uncertain_weights
 
 __all__ = ["feature_table"]
 
@@ -72,7 +72,7 @@ def feature_table(run: StudyResults | None, main: str | None, model: FittedModel
             else:
                 cells.append(Cell.of(row["weight"], small=True))
             if "inclusion_probability" in known:
-                cells.append(Cell.of(row["inclusion_probability"]))
+                cells.append(Cell.probability(row["inclusion_probability"]))
             if "credible_set" in known:
                 cells.append(Cell.name(row["credible_set"] or ""))
             if run is not None:
@@ -86,8 +86,8 @@ def feature_table(run: StudyResults | None, main: str | None, model: FittedModel
     if both:
         verb = "has" if len(both) == 1 else "have"
         notes.append(
-            f"{listed(both, 5)} {verb} an inclusion probability of at least 0.90 and an interval "
-            f"that includes 0. {BOTH}"
+            f"{listed(distinct(both), 5)} {verb} an inclusion probability of at least 0.90 and an "
+            f"interval that includes 0. {BOTH}"
         )
     table.note = " ".join(notes)
     return table
@@ -117,7 +117,7 @@ def _of_fit(model: FittedModel | None) -> pd.DataFrame:
 
 
 def _joined(folds: pd.DataFrame, fitted: pd.DataFrame, main: str) -> pd.DataFrame:
-    """Join both by view, feature and class; what one of them lacks is NaN."""
+    """Join both by view, feature and class; values that one of them does not have are NaN."""
     left = pd.DataFrame(
         {
             "model": folds["model"],

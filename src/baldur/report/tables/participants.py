@@ -53,7 +53,7 @@ def participants_table(run: StudyResults) -> Table:
     )
     if not classes:
         values = people["label"].astype(float)
-        seen = f"{number(values.mean())} ({number(values.std())})"
+        seen = mean_sd(float(values.mean()), float(values.std()))
         outcome = short(run.record.get("outcome") or "Outcome")
         ends = f"{number(values.min())} to {number(values.max())}"
         table.add([Cell(outcome, small="mean (s.d.), range"), Cell(seen, small=ends)])
@@ -118,9 +118,15 @@ def _add_features(table: Table, frame: pd.DataFrame, groups: list[str]) -> None:
 
 def _described(row: Mapping[Any, Any], kind: str) -> Cell:
     if kind == "number":
-        return Cell(f"{number(row['mean'])} ({number(row['sd'])})", _sort(row["mean"]))
+        return Cell(mean_sd(row["mean"], row["sd"]), _sort(row["mean"]))
     counted = Cell.whole(row["count"])
     return Cell(f"{counted.text} ({percent(row['share'])})", counted.sort)
+
+
+def mean_sd(mean: float, sd: float) -> str:
+    """Return ``67.0 (7.1)``, with so many decimals that the s.d. has two or three digits."""
+    digits = 1 if sd >= 5 or abs(mean) >= 100 else 2
+    return f"{number(mean, digits)} ({number(sd, digits)})"
 
 
 def _sort(value: float) -> float | str:

@@ -6,7 +6,7 @@ from typing import Any
 
 from baldur.evaluation.metrics import METRICS
 from baldur.report.fitted import FittedModel
-from baldur.report.formatting import count, listed, short
+from baldur.report.formatting import count, distinct, listed, short
 from baldur.report.results import StudyResults
 
 __all__ = ["methods_of_model", "methods_of_run", "repeat_of_model", "repeat_of_run"]
@@ -55,11 +55,9 @@ def methods_of_run(run: StudyResults, main: str | None) -> str:
             "samples with missing views were included."
         )
     if record.get("regress_out"):
-        sentences.append(
-            f"{listed(record['regress_out'])} were regressed out of every view within training "
-            "people."
-        )
-    sentences.append(f"Models compared: {listed(record.get('models', []), 20)}.")
+        names = listed(distinct(record["regress_out"]))
+        sentences.append(f"{names} were regressed out of every view within training people.")
+    sentences.append(f"Models compared: {listed(distinct(record.get('models', [])), 20)}.")
     if main is not None and main.startswith("BALDUR"):
         sentences.append(
             "BALDUR is a Bayesian multi-view model: members with sparse and dense priors are "

@@ -8,26 +8,16 @@ import numpy as np
 import pandas as pd
 
 from baldur.report.fitted import FittedModel
-from baldur.report.formatting import count, distinct, listed, number, percent, short
+from baldur.report.formatting import count, distinct, listed, number, percent, probability, short
 from baldur.report.results import StudyResults
 
-__all__ = ["BOTH", "selection_of_folds", "selection_of_model", "uncertain_weights"]
+__all__ = ["selection_of_folds", "selection_of_model"]
 
 NAMED = 5
 """Features that are always named."""
-PROBABLE = 0.9
-"""Inclusion probability from which an interval that includes 0 needs an explanation."""
 MOST = 0.5
 """Share of the features above which a model does not select a few of them."""
 
-BOTH = (
-    "An inclusion probability near 1 does not contradict an interval that includes 0. The "
-    "probability is that of the spike-and-slab members, which ask whether the feature is used at "
-    "all; the interval is that of its weight in the whole ensemble, where other members and "
-    "correlated features share the effect. Such a feature helps to predict, but the size and the "
-    "sign of its own weight are uncertain."
-)
-"""Reconciles the two figures of a feature."""
 _NO_SIGNAL = (
     " There is no evidence of signal on held-out data: do not interpret the selected features."
 )
@@ -68,7 +58,7 @@ def selection_of_folds(
         lead = "with the largest weights are"
     elif selected > MOST * total:
         text = f"On average {number(selected, 0)} of {count(total, 'feature')}"
-        lead = "with the largest weights are"
+        lead = "selected most often are"
     else:
         text = f"On average {number(selected, 1)} of {count(total, 'feature')}"
         lead = "selected most often are"
@@ -126,7 +116,7 @@ def _sure(row: dict[Any, Any] | None) -> list[str]:
     said = []
     p = row.get("inclusion_probability")
     if p is not None and np.isfinite(p):
-        said.append(f"inclusion probability {number(p)}")
+        said.append(f"inclusion probability {probability(p)}")
     if np.isfinite(row["lower"]) and np.isfinite(row["upper"]):
         ends = f"[{number(row['lower'])}, {number(row['upper'])}]"
         said.append(f"weight {number(row['weight_scaled'], sign=True)} {ends}")
@@ -176,23 +166,3 @@ def _lead(n: int) -> str:
         if n == 1
         else f"The {n} with the largest weights are"
     )
-
-
-def uncertain_weights(summary: pd.DataFrame) -> list[str]:
-    """Return features with a high inclusion probability and intervals that all include 0.
-
-    Parameters
-    ----------
-    summary : DataFrame
-        As `summary` of an estimator.
-
-    Returns
-    -------
-    list of str
-    """
-    if "inclusion_probability" not in summary or not len(summary):
-        return []
-    wide = (summary["lower"] <= 0) & (summary["upper"] >= 0)
-    table = summary.assign(wide=wide, probable=summary["inclusion_probability"] >= PROBABLE)
-    both = table.groupby(["view", "feature"], sort=False)[["wide", "probable"]].all().all(axis=1)
-    return [str(feature) for _, feature in both.index[both.to_numpy(dtype=bool)]]

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from baldur.report.fitted import FittedModel
-from baldur.report.formatting import count, listed, short
+from baldur.report.formatting import count, distinct, listed, short
 from baldur.report.results import StudyResults
 
 __all__ = ["Item", "tripod_items"]
@@ -116,7 +116,7 @@ def _of_run(run: StudyResults, main: str | None) -> dict[str, str]:
         "missing view stay in the study.",
         "12a": f"All people were used for both, by nested cross-validation with "
         f"{record.get('folds', '?')} outer folds.",
-        "12c": f"{listed(record.get('models', []), 20)}; see methods and settings.",
+        "12c": f"{listed(distinct(record.get('models', [])), 20)}; see methods and settings.",
         "12e": "Discrimination, calibration and decision curves, with bootstrap intervals.",
         "15": _output(run),
         "18f": f"baldur {record.get('versions', {}).get('baldur', '')}, BSD 3-Clause.",

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from baldur.exceptions import MissingExtraError
+from baldur.optional import import_extra
 
 __all__ = ["onnx_bytes"]
 
@@ -29,13 +29,7 @@ class _Graph:
     """The nodes and constants of a graph under construction, each with a unique name."""
 
     def __init__(self) -> None:
-        try:
-            import onnx
-        except ImportError:
-            raise MissingExtraError(
-                "to_onnx needs the library onnx. Install it: pip install 'baldur-multiview[onnx]'"
-            ) from None
-        self.onnx = onnx
+        self.onnx = import_extra("onnx", "onnx", "to_onnx")
         self.nodes: list[Any] = []
         self.constants: list[Any] = []
 

@@ -1,0 +1,99 @@
+"""JobResults: what the jobs of a comparison gave, by model and outer fold."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from baldur.evaluation.engine.job import Job
+from baldur.evaluation.engine.store import Outcome
+from baldur.evaluation.metrics import Predicted, score
+from baldur.evaluation.selection.features import SelectedFeatures
+
+__all__ = ["JobResults", "OuterFit"]
+
+_MOST_NOTES = 10
+
+
+@dataclass
+class OuterFit:
+    """One model on one outer fold: its setting, predictions and selected features.
+
+    With `scaled` the probabilities come from decision scores by Platt scaling.
+    """
+
+    repeat: int
+    fold: int
+    test: np.ndarray
+    setting: dict[str, Any]
+    seconds: float
+    label: np.ndarray
+    proba: np.ndarray | None = None
+    margin: np.ndarray | None = None
+    scaled: bool = False
+    selected: dict[str, SelectedFeatures] = field(default_factory=dict)
+    harmonisation: list[dict[str, Any]] = field(default_factory=list)
+
+    @classmethod
+    def from_outcome(cls, job: Job, setting: dict[str, Any], outcome: Outcome) -> OuterFit:
+        """Return the fit of a finished job."""
+        arrays = outcome.arrays
+        return cls(
+            repeat=job.repeat,
+            fold=job.fold,
+            test=job.splits[0][1],
+            setting=setting,
+            seconds=float(outcome.facts["seconds"]),
+            label=arrays["label"],
+            proba=arrays.get("proba"),
+            margin=arrays.get("margin"),
+            scaled=bool(outcome.facts.get("platt", False)),
+            selected={
+                view: SelectedFeatures(
+                    arrays[f"index{i}"],
+                    arrays.get(f"weight{i}"),
+                    arrays.get(f"raw{i}"),
+                    outcome.facts["variance"][i],
+                )
+                for i, view in enumerate(outcome.facts["views"])
+            },
+            harmonisation=outcome.facts.get("harmonisation", []),
+        )
+
+    def score(self, metric: str, y: np.ndarray, n_classes: int) -> float:
+        """Return one metric on the test rows of this fold."""
+        predicted = Predicted(y[self.test], self.label, self.proba, self.margin, n_classes)
+        return score(metric, predicted)
+
+
+@dataclass
+class JobResults:
+    """What the jobs of a comparison gave.
+
+    Attributes
+    ----------
+    fits : dict of str to list of OuterFit
+        Fits of every model on the outer folds, with the true labels.
+    failures : dict of str to str
+        Models without results, and why.
+    notes : dict of str to list of str
+        Warnings and settings that failed, of every model.
+    permuted : dict of str to list of float
+        Score of every model with each permutation of the labels.
+    no_signal : dict of str to int
+        Folds of a model that showed no evidence of signal on held-out data.
+    """
+
+    fits: dict[str, list[OuterFit]]
+    failures: dict[str, str] = field(default_factory=dict)
+    notes: dict[str, list[str]] = field(default_factory=dict)
+    permuted: dict[str, list[float]] = field(default_factory=dict)
+    no_signal: dict[str, int] = field(default_factory=dict)
+
+    def note(self, model: str, text: str) -> None:
+        """Add a note, unless the model has it already or has too many."""
+        notes = self.notes[model]
+        if text not in notes and len(notes) < _MOST_NOTES:
+            notes.append(text)

@@ -1,0 +1,146 @@
+"""FoldTask: one model on one outer fold. Shard: a part of all tasks, for job arrays."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from zlib import crc32
+
+import numpy as np
+
+from baldur.evaluation.design import Comparison
+from baldur.evaluation.models import Model
+from baldur.evaluation.splits import Fold, permute_labels
+from baldur.exceptions import InputError
+
+__all__ = [
+    "FoldTask",
+    "Shard",
+    "TaskKey",
+    "fold_tasks",
+    "seed_of",
+    "whole_sample",
+    "without_prefix",
+]
+
+TaskKey = tuple[str, int, int, int]
+
+
+@dataclass(frozen=True)
+class FoldTask:
+    """One model on one outer fold, with the true labels or one permutation of them."""
+
+    model: Model
+    permutation: int
+    y: np.ndarray
+    fold: Fold
+
+    @property
+    def key(self) -> TaskKey:
+        """Name of the model, permutation, repeat and fold."""
+        return (self.model.name, self.permutation, self.fold.repeat, self.fold.number)
+
+    @property
+    def searched(self) -> bool:
+        """Whether there are settings to select from."""
+        return len(self.model.settings()) > 1
+
+
+def whole_sample(comparison: Comparison) -> Fold:
+    """Return a fold that trains on all rows and tests on none."""
+    rows = np.arange(len(comparison.y))
+    return Fold(0, 0, rows, rows[:0])
+
+
+def fold_tasks(comparison: Comparison) -> list[FoldTask]:
+    """Return every model on every outer fold, with the true labels and permuted ones."""
+    labels = [comparison.y]
+    for b in range(1, comparison.permutations + 1):
+        rng = np.random.default_rng([comparison.plan.seed, 3, b])
+        labels.append(permute_labels(comparison.y, comparison.plan.groups, rng))
+    return [
+        FoldTask(model, b, y, fold)
+        for b, y in enumerate(labels)
+        for fold in comparison.plan.outer_folds(y)
+        for model in comparison.models
+    ]
+
+
+def seed_of(comparison: Comparison, model: Model, permutation: int, fold: Fold) -> int:
+    """Return the seed of one model on one outer fold."""
+    place = [crc32(model.name.encode()), permutation, fold.repeat, fold.number]
+    entropy = [comparison.plan.seed, 4, *place]
+    return int(np.random.SeedSequence(entropy).generate_state(1)[0])
+
+
+def without_prefix(setting: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a setting under the names that the model itself uses."""
+    while any(k.startswith("estimator__") for k in setting):
+        setting = {k.removeprefix("estimator__"): v for k, v in setting.items()}
+    return dict(setting)
+
+
+@dataclass(frozen=True)
+class Shard:
+    """Part `number` (from 1) of `count` parts of the work, for job arrays that share a folder."""
+
+    number: int
+    count: int
+
+    @classmethod
+    def of(cls, text: str) -> Shard:
+        """Read a shard that is written like "3/20".
+
+        Parameters
+        ----------
+        text : str
+            Number of the part and number of parts.
+
+        Returns
+        -------
+        Shard
+
+        Examples
+        --------
+        >>> from baldur.evaluation.engine.tasks import Shard
+        >>> Shard.of("3/20")
+        Shard(number=3, count=20)
+        """
+        found = re.fullmatch(r"(\d{1,6})/(\d{1,6})", str(text))
+        number, count = (int(found[1]), int(found[2])) if found else (0, 0)
+        if not 1 <= number <= count:
+            raise InputError(
+                "a shard must be written like 3/20, with the number from 1 to the count, but got "
+                f"{text!r}; an array job counts from 1 with --array=1-20."
+            )
+        return cls(number, count)
+
+    def __str__(self) -> str:
+        return f"{self.number}/{self.count}"
+
+    def part_of(self, tasks: Sequence[FoldTask], n_models: int) -> list[FoldTask]:
+        """Return the tasks of this part; every task belongs to one part.
+
+        All settings of one model on one fold stay together with the fit that needs the best of
+        them, so no part waits for another.
+
+        Parameters
+        ----------
+        tasks : sequence of FoldTask
+            All tasks, with the models of a fold side by side.
+        n_models : int
+            Number of models.
+
+        Returns
+        -------
+        list of FoldTask
+        """
+        folds = len(tasks) // n_models
+        # Numbered model by model, so that slow models are spread over the parts.
+        return [
+            task
+            for i, task in enumerate(tasks)
+            if ((i % n_models) * folds + i // n_models) % self.count == self.number - 1
+        ]

@@ -1,0 +1,163 @@
+"""Building the predictor: the ensemble projected onto selected features, or on whole views."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from baldur.inference.ensemble import Designs, Ensemble, noise_variance, restricted
+from baldur.inference.fold_batch import EnsembleData
+from baldur.inference.gaussians import KernelGaussian, WeightGaussian
+from baldur.inference.predictive import shrinkage
+from baldur.inference.predictor import Calibration, Predictor, mean_squares, pool
+from baldur.inference.screening import Problem, with_their_groups
+from baldur.inference.selection import Scores
+from baldur.inference.stacking import Stacking
+from baldur.inference.submodel_path import SubmodelPath, submodel_signal
+from baldur.inference.weight_posterior import WeightPosterior
+from baldur.model.posterior import INTERCEPT_VAR, FeaturePosterior
+from baldur.types import Index, IntArray, Mask
+
+
+@dataclass(frozen=True)
+class FittedEnsemble:
+    """The stacked ensemble on all rows, from which the predictor is built.
+
+    Attributes
+    ----------
+    problem : Problem
+    data : EnsembleData
+    index : candidates of each view
+    full : Ensemble, fitted on all rows
+    stacking : Stacking, learned on all held-out rows
+    """
+
+    problem: Problem
+    data: EnsembleData
+    index: Index
+    full: Ensemble
+    stacking: Stacking
+
+
+def submodel_predictor(
+    fit: FittedEnsemble, path: SubmodelPath, size: int, step: Scores
+) -> tuple[Predictor, list[Mask], IntArray]:
+    """Return the ensemble projected onto the first features of the path.
+
+    Also the masks of the selected features, and their places among the candidates, in path
+    order. `step` says how these features compare with the ensemble.
+    """
+    chosen = path.basis.order[0, :size]
+    place = np.argsort(chosen, kind="stable")  # blocks list columns in rising order
+    reorder = np.concatenate([[0], 1 + place])
+    flat = np.zeros(sum(map(len, fit.index)), dtype=bool)
+    flat[chosen] = True
+    parts = np.split(flat, np.cumsum([len(i) for i in fit.index])[:-1])
+    index = [columns[part] for columns, part in zip(fit.index, parts, strict=True)]
+    mean, cov = path.weights_of(0, size)
+    signal, lacking = submodel_signal(fit.data, fit.full, path, 0, size)
+    mean, cov = mean[:, reorder], cov[:, reorder][:, :, reorder]
+    shrink, noise, stretch = np.ones(len(mean)), path.noise[0], step.stretch[0]
+    if fit.problem.task == "regression":
+        noise = noise + step.left_out[0]
+    else:
+        shrink = shrinkage(step.left_out[0])
+    block = WeightGaussian(
+        index,
+        (shrink[:, None] * mean)[None],
+        ((shrink**2 * stretch)[:, None, None] * cov)[None],
+    )
+    selected = [np.zeros(D, dtype=bool) for D in fit.problem.widths]
+    if fit.problem.groups is not None:  # a level that the others say has weight 0
+        index = with_their_groups(index, fit.problem.groups)
+    for mask, columns in zip(selected, index, strict=True):
+        mask[columns] = True
+    predictor = Predictor(
+        [block],
+        np.ones((1, len(mean))),
+        fit.problem.widths,
+        noise,
+        shrink**2 * signal,
+        shrink**2 * signal,
+        shrink**2 * (signal + stretch * (lacking - signal)),
+    )
+    return predictor, selected, chosen
+
+
+def whole_view_predictor(fit: FittedEnsemble, views: Mask, step: Scores) -> Predictor:
+    """Return the stacked ensemble on all features of some views.
+
+    `step` says how these views compare with the ensemble.
+    """
+    left_out, C = step.left_out[0], len(fit.data.T)
+    regression = fit.problem.task == "regression"
+    weights = fit.full.point_weights(fit.stacking.shares)[:, 0]  # (J, C)
+    designs = Designs.of(fit.data, fit.full.batch)
+    nobody = np.zeros(1, dtype=np.intp)
+    found = []
+    noise, parts, lacking = np.zeros(C), 0.0, 0.0
+    for j, _ in fit.full.used(weights[:, None]):
+        q = restricted(designs.attach(fit.full.points[j], nobody), views)
+        w = weights[j]
+        noise = noise + w * noise_variance(q.noise, (1, C))[0]
+        parts = parts + w[:, None] * q.design.parts(q.solution, q.s)[0]
+        lacking = lacking + w * q.missing_view_variance()[0]
+        found.append((j, q))
+    shrink = np.ones(C) if regression else shrinkage(left_out)
+    spread = shrink * np.sqrt(step.stretch[0])
+    slope = float(fit.stacking.slope[0])
+    calibration = Calibration(
+        fit.full.base_logit[0], slope, float(fit.stacking.slope_var[0]), shrink, spread
+    )
+    signal = (slope * shrink) ** 2 * mean_squares(np.asarray(parts), fit.data.absent)
+    blocks, order = _blocks(fit, found, designs)
+    weights = weights[order]
+    final: Calibration | None = calibration
+    if len(blocks) == 1 and isinstance(blocks[0], WeightGaussian):
+        blocks = [pool(blocks[0], weights, calibration)]
+        weights, final = np.ones((1, C)), None
+    return Predictor(
+        blocks,
+        weights,
+        fit.problem.widths,
+        noise + (left_out if regression else 0.0),
+        signal,
+        signal,
+        spread**2 * np.asarray(lacking),
+        final,
+    )
+
+
+def _blocks(
+    fit: FittedEnsemble, found: list[tuple[int, WeightPosterior]], designs: Designs
+) -> tuple[list[WeightGaussian | KernelGaussian], list[int]]:
+    """Return the Gaussians as blocks of one kind each, and their order among the points."""
+    kinds: dict[str, list[tuple[int, WeightPosterior]]] = {}
+    for j, q in found:
+        kind = "views" if fit.full.points[j].dense and fit.data.grams is not None else "columns"
+        if isinstance(q.solution, FeaturePosterior):
+            kind = "weights"
+        kinds.setdefault(kind, []).append((j, q))
+    blocks: list[WeightGaussian | KernelGaussian] = []
+    order: list[int] = []
+    for kind, pairs in kinds.items():
+        order += [j for j, _ in pairs]
+        solutions = [q.solution for _, q in pairs]
+        if kind == "weights":
+            half = np.stack([q.half[0] for q in solutions])
+            cov = np.matmul(half.swapaxes(-1, -2), half)
+            mean = np.stack([q.w[0] for q in solutions])
+            blocks.append(WeightGaussian(fit.index, mean, cov))
+            continue
+        alpha, half = (
+            np.stack([getattr(q, name)[0] for q in solutions]) for name in ("alpha", "half")
+        )
+        s = np.stack([q.s[0] for _, q in pairs])
+        if kind == "columns":
+            cells = np.ascontiguousarray(designs.candidates.X1[0, :, 1:])
+            blocks.append(KernelGaussian(alpha, half, s, INTERCEPT_VAR, fit.index, cells, None))
+        else:
+            train = list(fit.problem.views)
+            blocks.append(KernelGaussian(alpha, half, s, INTERCEPT_VAR, None, None, train))
+    return blocks, order

@@ -1,0 +1,296 @@
+"""The order in which features enter the submodel path, and the metric they are projected in.
+
+A projection uses the covariance Sigma of the features among people (in the metric of the row
+weights H). The rows at hand know Sigma only roughly: where features outnumber them, unrelated
+features look correlated, and a projection in the sample's own covariance moves the noise of the
+ensemble into the selected features. So correlations are shrunk by the share `a` of them that is
+sampling noise (Ledoit and Wolf, 2004; Schaefer and Strimmer, 2005):
+
+    Sigma = (1 - a) X^T H X + a diag(X^T H X)       (columns centred in the metric H)
+    u_S   = Sigma_S. w = (1 - a) X_S^T H eta + a diag w_S
+
+a is 0 with many rows or strong correlations (the usual projection of the linear predictors), 1 for
+independent features (weights are kept as they are).
+
+Shapes: F folds, C outputs, n training rows, L candidate columns, K features of the path.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import linalg
+
+from baldur.types import Array, IntArray, Mask
+
+COLLINEAR = 1e-3
+"""Part of a column's variance that must be left after taking out the features before it: below that
+it says what they say, and its weight could not be told from theirs."""
+SEARCHED = 256
+"""Columns that the search looks at, where there are more: so many with the largest gain on their
+own, and so many with the largest weights in the ensemble. Twice the longest path."""
+SEARCH_BYTES = 1 << 23
+"""Working memory of one search over several folds: about a processor's cache."""
+
+
+@dataclass
+class Basis:
+    """Features in the order of the path, with the metric they are projected in.
+
+    Attributes
+    ----------
+    order : (F, K) int array, columns, first to last; shorter paths repeat column 0
+    length : (F,) int array, features of each path
+    forms : (F, C, n, K + 1) array; u = forms^T eta + e w_S, the intercept first
+    e : (F, C, K) array
+    R_inverse : (F, C, K + 1, K + 1) upper triangles
+    ends : list of F int arrays, rising numbers of features at which no group is cut
+    """
+
+    order: IntArray
+    length: IntArray
+    forms: Array
+    e: Array
+    R_inverse: Array
+    ends: list[IntArray]
+
+    def whole_groups(self, fold: int, size: int) -> int:
+        """Return the next number of features from `size` on that cuts no group."""
+        later = self.ends[fold][self.ends[fold] >= size]
+        return int(later[0]) if len(later) else int(self.length[fold])
+
+
+def correlation_noise(X: Array, H: Array, real: Array) -> Array:
+    """Return the share of the squared correlations of columns that is sampling noise, (F,).
+
+    a = sum_{i != j} Var r_ij / sum_{i != j} r_ij^2, both from sample space: with rows q of
+    standardised cells weighted p, sum_ij r_ij^2 is the squared norm of their Gram matrix.
+
+    Parameters
+    ----------
+    X : (F, n, L) array
+    H : (F, n) array, row weights; 0 for padding
+    real : (F, L) array, 0 for columns that are left out
+    """
+    out = np.zeros(len(X))
+    for f in range(len(X)):
+        p = H[f] / H[f].sum()
+        centred = X[f] - p @ X[f]
+        squares = centred * centred
+        variance = p @ squares
+        inverse = np.where((variance > 0) & (real[f] > 0), variance, np.inf) ** -1
+        L = int((inverse > 0).sum())
+        if L < 2:
+            continue
+        squares *= inverse  # z^2
+        scaled = centred * np.sqrt(inverse)
+        scaled *= np.sqrt(p)[:, None]
+        gram = scaled @ scaled.T
+        total = float(np.vdot(gram, gram))
+        concentration = float(p @ p)
+        power = squares.sum(axis=1)
+        noise = float(p**2 @ power**2) - concentration * total
+        noise -= float(p**2 @ np.einsum("nl,nl->n", squares, squares)) - concentration * L
+        found = total - L
+        out[f] = np.clip(noise / found, 0.0, 1.0) if found > 0 else 1.0
+    return out
+
+
+def search(
+    X: Array,
+    H: Array,
+    eta: Array,
+    w: Array,
+    size: int,
+    *,
+    allowed: Array,
+    count: Array,
+    groups: IntArray | None = None,
+) -> Basis:
+    """Order features by how much of the ensemble they add: the best next one, again and again.
+
+    An incomplete Cholesky factorisation of Sigma whose pivot is the feature that explains most of
+    what is left of u. With one column of a group the others follow at once, unless they say what
+    is in already.
+
+    Parameters
+    ----------
+    X : (F, n, L) array
+    H : (F, C, n) row weights
+    eta, w : (F, C, n) mean linear predictors and (F, C, L) mean weights of the ensemble
+    size : int
+        Most features; a group that is begun is completed.
+    allowed : (F, L) array, 1 for columns that may be chosen
+    count : (F,) array, training rows of each fold
+    groups : (F, L) int array, optional
+        Columns with the same number come in together.
+    """
+    F, n, _ = X.shape
+    C = H.shape[1]
+    a = correlation_noise(X, H.mean(axis=1), allowed)
+    total = H.sum(axis=-1)
+    centre = np.matmul(H, X) / total[..., None]  # (F, C, L)
+    left = np.matmul(H, X**2) - total[..., None] * centre**2
+    left = np.maximum(left, 0.0) * allowed[:, None]
+    share = (1.0 - a)[:, None, None]
+    weighted = H * eta
+    agree = share * (np.matmul(weighted, X) - weighted.sum(axis=-1)[..., None] * centre)
+    agree += a[:, None, None] * left * w
+    chosen, used = _most_promising(agree, left, w, groups, allowed)
+    narrow = X.shape[2] > chosen.shape[1]
+    cells = np.take_along_axis(X, chosen[:, None, :], axis=2) if narrow else X
+    here = (lambda v: np.take_along_axis(v, chosen[:, None, :], axis=2)) if narrow else np.asarray
+    own = None if groups is None else np.take_along_axis(groups, chosen, axis=1)
+    per_fold = 8 * (n * cells.shape[2] + C * cells.shape[2] * min(size, n))
+    step = max(1, SEARCH_BYTES // per_fold)
+    orders: list[list[int]] = []
+    ends: list[list[int]] = []
+    triangles: list[Array] = []
+    for start in range(0, F, step):
+        at = slice(start, start + step)
+        found = _pivots(
+            cells[at],
+            H[at],
+            here(agree)[at],
+            here(left)[at] * used[at][:, None],
+            here(centre)[at],
+            a[at],
+            size,
+            count[at],
+            None if own is None else own[at],
+        )
+        orders += found[0]
+        ends += found[1]
+        triangles += found[2]
+    return _basis(X, H, a, left, centre, chosen, orders, ends, triangles)
+
+
+def _most_promising(
+    agree: Array, left: Array, w: Array, groups: IntArray | None, allowed: Array
+) -> tuple[IntArray, Array]:
+    """Return the columns that are searched, (F, K), in rising order, and 1 where they are real."""
+    F, _, L = left.shape
+    if L <= 2 * SEARCHED:
+        return np.tile(np.arange(L), (F, 1)), allowed
+    gain = (agree**2 / np.maximum(left, np.finfo(float).tiny)).sum(axis=1) * allowed
+    size = (w**2 * left).sum(axis=1) * allowed
+    mask = np.zeros((F, L), dtype=bool)
+    for score in (gain, size):
+        best = np.argpartition(-score, SEARCHED, axis=1)[:, :SEARCHED]
+        np.put_along_axis(mask, best, True, axis=1)
+    mask &= allowed > 0
+    if groups is not None:
+        for f in range(F):
+            mask[f] |= np.isin(groups[f], groups[f][mask[f]]) & (allowed[f] > 0)
+    count = mask.sum(axis=1)
+    chosen = np.argsort(~mask, axis=1, kind="stable")[:, : max(int(count.max()), 1)]
+    return chosen, (np.arange(chosen.shape[1]) < count[:, None]).astype(float)
+
+
+def _pivots(
+    X: Array,
+    H: Array,
+    agree: Array,
+    left: Array,
+    centre: Array,
+    a: Array,
+    size: int,
+    count: Array,
+    groups: IntArray | None,
+) -> tuple[list[list[int]], list[list[int]], list[Array]]:
+    """Return for every fold the chosen columns, where groups end, and the rows of R, (C, K, L)."""
+    F, _, L = X.shape
+    C = H.shape[1]
+    agree, left = agree.copy(), left.copy()
+    numbers = np.tile(np.arange(L), (F, 1)) if groups is None else groups
+    members = np.ones((F, L), dtype=int)
+    if groups is not None:
+        for f in range(F):
+            members[f] = np.bincount(numbers[f], minlength=1)[numbers[f]]
+    longest = np.clip(np.minimum(L, count.astype(int) - 2), 0, None)
+    wanted = np.minimum(size, longest)
+    most = int(np.minimum(wanted + members.max(axis=1) - 1, longest).max())
+    diagonal = left.copy()
+    tiny = np.finfo(float).tiny
+    rows = np.zeros((F, C, most, L))
+    orders: list[list[int]] = [[] for _ in range(F)]
+    ends: list[list[int]] = [[] for _ in range(F)]
+    waiting = np.zeros((F, L), dtype=bool)  # others of a group that is begun
+    usable: Mask = np.asarray((diagonal > 0).all(axis=1))
+    going = np.ones(F, dtype=bool)
+    share = (1.0 - a)[:, None, None]
+    each, outputs = np.arange(F), np.arange(C)[None, :]
+    for k in range(most + 1):
+        usable &= np.asarray((left > COLLINEAR * diagonal).all(axis=1))
+        waiting &= usable
+        has = np.asarray(waiting.any(axis=1))
+        if k:
+            for f in np.flatnonzero(going & ~has).tolist():
+                ends[f].append(k)
+        going &= has | (wanted > k)
+        free = np.where(has[:, None], waiting, usable & (members <= (longest - k)[:, None]))
+        open_agree = np.where(free[:, None], agree, 0.0)  # left of the others may be 0
+        gain = np.where(free, (open_agree**2 / np.maximum(left, tiny)).sum(axis=1), -1.0)
+        best = gain.argmax(axis=1)
+        going &= has | (gain[each, best] > 0.0)
+        if not going.any():
+            break
+        waiting |= (numbers == numbers[each, best][:, None]) & going[:, None]
+        waiting[each, best] = False
+        x = H * np.take_along_axis(X, best[:, None, None], axis=2)[:, None, :, 0]  # (F, C, n)
+        column = share * (np.matmul(x, X) - x.sum(axis=-1)[..., None] * centre)
+        column[each[:, None], outputs, best[:, None]] = diagonal[each, :, best]
+        if k:
+            before = rows[each, :, :k, best]  # (F, C, k)
+            column -= np.matmul(before[:, :, None, :], rows[:, :, :k])[:, :, 0]
+        pivot = left[each, :, best]
+        norm = np.sqrt(np.where(going[:, None], pivot, 1.0))[..., None]
+        row = column / norm
+        along = agree[each, :, best][..., None] / norm
+        rows[:, :, k] = np.where(going[:, None, None], row, 0.0)
+        left = np.where(going[:, None, None], np.maximum(left - row**2, 0.0), left)
+        agree = np.where(going[:, None, None], agree - row * along, agree)
+        usable[each[going], best[going]] = False
+        for f in np.flatnonzero(going).tolist():
+            orders[f].append(int(best[f]))
+    return orders, ends, [rows[f] for f in range(F)]
+
+
+def _basis(
+    X: Array,
+    H: Array,
+    a: Array,
+    left: Array,
+    centre: Array,
+    chosen: IntArray,
+    orders: list[list[int]],
+    ends: list[list[int]],
+    triangles: list[Array],
+) -> Basis:
+    """Put the chosen columns of all folds side by side; paths that ended early are padded."""
+    F, n, _ = X.shape
+    C = H.shape[1]
+    length = np.array([len(order) for order in orders])
+    K = int(length.max(initial=0))
+    order = np.zeros((F, K), dtype=np.intp)
+    forms = np.zeros((F, C, n, K + 1))
+    e = np.zeros((F, C, K))
+    R_inverse = np.zeros((F, C, K + 1, K + 1))
+    for f in range(F):
+        k = int(length[f])
+        columns = chosen[f][orders[f]]
+        order[f, :k] = columns
+        e[f, :, :k] = a[f] * left[f][:, columns]
+        for c in range(C):
+            norm = np.sqrt(H[f, c].sum())
+            R = np.zeros((k + 1, k + 1))
+            R[0, 0] = norm
+            R[0, 1:] = centre[f, c, columns] * norm
+            R[1:, 1:] = np.triu(triangles[f][c, :k][:, orders[f]])
+            R_inverse[f, c, : k + 1, : k + 1] = linalg.solve_triangular(R, np.eye(k + 1))
+            forms[f, c, :, 0] = H[f, c] / norm
+            centred = X[f][:, columns] - centre[f, c, columns]
+            forms[f, c, :, 1 : k + 1] = (1.0 - a[f]) * H[f, c][:, None] * centred
+    rising = [np.array(end, dtype=np.intp) for end in ends]
+    return Basis(order, length, forms, e, R_inverse, rising)

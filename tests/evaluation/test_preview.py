@@ -1,0 +1,91 @@
+"""Estimates of time: trials that cost little, and times that follow from what was measured."""
+
+import sys
+
+import numpy as np
+import pytest
+
+from baldur import BaldurClassifier
+from baldur.baselines import BASELINES
+from baldur.datasets import make_multiview
+from baldur.evaluation import Design, Progress, open_comparison, preview
+from baldur.evaluation.engine.job import Job
+from baldur.evaluation.engine.store import Outcome
+from baldur.evaluation.preview import _at_width, _relative_cost
+
+RIDGE = type(BASELINES["Ridge logistic"].make())
+
+
+@pytest.fixture
+def fits(monkeypatch):
+    """Shapes of the data that the model is fitted on."""
+    shapes = []
+    fit = RIDGE.fit
+
+    def watched(self, X, y):
+        shapes.append(X.shape)
+        return fit(self, X, y)
+
+    monkeypatch.setattr(RIDGE, "fit", watched)
+    return shapes
+
+
+def opened(n, width):
+    sim = make_multiview(n, {"a": 5, "b": width}, random_state=1)
+    design = Design(outer=2, inner=2)
+    return open_comparison(design, {"Ridge logistic": {}}, sim.data, sim.target)
+
+
+def test_wide_views_are_tried_on_some_columns_before_all(fits):
+    plan = preview(opened(40, 900), trial=True)
+    assert plan.seconds["Ridge logistic"] > 0
+    assert [width for _, width in fits] == [303, 905]
+
+
+def test_all_columns_are_not_tried_where_that_may_take_long(fits, monkeypatch):
+    monkeypatch.setattr(sys.modules["baldur.evaluation.preview"], "_LONG_TRIAL", 0.0)
+    preview(opened(40, 5000), trial=True)
+    assert max(width for _, width in fits) < 920
+
+
+def test_half_of_many_rows_are_tried(fits):
+    preview(opened(400, 20), trial=True)
+    ((rows, _),) = fits
+    assert 45 <= rows <= 55
+
+
+@pytest.mark.parametrize(
+    "time_of",
+    [lambda w: 1.0 + 0.002 * w, lambda w: 0.1 * w**0.5, lambda w: 0.01 * w, lambda w: 2.0 + 0 * w],
+)
+@pytest.mark.parametrize("width", [900, 5000, 20_000])
+def test_lines_and_roots_are_extrapolated_within_a_factor_two(time_of, width):
+    found = _at_width([300, 900], [time_of(300), time_of(900)], width)
+    assert 0.5 < found / time_of(width) < 2
+
+
+def test_the_default_fit_repeats_its_folds_less_often_on_many_rows():
+    model = BaldurClassifier()
+    assert _relative_cost(model, 400) > _relative_cost(model, 1000)
+    assert _relative_cost(RIDGE(), 400) < _relative_cost(RIDGE(), 1000)
+
+
+def job(model, kind):
+    nothing = np.zeros(0)
+    return Job("", kind, model, 0, 0, 0, None, nothing, [], "auc", 2)
+
+
+def test_the_time_left_is_that_of_each_model():
+    """A slow model that is done does not make the others slow."""
+    counts = {("slow", "final"): 5, ("fast", "setting"): 20, ("fast", "final"): 5}
+    state = Progress.of(counts, inner=5, n_jobs=1)
+    state.count(job("slow", "final"), Outcome({"seconds": 60.0}))
+    assert state.seconds_left() is None
+    state.count(job("fast", "setting"), Outcome({"seconds": 0.4}))
+    # A setting is fitted on four fifths of the rows five times.
+    assert state.seconds_left() == pytest.approx(4 * 60 + 19 * 0.4 + 5 * 0.1)
+    for _ in range(4):
+        state.count(job("slow", "final"), Outcome({"seconds": 60.0}))
+    assert state.seconds_left() == pytest.approx(19 * 0.4 + 5 * 0.1)
+    state.leave_out(["fast"])
+    assert (state.seconds_left(), state.total, state.done) == (0.0, 6, 6)
