@@ -44,6 +44,23 @@ def test_no_page_is_wider_than_its_window(browser, pages, width):
     assert browser.run("return document.documentElement.scrollWidth") <= width
 
 
+@pytest.mark.parametrize("name", ["run", "both", "model"])
+def test_no_table_scrolls_sideways_on_a_phone(browser, pages, name):
+    """A table that is too wide has one card per row, with the headings beside the cells."""
+    browser.open(pages[name], width=390)
+    found = browser.run(
+        "return [...document.querySelectorAll('.scroll')].filter(s => s.checkVisibility() && "
+        "s.scrollWidth > s.clientWidth + 1).map(s => s.ariaLabel)"
+    )
+    assert found == []
+    stacked = browser.run("return [...document.querySelectorAll('table.stacked')].map(t => t.id)")
+    assert "t-features" in stacked
+    label = "return document.querySelector('#t-features td:nth-child(2)').dataset.label"
+    assert browser.run(label) in ("View", "Feature")
+    browser.open(pages[name], width=1366)
+    assert browser.run("return document.querySelectorAll('table.stacked').length") == 0
+
+
 def test_headings_sort_numbers_and_names(browser, pages, result):
     browser.open(pages["both"])
     heads = [h.text.strip() for h in browser.all("#t-models th button")]

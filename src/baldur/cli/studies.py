@@ -158,7 +158,8 @@ def report(
     run: Annotated[
         Path,
         typer.Argument(
-            help="Folder of results (baldur evaluate), or model folder (baldur fit).", metavar="RUN"
+            help="Folder of results (baldur evaluate or validate), or model folder (baldur fit).",
+            metavar="RUN",
         ),
     ],
     out: Annotated[
@@ -180,12 +181,12 @@ def report(
     title: Annotated[str | None, typer.Option(help="Heading; default the study's title.")] = None,
     quiet: Quiet = False,
 ) -> None:
-    """Write one HTML page that answers who, how sure, and which measurements.
+    """Write one HTML page about a study, a validation or a model.
 
     The page is a single file that opens in any browser, also from a USB stick: nothing is loaded
     and nothing is sent. It has the answer in words, checks with codes, figures, tables to sort and
-    search, a calculator, a methods paragraph, TRIPOD+AI items, and how to repeat the study. See
-    docs/report.md.
+    search, a calculator, a methods paragraph, TRIPOD+AI items, and the commands that reproduce the
+    study. See docs/report.md.
     """
     from baldur.report import report_folder
 

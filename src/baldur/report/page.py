@@ -160,16 +160,16 @@ def _data(page: Page) -> dict[str, Any]:
 
 
 def _person(person: Person, facts: Facts) -> dict[str, Any]:
-    told = [("Observed", person.truth or "not known"), ("Predicted", person.predicted)]
-    told.append((facts.value_name, number(person.value, 3)))
+    shown = [("Observed", person.truth or "not known"), ("Predicted", person.predicted)]
+    shown.append((facts.value_name, number(person.value, 3)))
     if person.site:
-        told.append(("Site", person.site))
-    told.append(("Missing views", ", ".join(person.missing) or "none"))
+        shown.append(("Site", person.site))
+    shown.append(("Missing views", ", ".join(person.missing) or "none"))
     if person.right is not None:
-        told.append(("Prediction", "right" if person.right else "wrong"))
+        shown.append(("Prediction", "right" if person.right else "wrong"))
     return {
         "name": person.name,
-        "facts": told,
+        "facts": shown,
         "models": [
             [m, *([label] if facts.classes else []), number(v, 3)] for m, label, v in person.models
         ],

@@ -143,7 +143,7 @@ def _means(
 
 
 def people_of_model(model: FittedModel, people: str) -> tuple[list[Person], int]:
-    """Return the people handed over with a model, with what each feature contributes.
+    """Return the people passed with a model, with what each feature contributes.
 
     Parameters
     ----------

@@ -12,11 +12,11 @@ import pandas as pd
 
 from baldur.evaluation.record import record_of
 from baldur.evaluation.result import NestedResult
+from baldur.evaluation.tables.record_reader import read_record
 from baldur.evaluation.tables.results_reader import (
     TABLES,
     changed_files,
     read_grids,
-    read_record,
     read_table,
 )
 from baldur.exceptions import InputError

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from baldur.evaluation.clinical.held_out import classes_of
 from baldur.evaluation.metrics import METRICS
@@ -81,9 +82,23 @@ def open_validation(folder: Path) -> StudyResults:
     }
     once = predictions.drop_duplicates("sample")
     tables["presence"] = once[["sample", "label"]].reset_index(drop=True)
+    measured = interval_people(tables["intervals"])
+    if measured not in (None, record["people"]):
+        problems.append(
+            f"predictions.csv has {record['people']:,} people, but the figures in intervals.csv "
+            f"rest on {measured:,}: one of the files is incomplete."
+        )
     made = StudyResults.from_tables(tables, record)
     made.folder, made.problems = folder, problems
     return made
+
+
+def interval_people(intervals: pd.DataFrame) -> int | None:
+    """Return the number of people that the intervals rest on; None where they do not say so."""
+    if "people" not in intervals:
+        return None
+    known = intervals["people"].dropna()
+    return int(known.max()) if len(known) else None
 
 
 def validation_page(run: StudyResults, people: str, title: str | None) -> Page:

@@ -14,7 +14,8 @@ import pandas as pd
 from baldur.atomic_io import replace_files
 from baldur.evaluation import NestedResult, people_needed
 from baldur.evaluation.record import record_of
-from baldur.evaluation.tables.results_reader import RECORD, digest
+from baldur.evaluation.tables.record_reader import RECORD
+from baldur.evaluation.tables.results_reader import digest
 from baldur.safety.escape import one_line
 from baldur.safety.spreadsheet import csv_text
 from baldur.study.config import StudyConfig

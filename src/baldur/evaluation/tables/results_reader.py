@@ -1,4 +1,4 @@
-"""The one reader of results folders: which files there are, which columns, of which types.
+"""The one reader of the tables of a results folder: files, their columns and their types.
 
 A folder may come from somebody else, may have been edited, or may be cut off by a full disk.
 Nothing in it is run or unpickled. What does not fit is refused by an `InputError` of one line that
@@ -8,9 +8,7 @@ names the file, the place and what to do.
 from __future__ import annotations
 
 import hashlib
-import json
-import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,19 +16,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from baldur.evaluation.metrics import METRICS
-from baldur.evaluation.record import SCHEMA
+from baldur.evaluation.tables.record_reader import AGAIN, is_number, read_json
 from baldur.exceptions import InputError
 from baldur.safety.escape import one_line, unescape_cell
 from baldur.safety.spreadsheet import unescape_frame
 
-__all__ = ["RECORD", "TABLES", "changed_files", "digest", "read_grids", "read_record", "read_table"]
-
-RECORD = "run.json"
-"""File that says who was studied and how; the tables do not hold this."""
-_LARGEST_RECORD = 20_000_000
-"""Bytes of ``run.json``; that of a study with a thousand models has less than one million."""
-_AGAIN = "Run the study again, or restore the file."
+__all__ = ["TABLES", "changed_files", "digest", "read_grids", "read_table"]
 
 TEXT, NUMBER, COUNT, COUNTS, ANY = "text", "number", "count", "counts", "any"
 """Types of columns: names; numbers; whole numbers from 0; such as ``3;0;2``; whatever is there."""
@@ -160,7 +151,7 @@ def read_table(folder: str | Path, name: str) -> pd.DataFrame:
     schema = TABLES[name.removeprefix("recalibrated_")]
     try:
         if _is_cut(file):
-            raise InputError(f"{file} is cut off: its last line has no end. {_AGAIN}")
+            raise InputError(f"{file} is cut off: its last line has no end. {AGAIN}")
         heading = list(pd.read_csv(file, nrows=0, index_col=False).columns)
         types = {column: schema.type_of(unescape_cell(column)) for column in heading}
         if {"label", "predicted"} & {c for c, t in types.items() if t == ANY}:
@@ -178,11 +169,11 @@ def read_table(folder: str | Path, name: str) -> pd.DataFrame:
         raise
     except (OSError, ValueError, OverflowError) as error:
         raise InputError(
-            f"{file} cannot be read as a table: {one_line(str(error))}. {_AGAIN}"
+            f"{file} cannot be read as a table: {one_line(str(error))}. {AGAIN}"
         ) from None
     lacking = [c for c in schema.columns if c not in {unescape_cell(h) for h in heading}]
     if lacking:
-        raise InputError(f"{file} has no column {lacking[0]!r}. {_AGAIN}")
+        raise InputError(f"{file} has no column {lacking[0]!r}. {AGAIN}")
     for column in heading:
         _check(frame[column], types[column], file)
     return unescape_frame(frame)
@@ -228,10 +219,10 @@ def _check(column: pd.Series, kind: str, file: Path) -> None:
         seen = one_line(str(column.iloc[at]))[:40]
         raise InputError(
             f"{file}: column {column.name!r} should hold {wanted}, but line {at + 2} has {seen!r}. "
-            f"{_AGAIN}"
+            f"{AGAIN}"
         )
     if kind in (NUMBER, COUNT) and not pd.api.types.is_numeric_dtype(column):
-        raise InputError(f"{file}: column {column.name!r} does not hold numbers. {_AGAIN}")
+        raise InputError(f"{file}: column {column.name!r} does not hold numbers. {AGAIN}")
 
 
 def read_grids(folder: str | Path) -> dict[str, dict[str, Any]]:
@@ -248,7 +239,7 @@ def read_grids(folder: str | Path) -> dict[str, dict[str, Any]]:
     file = Path(folder) / "grids.json"
     if not file.is_file():
         return {}
-    found = _read_json(file)
+    found = read_json(file)
     good = isinstance(found, dict) and all(
         isinstance(grid, dict)
         and _is_numbers(grid.get("shape"), 3)
@@ -258,133 +249,12 @@ def read_grids(folder: str | Path) -> dict[str, dict[str, Any]]:
         for grid in found.values()
     )
     if not good:
-        raise InputError(f"{file} does not hold the grids of images. {_AGAIN}")
+        raise InputError(f"{file} does not hold the grids of images. {AGAIN}")
     return dict(found)
 
 
 def _is_numbers(value: Any, length: int) -> bool:
-    return isinstance(value, list) and len(value) == length and all(map(_is_number, value))
-
-
-# -- run.json -----------------------------------------------------------------------------------
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
-
-
-def _is_count(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**53
-
-
-def _is_texts(value: Any) -> bool:
-    return isinstance(value, list) and all(isinstance(v, str) for v in value)
-
-
-def _is_text_map(value: Any) -> bool:
-    return isinstance(value, dict) and all(isinstance(v, str) for v in value.values())
-
-
-def _is_views(value: Any) -> bool:
-    return isinstance(value, list) and all(
-        isinstance(view, dict)
-        and isinstance(view.get("name"), str)
-        and _is_count(view.get("features"))
-        and _is_count(view.get("people"))
-        for view in value
-    )
-
-
-def _or_nothing(check: Callable[[Any], bool]) -> Callable[[Any], bool]:
-    return lambda value: value is None or check(value)
-
-
-_REQUIRED: dict[str, tuple[Callable[[Any], bool], str]] = {
-    "task": (lambda v: v in ("classification", "regression"), "'classification' or 'regression'"),
-    "people": (_is_count, "a whole number"),
-    "classes": (_is_texts, "a list of texts"),
-    "views": (_is_views, "a list of views, each with name, features and people"),
-    "models": (_is_texts, "a list of texts"),
-    "failures": (_is_text_map, "a text for each model that failed"),
-    "notes": (
-        lambda v: isinstance(v, dict) and all(map(_is_texts, v.values())),
-        "a list of texts for each model",
-    ),
-    "metrics": (lambda v: _is_texts(v) and set(v) <= set(METRICS), "a list of known metrics"),
-    "select_by": (lambda v: isinstance(v, str) and v in METRICS, "a known metric"),
-    "folds": (lambda v: _is_count(v) and v > 0, "a whole number from 1"),
-    "repeats": (lambda v: _is_count(v) and v > 0, "a whole number from 1"),
-    "groups": (_or_nothing(_is_count), "a whole number, or null"),
-    "sites": (_or_nothing(_is_count), "a whole number, or null"),
-    "versions": (_is_text_map, "a text for each package"),
-}
-_OPTIONAL: dict[str, tuple[Callable[[Any], bool], str]] = {
-    "files": (_is_text_map, "a text for each file"),
-    "title": (lambda v: isinstance(v, str), "a text"),
-    "outcome": (lambda v: isinstance(v, str), "a text"),
-    "seed": (_or_nothing(_is_count), "a whole number, or null"),
-    "scheme": (_or_nothing(lambda v: isinstance(v, str)), "a text, or null"),
-    "inner": (_or_nothing(_is_count), "a whole number, or null"),
-    "scale": (_or_nothing(lambda v: isinstance(v, str)), "a text, or null"),
-    "regress_out": (_is_texts, "a list of texts"),
-    "prevalence": (_or_nothing(_is_number), "a number, or null"),
-    "findings": (_is_texts, "a list of texts"),
-    "notes_on_data": (_is_texts, "a list of texts"),
-}
-
-
-def read_record(folder: str | Path) -> dict[str, Any]:
-    """Read ``run.json`` of a results folder and check the type of every entry.
-
-    Parameters
-    ----------
-    folder : str or Path
-
-    Returns
-    -------
-    dict
-        As `record_of` makes it, with what a study adds.
-    """
-    file = Path(folder) / RECORD
-    if not file.is_file():
-        raise InputError(f"{file.parent} has no {RECORD}. {_AGAIN}")
-    found = _read_json(file)
-    if not isinstance(found, dict):
-        raise InputError(f"{file} does not hold a table of entries. {_AGAIN}")
-    if found.get("schema") != SCHEMA or isinstance(found.get("schema"), bool):
-        raise InputError(
-            f"{file}: 'schema' should be {SCHEMA}, which this version reads, but is "
-            f"{_shown(found.get('schema'))}. Run the study again with this version."
-        )
-    for key, (good, wanted) in {**_REQUIRED, **_OPTIONAL}.items():
-        if key not in found:
-            if key in _REQUIRED:
-                raise InputError(f"{file} has no entry {key!r}. {_AGAIN}")
-        elif not good(found[key]):
-            raise InputError(
-                f"{file}: {key!r} should be {wanted}, but is {_shown(found[key])}. {_AGAIN}"
-            )
-    if (found["task"] == "classification") != bool(found["classes"]):
-        raise InputError(
-            f"{file}: 'task' is {found['task']}, which does not fit "
-            f"{len(found['classes'])} 'classes'. {_AGAIN}"
-        )
-    return found
-
-
-def _shown(value: Any) -> str:
-    return one_line(repr(value))[:60]
-
-
-def _read_json(file: Path) -> Any:
-    try:
-        if file.stat().st_size > _LARGEST_RECORD:
-            raise InputError(f"{file} is larger than {_LARGEST_RECORD:,} bytes. {_AGAIN}")
-        return json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
-        raise InputError(
-            f"{file} cannot be read as JSON: {one_line(str(error))}. {_AGAIN}"
-        ) from None
+    return isinstance(value, list) and len(value) == length and all(map(is_number, value))
 
 
 def digest(content: bytes) -> str:

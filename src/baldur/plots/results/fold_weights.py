@@ -140,10 +140,11 @@ class FoldWeightsDisplay(Display):
                 color=style.colour(2) if pair in common else style.faint,
                 hatch="" if pair in common else "///", edgecolor=style.rc()["hatch.color"],
             )  # fmt: skip
-        name_features(ax, shown, style, 0.38)
         if not first:
-            ax.tick_params(axis="y", labelleft=False)
+            ax.set_yticks([])
+            ax.set_ylim(len(shown) - 0.4, -0.6)
         else:
+            name_features(ax, shown, style, 0.38)
             for text, pair in zip(ax.get_yticklabels(), shown, strict=True):
                 text.set_fontweight("bold" if pair in common else "normal")
         # Five panels have no room for long titles.

@@ -1,0 +1,143 @@
+"""Reads ``run.json`` of a results folder and checks the type of every entry."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from baldur.evaluation.metrics import METRICS
+from baldur.evaluation.record import SCHEMA
+from baldur.exceptions import InputError
+from baldur.safety.escape import one_line
+
+__all__ = ["AGAIN", "RECORD", "is_number", "read_json", "read_record"]
+
+RECORD = "run.json"
+"""File that says who was studied and how; the tables do not hold this."""
+AGAIN = "Run the study again, or restore the file."
+"""What to do about a damaged file."""
+_LARGEST = 20_000_000
+"""Bytes of a JSON file; that of a study with a thousand models has less than one million."""
+
+
+def is_number(value: Any) -> bool:
+    """Return whether a value of a JSON file is a finite number."""
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**53
+
+
+def _is_texts(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(v, str) for v in value)
+
+
+def _is_text_map(value: Any) -> bool:
+    return isinstance(value, dict) and all(isinstance(v, str) for v in value.values())
+
+
+def _is_views(value: Any) -> bool:
+    return isinstance(value, list) and all(
+        isinstance(view, dict)
+        and isinstance(view.get("name"), str)
+        and _is_count(view.get("features"))
+        and _is_count(view.get("people"))
+        for view in value
+    )
+
+
+def _or_nothing(check: Callable[[Any], bool]) -> Callable[[Any], bool]:
+    return lambda value: value is None or check(value)
+
+
+_REQUIRED: dict[str, tuple[Callable[[Any], bool], str]] = {
+    "task": (lambda v: v in ("classification", "regression"), "'classification' or 'regression'"),
+    "people": (_is_count, "a whole number"),
+    "classes": (_is_texts, "a list of texts"),
+    "views": (_is_views, "a list of views, each with name, features and people"),
+    "models": (_is_texts, "a list of texts"),
+    "failures": (_is_text_map, "a text for each model that failed"),
+    "notes": (
+        lambda v: isinstance(v, dict) and all(map(_is_texts, v.values())),
+        "a list of texts for each model",
+    ),
+    "metrics": (lambda v: _is_texts(v) and set(v) <= set(METRICS), "a list of known metrics"),
+    "select_by": (lambda v: isinstance(v, str) and v in METRICS, "a known metric"),
+    "folds": (lambda v: _is_count(v) and v > 0, "a whole number from 1"),
+    "repeats": (lambda v: _is_count(v) and v > 0, "a whole number from 1"),
+    "groups": (_or_nothing(_is_count), "a whole number, or null"),
+    "sites": (_or_nothing(_is_count), "a whole number, or null"),
+    "versions": (_is_text_map, "a text for each package"),
+}
+_OPTIONAL: dict[str, tuple[Callable[[Any], bool], str]] = {
+    "files": (_is_text_map, "a text for each file"),
+    "title": (lambda v: isinstance(v, str), "a text"),
+    "outcome": (lambda v: isinstance(v, str), "a text"),
+    "seed": (_or_nothing(_is_count), "a whole number, or null"),
+    "scheme": (_or_nothing(lambda v: isinstance(v, str)), "a text, or null"),
+    "inner": (_or_nothing(_is_count), "a whole number, or null"),
+    "scale": (_or_nothing(lambda v: isinstance(v, str)), "a text, or null"),
+    "regress_out": (_is_texts, "a list of texts"),
+    "prevalence": (_or_nothing(is_number), "a number, or null"),
+    "findings": (_is_texts, "a list of texts"),
+    "notes_on_data": (_is_texts, "a list of texts"),
+}
+
+
+def read_record(folder: str | Path) -> dict[str, Any]:
+    """Read ``run.json`` of a results folder and check the type of every entry.
+
+    Parameters
+    ----------
+    folder : str or Path
+
+    Returns
+    -------
+    dict
+        As `record_of` makes it, with what a study adds.
+    """
+    file = Path(folder) / RECORD
+    if not file.is_file():
+        raise InputError(f"{file.parent} has no {RECORD}. {AGAIN}")
+    found = read_json(file)
+    if not isinstance(found, dict):
+        raise InputError(f"{file} does not hold a table of entries. {AGAIN}")
+    if found.get("schema") != SCHEMA or isinstance(found.get("schema"), bool):
+        raise InputError(
+            f"{file}: 'schema' should be {SCHEMA}, which this version reads, but is "
+            f"{_shown(found.get('schema'))}. Run the study again with this version."
+        )
+    for key, (good, wanted) in {**_REQUIRED, **_OPTIONAL}.items():
+        if key not in found:
+            if key in _REQUIRED:
+                raise InputError(f"{file} has no entry {key!r}. {AGAIN}")
+        elif not good(found[key]):
+            raise InputError(
+                f"{file}: {key!r} should be {wanted}, but is {_shown(found[key])}. {AGAIN}"
+            )
+    if (found["task"] == "classification") != bool(found["classes"]):
+        raise InputError(
+            f"{file}: 'task' is {found['task']}, which does not fit "
+            f"{len(found['classes'])} 'classes'. {AGAIN}"
+        )
+    return found
+
+
+def _shown(value: Any) -> str:
+    return one_line(repr(value))[:60]
+
+
+def read_json(file: Path) -> Any:
+    """Return the content of a JSON file, or refuse it in one line."""
+    try:
+        if file.stat().st_size > _LARGEST:
+            raise InputError(f"{file} is larger than {_LARGEST:,} bytes. {AGAIN}")
+        return json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise InputError(
+            f"{file} cannot be read as JSON: {one_line(str(error))}. {AGAIN}"
+        ) from None

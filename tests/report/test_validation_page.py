@@ -1,0 +1,109 @@
+"""The page of a validation: figures beside those of development, drift, and damaged folders."""
+
+import shutil
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+from baldur.cli import app
+from baldur.exceptions import InputError
+from baldur.report import build, report_folder
+from baldur.report.validation import is_validation, open_validation, validation_page
+from baldur.saving import save_model
+from baldur.study import evaluate_study, fit_study, load_study
+from report.damage import table_damages
+from study.conftest import make_parts, make_tables, write_study
+
+
+@pytest.fixture(scope="module")
+def places(tmp_path_factory):
+    """Folders of a study, of its model, and of a validation made by the command."""
+    home = tmp_path_factory.mktemp("development")
+    models = [{"name": "Ridge logistic", "grid": {"C": [1.0]}}, {"name": "Dummy"}]
+    tables = make_tables()
+    file = write_study({**make_parts(), "models": models}, tables, home)
+    config = load_study(file)
+    study = evaluate_study(config).folder
+    model = save_model(fit_study(config)[0], home / "model")
+    there = tmp_path_factory.mktemp("cohort")
+    parts = {k: v for k, v in make_parts().items() if k in ("samples", "views", "outcome")}
+    new = write_study(parts, tables, there)
+    arguments = ["validate", str(model), str(new), "--development", str(study)]
+    done = CliRunner().invoke(app, [*arguments, "--out", str(there / "validation")])
+    assert done.exit_code == 0, done.output
+    return study, model, there / "validation", done.output
+
+
+def test_the_command_prints_the_auc_and_writes_a_page(places):
+    study, _, folder, said = places
+    auc = pd.read_csv(folder / "intervals.csv").set_index(["site", "metric"]).loc[("*", "auc")]
+    before = pd.read_csv(study / "intervals.csv").query("model == 'Ridge logistic' and site == '*'")
+    before = before.set_index("metric").loc["auc"]
+    assert f"AUC: {auc['estimate']:.3f} ({auc['low']:.3f} to {auc['high']:.3f})" in said
+    assert f"in development {before['estimate']:.3f} ({before['low']:.3f}" in said
+    assert (folder / "report.html").is_file()
+    assert is_validation(folder)
+    assert not is_validation(study)
+
+
+def test_the_page_has_both_figures_and_the_headlines(places):
+    study, _, folder, _ = places
+    facts = validation_page(open_validation(folder), "hidden", None).facts
+    rows = {row[0].text: row for row in facts.tables["figures"].rows}
+    new = pd.read_csv(folder / "intervals.csv").query("site == '*'").set_index("metric")
+    old = pd.read_csv(study / "intervals.csv").query("model == 'Ridge logistic' and site == '*'")
+    assert rows["AUC"][1].sort == pytest.approx(new.loc["auc", "estimate"])
+    before = old.set_index("metric").loc["auc", "estimate"]
+    assert rows["AUC"][2].sort == pytest.approx(before)
+    assert [s.question for s in facts.answer] == [
+        "Does the model predict in the new cohort?",
+        "Does it predict worse than in its development?",
+        "Are its probabilities right?",
+    ]
+    assert all(s.outcome for s in facts.answer)
+    assert "drift" in facts.tables
+
+
+def test_without_the_development_study_nothing_is_compared(places, tmp_path):
+    folder = tmp_path / "alone"
+    shutil.copytree(places[2], folder)
+    (folder / "development.csv").unlink()
+    facts = validation_page(open_validation(folder), "hidden", None).facts
+    assert facts.answer[1].outcome == "cannot be told"
+    assert [c.name for c in facts.tables["figures"].columns] == ["Measure", "New cohort"]
+
+
+def test_another_folder_is_no_development_study(places, tmp_path):
+    _, model, folder, _ = places
+    study = next(folder.parent.glob("*.toml"))
+    arguments = ["validate", str(model), str(study), "--out", str(tmp_path / "out")]
+    done = CliRunner().invoke(app, [*arguments, "--development", str(tmp_path)])
+    assert done.exit_code == 1
+    assert "has no intervals of a model 'Ridge logistic'" in str(done.exception)
+    with pytest.raises(InputError, match="goes with a folder of results"):
+        report_folder(folder, tmp_path / "page.html", model=model)
+
+
+def test_damaged_validations_are_refused_in_one_line_or_have_a_page(places, tmp_path, monkeypatch):
+    folder, place = places[2], tmp_path / "damaged"
+    monkeypatch.setattr("baldur.report.validation.draw", lambda plans: ([], []))
+    rng = np.random.default_rng(0)
+    every = list(table_damages(folder, rng))
+    refused = 0
+    for at in rng.permutation(len(every))[:60]:
+        name, damage = every[at]
+        shutil.copytree(folder, place)
+        damage(place)
+        try:
+            report_folder(place, tmp_path / "page.html")
+        except InputError as error:
+            if "\n" in str(error):
+                pytest.fail(f"{name}: {error}")
+            refused += 1
+        except Exception as error:
+            pytest.fail(f"{name}: {type(error).__name__}: {error}")
+        shutil.rmtree(place)
+    assert 0 < refused < 60
+    assert build.is_validation(folder)
