@@ -20,7 +20,7 @@ from study.conftest import make_parts, make_tables, write_study
 FILES = {
     "table.csv", "table.md", "table.tex", "table.txt", "predictions.csv", "selection.csv",
     "folds.csv", "comparisons.csv", "stability.csv", "views.csv", "weights.csv", "settings.csv",
-    "correlations.csv", "presence.csv", "view_shares.csv", "run.json",
+    "correlations.csv", "presence.csv", "view_shares.csv", "run.json", "participants.csv",
     "study.toml", "log.txt", "table_folds.md", "table_folds.tex", "intervals.csv",
     "differences.csv", "calibration.csv", "calibration_curve.csv", "decision.csv",
     "thresholds.csv", "sample_size.csv", "README.txt", ".study.json",

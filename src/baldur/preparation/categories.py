@@ -14,6 +14,7 @@ from baldur.exceptions import InputError
 from baldur.preparation.sample_flags import UnknownLevel
 from baldur.preparation.step import Step, check_multiview, chosen_views, read_views, views_state
 from baldur.state import Fields, State
+from baldur.views.blocks import column_blocks
 from baldur.views.container import MultiView
 from baldur.views.encode import level_text
 from baldur.views.replace_columns import select_columns, set_view
@@ -107,7 +108,9 @@ class CategoryEncoder(Step):
                 continue
             at = np.flatnonzero(coded)
             kept = ~coded
-            kept[at] = np.nan_to_num(view.read(at)).any(axis=0)
+            kept[at] = np.concatenate(
+                [np.nan_to_num(view.read(block)).any(axis=0) for block in _blocks(at, view)]
+            )
             info = view.feature_info
             self.levels_[name] = {
                 str(column): info["level"].to_numpy()[rows[kept[rows]]].tolist()
@@ -274,8 +277,11 @@ class CategoryEncoder(Step):
             if known is None:
                 continue
             new = at[~np.isin(level[at], known)]
-            cells = np.nan_to_num(view.read(new)) if len(new) else np.zeros((0, 0))
-            found[str(column)] = [(row, level[new[k]]) for row, k in np.argwhere(cells)]
+            found[str(column)] = sorted(
+                (int(row), str(level[block[k]]))
+                for block in _blocks(new, view)
+                for row, k in np.argwhere(np.nan_to_num(view.read(block)))
+            )
         return found
 
     def _unknown_numbers(self, view: View, column: str) -> list[tuple[int, str]]:
@@ -434,3 +440,8 @@ def _coded(view: View) -> np.ndarray | None:
 def _groups(column: np.ndarray, at: np.ndarray) -> list[tuple[Any, np.ndarray]]:
     grouped = pd.Series(at).groupby(column[at], sort=False)
     return [(name, rows.to_numpy()) for name, rows in grouped]
+
+
+def _blocks(columns: np.ndarray, view: View) -> list[np.ndarray]:
+    """Return columns in blocks of which a copy takes little memory."""
+    return [columns[cut] for cut in column_blocks(view.shape[0], len(columns), 8)]

@@ -8,20 +8,43 @@ looks for data that seem wrong (`check_study`), runs the comparison and writes t
 `fit_study` fits one model on all samples; `predict_study` and `validate_study` apply it to others.
 
 May import: `io`, `preparation`, `evaluation`, `saving` and what these import. `report` and `cli`
-import this package.
+import this package. Its names are imported when they are first used, as each command needs few.
 """
 
-from baldur.study.check import StudyCheck, check_study
-from baldur.study.comparison import open_study
-from baldur.study.config import StudyConfig, study_schema
-from baldur.study.data import StudyData, read_study
-from baldur.study.evaluate import EvaluatedStudy, evaluate_study
-from baldur.study.examples.simulate import simulate_study
-from baldur.study.examples.template import TEMPLATE
-from baldur.study.fit import fit_study
-from baldur.study.load import load_study
-from baldur.study.predict import predict_study
-from baldur.study.validate import ValidatedStudy, validate_study
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from baldur.study.check import StudyCheck, check_study
+    from baldur.study.comparison import open_study
+    from baldur.study.config import StudyConfig, study_schema
+    from baldur.study.data import StudyData, read_study
+    from baldur.study.evaluate import EvaluatedStudy, evaluate_study
+    from baldur.study.examples.simulate import simulate_study
+    from baldur.study.examples.template import TEMPLATE
+    from baldur.study.fit import fit_study
+    from baldur.study.load import load_study
+    from baldur.study.predict import predict_study
+    from baldur.study.validate import ValidatedStudy, validate_study
+
+_HOMES = {
+    "StudyCheck": "baldur.study.check",
+    "check_study": "baldur.study.check",
+    "open_study": "baldur.study.comparison",
+    "StudyConfig": "baldur.study.config",
+    "study_schema": "baldur.study.config",
+    "StudyData": "baldur.study.data",
+    "read_study": "baldur.study.data",
+    "EvaluatedStudy": "baldur.study.evaluate",
+    "evaluate_study": "baldur.study.evaluate",
+    "simulate_study": "baldur.study.examples.simulate",
+    "TEMPLATE": "baldur.study.examples.template",
+    "fit_study": "baldur.study.fit",
+    "load_study": "baldur.study.load",
+    "predict_study": "baldur.study.predict",
+    "ValidatedStudy": "baldur.study.validate",
+    "validate_study": "baldur.study.validate",
+}
 
 __all__ = [
     "TEMPLATE",
@@ -41,3 +64,13 @@ __all__ = [
     "study_schema",
     "validate_study",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

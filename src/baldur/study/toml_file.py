@@ -23,7 +23,7 @@ __all__ = ["parse_study", "toml_text"]
 _MAX_FILE = 1 << 20
 """Longest study file: 1 MB, enough for a list of 10,000 images."""
 
-_MAX_PARTS = 20
+_MAX_PARTS = 10
 """Most parts of a dotted key, and deepest nesting; a study needs four."""
 
 _LARGEST = 2**63 - 1

@@ -164,7 +164,7 @@ def encode_frame(
     # Only columns of text, dates and categories are looked at one by one.
     columns = [str(name) for name in frame.columns]
     forced = set(categorical)
-    pieces: dict[int, tuple[np.ndarray, list[str] | None]] = {}
+    pieces: dict[int, _Column] = {}
     widths = np.ones(frame.shape[1], dtype=int)
     total = frame.shape[1]
     for at in np.flatnonzero(~plain).tolist():
@@ -172,10 +172,11 @@ def encode_frame(
             deadline.check()
         name = columns[at]
         pieces[at] = _encode(frame.iloc[:, at], name, origin, name in forced, max_levels, from_file)
-        widths[at] = pieces[at][0].shape[1]
-        total += widths[at] - 1
-        # Each level is a column of its own: in pieces, and again in the matrix.
-        advice = "Leave out columns with many levels."
+        widths[at] = len(pieces[at].levels or [""])
+        total += int(widths[at]) - 1
+        # Each level is a column of the matrix, of which a model copies parts; nothing of it is
+        # allocated before this.
+        advice = f"Column {name!r} has {widths[at]:,} levels; leave out columns with many levels."
         check_size(origin, 2.0 * total * len(frame) * 8, max_bytes, advice)
     starts = np.concatenate([[0], np.cumsum(widths)[:-1]])
     matrix = np.empty((len(frame), int(widths.sum())))
@@ -183,12 +184,12 @@ def encode_frame(
     column = np.repeat(np.asarray(columns, dtype=object), widths)
     level = np.full(len(column), None, dtype=object)
     names = column.copy()
-    for at, (cells, levels) in pieces.items():
+    for at, piece in pieces.items():
         span = slice(starts[at], starts[at] + widths[at])
-        matrix[:, span] = cells
-        if levels is not None:
-            level[span] = levels
-            names[span] = [f"{columns[at]}={one}" for one in levels]
+        piece.write(matrix[:, span])
+        if piece.levels is not None:
+            level[span] = piece.levels
+            names[span] = [f"{columns[at]}={one}" for one in piece.levels]
     text = feature_names(names, origin, max_bytes)
     if len(set(names)) != len(names):
         twice = pd.Index(text)[pd.Index(text).duplicated()].unique().tolist()
@@ -244,10 +245,28 @@ class _Cells:
         return np.append(numbers, np.nan)[self.codes]
 
 
+@dataclass(frozen=True)
+class _Column:
+    """A column as one number per row: its value, or which of its `levels` it has; NaN: missing."""
+
+    numbers: np.ndarray
+    levels: list[str] | None = None
+
+    def write(self, out: np.ndarray) -> None:
+        """Write the column, or one column of 0 and 1 for each level, into part of a matrix."""
+        if self.levels is None:
+            out[:, 0] = self.numbers
+            return
+        known = np.flatnonzero(~np.isnan(self.numbers))
+        out[...] = np.nan
+        out[known] = 0.0
+        out[known, self.numbers[known].astype(np.intp)] = 1.0
+
+
 def _encode(
     column: pd.Series, name: str, origin: str, forced: bool, max_levels: int, from_file: bool
-) -> tuple[np.ndarray, list[str] | None]:
-    """Return the cells of one column, and its levels if it is a category."""
+) -> _Column:
+    """Return one column as numbers, with its levels if it is a category."""
     if types.is_complex_dtype(column.dtype):
         raise InputError(
             f"{origin}: column {name!r} holds complex numbers; split it into real and imaginary "
@@ -261,7 +280,7 @@ def _encode(
         if numbers is None:
             numbers = _numbers_in_text(cells, name, origin, from_file)
         if numbers is not None:
-            return cells.spread(numbers)[:, None], None
+            return _Column(cells.spread(numbers))
     texts = np.array([level_text(value) for value in cells.values], dtype=object)
     levels = sorted(set(texts))
     declared = not from_file and isinstance(column.dtype, pd.CategoricalDtype)
@@ -278,12 +297,9 @@ def _encode(
             f"({some(levels, 3)}), {what}"
         )
     if not levels:
-        return np.full((len(column), 1), np.nan), None
+        return _Column(np.full(len(column), np.nan))
     place = {level: at for at, level in enumerate(levels)}
-    at = cells.spread(np.array([place[text] for text in texts], dtype=np.float64))
-    coded = (at[:, None] == np.arange(len(levels))).astype(np.float64)
-    coded[np.isnan(at)] = np.nan
-    return coded, levels
+    return _Column(cells.spread(np.array([place[t] for t in texts], dtype=np.float64)), levels)
 
 
 def level_text(value: Any) -> str:
