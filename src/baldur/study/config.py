@@ -19,7 +19,7 @@ from baldur.io.schema import Names, OneOf, Section, SectionError, Text, nearest,
 from baldur.io.view_sections import ViewSection
 from baldur.model_catalog import MODELS, REGRESSION_MODELS
 from baldur.preparation import SCALES
-from baldur.preparation.sites import ESTIMATES, NEW_SITES
+from baldur.preparation.steps.sites import ESTIMATES, NEW_SITES
 from baldur.safety.escape import one_line
 
 __all__ = ["COVARIATES", "ModelEntry", "StudyConfig", "problem", "study_schema"]
