@@ -115,7 +115,7 @@ def test_a_larger_margin_keeps_fewer(kind, fitted):
 @pytest.mark.parametrize("members", [MEMBERS, ("pooled",)])
 @pytest.mark.parametrize("kind", CLASSES)
 def test_the_number_of_factors(kind, members):
-    """Three outputs: as many factors by default, and as many as asked for."""
+    """Three outputs: as many factors as predict best by default, and as many as asked for."""
     n = 45
     sim = make_multiview(
         n, {"clinic": 4, "genes": 8}, informative={"clinic": 2}, n_classes=3, random_state=1
@@ -125,7 +125,9 @@ def test_the_number_of_factors(kind, members):
         noise = np.random.default_rng(0).standard_normal((n, 3))
         y = sim.data.view("clinic").read()[:, :1] * [1.0, -1.0, 2.0] + noise
     options = {"members": members, "max_iter": 15}
-    many, few = (kind(n_factors=K, **options).fit(sim.data, y) for K in ("auto", 1))
+    auto, many, few = (kind(n_factors=K, **options).fit(sim.data, y) for K in ("auto", 3, 1))
+    best = auto.factor_path_.set_index("n_factors")["loss"].idxmin()
+    assert auto.n_factors_ == auto.loadings_.shape[1] == best
     assert many.n_factors_ == 3
     np.testing.assert_array_equal(many.loadings_, np.eye(3))
     assert few.n_factors_ == 1

@@ -14,7 +14,6 @@ from baldur.inference.gaussians import (
 )
 from baldur.inference.predictor import Calibration, Predictor, mean_squares, pool
 from baldur.model.likelihood import Sites
-from baldur.model.loadings import Loadings
 from baldur.model.posterior import INTERCEPT_VAR, sample_posterior, weighted_gram, with_ones
 from model.problems import make_views
 
@@ -210,26 +209,6 @@ def test_order_of_rows_and_blocks_does_not_matter(views):
     turned.weights = made.weights[place]
     close(turned.moments(rows)[0], mean, 1e-10)
     close(turned.moments(rows)[1], var, 1e-10)
-
-
-def test_loadings_turn_factors_into_outputs(views):
-    rng = np.random.default_rng(0)
-    A = rng.standard_normal((3, K, K))
-    loadings = Loadings(
-        rng.standard_normal((3, K)), 0.1 * A @ A.swapaxes(1, 2), rng.standard_normal(3), np.ones(3)
-    )
-    made, _, _ = predictor(views, ("weights",), False, loadings=loadings)
-    plain, _, _ = predictor(views, ("weights",), False)
-    rows = new(views)
-    mean, var = plain.moments(rows)
-    close(made.latent(rows)[0], mean)
-    for got, want in zip(made.moments(rows), loadings.combine(mean, var), strict=True):
-        close(got, want)
-    np.testing.assert_array_equal(made.V, loadings.V)
-    np.testing.assert_array_equal(plain.V, np.eye(K))
-    coef, _, b = made.coefficients()
-    eta = gather(rows, EVERY) @ np.hstack(coef).T + b
-    close(eta, made.moments(rows)[0], 1e-7)
 
 
 def test_what_holds_training_rows_says_so(views):

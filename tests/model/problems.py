@@ -1,16 +1,11 @@
-"""Small problems, and random posteriors of learned factors, for tests."""
-
-from dataclasses import replace
+"""Small problems for tests."""
 
 import numpy as np
 
 from baldur.inference.design import ColumnDesign
 from baldur.inference.gaussians import gather
 from baldur.inference.screening import Problem
-from baldur.inference.weight_posterior import WeightPosterior
-from baldur.model.ard import GammaPosterior
-from baldur.model.likelihood import GaussianLikelihood, LogisticLikelihood, Sites
-from baldur.model.loadings import FactorLikelihood
+from baldur.model.likelihood import GaussianLikelihood, LogisticLikelihood
 from baldur.model.posterior import INTERCEPT_VAR, with_ones
 from baldur.views.prepared_view import PreparedView
 from baldur.views.standardised import StandardisedArray
@@ -88,47 +83,3 @@ def design_of(problem, intercept_var=INTERCEPT_VAR):
     owner = np.repeat(np.arange(len(problem.views)), problem.widths)
     count = np.array([float(len(X))])
     return ColumnDesign(with_ones(X)[None], owner[None], count, len(problem.views), intercept_var)
-
-
-def random_gaussian(problem, K, *, seed=0, spread=True):
-    """Return the posterior of K learned factors with everything drawn at random."""
-    rng = np.random.default_rng(seed)
-    C, N = problem.T.shape[1], problem.n_samples
-    likelihood = FactorLikelihood(likelihood_of(problem), rng.standard_normal((C, K)))
-    s = np.exp(rng.standard_normal((1, K, sum(problem.widths))))
-    absent = absent_of(problem)
-    q = WeightPosterior.start(design_of(problem, 0.0), likelihood, s, absent)
-    at, omega = q.noise.loadings, q.noise.omega
-    if spread:
-        A = rng.standard_normal((C, K, K + 2))
-        at = replace(at, V_cov=0.1 * A @ A.transpose(0, 2, 1) / (K + 2))
-    at = replace(at, b=rng.standard_normal(C), b_var=rng.uniform(0.05, 0.5, C))
-    omega = GammaPosterior(omega.shape, omega.rate * rng.uniform(0.5, 2, K))
-    q.noise = replace(q.noise, loadings=at, omega=omega)
-    q.sites = Sites(rng.uniform(0.05, 0.3, (1, K, N)), rng.normal(0, 0.3, (1, K, N)))
-    lacking = absent.any(axis=2)[:, None]
-    q.extra = np.where(lacking, rng.uniform(0.2, 1.0, (1, K, N)), 0.0)
-    q.refresh()
-    return q
-
-
-def literal_parts(q):
-    """The parts of q as plain arrays, for `literal_bound`; needs the feature solver."""
-    at, omega, psi = q.noise.loadings, q.noise.omega, q.noise.noise
-    half = q.solution.half[0]
-    parts = {
-        "X": np.array(q.design.X1[0, :, 1:]),
-        "w": list(q.solution.w[0]),
-        "cov": [each.T @ each for each in half],
-        "V": at.V,
-        "V_cov": at.V_cov,
-        "b": at.b,
-        "b_var": at.b_var,
-        "omega_shape": omega.shape,
-        "omega_rate": omega.rate,
-        "omega_prior": (0.5, 0.5),
-        "extra": np.array(q.extra[0].T),
-    }
-    if psi is not None:
-        parts |= {"psi_shape": psi.shape[0, 0], "psi_rate": psi.rate[0]}
-    return parts

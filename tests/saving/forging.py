@@ -190,7 +190,7 @@ def run(count, seed, models):
 
 REAL = (
     "auto", "words", "everything kept", "ranks", "dense, Grams", "genotypes", "three classes",
-    "loadings", "labels", "numbers", "mean field, words", "mean field, three",
+    "factors", "labels", "numbers", "mean field, words", "mean field, three",
     "mean field, labels", "mean field, numbers",
 )  # fmt: skip
 """Models that have every kind of part."""

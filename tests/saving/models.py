@@ -64,7 +64,7 @@ MODELS = {
         "genotypes",
     ),
     "three classes": (BaldurClassifier, DENSE, "three"),
-    "loadings": (BaldurClassifier, {**DENSE, "n_factors": 2}, "three"),
+    "factors": (BaldurClassifier, {**DENSE, "n_factors": 2}, "three"),
     "labels": (BaldurClassifier, DENSE, "labels"),
     "numbers": (BaldurRegressor, DENSE, "numbers"),
     "numbers, auto": (BaldurRegressor, {}, "numbers"),

@@ -153,14 +153,14 @@ def test_probabilities_of_any_mean_and_variance_in_javascript(tmp_path):
 
 
 def test_the_printed_model_is_one_gaussian():
-    model = printable(fitted("loadings"))
-    K, L = 2, 1 + len(model["features"])
+    model = printable(fitted("factors"))
+    C, L = 3, 1 + len(model["features"])
     assert model["schema"] == 3
-    assert np.shape(model["mean"]) == (K, L)
-    assert np.shape(model["cov"]) == (K, L, L)
-    assert np.shape(model["missing_variance"]) == (2, K)
-    assert np.shape(model["loadings"]["V"]) == (3, K)
-    assert np.shape(model["noise_variance"]) == (3,)
+    assert np.shape(model["mean"]) == (C, L)
+    assert np.shape(model["cov"]) == (C, L, L)
+    assert np.shape(model["missing_variance"]) == (2, C)
+    assert model["loadings"] is None
+    assert np.shape(model["noise_variance"]) == (C,)
 
 
 def test_scorers_are_short(printed):

@@ -80,7 +80,9 @@ def test_a_missing_column_is_an_error_or_the_training_mean(parts, tables, write,
     whole = tables["brain"].copy()
     tables["brain"] = whole.drop(columns=name)
     study = new_study(parts, tables, write, tmp_path)
-    with pytest.raises(StudyError, match=rf"views.brain: lacks 1 .* '{name}'; .*--missing impute"):
+    with pytest.raises(
+        StudyError, match=rf"views.brain: does not have 1 .* '{name}'; .*--missing impute"
+    ):
         predict_study(fitted, study)
     found, notes = predict_study(fitted, study, missing="impute")
     assert any("take their training means" in n for n in notes)
@@ -276,5 +278,5 @@ def test_flags_and_notes_name_samples_that_differ_from_training(parts, tables, w
     assert f"sample {str(ids[0])!r} has age = 540" in told
     assert f"{unknown} did not occur in training and counts as missing. Samples: " in told
     tables["blood"] = blood.rename(columns={"age": "Age"})
-    with pytest.raises(StudyError, match=r"lacks 1 .*Did you mean 'age' by 'Age'\?"):
+    with pytest.raises(StudyError, match=r"does not have 1 .*Did you mean 'age' by 'Age'\?"):
         predict_study(model, new_study(parts, tables, write, tmp_path))

@@ -168,9 +168,25 @@ class BaldurBase(ExportMixin, TransformerMixin, BaseEstimator):
         self.factor_relevance_ = pd.DataFrame(parts, index=factors, columns=names)
         self.loadings_ = predictor.V
         self.n_factors_ = int(predictor.V.shape[1])
+        self.factor_names_ = self._name_factors()
         self.history_ = fitted.history
         self.n_iter_ = len(fitted.history)
         self.converged_ = fitted.converged
+
+    def _name_factors(self) -> list[str]:
+        """Name every factor by the three features that move it most, the strongest first.
+
+        The weights of a factor are those of the outputs, combined by its loadings.
+        """
+        by_factor = np.linalg.pinv(self.loadings_)  # (K, C)
+        found: list[list[tuple[float, str]]] = [[] for _ in by_factor]
+        for view in self.view_names_:
+            strength = np.abs(by_factor @ self.coef_scaled_[view])  # (K, D)
+            for k, row in enumerate(strength):
+                for d in np.argsort(-row, kind="stable")[:3]:
+                    if row[d] > 0:
+                        found[k].append((-float(row[d]), f"{view}:{self.feature_names_[view][d]}"))
+        return [", ".join(name for _, name in sorted(one)[:3]) or "no feature" for one in found]
 
     def _fit_warnings(self) -> list[tuple[str, type[Warning]]]:
         """Return what a user should know about this fit: texts and categories of warnings."""

@@ -174,8 +174,9 @@ class BaldurClassifier(ClassifierBase):
         covariates to regress out. It is a template that is cloned; its `scale`, if given, counts
         instead of the one above. Text and categories in a DataFrame are encoded without it.
     n_factors : "auto" or int, default="auto"
-        Latent factors. "auto" has one per output and no loadings to learn; a number below that of
-        the outputs learns loadings V.
+        Latent factors behind several outputs (classes, or columns of a label matrix). "auto"
+        selects the number that predicts held-out samples best, and has one factor per output where
+        sharing does not help. A number is used as it is.
     members : sequence of str, default=("spike_slab", "spike_slab_wide", "per_view", "pooled")
         Priors whose posteriors form the ensemble, one or more of these names. "spike_slab" and
         "spike_slab_wide": spike-and-slab priors, where a feature has an effect or none, with a
@@ -226,8 +227,13 @@ class BaldurClassifier(ClassifierBase):
     factor_relevance_ : DataFrame of shape (n_factors_, n_views)
         Share of each view in each factor: shared factors have several, specific ones have one.
     loadings_ : ndarray of shape (n_outputs, n_factors_)
-        V, the identity where factors are outputs.
+        V, the identity where factors are outputs. Columns are ordered by the variance of their
+        factor, and the largest entry of each is positive.
     n_factors_ : int
+    factor_names_ : list of str
+        The three strongest features of each factor.
+    factor_path_ : DataFrame
+        Held-out loss of every number of factors; empty for a single output.
         Factors in use.
     sparsity_ : dict of str to float
         Learned share of the features of each view that have an effect, averaged over the

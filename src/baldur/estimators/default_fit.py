@@ -10,7 +10,6 @@ import pandas as pd
 from baldur.estimators.base import Training
 from baldur.estimators.progress import Reporter
 from baldur.exceptions import NoSignalWarning
-from baldur.inference.factors import fit_factors_on_selected
 from baldur.inference.fit import FitResult, fit_default
 from baldur.inference.inner_folds import inner_folds
 from baldur.inference.screening import Problem
@@ -31,19 +30,16 @@ def fit_posterior(model: Any, views: list[PreparedView], training: Training) -> 
     T, task = training.T, training.task
     problem = Problem(views, T, training.weight, task, model.preparation_.feature_groups)
     with Reporter(model.verbose, type(model).__name__) as reporter:
-        result = fit_default(
+        return fit_default(
             problem,
             inner_folds(training.labels, task, training.groups, model.random_state),
             members=tuple(model.members),
             margin=float(model.margin),
+            n_factors=None if model.n_factors == "auto" else int(model.n_factors),
             n_jobs=model.n_jobs,
             max_iter=model.max_iter,
             watch=reporter.watch,
         )
-        if model.n_factors == "auto" or int(model.n_factors) >= T.shape[1]:
-            return result
-        n_factors = int(model.n_factors)
-        return fit_factors_on_selected(problem, result, n_factors, max_iter=model.max_iter)
 
 
 def set_selection_attributes(model: Any, result: FitResult) -> None:
@@ -54,6 +50,8 @@ def set_selection_attributes(model: Any, result: FitResult) -> None:
         for name, inclusion in zip(names, result.inclusion, strict=True)
     }
     model.sparsity_path_ = pd.DataFrame(result.path)
+    columns = ["n_factors", "loss", "loss_difference", "standard_error", "selected"]
+    model.factor_path_ = pd.DataFrame(result.factor_path, columns=columns)
     model.stacking_weights_ = result.stacking
     model.sparsity_ = dict(zip(names, result.share.tolist(), strict=True))
     model.space_ = dict.fromkeys(names, result.solver)

@@ -127,7 +127,8 @@ class BaldurRegressor(RegressorBase):
         covariates to regress out. It is a template that is cloned; its `scale`, if given, counts
         instead of the one above. Text and categories in a DataFrame are encoded without it.
     n_factors : "auto" or int, default="auto"
-        Latent factors; "auto" has one per output.
+        Latent factors behind several targets; "auto" selects the number that predicts held-out
+        samples best.
     members : sequence of str, default=("spike_slab", "spike_slab_wide", "per_view", "pooled")
         Priors whose posteriors form the ensemble, one or more of these names; see
         `BaldurClassifier`.
@@ -157,6 +158,8 @@ class BaldurRegressor(RegressorBase):
         As in `BaldurClassifier`.
     selected_features_, view_relevance_, factor_relevance_, loadings_, n_factors_
         As in `BaldurClassifier`; relevance adds outputs up in units of their standard deviations.
+    factor_names_, factor_path_
+        As in `BaldurClassifier`.
     sparsity_, inclusion_probability_, sparsity_path_, stacking_weights_, signal_, signal_shown_
         As in `BaldurClassifier`.
     credible_sets_, space_

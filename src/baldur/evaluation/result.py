@@ -102,12 +102,12 @@ class NestedResult:
 
     @cached_property
     def folds(self) -> list[Fold]:
-        """The outer folds."""
+        """The outer folds of the comparison."""
         return self.comparison.folds
 
     @property
     def metrics(self) -> list[str]:
-        """Metrics of the table."""
+        """Metrics that are columns of the table."""
         return self.comparison.metrics
 
     @property

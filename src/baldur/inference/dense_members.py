@@ -1,4 +1,4 @@
-"""Ensemble members in which every feature is in: one prior variance per view, or one for all.
+"""Ensemble members that include every feature: one prior variance per view, or one for all.
 
 "per_view" learns one prior variance per view and output (gamma = 1, delta_m learned) and is then
 integrated over their common scale; "pooled" has one variance per output, and its scale is all there

@@ -12,6 +12,9 @@
    best (`baldur.inference.selection`). If there is none, all features of the selected views are
    used.
 
+5. *Latent factors.* With several outputs, the fewest factors that predict as well
+   (`baldur.inference.shared_factors`).
+
 The features that are selected are exactly those that predict.
 """
 
@@ -55,6 +58,12 @@ from baldur.inference.selection import (
     score_submodels,
     select_smallest,
 )
+from baldur.inference.shared_factors import (
+    principal_directions,
+    rank_moments,
+    ranks_to_score,
+    share_factors,
+)
 from baldur.inference.stacking import HeldOut, Stacking, fit_stacking
 from baldur.inference.submodel_path import (
     SIZES,
@@ -82,10 +91,11 @@ class FitResult:
     predictor : Predictor
     selected : list of (D_m,) bool arrays
     inclusion : list of (D_m,) arrays, inclusion probability of each feature
-    share : (M,) array, learned share of features that are in
+    share : (M,) array, learned share of included features
     stacking : dict of str to float, weight of each member's linear predictor
     signal : Gap, what the ensemble gains over the base rate per held-out row
     path : list of dict, one per submodel
+    factor_path : list of dict, one per number of latent factors; empty with a single output
     credible_sets : list of CredibleSet, one per selected feature; empty where all are used
     history : list of dict, the record of the fit on all rows
     converged : bool
@@ -99,6 +109,7 @@ class FitResult:
     stacking: dict[str, float]
     signal: Gap
     path: list[dict[str, Any]]
+    factor_path: list[dict[str, Any]]
     credible_sets: list[CredibleSet]
     history: list[dict[str, Any]]
     converged: bool
@@ -111,6 +122,7 @@ def fit_default(
     *,
     members: Sequence[str] = MEMBERS,
     margin: float = 0.1,
+    n_factors: int | None = None,
     n_jobs: int | None = None,
     max_iter: int = 200,
     watch: Watcher | None = None,
@@ -124,6 +136,8 @@ def fit_default(
     members : names out of `MEMBERS`
     margin : float
         Part of the ensemble's gain over the base rate that a submodel may lose.
+    n_factors : int, optional
+        Number of latent factors behind several outputs; None selects it on held-out rows.
     n_jobs : int, optional
         Batches of folds fitted at the same time.
     max_iter : int
@@ -135,7 +149,7 @@ def fit_default(
         chosen = candidates(problem, [*(train for train, _ in folds), np.arange(problem.n_samples)])
         data, places = gather_data(problem, chosen)
         fit = _Fit(problem, data, chosen[-1], places, folds, members, max_iter, n_jobs, watch)
-        return fit.run(margin)
+        return fit.run(margin, n_factors)
 
 
 def gather_data(problem: Problem, chosen: Sequence[Index]) -> tuple[EnsembleData, list[IntArray]]:
@@ -199,7 +213,7 @@ class _Fit:
         ]
         self.held_rows = [held for _, held in folds]
 
-    def run(self, margin: float) -> FitResult:
+    def run(self, margin: float, n_factors: int | None = None) -> FitResult:
         """Fit, stack, test for a signal, select views, then features."""
         self._fit_ensembles()
         self._stack()
@@ -240,6 +254,8 @@ class _Fit:
             feature_candidates,
             at,
         )
+        n_factors, factor_path = self._select_factors(n_factors)
+        predictor = share_factors(predictor, self.problem.views, n_factors)
         inclusion, share = self._inclusion()
         weights = self.stacking.member_weights[0].tolist()
         return FitResult(
@@ -250,6 +266,7 @@ class _Fit:
             dict(zip(self.full.names, weights, strict=True)),
             signal,
             table,
+            factor_path,
             sets,
             [
                 {"event": name, "passes": passes(self.problem.views), **record}
@@ -347,6 +364,7 @@ class _Fit:
         found = self._each(
             lambda b: view_moments(self.data, self.ensembles[b], self._stacking_of(b), counts)
         )
+        self.held_whole = [(mean[-1], var[-1]) for mean, var in found]
         self.whole_moments = tuple(
             np.concatenate([self._flat(b, part[-1]) for b, part in enumerate(parts)])
             for parts in zip(*found, strict=True)
@@ -355,6 +373,42 @@ class _Fit:
         scores = self._score(found)
         self._tell("submodels with fewer views are scored", 0.85)
         return base, scores, counts
+
+    def _select_factors(self, n_factors: int | None) -> tuple[int, list[dict[str, Any]]]:
+        """Return the number of latent factors, and the held-out losses that decided it."""
+        C = self.T.shape[1]
+        if C == 1 or n_factors is not None:
+            return (C if n_factors is None else min(n_factors, C)), []
+        ranks, found = ranks_to_score(C), []
+        for b, (batch, ensemble) in enumerate(zip(self.batches, self.ensembles, strict=True)):
+            stacking = self._stacking_of(b)
+            weights = ensemble.point_weights(stacking.shares)
+            pooled = np.einsum("jfc,jfcn->fcn", weights, ensemble.mean)
+            base = ensemble.base_logit[..., None]
+            eta = base + stacking.slope[:, None, None] * (pooled - base)
+            directions = principal_directions(eta, batch.counted)
+            noisy = self.task == "regression"
+            found.append(rank_moments(directions, *self.held_whole[b], ranks, noisy=noisy))
+        mean, var = (
+            np.concatenate([self._flat(b, part) for b, part in enumerate(parts)], axis=1)
+            for parts in zip(*found, strict=True)
+        )
+        losses = mean_losses(mean, var, self.row, self.T, self.task)
+        total = losses @ self.weight
+        at = int(total.argmin())
+        records = []
+        for place, (rank, loss) in enumerate(zip(ranks, losses, strict=True)):
+            gap = paired_gap(loss, losses[-1], self.weight)
+            records.append(
+                {
+                    "n_factors": rank,
+                    "loss": float(total[place] / self.weight.sum()),
+                    "loss_difference": gap.mean,
+                    "standard_error": gap.error,
+                    "selected": place == at,
+                }
+            )
+        return ranks[at], records
 
     def _score_path(
         self, n_views: int, views: Mask, whole: Scores
@@ -389,7 +443,7 @@ class _Fit:
     def _inclusion(self) -> tuple[list[Array], Array]:
         """Average inclusion probabilities and shares over the members that select.
 
-        Without such a member every feature is in.
+        Without such a member every feature is included.
         """
         shares = self.stacking.shares[0]
         pairs = zip(shares, self.full.members.values(), strict=True)

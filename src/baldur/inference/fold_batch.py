@@ -93,13 +93,13 @@ class FoldBatch:
         return np.where(self.used > 0, data.owner[self.candidates], data.n_views)
 
     def absent(self, data: EnsembleData) -> Array | None:
-        """Return 1 where a training row lacks a view, (F, n, M), or None."""
+        """Return 1 where a view of a training row is missing, (F, n, M), or None."""
         if data.absent is None:
             return None
         return data.absent[self.rows] * self.counted[:, :, None]
 
     def held_absent(self, data: EnsembleData) -> Array | None:
-        """Return 1 where a held-out row lacks a view, (F, p, M), or None."""
+        """Return 1 where a view of a held-out row is missing, (F, p, M), or None."""
         return None if data.absent is None else data.absent[self.held]
 
     def likelihood(self, data: EnsembleData) -> LogisticLikelihood | GaussianLikelihood:

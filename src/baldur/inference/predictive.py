@@ -68,7 +68,7 @@ def integrate_left_out(mean: Array, var: Array, left: Array, task: Task) -> tupl
 
     E[sigmoid(eta + r)] is close to sigmoid(eta/(1 + pi v/8)^1/2) for r ~ N(0, v). So a model of few
     features has weights of its own, smaller than those beside the features it leaves out, and is
-    not surer than the reference it stands for. To real outputs it is noise.
+    not more confident than the ensemble. In regression the variance is added as noise.
     """
     if task == "regression":
         return mean, var + left

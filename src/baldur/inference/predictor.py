@@ -25,7 +25,6 @@ from baldur.inference.gaussians import (
     block_size,
 )
 from baldur.inference.predictive import calibrated_moments, pooled_weights
-from baldur.model.loadings import Loadings
 from baldur.state import Fields, State, by_kind
 from baldur.types import Array, Index
 
@@ -72,6 +71,69 @@ class Calibration:
                 spread=read.array("spread", ("K",), low=0.0),
             )
 
+    def calibrate_weights(
+        self, mean: list[Array], std: list[Array], b: Array
+    ) -> tuple[list[Array], list[Array], Array]:
+        """Return calibrated means and s.d. of the weights of each view, and intercepts."""
+        mean = [self.slope * m for m in mean]
+        spread = self.spread[:, None]
+        std = [
+            spread * np.sqrt(s**2 + self.slope_var * m**2) for m, s in zip(mean, std, strict=True)
+        ]
+        b = self.shrink * (self.base + self.slope * (b - self.base))
+        return [self.shrink[:, None] * m for m in mean], std, b
+
+
+@dataclass(frozen=True)
+class SharedFactors:
+    """K latent factors behind C outputs: f = R (eta - centre), eta = centre + R^T f.
+
+    Attributes
+    ----------
+    R : (K, C) array with orthonormal rows; the loadings are V = R^T
+    centre : (C,) array, mean linear predictor over the training rows
+    """
+
+    R: Array
+    centre: Array
+
+    def to_state(self) -> State:
+        """Return the factors as plain values."""
+        return {"kind": "shared factors", "R": self.R, "centre": self.centre}
+
+    @classmethod
+    def from_state(cls, state: Any, *, outputs: int, factors: int) -> SharedFactors:
+        """Build them again, for so many outputs and factors."""
+        with Fields(state, "shared factors", C=outputs, K=factors) as read:
+            R = read.array("R", ("K", "C"))
+            apart = np.abs(R @ R.T - np.eye(factors)).max()
+            read.need(bool(apart < 1e-8), "expected orthonormal rows", "R")
+            return cls(R=R, centre=read.array("centre", ("C",)))
+
+    @property
+    def P(self) -> Array:
+        """R^T R (C, C), which leaves of the linear predictors what the factors explain."""
+        return self.R.T @ self.R
+
+    def latent(self, mean: Array, var: Array) -> tuple[Array, Array]:
+        """Return moments of the factors (n, K) from those of the linear predictors (n, C)."""
+        return (mean - self.centre) @ self.R.T, var @ (self.R**2).T
+
+    def project(self, mean: Array, var: Array) -> tuple[Array, Array]:
+        """Return moments (n, C) of outputs that have only these factors.
+
+        The posteriors of outputs are independent, so variances of sums are sums of variances.
+        """
+        return self.centre + (mean - self.centre) @ self.P, var @ self.P**2
+
+    def project_weights(self, mean: Array, var: Array) -> tuple[Array, Array]:
+        """Return means and variances (C, ...) of the weights of these outputs."""
+        return np.tensordot(self.P, mean, 1), np.tensordot(self.P**2, var, 1)
+
+    def project_intercept(self, b: Array) -> Array:
+        """Return the intercepts (C,) of these outputs."""
+        return self.centre + self.P @ (b - self.centre)
+
 
 @dataclass
 class Predictor:
@@ -79,15 +141,15 @@ class Predictor:
 
     Attributes
     ----------
-    blocks : list of WeightGaussian and KernelGaussian
-    weights : (J, K) array, how much each of their Gaussians counts, columns sum to one
+    blocks : list of WeightGaussian and KernelGaussian, with one Gaussian per output
+    weights : (J, C) array, how much each of their Gaussians counts, columns sum to one
     widths : features of each view
     noise : (C,) array, variance of the noise, 0 for logistic outputs
     signal : (M, K) array, mean square of each view's part of each factor on the training rows
     output_signal : (M, C) array, the same for each output
-    missing_variance : (M, K) array, variance of a view's part for a row that lacks it
+    missing_variance : (M, C) array, variance of a view's part for a sample without the view
     calibration : Calibration, or None where the Gaussian is used as it is
-    loadings : Loadings, or None where factor k is output k
+    factors : SharedFactors, or None where factor k is output k
     """
 
     blocks: list[WeightGaussian | KernelGaussian]
@@ -98,7 +160,7 @@ class Predictor:
     output_signal: Array
     missing_variance: Array
     calibration: Calibration | None = None
-    loadings: Loadings | None = None
+    factors: SharedFactors | None = None
 
     def to_state(self) -> State:
         """Return the predictor as plain values; `widths` follow from the preparation."""
@@ -111,7 +173,7 @@ class Predictor:
             "output_signal": self.output_signal,
             "missing_variance": self.missing_variance,
             "calibration": None if self.calibration is None else self.calibration.to_state(),
-            "loadings": None if self.loadings is None else self.loadings.to_state(),
+            "factors": None if self.factors is None else self.factors.to_state(),
         }
 
     @classmethod
@@ -127,34 +189,34 @@ class Predictor:
         )
         with Fields(state, "predictor", M=len(widths), C=outputs, K=factors) as read:
             made = cls(
-                blocks=read.parts("blocks", blocks, widths=list(widths), factors=factors),
-                weights=read.simplex("weights", ("J", "K")),
+                blocks=read.parts("blocks", blocks, widths=list(widths), factors=outputs),
+                weights=read.simplex("weights", ("J", "C")),
                 widths=list(widths),
                 noise=read.array("noise", ("C",), low=0.0),
                 signal=read.array("signal", ("M", "K"), low=0.0),
                 output_signal=read.array("output_signal", ("M", "C"), low=0.0),
-                missing_variance=read.array("missing_variance", ("M", "K"), low=0.0),
+                missing_variance=read.array("missing_variance", ("M", "C"), low=0.0),
                 calibration=(
-                    read.part("calibration", Calibration.from_state, factors=factors)
+                    read.part("calibration", Calibration.from_state, factors=outputs)
                     if read.has("calibration")
                     else None
                 ),
-                loadings=(
-                    read.part("loadings", Loadings.from_state, outputs=outputs, factors=factors)
-                    if read.has("loadings")
+                factors=(
+                    read.part("factors", SharedFactors.from_state, outputs=outputs, factors=factors)
+                    if read.has("factors")
                     else None
                 ),
             )
             total = sum(map(block_size, made.blocks))
             read.need(total == read.sizes["J"], f"expected {total} rows", "weights")
-            same = made.loadings is not None or outputs == factors
-            read.need(same, "expected them where factors are not outputs", "loadings")
+            same = made.factors is not None or outputs == factors
+            read.need(same, "expected them where factors are not outputs", "factors")
             return made
 
     @property
     def V(self) -> Array:
         """Loadings (C, K); the identity where factors are outputs."""
-        return np.eye(self.weights.shape[1]) if self.loadings is None else self.loadings.V
+        return np.eye(self.weights.shape[1]) if self.factors is None else self.factors.R.T
 
     @property
     def holds_training_rows(self) -> bool:
@@ -163,9 +225,19 @@ class Predictor:
 
     def latent(self, views: Views) -> tuple[Array, Array]:
         """Return mean and variance of the factors of every row, each (n, K)."""
+        mean, var = self._per_output(views)
+        return (mean, var) if self.factors is None else self.factors.latent(mean, var)
+
+    def moments(self, views: Views) -> tuple[Array, Array]:
+        """Return mean and variance of the linear predictors, without noise, each (n, C)."""
+        mean, var = self._per_output(views)
+        return (mean, var) if self.factors is None else self.factors.project(mean, var)
+
+    def _per_output(self, views: Views) -> tuple[Array, Array]:
+        """Return moments of the linear predictors before factors are shared, each (n, C)."""
         pairs = [block.moments(views) for block in self.blocks]
         means, variances = (np.concatenate(part) for part in zip(*pairs, strict=True))
-        mean, var = mixture(means, variances, self.weights[..., None])  # (K, n)
+        mean, var = mixture(means, variances, self.weights[..., None])  # (C, n)
         mean, var = mean.T, var.T
         calibration = self.calibration
         if calibration is not None:
@@ -177,36 +249,34 @@ class Predictor:
             var = var + absent @ self.missing_variance
         return mean, var
 
-    def moments(self, views: Views) -> tuple[Array, Array]:
-        """Return mean and variance of the linear predictors, without noise, each (n, C)."""
-        mean, var = self.latent(views)
-        return (mean, var) if self.loadings is None else self.loadings.combine(mean, var)
-
     def coefficients(self) -> tuple[list[Array], list[Array], Array]:
         """Return means and s.d. of the weights of each view (C, D_m), and intercepts (C,)."""
-        K = self.weights.shape[1]
-        sums, at = CoefficientSums(K, self.widths), 0
+        sums, at = CoefficientSums(self.weights.shape[1], self.widths), 0
         for block in self.blocks:
             J = block_size(block)
             block.add_coefficients(sums, self.weights[at : at + J])
             at += J
         mean, second, b = sums.mean, sums.second, sums.intercept
-        if self.loadings is not None:
-            pairs = [self.loadings.weights(m, s) for m, s in zip(mean, second, strict=True)]
-            mean, second = [m for m, _ in pairs], [s for _, s in pairs]
-            b = self.loadings.b + self.loadings.V @ b
         std = [np.sqrt(np.maximum(s - m**2, 0.0)) for m, s in zip(mean, second, strict=True)]
-        calibration = self.calibration
-        if calibration is None:
-            return mean, std, b
-        slope, spread = calibration.slope, calibration.spread[:, None]
-        mean = [slope * m for m in mean]
-        std = [
-            spread * np.sqrt((s**2) + calibration.slope_var * m**2)
-            for m, s in zip(mean, std, strict=True)
-        ]
-        b = calibration.shrink * (calibration.base + slope * (b - calibration.base))
-        return [calibration.shrink[:, None] * m for m in mean], std, b
+        if self.calibration is not None:
+            mean, std, b = self.calibration.calibrate_weights(mean, std, b)
+        if self.factors is not None:
+            both = zip(mean, std, strict=True)
+            pairs = [self.factors.project_weights(m, s**2) for m, s in both]
+            mean, std = [m for m, _ in pairs], [np.sqrt(v) for _, v in pairs]
+            b = self.factors.project_intercept(b)
+        return mean, std, b
+
+    @property
+    def loadings(self) -> None:
+        """None: the joint Gaussian is that of the outputs, which shared factors have projected."""
+
+    @property
+    def joint_missing_variance(self) -> Array:
+        """Variance that a missing view adds to each output of the joint Gaussian, (M, C)."""
+        if self.factors is None:
+            return self.missing_variance
+        return np.asarray(self.missing_variance @ self.factors.P**2)
 
     def count_joint(self) -> tuple[Index, int]:
         """Return the features that have a weight, and the numbers in the covariance of `joint`."""
@@ -219,7 +289,7 @@ class Predictor:
         return index, len(self.weights) * self.weights.shape[1] * L * L
 
     def joint(self) -> WeightGaussian:
-        """Return the pooled and calibrated Gaussian over the weights of K factors, one block."""
+        """Return the pooled, calibrated Gaussian over the weights of each output, one block."""
         index, _ = self.count_joint()
         starts = np.concatenate([[0], np.cumsum([len(columns) for columns in index])])
         L, K = 1 + int(starts[-1]), self.weights.shape[1]
@@ -235,7 +305,12 @@ class Predictor:
             means.append(mean)
             covs.append(cov)
         gathered = WeightGaussian(index, np.concatenate(means), np.concatenate(covs))
-        return pool(gathered, self.weights, self.calibration)
+        made = pool(gathered, self.weights, self.calibration)
+        if self.factors is None:
+            return made
+        mean, cov = self.factors.project_weights(made.mean[0], made.cov[0])
+        mean[:, 0] = self.factors.project_intercept(made.mean[0, :, 0])
+        return WeightGaussian(index, mean[None], cov[None])
 
 
 def pool(

@@ -62,8 +62,8 @@ class SpikeSlab:
     Attributes
     ----------
     rho : (F, L) array, inclusion probability of each candidate
-    pi : (F, M) array, share of features that are in, per view
-    slab : (F, C, M) array, variance of the weights that are in
+    pi : (F, M) array, share of included features, per view
+    slab : (F, C, M) array, variance of the weights of included features
     """
 
     rho: Array

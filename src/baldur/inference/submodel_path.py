@@ -222,7 +222,7 @@ def submodel_signal(
 ) -> tuple[Array, Array]:
     """Return the mean square of each view's part with the first features, (M, C).
 
-    And its variance for a row that lacks the view, which has the uncertainty of the weights.
+    And its variance for a row in which the view is missing, with the uncertainty of the weights.
     """
     batch = ensemble.batch
     chosen = batch.candidates[fold][path.basis.order[fold, :size]]

@@ -2,8 +2,8 @@
 
     bound = E[ln p(T | eta)] - KL(q(w) || N(0, diag(s)))
 
-Outputs share nothing here, so every fold and output has its own bound and takes its own steps;
-factors behind common outputs (`baldur.model.loadings`) have one bound together.
+Every fold and output has its own bound and takes its own steps, unless outputs share the precisions
+of their sites (`baldur.model.likelihood.SharedPrecision`): then they have one bound together.
 """
 
 from __future__ import annotations
@@ -195,7 +195,7 @@ class WeightPosterior:
         """Return the bound of every fold and output, (F, C), and the sites that are best here."""
         value, sites = self.likelihood.evaluate(*self.moments(), self.noise)
         kl = self.solution.kl
-        if value.shape != kl.shape:  # factors have one bound together
+        if value.shape != kl.shape:  # outputs have one bound together
             kl = kl.sum(axis=1, keepdims=True)
         return value - kl, sites
 
@@ -246,7 +246,7 @@ class WeightPosterior:
         self.noise = self.likelihood.learn(mean, var, self.noise)
         _, target = self.likelihood.evaluate(mean, var, self.noise)
         length = max(SHORTEST_LENGTH, FIRST_LENGTH * LENGTH_DECAY**iteration)
-        if self.noise is not None and not hasattr(self.noise, "loadings"):
+        if self.noise is not None:
             length = 1.0
         self.sites = self.sites.towards(target, np.full((1, 1), length))
 

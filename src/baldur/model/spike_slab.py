@@ -1,15 +1,15 @@
-"""The spike-and-slab prior: each feature is in the model or not, and the data say how many are.
+"""The spike-and-slab prior: each feature is included or not, and the data say how many are.
 
     w_cd = 0 with probability 1 - pi_m (for all outputs c at once), and otherwise
     w_cd ~ N(+mu, (1 - f) sigma_cm^2) or N(-mu, (1 - f) sigma_cm^2), each with probability 1/2,
            mu^2 = f sigma_cm^2
 
-so that sigma_cm^2 is the variance of the weights that are in. In the terms of the model, 1/delta
-is sigma^2 and gamma_d is finite (slab) or infinite (spike). It is the end of the family of priors
-in which features are selected rather than shrunk, and through pi_m, learned per view, it reaches
-from an empty view to a dense one.
+so that sigma_cm^2 is the variance of the weights of included features. In the terms of the model,
+1/delta is sigma^2 and gamma_d is finite (slab) or infinite (spike). It is the end of the family of
+priors in which features are selected rather than shrunk, and through pi_m, learned per view, it
+reaches from an empty view to a dense one.
 
-f = 0 is the usual normal slab, under which a feature that is in most probably has a weight near
+f = 0 is the usual normal slab, under which an included feature most probably has a weight near
 0, so features of small weight are hardly told from those that are out. With f > 0 the slab is
 *non-local* (Johnson and Rossell, 2010): being in means having an effect.
 
@@ -45,7 +45,7 @@ NONLOCAL = 0.844
 """f with which two normal lobes have the mean absolute value and the variance of the product-moment
 prior, w^2 N(w; 0, t): (E|w|)^2/E[w^2] = 8/(3 pi)."""
 MAX_KEPT, MAX_RATIO = 0.999, 20.0
-"""Limits of s/(V + s), and of s over the variance of the weights that are in."""
+"""Limits of s/(V + s), and of s over the variance of the weights of included features."""
 
 
 class Cavity(NamedTuple):
@@ -56,7 +56,7 @@ class Cavity(NamedTuple):
 
 
 class SlabMoments(NamedTuple):
-    """What the data say of each weight if its feature is in, each (F, C, L).
+    """What the data say of each weight if its feature is included, each (F, C, L).
 
     log_ratio is ln p(m | in)/p(m | out); mean and second are <w | in> and <w^2 | in>.
     """

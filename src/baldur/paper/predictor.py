@@ -115,7 +115,7 @@ class MeanFieldPredictor:
         return Loadings(V, V_cov, np.asarray(result.b), np.full(C, float(result.b_var)))
 
     @property
-    def missing_variance(self) -> Array:
+    def joint_missing_variance(self) -> Array:
         """Variance that a missing view adds to each factor of `joint`: none in this model."""
         return np.zeros((len(self.result.W), max(self.V.shape[1], 1)))
 

@@ -183,6 +183,10 @@ _SHARED: dict[str, Attribute] = {
     "intercept_scaled_": _array("C", largest=np.inf),
     "selected_features_": _by_view(lambda f, view, width: f.flags(view, (width,))),
     "view_relevance_": _by_view(_shares),
+    "factor_names_": Attribute(
+        lambda f, name, o: f.texts(name, (o.sizes["K"],)).tolist(),
+        lambda names: np.asarray(names, dtype=str),
+    ),
     "factor_relevance_": Attribute(_factor_relevance, dataframe_state),
     "sparsity_": Attribute(_sparsity),
     "space_": _by_view(lambda f, view, width: f.text(view)),
@@ -227,6 +231,15 @@ _SELECTION: dict[str, Attribute] = {
             "selected": "truth values",
         },
         _path_fault,
+    ),
+    "factor_path_": _table(
+        {
+            "n_factors": "whole numbers",
+            "loss": "numbers",
+            "loss_difference": "numbers",
+            "standard_error": "numbers",
+            "selected": "truth values",
+        }
     ),
     "stacking_weights_": Attribute(_numbers_by_name),
     "signal_": Attribute(lambda f, name, o: f.number(name, finite=False)),

@@ -43,15 +43,11 @@ def joint_gaussian(predictor: Any) -> JointGaussian:
     `predictor` is a `baldur.inference.predictor.Predictor` or has the same methods.
     """
     index, _ = predictor.count_joint()
-    _check_size(predictor.V.shape[1], index)
+    missing = predictor.joint_missing_variance
+    _check_size(missing.shape[1], index)
     joint = predictor.joint()
     return JointGaussian(
-        index,
-        joint.mean[0],
-        joint.cov[0],
-        predictor.missing_variance,
-        predictor.loadings,
-        predictor.noise,
+        index, joint.mean[0], joint.cov[0], missing, predictor.loadings, predictor.noise
     )
 
 

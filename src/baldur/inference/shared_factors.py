@@ -1,0 +1,119 @@
+"""Latent factors that several outputs share, found by projecting the ensemble.
+
+With C outputs the linear predictors eta_n (C values per sample) often vary in fewer than C
+directions, as where four symptoms have two causes. The ensemble is projected, not fitted again:
+
+    f_n   = R (eta_n - centre)        K latent factors,  R (K, C) with orthonormal rows
+    eta_n = centre + R^T f_n          so the loadings are V = R^T
+
+R has the leading principal directions of the linear predictors over the training rows. Every number
+of factors is scored on held-out rows, with directions from the training rows of their fold, and the
+number with the smallest loss is selected: directions beyond the true ones carry the noise of
+estimation alone, and a missing one costs far more. Where outputs share nothing, all C directions
+are needed, and the factors are the outputs themselves (V = I).
+
+Departure from the paper: its loadings V have an ARD prior and a posterior of their own, whose
+precisions prune factors. Under a logistic link V and W shrink together (both scale the logits), so
+the number of factors that survives depends on the start. The projection keeps the posterior of the
+weights, and prunes factors by prediction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from baldur.inference.gaussians import Views
+from baldur.inference.predictor import Predictor, SharedFactors, mean_squares
+from baldur.types import Array
+
+RANKS = (*range(1, 17), 20, 24, 32, 48, 64, 96, 128)
+"""Numbers of factors that are scored, besides one per output."""
+
+
+@dataclass(frozen=True)
+class Directions:
+    """Principal directions of the linear predictors of each fold.
+
+    Attributes
+    ----------
+    centre : (F, C) array, mean linear predictor over the training rows
+    rows : (F, C, C) array, directions as rows, by falling variance
+    """
+
+    centre: Array
+    rows: Array
+
+
+def ranks_to_score(C: int) -> list[int]:
+    """Return the numbers of factors to score for C outputs, the last one C."""
+    return [rank for rank in RANKS if rank < C] + [C]
+
+
+def principal_directions(eta: Array, counted: Array) -> Directions:
+    """Return the directions of linear predictors (F, C, n), of rows where `counted` (F, n) is 1."""
+    total = np.maximum(counted.sum(axis=1), 1.0)[:, None]
+    centre = np.einsum("fcn,fn->fc", eta, counted) / total
+    away = (eta - centre[..., None]) * counted[:, None]
+    _, vectors = np.linalg.eigh(np.matmul(away, away.swapaxes(1, 2)))
+    rows = np.ascontiguousarray(vectors[..., ::-1].swapaxes(1, 2))
+    # The sign of an eigenvector is arbitrary; the largest loading of each factor is positive.
+    largest = np.take_along_axis(rows, np.abs(rows).argmax(axis=2)[..., None], axis=2)
+    return Directions(centre, rows * np.where(largest < 0, -1.0, 1.0))
+
+
+def rank_moments(
+    directions: Directions, mean: Array, var: Array, ranks: Sequence[int], *, noisy: bool
+) -> tuple[Array, Array]:
+    """Return held-out moments of the ensemble on fewer factors, each (V, F, C, p).
+
+    Parameters
+    ----------
+    directions : Directions of F folds
+    mean, var : (F, C, p) arrays, moments of the ensemble on held-out rows
+    ranks : numbers of factors
+    noisy : bool
+        Whether the variances are mostly noise of the outputs, which a projection leaves as it is.
+    """
+    away = mean - directions.centre[..., None]
+    means, variances = [], []
+    for rank in ranks:
+        R = directions.rows[:, :rank]
+        P = np.matmul(R.swapaxes(1, 2), R)
+        means.append(directions.centre[..., None] + np.matmul(P, away))
+        spread = var
+        if rank < mean.shape[1] and not noisy:
+            spread = np.matmul(P**2, var)
+        variances.append(np.maximum(spread, 1e-12))
+    return np.stack(means), np.stack(variances)
+
+
+def share_factors(predictor: Predictor, views: Views, n_factors: int) -> Predictor:
+    """Return the predictor with K factors behind its outputs.
+
+    Where there is no variation to share, or as many factors as outputs, it is returned as it is.
+
+    Parameters
+    ----------
+    predictor : Predictor with one Gaussian per output
+    views : training rows
+    n_factors : int
+    """
+    eta = predictor.moments(views)[0].T[None]  # (1, C, n)
+    C = eta.shape[1]
+    if n_factors >= C or not np.ptp(eta, axis=2).any():
+        return predictor
+    found = principal_directions(eta, np.ones((1, eta.shape[2])))
+    factors = SharedFactors(found.rows[0, :n_factors], found.centre[0])
+    made = replace(predictor, factors=factors)
+    coefs, _, _ = predictor.coefficients()
+    pairs = zip(views, coefs, strict=True)
+    parts = np.stack([view.apply(coef.T).T for view, coef in pairs])  # (M, C, n)
+    absent: Any = np.stack([view.absent for view in views], axis=1).astype(float)
+    latent = np.matmul(factors.R, parts)
+    made.signal = mean_squares(latent, absent)
+    made.output_signal = mean_squares(np.matmul(factors.R.T, latent), absent)
+    return made
