@@ -1,4 +1,4 @@
-"""Writing that a crash, a full disk or a second process cannot spoil.
+"""Write files so that a crash, a full disk or a second process cannot damage them.
 
 ======================  =========================================================================
 `write_atomically`      one file: the old content or the new one, never a part
@@ -7,7 +7,7 @@
 `folder_lock`           one process at a time in a folder; a lock ends with its holder
 ======================  =========================================================================
 
-Whatever the system refuses becomes an `OutputError` of one line.
+Errors of the operating system become an `OutputError` of one line.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ _ADVICE = {
 
 @contextmanager
 def writing(path: str | Path) -> Iterator[None]:
-    """Turn what the system refuses inside the block into an `OutputError` about `path`.
+    """Turn errors of the operating system inside the block into an `OutputError` about `path`.
 
     Parameters
     ----------
@@ -179,7 +179,7 @@ def make_folder(path: str | Path) -> Path:
 
 
 def check_writable(folder: str | Path) -> None:
-    """Write and remove an empty file, to learn before long work whether its result can be kept.
+    """Write and remove an empty file, to check before long work that results can be written.
 
     Parameters
     ----------
@@ -302,7 +302,7 @@ def _acquire(lock: BaseFileLock, wait: bool) -> bool:
 
 
 def sync_folder(folder: Path) -> None:
-    """Ask the disk to keep the new names; not every system can, and the files are whole anyway."""
+    """Ask the disk to store the new names; where a system cannot, the files are complete anyway."""
     if os.name == "posix":
         with suppress(OSError):
             number = os.open(folder, os.O_RDONLY)

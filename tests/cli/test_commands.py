@@ -4,6 +4,7 @@ import json
 import resource
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pandas as pd
@@ -11,7 +12,7 @@ from typer.testing import CliRunner
 
 from baldur.cli import app
 from baldur.model_catalog import MODELS, REGRESSION_MODELS
-from baldur.study import load_study
+from baldur.study import TEMPLATE, load_study, study_schema
 from baldur.study.toml_file import toml_text
 
 COMMANDS = ["init", "evaluate", "fit", "predict", "report", "demo", "models", "simulate"]
@@ -76,6 +77,25 @@ def test_init_writes_a_file_that_loads(call, tmp_path):
     assert "--force" in err
     assert call("init", file, "--force")[0] == 0
     assert call("init", tmp_path / "no" / "study.toml")[0] == 2
+
+
+def test_init_gives_editors_a_schema(call, tmp_path):
+    assert call("init", tmp_path / "mine.toml")[0] == 0
+    first, *_ = (tmp_path / "mine.toml").read_text().splitlines()
+    assert first == "#:schema mine.schema.json"
+    schema = json.loads((tmp_path / "mine.schema.json").read_text())
+    code, out, _ = call("init", "--schema")
+    assert code == 0
+    assert json.loads(out) == schema
+    assert set(tomllib.loads(TEMPLATE)) <= set(schema["properties"])
+
+
+def test_the_documentation_names_every_key_of_a_study_file():
+    text = (Path(__file__).parents[2] / "docs" / "study.md").read_text()
+    schema = study_schema()
+    sections = [schema, *(part for name, part in schema["$defs"].items() if "View" not in name)]
+    keys = {key for section in sections for key in section["properties"]}
+    assert [key for key in sorted(keys) if f"`{key}`" not in text and f"[{key}" not in text] == []
 
 
 def test_evaluate_prints_the_table_and_where_results_lie(call, study):

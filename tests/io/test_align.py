@@ -36,7 +36,7 @@ def test_cells_follow_their_people(lists, how):
     everyone = set.union(*map(set, lists))
     wanted = shared if how == "intersection" else everyone
     if not wanted:
-        with pytest.raises(InputError, match="No person is left: nobody has every view"):
+        with pytest.raises(InputError, match="No person is left: no person has every view"):
             align(parts, how=how)
         return
     data, labels, report = align(parts, how=how)

@@ -77,7 +77,7 @@ def test_new_files_are_matched_by_name(tmp_path):
         CategoryEncoder().fit(old).transform(new[[2, 1, 0]]).view("t").read()[:, 1:],
         [[nan, nan], [nan, nan], [0, 1]],
     )
-    with pytest.raises(InputError, match="'site=Z' did not occur in the training rows"):
+    with pytest.raises(InputError, match=r"site = 'Z' .*did not occur in training"):
         CategoryEncoder(unknown="error").fit(old).transform(new)
 
 

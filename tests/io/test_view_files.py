@@ -128,7 +128,7 @@ def test_further_folders_when_the_caller_says_so(folder):
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
 def test_pipes_do_not_hang(folder):
     os.mkfifo(folder / "pipe.csv")
-    with pytest.raises(InputError, match="no regular file"):
+    with pytest.raises(InputError, match="not a regular file"):
         read_view({"file": "pipe.csv"}, folder)
 
 

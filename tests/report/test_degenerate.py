@@ -183,4 +183,4 @@ def test_the_width_of_a_genome(browser, folder, tmp_path):
     print(f"{page.stat().st_size / 1e6:.2f} MB, made in {made:.1f} s, opened in {seconds:.2f} s")
     assert page.stat().st_size < 8e6
     assert seconds < 3
-    assert "rows more are not shown" in browser.find("#features").text
+    assert "more rows are not shown" in browser.find("#features").text

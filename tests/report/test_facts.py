@@ -125,8 +125,8 @@ def test_weights_and_intervals_come_from_the_fit_on_all_people(run, model):
 def test_a_model_of_a_study_has_the_names_of_its_classes(run, data):
     """It was fitted on numbers; the page joins it with the folds by name."""
     X, y = data
-    saved = SavedModel.of(
-        BaldurClassifier(members=("pooled",)).fit(X, y), X, classes=["control", "patient"],
+    saved = SavedModel(
+        BaldurClassifier(members=("pooled",)).fit(X, y), classes=["control", "patient"],
         details={"model": "BALDUR", "samples": len(y)},
     )  # fmt: skip
     facts = gather_facts(run, FittedModel.of_saved(saved))

@@ -64,7 +64,7 @@ def test_five_hundred_forged_models():
         ("estimator.fitted.classes_", lambda v: np.array(["a", "b", "c"]), "two classes"),
         ("estimator.views", lambda v: v[::-1], "views of the preparation"),
         ("estimator.views", lambda v: ["a", "other"], "views of the preparation"),
-        ("n_features.a", lambda v: 2**40, "features.a: expected text of shape"),
+        ("estimator.preparation.n_features.a", lambda v: 2**40, "columns that the steps leave"),
         ("classes", lambda v: ["a"], "expected 2 labels"),
         ("classes", lambda v: [["a"], "b"], "labels that are text"),
         ("training", lambda v: {"a": {"mean": np.zeros(9)}}, "training.a.mean: expected numbers"),
@@ -72,7 +72,7 @@ def test_five_hundred_forged_models():
         ("details", lambda v: [], "details: expected a dictionary"),
         ("details", lambda v: {"samples": "many"}, "details.samples: expected a whole number"),
         ("details", lambda v: {"included": {"categories": 1}}, "details.included.categories"),
-        ("views", lambda v: [], "at least one view"),
+        ("estimator.preparation.views", lambda v: [], "at least one view"),
     ],
 )
 def test_states_that_do_not_fit_are_refused_and_named(folder, path, value, said):
@@ -137,7 +137,7 @@ def test_predictors_that_cannot_be_are_refused_and_named(tmp_path, name, path, v
 @pytest.mark.parametrize(
     ("path", "value", "said"),
     [
-        ("sparsity_path_.data.8.values", lambda v: ~v, "sparsity_path_: expected one row kept"),
+        ("sparsity_path_.data.8.values", lambda v: ~v, "sparsity_path_: expected one selected row"),
         ("sparsity_path_.data.1.values", lambda v: np.arange(len(v)) + 50, "of as many views as"),
         ("sparsity_path_.data.0.values", lambda v: v[-1:].repeat(len(v)), "one row of nothing"),
         ("sparsity_path_.data.3.values", lambda v: v > 0, "numbers in the column loss"),

@@ -54,7 +54,7 @@ def test_it_is_written_where_told_and_refused_where_it_is_too_large(tmp_path, mo
     assert path == tmp_path / "model.onnx"
     assert path.read_bytes() == model.to_onnx()
     monkeypatch.setattr(gaussian, "MAX_NUMBERS", 100)
-    with pytest.raises(InputError, match=r"no ONNX of this model\. A model of 93 features"):
+    with pytest.raises(InputError, match=r"cannot be exported to ONNX\. A model of 93 features"):
         model.to_onnx()
 
 

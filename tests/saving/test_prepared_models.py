@@ -152,7 +152,7 @@ def test_a_model_is_the_same_after_loading(cohort, name, tmp_path):
         # A new site is aligned by all of its people, whom a scorer does not see.
         assert printed is None
         assert "new\\_sites='own'" in (tmp_path / "model" / "card.md").read_text()
-        with pytest.raises(InputError, match=r"no ONNX of this model\. No scorer .*predict"):
+        with pytest.raises(InputError, match=r"cannot be exported to ONNX\. No scorer .*predict"):
             again.to_onnx()
         return
     people, want = people_of(X[N:]), answers(model, X[N:])

@@ -13,8 +13,9 @@ from scipy.sparse import csc_matrix
 from sklearn.base import BaseEstimator
 
 import baldur
-from baldur import load, save
+from baldur import PaperClassifier, load, save
 from baldur.baselines import BASELINES
+from baldur.datasets import make_multiview
 from baldur.evaluation import SideBySide
 from baldur.exceptions import InputError, InputWarning
 from baldur.saving import identity, load_model, read_manifest
@@ -69,11 +70,28 @@ def test_every_attribute_of_an_estimator_is_in_the_table():
     from baldur.saving.estimator_state import kind_of
     from baldur.saving.fitted_attributes import attributes_of
 
-    elsewhere = {"preparation_", "view_names_", "_predictor", "_task"}
+    elsewhere = {"preparation_", "view_names_", "feature_names_", "_predictor", "_task"}
     for name in MODELS:
         model = fitted(name)
         table = set(attributes_of(kind_of(model), getattr(model, "_task", "regression")))
         assert set(vars(model)) - set(model.get_params()) - elsewhere <= table
+
+
+@pytest.mark.parametrize("name", ["auto", "mean field, words"])
+def test_names_of_features_are_stored_once(tmp_path, name):
+    folder = save(fitted(name), tmp_path / "model")
+    assert (folder / "arrays.safetensors").read_bytes().count(b"gene 0gene 1") == 1
+    again = load(folder)
+    for view, names in fitted(name).feature_names_.items():
+        np.testing.assert_array_equal(again.feature_names_[view], names)
+
+
+def test_default_names_of_features_come_back(tmp_path):
+    sim = make_multiview(40, {"a": 12}, random_state=0)
+    model = PaperClassifier(sparsity=0.5, max_iter=5).fit(sim.data, sim.target)
+    again = load(save(model, tmp_path / "model"))
+    assert again.feature_names_["a"].tolist() == model.feature_names_["a"].tolist()
+    assert b"a_0a_1" not in (tmp_path / "model" / "arrays.safetensors").read_bytes()
 
 
 QUICK = {

@@ -80,7 +80,9 @@ def test_a_missing_column_is_an_error_or_the_training_mean(parts, tables, write,
     whole = tables["brain"].copy()
     tables["brain"] = whole.drop(columns=name)
     study = new_study(parts, tables, write, tmp_path)
-    with pytest.raises(StudyError, match=rf"views.brain: lacks 1 .* '{name}'; .*--missing impute"):
+    with pytest.raises(
+        StudyError, match=rf"views.brain: does not have 1 .* '{name}'; .*--missing impute"
+    ):
         predict_study(fitted, study)
     found, notes = predict_study(fitted, study, missing="impute")
     assert any("take their training means" in n for n in notes)
@@ -207,7 +209,7 @@ def test_nothing_but_a_model_folder_is_replaced(fitted, tmp_path):
 
 def test_a_failed_save_leaves_the_old_model(fitted, tmp_path, monkeypatch):
     before = (tmp_path / "model" / "manifest.json").read_bytes()
-    broken = SavedModel(lambda: None, fitted.features, fitted.n_features)
+    broken = SavedModel(lambda: None)
     with pytest.raises(InputError, match="cannot be saved"):
         save_model(broken, tmp_path / "model", overwrite=True)
     assert (tmp_path / "model" / "manifest.json").read_bytes() == before
@@ -276,5 +278,5 @@ def test_flags_and_notes_name_samples_that_differ_from_training(parts, tables, w
     assert f"sample {str(ids[0])!r} has age = 540" in told
     assert f"{unknown} did not occur in training and counts as missing. Samples: " in told
     tables["blood"] = blood.rename(columns={"age": "Age"})
-    with pytest.raises(StudyError, match=r"lacks 1 .*Did you mean 'age' by 'Age'\?"):
+    with pytest.raises(StudyError, match=r"does not have 1 .*Did you mean 'age' by 'Age'\?"):
         predict_study(model, new_study(parts, tables, write, tmp_path))

@@ -305,7 +305,7 @@ def test_onnx_is_refused_in_one_line(case):
     with pytest.raises(InputError) as said:
         case.loaded.to_onnx()
     assert "\n" not in str(said.value)
-    assert str(said.value).startswith("There is no ONNX of this model")
+    assert str(said.value).startswith("This model cannot be exported to ONNX")
     assert "baldur predict" in str(said.value)
 
 

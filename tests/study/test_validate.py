@@ -98,7 +98,7 @@ def test_differences_from_training_are_measured(parts, tables, write, tmp_path, 
     new = brain.assign(**{first: brain[first] + 3 * sd, second: brain[second] * 4})
     tables["brain"] = new.drop(columns=third)
     tables["blood"] = tables["blood"].iloc[:45]
-    with pytest.raises(StudyError, match="lacks 1 of the model's 12 columns"):
+    with pytest.raises(StudyError, match="does not have 1 of the model's 12 columns"):
         validate_study(fitted, cohort_of(parts, tables, write, tmp_path))
     done = validate_study(fitted, cohort_of(parts, tables, write, tmp_path), missing="impute")
     views = done.shift_views.set_index("view")
@@ -203,7 +203,7 @@ def test_mistakes_are_named(parts, tables, write, tmp_path, fitted):
         validate_study(fitted, study)
     samples = tables["samples"]
     for column, said in (
-        (["ill"] * 60, "'ill', which is no class of the model"),
+        (["ill"] * 60, "'ill', which is not a class of the model"),
         ([""] * 60, "'diagnosis' is empty"),
     ):
         tables["samples"] = samples.assign(diagnosis=column)

@@ -137,7 +137,7 @@ def main() -> None:
         typer.echo(f"Error: there is not enough memory; {advice}.", err=True)
         sys.exit(2)
     except BrokenPipeError:
-        # The reader of our output went away, as `head` does; that is no error of ours.
+        # The reader of our output went away, as `head` does; that is not an error.
         _drop_output()
         sys.exit(0)
     except OSError as error:

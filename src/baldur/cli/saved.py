@@ -20,7 +20,7 @@ __all__ = ["fit", "predict", "validate"]
 _FEWEST_TO_COMPARE = 20
 
 Missing = Annotated[
-    str, typer.Option(help="Columns the model needs and a file lacks: 'error', or 'impute'.")
+    str, typer.Option(help="Columns of the model that a file does not have: 'error' or 'impute'.")
 ]
 
 
@@ -109,7 +109,7 @@ def predict(
         frame = predictions_of(saved, rows, unknown=unknown)
     if saved.training:
         views, features = predictor_shift(saved.training, rows)
-        # A few people have no spread to compare.
+        # A few samples have no spread to compare.
         notes += drift_notes(views, features) if len(rows) >= _FEWEST_TO_COMPARE else []
         if drift is not None:
             write_atomically(drift, csv_text(features).encode())

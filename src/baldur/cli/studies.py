@@ -16,7 +16,7 @@ from baldur.exceptions import InputError
 
 __all__ = ["demo", "evaluate", "report"]
 
-# A scheduler that is gone does not answer the good-bye.
+# A scheduler that has ended does not answer when the connection is closed.
 _SECONDS_TO_PART = 5
 
 
@@ -28,11 +28,13 @@ def evaluate(
     ] = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Do finished jobs again.")] = False,
     check: Annotated[
-        bool, typer.Option("--check", help="Read everything, say what would be done, and stop.")
+        bool,
+        typer.Option(
+            "--check",
+            help="Read the data, print plan and time, and stop.",
+        ),
     ] = False,
-    strict: Annotated[
-        bool, typer.Option("--strict", help="Stop where something looks wrong in the data.")
-    ] = False,
+    strict: Annotated[bool, typer.Option("--strict", help="Stop where data look wrong.")] = False,
     shard: Annotated[
         str | None,
         typer.Option(help="Do one part of the work, such as 3/20, for an array of jobs."),
@@ -176,7 +178,7 @@ def report(
     ] = None,
     people: Annotated[
         str,
-        typer.Option(help="Individual people: 'hidden' (no identifiers), 'named', or 'none'."),
+        typer.Option(help="Individual samples: 'hidden' (no identifiers), 'named', or 'none'."),
     ] = "hidden",
     title: Annotated[str | None, typer.Option(help="Heading; default the study's title.")] = None,
     quiet: Quiet = False,

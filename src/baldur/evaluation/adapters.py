@@ -14,7 +14,7 @@ from baldur.baselines.shared.checked_answers import check_probabilities, predict
 from baldur.estimators.save_mixins import SaveMixin
 from baldur.preparation import preparation_for
 from baldur.views import as_multiview
-from baldur.views.prepared_view import PreparedView
+from baldur.views.matrices.prepared_view import PreparedView
 
 __all__ = ["SideBySide", "takes_views"]
 
@@ -120,7 +120,7 @@ class SideBySide(SaveMixin, MetaEstimatorMixin, BaseEstimator):
 
     @_has("predict_proba")
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Class probabilities (n, C)."""
+        """Return class probabilities of shape (n_samples, n_classes)."""
         return self._checked_proba(self._open(X))
 
     def _checked_proba(self, cells: np.ndarray) -> np.ndarray:
@@ -138,7 +138,7 @@ class SideBySide(SaveMixin, MetaEstimatorMixin, BaseEstimator):
 
     @_has("decision_function")
     def decision_function(self, X: Any) -> np.ndarray:
-        """Scores of the estimator."""
+        """Return the decision scores of the estimator inside."""
         return np.asarray(self.estimator_.decision_function(self._open(X)))
 
     def __sklearn_tags__(self) -> Any:

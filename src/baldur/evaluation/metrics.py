@@ -232,7 +232,7 @@ def rmse(p: Predicted, weights: np.ndarray) -> np.ndarray:
 
 
 def mae(p: Predicted, weights: np.ndarray) -> np.ndarray:
-    """Mean absolute error."""
+    """Return the mean absolute error of predicted numbers."""
     return _mean(weights, np.abs(p.truth - p.label))
 
 

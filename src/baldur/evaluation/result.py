@@ -36,7 +36,7 @@ from baldur.evaluation.tables.participants import participants_frame
 from baldur.evaluation.tables.table import build_table, fold_scores
 from baldur.evaluation.threads import one_thread
 from baldur.hooks import call_hook
-from baldur.preparation.site_report import COLUMNS
+from baldur.preparation.steps.site_report import COLUMNS
 from baldur.views import MultiView
 
 __all__ = ["NestedResult"]
@@ -102,12 +102,12 @@ class NestedResult:
 
     @cached_property
     def folds(self) -> list[Fold]:
-        """The outer folds."""
+        """The outer folds of the comparison."""
         return self.comparison.folds
 
     @property
     def metrics(self) -> list[str]:
-        """Metrics of the table."""
+        """Metrics that are columns of the table."""
         return self.comparison.metrics
 
     @property

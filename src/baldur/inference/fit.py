@@ -78,7 +78,7 @@ from baldur.inference.submodels import (
 )
 from baldur.inference.threads import few_blas_threads
 from baldur.types import Array, Index, IntArray, Mask
-from baldur.views.read_counter import passes
+from baldur.views.matrices.read_counter import passes
 
 Fold = tuple[IntArray, IntArray]
 Watcher = Callable[[dict[str, Any]], None]

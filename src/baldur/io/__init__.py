@@ -1,4 +1,4 @@
-"""Files in, named views out.
+"""Read data files as named views of samples and features.
 
 ===================  ============================================================================
 `read_table`         CSV, TSV, Parquet, Excel, ``.npy`` and ``.npz``
@@ -10,8 +10,8 @@
 `read_obs`           the table about the observations of such a file
 `align`              people matched by id over several views
 `CategoryEncoder`    levels of categories, learned on training rows
-`VariantFilter`      rare, poorly called and monomorphic variants, judged on training rows
-`VoxelMask`          voxels that are not background, judged on training rows
+`VariantFilter`      rare, poorly called and monomorphic variants, found on training rows
+`VoxelMask`          voxels that are not background, found on training rows
 `read_view`          one section of a study file; `view_steps` is what to learn for it
 ===================  ============================================================================
 
@@ -19,6 +19,10 @@ Every reader returns a `MultiView` with sample ids and feature names. What has t
 training rows is a step of its own, to be put in front of an estimator in a scikit-learn pipeline.
 Nothing stored in a file is executed, and nothing is fetched from a network. Reading keeps to the
 budget of memory and time in `baldur.safety.budget`, whatever a file claims or unpacks to.
+
+In: paths of files. Out: `MultiView` and tables. `formats` has the parser of each file format.
+May import: `baldur.exceptions`, `baldur.atomic_io`, `baldur.safety`, `baldur.views` and
+`baldur.preparation`.
 """
 
 from baldur.io.align import Aligned, AlignReport, align

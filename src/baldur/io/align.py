@@ -12,7 +12,7 @@ import pandas as pd
 from baldur.exceptions import InputError
 from baldur.io.formats.ids import near_misses, simplify_id
 from baldur.views.container import MultiView
-from baldur.views.source import RowMapSource, Source
+from baldur.views.matrices.source import RowMapSource, Source
 from baldur.views.validate import some
 from baldur.views.view import View
 
@@ -100,7 +100,7 @@ def align(
     parts : sequence of MultiView
         What the readers returned; view names must differ. Nothing is copied.
     how : {"intersection", "union"}, default="intersection"
-        Keep the people who have every view, or all; a view someone lacks is then marked in
+        Keep the people who have every view, or all people; missing views are then marked in
         `present`.
     labels : Series, optional
         Labels indexed by sample id. People without a label are left out.
@@ -166,7 +166,7 @@ def align(
     if not kept.any():
         raise InputError(
             "No person is left: "
-            + ("nobody has every view" if how == "intersection" else "nobody has a label")
+            + ("no person has every view" if how == "intersection" else "no person has a label")
             + f".\n{report}"
         )
     chosen = index[kept]
@@ -300,7 +300,7 @@ def _join(
 def _join_samples(
     parts: list[MultiView], keyed: list[pd.Index], chosen: pd.Index
 ) -> pd.DataFrame | None:
-    """Return the tables about the samples side by side; missing where a part lacks a person."""
+    """Return the tables about the samples side by side; missing for people outside of a part."""
     tables = [
         part.samples.set_axis(keys, axis=0).reindex(chosen).reset_index(drop=True)
         for part, keys in zip(parts, keyed, strict=True)

@@ -27,7 +27,7 @@ from baldur.safety.budget import LAZY_BYTES, MAX_BYTES, no_bare_memory_error
 from baldur.safety.escape import check_names
 from baldur.views.container import MultiView
 from baldur.views.encode import feature_names
-from baldur.views.source import RowMapSource, as_source
+from baldur.views.matrices.source import RowMapSource, as_source
 from baldur.views.validate import some
 
 __all__ = ["read_mudata", "read_obs"]
@@ -130,7 +130,9 @@ def read_mudata(
             matrix = _matrix(path, group, wanted[key], shape, backed, max_bytes)
             rows = pd.Index(obs).get_indexer(pd.Index(ids))
             if len(set(obs) - set(ids)):
-                raise InputError(f"{path}: modality {key!r} has observations the file lacks.")
+                raise InputError(
+                    f"{path}: modality {key!r} has observations that are not in obs of the file."
+                )
             source = as_source(matrix, view)
             if not np.array_equal(rows, np.arange(len(obs))):
                 source = RowMapSource(source, rows)

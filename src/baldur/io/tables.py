@@ -25,7 +25,7 @@ from baldur.views.validate import some
 __all__ = ["MISSING_MARKERS", "read_ids", "read_table"]
 
 MISSING_MARKERS = ("", "NA", "N/A", "n/a", "NaN", "nan", "NULL", "null", "None", "#N/A", ".")
-"""Cells that mean "missing" unless told otherwise."""
+"""Cells that mean "missing" by default."""
 
 _TEXT = (*SEPARATORS, *(f"{suffix}.gz" for suffix in SEPARATORS))
 _SUFFIXES = (*_TEXT, ".parquet", ".xlsx", ".npz", ".npy")
@@ -83,7 +83,7 @@ def read_table(
         Cells that mean "missing"; replaces the default list `MISSING_MARKERS`. Numbers such as
         ``"-9"`` may be among them.
     max_levels : int, default=50
-        A text column with more levels is refused, as it is hardly a category.
+        A text column with more levels is refused, because it is probably not a category.
     separator : str, optional
         Between the fields of a text table; by default a comma for ``.csv`` and a tabulator for
         the others.

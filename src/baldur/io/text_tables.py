@@ -89,7 +89,7 @@ def read_text_table(
         frame, _, lazy = read_parquet(path, 0, None, [], max_bytes, deadline)
         if lazy is not None:
             n_bytes = 2.0 * _PER_CELL * lazy.shape[0] * lazy.shape[1]
-            check_size(path, n_bytes, max_bytes, "It is hardly a table about samples.")
+            check_size(path, n_bytes, max_bytes, "Check that it is a table about samples.")
             cells = lazy.read(None, np.arange(lazy.shape[1]))
             frame = frame.join(pd.DataFrame(cells, columns=pd.Index(lazy.columns)))
         text = frame.map(_written)

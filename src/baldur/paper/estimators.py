@@ -20,7 +20,7 @@ from baldur.paper.meanfield.inputs import SPACES
 from baldur.paper.predictor import MeanFieldRun, fit_mean_field
 from baldur.parameters import Constraint, is_number, is_one_of
 from baldur.views.container import MultiView
-from baldur.views.prepared_view import PreparedView
+from baldur.views.matrices.prepared_view import PreparedView
 
 __all__ = ["PaperClassifier", "PaperRegressor"]
 
@@ -186,7 +186,8 @@ default="auto"
     space_ : dict of str to str
         "primal", "dual" or "paper" per view.
     relevance_vectors_ : dict of str to ndarray of int
-        Training samples that carry the dual variables of each view; empty for primal views.
+        Training samples that carry the dual variables of each view; empty for primal and dropped
+        views.
     elbo_ : float
         Bound on the log evidence, dropped features and factors counted; NaN with
         ``space="paper"`` where features outnumber samples, for there it is not a bound.

@@ -7,12 +7,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from baldur.preparation.categories import CategoryEncoder
 from baldur.preparation.scaling import Scaling
-from baldur.preparation.sites import SiteHarmoniser
-from baldur.preparation.step import Step
-from baldur.preparation.variants import VariantFilter
-from baldur.preparation.voxels import VoxelMask
+from baldur.preparation.steps.categories import CategoryEncoder
+from baldur.preparation.steps.sites import SiteHarmoniser
+from baldur.preparation.steps.step import Step
+from baldur.preparation.steps.variants import VariantFilter
+from baldur.preparation.steps.voxels import VoxelMask
 from baldur.state import Fields, State, by_kind
 
 __all__ = ["STEPS", "Stored", "preparation_state", "read_preparation"]
@@ -55,10 +55,21 @@ def preparation_state(fitted: Stored) -> State:
         "kind": "preparation",
         "views": list(fitted.n_features),
         "n_features": {name: int(width) for name, width in fitted.n_features.items()},
-        "names": dict(fitted.names),
+        # Where the steps changed nothing, the scaling has the same names, and stores them.
+        "names": {
+            name: one
+            for name, one in fitted.names.items()
+            if not _same_names(one, fitted.scaling.feature_names[name])
+        },
         "steps": [step.to_state() for step in fitted.steps],
         "scaling": fitted.scaling.to_state(),
     }
+
+
+def _same_names(one: np.ndarray | None, other: np.ndarray | None) -> bool:
+    if one is None or other is None:
+        return one is other
+    return np.array_equal(one, other)
 
 
 def read_preparation(state: Any) -> Stored:
@@ -69,8 +80,12 @@ def read_preparation(state: Any) -> Stored:
         scaling = read.part("scaling", Scaling.from_state, views=views)
         steps = read.parts("steps", by_kind(_READERS))
         n_features = read.by_name("n_features", views, lambda f, v: f.integer(v, 1))
-        names = read.by_name(
-            "names", views, lambda f, v: f.texts(v, (n_features[v],)) if f.has(v) else None
+        names = dict(scaling.feature_names)
+        names |= read.by_name(
+            "names",
+            views,
+            lambda f, v: f.texts(v, (n_features[v],)) if f.has(v) else None,
+            some=True,
         )
         left = _widths_after(read, steps, n_features)
         fits = left == scaling.n_features_

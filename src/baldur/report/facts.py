@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import baldur
+from baldur.evaluation.metrics import METRICS
 from baldur.evaluation.record import versions
 from baldur.report.answer import answer_of_model, answer_of_run, main_model
 from baldur.report.checks import CARE, NOTE, Check, checks_of_model, checks_of_run, in_order
@@ -188,11 +189,14 @@ def _settings_of_run(run: StudyResults) -> list[tuple[str, str]]:
         (name, plain(record[key]))
         for name, key in (
             ("Seed", "seed"), ("Outer folds", "folds"), ("Repeats", "repeats"),
-            ("Inner folds", "inner"), ("Scheme", "scheme"), ("Settings chosen by", "select_by"),
+            ("Inner folds", "inner"), ("Scheme", "scheme"),
             ("Scaling", "scale"), ("Prevalence", "prevalence"),
         )
         if record.get(key) is not None
     ]  # fmt: skip
+    metric = str(record.get("select_by", ""))
+    if metric in METRICS:
+        made.append(("Settings chosen by", METRICS[metric].heading))
     chosen = run.table("settings")
     if "setting" in chosen:
         for (model, setting), part in chosen.groupby(["model", "setting"], sort=False):

@@ -70,7 +70,7 @@ def numbers_of(frame: pd.DataFrame) -> Numbers | None:
     columns = [_texts(shown.iloc[:, j]) for j in range(shown.shape[1])]
     rows = [list(row) for row in zip(*columns, strict=True)]
     left = len(frame) - len(shown)
-    return Numbers([str(c) for c in frame.columns], rows, f"{left:,} rows more." if left else "")
+    return Numbers([str(c) for c in frame.columns], rows, f"{left:,} more rows." if left else "")
 
 
 def _texts(column: pd.Series) -> list[str]:

@@ -1,13 +1,14 @@
-"""Nothing a stranger sends can hurt: limits on reading, safe places to write, escaped output.
+"""Limits on reading, safe places to write, and escaped output, for files from strangers.
 
-=============  ====================================================================================
-`budget`       how much memory and time the reading of one file may take
-`limited`      a first look at a file in a process of its own, with that budget as its limit
-`confine`      paths below a folder, and files opened without following links
-`escape`       text for CSV, LaTeX, Markdown and the terminal, and names without control characters
-`spreadsheet`  whole tables as CSV, escaped, and back
-=============  ====================================================================================
+=================  ================================================================================
+`budget`           how much memory and time the reading of one file may take
+`limited_process`  a first look at a file in a process of its own, with that budget as its limit
+`confine`          paths below a folder, and files opened without following links
+`escape`           text for CSV, LaTeX, Markdown and the terminal; names without control characters
+`spreadsheet`      whole tables as CSV, escaped, and back
+=================  ================================================================================
 
-This package is at the bottom: every other part of baldur may use it, and it uses none of them.
-`SECURITY.md` says what is promised.
+In: paths, names, cells and messages. Out: the same, checked or escaped, or an `InputError`.
+May import `baldur.exceptions` only; every other part may import it. ``SECURITY.md`` lists what is
+promised, and the tests.
 """

@@ -3,7 +3,7 @@
 Every reader keeps to one budget, whatever the file claims or unpacks to:
 
 - memory: `MAX_BYTES` (4 GB) above what Python and its libraries take, or what the caller gives as
-  ``max_bytes``. Where a header tells how much will be needed, the file is refused before anything
+  ``max_bytes``. Where a header says how much will be needed, the file is refused before anything
   is allocated; where it does not, a limited process looks at the file first (`limited`).
 - time: `SECONDS` (20) plus one for every 5 MB stored on disk, so that a small file is never worked
   on for more than half a minute, and a large one is given the time its size deserves. The time
@@ -40,7 +40,7 @@ __all__ = [
 ]
 
 MAX_BYTES = 4 << 30
-"""Memory for reading one file unless told otherwise: 4 GB, which a laptop with 8 GB has."""
+"""Memory for reading one file by default: 4 GB, which a laptop with 8 GB has."""
 
 LAZY_BYTES = 1 << 26
 """Matrices above this size stay on disk where the format can be read in pieces: 64 MB."""

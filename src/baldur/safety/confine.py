@@ -95,7 +95,7 @@ def open_to_append(path: Path) -> IO[str]:
     try:
         number = os.open(path, flags, 0o666)
     except OSError as error:
-        # A link, a pipe nobody reads, a folder; anything else is a matter of the disk.
+        # A link, a pipe without a reader, or a folder; other errors are those of the disk.
         if error.errno in (errno.ELOOP, errno.ENXIO, errno.EISDIR):
             raise _not_plain(path) from error
         raise
@@ -108,6 +108,6 @@ def open_to_append(path: Path) -> IO[str]:
 
 def _not_plain(path: Path) -> InputError:
     return InputError(
-        f"{path}: expected a plain file to add lines to, but it is a link or no file at all. "
+        f"{path}: expected a plain file to add lines to, but it is a link or not a regular file. "
         "Remove it, or choose another folder for the results."
     )

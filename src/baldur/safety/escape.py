@@ -32,7 +32,7 @@ _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069
 # What spreadsheets take for the beginning of a formula, full-width forms included, also after
 # blanks; any number of apostrophes before it is our own mark, or text that looks like it.
 _FORMULA = re.compile(r"'*[\s]*[=+\-@\t\r＝＋－＠]")
-# A number is no formula, though it may begin with a sign.
+# A number is not a formula, though it may begin with a sign.
 _NUMBER = re.compile(r"'*[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
 
 _LATEX = str.maketrans(

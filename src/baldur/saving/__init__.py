@@ -1,18 +1,19 @@
-"""Save and load fitted models: open folders, and nothing in them is ever executed.
+"""Save and load fitted models as folders that are open to read and never executed.
 
-=============  ==================================================================================
-`folder`       save, load, identity: what a user calls
-`saved`        SavedModel, a fitted model with what is needed to feed it
-`estimators`   states of estimators: settings, fitted attributes, preparation and predictor
-`baselines`    competitors, as skops stores them, of listed types
-`tree`         states as JSON and named arrays; `arrays` and `json_text` are the two files
-`reading`      a folder without following links, within `limits`, changing nothing
-`writing`      a folder whole or not at all
-=============  ==================================================================================
+===================  ============================================================================
+`folder`             save, load and identity: what a user calls
+`saved_model`        SavedModel, a fitted model with its classes and what a study says about it
+`estimator_state`    states of estimators: settings, fitted attributes, preparation and predictor
+`baseline_state`     baselines in the format of skops, of listed types; `compiled_parts` checks them
+`state_tree`         states as JSON and named arrays, for `json_text` and `array_file`
+`folder_reader`      reads a folder without following links, within `limits`, changing nothing
+`folder_writer`      writes a folder completely or not at all
+`cards`              the printable model with scorers, and ONNX
+===================  ============================================================================
 
-What comes in: fitted estimators, which give their parts as plain values (`baldur.state`). What goes
-out: folders as ``docs/model-format.md`` describes them. It may import every part that is saved,
-and is imported by studies, reports and the command line.
+In: fitted estimators, whose parts are plain values (`baldur.state`). Out: folders as described in
+``docs/model-format.md``, and estimators again. May import every part that is saved, from `views` to
+`evaluation`; is imported by `study`, `report` and `cli`.
 """
 
 from baldur.saving.folder import (

@@ -1,4 +1,4 @@
-"""The array file: safetensors, read only after its header was found to tell the truth."""
+"""The array file in safetensors format; its header is checked before any array is read."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def unpack_arrays(content: bytes) -> dict[str, np.ndarray]:
     except (SafetensorError, ValueError, KeyError, TypeError, OverflowError) as error:
         raise InputError(f"it is not an array file ({error})") from None
     if set(found) != set(names):
-        raise InputError("its header does not tell what is in it")
+        raise InputError("its header does not list what is in it")
     if any(
         one.dtype == bool and one.size and one.view(np.uint8).max() > 1 for one in found.values()
     ):

@@ -21,6 +21,7 @@ from baldur.saving.baseline_state import baseline_state, is_baseline, read_basel
 from baldur.saving.fitted_attributes import Outline, attributes_of, read_attribute
 from baldur.saving.setting_state import read_settings, settings_state
 from baldur.state import Fields, State, by_kind, made_by
+from baldur.views.view import default_names
 
 __all__ = ["ESTIMATORS", "estimator_state", "kind_of", "read_estimator"]
 
@@ -130,6 +131,11 @@ def _read_own(state: Any) -> Any:
         widths = {name: int(width) for name, width in made.preparation_.n_features_.items()}
         same = list(widths) == made.view_names_
         read.need(same, "expected the views of the preparation", "views")
+        # Stored once, with the preparation.
+        made.feature_names_ = {
+            name: default_names(name, np.arange(widths[name]), widths[name]) if one is None else one
+            for name, one in made.preparation_.feature_names.items()
+        }
         outline = Outline(task, made.view_names_, widths)
         read.part("fitted", _read_fitted, made=made, kind=kind, outline=outline)
         read.part("predictor", _read_predictor, made=made, kind=kind, outline=outline)

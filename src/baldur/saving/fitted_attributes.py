@@ -118,13 +118,13 @@ def _table(
 
 def _path_fault(path: Any) -> str | None:
     """Return what is wrong with the rows of a submodel path, or None."""
-    whole, kept = path[path["step"] == "views"], path[path["selected"]]
-    if len(kept) != 1:
-        return "expected one row kept"
+    whole, selected = path[path["step"] == "views"], path[path["selected"]]
+    if len(selected) != 1:
+        return "expected one selected row"
     if not len(whole) or (path["step"] == "nothing").sum() != 1:
         return "expected one row of nothing, and rows of views"
-    if kept["n_views"].iloc[0] not in {0, *whole["n_views"]}:
-        return "expected a row of as many views as are kept"
+    if selected["n_views"].iloc[0] not in {0, *whole["n_views"]}:
+        return "expected a row of as many views as are selected"
     return None
 
 
@@ -173,7 +173,6 @@ _SHARED: dict[str, Attribute] = {
     "feature_names_in_": _optional(
         Attribute(lambda f, name, o: f.texts(name, (None,)), lambda names: np.asarray(names))
     ),
-    "feature_names_": _by_view(lambda f, view, width: f.texts(view, (width,))),
     "feature_info_": _tables_by_view(),
     "coef_": _by_view(_weights),
     "coef_std_": _by_view(_deviations),

@@ -1,4 +1,4 @@
-"""Save and load models: folders that are written whole or not at all, and read without trust.
+"""Save and load models as folders, which are written completely or not at all.
 
 ========================  =======================================================================
 ``manifest.json``         what the model is, for anyone to read; checksums of the other files
@@ -7,10 +7,9 @@
 ``card.md``, ...          the printable model, where it is small enough to print
 ========================  =======================================================================
 
-``docs/model-format.md`` describes them. Any change of any file is found, unless somebody computes
-all checksums anew: a checksum tells what was written from damage and mix-ups, and not who wrote it.
-To know that it is the model somebody told you about, compare its identity (`identity`, or
-``load(..., identity=...)``).
+``docs/model-format.md`` describes them. Checksums find any change of a file that was made by
+accident. They do not show who wrote a folder, because anybody can compute them again. To know that
+it is the model you expect, compare its identity (`identity`, or ``load(..., identity=...)``).
 """
 
 from __future__ import annotations
@@ -87,7 +86,7 @@ def load(path: str | Path, *, identity: str | None = None, max_bytes: int = MAX_
     path : str or Path
         The folder.
     identity : str, optional
-        The model's identity as its maker told you, see `identity`; any other model is refused.
+        The identity of the expected model, see `identity`; any other model is refused.
     max_bytes : int, default=4 GB
         The largest array file that is read.
 
@@ -208,7 +207,7 @@ def _pack(model: SavedModel) -> tuple[bytes, bytes]:
     tree, arrays = pack_tree(model.to_state())
     state, content = write_json(tree), pack_arrays(arrays)
     try:
-        # Whoever saves a model learns now that it could not be loaded, and not in a year.
+        # A model that could not be loaded is refused when it is saved.
         _unpack(state, content)
     except InputError as error:
         raise InputError(
@@ -241,7 +240,7 @@ def _compare_scorers(folder: Path, printed: dict[str, bytes]) -> None:
         warnings.warn(
             f"{folder}: {', '.join(other)} came with the folder and "
             f"{'is' if len(other) == 1 else 'are'} not what this version of baldur writes. It is a "
-            "program of whoever made the folder: do not run it unless you trust them. "
+            "program of the person who made the folder: do not run it unless you trust them. "
             "model.card(folder) writes ours.",
             InputWarning,
             stacklevel=3,

@@ -1,4 +1,4 @@
-"""Reading a model folder: nothing is changed, no link is followed, no size is taken on trust."""
+"""Read a model folder without changing it, without following links, and within limits."""
 
 from __future__ import annotations
 
@@ -182,7 +182,7 @@ def _consistent(files: OpenFolder, folder: Path, raw: bytes, max_bytes: int) -> 
     for name in PRINTED:
         if name == "card.md":
             continue
-        # A printed file that somebody took away harms nobody.
+        # A missing printed file does no harm.
         content = files.read(name, limits.PRINTED_BYTES)
         if content is None:
             continue

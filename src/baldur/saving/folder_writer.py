@@ -1,4 +1,4 @@
-"""Writing a model folder: the old model or the new one, at whatever moment the process ends.
+"""Write a model folder, which holds the old model or the new one whenever the process ends.
 
 State and arrays are written to the place that the present manifest does not name (`layout`). Then
 the manifest is replaced, in one step. Nothing has to be repaired after an interrupted save: what it

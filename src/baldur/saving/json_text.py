@@ -1,4 +1,4 @@
-"""JSON in model folders: limits first, no key twice, no number that JSON does not have."""
+"""JSON in model folders, read within limits and without repeated keys or NaN."""
 
 from __future__ import annotations
 

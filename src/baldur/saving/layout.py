@@ -18,7 +18,7 @@ DATA_FILES = (
 )
 """State and arrays lie in one of two places, and the manifest says in which. A save over an older
 model fills the other place and then replaces the manifest, which is one step for the file system:
-whoever reads has the old model or the new one, whatever happens in between."""
+a reader sees the old model or the new one, whatever happens in between."""
 
 SCORERS = ("score.py", "score.R", "score.js")
 

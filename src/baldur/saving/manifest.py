@@ -1,4 +1,4 @@
-"""The manifest: what a model is, in words that anyone and any program can read."""
+"""The manifest: a description of a saved model that people and programs can read."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ COMPARED = ("model", "task", "classes", "views", "samples", "steps", "regress_ou
 def describe(model: SavedModel) -> dict[str, Any]:
     """Return what a manifest says about a model, as JSON has it.
 
-    A loaded model is described again and the two are compared, so a manifest cannot tell another
-    story than the model it lies beside.
+    A loaded model is described again and the two are compared, so a manifest cannot describe
+    another model than the one beside it.
 
     Parameters
     ----------

@@ -10,7 +10,6 @@ import numpy as np
 from baldur.exceptions import InputError
 from baldur.saving.estimator_state import estimator_state, read_estimator
 from baldur.state import Fields, State, plain
-from baldur.views import MultiView
 
 __all__ = ["SavedModel"]
 
@@ -23,9 +22,6 @@ class SavedModel:
     ----------
     estimator : estimator
         Fitted.
-    features : dict of str to array of str, or None for a view with default names
-        Names of every view's features, in order.
-    n_features : dict of str to int
     classes : list
         Labels in the order of the estimator's own, which may be their places in this list; the
         positive one is last. Empty for numbers.
@@ -37,19 +33,19 @@ class SavedModel:
     """
 
     estimator: Any
-    features: dict[str, np.ndarray | None]
-    n_features: dict[str, int]
     classes: list[Any] = field(default_factory=list)
     details: dict[str, Any] = field(default_factory=dict)
     training: dict[str, dict[str, np.ndarray]] = field(default_factory=dict)
 
-    @classmethod
-    def of(cls, estimator: Any, X: MultiView, **keywords: Any) -> SavedModel:
-        """Build it from an estimator and the container it was fitted on."""
-        named = {
-            v: X.view(v).feature_names if X.view(v).names_given else None for v in X.view_names
-        }
-        return cls(estimator, named, dict(X.n_features), **keywords)
+    @property
+    def features(self) -> dict[str, np.ndarray | None]:
+        """Names of the features of every view in order, None for a view without given names."""
+        return dict(self.estimator.preparation_.feature_names)
+
+    @property
+    def n_features(self) -> dict[str, int]:
+        """Number of features of every view."""
+        return {name: int(n) for name, n in self.estimator.preparation_.n_features_.items()}
 
     @classmethod
     def alone(cls, estimator: Any) -> SavedModel:
@@ -61,21 +57,13 @@ class SavedModel:
                 "Call fit first; other estimators can be put behind baldur.evaluation.SideBySide."
             )
         classes = getattr(estimator, "classes_", None)
-        return cls(
-            estimator,
-            dict(preparation.feature_names),
-            dict(preparation.n_features_),
-            [] if classes is None else np.asarray(classes).tolist(),
-        )
+        return cls(estimator, [] if classes is None else np.asarray(classes).tolist())
 
     def to_state(self) -> State:
         """Return the state of the model and what is beside it."""
         return {
             "kind": "saved model",
             "estimator": estimator_state(self.estimator),
-            "views": list(self.n_features),
-            "n_features": dict(self.n_features),
-            "features": dict(self.features),
             "classes": plain(self.classes, "the classes"),
             "details": plain(self.details, "the details"),
             "training": plain(self.training, "the figures of the training rows"),
@@ -85,30 +73,19 @@ class SavedModel:
     def from_state(cls, state: Any) -> SavedModel:
         """Build it again; every part is validated."""
         with Fields(state, "saved model") as read:
-            views = read.names("views")
-            read.need(views, "expected at least one view", "views")
-            widths = read.by_name("n_features", views, lambda f, v: f.integer(v, 1))
+            estimator = read.part("estimator", read_estimator)
+            widths = estimator.preparation_.n_features_
             made = cls(
-                estimator=read.part("estimator", read_estimator),
-                features=read.by_name(
-                    "features",
-                    views,
-                    lambda f, v: f.texts(v, (widths[v],)) if f.has(v) else None,
-                ),
-                n_features=widths,
+                estimator=estimator,
                 classes=read.part("classes", _read_labels),
                 details=read.part("details", _read_details),
                 training=read.by_name(
                     "training",
-                    views,
+                    list(widths),
                     lambda f, v: f.part(v, _read_figures, width=widths[v]),
                     some=True,
                 ),
             )
-            expected = getattr(made.estimator, "preparation_", None)
-            if expected is not None:
-                fits = dict(expected.n_features_) == widths
-                read.need(fits, "expected the views that the estimator was fitted on", "n_features")
             labels = getattr(made.estimator, "classes_", None)
             if labels is not None and made.classes:
                 fits = len(labels) == len(made.classes)

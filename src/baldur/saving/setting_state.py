@@ -1,7 +1,7 @@
 """Settings of estimators as plain values: what their constructors take, and nothing else.
 
-Plain values stand for themselves. Tuples, dictionaries (whose keys may be numbers), slices, random
-states and templates of preparations are objects with a ``kind``.
+Plain values are stored as they are. Tuples, dictionaries (whose keys may be numbers), slices,
+random states and templates of preparations are objects with a ``kind``.
 """
 
 from __future__ import annotations

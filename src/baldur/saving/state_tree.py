@@ -221,7 +221,7 @@ class _Unpacker:
             raise InputError("an array of text without its letters or its ends")
         if type(shape) is not list or len(shape) > limits.DIMENSIONS or dtype not in ("U", "O"):
             raise InputError("an array of text without a shape or a type")
-        # An axis is no longer than the texts are many, or than an array without cells may be.
+        # An axis is at most as long as there are texts, or as an array without cells may be.
         most = max(len(ends), limits.CELLS_OF_NOTHING)
         if not all(type(n) is int and 0 <= n <= most for n in shape):
             raise InputError("an array of text with a shape that cannot be")

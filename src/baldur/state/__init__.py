@@ -1,4 +1,4 @@
-"""The state of a fitted object: plain values going out, validated values coming in.
+"""The state of a fitted object: plain values for saving, validated values when loading.
 
 An object that can be saved has two methods:
 
@@ -6,12 +6,13 @@ An object that can be saved has two methods:
   numbers, truth values or text, and lists and string-keyed dictionaries of these. Its entry
   ``kind`` says what the object is. An object inside another one is its own ``to_state()``; a
   DataFrame is `dataframe_state` of it.
-- ``from_state(state)``, a class method, builds the object again. It trusts nothing: `Fields` reads
+- ``from_state(state)``, a class method, builds the object again. `Fields` reads
   every field with its shape, its type and what must hold for its values, and a field too many, a
   field too few or a value that cannot be is an InputError that names the field.
 
 How states become files is the job of `baldur.saving`. ``docs/model-format.md`` lists every kind
-with its fields.
+with its fields. May import `baldur.exceptions` and `baldur.safety`; every part that can be saved
+imports it.
 
 Examples
 --------

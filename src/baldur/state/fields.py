@@ -376,7 +376,7 @@ class Fields:
     def each(
         self, name: str, read: Callable[[Fields, str, int], T], length: int | str | None = None
     ) -> list[T]:
-        """Return a list of values that are no objects, such as one array per view.
+        """Return a list of values that are not objects, such as one array per view.
 
         `read` is called with fields, the name of an entry in them and its number:
         ``lambda f, key, m: f.array(key, ("C", widths[m]))``.

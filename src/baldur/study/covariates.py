@@ -16,7 +16,7 @@ __all__ = ["CovariateCoding"]
 
 @dataclass(frozen=True)
 class CovariateCoding:
-    """Which columns are numbers and which categories; kept with a model, so that new rows follow.
+    """Which covariates are numbers and which are categories; saved with a model for new samples.
 
     Levels are learned on training rows, by the same `CategoryEncoder` as those of views.
 

@@ -206,7 +206,7 @@ def _preparation(
 def _site_step(config: StudyConfig, data: MultiView) -> SiteHarmoniser | None:
     """Return the unfitted step that aligns sites, or None where the study does not align any.
 
-    Included covariates are a view of the data too; they describe the people and stay as they are.
+    Included covariates are a view of the data too, but they are not harmonised.
     """
     section = config.harmonise
     if section is None or section.by is None:

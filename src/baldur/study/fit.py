@@ -72,5 +72,5 @@ def fit_study(
         "included": None if found.coding is None else found.coding.to_json(),
     }
     training = describe_views(found.data)
-    saved = SavedModel.of(estimator, data, classes=classes, details=details, training=training)
+    saved = SavedModel(estimator, classes=classes, details=details, training=training)
     return saved, found.notes

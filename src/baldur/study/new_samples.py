@@ -10,15 +10,15 @@ import pandas as pd
 from baldur.exceptions import BaldurError
 from baldur.io import align
 from baldur.preparation import CategoryEncoder, Preparation, SiteHarmoniser
-from baldur.preparation.alleles import COLUMNS as ALLELES
 from baldur.preparation.sample_flags import UnknownLevel
+from baldur.preparation.steps.alleles import COLUMNS as ALLELES
 from baldur.saving import SavedModel
 from baldur.study.config import COVARIATES, StudyConfig
 from baldur.study.covariates import CovariateCoding
 from baldur.study.data import add_view, read_views
 from baldur.study.samples import read_samples
 from baldur.views import MultiView, View
-from baldur.views.source import ColumnSource
+from baldur.views.matrices.source import ColumnSource
 from baldur.views.validate import rename_hint
 
 __all__ = ["NewSamples", "read_new_samples"]
@@ -172,7 +172,8 @@ def _fitting(
     if len(lacking) and missing != "impute":
         raise config.problem(
             f"views.{view}",
-            f"lacks {len(lacking)} of the model's {width} columns, the first {str(lacking[0])!r}",
+            f"does not have {len(lacking)} of the model's {width} columns, the first "
+            f"{str(lacking[0])!r}",
             "add them, or predict with --missing impute to use their training means."
             + rename_hint(extra, lacking),
         )
@@ -201,7 +202,7 @@ def _fitting(
 
 
 def _alleles(have: View, view: str, found: np.ndarray) -> dict[str, pd.DataFrame] | None:
-    """The alleles of variants, by which swapped ones are told; unknown for lacking columns."""
+    """Return the alleles of variants, to recognise swapped ones; unknown for missing columns."""
     info = have.feature_info
     if info is None or not set(ALLELES) <= set(info.columns):
         return None
@@ -297,7 +298,9 @@ def _columns_about_samples(
             made[name] = table[name].astype(object).where(table[name] != "", None)
         elif name in sites:
             made[name] = pd.Series([None] * len(table), index=table.index, dtype=object)
-            notes.append(f"there is no column {name!r}; every sample is of a site new to the model")
+            notes.append(
+                f"there is no column {name!r}; every sample counts as from a site new to the model"
+            )
         else:
             raise config.problem(
                 "samples.file", f"has no column {name!r}, a covariate of the model",

@@ -32,7 +32,7 @@ def predict_study(
         Read with ``load_study(file, predicting=True)``. Views the model knows and the file does
         not have are absent for every sample; columns the model does not know are left out.
     missing : {"error", "impute"}, default="error"
-        A column the model needs and a view lacks is refused, or stands at its training mean.
+        A column of the model that a view does not have is refused, or imputed by its training mean.
 
     Returns
     -------

@@ -79,7 +79,7 @@ def _check_cells(config: StudyConfig, key: str, cells: pd.Series) -> None:
 
 
 def check_column(config: StudyConfig, key: str, column: str, table: pd.DataFrame) -> None:
-    """Refuse the name of a column that the table lacks, or has twice.
+    """Refuse the name of a column that the table does not have, or has twice.
 
     Parameters
     ----------

@@ -106,7 +106,7 @@ def validate_study(
     config : StudyConfig
         Read with ``load_study(file, predicting=True)``; needs an outcome.
     missing : {"error", "impute"}, default="error"
-        A column the model needs and a view lacks is refused, or stands at its training mean.
+        A column of the model that a view does not have is refused, or imputed by its training mean.
     output : str or Path, optional
         Folder for the files, instead of the study's own.
     fresh : bool, default=False
@@ -218,12 +218,14 @@ def _with_outcome(
         if other:
             raise config.problem(
                 "outcome.column",
-                f"{column!r} has {other[0]!r}, which is no class of the model",
+                f"{column!r} has {other[0]!r}, which is not a class of the model",
                 f"write {' or '.join(classes)}, as in training",
             )
         lacking = [c for c in classes if c not in set(table[column])]
         if lacking:
-            notes.append(f"no sample is {lacking[0]!r}; figures that need it are missing")
+            notes.append(
+                f"no sample has the class {lacking[0]!r}; figures that need it are missing"
+            )
     elif pd.to_numeric(table[column], errors="coerce").isna().any():
         raise config.problem("outcome.column", f"{column!r} has text", "the model predicts numbers")
     return data, table
@@ -283,7 +285,7 @@ def summary(done: ValidatedStudy, model: SavedModel) -> str:
                 f"  {row['view']}: median shift {row['mean_shift']:.2f}, spread x "
                 f"{row['spread_ratio']:.2f}, {row['outside']:.1%} of cells outside the range, "
                 f"{row['far']} of {row['features']} features far (worst {row['worst']!s}, "
-                f"{row['worst_shift']:+.2f}), {row['absent']:.0%} of samples lack it"
+                f"{row['worst_shift']:+.2f}), {row['absent']:.0%} of samples without it"
             )
     if done.recalibrated_evaluation is not None:
         lines += ["", "Recalibrated on this cohort (cross-validated; a different model):"]

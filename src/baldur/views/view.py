@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from baldur.views.blocks import DEFAULT_BLOCK_BYTES, column_blocks
 from baldur.views.indexing import as_columns
-from baldur.views.source import MISSING_INT8, Source
+from baldur.views.matrices.blocks import DEFAULT_BLOCK_BYTES, column_blocks
+from baldur.views.matrices.source import MISSING_INT8, Source
 
-__all__ = ["Table", "View"]
+__all__ = ["Table", "View", "default_names"]
 
 
 @dataclass(frozen=True)
@@ -68,8 +68,7 @@ class View:
         """Return the names of some features without making all of them."""
         if self._table.names is not None:
             return self._table.names[index]
-        digits = len(str(self.shape[1]))  # numpy would make room for 21 of them
-        return np.char.add(f"{self.name}_", np.asarray(index).astype(f"U{digits}"))
+        return default_names(self.name, index, self.shape[1])
 
     @property
     def names_given(self) -> bool:
@@ -187,3 +186,9 @@ def _read_dtype(stored: np.dtype) -> type[np.floating]:
 
 def _missing(block: np.ndarray) -> np.ndarray:
     return block == MISSING_INT8 if block.dtype == np.int8 else np.isnan(block)
+
+
+def default_names(view: str, index: np.ndarray, width: int) -> np.ndarray:
+    """Return the names of some features of a view of `width` features that were not named."""
+    digits = len(str(width))  # numpy would make room for 21 of them
+    return np.char.add(f"{view}_", np.asarray(index).astype(f"U{digits}"))

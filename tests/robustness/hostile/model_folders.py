@@ -208,7 +208,7 @@ CASES = {
     "arrays: a header of blanks": Case(array_header(lambda h: b" " * 5_000_000 + b"{}"), "model"),
     "arrays: metadata": Case(array_header(lambda h: h.update({"__metadata__": {"a": "b"}})), "model"),
     "arrays: truth values of 255": Case(written("arrays.safetensors", every_flag), "model"),
-    "features by the million": Case(put("n_features", lambda v: {**v, "a": 10_000_000}), "model"),
+    "features by the million": Case(put("estimator.preparation.n_features", lambda v: {**v, "a": 10_000_000}), "model"),
     "views of a slice without end": Case(put("estimator.settings.views", {"kind": "mapping", "entries": [
         ["a", {"kind": "slice", "ends": [0, 2**60, 1]}]]}), "model", read=True),
     "workers by the million": Case(put("estimator.settings.n_jobs", 10**9), "model"),

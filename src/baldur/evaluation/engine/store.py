@@ -27,7 +27,7 @@ import sklearn
 import baldur
 from baldur.atomic_io import PART, folder_lock, make_folder, write_atomically
 from baldur.views import MultiView
-from baldur.views.source import SparseSource
+from baldur.views.matrices.source import SparseSource
 
 __all__ = ["JobStore", "Outcome", "environment", "fingerprint", "job_key"]
 
@@ -79,7 +79,7 @@ class JobStore:
         return Outcome(facts, arrays)
 
     def save(self, key: str, outcome: Outcome) -> None:
-        """Write a result."""
+        """Write the result of a job to its file."""
         if self.folder is None:
             return
         facts = np.frombuffer(json.dumps(outcome.facts, sort_keys=True).encode(), dtype=np.uint8)
@@ -104,7 +104,7 @@ class JobStore:
                     part.unlink(missing_ok=True)
 
     def clear(self) -> None:
-        """Remove every result."""
+        """Remove the files of all results."""
         if self.folder is not None and self.folder.is_dir():
             with folder_lock(self.folder):
                 for file in self.folder.glob("*/*.job"):

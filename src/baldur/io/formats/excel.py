@@ -1,8 +1,8 @@
 """Excel workbooks (.xlsx): one sheet, with limits a hostile file cannot pass.
 
 A workbook is a zip archive of XML. Before a parser sees it, every part is unpacked as a stream and
-its tags are counted: they tell how much memory and time the parser will take. Entities are not
-declared in any honest workbook, so none is read that declares some.
+its tags are counted, because their number gives the memory and time that the parser will take.
+Ordinary workbooks declare no XML entities, so a workbook that does is refused.
 """
 
 from __future__ import annotations

@@ -73,7 +73,7 @@ def find_file(file: Any, what: str, suffixes: Sequence[str] = ()) -> Path:
     except (OSError, ValueError) as error:
         raise InputError(f"{path}: expected {what}, but {_why(path, error)}.") from error
     if not stat.S_ISREG(state.st_mode):
-        kind = "a folder" if stat.S_ISDIR(state.st_mode) else "no regular file"
+        kind = "a folder" if stat.S_ISDIR(state.st_mode) else "not a regular file"
         raise InputError(f"{path}: expected {what}, but the path is {kind}.")
     if state.st_size == 0:
         raise InputError(f"{path}: expected {what}, but the file is empty. Write or copy it again.")

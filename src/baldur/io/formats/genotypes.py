@@ -10,7 +10,7 @@ import numpy as np
 from baldur.exceptions import InputError
 from baldur.io.formats.files import parsing
 from baldur.optional import import_extra
-from baldur.views.source import MISSING_INT8
+from baldur.views.matrices.source import MISSING_INT8
 
 __all__ = ["BedMatrix", "PgenMatrix"]
 
@@ -54,7 +54,7 @@ class BedMatrix:
                 f"variants (.bim), but the file has {found:,}. The three files do not belong "
                 "together, or one was cut short."
             )
-        # Two to six bits of each variant belong to nobody, unless people are missing in .fam.
+        # Two to six bits of each variant are unused, unless people are missing in .fam.
         if n % 4:
             width = (n + 3) // 4
             some = np.fromfile(self.path, np.uint8, min(d, _LOOK) * width, offset=3)

@@ -50,7 +50,7 @@ def open_file(path: Path) -> Any:
 def probe(path: Path, max_bytes: int) -> None:
     """Let another process read the file first, since a damaged one can crash the HDF5 library.
 
-    It also counts texts, whose length no header tells.
+    It also counts texts, whose length is not in any header.
     """
     open_file(path).close()
     first_look(Path(__file__).with_name("hdf5_first_look.py"), path, max_bytes, "an HDF5 file")

@@ -1,8 +1,9 @@
 """Tables of AnnData files (``obs`` and ``var``), read from their own group and nothing else.
 
-A table names its columns in attributes. A hostile file may put paths there that lead to cells kept
-in other files of the machine, so a name has to be that of a direct member of the table: an ordinary
-(hard) link to a data set of this very file. Cells are counted before they are read.
+A table names its columns in attributes. A hostile file may put paths there that lead to cells
+stored in other files of the machine. A name therefore has to be that of a direct member of the
+table: an ordinary (hard) link to a data set of the same file. Cells are counted before they are
+read.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ __all__ = [
 
 SUFFIXES = (".nii", ".nii.gz")
 _PURPOSE = "Reading NIfTI images"
-# A voxel as stored, scaled in double precision, and as it is kept.
+# A voxel as stored, scaled in double precision, and as it is stored in the view.
 _PER_VOXEL = 8 + 8 + 4
 # A voxel of the grid that is worked on: image, mask, labels and its place.
 _PER_GRID_VOXEL = 80
@@ -153,7 +153,7 @@ def cells_of(image: Any, dtype: Any = np.float32) -> np.ndarray:
 
 
 def check_millimetres(name: str, value: Any) -> None:
-    """Refuse what is no positive length."""
+    """Refuse a value that is not a positive length."""
     number = isinstance(value, (int, float, np.integer, np.floating))
     if not number or isinstance(value, bool) or not 0 < value < np.inf:
         raise InputError(f"{name} must be a positive number of millimetres, but got {value!r}.")

@@ -1,4 +1,4 @@
-""".npy and .npz: headers are judged before any cell is read, and pickles are never opened."""
+""".npy and .npz: headers are checked before any cell is read, and pickles are never opened."""
 
 from __future__ import annotations
 

@@ -73,7 +73,7 @@ def read_parquet(
         check_unique(path, names)
         index = _pandas_index(schema, names)
         ids = _id_name(path, id_column, index, names)
-        # The index of pandas is no feature, whichever column holds the ids.
+        # The index of pandas is not a feature, whichever column holds the ids.
         left_out = {*exclude, ids, index}
         asked = None if columns is None else set(columns)
         kept = [n for n in names if n not in left_out and (asked is None or n in asked)]

@@ -52,7 +52,7 @@ def people_of(table: pd.DataFrame) -> pd.DataFrame:
 def read_people(path: Path) -> pd.DataFrame:
     """Return one row per person: family, sample, father, mother, sex and phenotype, as text."""
     size = _PER_BYTE * path.stat().st_size
-    check_size(path, size, MAX_BYTES, "It is hardly a list of people.")
+    check_size(path, size, MAX_BYTES, "Check that it is a list of people.")
     psam = path.suffix.lower() == ".psam"
     with parsing(path, "a list of people"):
         _check_lines(path)
@@ -93,7 +93,7 @@ def read_people(path: Path) -> pd.DataFrame:
 def read_variants(path: Path, max_bytes: int = MAX_BYTES) -> tuple[np.ndarray, pd.DataFrame]:
     """Return names and a table of chromosome, position and alleles, held in few bytes each."""
     # Held in a few bytes each: about as much as the file.
-    check_size(path, path.stat().st_size, max_bytes, "It is hardly a list of variants.")
+    check_size(path, path.stat().st_size, max_bytes, "Check that it is a list of variants.")
     deadline = Deadline(path)
     pvar = path.suffix.lower() == ".pvar"
     names: list[np.ndarray] = []
@@ -177,7 +177,7 @@ def _named(path: Path, chunk: pd.DataFrame, header: list[str] | None) -> pd.Data
     check_unique(path, table.columns.tolist())
     lacking = [name for name in _PVAR.values() if name not in table]
     if lacking:
-        raise InputError(f"{path}: the header lacks {', '.join(lacking)}; it has {header}.")
+        raise InputError(f"{path}: the header has no {', '.join(lacking)}; it has {header}.")
     many = table["alt"].str.contains(",", regex=False)
     if many.any():
         raise InputError(

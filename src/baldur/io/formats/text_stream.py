@@ -20,7 +20,7 @@ _BUFFER = 1 << 20
 _PER_BYTE = 2
 _PER_CELL = 24
 _ADVICE = "Give a larger max_bytes=, or save the table as .npy, .npz or Parquet."
-# Encodings of Python that take the square of the length, or are no writing of files.
+# Encodings of Python that take the square of the length, or are not meant for files.
 _NO_ENCODINGS = ("idna", "punycode", "unicode", "raw", "undefined", "utf7")
 
 
@@ -115,7 +115,7 @@ def open_text(
         # Python also calls compression and the like encodings; these are refused here.
         b"".decode(encoding)
         if plain.startswith(_NO_ENCODINGS):
-            raise LookupError(f"{encoding} is no encoding of tables")
+            raise LookupError(f"{encoding} is not an encoding of tables")
     except (LookupError, UnicodeError) as error:
         raise _not_in(path, encoding, error) from error
     wide = plain.startswith(("utf16", "utf32"))

@@ -1,4 +1,6 @@
-"""Decide by evidence which features, views and factors to drop; a drop must not cost bound.
+"""Decide by evidence which features, views and factors to drop.
+
+Dropping a feature or a factor must not cost bound; dropping a view may cost `view_price`.
 
 For a feature the gain in the bound from dropping it alone is known in closed form: with q(W) at
 its optimum and P_kd = tau t_d + delta_k gamma_d the diagonal of its precision,
@@ -22,7 +24,7 @@ import numpy as np
 from baldur.model.ard import GammaPosterior
 from baldur.paper.meanfield.bound import bound, factor_constant
 from baldur.paper.meanfield.dropped import dropped_delta, dropped_gamma, make_dropped
-from baldur.paper.meanfield.state import Data, State
+from baldur.paper.meanfield.state import SCREENED_SHAPE, Data, State
 from baldur.paper.meanfield.updates import inner_cycle, step_dropped, step_w
 from baldur.paper.meanfield.weights import weight_moments
 from baldur.types import Array, IntArray
@@ -181,15 +183,34 @@ def prune_features(state: State, data: Data) -> tuple[State, list[int]]:
     return state, counts
 
 
+def view_price(data: Data, m: int) -> float:
+    """Return how many nats view `m` must add to the bound to stay: ln D_m.
+
+    The best of D pure noise features gains about ln D nats, half the largest of D chi-square
+    variables, because the screen has searched all of them. The paper has no such rule, and keeps
+    a noise view whenever one of its features fits the labels by chance. Where no feature is
+    selected (a = inf, or a heavy-tailed prior) nothing was searched, and the price is 0.
+    """
+    if data.priors.gamma.shape > SCREENED_SHAPE or data.spaces[m] == "paper":
+        return 0.0
+    return float(np.log(data.views[m].shape[1]))
+
+
+def selection_price(state: State, data: Data) -> float:
+    """Return the price of all views in use; the best start is that of bound minus price."""
+    used = [m for m, view in enumerate(state.views) if view.selected.any()]
+    return sum(view_price(data, m) for m in used)
+
+
 def prune_views(state: State, data: Data) -> tuple[State, list[int]]:
-    """Drop each view without which the bound is higher, the weakest first."""
+    """Drop each view that adds less than its price to the bound, the weakest first."""
     fallen: list[int] = []
     candidates = [m for m, view in enumerate(state.views) if view.selected.any()]
     size = {m: float(data.weight @ np.sum(state.views[m].q.H ** 2, axis=1)) for m in candidates}
     for m in sorted(candidates, key=lambda m: (size[m], data.order.index(m))):
         trial = _optimised(without_view(state, data, m), data)
         rival = _optimised(state, data)
-        if bound(trial, data) >= bound(rival, data):
+        if bound(trial, data) >= bound(rival, data) - view_price(data, m):
             state = trial
             fallen.append(m)
         else:

@@ -99,7 +99,7 @@ class MeanFieldResult:
     features, views : list of (D_m,) and (M,) bool arrays
         What is selected.
     relevance : list of integer arrays
-        Relevance vectors of each view, empty for primal ones.
+        Relevance vectors of each view, empty for primal and dropped views.
     elbo : float
         The bound, comparable between starts and across pruning; NaN where a literal dual view
         has no bound.
@@ -198,7 +198,7 @@ def collect(state: State, data: Data, **record: Any) -> MeanFieldResult:
         spec, D = view.q.spectrum, view.selected.size
         mean, var = weight_moments(data.views[m], view.q)
         # Without a live factor no feature takes part in a prediction.
-        used = np.arange(spec.index.size if live.size else 0)
+        place = np.arange(spec.index.size if live.size else 0)
         full, std = np.zeros((live.size, D)), np.zeros((live.size, D))
         full[:, spec.index], std[:, spec.index] = mean[live], np.sqrt(var[live])
         W.append(full)
@@ -206,13 +206,15 @@ def collect(state: State, data: Data, **record: Any) -> MeanFieldResult:
         every = view.dropped.gamma.mean[data.groups[m].member]
         every[spec.index] = view.gamma.mean
         gamma.append(every)
-        features.append(np.isin(np.arange(D), spec.index[used]))
+        features.append(np.isin(np.arange(D), spec.index[place]))
         null_var = view.q.null_var[live] if spec.n_null else np.zeros(live.size)
-        basis = spec.full_basis(data.views[m])[used]
+        basis = spec.full_basis(data.views[m])[place]
         coef_var = view.q.coef_var[:, live]
-        scale = spec.null_scale[used]
-        spread.append(WeightSpread(spec.index[used], basis, coef_var, scale, null_var))
-    pairs = zip(data.spaces, data.relevance, strict=True)
+        scale = spec.null_scale[place]
+        spread.append(WeightSpread(spec.index[place], basis, coef_var, scale, null_var))
+    used = [
+        mask.any() and space != "primal" for mask, space in zip(features, data.spaces, strict=True)
+    ]
     none = np.zeros(0, dtype=np.intp)
     return MeanFieldResult(
         W=W,
@@ -228,7 +230,7 @@ def collect(state: State, data: Data, **record: Any) -> MeanFieldResult:
         psi=float(state.psi.mean[0]),
         features=features,
         views=np.array([mask.any() for mask in features]),
-        relevance=[none if space == "primal" else rows for space, rows in pairs],
+        relevance=[rows if use else none for rows, use in zip(data.relevance, used, strict=True)],
         spaces=list(data.spaces),
         spread=spread,
         **record,

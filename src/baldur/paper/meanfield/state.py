@@ -13,6 +13,10 @@ from baldur.paper.meanfield.weights import Weights
 from baldur.paper.priors import Priors
 from baldur.types import Array, IntArray, Mask
 
+SCREENED_SHAPE = 1e-3
+"""Largest prior shape a at which features outside the screen are dropped from the outset. With a
+heavier prior all features share the signal, and none may be left out."""
+
 
 @dataclass(frozen=True)
 class Data:

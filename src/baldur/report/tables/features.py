@@ -81,7 +81,7 @@ def feature_table(run: StudyResults | None, main: str | None, model: FittedModel
             table.add(cells, model=str(row["model"]), view=str(row["view"]))
     notes = []
     if left:
-        notes.append(f"{left:,} rows more are not shown; selection.csv has them all.")
+        notes.append(f"{left:,} more rows are not shown; selection.csv has them all.")
     both = uncertain_weights(fitted)
     if both:
         verb = "has" if len(both) == 1 else "have"

@@ -65,7 +65,7 @@ def view_cards(
         for name, mask in inner.selected_features_.items():
             made = facts.setdefault(name, [("Features", f"{len(mask):,}")])
             made.append(("Selected in the fit on all people", f"{int(np.sum(mask)):,}"))
-            made.append(("Its share of the variance", percent(inner.view_relevance_[name])))
+            made.append(("Its share there", percent(inner.view_relevance_[name])))
             if not features.get(name):
                 summary = model.summary() if model is not None else pd.DataFrame()
                 own = summary[summary["view"] == name] if len(summary) else summary
@@ -83,7 +83,7 @@ def _cards_of_folds(
     for row in run.of_model("views", main).to_dict("records"):
         made = facts.setdefault(row["view"], [])
         made.append(("Used in folds", percent(row["frequency"])))
-        made.append(("Features selected, mean", f"{number(row['percent_of_view'], 1)} %"))
+        made.append(("Features selected, mean", percent(float(row["percent_of_view"]) / 100, 1)))
         if np.isfinite(float(row["variance_share"])):
             made.append(("Share of the prediction's variance", percent(row["variance_share"])))
             if row["view"] in ranges:

@@ -101,7 +101,7 @@ def _outcome(run: StudyResults) -> str:
 
 def _folds(record: dict[str, Any], run: StudyResults) -> str:
     repeats = record.get("repeats", 1)
-    inner = f" with {record['inner']} inner folds" if record.get("inner") else ""
+    inner = f" and {record['inner']} inner folds" if record.get("inner") else ""
     given = str(record.get("scheme") or "")
     if not given:
         given = "grouped" if record.get("groups") else ("stratified" if run.classes else "")

@@ -148,7 +148,7 @@ def read_performance(given: Any) -> list[dict[str, Any]]:
     lacking = {"metric", "estimate", "low", "high"} - set(getattr(given, "columns", ()))
     if lacking:
         raise InputError(
-            f"performance: expected a table with metric, estimate, low and high, but it lacks "
+            f"performance: expected a table with metric, estimate, low and high, but it has no "
             f"{', '.join(sorted(lacking))}."
         )
     if "model" in given and given["model"].nunique() > 1:

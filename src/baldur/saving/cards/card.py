@@ -64,7 +64,7 @@ class Card:
         return made
 
     def to_onnx(self, path: str | Path | None = None) -> bytes:
-        """Return the model as the bytes of an ONNX file in float64, and write it where told.
+        """Return the model as the bytes of an ONNX file in float64, written to `path` if given.
 
         Parameters
         ----------
@@ -76,13 +76,13 @@ class Card:
         bytes
         """
         if self.model is None:
-            raise InputError(f"There is no ONNX of this model. {self.reason}")
+            raise InputError(f"This model cannot be exported to ONNX. {self.reason}")
         if self.model["sites"] or self.model["covariates"]:
             what = [*(["harmonised sites"] if self.model["sites"] else [])]
             what += ["regressed-out covariates"] if self.model["covariates"] else []
             raise InputError(
-                f"There is no ONNX of this model: the graph takes numbers of views only, and this "
-                f"model has {' and '.join(what)}. Use baldur predict, or the scorers that "
+                "This model cannot be exported to ONNX: the graph takes numbers of views only, "
+                f"and the model has {' and '.join(what)}. Use baldur predict, or the scorers that "
                 "card(path) writes."
             )
         content = onnx_bytes(self.model)

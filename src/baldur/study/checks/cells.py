@@ -1,4 +1,4 @@
-"""Numbers that are no measurements: codes for missing, dates, and decimals read as categories."""
+"""Checks of cells: codes for missing values, dates, and decimals read as categories."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ def sentinels(key: str, found: dict[str, dict[float, int]]) -> list[Finding]:
 def dated(cells: np.ndarray, name: str) -> bool:
     """Whether the numbers of a column are dates: 20240131, or a spreadsheet's day count.
 
-    Day counts are told from other numbers only where the name of the column speaks of a date.
+    Day counts are recognised only where the name of the column suggests a date.
 
     Parameters
     ----------

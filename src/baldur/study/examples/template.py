@@ -35,7 +35,7 @@ column = "diagnosis"
 
 # [harmonise]                 # align location and scale between sites, learned on training rows
 # by = "site"                 # column of sites or scanners; default samples.site
-# keep = ["age", "sex"]       # columns whose effect is kept; never the outcome
+# keep = ["age", "sex"]       # columns whose effect is preserved; never the outcome
 # views = ["genes"]           # default all but genotypes and included covariates
 # estimates = "shrunk"        # or "plain": nothing of the site is left in training means
 # new_sites = "pooled"        # unseen sites as they are; "own": by their own predictors
@@ -62,7 +62,7 @@ inner = 5
 # permutations = 0            # runs with permuted labels, for a permutation test
 # subgroups = ["sex", "site"] # columns of the samples table to report by
 # thresholds = [0.1, 0.5]     # probabilities from which a person tests positive
-# learning_curve = [0.4, 0.6, 0.8]  # train on these shares as well: would more people help?
+# learning_curve = [0.4, 0.6, 0.8]  # train on these shares as well
 # prevalence = 0.05           # of cases where the test will be used; default that of the samples
 
 # Models to compare. A name is enough; grid lists the settings to try, settings fixes some.

@@ -1,0 +1,181 @@
+"""The sections of a study file apart from views: their keys, types and defaults."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, TypeAlias
+
+from pydantic import Field, field_validator
+
+from baldur.evaluation.metrics import METRICS
+from baldur.evaluation.splits import SCHEMES
+from baldur.io.schema import Names, OneOf, Section, SectionError, Text
+from baldur.preparation import SCALES
+from baldur.preparation.steps.sites import ESTIMATES, NEW_SITES
+
+__all__ = [
+    "CovariatesSection", "FoldsSection", "HarmoniseSection", "ModelEntry", "OutcomeSection",
+    "PreparationSection", "ReportSection", "SamplesSection",
+]  # fmt: skip
+
+_MOST_FOLDS = 10_000  # far above any design; a list of a billion folds would fill the memory
+_MOST_REPEATS = 1_000  # the same, for repeated folds
+_MOST_PERMUTATIONS = 100_000  # p values below 1e-5 are of no use
+
+Share: TypeAlias = Annotated[float, Field(gt=0, lt=1)]
+Metric: TypeAlias = Annotated[str, OneOf(tuple(METRICS))]
+
+
+class SamplesSection(Section):
+    """The table with one row per sample."""
+
+    file: Text
+    """table with one row per sample (.csv, .tsv, .xlsx or .parquet)"""
+    id: Text
+    """column with the sample ids"""
+    group: Text | None = None
+    """column of families or repeated visits, which are never split between folds"""
+    site: Text | None = None
+    """column of sites, which scheme "leave-one-site-out" leaves out one by one"""
+    split: Text | None = None
+    """column of "train" and "test", which scheme "fixed" uses"""
+    separator: Annotated[str, Field(min_length=1)] | None = None
+    """character between the fields; default by the ending of the file"""
+    decimal: Text | None = None
+    """decimal mark; default a point"""
+    encoding: Text | None = None
+    """encoding of the text; default utf-8"""
+    sheet: Text | int | None = None
+    """sheet of a workbook, by name or number; default the first"""
+    missing: list[str] | None = None
+    """cells that mean "missing"; replaces the default list"""
+
+    def reader_options(self) -> dict[str, Any]:
+        """Return the options of the reader of the table that were given."""
+        names = {"separator", "decimal", "encoding", "sheet", "missing"}
+        return self.model_dump(include=names, exclude_none=True)
+
+
+class OutcomeSection(Section):
+    """What is predicted."""
+
+    column: Text
+    """column of the samples table to predict"""
+    task: Annotated[str, OneOf(("classification", "regression"))] = "classification"
+    """kind of the outcome"""
+    positive: Text | bool | int | float | None = None
+    """positive class; default the last in sorted order"""
+
+
+class CovariatesSection(Section):
+    """Columns of the samples table that are not the outcome."""
+
+    regress_out: Names = Field(default_factory=list)
+    """columns whose effect is taken out of every view"""
+    include: Names = Field(default_factory=list)
+    """columns that become a view of their own"""
+    categorical: Names = Field(default_factory=list)
+    """covariates that are categories although they are written as numbers"""
+
+
+class PreparationSection(Section):
+    """How every model prepares its columns."""
+
+    scale: Annotated[str, OneOf(tuple(SCALES))] = "clipped"
+    """way in which every model scales columns"""
+
+
+class HarmoniseSection(Section):
+    """The alignment of sites."""
+
+    by: Text | None = None
+    """column of sites or scanners to align; default samples.site"""
+    keep: Names = Field(default_factory=list)
+    """columns whose effect is preserved, never the outcome"""
+    views: Names | None = None
+    """views to harmonise; default all but genotypes and included covariates"""
+    new_sites: Annotated[str, OneOf(tuple(NEW_SITES))] = "pooled"
+    """treatment of sites that did not occur in training"""
+    estimates: Annotated[str, OneOf(tuple(ESTIMATES))] = "shrunk"
+    """estimates of the location and scale of a site"""
+
+
+class FoldsSection(Section):
+    """The folds of the nested cross-validation."""
+
+    scheme: Annotated[str, OneOf(tuple(SCHEMES))] | None = None
+    """scheme of the outer folds; default by the columns of [samples] that are given"""
+    outer: Annotated[int, Field(ge=2, le=_MOST_FOLDS)] = 5
+    """number of outer folds"""
+    inner: Annotated[int, Field(ge=2, le=_MOST_FOLDS)] = 5
+    """number of inner folds"""
+    repeats: Annotated[int, Field(ge=1, le=_MOST_REPEATS)] = 1
+    """number of times that the outer folds are drawn anew"""
+    select_by: Metric | None = None
+    """metric that selects settings on the inner folds; default auc or r2"""
+
+
+class ReportSection(Section):
+    """What is reported."""
+
+    metrics: Annotated[list[Metric], Field(min_length=1)] | None = None
+    """columns of the table; default all metrics of the task"""
+    permutations: Annotated[int, Field(ge=0, le=_MOST_PERMUTATIONS)] = 0
+    """number of runs with permuted labels, for a permutation test"""
+    subgroups: Names = Field(default_factory=list)
+    """columns of the samples table that divide the samples into subgroups"""
+    thresholds: Annotated[list[Share], Field(min_length=1)] | None = None
+    """probabilities from which a sample tests positive; default 0.5"""
+    prevalence: Share | None = None
+    """share of cases in the target population; default that of the study"""
+    learning_curve: Annotated[list[Share], Field(min_length=1)] | None = None
+    """shares of the training samples to train on as well"""
+
+    @field_validator("metrics", "thresholds", "learning_curve")
+    @classmethod
+    def _sorted(cls, values: list[Any] | None) -> list[Any] | None:
+        if values is None or isinstance(values[0], str):
+            if values is not None and len(set(values)) < len(values):
+                raise SectionError("names something twice", "list each once")
+            return values
+        return sorted(set(values))
+
+    def clinical_options(self) -> dict[str, Any]:
+        """Return prevalence and thresholds, those that were given."""
+        return self.model_dump(include={"prevalence", "thresholds"}, exclude_none=True)
+
+
+class ModelEntry(Section):
+    """One model of the comparison, as data; its estimator is made when the comparison is opened."""
+
+    name: Text
+    """name of a known model, or any name together with an estimator"""
+    estimator: Text | None = None
+    """public class of scikit-learn, such as sklearn.svm.SVC"""
+    grid: dict[str, list[Any]] | Literal["full"] | None = None
+    """settings to try on the inner folds; default those of the model"""
+    settings: dict[str, Any] = Field(default_factory=dict)
+    """parameters to set once"""
+
+    @field_validator("grid", mode="before")
+    @classmethod
+    def _lists(cls, grid: Any) -> Any:
+        if not isinstance(grid, dict):
+            if grid == "full" or grid is None:
+                return grid
+            raise SectionError("must be a table", "write grid = { C = [0.1, 1.0] }")
+        for key, values in grid.items():
+            if not isinstance(values, list) or not values:
+                fix = f"write {key} = [{_written(values)}], or move it to settings"
+                raise SectionError("must be a list of values to try", fix, key)
+        return grid
+
+    @field_validator("settings", mode="before")
+    @classmethod
+    def _table(cls, settings: Any) -> Any:
+        if not isinstance(settings, dict):
+            raise SectionError("must be a table", "write settings = { C = 0.1 }")
+        return settings
+
+
+def _written(value: Any) -> str:
+    return repr(value)[:80] if not isinstance(value, list) else "1.0"

@@ -1,0 +1,73 @@
+"""What the equations do as the paper prints them: the evidence behind ``docs/paper.md``.
+
+Each printed update is put in the place of ours, from the same state. Ours is the maximum of the
+bound over the factor that it updates; the page quotes how many nats the printed one lies below.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from baldur.paper.meanfield import latent_moments, predict_meanfield, run_meanfield
+from baldur.paper.meanfield.bound import bound
+from baldur.paper.meanfield.latent import update_precision, update_v, update_z
+from baldur.paper.meanfield.updates import MODEL_UPDATES
+from paper.meanfield.problems import make_problem, random_state
+
+
+def printed_y(state, data):
+    """Lambda_xi as the diagonal of xi."""
+    psi = float(state.psi.mean[0])
+    var = 1 / (psi + 2 * state.xi)
+    return replace(state, Y=(data.T - 0.5 + psi * (state.Z @ state.V.T + state.b)) * var, Y_var=var)
+
+
+def printed_z(state, data):
+    """<V^T V> = V^T V + Sigma_V."""
+    tau, psi = float(state.tau.mean[0]), float(state.psi.mean[0])
+    moment = state.V.T @ state.V + state.V_cov
+    Z, cov = update_z(state.explained, state.Y, state.b, state.V, moment, tau, psi)
+    return replace(state, Z=Z, Z_cov=cov)
+
+
+def printed_v(state, data):
+    """<Z^T Z> = Z^T Z + Sigma_Z."""
+    moment = state.Z.T @ state.Z + state.Z_cov
+    omega, psi = state.omega.mean, float(state.psi.mean[0])
+    V, cov = update_v(state.Z, moment, state.Y, state.b, omega, psi, data.weight)
+    return replace(state, V=V, V_cov=cov)
+
+
+def printed_tau(state, data):
+    """The rate of tau without tr(X^T X Sigma_wk)."""
+    residual = np.sum((state.Z - state.explained) ** 2) + data.n * np.trace(state.Z_cov)
+    return replace(state, tau=update_precision(data.priors.tau, data.n * state.n_factors, residual))
+
+
+COSTS = {
+    "Y": (printed_y, 155.7),
+    "Z": (printed_z, 4.26),
+    "V": (printed_v, 3.19),
+    "tau": (printed_tau, 9.18),
+}
+
+
+@pytest.mark.parametrize("name", COSTS)
+def test_a_printed_update_misses_the_maximum_of_the_bound(name):
+    data = make_problem(N=60, sizes=(5, 40), C=3, seed=1)
+    state = random_state(data, K=3, seed=2)
+    printed, quoted = COSTS[name]
+    best = bound(MODEL_UPDATES[name](state, data), data)
+    assert best - bound(printed(state, data), data) == pytest.approx(quoted, rel=0.01)
+
+
+def test_the_printed_predictive_variance_leaves_out_the_weights():
+    data = make_problem(N=60, sizes=(5, 40), seed=1)
+    X, T = [view.X for view in data.views], data.T
+    result = run_meanfield(X, T, task="classification", n_factors=1, max_iter=8, prune=False)
+    _, var = predict_meanfield(result, X)
+    _, weights = latent_moments(result, X)
+    printed = 1 / result.psi + result.V_cov[0, 0] / result.tau
+    assert np.median(printed / var[:, 0]) == pytest.approx(0.68, abs=0.01)
+    assert (weights > 0).all()
