@@ -6,8 +6,8 @@ import pytest
 from baldur import MultiView
 from baldur.exceptions import InputError
 from baldur.preparation import Preparation
-from baldur.views import blocks, standardised
-from baldur.views import memory_maps as mapped_module
+from baldur.views.matrices import blocks, standardised
+from baldur.views.matrices import memory_maps as mapped_module
 from preparation.literal import literal
 from views.backends import BACKENDS, Lazy, make
 
@@ -135,7 +135,7 @@ def test_mapped_and_in_memory_views_give_the_same_bits(tmp_path, monkeypatch):
 
 
 def test_large_maps_are_read_from_their_file(tmp_path, monkeypatch):
-    monkeypatch.setattr("baldur.views.memory_maps.FILE_READ_BYTES", 100)
+    monkeypatch.setattr("baldur.views.matrices.memory_maps.FILE_READ_BYTES", 100)
     rng = np.random.default_rng(3)
     x = rng.normal(size=(20, 300))
     for order in "CF":

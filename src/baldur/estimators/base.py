@@ -29,7 +29,7 @@ from baldur.types import Array
 from baldur.views.container import MultiView
 from baldur.views.estimator_input import input_columns, open_views
 from baldur.views.labels import check_groups, match_labels
-from baldur.views.prepared_view import PreparedView
+from baldur.views.matrices.prepared_view import PreparedView
 from baldur.views.sample_weights import positive_weights
 
 

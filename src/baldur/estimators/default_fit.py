@@ -14,7 +14,7 @@ from baldur.inference.fit import FitResult, fit_default
 from baldur.inference.inner_folds import inner_folds
 from baldur.inference.screening import Problem
 from baldur.inference.selection import CONFIDENT, against_base_rate
-from baldur.views.prepared_view import PreparedView
+from baldur.views.matrices.prepared_view import PreparedView
 
 
 def fit_posterior(model: Any, views: list[PreparedView], training: Training) -> FitResult:

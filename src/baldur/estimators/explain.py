@@ -19,7 +19,7 @@ import pandas as pd
 
 from baldur.estimators.summary import INTERVAL
 from baldur.types import Array
-from baldur.views.prepared_view import PreparedView
+from baldur.views.matrices.prepared_view import PreparedView
 
 AVERAGE, OTHERS, UNCERTAINTY = "(average person)", "(other features)", "(uncertainty)"
 

@@ -27,7 +27,7 @@ from baldur.inference.fit import FitResult
 from baldur.inference.predictive import Task
 from baldur.types import Array
 from baldur.views.container import MultiView
-from baldur.views.prepared_view import PreparedView
+from baldur.views.matrices.prepared_view import PreparedView
 
 __all__ = ["BaldurRegressor"]
 

@@ -14,7 +14,7 @@ from baldur.baselines.shared.checked_answers import check_probabilities, predict
 from baldur.estimators.save_mixins import SaveMixin
 from baldur.preparation import preparation_for
 from baldur.views import as_multiview
-from baldur.views.prepared_view import PreparedView
+from baldur.views.matrices.prepared_view import PreparedView
 
 __all__ = ["SideBySide", "takes_views"]
 

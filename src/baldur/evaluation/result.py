@@ -36,7 +36,7 @@ from baldur.evaluation.tables.participants import participants_frame
 from baldur.evaluation.tables.table import build_table, fold_scores
 from baldur.evaluation.threads import one_thread
 from baldur.hooks import call_hook
-from baldur.preparation.site_report import COLUMNS
+from baldur.preparation.steps.site_report import COLUMNS
 from baldur.views import MultiView
 
 __all__ = ["NestedResult"]

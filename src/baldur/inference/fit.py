@@ -73,7 +73,7 @@ from baldur.inference.submodel_path import (
 )
 from baldur.inference.threads import few_blas_threads
 from baldur.types import Array, Index, IntArray, Mask
-from baldur.views.read_counter import passes
+from baldur.views.matrices.read_counter import passes
 
 Fold = tuple[IntArray, IntArray]
 Watcher = Callable[[dict[str, Any]], None]

@@ -10,7 +10,7 @@ import numpy as np
 from baldur.inference.predictive import Task
 from baldur.model.likelihood import residual
 from baldur.types import Array, Index, IntArray
-from baldur.views.prepared_view import PreparedView
+from baldur.views.matrices.prepared_view import PreparedView
 
 CANDIDATES = 1000
 """Features that the spike-and-slab prior looks at, where features outnumber samples: the best by

@@ -12,7 +12,7 @@ import pandas as pd
 from baldur.exceptions import InputError
 from baldur.io.formats.ids import near_misses, simplify_id
 from baldur.views.container import MultiView
-from baldur.views.source import RowMapSource, Source
+from baldur.views.matrices.source import RowMapSource, Source
 from baldur.views.validate import some
 from baldur.views.view import View
 

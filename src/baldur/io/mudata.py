@@ -27,7 +27,7 @@ from baldur.safety.budget import LAZY_BYTES, MAX_BYTES, no_bare_memory_error
 from baldur.safety.escape import check_names
 from baldur.views.container import MultiView
 from baldur.views.encode import feature_names
-from baldur.views.source import RowMapSource, as_source
+from baldur.views.matrices.source import RowMapSource, as_source
 from baldur.views.validate import some
 
 __all__ = ["read_mudata", "read_obs"]

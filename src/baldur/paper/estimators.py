@@ -20,7 +20,7 @@ from baldur.paper.meanfield.inputs import SPACES
 from baldur.paper.predictor import MeanFieldRun, fit_mean_field
 from baldur.parameters import Constraint, is_number, is_one_of
 from baldur.views.container import MultiView
-from baldur.views.prepared_view import PreparedView
+from baldur.views.matrices.prepared_view import PreparedView
 
 __all__ = ["PaperClassifier", "PaperRegressor"]
 

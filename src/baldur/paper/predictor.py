@@ -21,7 +21,7 @@ from baldur.paper.meanfield import (
 )
 from baldur.state import Fields, State
 from baldur.types import Array, Index, IntArray, Mask
-from baldur.views.prepared_view import PreparedView
+from baldur.views.matrices.prepared_view import PreparedView
 
 Views = Sequence[PreparedView]
 

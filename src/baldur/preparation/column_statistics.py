@@ -20,8 +20,8 @@ from baldur.preparation.tile_statistics import (
     same_but_rounding,
     tile_statistics,
 )
-from baldur.views.blocks import DEFAULT_BLOCK_BYTES, raw_tiles, tile_width
-from baldur.views.normal_scores import NormalScores
+from baldur.views.matrices.blocks import DEFAULT_BLOCK_BYTES, raw_tiles, tile_width
+from baldur.views.matrices.normal_scores import NormalScores
 from baldur.views.validate import some
 from baldur.views.view import View
 

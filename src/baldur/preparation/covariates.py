@@ -20,10 +20,10 @@ from pandas.api import types
 from baldur.exceptions import InputError
 from baldur.preparation.sample_flags import COVARIATE, UnknownLevel
 from baldur.state import Fields, State
-from baldur.views.blocks import tile_width
 from baldur.views.container import MultiView
 from baldur.views.encode import encode_frame, level_text
-from baldur.views.standardised import FARTHEST, Standardised
+from baldur.views.matrices.blocks import tile_width
+from baldur.views.matrices.standardised import FARTHEST, Standardised
 from baldur.views.validate import some
 
 __all__ = ["CovariateFlags", "Covariates", "learn_regression", "sample_column"]

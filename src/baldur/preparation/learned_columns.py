@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from baldur.preparation.scaling import Scaling
-from baldur.preparation.step import Step
+from baldur.preparation.steps.step import Step
 
 __all__ = ["LearnedColumns", "columns_left"]
 

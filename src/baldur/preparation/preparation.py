@@ -15,17 +15,17 @@ import pandas as pd
 from sklearn.base import BaseEstimator, clone
 
 from baldur.exceptions import InputError
-from baldur.preparation.categories import CategoryEncoder, has_categories
 from baldur.preparation.learned_columns import LearnedColumns, columns_left
 from baldur.preparation.sample_flags import UnknownLevel, flag_table, used_levels, warn_of_unknown
 from baldur.preparation.scaling import OPTIONS, Scaling
-from baldur.preparation.sites import SiteHarmoniser
-from baldur.preparation.step import Step, check_multiview
+from baldur.preparation.steps.categories import CategoryEncoder, has_categories
+from baldur.preparation.steps.sites import SiteHarmoniser
+from baldur.preparation.steps.step import Step, check_multiview
 from baldur.preparation.stored_form import Stored, preparation_state, read_preparation
 from baldur.state import State
-from baldur.views.blocks import DEFAULT_BLOCK_BYTES
 from baldur.views.container import MultiView
-from baldur.views.prepared_view import PreparedView
+from baldur.views.matrices.blocks import DEFAULT_BLOCK_BYTES
+from baldur.views.matrices.prepared_view import PreparedView
 from baldur.views.sample_weights import positive_weights
 from baldur.views.validate import rename_hint, some
 
@@ -99,7 +99,7 @@ class Preparation(LearnedColumns, BaseEstimator):
         Training samples.
     alleles_ : dict of str to array of shape (2, n_columns)
         For views of variants, the allele that is counted and the other one. Rows that count the
-        other one are turned round, see `baldur.preparation.alleles`.
+        other one are turned round, see `baldur.preparation.steps.alleles`.
     needed_ : dict of str to bool array, or None
         Columns that a model uses, see `mark_needed`.
 

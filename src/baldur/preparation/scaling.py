@@ -15,18 +15,18 @@ import numpy as np
 import pandas as pd
 
 from baldur.exceptions import InputError, InputWarning
-from baldur.preparation.alleles import alleles_of, match_alleles
 from baldur.preparation.column_statistics import SCALES, column_statistics
 from baldur.preparation.covariates import CovariateFlags, Covariates, learn_regression
 from baldur.preparation.missing_cells import check_missing
 from baldur.preparation.sample_flags import warn_of_shift
+from baldur.preparation.steps.alleles import alleles_of, match_alleles
 from baldur.preparation.tile_statistics import SMALLEST_SPREAD
 from baldur.state import Fields, State
-from baldur.views.blocks import DEFAULT_BLOCK_BYTES
 from baldur.views.container import MultiView
-from baldur.views.normal_scores import NormalScores
-from baldur.views.prepared_view import PreparedView, prepare_view
-from baldur.views.standardised import Standardised, working_dtype
+from baldur.views.matrices.blocks import DEFAULT_BLOCK_BYTES
+from baldur.views.matrices.normal_scores import NormalScores
+from baldur.views.matrices.prepared_view import PreparedView, prepare_view
+from baldur.views.matrices.standardised import Standardised, working_dtype
 from baldur.views.validate import rename_hint, some
 from baldur.views.view import View
 

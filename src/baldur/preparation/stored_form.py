@@ -7,12 +7,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from baldur.preparation.categories import CategoryEncoder
 from baldur.preparation.scaling import Scaling
-from baldur.preparation.sites import SiteHarmoniser
-from baldur.preparation.step import Step
-from baldur.preparation.variants import VariantFilter
-from baldur.preparation.voxels import VoxelMask
+from baldur.preparation.steps.categories import CategoryEncoder
+from baldur.preparation.steps.sites import SiteHarmoniser
+from baldur.preparation.steps.step import Step
+from baldur.preparation.steps.variants import VariantFilter
+from baldur.preparation.steps.voxels import VoxelMask
 from baldur.state import Fields, State, by_kind
 
 __all__ = ["STEPS", "Stored", "preparation_state", "read_preparation"]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from baldur.views.source import MISSING_INT8
+from baldur.views.matrices.source import MISSING_INT8
 
 __all__ = [
     "LARGEST_SPREAD",

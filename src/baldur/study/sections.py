@@ -10,7 +10,7 @@ from baldur.evaluation.metrics import METRICS
 from baldur.evaluation.splits import SCHEMES
 from baldur.io.schema import Names, OneOf, Section, SectionError, Text
 from baldur.preparation import SCALES
-from baldur.preparation.sites import ESTIMATES, NEW_SITES
+from baldur.preparation.steps.sites import ESTIMATES, NEW_SITES
 
 __all__ = [
     "CovariatesSection", "FoldsSection", "HarmoniseSection", "ModelEntry", "OutcomeSection",

@@ -11,7 +11,7 @@ import pandas as pd
 from scipy import sparse
 
 from baldur.exceptions import InputError
-from baldur.views.source import ColumnSource, LazyMatrix, as_source
+from baldur.views.matrices.source import ColumnSource, LazyMatrix, as_source
 from baldur.views.validate import rename_hint, some
 
 __all__ = ["locate_columns", "split_columns"]

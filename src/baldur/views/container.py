@@ -12,7 +12,7 @@ from baldur.exceptions import InputError
 from baldur.views.column_selection import split_columns
 from baldur.views.encode import Encoded, encode_view, is_numeric
 from baldur.views.indexing import as_rows
-from baldur.views.source import RowMapSource, as_source
+from baldur.views.matrices.source import RowMapSource, as_source
 from baldur.views.validate import (
     check_columns,
     check_feature_info,

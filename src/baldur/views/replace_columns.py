@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from baldur.views.container import MultiView
-from baldur.views.source import ArraySource, ColumnSource, RowMapSource, Source
+from baldur.views.matrices.source import ArraySource, ColumnSource, RowMapSource, Source
 from baldur.views.view import Table
 
 __all__ = ["select_columns", "set_view"]

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from baldur.views.blocks import DEFAULT_BLOCK_BYTES, column_blocks
 from baldur.views.indexing import as_columns
-from baldur.views.source import MISSING_INT8, Source
+from baldur.views.matrices.blocks import DEFAULT_BLOCK_BYTES, column_blocks
+from baldur.views.matrices.source import MISSING_INT8, Source
 
 __all__ = ["Table", "View", "default_names"]
 

@@ -11,7 +11,7 @@ from baldur.paper.meanfield import latent_moments, predict_meanfield, run_meanfi
 from baldur.paper.meanfield.bound import bound
 from baldur.paper.meanfield.dropped import NormGroups
 from baldur.paper.meanfield.inputs import prepare_data
-from baldur.paper.meanfield.prune import feature_gains, without_features
+from baldur.paper.meanfield.prune import feature_gains, view_price, without_features
 from baldur.paper.meanfield.starts import Start, initial_state, make_start
 from baldur.paper.meanfield.updates import step_w
 from paper.meanfield.problems import make_problem, random_state
@@ -245,6 +245,21 @@ def test_features_outside_a_start_are_counted_in_the_bound():
     for m in (0, 1, 0, 1, 0, 1, 0, 1):
         other, state = step_w(other, data, m), step_w(state, data, m)
     assert bound(other, data) == pytest.approx(bound(state, data), rel=1e-6)
+
+
+def test_a_view_stays_only_if_it_adds_more_than_the_best_noise_feature_would():
+    rng = np.random.default_rng(1)
+    X = [rng.standard_normal((100, 5)), rng.standard_normal((100, 150))]
+    T = (rng.uniform(size=(100, 1)) < 0.3).astype(float)
+    data = prepare_data(X, T, "classification")
+    assert view_price(data, 1) == pytest.approx(np.log(150))
+    assert view_price(prepare_data(X, T, "classification", a_gamma=0.5), 1) == 0
+    history = run_meanfield(X, T, task="classification", n_factors=1, **FAST).history
+    falls = [i for i, record in enumerate(history) if "views" in record["dropped"]]
+    assert falls
+    for i in falls:
+        price = sum(view_price(data, m) for m in history[i]["dropped"]["views"])
+        assert history[i]["bound"] > history[i - 1]["bound"] - price
 
 
 def test_equal_norms_are_one_group():

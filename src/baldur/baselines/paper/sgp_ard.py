@@ -23,7 +23,7 @@ from baldur.baselines.shared.base import BaselineClassifier, Block, class_scores
 from baldur.baselines.shared.dense import check_memory, dense_concatenation
 from baldur.optional import import_extra
 from baldur.parameters import Constraint, integer, one_of
-from baldur.views.gram import gram_eigh
+from baldur.views.matrices.gram import gram_eigh
 
 Array = NDArray[np.float64]
 

@@ -23,7 +23,7 @@ from baldur.preparation import preparation_for
 from baldur.views import MultiView
 from baldur.views.estimator_input import open_views
 from baldur.views.labels import match_labels
-from baldur.views.prepared_view import PreparedView
+from baldur.views.matrices.prepared_view import PreparedView
 
 Array = NDArray[np.float64]
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from baldur.exceptions import InputError
 from baldur.parameters import check, one_of, optional
-from baldur.views.gram import gram_eigh
+from baldur.views.matrices.gram import gram_eigh
 
 Array = NDArray[np.float64]
 

@@ -23,7 +23,7 @@ import numpy as np
 from baldur.atomic_io import write_atomically, writing
 from baldur.evaluation.engine.scratch_folder import ScratchFolder, remove_orphans
 from baldur.views import MultiView
-from baldur.views.source import ArraySource, RowMapSource, Source, as_source
+from baldur.views.matrices.source import ArraySource, RowMapSource, Source, as_source
 
 __all__ = ["SharedData", "exit_with_parent", "open_data", "unpack_data"]
 

@@ -27,7 +27,7 @@ import sklearn
 import baldur
 from baldur.atomic_io import PART, folder_lock, make_folder, write_atomically
 from baldur.views import MultiView
-from baldur.views.source import SparseSource
+from baldur.views.matrices.source import SparseSource
 
 __all__ = ["JobStore", "Outcome", "environment", "fingerprint", "job_key"]
 

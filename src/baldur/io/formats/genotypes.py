@@ -10,7 +10,7 @@ import numpy as np
 from baldur.exceptions import InputError
 from baldur.io.formats.files import parsing
 from baldur.optional import import_extra
-from baldur.views.source import MISSING_INT8
+from baldur.views.matrices.source import MISSING_INT8
 
 __all__ = ["BedMatrix", "PgenMatrix"]
 

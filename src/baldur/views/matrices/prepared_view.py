@@ -22,11 +22,11 @@ import numpy as np
 
 from baldur.exceptions import InputError
 from baldur.state import Fields, State, by_kind
-from baldur.views import standardised
-from baldur.views.blocks import tile_width
-from baldur.views.read_counter import ReadCounter
-from baldur.views.source import ArraySource, ColumnSource, RowMapSource, Source
-from baldur.views.standardised import Standardised, StandardisedArray
+from baldur.views.matrices import standardised
+from baldur.views.matrices.blocks import tile_width
+from baldur.views.matrices.read_counter import ReadCounter
+from baldur.views.matrices.source import ArraySource, ColumnSource, RowMapSource, Source
+from baldur.views.matrices.standardised import Standardised, StandardisedArray
 
 __all__ = ["PreparedView", "prepare_view"]
 

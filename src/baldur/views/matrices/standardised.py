@@ -13,9 +13,9 @@ import numpy as np
 
 from baldur.exceptions import InputError
 from baldur.state import Fields, State
-from baldur.views.blocks import DEFAULT_BLOCK_BYTES, raw_tiles
-from baldur.views.normal_scores import NormalScores
-from baldur.views.source import MISSING_INT8, ArraySource, Source
+from baldur.views.matrices.blocks import DEFAULT_BLOCK_BYTES, raw_tiles
+from baldur.views.matrices.normal_scores import NormalScores
+from baldur.views.matrices.source import MISSING_INT8, ArraySource, Source
 
 __all__ = ["FARTHEST", "StandardisedArray", "Standardised", "working_dtype"]
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from baldur.views.source import Source
+from baldur.views.matrices.source import Source
 
 __all__ = ["DEFAULT_BLOCK_BYTES", "TILE_BYTES", "column_blocks", "raw_tiles", "tile_width"]
 

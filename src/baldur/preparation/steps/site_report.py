@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from baldur.preparation.site_effects import SiteMoments, variance_explained
+from baldur.preparation.steps.site_effects import SiteMoments, variance_explained
 from baldur.views import View
 
 __all__ = ["COLUMNS", "summarise"]

@@ -20,7 +20,7 @@ import pandas as pd
 
 from baldur.exceptions import InputError
 from baldur.views.container import MultiView
-from baldur.views.source import MISSING_INT8, Source
+from baldur.views.matrices.source import MISSING_INT8, Source
 from baldur.views.validate import some
 from baldur.views.view import View
 

@@ -14,7 +14,7 @@ import pandas as pd
 from scipy import sparse
 
 from baldur.exceptions import InputError
-from baldur.views.memory_maps import is_mapped, read_mapped, reads_by_file
+from baldur.views.matrices.memory_maps import is_mapped, read_mapped, reads_by_file
 from baldur.views.validate import check_columns
 
 __all__ = [

@@ -12,21 +12,21 @@ from sklearn.utils.validation import check_is_fitted
 
 from baldur.exceptions import InputError
 from baldur.preparation.covariates import Covariates, sample_column
-from baldur.preparation.harmonised_source import HarmonisedSource
-from baldur.preparation.site_effects import (
+from baldur.preparation.steps.harmonised_source import HarmonisedSource
+from baldur.preparation.steps.site_effects import (
     Pooled,
     SiteMoments,
     learn_block,
     new_site_block,
     shrink,
 )
-from baldur.preparation.site_report import COLUMNS, summarise
-from baldur.preparation.step import Step, check_multiview
+from baldur.preparation.steps.site_report import COLUMNS, summarise
+from baldur.preparation.steps.step import Step, check_multiview
 from baldur.state import Fields, State, dataframe_state, read_dataframe
 from baldur.views import MultiView, View
-from baldur.views.blocks import DEFAULT_BLOCK_BYTES, column_blocks
 from baldur.views.encode import level_text
-from baldur.views.source import RowMapSource, Source
+from baldur.views.matrices.blocks import DEFAULT_BLOCK_BYTES, column_blocks
+from baldur.views.matrices.source import RowMapSource, Source
 
 __all__ = ["ESTIMATES", "NEW_SITES", "SiteHarmoniser"]
 
@@ -42,7 +42,7 @@ class SiteHarmoniser(Step):
 
     Level, spread and covariate effects are pooled over the training rows; each site's departures
     from them are estimated per feature and shrunk towards what the site's features have in common
-    (`baldur.preparation.site_effects`). The outcome is never used.
+    (`baldur.preparation.steps.site_effects`). The outcome is never used.
 
     Parameters
     ----------

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from baldur.preparation.site_effects import Pooled
+from baldur.preparation.steps.site_effects import Pooled
 from baldur.views import View
-from baldur.views.source import Source
+from baldur.views.matrices.source import Source
 
 __all__ = ["HarmonisedSource"]
 

@@ -9,7 +9,13 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from baldur.exceptions import InputError
-from baldur.preparation.step import Step, check_multiview, chosen_views, read_views, views_state
+from baldur.preparation.steps.step import (
+    Step,
+    check_multiview,
+    chosen_views,
+    read_views,
+    views_state,
+)
 from baldur.state import Fields, State, made_by
 from baldur.views.container import MultiView
 from baldur.views.replace_columns import select_columns

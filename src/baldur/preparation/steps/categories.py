@@ -12,11 +12,17 @@ from sklearn.utils.validation import check_is_fitted
 
 from baldur.exceptions import InputError
 from baldur.preparation.sample_flags import UnknownLevel
-from baldur.preparation.step import Step, check_multiview, chosen_views, read_views, views_state
+from baldur.preparation.steps.step import (
+    Step,
+    check_multiview,
+    chosen_views,
+    read_views,
+    views_state,
+)
 from baldur.state import Fields, State
-from baldur.views.blocks import column_blocks
 from baldur.views.container import MultiView
 from baldur.views.encode import level_text
+from baldur.views.matrices.blocks import column_blocks
 from baldur.views.replace_columns import select_columns, set_view
 from baldur.views.validate import rename_hint, some
 from baldur.views.view import View
