@@ -214,7 +214,7 @@ def test_the_selected_submodel_predicts_as_it_was_scored(task):
     problem, fit, by_views = scored(task)
     path, sizes, steps = fit._score_path(2, np.ones(2, dtype=bool), by_views[1:])
     has = fit.data.absent.sum(axis=1) == 0
-    for at, size in enumerate(sizes):
+    for at, size in enumerate(sizes.columns):
         predictor, selected, chosen = submodel_predictor(fit.fitted, path, size, steps[at : at + 1])
         assert np.concatenate(selected).sum() == len(chosen) == size
         assert np.concatenate(selected)[chosen].all()

@@ -15,6 +15,7 @@ from baldur.estimators.default_fit import (
     set_selection_attributes,
     signal_warnings,
 )
+from baldur.estimators.submodel import SubmodelMixin
 from baldur.estimators.targets import (
     ClassificationTargets,
     check_level,
@@ -152,7 +153,7 @@ class ClassifierBase(ClassifierMixin, BaldurBase):
         return tags
 
 
-class BaldurClassifier(ClassifierBase):
+class BaldurClassifier(SubmodelMixin, ClassifierBase):
     """Bayesian multi-view classifier with class probabilities, intervals and selected features.
 
     All views are projected into common latent factors by weights with two-way sparsity (over
@@ -185,6 +186,11 @@ class BaldurClassifier(ClassifierBase):
         learned on held-out training samples (see `stacking_weights_`). ``("per_view", "pooled")``
         is a dense fit. With a single view "per_view" equals "pooled" and only one of them is
         fitted.
+    n_features : "auto" or int, default="auto"
+        How many features are selected. "auto" selects the number by `margin`. A number selects the
+        largest submodel with at most so many features, and 0 gives the base rate. A category counts
+        as one feature, whatever the number of its levels. Each number up to 20 is available, then
+        some up to 128 (see `sparsity_path_`), and all features of the selected views.
     margin : float, default=0.1
         The part of what the ensemble gains over the base rate that a smaller model may lose, with
         95 % confidence; of those, the smallest within 0.5 standard errors of the best is selected
@@ -288,6 +294,7 @@ class BaldurClassifier(ClassifierBase):
         preparation: Any = None,
         n_factors: Any = "auto",
         members: Sequence[str] = MEMBERS,
+        n_features: Any = "auto",
         margin: float = 0.1,
         class_weight: Any = None,
         max_iter: int = 200,
@@ -300,6 +307,7 @@ class BaldurClassifier(ClassifierBase):
         self.preparation = preparation
         self.n_factors = n_factors
         self.members = members
+        self.n_features = n_features
         self.margin = margin
         self.class_weight = class_weight
         self.max_iter = max_iter

@@ -35,6 +35,7 @@ def fit_posterior(model: Any, views: list[PreparedView], training: Training) -> 
             inner_folds(training.labels, task, training.groups, model.random_state),
             members=tuple(model.members),
             margin=float(model.margin),
+            n_features=None if model.n_features == "auto" else int(model.n_features),
             n_factors=None if model.n_factors == "auto" else int(model.n_factors),
             n_jobs=model.n_jobs,
             max_iter=model.max_iter,
@@ -50,6 +51,7 @@ def set_selection_attributes(model: Any, result: FitResult) -> None:
         for name, inclusion in zip(names, result.inclusion, strict=True)
     }
     model.sparsity_path_ = pd.DataFrame(result.path)
+    model._submodels, model._all_features = result.submodels, result.n_features
     columns = ["n_factors", "loss", "loss_difference", "standard_error", "selected"]
     model.factor_path_ = pd.DataFrame(result.factor_path, columns=columns)
     model.stacking_weights_ = result.stacking

@@ -196,6 +196,14 @@ def path_sentence(model: Any) -> str:
         f"Loss on held-out rows: {base['loss']:.3f} at the base rate, {whole['loss']:.3f} with all "
         f"{_count(whole['n_features'], 'feature')} of {_count(whole['n_views'], 'view')}"
     )
+    asked = getattr(model, "n_features", "auto") != "auto"
+    if asked and not chosen["n_features"]:
+        return f"{losses}; no feature is selected, as n_features=0 asks."
+    if asked:
+        return (
+            f"{losses}, {chosen['loss']:.3f} with the {_count(chosen['n_features'], 'feature')} "
+            f"selected, because n_features={model.n_features} was set."
+        )
     if chosen["n_features"] == whole["n_features"]:
         return f"{losses}; no smaller set was shown to predict as well, so all are selected."
     of_views = path[(path["step"] == "views") & (path["n_views"] == chosen["n_views"])].iloc[0]

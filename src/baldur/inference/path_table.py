@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from baldur.inference.selection import paired_gap
-from baldur.types import Array, Mask
+from baldur.types import Array
 
 
 def path_records(
@@ -14,11 +14,10 @@ def path_records(
     n_views: Sequence[int],
     n_features: Sequence[int],
     losses: Array,
-    candidate: Sequence[bool] | Mask,
-    selected: int | None,
     *,
     ensemble: Array,
     weight: Array,
+    allowed: float,
 ) -> list[dict[str, Any]]:
     """Return the records of the submodels of one kind, from small to large.
 
@@ -27,11 +26,13 @@ def path_records(
     kind : "nothing", "views" or "features", the column `step`
     n_views, n_features : numbers of views and features of each submodel
     losses : (V, N) array, held-out loss of each row
-    candidate : which submodels are shown to lose little
-    selected : place of the selected submodel, or None
     ensemble, weight : (N,) arrays, losses of the ensemble and weights of the rows
+    allowed : float
+        A candidate loses at most this much more than the ensemble, with 95 % confidence. The
+        base rate never is one; the largest submodel always is.
     """
-    records = []
+    records: list[dict[str, Any]] = []
+    largest = len(losses) - 1
     for place, loss in enumerate(losses):
         gap = paired_gap(loss, ensemble, weight)
         records.append(
@@ -43,8 +44,8 @@ def path_records(
                 "loss_difference": gap.mean,
                 "standard_error": gap.error,
                 "upper": gap.upper,
-                "candidate": bool(candidate[place]),
-                "selected": place == selected,
+                "candidate": kind != "nothing" and (place == largest or gap.upper <= allowed),
+                "selected": False,
             }
         )
     return records

@@ -123,7 +123,7 @@ def _path_fault(path: Any) -> str | None:
         return "expected one selected row"
     if not len(whole) or (path["step"] == "nothing").sum() != 1:
         return "expected one row of nothing, and rows of views"
-    if selected["n_views"].iloc[0] not in set(whole["n_views"]):
+    if selected["n_views"].iloc[0] not in {0, *whole["n_views"]}:
         return "expected a row of as many views as are selected"
     return None
 
