@@ -23,7 +23,7 @@ from baldur.state import Fields, State
 from baldur.views.container import MultiView
 from baldur.views.encode import encode_frame, level_text
 from baldur.views.matrices.blocks import tile_width
-from baldur.views.matrices.standardised import FARTHEST, Standardised
+from baldur.views.matrices.standardise_and_fill import FARTHEST, Standardised
 from baldur.views.validate import some
 
 __all__ = ["CovariateFlags", "Covariates", "learn_regression", "sample_column"]

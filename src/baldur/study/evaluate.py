@@ -14,15 +14,15 @@ import sklearn
 
 import baldur
 from baldur.evaluation import NestedResult, Progress, run_comparison, run_learning_curve
-from baldur.evaluation.engine.store import JobStore
+from baldur.evaluation.engine.job_store import JobStore
 from baldur.evaluation.engine.tasks import Shard
 from baldur.exceptions import InputError, StudyError, UnfinishedError
 from baldur.study.check import StudyCheck, check_study
 from baldur.study.comparison import folds_problem, open_study
 from baldur.study.config import StudyConfig
 from baldur.study.data import read_study
-from baldur.study.results import JOBS, LOG, RESULT_FILES, WrittenResults, write_results
-from baldur.study.results_folder import Log, claim_folder, results_folder
+from baldur.study.output_folder import Log, claim_folder, results_folder
+from baldur.study.write_results import JOBS, LOG, RESULT_FILES, WrittenResults, write_results
 
 __all__ = ["EvaluatedStudy", "evaluate_study"]
 

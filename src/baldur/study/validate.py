@@ -13,7 +13,7 @@ import baldur
 from baldur.atomic_io import replace_files
 from baldur.evaluation import METRICS
 from baldur.evaluation.clinical import Evaluation, evaluate_predictions
-from baldur.evaluation.clinical.intervals import ALL
+from baldur.evaluation.clinical.metric_intervals import ALL
 from baldur.evaluation.metrics import default_metrics
 from baldur.evaluation.tables.results_reader import read_table
 from baldur.evaluation.tables.table import fold_scores
@@ -25,9 +25,9 @@ from baldur.safety.spreadsheet import csv_text
 from baldur.saving import SavedModel
 from baldur.study.config import StudyConfig
 from baldur.study.new_samples import read_new_samples
+from baldur.study.output_folder import Log, claim_folder, results_folder
 from baldur.study.predict import predictions_of
-from baldur.study.results import REPORT
-from baldur.study.results_folder import Log, claim_folder, results_folder
+from baldur.study.write_results import REPORT
 from baldur.views import MultiView
 
 __all__ = ["VALIDATION_FILES", "ValidatedStudy", "validate_study"]

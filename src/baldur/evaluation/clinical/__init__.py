@@ -22,8 +22,8 @@ from baldur.evaluation.clinical.curves import curve_areas, precision_recall_curv
 from baldur.evaluation.clinical.decision import decision_curves, net_benefit, shift_prevalence
 from baldur.evaluation.clinical.evaluation import Evaluation, evaluate_predictions
 from baldur.evaluation.clinical.held_out import HeldOutPredictions, read_held_out
-from baldur.evaluation.clinical.intervals import metric_differences, metric_intervals
 from baldur.evaluation.clinical.learning_curves import learning_curves
+from baldur.evaluation.clinical.metric_intervals import metric_differences, metric_intervals
 from baldur.evaluation.clinical.sample_size import (
     minimum_people,
     minimum_people_regression,

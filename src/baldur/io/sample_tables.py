@@ -16,7 +16,7 @@ from baldur.io.formats.delimited import SEPARATORS, read_delimited
 from baldur.io.formats.excel import read_excel
 from baldur.io.formats.files import find_file, suffix_of
 from baldur.io.formats.parquet import read_parquet
-from baldur.io.tables import MISSING_MARKERS
+from baldur.io.table_views import MISSING_MARKERS
 from baldur.safety.budget import MAX_BYTES, Deadline, check_size, no_bare_memory_error
 from baldur.views.encode import Encoded, encode_frame
 
