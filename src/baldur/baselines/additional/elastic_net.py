@@ -30,21 +30,6 @@ def _mean(linear: Array) -> Array:
     return np.asarray(expit(linear)) if linear.shape[1] == 1 else softmax(linear)
 
 
-def elastic_net_objective(
-    X: Array, Y: Array, w: Array, b: Array, lam: float, ratio: float
-) -> float:
-    """``mean logloss + lam (ratio ||w||_1 + (1 - ratio)/2 ||w||^2)``; Y 0/1 or one-hot."""
-    eta = X @ w + b
-    if Y.shape[1] == 1:
-        loss = np.mean(np.logaddexp(0.0, eta) - Y * eta)
-    else:
-        top = eta.max(axis=1, keepdims=True)
-        log_sum = top[:, 0] + np.log(np.exp(eta - top).sum(axis=1))
-        loss = np.mean(log_sum - np.sum(Y * eta, axis=1))
-    penalty = ratio * np.sum(np.abs(w)) + 0.5 * (1.0 - ratio) * np.sum(w**2)
-    return float(loss + lam * penalty)
-
-
 def fit_elastic_net(
     X: Array,
     Y: Array,
