@@ -371,6 +371,15 @@ class Fields:
         inner.sizes = self.sizes
         return {one: made_by((name,), lambda _, v=one: read(inner, v), None, {}) for one in found}
 
+    def by_any_name(self, name: str, read: Callable[[Fields, str], T]) -> dict[str, T]:
+        """Return a dictionary whose names are not known beforehand; `read` as in `by_name`."""
+
+        def entries(state: Any) -> dict[str, T]:
+            with Fields(state) as inner:
+                return {one: read(inner, one) for one in state}
+
+        return self.part(name, entries)
+
     def each(
         self, name: str, read: Callable[[Fields, str, int], T], length: int | str | None = None
     ) -> list[T]:
