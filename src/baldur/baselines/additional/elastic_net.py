@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit
+from scipy.special import expit, softmax
 
 from baldur.baselines.additional.ridge_logistic import logistic_proba
 from baldur.baselines.shared.base import (
@@ -16,7 +16,6 @@ from baldur.baselines.shared.base import (
     Block,
     class_scores,
     linear_predictor,
-    softmax,
 )
 from baldur.baselines.shared.dense import gather_columns, project_all
 from baldur.baselines.shared.working_set import solve_on_working_set
@@ -27,7 +26,7 @@ Array = NDArray[np.float64]
 
 
 def _mean(linear: Array) -> Array:
-    return np.asarray(expit(linear)) if linear.shape[1] == 1 else softmax(linear)
+    return np.asarray(expit(linear) if linear.shape[1] == 1 else softmax(linear, axis=1))
 
 
 def fit_elastic_net(
