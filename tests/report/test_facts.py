@@ -8,7 +8,6 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.stats import t as student
 
 from baldur import BaldurClassifier
 from baldur.exceptions import InputError
@@ -359,17 +358,38 @@ def test_subgroup_differences_carry_a_note_on_their_number(changed, run):
     assert multiplicity(ends.iloc[3:]) == ""
 
 
-def test_other_models_are_compared_by_the_corrected_test(run, result):
-    """The joint interval of the headline is that of the t-test at the Bonferroni level."""
+def test_differences_of_headline_table_and_file_are_the_same(run, result):
+    """The headline, the table below the models and differences.csv have one definition."""
     found = comparison_of(run, "BALDUR")
-    table = result.compare()
-    assert set(found.differences) == {"Ridge logistic", "Dummy"}
-    row = table[(table["model_a"] == "BALDUR") & (table["model_b"] == "Dummy")].iloc[0]
-    shown = found.differences["Dummy"]
-    assert shown.estimate == pytest.approx(row["difference"])
-    t = student.ppf(1 - 0.05 / 4, row["df"])
-    assert shown.low == pytest.approx(row["difference"] - t * row["difference"] / row["t"])
-    assert (shown.low > 0) == (2 * row["p"] < 0.05)
+    table = result.evaluation().differences
+    facts = gather_facts(run)
+    said = next(s.answer for s in facts.answer if s.question.startswith("Do other models"))
+    rows = {row[0].text: row for row in facts.tables["differences"].rows}
+    assert set(found.differences) == set(rows) == {"Ridge logistic", "Dummy"}
+    pooled = result.table().set_index("model")["auc_pooled"]
+    for other, shown in found.differences.items():
+        row = table.query("metric == 'auc' and model_a == 'BALDUR' and model_b == @other").iloc[0]
+        assert shown.estimate == pytest.approx(row["difference"])
+        assert (shown.low, shown.high) == pytest.approx((row["low"], row["high"]))
+        assert shown.estimate == pytest.approx(pooled["BALDUR"] - pooled[other])
+        ends = f"[{number(shown.low)}, {number(shown.high)}]"
+        assert f"{other} ({number(shown.estimate, sign=True)} {ends})" in said
+        assert (rows[other][1].text, rows[other][1].small) == (number(shown.estimate), ends)
+    tests = result.compare().set_index(["model_a", "model_b"])["p_holm"]
+    assert found.p_values["Dummy"] == pytest.approx(tests["BALDUR", "Dummy"])
+
+
+def test_a_difference_in_a_loss_favours_the_lower(changed):
+    """Intervals change ends with the sign, and the direction of the pair has no part."""
+    row = {"metric": "log_loss", "model_a": "Dummy", "model_b": "BALDUR", "difference": 0.2,
+           "low": 0.1, "high": 0.3, "note": ""}  # fmt: skip
+    run = changed({"select_by": "log_loss"}, differences=lambda frame: pd.DataFrame([row]))
+    d = comparison_of(run, "BALDUR").differences["Dummy"]
+    assert (d.estimate, d.low, d.high) == (0.2, 0.1, 0.3)
+    row |= {"model_a": "BALDUR", "model_b": "Dummy"}
+    run = changed({"select_by": "log_loss"}, differences=lambda frame: pd.DataFrame([row]))
+    d = comparison_of(run, "BALDUR").differences["Dummy"]
+    assert (d.estimate, d.low, d.high) == (-0.2, -0.3, -0.1)
 
 
 def test_a_model_of_other_columns_is_named(run, model):

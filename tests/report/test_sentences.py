@@ -114,7 +114,7 @@ def test_the_intercept_of_a_regression_has_no_part():
         ([(TINY, 0.2), (-0.1, 0.2)], ("not told apart", UNKNOWN)),
         ([(TINY, 0.2), (-0.2, -TINY)], ("another is better", SHOWN)),
         ([(TINY, 0.2), (NAN, NAN)], ("not told apart", UNKNOWN)),
-        ([(NAN, NAN)], ("no test", UNKNOWN)),
+        ([(NAN, NAN)], ("no interval", UNKNOWN)),
     ],
 )
 def test_other_models(ends, said):

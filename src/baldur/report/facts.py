@@ -18,7 +18,7 @@ from baldur.report.sentences import Sentence
 from baldur.report.tables.base import Cell, Column, Table
 from baldur.report.tables.clinical import subgroup_table, threshold_table
 from baldur.report.tables.features import feature_table
-from baldur.report.tables.models import model_table
+from baldur.report.tables.models import difference_table, model_table
 from baldur.report.tables.participants import participants_table, presence_table
 from baldur.report.tables.views import ViewCard, view_cards
 from baldur.report.text.explanations import EXPLANATIONS
@@ -135,8 +135,9 @@ def _of_run(run: StudyResults, model: FittedModel | None, people: str, title: st
     if fitted is not None:
         checks = in_order([*checks, *checks_of_model(fitted), _other_data(run, fitted)])
     tables = [
-        model_table(run), feature_table(run, main, fitted), participants_table(run),
-        presence_table(run), threshold_table(run), subgroup_table(run, main),
+        model_table(run), difference_table(run, main), feature_table(run, main, fitted),
+        participants_table(run), presence_table(run), threshold_table(run),
+        subgroup_table(run, main),
     ]  # fmt: skip
     shown, left = people_of_run(run, main, people)
     record = run.record

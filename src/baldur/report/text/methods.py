@@ -69,7 +69,8 @@ def methods_of_run(run: StudyResults, main: str | None) -> str:
     sentences.append(
         "Performance was estimated on pooled held-out predictions, with 95 % intervals from 2,000 "
         f"bootstrap samples of {'groups' if record.get('groups') else 'people'}, without refitting "
-        "the models. Models were compared by the corrected resampled t-test over the folds. "
+        "the models. Differences between models have intervals from the same bootstrap samples; "
+        "the corrected resampled t-test over the folds is given beside them. "
         "Agreement of the folds on features was measured by Nogueira's index."
     )
     version = record.get("versions", {})
