@@ -229,6 +229,37 @@ def test_methods_say_what_was_done(run):
         assert part in text
 
 
+@pytest.mark.parametrize(
+    ("left", "absent", "said"),
+    [
+        (0, 0, "No sample had a missing view."),
+        (0, 1, "Samples with a missing view were included."),
+        (1, 0, "1 sample with a missing view was left out."),
+        (2, 0, "2 samples with a missing view were left out."),
+        (2, 1, "2 samples with a missing view were left out; the others with a missing view were "
+         "included."),
+    ],
+)  # fmt: skip
+def test_missing_views_are_included_or_left_out_as_the_study_did(changed, left, absent, said):
+    """The methods paragraph and TRIPOD item 11 say what happened."""
+    views = [{"name": "clinic", "features": 8, "people": 120},
+             {"name": "genes", "features": 12, "people": 120 - absent}]  # fmt: skip
+    run = changed({"left_out": left, "views": views, "scale": "clipped"})
+    facts = gather_facts(run)
+    assert said in facts.methods
+    assert said in next(i.answer for i in facts.tripod if i.number == "11")
+
+
+def test_notes_on_the_samples_are_no_findings(changed):
+    """Each has its own code, and TRIPOD item 7 counts them as the first screen shows them."""
+    facts = gather_facts(changed({"findings": ["a", "b"], "notes_on_data": ["1 sample left out"]}))
+    assert [c.code for c in facts.checks if c.code in ("B11", "B20")] == ["B11", "B11", "B20"]
+    said = next(i.answer for i in facts.tripod if i.number == "7")
+    assert "(B11): 2; notes on the samples (B20): 1." in said
+    facts = gather_facts(changed({"findings": [], "notes_on_data": ["1 sample left out"]}))
+    assert [c.code for c in facts.checks if c.code in ("B11", "B20")] == ["B20"]
+
+
 def test_a_folder_that_holds_nothing_is_refused_in_one_line(tmp_path):
     with pytest.raises(InputError, match=r"no table\.csv"):
         StudyResults.from_folder(tmp_path)

@@ -275,7 +275,7 @@ def _warnings(run: StudyResults) -> list[Check]:
         named = listed([f"{short(m)} ({n})" for m, n in each.items()])
         found.append(Check("B17", NOTE, f"Warnings of {named}, listed at the end of the page."))
     data = run.record.get("notes_on_data", [])
-    found += [Check("B11", NOTE, short(text, 400)) for text in data]
+    found += [Check("B20", NOTE, short(text, 400)) for text in data]
     return found
 
 

@@ -152,6 +152,11 @@ _EXPLAINED = [
         "Check units and coding of the columns that are named. Otherwise the cohort differs, and "
         "figures of the development study need not hold in it.",
     ),
+    Explanation(
+        "B20", "Notes on the samples",
+        "Samples were left out, or something else about them changes whom the result is about.",
+        "Read the note, and report how many samples were left out and why.",
+    ),
 ]  # fmt: skip
 
 EXPLANATIONS = {e.code: e for e in _EXPLAINED}
