@@ -198,6 +198,35 @@ def test_failed_models_notes_findings_and_missing_views(changed):
     assert {"B07", "B09", "B10", "B11"} <= codes(found)
 
 
+def test_findings_in_the_data_are_in_the_headline(changed):
+    """A column that repeats the outcome is named beside the AUC of 1 that it gives."""
+    leak = "views.clinic: 'score' alone tells 'class' almost without error"
+    said = gather_facts(changed({"findings": [leak]})).answer[0].answer
+    assert said.startswith("Yes, but see B11 below first:")
+    said = gather_facts(changed({"findings": [], "notes_on_data": [leak]})).answer[0].answer
+    assert said.startswith("Yes: ")
+
+
+def test_a_page_names_only_the_checks_that_could_be_made(run, model, changed):
+    """A model alone says nothing about stability or calibration; without sites, B05 is open."""
+    of_model, of_run = gather_facts(model=FittedModel.of(model)), gather_facts(run)
+    assert {"B01", "B04", "B06", "B07", "B13"} == set(of_model.made)
+    assert {"B03", "B08", "B11", "B15"} <= set(of_model.not_made)
+    assert {"B03", "B05", "B08", "B14", "B15"} <= set(of_run.made)
+    for facts in (of_model, of_run):
+        assert not set(facts.made) & set(facts.not_made)
+        assert set(facts.made) | set(facts.not_made) <= set(EXPLANATIONS)
+    alone = changed(predictions=lambda frame: frame.drop(columns="site"))
+    assert "B05" in gather_facts(alone).not_made
+
+
+def test_the_headline_has_one_measure_of_calibration(run):
+    """The ICI and the binned calibration error differ; the slope with its interval decides."""
+    said = next(s.answer for s in gather_facts(run).answer if "probabilities" in s.question)
+    assert "calibration slope" in said
+    assert "percentage points" not in said
+
+
 def test_checks_of_a_fitted_model(model):
     path = pd.DataFrame(
         {"step": ["nothing", "features", "features"], "n_features": [0, 2, 4],

@@ -1,6 +1,7 @@
 """Every headline at the boundaries of its condition: intervals decide, never estimates."""
 
 import math
+from dataclasses import replace
 
 import pytest
 
@@ -61,6 +62,18 @@ def test_prediction(low, high, p, said):
         assert told(PREDICTION, predicted(low, high, p)) == said
     # The estimate has no part in it.
     assert case_of(PREDICTION, predicted(low, high, p, estimate=0.1)).outcome == said[1]
+
+
+def test_a_figure_in_doubt_refers_to_the_check():
+    """The headline says yes only together with the codes of the checks."""
+    sure, doubted = predicted(0.9, 1.0), replace(predicted(0.9, 1.0), doubts=("B11", "B05"))
+    assert told(PREDICTION, sure) == ("above chance", SHOWN)
+    assert told(PREDICTION, doubted) == ("above chance with doubts", SHOWN)
+    text = case_of(PREDICTION, doubted).text(doubted)
+    assert text.startswith("Yes, but see B11 and B05 below first: the AUC")
+    # Where nothing is claimed, there is nothing to doubt.
+    low = replace(predicted(0.4, 1.0), doubts=("B11",))
+    assert told(PREDICTION, low) == ("interval includes chance", NOT_SHOWN)
 
 
 @pytest.mark.parametrize("value", NO_INTERVAL)

@@ -132,6 +132,8 @@ class Prediction:
         On whom, for example "on 215 people (cross-validation with 5 folds)".
     p : float or None
         Of a permutation test, adjusted; None without one.
+    doubts : tuple of str
+        Codes of checks that may make the figure wrong, such as a column that repeats the outcome.
     """
 
     value: Interval
@@ -140,6 +142,7 @@ class Prediction:
     of: str
     how: str
     p: float | None = None
+    doubts: tuple[str, ...] = ()
 
     @property
     def figure(self) -> str:
@@ -168,6 +171,11 @@ PREDICTION = (
         "permuted labels do as well", NOT_SHOWN, lambda e: e.p is not None and not e.p <= ALPHA,
         lambda e: f"This was not shown: {e.figure}, but labels permuted at random do as well "
         f"(p = {number(e.p, 3)}).",
+    ),
+    Case(
+        "above chance with doubts", SHOWN, lambda e: bool(e.doubts),
+        lambda e: f"Yes, but see {listed(e.doubts)} below first: {e.figure}. The interval lies "
+        f"above {number(e.chance, 2)}, which guessing gives, but the figure may be wrong.",
     ),
     Case(
         "above chance", SHOWN, lambda e: True,

@@ -15,6 +15,11 @@ from baldur.report.tables.base import Cell, Column, Table
 
 __all__ = ["difference_table", "metric_heading", "model_table"]
 
+_MEANING = {
+    "calibration": "mean distance of probabilities from observed frequencies, in bins; ",
+}
+"""What a column says about a metric whose name does not."""
+
 
 def metric_heading(metric: str) -> str:
     """Return the name of a metric for a heading."""
@@ -39,8 +44,8 @@ def model_table(run: StudyResults) -> Table:
     ]
     columns = [Column("Model", numeric=False)]
     for m in metrics:
-        better = "higher" if METRICS[m].greater_is_better else "lower"
-        columns.append(Column(metric_heading(m), f"{better} is better"))
+        better = "higher is better" if METRICS[m].greater_is_better else "lower is better"
+        columns.append(Column(metric_heading(m), f"{_MEANING.get(m, '')}{better}"))
     columns.append(Column("Features selected", "mean over folds, % of all"))
     table = Table("models", "Models with 95 % intervals on held-out people", columns)
     notes = []
