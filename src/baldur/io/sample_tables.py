@@ -18,7 +18,7 @@ from baldur.io.formats.files import find_file, suffix_of
 from baldur.io.formats.parquet import read_parquet
 from baldur.io.table_views import MISSING_MARKERS
 from baldur.safety.budget import MAX_BYTES, Deadline, check_size, no_bare_memory_error
-from baldur.views.encode import Encoded, encode_frame
+from baldur.views.encode import MAX_LEVELS, Encoded, encode_frame
 
 __all__ = ["encode_text", "read_text_table"]
 
@@ -117,9 +117,7 @@ def read_text_table(
     return pd.DataFrame(made.reshape(text.shape), columns=pd.Index(names))
 
 
-def encode_text(
-    frame: pd.DataFrame, *, categorical: Sequence[str], origin: str, max_levels: int = 50
-) -> Encoded:
+def encode_text(frame: pd.DataFrame, *, categorical: Sequence[str], origin: str) -> Encoded:
     """Turn columns of text into numbers, as `read_table` does.
 
     Parameters
@@ -130,8 +128,6 @@ def encode_text(
         Columns that are categories; all others have to be numbers.
     origin : str
         File, for messages.
-    max_levels : int, default=50
-        A category with more levels is refused.
 
     Returns
     -------
@@ -151,7 +147,7 @@ def encode_text(
             cells = numbers
         made[name] = cells
     return encode_frame(
-        pd.DataFrame(made), origin=origin, categorical=list(categorical), max_levels=max_levels
+        pd.DataFrame(made), origin=origin, categorical=list(categorical), max_levels=MAX_LEVELS
     )
 
 

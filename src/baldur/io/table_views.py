@@ -18,7 +18,7 @@ from baldur.io.formats.numpy_files import read_npy, read_npz
 from baldur.io.formats.parquet import read_parquet
 from baldur.safety.budget import MAX_BYTES, Deadline, no_bare_memory_error
 from baldur.views.container import MultiView
-from baldur.views.encode import encode_frame, feature_names, mark_missing
+from baldur.views.encode import MAX_LEVELS, encode_frame, feature_names, mark_missing
 from baldur.views.replace_columns import select_columns
 from baldur.views.validate import some
 
@@ -42,7 +42,7 @@ def read_table(
     exclude: Sequence[str] = (),
     categorical: Sequence[str] = (),
     missing: Sequence[str] = MISSING_MARKERS,
-    max_levels: int = 50,
+    max_levels: int = MAX_LEVELS,
     separator: str | None = None,
     decimal: str = ".",
     encoding: str = "utf-8",

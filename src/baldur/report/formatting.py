@@ -70,7 +70,7 @@ def in_words(value: Any, low: Any, high: Any, digits: int = 2) -> str:
 
 def probability(p: Any) -> str:
     """Return a probability with two decimals, ``>0.99`` and ``<0.01`` near its ends."""
-    x = float(p)
+    x = float("nan") if p is None else float(p)
     if not np.isfinite(x):
         return "–"
     return ">0.99" if x > 0.995 else "<0.01" if x < 0.005 else number(x)

@@ -27,13 +27,13 @@ from baldur.report.checks import (
 )
 from baldur.report.evidence import interval_of, prediction_of
 from baldur.report.facts import Facts
-from baldur.report.formatting import count, listed, number, percent, short
+from baldur.report.formatting import count, listed, number, short
 from baldur.report.page import Page
 from baldur.report.people import people_of_run
 from baldur.report.pictures import Plan, draw, validation_plans
 from baldur.report.results import StudyResults, read_tables
 from baldur.report.sentences import PREDICTION, TRANSPORT, Interval, Sentence, Transport, case_of
-from baldur.report.tables.base import Cell, Column, Table
+from baldur.report.tables.base import Cell, Column, Table, sort_key
 from baldur.report.tables.clinical import subgroup_table, threshold_table
 from baldur.report.tables.models import metric_heading
 from baldur.report.tables.participants import participants_table
@@ -246,8 +246,8 @@ def _drift_table(run: StudyResults) -> Table:
         table.add(
             [
                 Cell.name(row["view"]), Cell.of(row["mean_shift"]), Cell.of(row["spread_ratio"]),
-                Cell(percent(row["outside"], 1), _sort(row["outside"])),
-                Cell(far, _sort(row["far"])), Cell.name(worst), Cell.share(row["absent"]),
+                Cell.share(row["outside"], 1),
+                Cell(far, sort_key(row["far"])), Cell.name(worst), Cell.share(row["absent"]),
             ]
         )  # fmt: skip
     return table
@@ -255,10 +255,6 @@ def _drift_table(run: StudyResults) -> Table:
 
 def _whole(value: Any) -> str:
     return f"{int(value):,}" if np.isfinite(value) else "–"
-
-
-def _sort(value: Any) -> float | str:
-    return float(value) if np.isfinite(value) else ""
 
 
 def _recalibration_table(run: StudyResults) -> Table:

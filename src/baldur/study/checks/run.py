@@ -52,7 +52,7 @@ def find_problems(
     list of Finding
         In the order of the study file: samples, outcome, covariates, views.
     """
-    made = lost_ids("samples.id", found.data.sample_ids)
+    made = lost_ids(found.data.sample_ids)
     made += _about_samples(config, found, scheme)
     equal = {}
     for name in found.data.view_names:
@@ -63,7 +63,7 @@ def find_problems(
         made += lines
     for name in config.covariates.regress_out:
         if found.data.samples is not None:
-            made += _about_covariate("covariates.regress_out", found.data.samples[name])
+            made += _about_covariate(found.data.samples[name])
     return made + repeats(equal, found.data.sample_ids, folds)
 
 
@@ -90,8 +90,8 @@ def _about_samples(config: StudyConfig, found: StudyData, scheme: str) -> list[F
     return made
 
 
-def _about_covariate(key: str, column: pd.Series) -> list[Finding]:
-    name = str(column.name)
+def _about_covariate(column: pd.Series) -> list[Finding]:
+    key, name = "covariates.regress_out", str(column.name)
     if not isinstance(column.dtype, pd.CategoricalDtype):
         return _numbers(key, column.to_numpy(dtype=float)[:, None], [name])
     levels = sorted(str(v) for v in column.cat.categories)
