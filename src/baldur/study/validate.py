@@ -27,7 +27,7 @@ from baldur.saving import SavedModel
 from baldur.study.config import StudyConfig
 from baldur.study.new_samples import read_new_samples
 from baldur.study.output_folder import Log, claim_folder, results_folder
-from baldur.study.predict import predictions_of, shift_in_notes
+from baldur.study.predict import features_used, predictions_of, shift_in_notes
 from baldur.study.write_results import REPORT
 from baldur.views import MultiView
 
@@ -143,7 +143,7 @@ def validate_study(
         evaluation = evaluate_predictions(predictions, **keywords)
         views, features = pd.DataFrame(), pd.DataFrame()
         if model.training:
-            views, features = predictor_shift(model.training, data)
+            views, features = predictor_shift(model.training, data, features_used(model))
         else:
             notes.append("the model does not remember its training predictors; fit it again")
         better = recalibrate(predictions, classes)
@@ -290,11 +290,16 @@ def summary(done: ValidatedStudy, model: SavedModel) -> str:
     if len(done.shift_views):
         lines += ["", "Predictors against training (shift in training s.d.):"]
         for _, row in done.shift_views.iterrows():
+            worst = (
+                f"worst {row['worst']}, {row['worst_shift']:+.2f}"
+                if row["worst"]
+                else "the model uses none"
+            )
             lines.append(
                 f"  {row['view']}: median shift {row['mean_shift']:.2f}, spread x "
                 f"{row['spread_ratio']:.2f}, {row['outside']:.1%} of cells outside the range, "
-                f"{row['far']} of {row['features']} features far (worst {row['worst']!s}, "
-                f"{row['worst_shift']:+.2f}), {row['absent']:.0%} of samples without it"
+                f"{row['far']} of {row['features']} features far ({worst}), "
+                f"{row['absent']:.0%} of samples without it"
             )
     if done.recalibrated_evaluation is not None:
         lines += ["", "Recalibrated on this cohort (cross-validated; a different model):"]
