@@ -93,6 +93,7 @@ def predict(
         predictions_of,
         shift_in_notes,
     )
+    from baldur.views.validate import counted
 
     _check_missing(missing)
     screen = Screen(quiet)
@@ -124,7 +125,7 @@ def predict(
         typer.echo(printable(content), nl=False)
         return
     write_atomically(out, content.encode())
-    screen.result(f"Predictions of {len(frame)} samples: {out}")
+    screen.result(f"Predictions of {counted(len(frame), 'sample')}: {out}")
 
 
 def validate(
