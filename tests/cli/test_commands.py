@@ -9,10 +9,11 @@ import tomllib
 from pathlib import Path
 
 import pandas as pd
+import pytest
 from typer.testing import CliRunner
 
 from baldur.cli import app
-from baldur.cli.screen import Screen
+from baldur.cli.screen import Screen, _p
 from baldur.evaluation import Progress
 from baldur.model_catalog import MODELS, REGRESSION_MODELS
 from baldur.study import TEMPLATE, load_study, study_schema
@@ -109,6 +110,13 @@ def test_evaluate_prints_the_table_and_where_results_lie(call, study):
     assert str(study.parent / "results") in out
     assert "215 samples: 119 PD (positive), 96 control" in err  # what --check says comes first
     assert "corrected t-test" in err
+    found = pd.read_csv(study.parent / "results" / "differences.csv").query("metric == 'auc'")
+    said = [
+        text
+        for d, low, high in found[["difference", "low", "high"]].to_numpy()
+        for text in (f"{d:+.3f} [{low:.3f}, {high:.3f}]", f"{-d:+.3f} [{-high:.3f}, {-low:.3f}]")
+    ]
+    assert sum(text in err for text in said) == err.count(", p ") > 0
     code, out, err = call("evaluate", study, "--quiet")
     assert code == 0
     assert err == ""
@@ -236,3 +244,12 @@ def test_one_is_not_a_plural(call, tmp_path):
     assert "-9 occurs 1 time in 'iron'" in shown
     assert "look at the warning first" in shown
     assert not re.search(r"\b1 (samples|warnings|features|models|times)\b", shown)
+
+
+@pytest.mark.parametrize(
+    ("p", "said"),
+    [(0.0, ", p < 0.001"), (0.00049, ", p < 0.001"), (0.0005, ", p = 0.001"), (1.0, ", p = 1.000"),
+     (float("nan"), "")],
+)  # fmt: skip
+def test_a_p_value_is_never_0(p, said):
+    assert _p(p) == said

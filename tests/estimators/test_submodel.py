@@ -131,6 +131,18 @@ def test_the_path_names_what_enters(fitted):
     assert set(", ".join(views).split(", ")) == set(DIMS)
 
 
+def test_the_summary_says_how_few_are_enough(fitted):
+    auto, *_ = fitted
+    path = auto.sparsity_path_
+    metric = "r2" if isinstance(auto, BaldurRegressor) else "auc"
+    three = path[(path["step"] == "features") & (path["n_features"] == 3)].iloc[0]
+    low, high = three[f"{metric}_lower"], three[f"{metric}_upper"]
+    text = str(auto.summary())
+    assert f", 3: {three[metric]:.2f} [{low:.2f}, {high:.2f}], 5: " in text
+    assert f"{'R2' if metric == 'r2' else 'AUC'} on held-out rows" in text
+    assert str(auto.submodel(3).summary()).count(" selected, because n_features=3 was set.") == 1
+
+
 def test_no_feature_is_the_base_rate(fitted):
     auto, data, y, _ = fitted
     none = auto.submodel(0)
@@ -185,6 +197,53 @@ def test_a_category_is_one_feature():
     two = BaldurClassifier(n_features=2).fit(X, y)
     assert_allclose(two.predict_proba(X), auto.submodel(2).predict_proba(X), atol=1e-10)
     assert set(X.columns[two.feature_importances_ > 0]) == {"site", "x0"}
+
+
+@pytest.mark.parametrize("kind", [BaldurClassifier, BaldurRegressor])
+def test_features_that_are_always_in_do_not_count(kind):
+    """Noise and a category that were asked for are in every submodel, and first in the path."""
+    rng = np.random.default_rng(0)
+    n = 100
+    clinic = pd.DataFrame({"age": rng.standard_normal(n), "sex": rng.choice(["f", "m", "x"], n)})
+    genes = pd.DataFrame(rng.standard_normal((n, 12)), columns=[f"g{i}" for i in range(12)])
+    y = 2.0 * genes["g0"] + genes["g1"] + rng.standard_normal(n)
+    y = y if kind is BaldurRegressor else (y > 0).astype(int)
+    X = pd.concat([clinic, genes], axis=1)
+    views = {"clinic": ["age", "sex"], "genes": list(genes)}
+    auto = kind(views=views, always=["age", "clinic:sex"]).fit(X, y)
+
+    def used(model):
+        return set(X.columns[model.feature_importances_ > 0])
+
+    assert {"age", "sex"} < used(auto)
+    before = {"age", "sex"}
+    for k in (0, 1, 2, 3, 5):
+        small = auto.submodel(k)
+        assert len(used(small)) == 2 + k
+        assert before <= used(small)
+        before = used(small)
+        direct = kind(views=views, always=["age", "clinic:sex"], n_features=k).fit(X, y)
+        assert_allclose(small.predict(X), direct.predict(X), atol=1e-10)
+    assert used(auto.submodel(2)) == {"age", "sex", "g0", "g1"}
+    steps = auto.sparsity_path_[auto.sparsity_path_["step"] == "features"]
+    first = set(steps["enters"].iloc[0].split(", "))
+    assert {name.split("=")[0] for name in first} == {"clinic:age", "clinic:sex"}
+    assert auto.submodel(1000).selected_features_["genes"].all()
+
+
+def test_a_feature_that_screening_would_drop_is_in():
+    sim = make_multiview(60, {"genes": 1500}, informative={"genes": 3}, random_state=0)
+    model = BaldurClassifier(always=["genes_1499"], n_features=2, members=("spike_slab",))
+    model.fit(sim.data, sim.target)
+    assert model.selected_features_["genes"][1499]
+    assert n_selected(model) == 3
+
+
+@pytest.mark.parametrize("wrong", ["age", ["genes_1x"], ["clinic:genes_1"], [3]])
+def test_names_of_features_that_are_always_in_are_checked(wrong):
+    data, y, _ = problem("binary")
+    with pytest.raises(InputError, match="always"):
+        BaldurClassifier(always=wrong).fit(data, y)
 
 
 def test_equal_columns_break_no_count():

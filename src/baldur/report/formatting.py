@@ -17,6 +17,7 @@ __all__ = [
     "kind",
     "listed",
     "number",
+    "p_value",
     "percent",
     "plain",
     "probability",
@@ -73,6 +74,12 @@ def probability(p: Any) -> str:
     if not np.isfinite(x):
         return "–"
     return ">0.99" if x > 0.995 else "<0.01" if x < 0.005 else number(x)
+
+
+def p_value(p: Any) -> str:
+    """Return a p-value with three decimals, ``<0.001`` where that would be 0."""
+    x = float(p)
+    return "<0.001" if x < 0.0005 else number(x, 3)
 
 
 def percent(share: Any, digits: int = 0) -> str:
