@@ -25,11 +25,13 @@ from baldur.preparation.sample_flags import UnknownLevel
 from baldur.safety.spreadsheet import csv_text
 from baldur.saving import SavedModel
 from baldur.study.config import StudyConfig
+from baldur.study.data import no_outcome_note
 from baldur.study.new_samples import read_new_samples
 from baldur.study.output_folder import Log, claim_folder, results_folder
-from baldur.study.predict import predictions_of, shift_in_notes
+from baldur.study.predict import features_used, predictions_of, shift_in_notes
 from baldur.study.write_results import REPORT
 from baldur.views import MultiView
+from baldur.views.validate import counted
 
 __all__ = ["VALIDATION_FILES", "ValidatedStudy", "validate_study"]
 
@@ -143,7 +145,7 @@ def validate_study(
         evaluation = evaluate_predictions(predictions, **keywords)
         views, features = pd.DataFrame(), pd.DataFrame()
         if model.training:
-            views, features = predictor_shift(model.training, data)
+            views, features = predictor_shift(model.training, data, features_used(model))
         else:
             notes.append("the model does not remember its training predictors; fit it again")
         better = recalibrate(predictions, classes)
@@ -215,7 +217,7 @@ def _with_outcome(
     if not known.any():
         raise config.problem("outcome.column", f"{column!r} is empty", "name another column")
     if not known.all():
-        notes.append(f"{int((~known).sum())} samples have no {column!r} and are left out")
+        notes.append(no_outcome_note(int((~known).sum()), column))
     data, table = data[np.flatnonzero(known)], table[known]
     if model.classes:
         classes = [str(c) for c in model.classes]
@@ -279,7 +281,7 @@ def summary(done: ValidatedStudy, model: SavedModel) -> str:
     name = done.predictions["model"].iloc[0]
     lines = [
         f"{name}, trained on {model.details.get('samples')} samples, unchanged, on "
-        f"{len(done.predictions)} new ones.",
+        f"{counted(len(done.predictions), 'new one')}.",
         "",
         *_figures(done.evaluation, name, done.development),
     ]
@@ -290,11 +292,16 @@ def summary(done: ValidatedStudy, model: SavedModel) -> str:
     if len(done.shift_views):
         lines += ["", "Predictors against training (shift in training s.d.):"]
         for _, row in done.shift_views.iterrows():
+            worst = (
+                f"worst {row['worst']}, {row['worst_shift']:+.2f}"
+                if row["worst"]
+                else "the model uses none"
+            )
             lines.append(
                 f"  {row['view']}: median shift {row['mean_shift']:.2f}, spread x "
                 f"{row['spread_ratio']:.2f}, {row['outside']:.1%} of cells outside the range, "
-                f"{row['far']} of {row['features']} features far (worst {row['worst']!s}, "
-                f"{row['worst_shift']:+.2f}), {row['absent']:.0%} of samples without it"
+                f"{row['far']} of {row['features']} features far ({worst}), "
+                f"{row['absent']:.0%} of samples without it"
             )
     if done.recalibrated_evaluation is not None:
         lines += ["", "Recalibrated on this cohort (cross-validated; a different model):"]
