@@ -380,6 +380,19 @@ def test_the_top_features_say_how_sure_they_are(run, model):
     assert re.search(r"weight [+−]\d\.\d\d \[", sentence)
 
 
+def test_features_of_the_folds_and_of_the_model_are_told_apart(run, model):
+    """The model fitted on all people may use other features than the folds, and says so itself."""
+    sentence = gather_facts(run, FittedModel.of(model)).answer[2].answer
+    folds, fitted = sentence.split(" The model fitted on all people: ")
+    assert folds.startswith("In the folds: on average ")
+    assert "folds)" in folds
+    assert "inclusion probability" not in folds
+    selected = sum(int(mask.sum()) for mask in model.selected_features_.values())
+    assert fitted.startswith(f"{selected} of 20 features.")
+    assert "folds" not in fitted
+    assert "In the folds" not in gather_facts(run).answer[2].answer
+
+
 def test_view_shares_that_swing_raise_a_check(changed):
     def swing(size):
         def change(frame):
