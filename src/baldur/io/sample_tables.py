@@ -32,7 +32,7 @@ _SUFFIXES = (*SEPARATORS, *(f"{suffix}.gz" for suffix in SEPARATORS), ".parquet"
 def read_text_table(
     file: str | os.PathLike[str],
     *,
-    missing: Sequence[str] = MISSING_MARKERS,
+    missing: Sequence[str] = (),
     separator: str | None = None,
     decimal: str = ".",
     encoding: str = "utf-8",
@@ -51,8 +51,7 @@ def read_text_table(
         ``.csv``, ``.tsv``, ``.tab`` or ``.txt`` (tab-separated), all of these also compressed
         with ``.gz``, ``.parquet`` or ``.xlsx``.
     missing : sequence of str
-        Cells that mean "missing"; replaces the default list `MISSING_MARKERS`. Empty cells
-        always do.
+        Cells that mean "missing" besides those of `MISSING_MARKERS`.
     separator : str, optional
         Between the fields of a text table; by default a comma for ``.csv`` and a tabulator for
         the others.
@@ -156,7 +155,7 @@ class _Cleaned(dict[str, str]):
 
     def __init__(self, decimal: str, missing: Sequence[str]) -> None:
         super().__init__()
-        self.missing = set(missing)
+        self.missing = {*MISSING_MARKERS, *missing}
         mark = re.escape(decimal)
         self.number = re.compile(rf"([+-]?\d+){mark}(\d+(?:[eE][+-]?\d+)?)")
 
