@@ -216,6 +216,8 @@ def test_a_page_names_only_the_checks_that_could_be_made(run, model, changed):
     for facts in (of_model, of_run):
         assert not set(facts.made) & set(facts.not_made)
         assert set(facts.made) | set(facts.not_made) <= set(EXPLANATIONS)
+    both = gather_facts(run, FittedModel.of(model))
+    assert set(both.made) == {*of_run.made, *of_model.made, "B18"}
     alone = changed(predictions=lambda frame: frame.drop(columns="site"))
     assert "B05" in gather_facts(alone).not_made
 
