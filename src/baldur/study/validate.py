@@ -15,7 +15,7 @@ from baldur.evaluation import METRICS
 from baldur.evaluation.clinical import Evaluation, evaluate_predictions
 from baldur.evaluation.clinical.metric_intervals import ALL
 from baldur.evaluation.metrics import default_metrics
-from baldur.evaluation.tables.results_reader import read_table
+from baldur.evaluation.tables.results_reader import read_result_table
 from baldur.evaluation.tables.table import fold_scores
 from baldur.evaluation.threads import one_thread
 from baldur.evaluation.validation.drift import predictor_shift
@@ -187,7 +187,7 @@ def _development(folder: str | Path, model: str) -> pd.DataFrame:
     """Return the metrics and the calibration of a model in the study it was developed in."""
     parts = []
     for table, column in (("intervals", "metric"), ("calibration", "measure")):
-        frame = read_table(folder, table)
+        frame = read_result_table(folder, table)
         if not len(frame):
             continue
         frame = frame[frame["model"] == model]
