@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from baldur.inference.credible_sets import credible_sets
-from baldur.inference.ensemble import fit_ensemble
+from baldur.inference.ensemble_members import fit_ensemble
 from baldur.inference.screening import Problem
 from baldur.inference.weight_posterior import WeightPosterior
 from baldur.model.posterior import INTERCEPT_VAR

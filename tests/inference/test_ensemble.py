@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import norm
 
 from baldur.inference import dense_members
-from baldur.inference.ensemble import (
+from baldur.inference.ensemble_members import (
     MEMBERS,
     NEGLIGIBLE,
     Designs,

@@ -11,7 +11,7 @@ from numpy.testing import assert_allclose
 from scipy.special import expit
 
 from baldur.inference.dense_members import fit_pooled
-from baldur.inference.ensemble import mixture
+from baldur.inference.ensemble_members import mixture
 from baldur.model.likelihood import LogisticLikelihood
 from baldur.model.posterior import with_ones
 from baldur.model.quadrature import logistic_rates

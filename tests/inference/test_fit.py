@@ -14,7 +14,7 @@ from baldur import BaldurClassifier, BaldurRegressor, MultiView
 from baldur.exceptions import NotConvergedWarning
 from baldur.inference import fit as fit_module
 from baldur.inference import screening
-from baldur.inference.ensemble import MEMBERS, fit_ensemble
+from baldur.inference.ensemble_members import MEMBERS, fit_ensemble
 from baldur.inference.final_predictor import submodel_predictor, whole_view_predictor
 from baldur.inference.fit import FitResult, _Fit, fit_default, folds_at_once, gather_data
 from baldur.inference.gaussians import KernelGaussian, WeightGaussian

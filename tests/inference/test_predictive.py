@@ -5,7 +5,7 @@ import pytest
 from scipy.special import expit
 from scipy.stats import norm
 
-from baldur.inference.ensemble import mixture
+from baldur.inference.ensemble_members import mixture
 from baldur.inference.predictive import (
     integrate_left_out,
     pooled_weights,

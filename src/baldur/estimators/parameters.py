@@ -9,7 +9,7 @@ from typing import Any
 
 from sklearn.utils import check_random_state
 
-from baldur.inference.ensemble import MEMBERS
+from baldur.inference.ensemble_members import MEMBERS
 from baldur.parameters import Constraint, is_number, is_one_of, one_of
 from baldur.preparation import SCALES
 

@@ -14,7 +14,7 @@ from sklearn.utils.multiclass import check_classification_targets, type_of_targe
 from sklearn.utils.validation import column_or_1d
 
 from baldur.exceptions import InputError
-from baldur.inference.intervals import probability_interval, tails
+from baldur.inference.prediction_intervals import probability_interval, tails
 from baldur.inference.predictive import Task, probabilities
 from baldur.preparation.tile_statistics import LARGEST_SPREAD, SMALLEST_SPREAD, same_but_rounding
 from baldur.types import Array

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from baldur.inference.design import ColumnDesign
-from baldur.inference.ensemble import Ensemble
+from baldur.inference.ensemble_members import Ensemble
 from baldur.inference.fold_batch import EnsembleData
 from baldur.inference.weight_posterior import WeightPosterior
 from baldur.model.posterior import triangle_squares

@@ -1,6 +1,6 @@
 """The default fit: an ensemble, a path of submodels, and a selection supported by held-out rows.
 
-1. *Ensemble.* The same Gaussian posterior under several priors (`baldur.inference.ensemble`).
+1. *Ensemble.* The same Gaussian posterior under several priors (`baldur.inference.ensemble_members`).
    Repeated inner folds give the stacking weights and the calibration slope
    (`baldur.inference.stacking`); a weak signal is shrunk towards the base rate.
 2. *Is there a signal?* Held-out losses of the ensemble and of the base rate, row by row, with
@@ -30,7 +30,7 @@ import numpy as np
 from joblib import Parallel, delayed
 
 from baldur.inference.credible_sets import CredibleSet, credible_sets
-from baldur.inference.ensemble import (
+from baldur.inference.ensemble_members import (
     BATCH_BYTES,
     CACHE_BYTES,
     MEMBERS,

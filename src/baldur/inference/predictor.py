@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from baldur.inference.ensemble import mixture
+from baldur.inference.ensemble_members import mixture
 from baldur.inference.gaussians import (
     CoefficientSums,
     KernelGaussian,

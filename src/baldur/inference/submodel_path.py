@@ -21,7 +21,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from baldur.inference.design import GramDesign
-from baldur.inference.ensemble import (
+from baldur.inference.ensemble_members import (
     Designs,
     Ensemble,
     first_views,

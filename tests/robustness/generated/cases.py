@@ -14,7 +14,7 @@ from baldur import (
     PaperClassifier,
     PaperRegressor,
 )
-from baldur.inference.ensemble import MEMBERS
+from baldur.inference.ensemble_members import MEMBERS
 from robustness.generated import features, outcomes
 
 CLASSES = (BaldurClassifier, BaldurRegressor, PaperClassifier, PaperRegressor)
