@@ -80,6 +80,17 @@ def test_the_page_has_the_title_of_the_study_file(places, tmp_path):
         assert validation_page(run, "hidden", "Mine").facts.title == "Mine"
 
 
+def test_notes_name_samples_only_where_people_are_named(places, tmp_path):
+    folder = tmp_path / "noted"
+    shutil.copytree(places[2], folder)
+    with (folder / "validation.txt").open("a") as file:
+        file.write("Note: sample 'id-7' has Age = 540, sample \"o'hara\" has Age = 530.\n")
+    run = open_validation(folder)
+    hidden = validation_page(run, "hidden", None).facts.notes[-1]
+    assert hidden == "a sample has Age = 540, a sample has Age = 530."
+    assert "id-7" in validation_page(run, "named", None).facts.notes[-1]
+
+
 def test_a_value_far_outside_training_is_on_the_page(places, tmp_path):
     """An age of 540 is named; three widths of the training range are the boundary."""
     folder = tmp_path / "far"

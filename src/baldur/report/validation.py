@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -45,6 +46,8 @@ SUMMARY = "validation.txt"
 """File that every validation has and no other folder."""
 _FAR = 1.0
 """Standardised shift of a feature's mean, in training s.d., that is named in a check."""
+_IDENTIFIER = re.compile(r"""sample ('[^']*'|"[^"]*")""")
+"""How notes name a sample, as Python writes a text."""
 
 _USED = (
     "predictions", "scores", "intervals", "calibration", "calibration_curve", "decision",
@@ -136,7 +139,7 @@ def validation_page(run: StudyResults, people: str, title: str | None) -> Page:
     ]  # fmt: skip
     n = count(run.record["people"], "new person", "new people")
     facts = Facts(
-        title=title or run.record["title"] or f"Validation of {short(main)}",
+        title=title or short(run.record["title"], 400) or f"Validation of {short(main)}",
         lead=f"{short(main)}, unchanged, applied to {n}.",
         main=main,
         classes=run.classes,
@@ -151,7 +154,7 @@ def validation_page(run: StudyResults, people: str, title: str | None) -> Page:
         settings=[],
         versions=run.record["versions"],
         repeat=["baldur validate MODEL study.toml --out FOLDER", "baldur report FOLDER"],
-        notes=_notes(run),
+        notes=_notes(run, named=people == "named"),
         validation=True,
         made=made,
         not_made=not_made,
@@ -328,9 +331,12 @@ def _methods(run: StudyResults, main: str) -> str:
     )
 
 
-def _notes(run: StudyResults) -> list[str]:
-    """Return the notes that the validation wrote into its summary."""
-    return [] if run.folder is None else _summary_lines(run.folder, "Note: ")
+def _notes(run: StudyResults, *, named: bool) -> list[str]:
+    """Return the notes that the validation wrote into its summary, with identifiers or without."""
+    notes = [] if run.folder is None else _summary_lines(run.folder, "Note: ")
+    if not named:  # before they are cut, which could leave half an identifier
+        notes = [_IDENTIFIER.sub("a sample", note) for note in notes]
+    return [short(note, 400) for note in notes]
 
 
 def _summary_lines(folder: Path, prefix: str) -> list[str]:
@@ -340,4 +346,4 @@ def _summary_lines(folder: Path, prefix: str) -> list[str]:
     except OSError:
         return []
     lines = [line for line in text.splitlines() if line.startswith(prefix)]
-    return [short(line.removeprefix(prefix), 400) for line in lines][:100]
+    return [line.removeprefix(prefix) for line in lines][:100]
