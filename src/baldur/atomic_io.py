@@ -213,7 +213,7 @@ def replace_files(
     folder = Path(folder)
     unknown = sorted(set(contents) - set(known))
     if unknown:
-        raise ValueError(f"names outside of the known ones: {unknown}")
+        raise ValueError(f"expected only known file names, but got {unknown}")
     with folder_lock(folder) as alone, writing(folder):
         _finish_replacing(folder, known)
         if alone:

@@ -82,7 +82,7 @@ def test_another_folder_is_no_development_study(places, tmp_path):
     done = CliRunner().invoke(app, [*arguments, "--development", str(tmp_path)])
     assert done.exit_code == 1
     assert "has no intervals of a model 'Ridge logistic'" in str(done.exception)
-    with pytest.raises(InputError, match="goes with a folder of results"):
+    with pytest.raises(InputError, match="can be combined with a folder of results"):
         report_folder(folder, tmp_path / "page.html", model=model)
 
 

@@ -274,7 +274,7 @@ def with_header(content, change):
         (lambda h: h["a"].update(shape=[3.0]), "cannot be"),
         (lambda h: h["a"].update(shape=[True] * 3), "cannot be"),
         (lambda h: h["a"].update(shape="3"), "does not describe 'a'"),
-        (lambda h: h["a"].update(shape=[0, 1 << 39], data_offsets=[0, 0]), "is empty, and yet"),
+        (lambda h: h["a"].update(shape=[0, 1 << 39], data_offsets=[0, 0]), "is empty, but one"),
         (lambda h: h["a"].update(data_offsets=[0, 1 << 60]), "cannot be"),
         (lambda h: h["a"].update(data_offsets=[0, 1 << 39]), "size of 'a'"),
         (lambda h: h["a"].update(data_offsets=[0]), "more axes"),

@@ -70,7 +70,7 @@ def test_a_wrong_value_is_refused_and_named(value, read, match):
 
 def test_a_field_too_few_or_too_many():
     refuses({}, lambda f: f.number("x"), "x: it is missing")
-    refuses({"x": 1, "y": 2}, lambda f: f.number("x"), "a field 'y' that it does not have")
+    refuses({"x": 1, "y": 2}, lambda f: f.number("x"), "a field 'y' that is not known")
     with pytest.raises(InputError, match="expected 'a', but got 'b'"):
         Fields({"kind": "b"}, "a")
     with Fields({"x": None}) as read:

@@ -76,7 +76,7 @@ def init(
     if path.exists() and not force:
         raise InputError(f"{path} exists; choose another name, or replace it with --force.")
     if not path.parent.is_dir():
-        raise InputError(f"{path.parent} is not a folder; make it first.")
+        raise InputError(f"{path.parent} is not a folder; create it first.")
     beside = path.with_name(f"{path.stem}.schema.json")
     write_atomically(beside, schema_text.encode())
     write_atomically(path, f"#:schema {beside.name}\n{TEMPLATE}".encode())
@@ -105,9 +105,13 @@ def models() -> None:
 
 @app.command()
 def simulate(
-    kind: Annotated[str, typer.Argument(help="biofind, adni or multiview.")],
+    kind: Annotated[
+        str, typer.Argument(help="Kind of simulated data: biofind, adni or multiview.")
+    ],
     out: Annotated[Path, typer.Option("--out", help="Folder to write.")],
-    scale: Annotated[float, typer.Option(help="Share of the full width of wide views.")] = 0.001,
+    scale: Annotated[
+        float, typer.Option(help="Fraction of the features of wide views to simulate.")
+    ] = 0.001,
     seed: Annotated[int, typer.Option(help="The same seed gives the same files.")] = 0,
 ) -> None:
     """Write simulated data with a known truth, and a study file for them."""

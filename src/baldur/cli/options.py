@@ -20,10 +20,10 @@ Jobs = Annotated[
 Data = Annotated[
     list[Path] | None,
     typer.Option(
-        "--data", help="A folder the study's files may lie in, besides its own; may be repeated."
+        "--data", help="Another folder from which the study may read files; may be repeated."
     ),
 ]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Only the result and errors.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print only the result and errors.")]
 
 
 @contextmanager

@@ -344,7 +344,10 @@ class BaldurBase(ExportMixin, TransformerMixin, BaseEstimator):
         """
         check_is_fitted(self)
         if self.preparation_.covariates_ is None:
-            raise AttributeError("covariate_coef_: the preparation regresses no covariates out.")
+            raise AttributeError(
+                "covariate_coef_ exists only for a model whose preparation "
+                "regresses covariates out."
+            )
         columns = self.preparation_.columns_
         parts = [
             self.preparation_.covariate_weights(name, self.coef_scaled_[name][:, columns[name]])

@@ -56,7 +56,8 @@ class ClassificationTargets:
         classes, codes, count = np.unique(labels, return_inverse=True, return_counts=True)
         if len(classes) < 2:
             raise InputError(
-                "y: expected at least two classes among the samples that count, but got one class."
+                "y: expected at least two classes among the samples with positive weight, but "
+                "got one class."
             )
         if len(classes) == 2:
             return cls("binary", classes), codes[:, None].astype(float), count

@@ -163,6 +163,8 @@ def _criteria(result: NestedResult, record: dict[Any, Any], parameters: int) -> 
     if not result.classes:
         return minimum_people_regression(parameters, float(record["r2_pooled"]))
     if len(result.classes) > 2:
-        raise InputError("The closed forms are for two classes or for numbers.")
+        raise InputError(
+            "Minimum sample sizes can be computed for two classes or a numeric outcome only."
+        )
     share = float(np.mean(result.truth == 1))
     return minimum_people(parameters, share, auc=float(record["auc_pooled"]))

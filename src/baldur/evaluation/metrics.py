@@ -298,7 +298,7 @@ def scores(name: str, predicted: Predicted, weights: np.ndarray) -> np.ndarray:
     fits = metric is not None and metric.classification == (predicted.n_classes > 0)
     if metric is None or not fits:
         legal = default_metrics(predicted.n_classes > 0)
-        raise InputError(f"metric {name!r} is not one of this task's: {legal}.")
+        raise InputError(f"metric {name!r} cannot be used for this task; choose one of {legal}.")
     return metric.compute(predicted, weights)
 
 

@@ -113,7 +113,7 @@ def _not_blank(value: str) -> str:
 
 def _different(values: list[str]) -> list[str]:
     if len(set(values)) != len(values):
-        raise SectionError("names something twice", "list each once")
+        raise SectionError("lists a name more than once", "list each once")
     return values
 
 

@@ -396,8 +396,9 @@ default="auto"
     def _fit_posterior(self, views: list[PreparedView], training: Training) -> MeanFieldRun:
         if not training.T.any():
             raise InputError(
-                "y: outcomes must differ, but all are the same in the samples that count, and this "
-                "posterior has no limit without noise. Check the column or how the rows were split."
+                "y: outcomes must differ, but all are the same in the samples with positive "
+                "weight, and this posterior is not defined without noise. Check the column or "
+                "how the rows were split."
             )
         # Outputs are observed: no bound on the logistic function is ever used.
         return self._run(views, training, bound="jaakkola")

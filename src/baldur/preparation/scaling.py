@@ -267,7 +267,9 @@ class Scaling:
     def covariate_weights(self, name: str, coef: Any) -> np.ndarray:
         """Return the weight each covariate gets, in its own units, from being regressed out."""
         if self.covariates_ is None:
-            raise InputError("covariate_weights: the preparation regresses no covariates out.")
+            raise InputError(
+                "covariate_weights is defined only for a preparation with regress_out."
+            )
         effect = self.check_coef(name, coef) @ self.covariate_effect_[name].T
         return np.asarray(-effect[..., 1:] / self.covariates_.scale)
 
@@ -276,7 +278,9 @@ class Scaling:
     def check_coef(self, name: str, coef: Any) -> np.ndarray:
         """Return weights on the prepared columns of a view as floats, or explain."""
         if name not in self.n_features_:
-            raise InputError(f"There is no view {name!r}; fit saw {list(self.n_features_)}.")
+            raise InputError(
+                f"There is no view {name!r}; the views seen in fit are {list(self.n_features_)}."
+            )
         coef = np.asarray(coef, dtype=np.float64)
         if coef.ndim == 0 or coef.shape[-1] != self.n_features_[name]:
             raise InputError(

@@ -85,7 +85,9 @@ def _list_page(run: StudyResults, folder: Path) -> None:
 
 def _refuse_model(model: str | Path | None, place: Path, what: str) -> None:
     if model is not None:
-        raise InputError(f"{place} is {what}; --model goes with a folder of results.")
+        raise InputError(
+            f"{place} is {what}; --model can be combined with a folder of results only."
+        )
 
 
 def report_study(

@@ -233,5 +233,5 @@ def _check_models(table: pd.DataFrame, record: dict[str, Any], folder: Path) -> 
     if list(table["model"]) != record["models"]:
         raise InputError(
             f"{folder}: table.csv and run.json name different models, so they are not of one "
-            "study. StudyResults the study again, or restore the files."
+            "study. Run the study again, or restore the files."
         )

@@ -102,8 +102,9 @@ class Deadline:
         if time.thread_time() > self._end:
             raise InputError(
                 f"{self.path}: it is not read within {self.seconds:.0f} seconds, which is ample "
-                "for a file of its size. It unpacks to far more than it stores, or is made to be "
-                "slow; save the data as .npy or Parquet, or ask for fewer columns."
+                "for a file of its size. It unpacks to far more than it stores, or was "
+                "constructed to be slow to read; save the data as .npy or Parquet, or ask for "
+                "fewer columns."
             )
 
 
@@ -145,7 +146,8 @@ def check_ratio(path: Path | str, what: str, claimed: float, stored: float) -> N
     if claimed > LAZY_BYTES and claimed > MAX_RATIO * stored:
         raise InputError(
             f"{path}: {what} claims {claimed / 2**20:,.0f} MB of cells, but stores "
-            f"{stored / 2**20:.3g} MB. They were never written, or are made to fill the memory."
+            f"{stored / 2**20:.3g} MB. The file is incomplete, or was constructed to fill the "
+            f"memory."
         )
 
 

@@ -241,7 +241,7 @@ def _compare_scorers(folder: Path, printed: dict[str, bytes]) -> None:
             f"{folder}: {', '.join(other)} came with the folder and "
             f"{'is' if len(other) == 1 else 'are'} not what this version of baldur writes. It is a "
             "program of the person who made the folder: do not run it unless you trust them. "
-            "model.card(folder) writes ours.",
+            "model.card(folder) writes the scorers of this version.",
             InputWarning,
             stacklevel=3,
         )

@@ -54,7 +54,7 @@ class SavedModel:
         if preparation is None:
             raise InputError(
                 f"save: expected a fitted estimator of baldur, but got {type(estimator).__name__}. "
-                "Call fit first; other estimators can be put behind baldur.evaluation.SideBySide."
+                "Call fit first; wrap other estimators in baldur.evaluation.SideBySide."
             )
         classes = getattr(estimator, "classes_", None)
         return cls(estimator, [] if classes is None else np.asarray(classes).tolist())

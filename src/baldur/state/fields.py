@@ -96,7 +96,7 @@ class Fields:
         if error is None:
             unknown = [name for name in self._state if name not in self._read]
             if unknown:
-                raise StateError((), f"a field {str(unknown[0])[:60]!r} that it does not have")
+                raise StateError((), f"a field {str(unknown[0])[:60]!r} that is not known")
 
     def has(self, name: str) -> bool:
         """Return whether a field is there and not None; an absent field counts as read."""
@@ -207,7 +207,9 @@ class Fields:
         lower = self.array(low, shape, finite=not missing, largest=largest)
         upper = self.array(high, shape, finite=not missing, largest=largest)
         if lower.shape != upper.shape or (lower > upper).any():
-            raise StateError((low,), f"expected ranges that begin below their end, {high}")
+            raise StateError(
+                (low,), f"expected lower limits that are not above the upper limits, {high}"
+            )
         if (np.isnan(lower) != np.isnan(upper)).any():
             raise StateError((low,), f"expected ranges that are missing where {high} is")
         return lower, upper
@@ -221,7 +223,7 @@ class Fields:
         if has_control("".join(listed)):
             raise StateError((name,), "expected text without control characters")
         if unique and len(set(listed)) != len(listed):
-            raise StateError((name,), "expected no text twice")
+            raise StateError((name,), "expected texts that are all different")
         return value
 
     def labels(self, name: str, shape: Shape = (None,)) -> np.ndarray:
@@ -231,7 +233,7 @@ class Fields:
             return self.texts(name, shape, unique=True)
         value = self.array(name, shape, "number", largest=np.inf)
         if len(np.unique(value)) != value.size:
-            raise StateError((name,), "expected no label twice")
+            raise StateError((name,), "expected labels that are all different")
         return value
 
     # -- plain values ------------------------------------------------------------------------
@@ -253,7 +255,7 @@ class Fields:
         try:
             value = float(value)
         except OverflowError:
-            raise StateError((name,), "expected a number of float64") from None
+            raise StateError((name,), "expected a number that fits into float64") from None
         wrong = {
             "that is finite": finite and not np.isfinite(value),
             f"within {largest:g}": np.isfinite(value) and abs(value) > largest,
@@ -316,7 +318,7 @@ class Fields:
         if not all(type(one) is str for one in value) or has_control("".join(value)):
             raise StateError((name,), "expected a list of printable names")
         if len(set(value)) != len(value):
-            raise StateError((name,), "expected no name twice")
+            raise StateError((name,), "expected names that are all different")
         return value
 
     # -- objects -----------------------------------------------------------------------------
@@ -364,7 +366,7 @@ class Fields:
         value = self._take(name)
         if type(value) is not dict:
             raise StateError(
-                (name,), f"expected an entry for each name, but got {_described(value)}"
+                (name,), f"expected an object with one entry per name, but got {_described(value)}"
             )
         found = [one for one in names if one in value]
         if list(value) != found or (not some and len(found) != len(names)):

@@ -135,7 +135,7 @@ class ReportSection(Section):
     def _sorted(cls, values: list[Any] | None) -> list[Any] | None:
         if values is None or isinstance(values[0], str):
             if values is not None and len(set(values)) < len(values):
-                raise SectionError("names something twice", "list each once")
+                raise SectionError("lists a name more than once", "list each once")
             return values
         return sorted(set(values))
 

@@ -47,7 +47,7 @@ class CovariateCoding:
         for name in frame.columns:
             known = frame[name][frame[name] != ""]
             if not len(known):
-                raise InputError(f"column {name!r} is empty")
+                raise InputError(f"column {name!r} has no values")
             numeric = pd.to_numeric(known, errors="coerce").notna().all()
             found[str(name)] = name in categorical or not numeric
         return cls(found)

@@ -76,7 +76,9 @@ def read_new_samples(
             parts.append(_fitting(model, config, one, view, missing, notes))
     if not parts:
         raise config.problem(
-            "views", f"none is one of the model's: {', '.join(wanted)}", "name the views as in fit"
+            "views",
+            f"no view of the file is a view of the model, which are {', '.join(wanted)}",
+            "name the views as in fit",
         )
     rows = pd.Series(np.arange(len(table)), index=table.index)
     try:
@@ -146,7 +148,7 @@ def _fitting(
     if names is None:
         if have.shape[1] != width:
             raise config.problem(
-                f"views.{view}", f"has {have.shape[1]} columns, the model {width} without names",
+                f"views.{view}", f"has {have.shape[1]} columns, but the model was fitted on {width} columns without names",
                 "give the same columns in the same order",
             )  # fmt: skip
         return MultiView(

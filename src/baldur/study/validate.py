@@ -208,7 +208,9 @@ def _with_outcome(
             )
     known = (table[column] != "").to_numpy()
     if not known.any():
-        raise config.problem("outcome.column", f"{column!r} is empty", "name another column")
+        raise config.problem(
+            "outcome.column", f"column {column!r} has no values", "name another column"
+        )
     if not known.all():
         notes.append(f"{int((~known).sum())} samples have no {column!r} and are left out")
     data, table = data[np.flatnonzero(known)], table[known]
@@ -227,7 +229,11 @@ def _with_outcome(
                 f"no sample has the class {lacking[0]!r}; figures that need it are missing"
             )
     elif pd.to_numeric(table[column], errors="coerce").isna().any():
-        raise config.problem("outcome.column", f"{column!r} has text", "the model predicts numbers")
+        raise config.problem(
+            "outcome.column",
+            f"column {column!r} contains text",
+            "write numbers, which is what the model predicts",
+        )
     return data, table
 
 

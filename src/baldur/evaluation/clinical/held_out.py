@@ -197,7 +197,9 @@ def _complete(table: pd.DataFrame, names: list[str]) -> tuple[pd.DataFrame, list
     given = table[columns].to_numpy(dtype=float)
     known = given[~np.isnan(given).any(axis=1)]
     if len(known) and (known.min() < 0 or known.max() > 1):
-        raise InputError("Probabilities must lie between 0 and 1; margins belong in 'score'.")
+        raise InputError(
+            "Probabilities must lie between 0 and 1; put decision scores into the column 'score'."
+        )
     partly = np.isnan(given).any(axis=1)
     for model in table["model"].unique():
         mine = partly[(table["model"] == model).to_numpy()]

@@ -174,7 +174,11 @@ def _learn_platt(job: Job, mv: Any) -> Platt | None:
             margins.append(np.asarray(job.fit(mv, train).decision_function(mv[test]), dtype=float))
             truths.append(job.y[test] == 1)
     except Exception as error:  # the model itself was fitted; only probabilities are missing
-        warnings.warn(f"No probabilities: an inner fit failed ({_reason(error)})", stacklevel=2)
+        warnings.warn(
+            f"No probabilities by Platt scaling, because a fit on an inner fold "
+            f"failed ({_reason(error)})",
+            stacklevel=2,
+        )
         return None
     return Platt.learn(np.concatenate(margins), np.concatenate(truths))
 

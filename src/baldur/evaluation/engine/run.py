@@ -85,7 +85,8 @@ def run_jobs(
         return run.both_rounds(tasks, None)
     except _NotInStoreError as missing:
         raise UnfinishedError(
-            f"Shard {shard} is done; at least {missing.count} jobs of others are not. The last "
+            f"Shard {shard} is done; at least {missing.count} jobs of other shards are not "
+            f"finished. The last "
             "shard to end writes the results; the same command without --shard runs the jobs that "
             "are left.",
             missing.count,

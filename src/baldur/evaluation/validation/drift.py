@@ -162,7 +162,9 @@ def batch_drift(model: Any, X: MultiView) -> tuple[pd.DataFrame, pd.DataFrame]:
     """
     found = getattr(model, "preparation_", None)
     if found is None:
-        raise InputError(f"{type(model).__name__} does not know its training rows; fit it.")
+        raise InputError(
+            f"{type(model).__name__} has no statistics of training samples; call fit first."
+        )
     mean, sd, low, high = found.mean_, found.scale_, found.minimum_, found.maximum_
     training = {}
     for name, width in found.n_features_.items():

@@ -82,7 +82,10 @@ def _check_archive(path: Path, max_bytes: int, deadline: Deadline) -> None:
     with parsing(path, "an Excel workbook"), zipfile.ZipFile(path) as archive:
         entries = archive.infolist()
         if len(entries) > _MAX_MEMBERS:
-            raise InputError(f"{path}: a workbook does not have {len(entries):,} parts. {_ADVICE}")
+            raise InputError(
+                f"{path}: the archive has {len(entries):,} parts, more than a "
+                f"workbook has. {_ADVICE}"
+            )
         size = sum(entry.file_size for entry in entries)
         check_size(path, _BYTES_PER_XML_BYTE * size, max_bytes, _ADVICE)
         for entry in entries:
@@ -131,7 +134,8 @@ def _look(
 
 def _odd(path: Path, entry: zipfile.ZipInfo, what: str) -> InputError:
     return InputError(
-        f"{path}: {entry.filename!a} {what} and attacks do. The file is not read. {_ADVICE}"
+        f"{path}: {entry.filename!a} {what}, which is a sign of a malicious file. The file is "
+        f"not read. {_ADVICE}"
     )
 
 

@@ -163,7 +163,9 @@ class SparseMatrix(_H5Matrix):
         if not fits or self.indptr[0] != 0 or self.indptr[-1] != stored:
             raise InputError(f"{path}: {node} is not a sparse matrix of shape {shape}.")
         if (np.diff(self.indptr) < 0).any():
-            raise InputError(f"{path}: {node} is damaged; its row pointers do not rise.")
+            raise InputError(
+                f"{path}: {node} is damaged; its row pointers are not in increasing order."
+            )
 
     @property
     def stored(self) -> int:

@@ -125,10 +125,10 @@ def _open_file(nib: Any, path: Path, max_bytes: int) -> Any:
     for side in header.get_data_shape():
         cells *= int(side)
     if cells < 1:
-        raise InputError(f"{path}: its header claims the shape {header.get_data_shape()}.")
+        raise InputError(f"{path}: its header has an invalid shape, {header.get_data_shape()}.")
     offset = float(header["vox_offset"])
     if not 0 <= offset <= _MAX_HEADER:
-        raise InputError(f"{path}: its header claims to be {offset:g} bytes long.")
+        raise InputError(f"{path}: its header has an invalid length of {offset:g} bytes.")
     check_size(path, cells * (_PER_VOXEL + dtype.itemsize), max_bytes, _ADVICE)
     if not packed and path.stat().st_size < offset + cells * dtype.itemsize:
         raise InputError(

@@ -115,7 +115,7 @@ def open_text(
         # Python also calls compression and the like encodings; these are refused here.
         b"".decode(encoding)
         if plain.startswith(_NO_ENCODINGS):
-            raise LookupError(f"{encoding} is not an encoding of tables")
+            raise LookupError(f"{encoding} is not a text encoding")
     except (LookupError, UnicodeError) as error:
         raise _not_in(path, encoding, error) from error
     wide = plain.startswith(("utf16", "utf32"))
