@@ -134,7 +134,7 @@ def swapped(x):
         (change((*BLOOD, "scale"), lambda x: -x), "above 0"),
         (change((*BLOOD, "scale"), lambda x: x.astype(str)), "expected numbers"),
         (change((*BLOOD, "lower"), swapped), "not above the upper limits"),
-        (change((*BLOOD, "minimum"), swapped), "not above the upper limits"),
+        (change((*BLOOD, "minimum"), swapped), "not above the maxima"),
         (change((*BLOOD, "ranks", "knots"), lambda x: x[::-1]), "rising order"),
         (change((*BLOOD, "ranks", "position"), lambda x: x + 99), "at most"),
         (change((*BLOOD, "covariate_effect"), None), "where there are covariates"),

@@ -71,7 +71,7 @@ def test_without_the_development_study_nothing_is_compared(places, tmp_path):
     shutil.copytree(places[2], folder)
     (folder / "development.csv").unlink()
     facts = validation_page(open_validation(folder), "hidden", None).facts
-    assert facts.answer[1].outcome == "cannot be told"
+    assert facts.answer[1].outcome == "cannot be determined"
     assert [c.name for c in facts.tables["figures"].columns] == ["Measure", "New cohort"]
 
 

@@ -404,7 +404,7 @@ class Scaling:
             for field, found in (("minimum", self.minimum_), ("maximum", self.maximum_)):
                 found[name] = read.array(field, ("d",), "number", finite=False, largest=np.inf)
             ordered = not (self.minimum_[name] > self.maximum_[name]).any()
-            read.need(ordered, "expected ranges that begin below their end, maximum", "minimum")
+            read.need(ordered, "expected minima that are not above the maxima", "minimum")
             self.constant_[name] = read.flags("constant", ("d",))
             self._scores[name] = (
                 read.part("ranks", NormalScores.from_state, width=d) if read.has("ranks") else None

@@ -2,7 +2,7 @@
 
 Every question has cases in a fixed order; the first case whose condition holds gives the sentence.
 Conditions look at intervals and tests that are printed in the sentence, never at an estimate alone.
-Each case has one of three outcomes: shown, not shown, or cannot be told.
+Each case has one of three outcomes: shown, not shown, or cannot be determined.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ __all__ = [
     "case_of",
 ]
 
-SHOWN, NOT_SHOWN, UNKNOWN = "shown", "not shown", "cannot be told"
+SHOWN, NOT_SHOWN, UNKNOWN = "shown", "not shown", "cannot be determined"
 """The three outcomes of a headline."""
 
 SLOPES = (0.8, 1.25)
@@ -73,7 +73,7 @@ class Case:
     Attributes
     ----------
     name : str
-    outcome : {"shown", "not shown", "cannot be told"}
+    outcome : {"shown", "not shown", "cannot be determined"}
     when : function of the evidence
         The condition.
     text : function of the evidence
@@ -151,8 +151,8 @@ class Prediction:
 PREDICTION = (
     Case(
         "no interval", UNKNOWN, lambda e: not e.value.known,
-        lambda e: f"That cannot be told: the {e.metric} of {e.of} could not be estimated with an "
-        f"interval, {e.how}.",
+        lambda e: f"This cannot be determined: the {e.metric} of {e.of} could not be estimated "
+        f"with an interval, {e.how}.",
     ),
     Case(
         "worse than guessing", NOT_SHOWN, lambda e: e.value.high < e.chance,
@@ -210,11 +210,11 @@ _TOLERATED = f"{SLOPES[0]:.2f} to {SLOPES[1]:.2f}"
 CALIBRATION = (
     Case(
         "no slope", UNKNOWN, lambda e: not e.slope.known,
-        lambda e: "That cannot be told: the calibration slope could not be estimated.",
+        lambda e: "This cannot be determined: the calibration slope could not be estimated.",
     ),
     Case(
         "no intercept", UNKNOWN, lambda e: e.needs_intercept and not e.intercept.known,
-        lambda e: "That cannot be told: the calibration intercept could not be estimated; "
+        lambda e: "This cannot be determined: the calibration intercept could not be estimated; "
         f"{e.figure}.",
     ),
     Case(
@@ -245,7 +245,7 @@ CALIBRATION = (
     ),
     Case(
         "too wide", UNKNOWN, lambda e: True,
-        lambda e: f"That cannot be told: {e.figure}. The interval includes 1, but it reaches "
+        lambda e: f"This cannot be determined: {e.figure}. The interval includes 1, but it reaches "
         f"beyond {_TOLERATED}, so the {e.what} may be right or not.",
     ),
 )  # fmt: skip
@@ -316,7 +316,7 @@ def _verb(names: Sequence[str], one: str, many: str) -> str:
 COMPARISON = (
     Case(
         "no test", UNKNOWN, lambda e: not any(d.known for d in e.differences.values()),
-        lambda e: "That cannot be told: the folds are too few for a test of the differences.",
+        lambda e: "This cannot be determined: the folds are too few for a test of the differences.",
     ),
     Case(
         "another is better", SHOWN, lambda e: bool(e.better),
@@ -330,9 +330,9 @@ COMPARISON = (
         f"{e.legend}",
     ),
     Case(
-        "not told apart", UNKNOWN, lambda e: True,
-        lambda e: f"That cannot be told: no difference was shown for {e.named(e.open)}, whose "
-        f"{_verb(e.open, 'interval includes', 'intervals include')} 0."
+        "not distinguished", UNKNOWN, lambda e: True,
+        lambda e: f"This cannot be determined: no difference was shown for {e.named(e.open)}, "
+        f"whose {_verb(e.open, 'interval includes', 'intervals include')} 0."
         + (f" {e.named(e.worse)} {_verb(e.worse, 'predicts', 'predict')} worse." if e.worse else "")
         + f" {e.legend}",
     ),
@@ -385,8 +385,8 @@ class Transport:
 TRANSPORT = (
     Case(
         "no figures", UNKNOWN, lambda e: not (e.new.known and e.old.known),
-        lambda e: "That cannot be told: the figures of the development study are not known here. "
-        f"{e.metric} is {e.new} in the new cohort.",
+        lambda e: "This cannot be determined: the figures of the development study are not known "
+        f"here. {e.metric} is {e.new} in the new cohort.",
     ),
     Case(
         "worse", SHOWN, lambda e: e.loss,

@@ -148,7 +148,8 @@ def _fitting(
     if names is None:
         if have.shape[1] != width:
             raise config.problem(
-                f"views.{view}", f"has {have.shape[1]} columns, but the model was fitted on {width} columns without names",
+                f"views.{view}",
+                f"has {have.shape[1]} columns, but the model has {width} columns without names",
                 "give the same columns in the same order",
             )  # fmt: skip
         return MultiView(

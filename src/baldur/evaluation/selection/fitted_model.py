@@ -146,7 +146,7 @@ def _read_weights(estimator: Any, widths: dict[str, int]) -> dict[str, np.ndarra
 
 
 def _orient(coef: Any, widths: dict[str, int], kept: Any) -> dict[str, np.ndarray]:
-    """Weights of every view as features by outputs; empty where they cannot be told apart."""
+    """Weights of every view as features by outputs; empty where they cannot be distinguished."""
     if not isinstance(coef, dict) or any(v not in coef for v in widths):
         return {}
     arrays = {v: np.asarray(coef[v], dtype=float) for v in widths}

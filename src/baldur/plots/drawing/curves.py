@@ -24,7 +24,7 @@ __all__ = [
 ]
 
 MOST_MODELS = 6
-"""Curves drawn unless models are named: more of them cannot be told apart."""
+"""Curves drawn unless models are named: more of them cannot be distinguished."""
 
 
 @dataclass(frozen=True)

@@ -130,7 +130,7 @@ class Standardised:
                 read.need(both, f"expected it together with {other}", one)
             if made.lower is not None and made.upper is not None:
                 ordered = (made.lower <= made.upper).all()
-                read.need(ordered, "expected limits that begin below their end, upper", "lower")
+                read.need(ordered, "expected lower limits that are not above upper", "lower")
             return made
 
     @property
