@@ -107,6 +107,30 @@ def test_submodels_are_nested_and_have_the_number_that_was_asked_for(fitted):
     )
 
 
+def test_the_path_names_what_enters(fitted):
+    auto, *_ = fitted
+    path = auto.sparsity_path_
+    metric = "r2" if isinstance(auto, BaldurRegressor) else "auc"
+    assert (path[f"{metric}_lower"] <= path[metric]).all()
+    assert (path[metric] <= path[f"{metric}_upper"]).all()
+    assert ((path["loss_lower"] <= path["loss"]) & (path["loss"] <= path["loss_upper"])).all()
+    assert path[metric].iloc[0] == (0.0 if metric == "r2" else 0.5)
+    steps = path[path["step"] == "features"].iloc[:-1]
+    entered = set()
+    for _, step in steps.iterrows():
+        entered |= set(step["enters"].split(", "))
+        assert len(entered) == step["n_features"]
+        small = auto.submodel(int(step["n_features"]))
+        names = {
+            f"{view}:{name}"
+            for view, mask in small.selected_features_.items()
+            for name in np.asarray(auto.feature_names_[view])[mask]
+        }
+        assert names == entered
+    views = path[path["step"] == "views"]["enters"]
+    assert set(", ".join(views).split(", ")) == set(DIMS)
+
+
 def test_no_feature_is_the_base_rate(fitted):
     auto, data, y, _ = fitted
     none = auto.submodel(0)

@@ -199,7 +199,7 @@ def scored(task, sizes=(4, 8)):
     fit.stacking = fit.without = Stacking(np.full((1, 4), 0.25), np.array([1.4]), np.array([0.04]))
     base, by_views, counts = fit._score_views()
     assert counts == [1, 2]
-    assert base.shape == (42,)
+    assert base.losses.shape == (1, 42)
     return problem, fit, by_views
 
 

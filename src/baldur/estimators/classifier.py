@@ -250,7 +250,11 @@ class BaldurClassifier(SubmodelMixin, ClassifierBase):
     sparsity_path_ : DataFrame
         The submodel path, one row per step: nothing, fewer views, fewer features. Held-out loss,
         how much it lies above the ensemble's with its standard error and upper 95 % bound, whether
-        the step is a candidate, and which one was selected.
+        the step is a candidate, and which one was selected. Then 95 % intervals of the loss, the
+        held-out AUC (mean over outputs; R2 in regression) with its interval, and the views or
+        features that enter with the step on all training samples. The figures are those of the
+        inner folds, each of which orders its features itself. They do not include that the
+        selected step was chosen by them.
     stacking_weights_ : dict of str to float
         Stacking weight of each member's linear predictor times the calibration slope, by the
         member's name. Their sum is the slope: below 1 the ensemble is shrunk towards the base

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from baldur.estimators.progress import Reporter
 from baldur.exceptions import NoSignalWarning
 from baldur.inference.fit import FitResult, fit_default
 from baldur.inference.inner_folds import inner_folds
+from baldur.inference.path_table import Entering
 from baldur.inference.screening import Problem
 from baldur.inference.selection import CONFIDENT, against_base_rate
 from baldur.views.matrices.prepared_view import PreparedView
@@ -50,17 +52,19 @@ def set_selection_attributes(model: Any, result: FitResult) -> None:
         name: model.preparation_.expand(name, inclusion)
         for name, inclusion in zip(names, result.inclusion, strict=True)
     }
-    model.sparsity_path_ = pd.DataFrame(result.path)
+    columns = model.preparation_.columns_
+    features = [np.asarray(model.feature_names_[name])[columns[name]] for name in names]
+    path = pd.DataFrame(result.path)
+    path["enters"] = [_entering(pairs, names, features) for pairs in path["enters"]]
+    model.sparsity_path_ = path
     model._submodels, model._all_features = result.submodels, result.n_features
-    columns = ["n_factors", "loss", "loss_difference", "standard_error", "selected"]
-    model.factor_path_ = pd.DataFrame(result.factor_path, columns=columns)
+    by_factor = ["n_factors", "loss", "loss_difference", "standard_error", "selected"]
+    model.factor_path_ = pd.DataFrame(result.factor_path, columns=by_factor)
     model.stacking_weights_ = result.stacking
     model.sparsity_ = dict(zip(names, result.share.tolist(), strict=True))
     model.space_ = dict.fromkeys(names, result.solver)
     model.signal_ = result.signal.in_errors
     model.signal_shown_ = bool(model.signal_ > CONFIDENT)
-    columns = model.preparation_.columns_
-    features = [np.asarray(model.feature_names_[name])[columns[name]] for name in names]
     model.credible_sets_ = pd.DataFrame(
         [
             {
@@ -83,6 +87,13 @@ def set_selection_attributes(model: Any, result: FitResult) -> None:
             "min_abs_correlation",
         ],
     )
+
+
+def _entering(pairs: Entering, names: Sequence[str], features: Sequence[Any]) -> str:
+    """Return the names of the views, or of the features, that enter with a submodel."""
+    if pairs is None:
+        return "(all others)"
+    return ", ".join(names[m] if d is None else f"{names[m]}:{features[m][d]}" for m, d in pairs)
 
 
 def signal_warnings(model: Any) -> list[tuple[str, type[Warning]]]:

@@ -42,7 +42,7 @@ from baldur.inference.ensemble import (
 from baldur.inference.final_predictor import FittedEnsemble
 from baldur.inference.fold_batch import EnsembleData, FoldBatch
 from baldur.inference.gaussians import gather
-from baldur.inference.path_table import path_records
+from baldur.inference.path_table import entering_columns, entering_views, path_records
 from baldur.inference.predictive import Task
 from baldur.inference.predictor import Predictor
 from baldur.inference.screening import Problem, candidates
@@ -242,7 +242,7 @@ class _Fit:
         self._stack()
         base, by_views, counts = self._score_views()
         ensemble_loss = by_views.losses[-1]
-        signal = paired_gap(base, ensemble_loss, self.weight)
+        signal = paired_gap(base.losses[0], ensemble_loss, self.weight)
         allowed = margin * max(signal.mean, 0.0)
         at_view = select_smallest(by_views.losses, ensemble_loss, allowed, self.weight)[0]
         n_views, whole = counts[at_view], by_views[at_view : at_view + 1]
@@ -277,11 +277,19 @@ class _Fit:
             sets = credible_sets(self.data, self.full, first, self.index)
         order = self.full.view_order()
         by_count = [self._width(first_views(order, count)[0]) for count in counts]
-        add = partial(path_records, ensemble=ensemble_loss, weight=self.weight, allowed=allowed)
-        table = add("nothing", [0], [0], base[None])
-        table += add("views", counts, by_count, by_views.losses)
-        by_size = [*(sizes.columns[place] for place in sizes.shown), self._width(views[0])]
-        table += add("features", [n_views] * len(by_size), by_size, steps.losses[shown])
+        add = partial(
+            path_records,
+            ensemble=ensemble_loss,
+            weight=self.weight,
+            allowed=allowed,
+            task=self.task,
+        )
+        table = add("nothing", [0], [0], base, [[]])
+        table += add("views", counts, by_count, by_views, entering_views(order[0], counts))
+        by_size = [sizes.columns[place] for place in sizes.shown]
+        enters = [*entering_columns(path.basis.order[0], by_size, self.index), None]
+        by_size.append(self._width(views[0]))
+        table += add("features", [n_views] * len(by_size), by_size, steps[shown], enters)
         for row, record in enumerate(table):
             record["selected"] = row == chosen.row
         inclusion, share = self._inclusion()
@@ -386,8 +394,8 @@ class _Fit:
             task=self.task,
         )
 
-    def _score_views(self) -> tuple[Array, Scores, list[int]]:
-        """Return losses (N,) at the base rate, scores of fewer views, and the numbers of views."""
+    def _score_views(self) -> tuple[Scores, Scores, list[int]]:
+        """Return scores of the base rate and of fewer views, and the numbers of views."""
         M = len(self.problem.views)
         counts = [count for count in VIEW_COUNTS if count < M] + [M]
         found = self._each(
@@ -399,9 +407,12 @@ class _Fit:
             for parts in zip(*found, strict=True)
         )
         base = mean_losses(self.base_mean, self.base_var + 1e-12, self.row, self.T, self.task)
+        nothing = np.zeros((1, self.T.shape[1]))
+        known = np.array([0.0 if self.task == "regression" else 0.5])
         scores = self._score(found)
         self._tell("submodels with fewer views are scored", 0.85)
-        return base, scores, counts
+        # One value for all rows orders none of them and explains no variance.
+        return Scores(nothing + 1.0, nothing, base[None], known, np.zeros(1)), scores, counts
 
     def _select_factors(self, n_factors: int | None) -> tuple[int, list[dict[str, Any]]]:
         """Return the number of latent factors, and the held-out losses that decided it."""

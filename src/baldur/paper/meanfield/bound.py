@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from baldur.model.ard import (
+from baldur.model.gamma_prior import GammaPrior
+from baldur.paper.ard import (
     LOG_2PI,
     GammaPosterior,
     gamma_term,
@@ -17,7 +18,6 @@ from baldur.model.ard import (
     loading_prior_term,
     weight_prior_term,
 )
-from baldur.model.priors import GammaPrior
 from baldur.paper.meanfield.labels import jaakkola_term, quadrature_term
 from baldur.paper.meanfield.latent import y_residual, z_residual
 from baldur.paper.meanfield.state import Data, State, ViewState
