@@ -1,4 +1,4 @@
-"""The command: its subcommands, those that take no study among them, and how it ends.
+"""The command ``baldur``: its subcommands without a study file, and its exit codes.
 
 Exit codes: 0 done; 1 done, but a model failed; 2 the command or a file is not right; 130
 interrupted from the keyboard.
@@ -122,7 +122,7 @@ def simulate(
 
 
 def main() -> None:
-    """Run the command and leave with the right exit code."""
+    """Run the command and exit with the exit code of its outcome."""
     # The libraries make hundreds of thousands of objects that stay to the end. Looking for garbage
     # among them, while they are imported and again at the end, takes a third of a second.
     gc.set_threshold(100_000, 20, 20)
@@ -153,6 +153,6 @@ def main() -> None:
 
 
 def _drop_output() -> None:
-    """What is still to be printed has nowhere to go."""
+    """Discard output that is still to be printed, because the reader of the pipe is gone."""
     with suppress(OSError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

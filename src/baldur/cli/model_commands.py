@@ -154,7 +154,7 @@ def validate(
     data: Data = None,
     quiet: Quiet = False,
 ) -> None:
-    """Judge a saved model, unchanged, on a new cohort.
+    """Evaluate a saved model, without refitting, on a new cohort.
 
     The study file names samples, outcome and views; it needs no models. Written are the figures of
     a study with intervals, how the predictors differ from training, and, apart from these, what
@@ -188,7 +188,7 @@ def _check_missing(missing: str) -> None:
 
 @contextmanager
 def _shift_in_notes(notes: list[str]) -> Iterator[None]:
-    """Add warnings about the scale of new rows to the notes; others are shown as ever."""
+    """Add warnings about the scale of new rows to the notes; other warnings are shown as usual."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         yield

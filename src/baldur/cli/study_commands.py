@@ -108,7 +108,7 @@ def _check(config: Any, jobs: int, strict: bool, screen: Screen) -> None:
 
 @contextmanager
 def _cluster(address: str | None) -> Iterator[Any]:
-    """Give a client of a Dask cluster, or None."""
+    """Yield a client of a Dask cluster, or None without an address."""
     if address is None:
         yield None
         return
@@ -156,7 +156,7 @@ def _evaluate(config: Any, screen: Screen, report: bool = True, **keywords: Any)
 
 
 def _report_results(done: Any, screen: Screen, model: Any = None) -> None:
-    """Write the page of results that were just made; without its libraries say what to install."""
+    """Write the report page of new results; if its libraries are missing, say what to install."""
     from baldur.exceptions import MissingExtraError
     from baldur.report import report_study
 

@@ -151,7 +151,7 @@ def make_multiview(
 
 
 def _check_dims(dims: Mapping[str, int] | Sequence[int]) -> dict[str, int]:
-    """Give the width of every view by name."""
+    """Return the number of features of every view by name."""
     if isinstance(dims, Mapping):
         widths = {str(v): d for v, d in dims.items()}
     elif isinstance(dims, (Sequence, np.ndarray)) and not isinstance(dims, str):

@@ -65,7 +65,7 @@ class ClassificationTargets:
 
     @property
     def units(self) -> tuple[Array, Array]:
-        """Centre and spread of the outputs, which are log odds as they are."""
+        """Centre 0 and spread 1 of the outputs, because log odds are not standardised."""
         return np.zeros(1), np.ones(1)
 
     def output_probabilities(self, mean: Array, var: Array) -> Array:
@@ -203,7 +203,7 @@ class RegressionTargets:
         return self.shaped(low), self.shaped(high)
 
     def shaped(self, values: Array) -> Array:
-        """Return values (n, C) in the shape that the outcomes had."""
+        """Return values (n, C) in the shape of the outcomes passed to fit."""
         return values[:, 0] if self.one_output else values
 
 
@@ -270,7 +270,7 @@ def check_level(level: Any) -> None:
 
 
 def check_answer(values: Array, what: str, limits: tuple[float, float] | None = None) -> Array:
-    """Return valid predictions; refuse others, which a forged model or absurd samples can give.
+    """Return the predictions; refuse values that are not finite or outside their range.
 
     Parameters
     ----------

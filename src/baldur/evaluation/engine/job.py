@@ -102,7 +102,7 @@ def predict_rows(estimator: Any, X: Any, n_classes: int) -> dict[str, np.ndarray
 def _over_all(
     values: np.ndarray, seen: np.ndarray, n_classes: int, absent: np.ndarray
 ) -> np.ndarray:
-    """Put the columns of the classes seen in training among those of all classes."""
+    """Return probabilities with a column for every class, also those not seen in training."""
     if values.ndim == 1 or len(seen) == n_classes:
         return values
     full = np.repeat(absent[:, None], n_classes, axis=1)
@@ -184,7 +184,7 @@ def _learn_platt(job: Job, mv: Any) -> Platt | None:
 
 
 def run_job(data: MultiView, store: JobStore, job: Job) -> Outcome:
-    """Run one job and store its result; an error of the model becomes a fact of the outcome.
+    """Run one job and store its result; an error of the model is stored in the outcome.
 
     Parameters
     ----------

@@ -186,7 +186,7 @@ class _Run:
         return results
 
     def _in_turn(self, tasks: list[FoldTask]) -> list[list[FoldTask]]:
-        """Return the tasks model by model, or all together if there are more workers than folds."""
+        """Return one list of tasks per model, or a single list if workers outnumber folds."""
         names = [m.name for m in self.comparison.models]
         parts = [[t for t in tasks if t.model.name == name] for name in names]
         if any(len(part) < self.runner.n_jobs for part in parts):

@@ -154,7 +154,7 @@ def _with_interval(estimate: float, low: float, high: float) -> str:
 
 
 def _short(value: float) -> str:
-    """Two decimals, or two figures where those would be zeros."""
+    """Return a number with two decimals, or with two significant digits if these would be zero."""
     if value == 100 or value == 0:
         return f"{value:.0f}"
     return f"{value:.2f}" if value >= 0.01 else f"{value:.1e}"
