@@ -51,7 +51,7 @@ CONSTRAINTS: Mapping[str, Constraint] = MappingProxyType(
 
 
 class _PaperEstimator:
-    """What both estimators do around the mean-field posterior."""
+    """Parameters and fit that both mean-field estimators share."""
 
     _default: str
     """The default estimator for the same task, which messages name."""

@@ -350,7 +350,7 @@ class Preparation(LearnedColumns, BaseEstimator):
 
     @property
     def changes_cells(self) -> list[str]:
-        """Names of what changes cells beyond scaling: steps, and the regression of covariates."""
+        """Names of the operations, besides scaling, that change cells: steps and `regress_out`."""
         listed = [type(step).__name__ for step in self.steps_ if step.changes_cells]
         return listed + (["regress_out"] if self.scaling_.covariates_ is not None else [])
 

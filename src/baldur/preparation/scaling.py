@@ -107,7 +107,7 @@ class Scaling:
         self._spread: dict[str, np.ndarray] = {}
 
     def fit(self, mv: MultiView, weight: np.ndarray | None = None) -> Scaling:
-        """Learn from training rows, each of which counts.
+        """Learn from training rows, all of which have a positive weight.
 
         Parameters
         ----------
@@ -276,7 +276,7 @@ class Scaling:
     # -- checks ----------------------------------------------------------------------------
 
     def check_coef(self, name: str, coef: Any) -> np.ndarray:
-        """Return weights on the prepared columns of a view as floats, or explain."""
+        """Return weights on the prepared columns of a view as floats, or raise an error."""
         if name not in self.n_features_:
             raise InputError(
                 f"There is no view {name!r}; the views seen in fit are {list(self.n_features_)}."
@@ -360,7 +360,7 @@ class Scaling:
 
     @classmethod
     def from_state(cls, state: Any, *, views: Sequence[str]) -> Scaling:
-        """Build it from what `to_state` returned, for these views."""
+        """Build the scaling from what `to_state` returned, for these views."""
         with Fields(state, "scaling") as read:
             learned = (
                 read.part("covariates", Covariates.from_state) if read.has("covariates") else None

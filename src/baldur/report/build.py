@@ -198,7 +198,7 @@ def _write(
 
 @contextmanager
 def no_collection() -> Iterator[None]:
-    """Stop the search for unused objects: drawing makes a million, and each search visits all."""
+    """Pause garbage collection, which is slow while figures create many objects."""
     running = gc.isenabled()
     gc.disable()
     try:

@@ -201,7 +201,7 @@ class Calibration:
 
     @property
     def figure(self) -> str:
-        """The slope with its interval."""
+        """The calibration slope with its interval, as text."""
         return f"the calibration slope is {self.slope}, where 1 is right"
 
 
@@ -286,11 +286,11 @@ class Comparison:
 
     @property
     def open(self) -> list[str]:
-        """Models of which neither is shown."""
+        """Models that are shown to be neither better nor worse."""
         return self.which(lambda d: not d.known or d.low <= 0 <= d.high)
 
     def named(self, names: Sequence[str]) -> str:
-        """Return models with their differences."""
+        """Return the names of some models with their differences, as text."""
         parts = []
         for name in names:
             d = self.differences[name]
@@ -300,7 +300,7 @@ class Comparison:
 
     @property
     def legend(self) -> str:
-        """What the numbers are."""
+        """Explanation of the differences that the sentence lists."""
         many = len(self.differences)
         ends = f", jointly for {many} comparisons" if many > 1 else ""
         return (
@@ -361,7 +361,7 @@ class Transport:
 
     @property
     def figure(self) -> str:
-        """Both figures."""
+        """The metric in the new cohort and in the development study."""
         return (
             f"{self.metric} is {self.new} in the new cohort and was {self.old} in the development "
             "study"

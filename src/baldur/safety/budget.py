@@ -84,7 +84,7 @@ def seconds_for(path: Path) -> float:
 
 
 class Deadline:
-    """The time at which a reader gives a file up; to be asked for in every loop over its content.
+    """Time limit for reading a file; readers call `check` in every loop over its content.
 
     Parameters
     ----------
@@ -98,7 +98,7 @@ class Deadline:
         self._end = time.thread_time() + self.seconds
 
     def check(self) -> None:
-        """Raise when the time is over."""
+        """Raise an error if the time limit has passed."""
         if time.thread_time() > self._end:
             raise InputError(
                 f"{self.path}: it is not read within {self.seconds:.0f} seconds, which is ample "
@@ -152,7 +152,7 @@ def check_ratio(path: Path | str, what: str, claimed: float, stored: float) -> N
 
 
 def text_array(values: Iterable[Any], origin: str, max_bytes: int = MAX_BYTES) -> np.ndarray:
-    """Return names as an array of text, which is as wide as its longest entry everywhere.
+    """Return names as an array of text; refuse very long names, which would widen every entry.
 
     Parameters
     ----------

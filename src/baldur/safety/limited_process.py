@@ -1,4 +1,4 @@
-"""A first look at a file in a process of its own, which a hostile file may exhaust or crash.
+"""Read an untrusted file first in a separate process, which it may exhaust or crash.
 
 Some formats do not say beforehand how much they unpack to, and their libraries, written in C, can
 be crashed by a damaged file. A small script then reads the file first, with the budget of the
@@ -34,7 +34,7 @@ TOO_LARGE = 3
 
 
 def first_look(script: Path, path: Path, max_bytes: int, what: str, told: str = "") -> None:
-    """Run a script on a file, within the budget; refuse the file unless it comes to its end.
+    """Run a script that reads a file, within the limits; refuse the file if the script fails.
 
     Parameters
     ----------

@@ -35,7 +35,7 @@ _REFUSED = (GradientBoostingClassifier, GradientBoostingRegressor, SVR, NuSVR, O
 
 
 def check_archive(raw: bytes) -> None:
-    """Refuse an archive of skops that could grow, or that could crash while it is built.
+    """Refuse a skops archive that could expand, or crash while its objects are built.
 
     Parameters
     ----------
@@ -99,7 +99,7 @@ def _check_constructor(node: Any, archive: zipfile.ZipFile) -> None:
 
 
 def check_parts(part: Any) -> None:
-    """Refuse an estimator with a part that would lead compiled code astray.
+    """Refuse an estimator with a part that could make compiled code read invalid memory.
 
     Parameters
     ----------

@@ -104,11 +104,11 @@ class Fields:
         return self._state.get(name) is not None
 
     def fault(self, said: str, name: str | None = None) -> InputError:
-        """Return the error for a relation between fields that does not hold; raise it."""
+        """Return the error for a relation between fields that does not hold."""
         return StateError(() if name is None else (name,), said)
 
     def need(self, holds: Any, said: str, name: str | None = None) -> None:
-        """Raise that error unless a relation between fields holds."""
+        """Raise the error of `fault` unless a relation between fields holds."""
         if not holds:
             raise self.fault(said, name)
 
@@ -280,7 +280,7 @@ class Fields:
         return value
 
     def boolean(self, name: str) -> bool:
-        """Return true or false."""
+        """Return a field that must be true or false."""
         value = self._take(name)
         if type(value) is not bool:
             raise StateError((name,), f"expected true or false, but got {_described(value)}")
@@ -294,7 +294,7 @@ class Fields:
         return value
 
     def choice(self, name: str, options: Sequence[T]) -> T:
-        """Return one of some values."""
+        """Return a field that must be one of some values."""
         value = self._take(name)
         for option in options:
             if type(value) is type(option) and value == option:
@@ -328,7 +328,7 @@ class Fields:
         return made_by((name,), make, self._take(name), context)
 
     def part_of_kind(self, name: str, makers: Mapping[str, Callable[..., T]], **context: Any) -> T:
-        """Return an object of one of several kinds, made by what its kind stands for."""
+        """Return an object of one of several kinds, made by the function for its kind."""
         return made_by((name,), by_kind(makers), self._take(name), context)
 
     def parts(
@@ -441,7 +441,7 @@ class Fields:
 def made_by(
     path: tuple[str, ...], make: Callable[..., T], state: Any, context: Mapping[str, Any]
 ) -> T:
-    """Return ``make(state, **context)``; an error of it gets the way to the object in front.
+    """Return ``make(state, **context)``; errors are prefixed with the path to the object.
 
     Parameters
     ----------

@@ -30,7 +30,7 @@ class CovariateCoding:
 
     @classmethod
     def learn(cls, frame: pd.DataFrame, categorical: list[str]) -> CovariateCoding:
-        """Decide which columns are numbers.
+        """Return the coding of some columns: which are numbers and which are categories.
 
         Parameters
         ----------
@@ -79,10 +79,10 @@ class CovariateCoding:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """Return it in a form JSON holds."""
+        """Return the coding as JSON values."""
         return {"categories": self.categories}
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> CovariateCoding:
-        """Build it from what `to_json` returned."""
+        """Build the coding from what `to_json` returned."""
         return cls({str(k): bool(v) for k, v in data["categories"].items()})

@@ -252,7 +252,7 @@ def _samples(
 
 
 def _steps(config: StudyConfig, parts: list[MultiView]) -> list[Step]:
-    """What is learned on training rows; a table without categories has nothing to learn."""
+    """Return the steps to fit on training rows; none for a table without categories."""
     steps: list[Step] = []
     for part, (name, view) in zip(parts, config.views.items(), strict=True):
         try:

@@ -125,7 +125,7 @@ def _with_samples(
     table: pd.DataFrame,
     notes: list[str],
 ) -> MultiView:
-    """Return the rows with what the preparation reads about them, once it can be read."""
+    """Return the rows with the columns of samples that the preparation needs."""
     data = data.with_samples(_columns_about_samples(preparation, config, table, notes))
     try:
         preparation.check_samples(data)
@@ -216,7 +216,7 @@ def _alleles(have: View, view: str, found: np.ndarray) -> dict[str, pd.DataFrame
 def _unclear(
     have: View, names: np.ndarray, levels: dict[str, str]
 ) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Rows and columns of categories whose level is missing, or none that the model knows."""
+    """Return rows and columns of categories whose level is missing or unknown to the model."""
     info = have.feature_info
     owner = np.array([levels.get(str(n), "") for n in names], dtype=object)
     made = []
@@ -274,7 +274,7 @@ def _with_covariates(
 def _columns_about_samples(
     preparation: Preparation, config: StudyConfig, table: pd.DataFrame, notes: list[str]
 ) -> pd.DataFrame | None:
-    """Return what a fitted preparation reads about new samples.
+    """Return the columns of the samples table that a fitted preparation needs.
 
     Parameters
     ----------

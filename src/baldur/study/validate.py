@@ -1,4 +1,4 @@
-"""validate_study: a frozen model on a new cohort, judged, compared and offered recalibrated."""
+"""validate_study: a frozen model on a new cohort, evaluated, compared and recalibrated."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ VALIDATION_FILES = frozenset(
 
 @dataclass
 class ValidatedStudy:
-    """A model on a new cohort.
+    """Results of a model on a new cohort.
 
     Attributes
     ----------
@@ -94,7 +94,7 @@ def validate_study(
     fresh: bool = False,
     development: str | Path | None = None,
 ) -> ValidatedStudy:
-    """Apply a frozen model to the cohort of a study file and write what came of it.
+    """Apply a frozen model to the cohort of a study file and write the results.
 
     Nothing of the model is changed. Recalibrated versions are reported beside it, in files of their
     own, with predictions by cross-validation inside the new cohort.
@@ -196,7 +196,7 @@ def _development(folder: str | Path, model: str) -> pd.DataFrame:
 def _with_outcome(
     model: SavedModel, config: StudyConfig, data: MultiView, table: pd.DataFrame, notes: list[str]
 ) -> tuple[MultiView, pd.DataFrame]:
-    """Keep the rows whose outcome is known and check it against the model's."""
+    """Return the rows with a known outcome, after checking that it fits the model."""
     column = config.outcome.column
     wanted = [("outcome.column", column)]
     wanted += [(f"samples.{key}", name) for key, name in _groups_and_sites(config).items()]
@@ -262,7 +262,7 @@ def _predictions(
 
 
 def summary(done: ValidatedStudy, model: SavedModel) -> str:
-    """Say in lines what a reader should see first.
+    """Return the main results as lines of text.
 
     Parameters
     ----------

@@ -104,7 +104,7 @@ def _check_archive(path: Path, max_bytes: int, deadline: Deadline) -> None:
 def _look(
     archive: zipfile.ZipFile, path: Path, entry: zipfile.ZipInfo, deadline: Deadline
 ) -> tuple[int, float]:
-    """Return the number of tags of one part, all of which is searched, and the time for them."""
+    """Return the number of tags in one part of the archive, and the time to parse them."""
     tags = 0
     seconds = 0.0
     end = b""
@@ -153,7 +153,7 @@ def _sheet(path: Path, book: Any, sheet: str | int) -> Any:
 
 
 def _cells(path: Path, sheet: Any, max_bytes: int, deadline: Deadline) -> list[tuple[Any, ...]]:
-    """Read rows as long as they are; a far-away cell must not fill the space before it."""
+    """Return the cells of each row, without filling the space before a far-away cell."""
     # The size a sheet claims to have is not to be trusted.
     sheet.reset_dimensions()
     rows: list[tuple[Any, ...]] = []

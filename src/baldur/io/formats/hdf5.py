@@ -124,7 +124,7 @@ class _H5Matrix:
 
 
 class DenseMatrix(_H5Matrix):
-    """A dense data set."""
+    """A dense data set of an HDF5 file, read lazily."""
 
     def read(self, rows: np.ndarray | None, cols: slice | np.ndarray) -> np.ndarray:
         """Return the cells of `rows` (None: all) and `cols`, reading 64 MB at a time."""
@@ -169,11 +169,11 @@ class SparseMatrix(_H5Matrix):
 
     @property
     def stored(self) -> int:
-        """Number of cells stored."""
+        """Return the number of stored (non-zero) cells."""
         return int(self.indptr[-1])
 
     def whole(self) -> Any:
-        """Return the matrix in memory, as SciPy knows it."""
+        """Return the whole matrix as a SciPy sparse matrix."""
         pieces = list(self._pieces(0, len(self.indptr) - 1))
         piece = sparse.vstack([made for _, made in pieces], format="csr") if pieces else None
         if piece is None:

@@ -190,7 +190,7 @@ def _named(path: Path, chunk: pd.DataFrame, header: list[str] | None) -> pd.Data
 
 
 def _names(table: pd.DataFrame, path: Path, max_bytes: int) -> np.ndarray:
-    """Return ids; variants without one (a dot) are named after their place and alleles."""
+    """Return variant ids; a variant without id (a dot) is named by position and alleles."""
     names = table["variant"].to_numpy(dtype=object, copy=True)
     dots = np.flatnonzero(names == ".")
     if dots.size:

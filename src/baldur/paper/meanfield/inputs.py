@@ -1,4 +1,4 @@
-"""Check what a mean-field run is given and gather it."""
+"""Check the inputs of a mean-field run and gather them in one object."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ __all__ = ["VariantFilter"]
 
 
 class VariantFilter(Step):
-    """Drop variants by what the training rows say about them.
+    """Drop rare, poorly called and monomorphic variants, judged on training rows.
 
     Parameters
     ----------
@@ -127,7 +127,7 @@ class VariantFilter(Step):
         return {name: np.flatnonzero(mask) for name, mask in self.kept_.items()}
 
     def transform(self, X: MultiView) -> MultiView:
-        """Return `X` with the variants kept in `fit`; nothing is copied."""
+        """Return `X` with the variants that remain after `fit`; nothing is copied."""
         check_is_fitted(self, "kept_")
         X = check_multiview(X, "VariantFilter")
         kept = {}
@@ -152,7 +152,7 @@ class VariantFilter(Step):
         return {name: len(mask) for name, mask in self.kept_.items()}
 
     def to_state(self) -> State:
-        """Return options and kept variants as plain values."""
+        """Return options and remaining variants as plain values."""
         return {
             "kind": "variant filter",
             "views": views_state(self.views),

@@ -108,7 +108,7 @@ class VoxelMask(Step):
         return {name: np.flatnonzero(mask) for name, mask in self.kept_.items()}
 
     def transform(self, X: MultiView) -> MultiView:
-        """Return `X` with the voxels kept in `fit`; nothing is copied."""
+        """Return `X` with the voxels that remain after `fit`; nothing is copied."""
         check_is_fitted(self, "kept_")
         X = check_multiview(X, "VoxelMask")
         for name, kept in self.kept_.items():
@@ -125,7 +125,7 @@ class VoxelMask(Step):
         return {name: len(mask) for name, mask in self.kept_.items()}
 
     def to_state(self) -> State:
-        """Return options and kept voxels as plain values."""
+        """Return options and remaining voxels as plain values."""
         return {
             "kind": "voxel mask",
             "views": views_state(self.views),

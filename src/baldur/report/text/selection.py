@@ -1,4 +1,4 @@
-"""Which features a model uses, in words: the top five with how sure they are."""
+"""Sentences about the features of a model: the top five with their uncertainty."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def _extra(model: FittedModel | None) -> dict[tuple[str, str], dict[Any, Any]]:
 
 
 def _top(each: pd.DataFrame, extra: dict[tuple[str, str], dict[Any, Any]], n: int) -> list[str]:
-    """Return the top features, each with how sure it is."""
+    """Return the top features as text, each with its inclusion probability and weight."""
     if not len(each):
         return []
     size = each["mean_weight"].astype(float).abs().fillna(0.0)
