@@ -131,6 +131,18 @@ def test_the_path_names_what_enters(fitted):
     assert set(", ".join(views).split(", ")) == set(DIMS)
 
 
+def test_the_summary_says_how_few_are_enough(fitted):
+    auto, *_ = fitted
+    path = auto.sparsity_path_
+    metric = "r2" if isinstance(auto, BaldurRegressor) else "auc"
+    three = path[(path["step"] == "features") & (path["n_features"] == 3)].iloc[0]
+    low, high = three[f"{metric}_lower"], three[f"{metric}_upper"]
+    text = str(auto.summary())
+    assert f", 3: {three[metric]:.2f} [{low:.2f}, {high:.2f}], 5: " in text
+    assert f"{'R2' if metric == 'r2' else 'AUC'} on held-out rows" in text
+    assert str(auto.submodel(3).summary()).count(" selected, because n_features=3 was set.") == 1
+
+
 def test_no_feature_is_the_base_rate(fitted):
     auto, data, y, _ = fitted
     none = auto.submodel(0)

@@ -308,7 +308,7 @@ def test_numbers_that_would_mislead_compiled_code_are_refused(name, change, said
         ("RF", lambda a: a.dtype.names, lambda a: put(a, "feature", 10**6), "that do not exist"),
         ("RF", lambda a: a.dtype.names, lambda a: a[:0], "estimator.skops"),
         ("Boosted trees", lambda a: a.dtype.names, lambda a: put(a, "left", 10**6), "do not exist"),
-        ("Boosted trees", lambda a: a.dtype.names, lambda a: put(a, "feature_idx", 10**6), "there"),
+        ("Boosted trees", lambda a: a.dtype.names, lambda a: put(a, "feature_idx", 10**6), "exist"),
         ("Boosted trees", lambda a: a.dtype.names, lambda a: put(a, "is_categorical", 1), "categ"),
         ("Boosted trees", lambda a: a.dtype.names, lambda a: a[:0], "without nodes"),
         ("SVC", lambda a: a.dtype == np.int32, lambda a: a * 1000, "do not fit together"),

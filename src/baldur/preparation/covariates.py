@@ -252,7 +252,7 @@ class Covariates:
         """Build the covariates from what `to_state` returned."""
         with Fields(state, "covariates") as read:
             names = read.names("names")
-            levels = read.part("levels", _read_levels)
+            levels = read.by_any_name("levels", Fields.names)
             known = set(levels) <= set(names)
             read.need(known, "expected levels of covariates", "levels")
             read.need(all(levels.values()), "expected at least one level", "levels")
@@ -270,11 +270,6 @@ def _texts(column: pd.Series) -> list[str | None]:
     """Return the levels of a category as text, None where a cell is missing."""
     known = column.notna().to_numpy()
     return [level_text(v) if k else None for v, k in zip(column, known, strict=True)]
-
-
-def _read_levels(state: Any) -> dict[str, list[str]]:
-    with Fields(state) as read:
-        return {column: read.names(column) for column in state}
 
 
 def _numbers(column: pd.Series, name: str, who: str) -> np.ndarray:

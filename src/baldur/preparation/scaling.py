@@ -399,7 +399,7 @@ class Scaling:
             self.lower_[name], self.upper_[name] = -infinite, infinite
             if read.has("lower") or read.has("upper"):
                 # A column without a training value has none.
-                limits = read.ranges("lower", "upper", ("d",), missing=True)
+                limits = read.ranges("lower", "upper", ("d",))
                 self.lower_[name], self.upper_[name] = limits
             for field, found in (("minimum", self.minimum_), ("maximum", self.maximum_)):
                 found[name] = read.array(field, ("d",), "number", finite=False, largest=np.inf)

@@ -157,15 +157,6 @@ def _sparsity(f: Fields, name: str, o: Outline) -> Any:
     return f.number(name, finite=False)
 
 
-def _numbers_by_name(f: Fields, name: str, o: Outline) -> dict[str, float]:
-    return f.part(name, _numbers)
-
-
-def _numbers(state: Any) -> dict[str, float]:
-    with Fields(state) as read:
-        return {name: read.number(name) for name in state}
-
-
 def _optional(attribute: Attribute) -> Attribute:
     return Attribute(attribute.read, attribute.write, optional=True)
 
@@ -253,7 +244,7 @@ _SELECTION: dict[str, Attribute] = {
             "selected": "truth values",
         }
     ),
-    "stacking_weights_": Attribute(_numbers_by_name),
+    "stacking_weights_": Attribute(lambda f, name, o: f.by_any_name(name, Fields.number)),
     "signal_": Attribute(lambda f, name, o: f.number(name, finite=False)),
     "signal_shown_": Attribute(lambda f, name, o: f.boolean(name)),
     "credible_sets_": _table(

@@ -146,6 +146,7 @@ def evaluate_study(
     findings = {
         "findings": [str(finding) for finding in check.findings],
         "notes_on_data": list(found.notes),
+        "left_out": found.left_out,
     }
     written = write_results(result, folder, config, found.subgroups, learned, findings)
     log(f"finished in {time.monotonic() - started:.1f} s; {reused} jobs were done before")

@@ -325,7 +325,7 @@ class _Run:
             count, folds = results.no_signal[name], len(results.fits[name])
             results.notes[name].append(
                 f"no evidence of signal on held-out data in {count} of {folds} folds; do not "
-                "interpret the features selected there"
+                "interpret the features selected in these folds"
             )
 
     # -- jobs ------------------------------------------------------------------------------

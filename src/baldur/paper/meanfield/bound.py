@@ -82,7 +82,7 @@ def latent_term(state: State, data: Data) -> float:
     return value + _entropy(data.n * _logdet(state.Z_cov), data.n * state.n_factors)
 
 
-def loadings_term(state: State, data: Data) -> float:
+def loadings_term(state: State) -> float:
     """Return the term of the loadings, E[ln p(V|omega)] - E[ln q(V)]."""
     C = state.b.size
     value = loading_prior_term(state.omega, C, np.diag(state.v_moment))
@@ -135,7 +135,7 @@ def bound_terms(state: State, data: Data) -> dict[str, float]:
         "labels": labels_term(state, data),
         "outputs": outputs_term(state, data),
         "latent": latent_term(state, data),
-        "loadings": loadings_term(state, data),
+        "loadings": loadings_term(state),
         "intercept": intercept_term(state, data),
         "precisions": precisions_term(state, data),
     }
