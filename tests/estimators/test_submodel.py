@@ -199,6 +199,53 @@ def test_a_category_is_one_feature():
     assert set(X.columns[two.feature_importances_ > 0]) == {"site", "x0"}
 
 
+@pytest.mark.parametrize("kind", [BaldurClassifier, BaldurRegressor])
+def test_features_that_are_always_in_do_not_count(kind):
+    """Noise and a category that were asked for are in every submodel, and first in the path."""
+    rng = np.random.default_rng(0)
+    n = 100
+    clinic = pd.DataFrame({"age": rng.standard_normal(n), "sex": rng.choice(["f", "m", "x"], n)})
+    genes = pd.DataFrame(rng.standard_normal((n, 12)), columns=[f"g{i}" for i in range(12)])
+    y = 2.0 * genes["g0"] + genes["g1"] + rng.standard_normal(n)
+    y = y if kind is BaldurRegressor else (y > 0).astype(int)
+    X = pd.concat([clinic, genes], axis=1)
+    views = {"clinic": ["age", "sex"], "genes": list(genes)}
+    auto = kind(views=views, always=["age", "clinic:sex"]).fit(X, y)
+
+    def used(model):
+        return set(X.columns[model.feature_importances_ > 0])
+
+    assert {"age", "sex"} < used(auto)
+    before = {"age", "sex"}
+    for k in (0, 1, 2, 3, 5):
+        small = auto.submodel(k)
+        assert len(used(small)) == 2 + k
+        assert before <= used(small)
+        before = used(small)
+        direct = kind(views=views, always=["age", "clinic:sex"], n_features=k).fit(X, y)
+        assert_allclose(small.predict(X), direct.predict(X), atol=1e-10)
+    assert used(auto.submodel(2)) == {"age", "sex", "g0", "g1"}
+    steps = auto.sparsity_path_[auto.sparsity_path_["step"] == "features"]
+    first = set(steps["enters"].iloc[0].split(", "))
+    assert {name.split("=")[0] for name in first} == {"clinic:age", "clinic:sex"}
+    assert auto.submodel(1000).selected_features_["genes"].all()
+
+
+def test_a_feature_that_screening_would_drop_is_in():
+    sim = make_multiview(60, {"genes": 1500}, informative={"genes": 3}, random_state=0)
+    model = BaldurClassifier(always=["genes_1499"], n_features=2, members=("spike_slab",))
+    model.fit(sim.data, sim.target)
+    assert model.selected_features_["genes"][1499]
+    assert n_selected(model) == 3
+
+
+@pytest.mark.parametrize("wrong", ["age", ["genes_1x"], ["clinic:genes_1"], [3]])
+def test_names_of_features_that_are_always_in_are_checked(wrong):
+    data, y, _ = problem("binary")
+    with pytest.raises(InputError, match="always"):
+        BaldurClassifier(always=wrong).fit(data, y)
+
+
 def test_equal_columns_break_no_count():
     rng = np.random.default_rng(1)
     X = rng.standard_normal((90, 5))

@@ -191,6 +191,10 @@ class BaldurClassifier(SubmodelMixin, ClassifierBase):
         largest submodel with at most so many features, and 0 gives the base rate. A category counts
         as one feature, whatever the number of its levels. Each number up to 20 is available, then
         some up to 128 (see `sparsity_path_`), and all features of the selected views.
+    always : list of str, optional
+        Features that are in every submodel and do not count in `n_features`, such as
+        ``["age", "sex"]``: names of features or of categories, or "view:feature". They come first
+        in the submodel path, and no view is left out before features are selected.
     margin : float, default=0.1
         The part of what the ensemble gains over the base rate that a smaller model may lose, with
         95 % confidence; of those, the smallest within 0.5 standard errors of the best is selected
@@ -299,6 +303,7 @@ class BaldurClassifier(SubmodelMixin, ClassifierBase):
         n_factors: Any = "auto",
         members: Sequence[str] = MEMBERS,
         n_features: Any = "auto",
+        always: Sequence[str] | None = None,
         margin: float = 0.1,
         class_weight: Any = None,
         max_iter: int = 200,
@@ -312,6 +317,7 @@ class BaldurClassifier(SubmodelMixin, ClassifierBase):
         self.n_factors = n_factors
         self.members = members
         self.n_features = n_features
+        self.always = always
         self.margin = margin
         self.class_weight = class_weight
         self.max_iter = max_iter

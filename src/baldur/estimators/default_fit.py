@@ -10,6 +10,7 @@ import pandas as pd
 
 from baldur.estimators.base import Training
 from baldur.estimators.progress import Reporter
+from baldur.estimators.required_features import required_columns
 from baldur.exceptions import NoSignalWarning
 from baldur.inference.fit import FitResult, fit_default
 from baldur.inference.inner_folds import inner_folds
@@ -30,6 +31,9 @@ def fit_posterior(model: Any, views: list[PreparedView], training: Training) -> 
     training : Training
     """
     T, task = training.T, training.task
+    mv = training.mv
+    names = {name: mv.view(name).feature_names for name in model.view_names_}
+    always = required_columns(model.always, names, model.preparation_)
     problem = Problem(views, T, training.weight, task, model.preparation_.feature_groups)
     with Reporter(model.verbose, type(model).__name__) as reporter:
         return fit_default(
@@ -38,6 +42,7 @@ def fit_posterior(model: Any, views: list[PreparedView], training: Training) -> 
             members=tuple(model.members),
             margin=float(model.margin),
             n_features=None if model.n_features == "auto" else int(model.n_features),
+            always=always,
             n_factors=None if model.n_factors == "auto" else int(model.n_factors),
             n_jobs=model.n_jobs,
             max_iter=model.max_iter,

@@ -25,6 +25,11 @@ def is_number_of_features(value: Any) -> bool:
     return isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= 0
 
 
+def _are_names(value: Any) -> bool:
+    several = isinstance(value, (list, tuple))
+    return value is None or (several and all(isinstance(name, str) for name in value))
+
+
 def _are_members(value: Any) -> bool:
     several = isinstance(value, Iterable) and not isinstance(value, (str, bytes))
     names = list(value) if several else []
@@ -49,6 +54,7 @@ CONSTRAINTS: Mapping[str, Constraint] = MappingProxyType(
             lambda v: is_one_of(v, ("auto",)) or is_number_of_features(v),
             '"auto" or a whole number from 0 on',
         ),
+        "always": Constraint(_are_names, "None, or a list or tuple of names of features"),
         "max_iter": Constraint(_is_count, "a positive integer"),
         "members": Constraint(
             _are_members,

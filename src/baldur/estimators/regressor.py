@@ -135,6 +135,8 @@ class BaldurRegressor(SubmodelMixin, RegressorBase):
         `BaldurClassifier`.
     n_features : "auto" or int, default="auto"
         How many features are selected; see `BaldurClassifier`.
+    always : list of str, optional
+        Features that are in every submodel and do not count; see `BaldurClassifier`.
     margin : float, default=0.1
         The part of what the ensemble gains over the base rate that a smaller model may lose, with
         95 % confidence. 0 selects whatever predicts best; larger values select less.
@@ -191,6 +193,7 @@ class BaldurRegressor(SubmodelMixin, RegressorBase):
         n_factors: Any = "auto",
         members: Sequence[str] = MEMBERS,
         n_features: Any = "auto",
+        always: Sequence[str] | None = None,
         margin: float = 0.1,
         max_iter: int = 200,
         random_state: Any = 0,
@@ -203,6 +206,7 @@ class BaldurRegressor(SubmodelMixin, RegressorBase):
         self.n_factors = n_factors
         self.members = members
         self.n_features = n_features
+        self.always = always
         self.margin = margin
         self.max_iter = max_iter
         self.random_state = random_state

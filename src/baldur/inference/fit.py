@@ -140,6 +140,7 @@ def fit_default(
     members: Sequence[str] = MEMBERS,
     margin: float = 0.1,
     n_features: int | None = None,
+    always: Index | None = None,
     n_factors: int | None = None,
     n_jobs: int | None = None,
     max_iter: int = 200,
@@ -157,6 +158,9 @@ def fit_default(
     n_features : int, optional
         Select the largest submodel with at most so many features, a category counted once. None
         selects the number by `margin`.
+    always : Index, optional
+        Columns of each view that every submodel has, whole categories. They do not count in
+        `n_features`, and no view is left out before features are selected.
     n_factors : int, optional
         Number of latent factors behind several outputs; None selects it on held-out rows.
     n_jobs : int, optional
@@ -168,12 +172,19 @@ def fit_default(
     """
     with few_blas_threads(problem.n_samples):
         chosen = candidates(problem, [*(train for train, _ in folds), np.arange(problem.n_samples)])
-        data, places = gather_data(problem, chosen)
+        if always is not None:
+            chosen = [
+                [np.union1d(own, more) for own, more in zip(index, always, strict=True)]
+                for index in chosen
+            ]
+        data, places = gather_data(problem, chosen, always)
         fit = _Fit(problem, data, chosen[-1], places, folds, members, max_iter, n_jobs, watch)
         return fit.run(margin, n_factors, n_features)
 
 
-def gather_data(problem: Problem, chosen: Sequence[Index]) -> tuple[EnsembleData, list[IntArray]]:
+def gather_data(
+    problem: Problem, chosen: Sequence[Index], always: Index | None = None
+) -> tuple[EnsembleData, list[IntArray]]:
     """Return the data that all folds share, and the indices of each fold's candidates in it.
 
     One pass over the views for the Gram matrices and one for the candidate columns.
@@ -200,6 +211,9 @@ def gather_data(problem: Problem, chosen: Sequence[Index]) -> tuple[EnsembleData
         np.ascontiguousarray(problem.T.T),
         weight,
         problem.task != "regression",
+        None
+        if always is None
+        else np.concatenate([np.isin(own, more) for own, more in zip(union, always, strict=True)]),
     )
     return data, places
 
@@ -245,6 +259,8 @@ class _Fit:
         signal = paired_gap(base.losses[0], ensemble_loss, self.weight)
         allowed = margin * max(signal.mean, 0.0)
         at_view = select_smallest(by_views.losses, ensemble_loss, allowed, self.weight)[0]
+        if self.data.always is not None:
+            at_view = len(counts) - 1
         n_views, whole = counts[at_view], by_views[at_view : at_view + 1]
         views = first_views(self.full.view_order(), n_views)
         path, sizes, steps = self._score_path(n_views, views[0], whole)
@@ -253,7 +269,7 @@ class _Fit:
         submodels = make_submodels(self.fitted, path, sizes, steps, n_factors, first_row)
         last = len(submodels)
         # Where the path has all features, its last submodel has them too.
-        total = count_features(self.problem, views[0])
+        total = count_features(self.problem, views[0]) - self._n_always(path)[1]
         complete = submodels[-1].n_features == total
         shown = [*sizes.shown, len(sizes.columns)]
         last_row = first_row + len(sizes.shown)
@@ -265,7 +281,9 @@ class _Fit:
             features = [one.n_features for one in submodels]
             at = largest_within(features if complete else [*features, total], n_features)
         if at == last or (self.data.grams is None and not complete):
-            all_features = whole_views_submodel(self.fitted, views, whole, n_factors, last_row)
+            all_features = whole_views_submodel(
+                self.fitted, views, whole, n_factors, last_row, total
+            )
             # Training rows are stored only where the selected submodel needs them.
             stored = at == last or not all_features.predictor.holds_training_rows
             if stored and not complete:
@@ -454,8 +472,10 @@ class _Fit:
         self, n_views: int, views: Mask, whole: Scores
     ) -> tuple[SubmodelPath, PathSizes, Scores]:
         """Return the path on all rows, its sizes, and scores of these and of the whole views."""
-        path = make_path(self.data, self.full, self.stacking, n_views, max(SIZES), self.task)
-        sizes = path_sizes(path.basis, self._width(views), count_features(self.problem, views))
+        size = max(SIZES) + (0 if self.data.always is None else int(self.data.always.sum()))
+        path = make_path(self.data, self.full, self.stacking, n_views, size, self.task)
+        total = count_features(self.problem, views)
+        sizes = path_sizes(path.basis, self._width(views), total, self._n_always(path)[0])
         if not sizes.scored:
             return path, sizes, whole
         longest = max(sizes.scored)
@@ -468,6 +488,14 @@ class _Fit:
         scores = self._score(self._each(job)).followed_by(whole)
         self._tell("submodels with fewer features are scored", 0.99)
         return path, sizes, scores
+
+    def _n_always(self, path: SubmodelPath) -> tuple[int, int]:
+        """Return how many columns and features of the path every submodel has."""
+        always = self.everyone.always(self.data)
+        if always is None:
+            return 0, 0
+        columns = int(always[0, path.basis.order[0, : path.basis.length[0]]].sum())
+        return columns, int(np.searchsorted(path.basis.ends[0], columns, side="right"))
 
     def _width(self, views: Mask) -> int:
         return int(np.array(self.problem.widths)[views].sum())

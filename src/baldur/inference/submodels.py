@@ -32,7 +32,8 @@ class Submodel:
     Attributes
     ----------
     n_features : int
-        Features that it has. A category counts as one, whatever the number of its levels.
+        Features that it has besides those that every submodel has. A category counts as one,
+        whatever the number of its levels.
     predictor : Predictor
     columns : Index
         Selected columns of each view.
@@ -57,7 +58,7 @@ class PathSizes:
     columns : list of int
         Columns of the path on all rows.
     n_features : list of int
-        Features of the path on all rows, a category counted once.
+        Features of the path on all rows that count, a category counted once.
     automatic : list of int
         Places of the sizes among which the automatic selection chooses.
     shown : list of int
@@ -80,7 +81,7 @@ def column_masks(submodel: Submodel) -> list[Mask]:
     return masks
 
 
-def path_sizes(basis: Basis, width: int, n_features: int) -> PathSizes:
+def path_sizes(basis: Basis, width: int, n_features: int, always: int = 0) -> PathSizes:
     """Return the sizes of the submodel path on all rows.
 
     These are `SIZES` (of those that a group makes one, the largest), every number of features up to
@@ -91,16 +92,20 @@ def path_sizes(basis: Basis, width: int, n_features: int) -> PathSizes:
     basis : Basis, on all rows
     width, n_features : int
         Columns of the selected views, and their features, a category counted once.
+    always : int
+        Columns at the beginning of the path that every submodel has. They do not count.
     """
     longest = int(basis.length[0])
-    grid = [size for size in SIZES if size <= longest and size < width]
+    grid = [always + size for size in ((0, *SIZES) if always else SIZES)]
+    grid = [size for size in grid if size <= longest and size < width]
     by_columns = {basis.whole_groups(0, size): size for size in grid}
     automatic = set(by_columns)
     ends = basis.ends[0]
-    for size in [*ends[:EVERY_SIZE], *(ends[-1:] if len(ends) == n_features else [])]:
+    free = int(np.searchsorted(ends, always, side="right"))  # features that do not count
+    for size in [*ends[free : free + EVERY_SIZE], *(ends[-1:] if len(ends) == n_features else [])]:
         by_columns.setdefault(int(size), int(size))
     columns = sorted(by_columns)
-    counts = 1 + np.searchsorted(ends, columns)
+    counts = 1 + np.searchsorted(ends, columns) - free
     return PathSizes(
         [by_columns[size] for size in columns],
         columns,
@@ -157,13 +162,16 @@ def make_submodels(
 
 
 def whole_views_submodel(
-    fit: FittedEnsemble, views: Mask, whole: Scores, n_factors: int, row: int
+    fit: FittedEnsemble, views: Mask, whole: Scores, n_factors: int, row: int, n_features: int
 ) -> Submodel:
-    """Return the submodel with all features of some views (1, M); see `make_submodels`."""
+    """Return the submodel with all features of some views (1, M); see `make_submodels`.
+
+    `n_features` is how many of them count.
+    """
     predictor = share_factors(whole_view_predictor(fit, views, whole), fit.problem.views, n_factors)
     widths = fit.problem.widths
     columns = [np.arange(D if use else 0) for D, use in zip(widths, views[0], strict=True)]
-    return Submodel(count_features(fit.problem, views[0]), predictor, columns, row)
+    return Submodel(n_features, predictor, columns, row)
 
 
 def count_features(problem: Problem, views: Mask) -> int:
