@@ -19,7 +19,7 @@ from baldur.study.data import add_view, read_views
 from baldur.study.samples import read_samples
 from baldur.views import MultiView, View
 from baldur.views.matrices.source import ColumnSource
-from baldur.views.validate import rename_hint, some
+from baldur.views.validate import counted, rename_hint, some
 
 __all__ = ["NewSamples", "read_new_samples"]
 
@@ -76,7 +76,9 @@ def read_new_samples(
             parts.append(_fitting(model, config, one, view, missing, notes))
     if not parts:
         raise config.problem(
-            "views", f"none is one of the model's: {', '.join(wanted)}", "name the views as in fit"
+            "views",
+            f"no view of the file is a view of the model, which are {', '.join(wanted)}",
+            "name the views as in fit",
         )
     rows = pd.Series(np.arange(len(table)), index=table.index)
     try:
@@ -88,7 +90,13 @@ def read_new_samples(
     if kept is None:
         raise TypeError("align returns labels when it is given some")
     if len(kept) < len(table):
-        notes.append(f"{len(table) - len(kept)} samples are in no view and get no prediction")
+        notes.append(
+            counted(
+                len(table) - len(kept),
+                "sample is in no view and gets no prediction",
+                "samples are in no view and get no prediction",
+            )
+        )
     order = np.argsort(kept.to_numpy(), kind="stable")
     data, table = data[order], table.iloc[kept.to_numpy().astype(int)[order]]
     data = _with_absent(model, data, [v for v in wanted if v not in data.view_names], notes)
@@ -123,7 +131,7 @@ def _with_samples(
     table: pd.DataFrame,
     notes: list[str],
 ) -> MultiView:
-    """Return the rows with what the preparation reads about them, once it can be read."""
+    """Return the rows with the columns of samples that the preparation needs."""
     data = data.with_samples(_columns_about_samples(preparation, config, table, notes))
     try:
         preparation.check_samples(data)
@@ -146,7 +154,8 @@ def _fitting(
     if names is None:
         if have.shape[1] != width:
             raise config.problem(
-                f"views.{view}", f"has {have.shape[1]} columns, the model {width} without names",
+                f"views.{view}",
+                f"has {have.shape[1]} columns, but the model has {width} columns without names",
                 "give the same columns in the same order",
             )  # fmt: skip
         return MultiView(
@@ -240,7 +249,7 @@ def _alleles(have: View, view: str, found: np.ndarray) -> dict[str, pd.DataFrame
 def _unclear(
     have: View, names: np.ndarray, levels: dict[str, str]
 ) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Rows and columns of categories whose level is missing, or none that the model knows."""
+    """Return rows and columns of categories whose level is missing or unknown to the model."""
     info = have.feature_info
     owner = np.array([levels.get(str(n), "") for n in names], dtype=object)
     made = []
@@ -298,7 +307,7 @@ def _with_covariates(
 def _columns_about_samples(
     preparation: Preparation, config: StudyConfig, table: pd.DataFrame, notes: list[str]
 ) -> pd.DataFrame | None:
-    """Return what a fitted preparation reads about new samples.
+    """Return the columns of the samples table that a fitted preparation needs.
 
     Parameters
     ----------
@@ -337,5 +346,6 @@ def _columns_about_samples(
         known = {*step.sites_, *step.small_sites_}
         new = sorted({str(v) for v in made[name] if v is not None} - known)
         if new:
-            notes.append(f"{len(new)} sites are new to the model ({', '.join(new[:5])})")
+            found = counted(len(new), "site is", "sites are")
+            notes.append(f"{found} new to the model ({', '.join(new[:5])})")
     return pd.DataFrame(made).reset_index(drop=True)

@@ -1,4 +1,4 @@
-"""predict_study: the predictions of a saved model for new samples, and the reasons for them."""
+"""predict_study: the predictions of a saved model for new samples, and contributions."""
 
 from __future__ import annotations
 
@@ -19,7 +19,14 @@ from baldur.study.config import StudyConfig
 from baldur.study.new_samples import read_new_samples
 from baldur.views import MultiView
 
-__all__ = ["contributions_of", "predict_study", "predictions_of", "shift_in_notes", "summary_of"]
+__all__ = [
+    "contributions_of",
+    "features_used",
+    "predict_study",
+    "predictions_of",
+    "shift_in_notes",
+    "summary_of",
+]
 
 
 def predict_study(
@@ -150,6 +157,21 @@ def _of_classes(
     return columns
 
 
+def features_used(model: SavedModel) -> dict[str, np.ndarray] | None:
+    """Return for each view which of its columns a model uses; None where it does not say.
+
+    Parameters
+    ----------
+    model : SavedModel
+
+    Returns
+    -------
+    dict of str to bool array, or None
+    """
+    masks = getattr(model.estimator, "selected_features_", None)
+    return dict(masks) if isinstance(masks, dict) else None
+
+
 def _used(estimator: Any, data: MultiView) -> list[str]:
     masks = getattr(estimator, "selected_features_", None)
     if not isinstance(masks, dict):
@@ -160,7 +182,7 @@ def _used(estimator: Any, data: MultiView) -> list[str]:
 
 
 def summary_of(model: SavedModel) -> pd.DataFrame | None:
-    """Return what a fitted model found, with the classes by name; None for one that cannot say.
+    """Return what a fitted model found, with the classes by name; or None without a summary.
 
     Parameters
     ----------

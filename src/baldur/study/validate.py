@@ -1,4 +1,4 @@
-"""validate_study: a frozen model on a new cohort, judged, compared and offered recalibrated."""
+"""validate_study: a frozen model on a new cohort, evaluated, compared and recalibrated."""
 
 from __future__ import annotations
 
@@ -26,11 +26,13 @@ from baldur.safety.escape import one_line
 from baldur.safety.spreadsheet import csv_text
 from baldur.saving import SavedModel
 from baldur.study.config import StudyConfig
+from baldur.study.data import no_outcome_note
 from baldur.study.new_samples import read_new_samples
 from baldur.study.output_folder import Log, claim_folder, results_folder
-from baldur.study.predict import predictions_of, shift_in_notes
+from baldur.study.predict import features_used, predictions_of, shift_in_notes
 from baldur.study.write_results import REPORT
 from baldur.views import MultiView
+from baldur.views.validate import counted
 
 __all__ = ["TITLE", "VALIDATION_FILES", "ValidatedStudy", "validate_study"]
 
@@ -56,7 +58,7 @@ VALIDATION_FILES = frozenset(
 
 @dataclass
 class ValidatedStudy:
-    """A model on a new cohort.
+    """Results of a model on a new cohort.
 
     Attributes
     ----------
@@ -102,7 +104,7 @@ def validate_study(
     fresh: bool = False,
     development: str | Path | None = None,
 ) -> ValidatedStudy:
-    """Apply a frozen model to the cohort of a study file and write what came of it.
+    """Apply a frozen model to the cohort of a study file and write the results.
 
     Nothing of the model is changed. Recalibrated versions are reported beside it, in files of their
     own, with predictions by cross-validation inside the new cohort.
@@ -150,7 +152,7 @@ def validate_study(
         evaluation = evaluate_predictions(predictions, **keywords)
         views, features = pd.DataFrame(), pd.DataFrame()
         if model.training:
-            views, features = predictor_shift(model.training, data)
+            views, features = predictor_shift(model.training, data, features_used(model))
         else:
             notes.append("the model does not remember its training predictors; fit it again")
         better = recalibrate(predictions, classes)
@@ -208,7 +210,7 @@ def _development(folder: str | Path, model: str) -> pd.DataFrame:
 def _with_outcome(
     model: SavedModel, config: StudyConfig, data: MultiView, table: pd.DataFrame, notes: list[str]
 ) -> tuple[MultiView, pd.DataFrame]:
-    """Keep the rows whose outcome is known and check it against the model's."""
+    """Return the rows with a known outcome, after checking that it fits the model."""
     column = config.outcome.column
     wanted = [("outcome.column", column)]
     wanted += [(f"samples.{key}", name) for key, name in _groups_and_sites(config).items()]
@@ -220,9 +222,11 @@ def _with_outcome(
             )
     known = (table[column] != "").to_numpy()
     if not known.any():
-        raise config.problem("outcome.column", f"{column!r} is empty", "name another column")
+        raise config.problem(
+            "outcome.column", f"column {column!r} has no values", "name another column"
+        )
     if not known.all():
-        notes.append(f"{int((~known).sum())} samples have no {column!r} and are left out")
+        notes.append(no_outcome_note(int((~known).sum()), column))
     data, table = data[np.flatnonzero(known)], table[known]
     if model.classes:
         classes = [str(c) for c in model.classes]
@@ -239,7 +243,11 @@ def _with_outcome(
                 f"no sample has the class {lacking[0]!r}; figures that need it are missing"
             )
     elif pd.to_numeric(table[column], errors="coerce").isna().any():
-        raise config.problem("outcome.column", f"{column!r} has text", "the model predicts numbers")
+        raise config.problem(
+            "outcome.column",
+            f"column {column!r} contains text",
+            "write numbers, which is what the model predicts",
+        )
     return data, table
 
 
@@ -272,7 +280,7 @@ def _predictions(
 
 
 def summary(done: ValidatedStudy, model: SavedModel) -> str:
-    """Say in lines what a reader should see first.
+    """Return the main results as lines of text.
 
     Parameters
     ----------
@@ -287,7 +295,7 @@ def summary(done: ValidatedStudy, model: SavedModel) -> str:
     lines = [f"{TITLE}{one_line(done.title)}", ""] if done.title else []
     lines += [
         f"{name}, trained on {model.details.get('samples')} samples, unchanged, on "
-        f"{len(done.predictions)} new ones.",
+        f"{counted(len(done.predictions), 'new one')}.",
         "",
         *_figures(done.evaluation, name, done.development),
     ]
@@ -298,11 +306,16 @@ def summary(done: ValidatedStudy, model: SavedModel) -> str:
     if len(done.shift_views):
         lines += ["", "Predictors against training (shift in training s.d.):"]
         for _, row in done.shift_views.iterrows():
+            worst = (
+                f"worst {row['worst']}, {row['worst_shift']:+.2f}"
+                if row["worst"]
+                else "the model uses none"
+            )
             lines.append(
                 f"  {row['view']}: median shift {row['mean_shift']:.2f}, spread x "
                 f"{row['spread_ratio']:.2f}, {row['outside']:.1%} of cells outside the range, "
-                f"{row['far']} of {row['features']} features far (worst {row['worst']!s}, "
-                f"{row['worst_shift']:+.2f}), {row['absent']:.0%} of samples without it"
+                f"{row['far']} of {row['features']} features far ({worst}), "
+                f"{row['absent']:.0%} of samples without it"
             )
     if done.recalibrated_evaluation is not None:
         lines += ["", "Recalibrated on this cohort (cross-validated; a different model):"]

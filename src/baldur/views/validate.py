@@ -1,4 +1,4 @@
-"""Checks of what users hand in: one clear error per kind of mistake."""
+"""Checks of the arguments of MultiView: one clear error per kind of mistake."""
 
 from __future__ import annotations
 
@@ -38,6 +38,11 @@ def some(items: Sequence[Any], limit: int = 5) -> str:
     """List the first few items for a message."""
     shown = ", ".join(repr(_plain_scalar(item)) for item in items[:limit])
     return f"{shown}, ... ({len(items)} in all)" if len(items) > limit else shown
+
+
+def counted(n: int, one: str, many: str | None = None) -> str:
+    """Return "1 sample" or "3 samples" for a message; `many` is `one` with an s by default."""
+    return f"{n:,} {one if n == 1 else many or one + 's'}"
 
 
 def rename_hint(given: Iterable[Any], expected: Iterable[Any]) -> str:
@@ -151,7 +156,7 @@ def check_row_counts(counts: Mapping[str, int]) -> int:
 
 
 def check_samples(samples: Any, sample_ids: np.ndarray) -> pd.DataFrame | None:
-    """Return the table about the samples with rows numbered 0, 1, 2, ..., or explain."""
+    """Return the table about the samples with rows numbered 0, 1, 2, ..., or raise an error."""
     if samples is None:
         return None
     if not isinstance(samples, pd.DataFrame):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -30,7 +31,7 @@ _FAR_SPREAD = 2.0
 
 
 def describe_views(mv: MultiView) -> dict[str, dict[str, np.ndarray]]:
-    """Return the figures of every feature of every view, read in blocks.
+    """Return count, mean, s.d. and range of every feature of every view.
 
     Parameters
     ----------
@@ -70,7 +71,9 @@ def _describe(view: View) -> dict[str, np.ndarray]:
 
 
 def predictor_shift(
-    training: dict[str, dict[str, np.ndarray]], mv: MultiView
+    training: dict[str, dict[str, np.ndarray]],
+    mv: MultiView,
+    used: Mapping[str, np.ndarray] | None = None,
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Compare a new cohort with the training rows, by view and by feature.
 
@@ -80,18 +83,20 @@ def predictor_shift(
         As `describe_views` gave it for the training rows.
     mv : MultiView
         The new cohort, with the same features in the same order.
+    used : dict of str to bool array, optional
+        Features that the model uses; all by default.
 
     Returns
     -------
     views : DataFrame
-        view, features, absent (share of samples that lack the view), missing (share of cells of
+        view, features, absent (share of samples with a missing view), missing (share of cells of
         the others), empty (features without a value here), mean_shift (median over features of the
         distance of the means in training s.d.), spread_ratio (median ratio of the s.d.),
-        outside (share of cells beyond the training range), far (features to look at), worst (the
-        feature with the largest shift) and worst_shift.
+        outside (share of cells beyond the training range), far (features to look at), worst (of
+        the features that the model uses, that with the largest shift) and worst_shift.
     features : DataFrame
         view, feature, mean_training, mean_new, shift, spread_ratio, low_training, high_training,
-        low_new, high_new, outside, missing, far.
+        low_new, high_new, outside, missing, far, used.
     """
     rows, parts = [], []
     for name, was in training.items():
@@ -117,11 +122,13 @@ def predictor_shift(
                 "mean_new": now["mean"], "shift": shift, "spread_ratio": ratio,
                 "low_training": was["low"], "high_training": was["high"], "low_new": now["low"],
                 "high_new": now["high"], "outside": outside, "missing": missing, "far": far,
+                "used": True if used is None else used[name],
             }
         )  # fmt: skip
         parts.append(frame)
         seen = frame[known & np.isfinite(shift)]
-        worst = seen.iloc[int(seen["shift"].abs().argmax())] if len(seen) else None
+        by_model = seen[seen["used"]]
+        worst = by_model.iloc[int(by_model["shift"].abs().argmax())] if len(by_model) else None
         rows.append(
             {
                 "view": name,
@@ -170,7 +177,9 @@ def batch_drift(model: Any, X: MultiView) -> tuple[pd.DataFrame, pd.DataFrame]:
     """
     found = getattr(model, "preparation_", None)
     if found is None:
-        raise InputError(f"{type(model).__name__} does not know its training rows; fit it.")
+        raise InputError(
+            f"{type(model).__name__} has no statistics of training samples; call fit first."
+        )
     mean, sd, low, high = found.mean_, found.scale_, found.minimum_, found.maximum_
     training = {}
     for name, width in found.n_features_.items():
@@ -187,7 +196,7 @@ def batch_drift(model: Any, X: MultiView) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 
 def drift_notes(views: pd.DataFrame, features: pd.DataFrame) -> list[str]:
-    """Say in a line for each view what differs from training; nothing where nothing does.
+    """Return a line for each view that differs from training.
 
     Parameters
     ----------
@@ -203,12 +212,14 @@ def drift_notes(views: pd.DataFrame, features: pd.DataFrame) -> list[str]:
         own = features[(features["view"] == row.view) & features["far"]]
         if not len(own):
             continue
-        order = own["shift"].abs().fillna(0.0).to_numpy().argsort(kind="stable")[::-1]
-        first = own.iloc[order[0]]
+        # Features that the model uses come first, whatever the shift of the others.
+        size = own["shift"].abs().fillna(0.0).to_numpy()
+        first = own.iloc[np.lexsort((size, own["used"].to_numpy()))[-1]]
+        unused = "" if first["used"] else ", which the model does not use"
         notes.append(
             f"view {row.view!r}: {len(own):,} of {row.features:,} columns differ from training in "
-            f"mean or spread (the most {first['feature']!r}, by {first['shift']:+.1f} s.d.); "
-            f"{row.outside:.1%} of the cells lie outside of the training range"
+            f"mean or spread (the most {first['feature']!r}, by {first['shift']:+.1f} s.d."
+            f"{unused}); {row.outside:.1%} of the cells lie outside of the training range"
         )
     return notes
 
@@ -246,7 +257,7 @@ def far_values(features: pd.DataFrame) -> list[str]:
 
 
 def _share_outside(view: View, was: dict[str, np.ndarray]) -> np.ndarray:
-    """Share of each feature's known cells below or above all of training."""
+    """Return the share of each feature's known cells outside the training range."""
     found = np.zeros(view.shape[1])
     for cols, cells in view.iter_blocks():
         known = (~np.isnan(cells)).sum(axis=0)
