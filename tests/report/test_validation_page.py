@@ -85,10 +85,12 @@ def test_notes_name_samples_only_where_people_are_named(places, tmp_path):
     shutil.copytree(places[2], folder)
     with (folder / "validation.txt").open("a") as file:
         file.write("Note: sample 'id-7' has Age = 540, sample \"o'hara\" has Age = 530.\n")
+        file.write("Note: 'vaping' counts as missing. Samples: 'id-8', 'id-9'. Check it.\n")
     run = open_validation(folder)
-    hidden = validation_page(run, "hidden", None).facts.notes[-1]
-    assert hidden == "a sample has Age = 540, a sample has Age = 530."
-    assert "id-7" in validation_page(run, "named", None).facts.notes[-1]
+    far, unknown = validation_page(run, "hidden", None).facts.notes[-2:]
+    assert far == "a sample has Age = 540, a sample has Age = 530."
+    assert unknown == "'vaping' counts as missing. Samples: not named here. Check it."
+    assert "id-7" in validation_page(run, "named", None).facts.notes[-2]
 
 
 def test_a_value_far_outside_training_is_on_the_page(places, tmp_path):

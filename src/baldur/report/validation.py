@@ -46,8 +46,12 @@ SUMMARY = "validation.txt"
 """File that every validation has and no other folder."""
 _FAR = 1.0
 """Standardised shift of a feature's mean, in training s.d., that is named in a check."""
-_IDENTIFIER = re.compile(r"""sample ('[^']*'|"[^"]*")""")
-"""How notes name a sample, as Python writes a text."""
+_QUOTED = r"""(?:'[^']*'|"[^"]*")"""
+_HIDDEN = (
+    (re.compile(rf"\bsample {_QUOTED}"), "a sample"),
+    (re.compile(rf"\bSamples: {_QUOTED}(?:, {_QUOTED})*"), "Samples: not named here"),
+)
+"""How notes name samples, and what a page without identifiers says instead."""
 
 _USED = (
     "predictions", "scores", "intervals", "calibration", "calibration_curve", "decision",
@@ -335,7 +339,8 @@ def _notes(run: StudyResults, *, named: bool) -> list[str]:
     """Return the notes that the validation wrote into its summary, with identifiers or without."""
     notes = [] if run.folder is None else _summary_lines(run.folder, "Note: ")
     if not named:  # before they are cut, which could leave half an identifier
-        notes = [_IDENTIFIER.sub("a sample", note) for note in notes]
+        for identifiers, instead in _HIDDEN:
+            notes = [identifiers.sub(instead, note) for note in notes]
     return [short(note, 400) for note in notes]
 
 
