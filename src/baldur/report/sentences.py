@@ -22,9 +22,9 @@ __all__ = [
     "SHOWN",
     "TRANSPORT",
     "UNKNOWN",
-    "Calibration",
+    "CalibrationEvidence",
     "Case",
-    "Comparison",
+    "ComparisonEvidence",
     "Interval",
     "Prediction",
     "Sentence",
@@ -189,7 +189,7 @@ PREDICTION = (
 
 
 @dataclass(frozen=True)
-class Calibration:
+class CalibrationEvidence:
     """Evidence on calibration.
 
     Attributes
@@ -263,7 +263,7 @@ CALIBRATION = (
 
 
 @dataclass(frozen=True)
-class Comparison:
+class ComparisonEvidence:
     """Evidence on other models.
 
     Attributes

@@ -15,13 +15,14 @@ from baldur.evaluation import METRICS
 from baldur.evaluation.clinical import Evaluation, evaluate_predictions
 from baldur.evaluation.clinical.metric_intervals import ALL
 from baldur.evaluation.metrics import default_metrics
-from baldur.evaluation.tables.results_reader import read_table
+from baldur.evaluation.tables.results_reader import read_result_table
 from baldur.evaluation.tables.table import fold_scores
 from baldur.evaluation.threads import one_thread
 from baldur.evaluation.validation.drift import predictor_shift
 from baldur.evaluation.validation.recalibration import Recalibrated, recalibrate
 from baldur.exceptions import InputError
 from baldur.preparation.sample_flags import UnknownLevel
+from baldur.safety.escape import one_line
 from baldur.safety.spreadsheet import csv_text
 from baldur.saving import SavedModel
 from baldur.study.config import StudyConfig
@@ -33,13 +34,16 @@ from baldur.study.write_results import REPORT
 from baldur.views import MultiView
 from baldur.views.validate import counted
 
-__all__ = ["VALIDATION_FILES", "ValidatedStudy", "validate_study"]
+__all__ = ["TITLE", "VALIDATION_FILES", "ValidatedStudy", "validate_study"]
 
 _DEVELOPMENT = ["metric", "estimate", "low", "high"]
 _EVALUATED = (
     "intervals.csv", "differences.csv", "calibration.csv", "calibration_curve.csv", "decision.csv",
     "thresholds.csv", "subgroups.csv", "left_out.csv",
 )  # fmt: skip
+
+TITLE = "Title: "
+"""How the line of ``validation.txt`` begins that has the title of the study file."""
 
 VALIDATION_FILES = frozenset(
     {
@@ -74,6 +78,8 @@ class ValidatedStudy:
     development : DataFrame
         metric, estimate, low, high of the model in its development study; no rows where that is
         not known.
+    title : str
+        Of the study file.
     """
 
     predictions: pd.DataFrame
@@ -86,6 +92,7 @@ class ValidatedStudy:
     folder: Path
     notes: list[str] = field(default_factory=list)
     development: pd.DataFrame = field(default_factory=pd.DataFrame)
+    title: str = ""
 
 
 def validate_study(
@@ -156,7 +163,7 @@ def validate_study(
         )
     done = ValidatedStudy(
         predictions, fold_scores(predictions, metrics, classes), evaluation, views, features,
-        better, again, folder, notes, before,
+        better, again, folder, notes, before, config.title,
     )  # fmt: skip
     frames = {"predictions.csv": predictions, "scores.csv": done.scores, **evaluation.frames()}
     if len(before):
@@ -182,7 +189,7 @@ def _development(folder: str | Path, model: str) -> pd.DataFrame:
     """Return the metrics and the calibration of a model in the study it was developed in."""
     parts = []
     for table, column in (("intervals", "metric"), ("calibration", "measure")):
-        frame = read_table(folder, table)
+        frame = read_result_table(folder, table)
         if not len(frame):
             continue
         frame = frame[frame["model"] == model]
@@ -279,7 +286,8 @@ def summary(done: ValidatedStudy, model: SavedModel) -> str:
     str
     """
     name = done.predictions["model"].iloc[0]
-    lines = [
+    lines = [f"{TITLE}{one_line(done.title)}", ""] if done.title else []
+    lines += [
         f"{name}, trained on {model.details.get('samples')} samples, unchanged, on "
         f"{counted(len(done.predictions), 'new one')}.",
         "",
