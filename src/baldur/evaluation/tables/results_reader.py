@@ -151,7 +151,7 @@ def read_result_table(folder: str | Path, name: str) -> pd.DataFrame:
     schema = TABLES[name.removeprefix("recalibrated_")]
     try:
         if _is_cut(file):
-            raise InputError(f"{file} is cut off: its last line has no end. {AGAIN}")
+            raise InputError(f"{file} is truncated: its last line has no line break. {AGAIN}")
         heading = list(pd.read_csv(file, nrows=0, index_col=False).columns)
         types = {column: schema.type_of(unescape_cell(column)) for column in heading}
         if {"label", "predicted"} & {c for c, t in types.items() if t == ANY}:
