@@ -23,8 +23,15 @@ from baldur.safety.spreadsheet import unescape_frame
 
 __all__ = ["TABLES", "changed_files", "digest", "read_grids", "read_table"]
 
-TEXT, NUMBER, COUNT, COUNTS, ANY = "text", "number", "count", "counts", "any"
-"""Types of columns: names; numbers; whole numbers from 0; such as ``3;0;2``; whatever is there."""
+TEXT, NUMBER, SHARE, COUNT, COUNTS, ANY = "text", "number", "share", "count", "counts", "any"
+"""Types of columns: names; numbers; numbers from 0 to 1, none missing; whole numbers from 0; such
+as ``3;0;2``; whatever is there."""
+
+_LARGEST = 1 << 28
+"""Bytes of a table: three million predictions fit, and reading takes up to ten times as much
+memory."""
+_LONGEST_HEADING = 1 << 18
+"""Bytes of a heading: that of a study with thousands of classes has less."""
 
 
 @dataclass(frozen=True)
@@ -68,8 +75,9 @@ TABLES: dict[str, TableSchema] = {
     "selection": TableSchema(
         _columns(
             "model view feature class",
-            "frequency mean_weight mean_raw_weight sign_agreement",
+            "mean_weight mean_raw_weight sign_agreement",
             "n_features",
+            frequency=SHARE,
             folds=COUNTS,
         )
     ),
@@ -150,8 +158,7 @@ def read_table(folder: str | Path, name: str) -> pd.DataFrame:
         return pd.DataFrame()
     schema = TABLES[name.removeprefix("recalibrated_")]
     try:
-        if _is_cut(file):
-            raise InputError(f"{file} is cut off: its last line has no end. {AGAIN}")
+        _check_form(file)
         heading = list(pd.read_csv(file, nrows=0, index_col=False).columns)
         types = {column: schema.type_of(unescape_cell(column)) for column in heading}
         if {"label", "predicted"} & {c for c, t in types.items() if t == ANY}:
@@ -179,11 +186,24 @@ def read_table(folder: str | Path, name: str) -> pd.DataFrame:
     return unescape_frame(frame)
 
 
-def _is_cut(file: Path) -> bool:
+def _check_form(file: Path) -> None:
+    """Refuse a table that is too large or too wide to be read, or cut off."""
     with file.open("rb") as stream:
         size = stream.seek(0, 2)
+        if size > _LARGEST:
+            raise InputError(f"{file} is larger than {_LARGEST:,} bytes. {AGAIN}")
         stream.seek(max(size - 1, 0))
-        return size > 0 and stream.read(1) != b"\n"
+        if size > 0 and stream.read(1) != b"\n":
+            raise InputError(f"{file} is cut off: its last line has no end. {AGAIN}")
+        stream.seek(0)
+        quotes = 0
+        for line in stream.read(_LONGEST_HEADING).splitlines(keepends=True):
+            quotes += line.count(b'"')
+            # A line end between quotes belongs to a name.
+            if line.endswith(b"\n") and quotes % 2 == 0:
+                return
+    if size > 0:
+        raise InputError(f"{file} has a heading of more than {_LONGEST_HEADING:,} bytes. {AGAIN}")
 
 
 def _types_of_labels(name: str, heading: list[str]) -> dict[str, str]:
@@ -204,6 +224,8 @@ def _check(column: pd.Series, kind: str, file: Path) -> None:
     elif kind == COUNTS:
         good = column.str.fullmatch(r"\d{1,12}(;\d{1,12})*").astype("boolean")
         bad, wanted = ~good.fillna(False).astype(bool), "whole numbers, such as 3;0;2"
+    elif pd.api.types.is_bool_dtype(column):
+        bad, wanted = column.notna(), "a number"
     elif not pd.api.types.is_numeric_dtype(column):
         bad = column.notna() & pd.to_numeric(column, errors="coerce").isna()
         wanted = "a number"
@@ -212,6 +234,8 @@ def _check(column: pd.Series, kind: str, file: Path) -> None:
         with np.errstate(invalid="ignore"):
             whole = (values >= 0) & (values == np.floor(values)) & (values < 2**53)
         bad, wanted = ~whole & ~np.isnan(values), "a whole number"
+    elif kind == SHARE:
+        bad, wanted = ~column.between(0, 1), "a number from 0 to 1"
     else:
         return
     if bad.any():
@@ -221,7 +245,7 @@ def _check(column: pd.Series, kind: str, file: Path) -> None:
             f"{file}: column {column.name!r} should hold {wanted}, but line {at + 2} has {seen!r}. "
             f"{AGAIN}"
         )
-    if kind in (NUMBER, COUNT) and not pd.api.types.is_numeric_dtype(column):
+    if kind in (NUMBER, SHARE, COUNT) and not pd.api.types.is_numeric_dtype(column):
         raise InputError(f"{file}: column {column.name!r} does not hold numbers. {AGAIN}")
 
 
@@ -292,6 +316,6 @@ def changed_files(folder: str | Path, record: Mapping[str, Any]) -> dict[str, st
         file = Path(folder) / name
         if not file.is_file():
             made[name] = "missing"
-        elif digest(file.read_bytes()) != wanted:
+        elif file.stat().st_size > _LARGEST or digest(file.read_bytes()) != wanted:
             made[name] = "changed"
     return made
