@@ -30,8 +30,9 @@ as ``3;0;2``; whatever is there."""
 _LARGEST = 1 << 28
 """Bytes of a table: three million predictions fit, and reading takes up to ten times as much
 memory."""
-_LONGEST_HEADING = 1 << 18
-"""Bytes of a heading: that of a study with thousands of classes has less."""
+_LONGEST_HEADING = 1 << 20
+_MOST_COLUMNS = 10_000
+"""Bytes and columns of a heading; predictions have a column for each class."""
 
 
 @dataclass(frozen=True)
@@ -196,14 +197,18 @@ def _check_form(file: Path) -> None:
         if size > 0 and stream.read(1) != b"\n":
             raise InputError(f"{file} is cut off: its last line has no end. {AGAIN}")
         stream.seek(0)
-        quotes = 0
-        for line in stream.read(_LONGEST_HEADING).splitlines(keepends=True):
-            quotes += line.count(b'"')
-            # A line end between quotes belongs to a name.
-            if line.endswith(b"\n") and quotes % 2 == 0:
-                return
-    if size > 0:
-        raise InputError(f"{file} has a heading of more than {_LONGEST_HEADING:,} bytes. {AGAIN}")
+        start = stream.read(_LONGEST_HEADING).splitlines(keepends=True)
+    quotes = commas = 0
+    for line in start:
+        quotes += line.count(b'"')
+        commas += line.count(b",")
+        # A line end between quotes belongs to a name.
+        if line.endswith(b"\n") and quotes % 2 == 0:
+            break
+    else:
+        commas = _MOST_COLUMNS if start else 0
+    if commas >= _MOST_COLUMNS:
+        raise InputError(f"{file} has a heading of more than {_MOST_COLUMNS:,} columns. {AGAIN}")
 
 
 def _types_of_labels(name: str, heading: list[str]) -> dict[str, str]:
