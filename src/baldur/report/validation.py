@@ -303,7 +303,8 @@ def _notes(run: StudyResults) -> list[str]:
     if run.folder is None:
         return []
     try:
-        text = (run.folder / SUMMARY).read_text(encoding="utf-8", errors="replace")[:100_000]
+        with (run.folder / SUMMARY).open(encoding="utf-8", errors="replace") as stream:
+            text = stream.read(100_000)
     except OSError:
         return []
     return [short(line, 400) for line in text.splitlines() if line.startswith("Note: ")][:100]
