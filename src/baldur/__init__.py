@@ -1,7 +1,17 @@
 """Bayesian classification and regression from several data views.
 
-The parts are imported when they are first used, so ``import baldur`` is enough to write
+In come views of the same samples (files, arrays, DataFrames or a `MultiView`) with an outcome. Out
+go fitted estimators, predictions with their uncertainty, comparisons with other models by nested
+cross-validation, figures, reports and model folders.
+
+The usual names are here: `BaldurClassifier`, `BaldurRegressor`, `PaperClassifier`,
+`PaperRegressor`, `MultiView`, `Preparation`, `save` and `load`. The parts ``io``, ``views``,
+``preparation``, ``datasets``, ``baselines``, ``evaluation``, ``saving``, ``plots`` and ``study``
+are imported when they are first used, so ``import baldur`` is enough to write
 ``baldur.io.read_table`` and takes almost no time by itself.
+
+This module imports nothing but `baldur.hooks` at first. ``docs/architecture.md`` has the order of
+the parts; no part imports a later one.
 """
 
 from functools import partial

@@ -11,7 +11,7 @@ from baldur.baselines import (
     RidgeLogisticClassifier,
 )
 from baldur.baselines.additional import elastic_net
-from baldur.baselines.additional.elastic_net import elastic_net_objective, fit_elastic_net
+from baldur.baselines.additional.elastic_net import fit_elastic_net
 from baldur.baselines.paper import lsvm_l1
 from baldur.baselines.shared.working_set import solve_on_working_set
 from baldur.exceptions import InputError, NotConvergedWarning
@@ -130,6 +130,13 @@ def test_elastic_net_optimum_satisfies_its_conditions(wide, ratio, classes):
     np.testing.assert_allclose(g[w != 0], -lam * ratio * np.sign(w[w != 0]), atol=1e-6)
     assert np.all(np.abs(g[w == 0]) <= lam * ratio + 1e-6)
     np.testing.assert_allclose((P - Y).mean(axis=0), 0.0, atol=1e-6)
+
+
+def elastic_net_objective(X, Y, w, b, lam, ratio):
+    """``mean logloss + lam (ratio ||w||_1 + (1 - ratio)/2 ||w||^2)`` of 0/1 outcomes Y (n, 1)."""
+    eta = X @ w + b
+    penalty = ratio * np.sum(np.abs(w)) + 0.5 * (1.0 - ratio) * np.sum(w**2)
+    return np.mean(np.logaddexp(0.0, eta) - Y * eta) + lam * penalty
 
 
 def test_elastic_net_working_set_reaches_the_full_optimum(wide, request):

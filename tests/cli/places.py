@@ -14,8 +14,8 @@ from baldur.atomic_io import LOCK
 from baldur.cli import main
 from baldur.exceptions import UnfinishedError
 from baldur.study import evaluate_study, load_study
-from baldur.study.results import RESULT_FILES
-from baldur.study.results_folder import MARK
+from baldur.study.output_folder import MARK
+from baldur.study.write_results import RESULT_FILES
 
 
 def results(folder):

@@ -8,9 +8,11 @@ import tomllib
 from pathlib import Path
 
 import pandas as pd
+import pytest
 from typer.testing import CliRunner
 
 from baldur.cli import app
+from baldur.cli.screen import _p
 from baldur.model_catalog import MODELS, REGRESSION_MODELS
 from baldur.study import TEMPLATE, load_study, study_schema
 from baldur.study.toml_file import toml_text
@@ -106,6 +108,13 @@ def test_evaluate_prints_the_table_and_where_results_lie(call, study):
     assert str(study.parent / "results") in out
     assert "215 samples: 119 PD (positive), 96 control" in err  # what --check says comes first
     assert "corrected t-test" in err
+    found = pd.read_csv(study.parent / "results" / "differences.csv").query("metric == 'auc'")
+    said = [
+        text
+        for d, low, high in found[["difference", "low", "high"]].to_numpy()
+        for text in (f"{d:+.3f} [{low:.3f}, {high:.3f}]", f"{-d:+.3f} [{-high:.3f}, {-low:.3f}]")
+    ]
+    assert sum(text in err for text in said) == err.count(", p ") > 0
     code, out, err = call("evaluate", study, "--quiet")
     assert code == 0
     assert err == ""
@@ -205,3 +214,12 @@ def test_simulated_studies_are_the_same_for_one_seed(call, tmp_path):
     assert files == ["samples.csv", "study.toml", "truth.csv", "view0.csv", "view1.csv"]
     for name in files:
         assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("p", "said"),
+    [(0.0, ", p < 0.001"), (0.00049, ", p < 0.001"), (0.0005, ", p = 0.001"), (1.0, ", p = 1.000"),
+     (float("nan"), "")],
+)  # fmt: skip
+def test_a_p_value_is_never_0(p, said):
+    assert _p(p) == said

@@ -23,6 +23,8 @@ CHANGES = {
     "random_state": ({}, 3),
     "members": (QUICK, ("per_view",)),
     "margin": ({"margin": 0.0}, 1.0),
+    "n_features": (QUICK, 2),
+    "always": ({**QUICK, "n_features": 1}, ("genes_11",)),
     "max_iter": (ITERATED, 2),
 }
 # Tested below, by what they do instead of by the answer.

@@ -112,6 +112,12 @@ def test_path_says_what_was_scored_and_why_a_step_was_kept(auto):
         "upper",
         "candidate",
         "selected",
+        "loss_lower",
+        "loss_upper",
+        "auc",
+        "auc_lower",
+        "auc_upper",
+        "enters",
     ]
     assert list(path.step.unique()) == ["nothing", "views", "features"]
     for _, steps in path.groupby("step"):

@@ -12,8 +12,8 @@ import baldur
 from baldur.datasets import make_multiview
 from baldur.evaluation import nested_cv
 from baldur.evaluation.engine import shared_data
+from baldur.evaluation.engine.job_store import JobStore
 from baldur.evaluation.engine.shared_data import SharedData, unpack_data
-from baldur.evaluation.engine.store import JobStore
 from baldur.exceptions import InputError, OutputError, StudyError
 from baldur.views import MultiView
 from evaluation import spies

@@ -15,6 +15,8 @@ from baldur.datasets import make_biofind_like, make_multiview
 from baldur.evaluation import NestedResult, evaluate_predictions, nested_cv, recompute_table
 from baldur.evaluation.clinical import resampled
 from baldur.evaluation.splits import FoldPlan
+from baldur.evaluation.tables.formatting import _mean_pm_sd
+from baldur.evaluation.tables.table import FEATURES
 from baldur.exceptions import InputError, NoSignalWarning, StudyError
 from evaluation import spies
 
@@ -305,6 +307,17 @@ def test_rows_at_chance_are_marked_and_the_best_is_bold(result):
     assert "chance level" in result.format("markdown")
     with pytest.raises(InputError, match="form must be"):
         result.format("html")
+
+
+@pytest.mark.parametrize(
+    ("mean", "sd", "said"),
+    [
+        (100 / 37, 5.4e-16, "2.70 ± 0 %"), (0.0, 0.0, "0 %"), (100.0, 1e-15, "100 %"),
+        (0.001, 0.0, "1.0e-03 ± 0 %"), (36.036, 25.112, "36.04 ± 25.11 %"),
+    ],
+)  # fmt: skip
+def test_rounding_errors_of_the_share_of_features_are_0(mean, sd, said):
+    assert _mean_pm_sd(mean, sd, FEATURES, "text") == said
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from baldur.baselines import BASELINES
 from baldur.datasets import make_multiview
 from baldur.evaluation import Design, Progress, open_comparison, preview
 from baldur.evaluation.engine.job import Job
-from baldur.evaluation.engine.store import Outcome
+from baldur.evaluation.engine.job_store import Outcome
 from baldur.evaluation.preview import _at_width, _relative_cost
 
 RIDGE = type(BASELINES["Ridge logistic"].make())

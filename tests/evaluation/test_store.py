@@ -8,8 +8,7 @@ from baldur.atomic_io import folder_lock
 from baldur.datasets import make_multiview
 from baldur.evaluation import nested_cv
 from baldur.evaluation.engine import shared_data
-from baldur.evaluation.engine.shared_data import SharedData, open_data
-from baldur.evaluation.engine.store import (
+from baldur.evaluation.engine.job_store import (
     JobStore,
     Outcome,
     _digest,
@@ -18,6 +17,7 @@ from baldur.evaluation.engine.store import (
     fingerprint,
     job_key,
 )
+from baldur.evaluation.engine.shared_data import SharedData, open_data
 from baldur.views import MultiView
 
 

@@ -199,7 +199,7 @@ def scored(task, sizes=(4, 8)):
     fit.stacking = fit.without = Stacking(np.full((1, 4), 0.25), np.array([1.4]), np.array([0.04]))
     base, by_views, counts = fit._score_views()
     assert counts == [1, 2]
-    assert base.shape == (42,)
+    assert base.losses.shape == (1, 42)
     return problem, fit, by_views
 
 
@@ -214,7 +214,7 @@ def test_the_selected_submodel_predicts_as_it_was_scored(task):
     problem, fit, by_views = scored(task)
     path, sizes, steps = fit._score_path(2, np.ones(2, dtype=bool), by_views[1:])
     has = fit.data.absent.sum(axis=1) == 0
-    for at, size in enumerate(sizes):
+    for at, size in enumerate(sizes.columns):
         predictor, selected, chosen = submodel_predictor(fit.fitted, path, size, steps[at : at + 1])
         assert np.concatenate(selected).sum() == len(chosen) == size
         assert np.concatenate(selected)[chosen].all()

@@ -266,7 +266,7 @@ def test_losses_are_means_over_the_folds_that_held_a_row_out():
 
 def test_scores_are_cut_and_joined():
     rng = np.random.default_rng(0)
-    scores = Scores(rng.random((4, 2)), rng.random((4, 2)), rng.random((4, 9)))
+    scores = Scores(*(rng.random(shape) for shape in ((4, 2), (4, 2), (4, 9), 4, 4)))
     joined = scores[:1].followed_by(scores[1:])
     for name in ("stretch", "left_out", "losses"):
         np.testing.assert_array_equal(getattr(joined, name), getattr(scores, name))

@@ -11,7 +11,7 @@ from sklearn.pipeline import make_pipeline
 from baldur.baselines import BASELINES
 from baldur.exceptions import InputError
 from baldur.io import CategoryEncoder, VariantFilter, VoxelMask, align, read_view, view_steps
-from baldur.io.view_files import READERS
+from baldur.io.readers import READERS
 from baldur.io.view_sections import MudataView, NiftiView, PlinkView, TableView
 
 

@@ -5,6 +5,7 @@ import pytest
 from scipy.integrate import quad, trapezoid
 from scipy.special import expit, gammaln, log_expit
 
+from baldur.model.gamma_prior import VAGUE
 from baldur.model.likelihood import (
     GaussianLikelihood,
     LogisticLikelihood,
@@ -13,7 +14,6 @@ from baldur.model.likelihood import (
     log_odds_of_rate,
     residual,
 )
-from baldur.model.priors import VAGUE
 from model.literal_bound import gaussian
 
 KINDS = [LogisticLikelihood, GaussianLikelihood]

@@ -10,7 +10,7 @@ from baldur.baselines import ElasticNetLogisticClassifier, PriorClassifier, Ridg
 from baldur.datasets import make_multiview
 from baldur.evaluation import nested_cv
 from baldur.inference import inner_folds
-from baldur.study.results import write_results
+from baldur.study.write_results import write_results
 
 pytest.importorskip("matplotlib")
 

@@ -11,7 +11,8 @@ from baldur.exceptions import InputError
 from baldur.preparation import SCALES, Preparation
 from baldur.preparation import ranks as ranks_module
 from baldur.preparation.ranks import normal_scores
-from baldur.views.matrices import blocks, standardised
+from baldur.views.matrices import blocks
+from baldur.views.matrices import standardise_and_fill as standardised
 from preparation.literal import literal
 from views.backends import Lazy
 

@@ -9,7 +9,7 @@ from baldur.exceptions import InputError, MissingExtraError
 from baldur.report import report_folder, report_result
 from baldur.report.results import StudyResults
 from baldur.saving import save
-from baldur.study.results import INDEX, REPORT, write_results
+from baldur.study.write_results import INDEX, REPORT, write_results
 
 
 def test_the_command_writes_the_page_and_says_where(folder, model, tmp_path):

@@ -8,7 +8,6 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.stats import t as student
 
 from baldur import BaldurClassifier
 from baldur.exceptions import InputError
@@ -199,6 +198,35 @@ def test_failed_models_notes_findings_and_missing_views(changed):
     assert {"B07", "B09", "B10", "B11"} <= codes(found)
 
 
+def test_findings_in_the_data_are_in_the_headline(changed):
+    """A column that repeats the outcome is named beside the AUC of 1 that it gives."""
+    leak = "views.clinic: 'score' alone tells 'class' almost without error"
+    said = gather_facts(changed({"findings": [leak]})).answer[0].answer
+    assert said.startswith("Yes, but see B11 below first:")
+    said = gather_facts(changed({"findings": [], "notes_on_data": [leak]})).answer[0].answer
+    assert said.startswith("Yes: ")
+
+
+def test_a_page_names_only_the_checks_that_could_be_made(run, model, changed):
+    """A model alone says nothing about stability or calibration; without sites, B05 is open."""
+    of_model, of_run = gather_facts(model=FittedModel.of(model)), gather_facts(run)
+    assert {"B01", "B04", "B06", "B07", "B13"} == set(of_model.made)
+    assert {"B03", "B08", "B11", "B15"} <= set(of_model.not_made)
+    assert {"B03", "B05", "B08", "B14", "B15"} <= set(of_run.made)
+    for facts in (of_model, of_run):
+        assert not set(facts.made) & set(facts.not_made)
+        assert set(facts.made) | set(facts.not_made) <= set(EXPLANATIONS)
+    alone = changed(predictions=lambda frame: frame.drop(columns="site"))
+    assert "B05" in gather_facts(alone).not_made
+
+
+def test_the_headline_has_one_measure_of_calibration(run):
+    """The ICI and the binned calibration error differ; the slope with its interval decides."""
+    said = next(s.answer for s in gather_facts(run).answer if "probabilities" in s.question)
+    assert "calibration slope" in said
+    assert "percentage points" not in said
+
+
 def test_checks_of_a_fitted_model(model):
     path = pd.DataFrame(
         {"step": ["nothing", "features", "features"], "n_features": [0, 2, 4],
@@ -228,6 +256,37 @@ def test_methods_say_what_was_done(run):
     text = gather_facts(run).methods
     for part in ("120 people", "clinic (8)", "genes (12)", "3 outer folds", "Ridge logistic"):
         assert part in text
+
+
+@pytest.mark.parametrize(
+    ("left", "absent", "said"),
+    [
+        (0, 0, "No sample had a missing view."),
+        (0, 1, "Samples with a missing view were included."),
+        (1, 0, "1 sample with a missing view was left out."),
+        (2, 0, "2 samples with a missing view were left out."),
+        (2, 1, "2 samples with a missing view were left out; the others with a missing view were "
+         "included."),
+    ],
+)  # fmt: skip
+def test_missing_views_are_included_or_left_out_as_the_study_did(changed, left, absent, said):
+    """The methods paragraph and TRIPOD item 11 say what happened."""
+    views = [{"name": "clinic", "features": 8, "people": 120},
+             {"name": "genes", "features": 12, "people": 120 - absent}]  # fmt: skip
+    run = changed({"left_out": left, "views": views, "scale": "clipped"})
+    facts = gather_facts(run)
+    assert said in facts.methods
+    assert said in next(i.answer for i in facts.tripod if i.number == "11")
+
+
+def test_notes_on_the_samples_are_no_findings(changed):
+    """Each has its own code, and TRIPOD item 7 counts them as the first screen shows them."""
+    facts = gather_facts(changed({"findings": ["a", "b"], "notes_on_data": ["1 sample left out"]}))
+    assert [c.code for c in facts.checks if c.code in ("B11", "B20")] == ["B11", "B11", "B20"]
+    said = next(i.answer for i in facts.tripod if i.number == "7")
+    assert "(B11): 2; notes on the samples (B20): 1." in said
+    facts = gather_facts(changed({"findings": [], "notes_on_data": ["1 sample left out"]}))
+    assert [c.code for c in facts.checks if c.code in ("B11", "B20")] == ["B20"]
 
 
 def test_a_folder_that_holds_nothing_is_refused_in_one_line(tmp_path):
@@ -359,17 +418,38 @@ def test_subgroup_differences_carry_a_note_on_their_number(changed, run):
     assert multiplicity(ends.iloc[3:]) == ""
 
 
-def test_other_models_are_compared_by_the_corrected_test(run, result):
-    """The joint interval of the headline is that of the t-test at the Bonferroni level."""
+def test_differences_of_headline_table_and_file_are_the_same(run, result):
+    """The headline, the table below the models and differences.csv have one definition."""
     found = comparison_of(run, "BALDUR")
-    table = result.compare()
-    assert set(found.differences) == {"Ridge logistic", "Dummy"}
-    row = table[(table["model_a"] == "BALDUR") & (table["model_b"] == "Dummy")].iloc[0]
-    shown = found.differences["Dummy"]
-    assert shown.estimate == pytest.approx(row["difference"])
-    t = student.ppf(1 - 0.05 / 4, row["df"])
-    assert shown.low == pytest.approx(row["difference"] - t * row["difference"] / row["t"])
-    assert (shown.low > 0) == (2 * row["p"] < 0.05)
+    table = result.evaluation().differences
+    facts = gather_facts(run)
+    said = next(s.answer for s in facts.answer if s.question.startswith("Do other models"))
+    rows = {row[0].text: row for row in facts.tables["differences"].rows}
+    assert set(found.differences) == set(rows) == {"Ridge logistic", "Dummy"}
+    pooled = result.table().set_index("model")["auc_pooled"]
+    for other, shown in found.differences.items():
+        row = table.query("metric == 'auc' and model_a == 'BALDUR' and model_b == @other").iloc[0]
+        assert shown.estimate == pytest.approx(row["difference"])
+        assert (shown.low, shown.high) == pytest.approx((row["low"], row["high"]))
+        assert shown.estimate == pytest.approx(pooled["BALDUR"] - pooled[other])
+        ends = f"[{number(shown.low)}, {number(shown.high)}]"
+        assert f"{other} ({number(shown.estimate, sign=True)} {ends})" in said
+        assert (rows[other][1].text, rows[other][1].small) == (number(shown.estimate), ends)
+    tests = result.compare().set_index(["model_a", "model_b"])["p_holm"]
+    assert found.p_values["Dummy"] == pytest.approx(tests["BALDUR", "Dummy"])
+
+
+def test_a_difference_in_a_loss_favours_the_lower(changed):
+    """Intervals change ends with the sign, and the direction of the pair has no part."""
+    row = {"metric": "log_loss", "model_a": "Dummy", "model_b": "BALDUR", "difference": 0.2,
+           "low": 0.1, "high": 0.3, "note": ""}  # fmt: skip
+    run = changed({"select_by": "log_loss"}, differences=lambda frame: pd.DataFrame([row]))
+    d = comparison_of(run, "BALDUR").differences["Dummy"]
+    assert (d.estimate, d.low, d.high) == (0.2, 0.1, 0.3)
+    row |= {"model_a": "BALDUR", "model_b": "Dummy"}
+    run = changed({"select_by": "log_loss"}, differences=lambda frame: pd.DataFrame([row]))
+    d = comparison_of(run, "BALDUR").differences["Dummy"]
+    assert (d.estimate, d.low, d.high) == (-0.2, -0.3, -0.1)
 
 
 def test_a_model_of_other_columns_is_named(run, model):

@@ -1,6 +1,7 @@
 """Every headline at the boundaries of its condition: intervals decide, never estimates."""
 
 import math
+from dataclasses import replace
 
 import pytest
 
@@ -63,6 +64,18 @@ def test_prediction(low, high, p, said):
     assert case_of(PREDICTION, predicted(low, high, p, estimate=0.1)).outcome == said[1]
 
 
+def test_a_figure_in_doubt_refers_to_the_check():
+    """The headline says yes only together with the codes of the checks."""
+    sure, doubted = predicted(0.9, 1.0), replace(predicted(0.9, 1.0), doubts=("B11", "B05"))
+    assert told(PREDICTION, sure) == ("above chance", SHOWN)
+    assert told(PREDICTION, doubted) == ("above chance with doubts", SHOWN)
+    text = case_of(PREDICTION, doubted).text(doubted)
+    assert text.startswith("Yes, but see B11 and B05 below first: the AUC")
+    # Where nothing is claimed, there is nothing to doubt.
+    low = replace(predicted(0.4, 1.0), doubts=("B11",))
+    assert told(PREDICTION, low) == ("interval includes chance", NOT_SHOWN)
+
+
 @pytest.mark.parametrize("value", NO_INTERVAL)
 def test_without_an_interval_nothing_is_claimed(value):
     evidence = Prediction(Interval(*value), 0.5, "AUC", "A", "on 9 people")
@@ -114,7 +127,7 @@ def test_the_intercept_of_a_regression_has_no_part():
         ([(TINY, 0.2), (-0.1, 0.2)], ("not told apart", UNKNOWN)),
         ([(TINY, 0.2), (-0.2, -TINY)], ("another is better", SHOWN)),
         ([(TINY, 0.2), (NAN, NAN)], ("not told apart", UNKNOWN)),
-        ([(NAN, NAN)], ("no test", UNKNOWN)),
+        ([(NAN, NAN)], ("no interval", UNKNOWN)),
     ],
 )
 def test_other_models(ends, said):

@@ -66,6 +66,36 @@ def test_the_page_has_both_figures_and_the_headlines(places):
     assert "drift" in facts.tables
 
 
+def test_a_value_far_outside_training_is_on_the_page(places, tmp_path):
+    """An age of 540 is named; three widths of the training range are the boundary."""
+    folder = tmp_path / "far"
+    shutil.copytree(places[2], folder)
+    frame = pd.read_csv(folder / "shift_features.csv")
+    frame.loc[0, ["view", "feature"]] = ["clinical", "Age"]
+    frame.loc[0, ["low_training", "high_training", "low_new"]] = [40.0, 80.0, 41.0]
+    for value, said in ((540.0, True), (200.5, True), (200.0, False), (79.0, False)):
+        frame.loc[0, "high_new"] = value
+        frame.to_csv(folder / "shift_features.csv", index=False)
+        facts = validation_page(open_validation(folder), "hidden", None).facts
+        found = [c.text for c in facts.checks if c.code == "B21"]
+        wanted = f"Age in clinical = {value:g} (training: 40 to 80)"
+        assert any(wanted in text for text in found) == said
+        assert "B21" in facts.made
+
+
+def test_serious_checks_are_in_the_headline_of_a_validation(places, tmp_path):
+    folder = tmp_path / "shifted"
+    shutil.copytree(places[2], folder)
+    frame = pd.read_csv(folder / "shift_views.csv")
+    frame.loc[0, ["far", "worst_shift"]] = [1, -23.3]
+    frame.to_csv(folder / "shift_views.csv", index=False)
+    facts = validation_page(open_validation(folder), "hidden", None).facts
+    assert facts.answer[0].answer.startswith("Yes, but see B19 below first:")
+    (folder / "shift_views.csv").unlink()
+    facts = validation_page(open_validation(folder), "hidden", None).facts
+    assert {"B19", "B21"} <= set(facts.not_made)
+
+
 def test_without_the_development_study_nothing_is_compared(places, tmp_path):
     folder = tmp_path / "alone"
     shutil.copytree(places[2], folder)

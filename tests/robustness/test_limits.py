@@ -15,7 +15,7 @@ from baldur import (
 )
 from baldur.exceptions import BaldurError, InputError, InputWarning
 from baldur.preparation import Preparation
-from baldur.views.matrices.standardised import FARTHEST
+from baldur.views.matrices.standardise_and_fill import FARTHEST
 from baldur.views.sample_weights import MOST_UNEVEN, positive_weights
 
 N = 30

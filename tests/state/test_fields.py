@@ -122,11 +122,11 @@ def test_covariances_of_any_size(scale):
 
 def test_ranges():
     with Fields({"a": np.array([0.0, np.nan]), "b": np.array([0.0, np.nan])}) as read:
-        read.ranges("a", "b", (2,), missing=True)
+        read.ranges("a", "b", (2,))
     refuses({"a": np.ones(1), "b": np.zeros(1)}, lambda f: f.ranges("a", "b", (1,)), "below")
     refuses(
         {"a": np.ones(1) * np.nan, "b": np.zeros(1)},
-        lambda f: f.ranges("a", "b", (1,), missing=True),
+        lambda f: f.ranges("a", "b", (1,)),
         "missing where",
     )
 

@@ -13,10 +13,11 @@ from baldur.datasets import make_multiview
 from baldur.evaluation import Design, nested_cv, open_comparison, preview
 from baldur.exceptions import InputError, StudyError
 from baldur.study import check_study, evaluate_study, load_study, open_study, read_study
-from baldur.study.checks.cells import dated, number_like, sentinel_cells
+from baldur.study.checks.cells import dated, sentinel_cells
 from baldur.study.checks.copies import LIMIT, copying_classes, copying_numbers
 from baldur.study.checks.repeats import RowHashes
 from baldur.study.checks.sites import constant_columns
+from baldur.views.encode import decimal_commas
 
 
 def checked(config, **keywords):
@@ -46,6 +47,55 @@ def test_every_kind_of_wrong_data_has_a_file():
     for kind in ("comma", "label", "outcome", "near_copy", "sentinel", "dates", "ids", "duplicated",
                  "constant_in_site", "site_predicts"):  # fmt: skip
         assert any(kind in case for case in CASES), kind
+
+
+def _with_view(tmp_path, cells, options):
+    """Write a study of one view with a semicolon between the fields, and return its file."""
+    ids = [f"p{i}" for i in range(len(cells))]
+    rows = "".join(f"{i};{'ab'[k % 2]}\n" for k, i in enumerate(ids))
+    (tmp_path / "samples.csv").write_text("id;y\n" + rows)
+    lines = "".join(f"{i};{cell}\n" for i, cell in zip(ids, cells, strict=True))
+    (tmp_path / "blood.csv").write_text("id;iron;smoking\n" + lines)
+    study = tmp_path / "study.toml"
+    study.write_text(
+        'models = ["Dummy"]\n[samples]\nfile = "samples.csv"\nid = "id"\nseparator = ";"\n'
+        '[outcome]\ncolumn = "y"\n[views.blood]\nfile = "blood.csv"\nseparator = ";"\n' + options
+    )
+    return study
+
+
+def test_the_line_about_a_code_for_missing_can_be_pasted(tmp_path):
+    smoking = ["yes", "no", "", " ", "NA"]
+    cells = [f"{3 + k / 7:.2f}".replace(".", ",") + f";{smoking[k % 5]}" for k in range(60)]
+    cells[0], cells[5], cells[7], cells[9] = "-999,0;yes", "-999;no", "-9;yes", ".;NA"
+    study = _with_view(tmp_path, cells, 'decimal = ","\n')
+    findings = [f for f in checked(load_study(study), trial=False).findings if "away" in f.what]
+    assert len(findings) == 2
+    lines = {f.fix.removeprefix("write ").partition(" in [views.blood]")[0] for f in findings}
+    assert lines == {'missing = ["-9", "-999"]'}
+    study = _with_view(tmp_path, cells, 'decimal = ","\n' + lines.pop() + "\n")
+    check = checked(load_study(study), trial=False)
+    assert not check.findings
+    view = check.data.data.view("blood")
+    # Blank and "NA" cells are still missing and no level of their own.
+    assert view.feature_names.tolist() == ["iron", "smoking=no", "smoking=yes"]
+    missing = np.isnan(view.read())
+    assert np.flatnonzero(missing[:, 0]).tolist() == [0, 5, 7, 9]
+    assert missing[2:5, 1:].all()
+    study = _with_view(tmp_path, cells, 'decimal = ","\nmissing = ["unknown"]\n')
+    findings = checked(load_study(study), trial=False).findings
+    assert 'missing = ["unknown", "-9", "-999"]' in findings[0].fix
+
+
+def test_decimal_commas_are_named_however_many_values_there_are(tmp_path):
+    cells = [f"{20 + k / 7:.2f}".replace(".", ",") + ";no" for k in range(98)]
+    for whole in (0, 10, 60):
+        mixed = [f"{k};no" for k in range(whole)] + cells[whole:]
+        with pytest.raises(StudyError, match=r'decimal comma\. Give decimal=","') as caught:
+            read_study(load_study(_with_view(tmp_path, mixed, "")))
+        assert "max_levels" not in str(caught.value)
+        data = read_study(load_study(_with_view(tmp_path, mixed, 'decimal = ","\n')))
+        assert "iron" in data.data.view("blood").feature_names
 
 
 def test_strict_turns_the_first_warning_into_an_error(tmp_path):
@@ -184,9 +234,9 @@ def test_dates_and_comma_numbers_by_their_form():
     assert not dated(days + 60, "x")
     assert not dated(np.arange(43_000.0, 43_030.0), "platelets")
     assert dated(np.arange(43_000.0, 43_030.0), "date_of_birth")
-    assert number_like(["1,5", "2,25", "-3,0"])
-    assert not number_like(["a,b", "1,5", "2,5"])
-    assert not number_like(["1,5", "2,5"])
+    assert decimal_commas(["1,5", "2,25", "-3,0"])
+    assert not decimal_commas(["a,b", "1,5", "2,5"])
+    assert not decimal_commas(["1,5", "2,5"])
 
 
 def test_equal_rows_count_only_where_chance_does_not_make_them():

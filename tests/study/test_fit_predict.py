@@ -2,14 +2,17 @@
 
 import json
 import shutil
+import warnings
 
 import numpy as np
 import pandas as pd
 import pytest
+from typer.testing import CliRunner
 
+from baldur.cli import app
 from baldur.exceptions import InputError, ShiftWarning, StudyError
 from baldur.saving import SavedModel, load_model, read_manifest, save_model
-from baldur.study import fit_study, load_study, predict_study
+from baldur.study import fit_study, load_study, predict_study, validate_study
 from study.conftest import make_parts, make_tables, write_study
 
 pytestmark = pytest.mark.usefixtures("one_repeat")
@@ -63,7 +66,7 @@ def test_order_of_rows_and_columns_does_not_matter(parts, tables, write, tmp_pat
     tables["brain"]["more"] = 1.0
     found, notes = predict_study(fitted, new_study(parts, tables, write, tmp_path))
     pd.testing.assert_frame_equal(found, expected)
-    assert notes == ["view 'brain': 1 columns the model does not know are left out ('more', ...)"]
+    assert notes == ["view 'brain': columns that the model does not know are left out: 'more'"]
 
 
 def test_missing_views_are_allowed(parts, tables, write, tmp_path, fitted):
@@ -241,7 +244,8 @@ def test_a_level_that_the_model_does_not_know_is_missing(parts, tables, write, t
     pd.testing.assert_frame_equal(got[same], expected[same])
     assert "unknown category: blood: smoker = 'sometimes'" in got["flags"][4]
     assert expected["flags"][4] == "imputed: blood: smoker"
-    assert any("columns the model does not know" in note for note in notes)
+    assert "view 'blood': levels that the model does not know count as missing: " in notes[0]
+    assert "'smoker=sometimes'" in notes[0]
     plain, _ = predict_study(saved, load_study(write(parts, tables, tmp_path / "same")))
     assert (got["p_patient"].iloc[6:] == plain["p_patient"].iloc[6:]).all()
     assert (got["p_patient"].iloc[:6] != plain["p_patient"].iloc[:6]).all()
@@ -280,3 +284,49 @@ def test_flags_and_notes_name_samples_that_differ_from_training(parts, tables, w
     tables["blood"] = blood.rename(columns={"age": "Age"})
     with pytest.raises(StudyError, match=r"does not have 1 .*Did you mean 'age' by 'Age'\?"):
         predict_study(model, new_study(parts, tables, write, tmp_path))
+
+
+def test_columns_that_were_renamed_are_named_on_both_sides(parts, tables, write, tmp_path):
+    blood = tables["blood"]
+    blood["smoker"] = np.tile(["yes", "no"], 30)
+    parts["models"] = parts["models"][:1]
+    model, _ = fit_study(load_study(write(parts, tables)))
+    tables["blood"] = blood.rename(columns={"blood_0": "iron", "smoker": "habit"})
+    new = new_study(parts, tables, write, tmp_path)
+    with pytest.raises(StudyError) as caught:
+        predict_study(model, new)
+    text = str(caught.value)
+    assert "does not have 2 of the model's 5 columns: 'blood_0', 'smoker'; " in text
+    assert "columns of the file that the model does not know: 'habit', 'iron'; " in text
+    assert "or give --missing impute" in text
+    assert "predict with" not in text
+    _, notes = predict_study(model, new, missing="impute")
+    assert notes == [
+        "view 'blood': columns that the file does not have take their training means: "
+        "'blood_0', 'smoker'",
+        "view 'blood': columns that the model does not know are left out: 'habit', 'iron'",
+    ]
+
+
+@pytest.mark.parametrize("model", ["Ridge logistic", "BALDUR"])
+def test_an_absurd_value_is_one_note_for_every_model(parts, tables, write, tmp_path, model):
+    settings = {"members": ["pooled"], "margin": 0.0} if model == "BALDUR" else {}
+    parts["models"] = [{"name": model, "settings": settings, "grid": {}}]
+    fitted, _ = fit_study(load_study(write(parts, tables)))
+    folder = save_model(fitted, tmp_path / "model")
+    tables["blood"]["blood_0"] = tables["blood"]["blood_0"].astype(float)
+    tables["blood"].loc[3, "blood_0"] = 540.0
+    kept = {k: v for k, v in parts.items() if k in ("samples", "views", "outcome", "output")}
+    file = write(kept, tables, tmp_path / "new")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        why = [] if model != "BALDUR" else ["--explain", str(tmp_path / "why.csv")]
+        arguments = ["predict", str(folder), str(file), "--out", str(tmp_path / "p.csv"), *why]
+        shown = CliRunner().invoke(app, arguments, catch_exceptions=False)
+        done = validate_study(load_model(folder), load_study(file, predicting=True))
+    assert shown.output.count("sample 'p03' has blood_0 = 540") == 1
+    assert ".." not in shown.output
+    for name in ("validation.txt", "log.txt"):
+        written = (done.folder / name).read_text()
+        assert written.count("sample 'p03' has blood_0 = 540") == 1
+        assert "samples.." not in written

@@ -7,7 +7,7 @@ import pytest
 
 from baldur.exceptions import StudyError
 from baldur.study import evaluate_study, load_study
-from baldur.study.results import FILES, INDEX, RESULT_FILES
+from baldur.study.write_results import FILES, INDEX, RESULT_FILES
 
 
 @pytest.fixture

@@ -6,8 +6,9 @@ import pytest
 from baldur import MultiView
 from baldur.exceptions import InputError
 from baldur.preparation import Preparation
-from baldur.views.matrices import blocks, standardised
+from baldur.views.matrices import blocks
 from baldur.views.matrices import memory_maps as mapped_module
+from baldur.views.matrices import standardise_and_fill as standardised
 from preparation.literal import literal
 from views.backends import BACKENDS, Lazy, make
 

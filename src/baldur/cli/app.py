@@ -18,9 +18,9 @@ from typing import Annotated
 import typer
 
 import baldur
-from baldur.cli.saved import fit, predict, validate
+from baldur.cli.model_commands import fit, predict, validate
 from baldur.cli.screen import Screen
-from baldur.cli.studies import demo, evaluate, report
+from baldur.cli.study_commands import demo, evaluate, report
 from baldur.exceptions import BaldurError, InputError
 from baldur.safety.escape import printable
 

@@ -16,6 +16,8 @@ from baldur.safety.escape import one_line, printable
 
 if TYPE_CHECKING:
     # The numerics take a second to import, which commands that need none should not pay.
+    import pandas as pd
+
     from baldur.evaluation import NestedResult
     from baldur.evaluation import Progress as State
     from baldur.study import StudyCheck
@@ -114,30 +116,51 @@ class Screen:
 
         return show
 
-    def paired(self, result: NestedResult) -> None:
-        """Say how the best model compares with the others."""
+    def paired(self, result: NestedResult, differences: pd.DataFrame) -> None:
+        """Say how the best model compares with the others.
+
+        Parameters
+        ----------
+        result : NestedResult
+        differences : DataFrame
+            As `metric_differences` makes it.
+        """
         from baldur.evaluation import METRICS
 
-        pairs = result.compare()
-        table = result.table()
-        by = result.select_by
-        if len(pairs) == 0 or by not in table or self.quiet or len(result.folds) < 2:
+        table, by = result.table(), result.select_by
+        pooled = f"{by}_pooled"
+        if self.quiet or "metric" not in differences or pooled not in table:
             return
-        ranked = table[table["failure"] == ""].dropna(subset=[by])
+        ranked = table[table["failure"] == ""].dropna(subset=[pooled])
+        pairs = differences[differences["metric"] == by]
+        if not len(ranked) or not len(pairs):
+            return
         ascending = not METRICS[by].greater_is_better
-        if not len(ranked):
-            return
-        best = ranked.sort_values(by, ascending=ascending, kind="stable")["model"].iloc[0]
-        self.say(f"{METRICS[by].heading} of {best} against the others (corrected t-test, Holm):")
+        best = ranked.sort_values(pooled, ascending=ascending, kind="stable")["model"].iloc[0]
+        tests = result.compare().set_index(["model_a", "model_b"])["p_holm"].to_dict()
+        self.say(
+            f"{METRICS[by].heading} of {best} minus that of the others, on the same people, with "
+            "95 % intervals (p of the corrected t-test over folds, Holm):"
+        )
         for row in pairs.to_dict("records"):
-            if best not in (row["model_a"], row["model_b"]):
+            a, b = row["model_a"], row["model_b"]
+            if best not in (a, b):
                 continue
-            other = row["model_b"] if row["model_a"] == best else row["model_a"]
-            difference = row["difference"] if row["model_a"] == best else -row["difference"]
-            self.say(f"  {other}: {difference:+.3f}, p = {row['p_holm']:.3g}")
+            ends = [row["difference"], row["low"], row["high"]]
+            if a != best:
+                a, b, ends = b, a, [-ends[0], -ends[2], -ends[1]]
+            p = tests.get((row["model_a"], row["model_b"]), float("nan"))
+            self.say(f"  {b}: {ends[0]:+.3f} [{ends[1]:.3f}, {ends[2]:.3f}]{_p(p)}")
         permuted = result.permutation_test()
         for row in permuted.to_dict("records"):
-            self.say(f"  {row['model']}: permutation p = {row['p']:.3g}")
+            self.say(f"  {row['model']}: permutation{_p(row['p']).removeprefix(',')}")
+
+
+def _p(p: float) -> str:
+    """Return a p-value as text, never as 0; nothing where there is none."""
+    if p != p:
+        return ""
+    return ", p < 0.001" if p < 0.0005 else f", p = {p:.3f}"
 
 
 def _left(state: State) -> str:

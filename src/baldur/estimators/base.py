@@ -132,13 +132,22 @@ class BaldurBase(ExportMixin, TransformerMixin, BaseEstimator):
         return [prepared[name] for name in self.view_names_]
 
     def _set_attributes(self, mv: MultiView, fitted: Any) -> None:
-        """Store the predictor and set the fitted attributes, in the units of the input."""
-        self._predictor = fitted.predictor
+        """Store what is known of the columns and of the fit, and the predictor."""
         names = self.view_names_
         self.feature_names_ = {name: mv.view(name).feature_names for name in names}
         self.feature_info_ = mv.feature_info
-        prep = self.preparation_
-        predictor = fitted.predictor
+        self.history_ = fitted.history
+        self.n_iter_ = len(fitted.history)
+        self.converged_ = fitted.converged
+        self._set_predictor(fitted.predictor, fitted.selected)
+
+    def _set_predictor(self, predictor: Any, masks: list[NDArray[np.bool_]]) -> None:
+        """Store a predictor and set the attributes that follow from it, in units of the input.
+
+        `masks` say for each view which prepared columns were selected.
+        """
+        self._predictor = predictor
+        names, prep = self.view_names_, self.preparation_
         coefs, stds, intercept = predictor.coefficients()
         center, spread = self._targets.units
         scale = spread[:, None]
@@ -154,7 +163,7 @@ class BaldurBase(ExportMixin, TransformerMixin, BaseEstimator):
             shift = shift + prep.intercept_shift(name, coef)
         self.intercept_scaled_ = intercept * spread + center
         self.intercept_ = (intercept + shift) * spread + center
-        selected = dict(zip(names, fitted.selected, strict=True))
+        selected = dict(zip(names, masks, strict=True))
         prep.mark_needed(selected)
         self.selected_features_ = {name: prep.expand(name, mask) for name, mask in selected.items()}
         strength = predictor.output_signal.sum(axis=1)
@@ -169,9 +178,6 @@ class BaldurBase(ExportMixin, TransformerMixin, BaseEstimator):
         self.loadings_ = predictor.V
         self.n_factors_ = int(predictor.V.shape[1])
         self.factor_names_ = self._name_factors()
-        self.history_ = fitted.history
-        self.n_iter_ = len(fitted.history)
-        self.converged_ = fitted.converged
 
     def _name_factors(self) -> list[str]:
         """Name every factor by the three features that move it most, the strongest first.

@@ -15,6 +15,7 @@ from baldur.estimators.default_fit import (
     set_selection_attributes,
     signal_warnings,
 )
+from baldur.estimators.submodel import SubmodelMixin
 from baldur.estimators.targets import (
     ClassificationTargets,
     check_level,
@@ -152,7 +153,7 @@ class ClassifierBase(ClassifierMixin, BaldurBase):
         return tags
 
 
-class BaldurClassifier(ClassifierBase):
+class BaldurClassifier(SubmodelMixin, ClassifierBase):
     """Bayesian multi-view classifier with class probabilities, intervals and selected features.
 
     All views are projected into common latent factors by weights with two-way sparsity (over
@@ -185,6 +186,15 @@ class BaldurClassifier(ClassifierBase):
         learned on held-out training samples (see `stacking_weights_`). ``("per_view", "pooled")``
         is a dense fit. With a single view "per_view" equals "pooled" and only one of them is
         fitted.
+    n_features : "auto" or int, default="auto"
+        How many features are selected. "auto" selects the number by `margin`. A number selects the
+        largest submodel with at most so many features, and 0 gives the base rate. A category counts
+        as one feature, whatever the number of its levels. Each number up to 20 is available, then
+        some up to 128 (see `sparsity_path_`), and all features of the selected views.
+    always : list of str, optional
+        Features that are in every submodel and do not count in `n_features`, such as
+        ``["age", "sex"]``: names of features or of categories, or "view:feature". They come first
+        in the submodel path, and no view is left out before features are selected.
     margin : float, default=0.1
         The part of what the ensemble gains over the base rate that a smaller model may lose, with
         95 % confidence; of those, the smallest within 0.5 standard errors of the best is selected
@@ -244,7 +254,11 @@ class BaldurClassifier(ClassifierBase):
     sparsity_path_ : DataFrame
         The submodel path, one row per step: nothing, fewer views, fewer features. Held-out loss,
         how much it lies above the ensemble's with its standard error and upper 95 % bound, whether
-        the step is a candidate, and which one was selected.
+        the step is a candidate, and which one was selected. Then 95 % intervals of the loss, the
+        held-out AUC (mean over outputs; R2 in regression) with its interval, and the views or
+        features that enter with the step on all training samples. The figures are those of the
+        inner folds, each of which orders its features itself. They do not include that the
+        selected step was chosen by them.
     stacking_weights_ : dict of str to float
         Stacking weight of each member's linear predictor times the calibration slope, by the
         member's name. Their sum is the slope: below 1 the ensemble is shrunk towards the base
@@ -288,6 +302,8 @@ class BaldurClassifier(ClassifierBase):
         preparation: Any = None,
         n_factors: Any = "auto",
         members: Sequence[str] = MEMBERS,
+        n_features: Any = "auto",
+        always: Sequence[str] | None = None,
         margin: float = 0.1,
         class_weight: Any = None,
         max_iter: int = 200,
@@ -300,6 +316,8 @@ class BaldurClassifier(ClassifierBase):
         self.preparation = preparation
         self.n_factors = n_factors
         self.members = members
+        self.n_features = n_features
+        self.always = always
         self.margin = margin
         self.class_weight = class_weight
         self.max_iter = max_iter

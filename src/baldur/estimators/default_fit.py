@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -9,9 +10,11 @@ import pandas as pd
 
 from baldur.estimators.base import Training
 from baldur.estimators.progress import Reporter
+from baldur.estimators.required_features import required_columns
 from baldur.exceptions import NoSignalWarning
 from baldur.inference.fit import FitResult, fit_default
 from baldur.inference.inner_folds import inner_folds
+from baldur.inference.path_table import Entering
 from baldur.inference.screening import Problem
 from baldur.inference.selection import CONFIDENT, against_base_rate
 from baldur.views.matrices.prepared_view import PreparedView
@@ -28,6 +31,9 @@ def fit_posterior(model: Any, views: list[PreparedView], training: Training) -> 
     training : Training
     """
     T, task = training.T, training.task
+    mv = training.mv
+    names = {name: mv.view(name).feature_names for name in model.view_names_}
+    always = required_columns(model.always, names, model.preparation_)
     problem = Problem(views, T, training.weight, task, model.preparation_.feature_groups)
     with Reporter(model.verbose, type(model).__name__) as reporter:
         return fit_default(
@@ -35,6 +41,8 @@ def fit_posterior(model: Any, views: list[PreparedView], training: Training) -> 
             inner_folds(training.labels, task, training.groups, model.random_state),
             members=tuple(model.members),
             margin=float(model.margin),
+            n_features=None if model.n_features == "auto" else int(model.n_features),
+            always=always,
             n_factors=None if model.n_factors == "auto" else int(model.n_factors),
             n_jobs=model.n_jobs,
             max_iter=model.max_iter,
@@ -49,16 +57,19 @@ def set_selection_attributes(model: Any, result: FitResult) -> None:
         name: model.preparation_.expand(name, inclusion)
         for name, inclusion in zip(names, result.inclusion, strict=True)
     }
-    model.sparsity_path_ = pd.DataFrame(result.path)
-    columns = ["n_factors", "loss", "loss_difference", "standard_error", "selected"]
-    model.factor_path_ = pd.DataFrame(result.factor_path, columns=columns)
+    columns = model.preparation_.columns_
+    features = [np.asarray(model.feature_names_[name])[columns[name]] for name in names]
+    path = pd.DataFrame(result.path)
+    path["enters"] = [_entering(pairs, names, features) for pairs in path["enters"]]
+    model.sparsity_path_ = path
+    model._submodels, model._all_features = result.submodels, result.n_features
+    by_factor = ["n_factors", "loss", "loss_difference", "standard_error", "selected"]
+    model.factor_path_ = pd.DataFrame(result.factor_path, columns=by_factor)
     model.stacking_weights_ = result.stacking
     model.sparsity_ = dict(zip(names, result.share.tolist(), strict=True))
     model.space_ = dict.fromkeys(names, result.solver)
     model.signal_ = result.signal.in_errors
     model.signal_shown_ = bool(model.signal_ > CONFIDENT)
-    columns = model.preparation_.columns_
-    features = [np.asarray(model.feature_names_[name])[columns[name]] for name in names]
     model.credible_sets_ = pd.DataFrame(
         [
             {
@@ -81,6 +92,13 @@ def set_selection_attributes(model: Any, result: FitResult) -> None:
             "min_abs_correlation",
         ],
     )
+
+
+def _entering(pairs: Entering, names: Sequence[str], features: Sequence[Any]) -> str:
+    """Return the names of the views, or of the features, that enter with a submodel."""
+    if pairs is None:
+        return "(all others)"
+    return ", ".join(names[m] if d is None else f"{names[m]}:{features[m][d]}" for m, d in pairs)
 
 
 def signal_warnings(model: Any) -> list[tuple[str, type[Warning]]]:

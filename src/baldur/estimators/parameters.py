@@ -13,11 +13,21 @@ from baldur.inference.ensemble import MEMBERS
 from baldur.parameters import Constraint, is_number, is_one_of, one_of
 from baldur.preparation import SCALES
 
-__all__ = ["CONSTRAINTS"]
+__all__ = ["CONSTRAINTS", "is_number_of_features"]
 
 
 def _is_count(value: Any) -> bool:
     return isinstance(value, Integral) and int(value) >= 1
+
+
+def is_number_of_features(value: Any) -> bool:
+    """Return whether a value is a whole number from 0 on."""
+    return isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= 0
+
+
+def _are_names(value: Any) -> bool:
+    several = isinstance(value, (list, tuple))
+    return value is None or (several and all(isinstance(name, str) for name in value))
 
 
 def _are_members(value: Any) -> bool:
@@ -40,6 +50,11 @@ CONSTRAINTS: Mapping[str, Constraint] = MappingProxyType(
         "n_factors": Constraint(
             lambda v: is_one_of(v, ("auto",)) or _is_count(v), '"auto" or a positive integer'
         ),
+        "n_features": Constraint(
+            lambda v: is_one_of(v, ("auto",)) or is_number_of_features(v),
+            '"auto" or a whole number from 0 on',
+        ),
+        "always": Constraint(_are_names, "None, or a list or tuple of names of features"),
         "max_iter": Constraint(_is_count, "a positive integer"),
         "members": Constraint(
             _are_members,

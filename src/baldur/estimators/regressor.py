@@ -16,6 +16,7 @@ from baldur.estimators.default_fit import (
     set_selection_attributes,
     signal_warnings,
 )
+from baldur.estimators.submodel import SubmodelMixin
 from baldur.estimators.targets import (
     RegressionTargets,
     check_answer,
@@ -110,7 +111,7 @@ class RegressorBase(RegressorMixin, BaldurBase):
         return tags
 
 
-class BaldurRegressor(RegressorBase):
+class BaldurRegressor(SubmodelMixin, RegressorBase):
     """Bayesian multi-view regression with selection of features, factors and views.
 
     The model of `BaldurClassifier` with observed outputs y ~ N(eta, 1/psi), the noise precision
@@ -132,6 +133,10 @@ class BaldurRegressor(RegressorBase):
     members : sequence of str, default=("spike_slab", "spike_slab_wide", "per_view", "pooled")
         Priors whose posteriors form the ensemble, one or more of these names; see
         `BaldurClassifier`.
+    n_features : "auto" or int, default="auto"
+        How many features are selected; see `BaldurClassifier`.
+    always : list of str, optional
+        Features that are in every submodel and do not count; see `BaldurClassifier`.
     margin : float, default=0.1
         The part of what the ensemble gains over the base rate that a smaller model may lose, with
         95 % confidence. 0 selects whatever predicts best; larger values select less.
@@ -187,6 +192,8 @@ class BaldurRegressor(RegressorBase):
         preparation: Any = None,
         n_factors: Any = "auto",
         members: Sequence[str] = MEMBERS,
+        n_features: Any = "auto",
+        always: Sequence[str] | None = None,
         margin: float = 0.1,
         max_iter: int = 200,
         random_state: Any = 0,
@@ -198,6 +205,8 @@ class BaldurRegressor(RegressorBase):
         self.preparation = preparation
         self.n_factors = n_factors
         self.members = members
+        self.n_features = n_features
+        self.always = always
         self.margin = margin
         self.max_iter = max_iter
         self.random_state = random_state
@@ -230,8 +239,11 @@ class BaldurRegressor(RegressorBase):
 
     def _set_attributes(self, mv: MultiView, fitted: FitResult) -> None:
         super()._set_attributes(mv, fitted)
-        self.noise_std_ = self._spread * np.sqrt(fitted.predictor.noise)
         set_selection_attributes(self, fitted)
+
+    def _set_predictor(self, predictor: Any, masks: list[NDArray[np.bool_]]) -> None:
+        super()._set_predictor(predictor, masks)
+        self.noise_std_ = self._spread * np.sqrt(predictor.noise)
 
     def _fit_warnings(self) -> list[tuple[str, type[Warning]]]:
         return [*super()._fit_warnings(), *signal_warnings(self)]

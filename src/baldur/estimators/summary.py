@@ -23,6 +23,8 @@ PURE = 0.5
 Features of a set that are hardly correlated cannot be interchangeable: such a set only says that
 the data do not identify which feature has the effect.
 """
+FEW = (1, 2, 3, 5, 10, 20)
+"""Numbers of features whose held-out AUC or R2 is printed."""
 PROBABLE = 0.9
 """Inclusion probability from which an interval that includes 0 needs an explanation."""
 BOTH = (
@@ -181,6 +183,7 @@ def heading(model: Any) -> str:
     if hasattr(model, "signal_shown_"):
         lines.append(signal_sentence(model))
         lines.append(path_sentence(model))
+        lines.append(few_sentence(model))
     lines.append(
         "Weights per standard deviation with 95 % intervals:" if sum(selected.values()) else ""
     )
@@ -196,6 +199,14 @@ def path_sentence(model: Any) -> str:
         f"Loss on held-out rows: {base['loss']:.3f} at the base rate, {whole['loss']:.3f} with all "
         f"{_count(whole['n_features'], 'feature')} of {_count(whole['n_views'], 'view')}"
     )
+    asked = getattr(model, "n_features", "auto") != "auto"
+    if asked and not chosen["n_features"]:
+        return f"{losses}; no feature is selected, as n_features=0 asks."
+    if asked:
+        return (
+            f"{losses}, {chosen['loss']:.3f} with the {_count(chosen['n_features'], 'feature')} "
+            f"selected, because n_features={model.n_features} was set."
+        )
     if chosen["n_features"] == whole["n_features"]:
         return f"{losses}; no smaller set was shown to predict as well, so all are selected."
     of_views = path[(path["step"] == "views") & (path["n_views"] == chosen["n_views"])].iloc[0]
@@ -207,6 +218,28 @@ def path_sentence(model: Any) -> str:
     return (
         f"{losses}, {first}{chosen['loss']:.3f} with the {_count(chosen['n_features'], 'feature')} "
         "selected, the fewest that predict about as well as the best."
+    )
+
+
+def few_sentence(model: Any) -> str:
+    """Return the held-out AUC or R2 of a few features and of all, with 95 % intervals."""
+    path = model.sparsity_path_
+    metric = next((name for name in ("auc", "r2") if name in path), None)
+    if metric is None:
+        return ""
+    steps = path[(path["step"] == "features") & path["n_features"].isin(FEW)]
+    steps = pd.concat([steps, path[path["step"] == "views"].iloc[-1:]])
+    steps = steps.drop_duplicates("n_features", keep="last")
+    values = [
+        f"{int(step['n_features']):,}: {step[metric]:.2f} "
+        f"[{step[f'{metric}_lower']:.2f}, {step[f'{metric}_upper']:.2f}]"
+        for _, step in steps.iterrows()
+    ]
+    name = {"auc": "AUC", "r2": "R2"}[metric]
+    return (
+        f"{name} on held-out rows by number of features, with 95 % intervals: "
+        + ", ".join(values)
+        + "; see submodel."
     )
 
 

@@ -10,10 +10,10 @@ from typing import Any
 import joblib
 
 from baldur.evaluation.design import Comparison, Design, open_comparison
+from baldur.evaluation.engine.job_store import JobStore
 from baldur.evaluation.engine.progress import Progress
 from baldur.evaluation.engine.run import run_jobs, search_on_all_rows
 from baldur.evaluation.engine.runners import LocalRunner, Runner
-from baldur.evaluation.engine.store import JobStore
 from baldur.evaluation.engine.tasks import Shard, seed_of, whole_sample, without_prefix
 from baldur.evaluation.models import fit_with_groups
 from baldur.evaluation.result import NestedResult

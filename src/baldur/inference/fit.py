@@ -39,14 +39,10 @@ from baldur.inference.ensemble import (
     fit_ensemble,
     view_moments,
 )
-from baldur.inference.final_predictor import (
-    FittedEnsemble,
-    submodel_predictor,
-    whole_view_predictor,
-)
+from baldur.inference.final_predictor import FittedEnsemble
 from baldur.inference.fold_batch import EnsembleData, FoldBatch
 from baldur.inference.gaussians import gather
-from baldur.inference.path_table import path_records
+from baldur.inference.path_table import entering_columns, entering_views, path_records
 from baldur.inference.predictive import Task
 from baldur.inference.predictor import Predictor
 from baldur.inference.screening import Problem, candidates
@@ -62,7 +58,6 @@ from baldur.inference.shared_factors import (
     principal_directions,
     rank_moments,
     ranks_to_score,
-    share_factors,
 )
 from baldur.inference.stacking import HeldOut, Stacking, fit_stacking
 from baldur.inference.submodel_path import (
@@ -70,6 +65,16 @@ from baldur.inference.submodel_path import (
     SubmodelPath,
     make_path,
     path_moments,
+)
+from baldur.inference.submodels import (
+    PathSizes,
+    Submodel,
+    column_masks,
+    count_features,
+    largest_within,
+    make_submodels,
+    path_sizes,
+    whole_views_submodel,
 )
 from baldur.inference.threads import few_blas_threads
 from baldur.types import Array, Index, IntArray, Mask
@@ -88,8 +93,9 @@ class FitResult:
 
     Attributes
     ----------
-    predictor : Predictor
-    selected : list of (D_m,) bool arrays
+    chosen : Submodel, the one that was selected
+    submodels : list of Submodel, from the base rate to the largest one that is stored
+    n_features : int, features of the selected views, a category counted once
     inclusion : list of (D_m,) arrays, inclusion probability of each feature
     share : (M,) array, learned share of included features
     stacking : dict of str to float, weight of each member's linear predictor
@@ -102,8 +108,9 @@ class FitResult:
     solver : str, "feature" or "sample"
     """
 
-    predictor: Predictor
-    selected: list[Mask]
+    chosen: Submodel
+    submodels: list[Submodel]
+    n_features: int
     inclusion: list[Array]
     share: Array
     stacking: dict[str, float]
@@ -115,6 +122,16 @@ class FitResult:
     converged: bool
     solver: str
 
+    @property
+    def predictor(self) -> Predictor:
+        """The predictor of the selected submodel."""
+        return self.chosen.predictor
+
+    @property
+    def selected(self) -> list[Mask]:
+        """The selected columns of each view, (D_m,) bool arrays."""
+        return column_masks(self.chosen)
+
 
 def fit_default(
     problem: Problem,
@@ -122,6 +139,8 @@ def fit_default(
     *,
     members: Sequence[str] = MEMBERS,
     margin: float = 0.1,
+    n_features: int | None = None,
+    always: Index | None = None,
     n_factors: int | None = None,
     n_jobs: int | None = None,
     max_iter: int = 200,
@@ -136,6 +155,12 @@ def fit_default(
     members : names out of `MEMBERS`
     margin : float
         Part of the ensemble's gain over the base rate that a submodel may lose.
+    n_features : int, optional
+        Select the largest submodel with at most so many features, a category counted once. None
+        selects the number by `margin`.
+    always : Index, optional
+        Columns of each view that every submodel has, whole categories. They do not count in
+        `n_features`, and no view is left out before features are selected.
     n_factors : int, optional
         Number of latent factors behind several outputs; None selects it on held-out rows.
     n_jobs : int, optional
@@ -147,12 +172,19 @@ def fit_default(
     """
     with few_blas_threads(problem.n_samples):
         chosen = candidates(problem, [*(train for train, _ in folds), np.arange(problem.n_samples)])
-        data, places = gather_data(problem, chosen)
+        if always is not None:
+            chosen = [
+                [np.union1d(own, more) for own, more in zip(index, always, strict=True)]
+                for index in chosen
+            ]
+        data, places = gather_data(problem, chosen, always)
         fit = _Fit(problem, data, chosen[-1], places, folds, members, max_iter, n_jobs, watch)
-        return fit.run(margin, n_factors)
+        return fit.run(margin, n_factors, n_features)
 
 
-def gather_data(problem: Problem, chosen: Sequence[Index]) -> tuple[EnsembleData, list[IntArray]]:
+def gather_data(
+    problem: Problem, chosen: Sequence[Index], always: Index | None = None
+) -> tuple[EnsembleData, list[IntArray]]:
     """Return what all folds share, and the places of each fold's candidates among its columns.
 
     One pass over the views for the Gram matrices and one for the candidate columns.
@@ -179,6 +211,9 @@ def gather_data(problem: Problem, chosen: Sequence[Index]) -> tuple[EnsembleData
         np.ascontiguousarray(problem.T.T),
         weight,
         problem.task != "regression",
+        None
+        if always is None
+        else np.concatenate([np.isin(own, more) for own, more in zip(union, always, strict=True)]),
     )
     return data, places
 
@@ -213,54 +248,74 @@ class _Fit:
         ]
         self.held_rows = [held for _, held in folds]
 
-    def run(self, margin: float, n_factors: int | None = None) -> FitResult:
+    def run(
+        self, margin: float, n_factors: int | None = None, n_features: int | None = None
+    ) -> FitResult:
         """Fit, stack, test for a signal, select views, then features."""
         self._fit_ensembles()
         self._stack()
         base, by_views, counts = self._score_views()
         ensemble_loss = by_views.losses[-1]
-        signal = paired_gap(base, ensemble_loss, self.weight)
+        signal = paired_gap(base.losses[0], ensemble_loss, self.weight)
         allowed = margin * max(signal.mean, 0.0)
-        at_view, view_candidates = select_smallest(
-            by_views.losses, ensemble_loss, allowed, self.weight
-        )
+        at_view = select_smallest(by_views.losses, ensemble_loss, allowed, self.weight)[0]
+        if self.data.always is not None:
+            at_view = len(counts) - 1
         n_views, whole = counts[at_view], by_views[at_view : at_view + 1]
         views = first_views(self.full.view_order(), n_views)
         path, sizes, steps = self._score_path(n_views, views[0], whole)
-        at, feature_candidates = select_smallest(steps.losses, ensemble_loss, allowed, self.weight)
-        sets: list[CredibleSet] = []
-        if at < len(sizes):
-            size = path.basis.whole_groups(0, sizes[at])
-            predictor, selected, chosen = submodel_predictor(
-                self.fitted, path, size, steps[at : at + 1]
-            )
-            sets = credible_sets(self.data, self.full, chosen, self.index)
+        n_factors, factor_path = self._select_factors(n_factors)
+        first_row = 1 + len(counts)
+        submodels = make_submodels(self.fitted, path, sizes, steps, n_factors, first_row)
+        last = len(submodels)
+        # Where the path has all features, its last submodel has them too.
+        total = count_features(self.problem, views[0]) - self._n_always(path)[1]
+        complete = submodels[-1].n_features == total
+        shown = [*sizes.shown, len(sizes.columns)]
+        last_row = first_row + len(sizes.shown)
+        if n_features is None:
+            places = [*sizes.automatic, len(sizes.columns)]
+            losses = steps.losses[places]
+            at = 1 + places[select_smallest(losses, ensemble_loss, allowed, self.weight)[0]]
         else:
-            predictor = whole_view_predictor(self.fitted, views, whole)
-            selected = [
-                np.full(D, use) for D, use in zip(self.problem.widths, views[0], strict=True)
-            ]
+            features = [one.n_features for one in submodels]
+            at = largest_within(features if complete else [*features, total], n_features)
+        if at == last or (self.data.grams is None and not complete):
+            all_features = whole_views_submodel(
+                self.fitted, views, whole, n_factors, last_row, total
+            )
+            # Training rows are stored only where the selected submodel needs them.
+            stored = at == last or not all_features.predictor.holds_training_rows
+            if stored and not complete:
+                submodels.append(all_features)
+        chosen = submodels[at] if at < last else all_features
+        sets: list[CredibleSet] = []
+        if 0 < at < last:
+            first = path.basis.order[0, : sizes.columns[at - 1]]
+            sets = credible_sets(self.data, self.full, first, self.index)
         order = self.full.view_order()
         by_count = [self._width(first_views(order, count)[0]) for count in counts]
-        add = partial(path_records, ensemble=ensemble_loss, weight=self.weight)
-        table = add("nothing", [0], [0], base[None], [False], None)
-        table += add("views", counts, by_count, by_views.losses, view_candidates, None)
-        at_sizes = [path.basis.whole_groups(0, size) for size in sizes]
-        table += add(
-            "features",
-            [n_views] * len(steps.losses),
-            [*at_sizes, self._width(views[0])],
-            steps.losses,
-            feature_candidates,
-            at,
+        add = partial(
+            path_records,
+            ensemble=ensemble_loss,
+            weight=self.weight,
+            allowed=allowed,
+            task=self.task,
         )
-        n_factors, factor_path = self._select_factors(n_factors)
-        predictor = share_factors(predictor, self.problem.views, n_factors)
+        table = add("nothing", [0], [0], base, [[]])
+        table += add("views", counts, by_count, by_views, entering_views(order[0], counts))
+        by_size = [sizes.columns[place] for place in sizes.shown]
+        enters = [*entering_columns(path.basis.order[0], by_size, self.index), None]
+        by_size.append(self._width(views[0]))
+        table += add("features", [n_views] * len(by_size), by_size, steps[shown], enters)
+        for row, record in enumerate(table):
+            record["selected"] = row == chosen.row
         inclusion, share = self._inclusion()
         weights = self.stacking.member_weights[0].tolist()
         return FitResult(
-            predictor,
-            selected,
+            chosen,
+            submodels,
+            total,
             inclusion,
             share,
             dict(zip(self.full.names, weights, strict=True)),
@@ -357,8 +412,8 @@ class _Fit:
             task=self.task,
         )
 
-    def _score_views(self) -> tuple[Array, Scores, list[int]]:
-        """Return losses (N,) at the base rate, scores of fewer views, and the numbers of views."""
+    def _score_views(self) -> tuple[Scores, Scores, list[int]]:
+        """Return scores of the base rate and of fewer views, and the numbers of views."""
         M = len(self.problem.views)
         counts = [count for count in VIEW_COUNTS if count < M] + [M]
         found = self._each(
@@ -370,9 +425,12 @@ class _Fit:
             for parts in zip(*found, strict=True)
         )
         base = mean_losses(self.base_mean, self.base_var + 1e-12, self.row, self.T, self.task)
+        nothing = np.zeros((1, self.T.shape[1]))
+        known = np.array([0.0 if self.task == "regression" else 0.5])
         scores = self._score(found)
         self._tell("submodels with fewer views are scored", 0.85)
-        return base, scores, counts
+        # One value for all rows orders none of them and explains no variance.
+        return Scores(nothing + 1.0, nothing, base[None], known, np.zeros(1)), scores, counts
 
     def _select_factors(self, n_factors: int | None) -> tuple[int, list[dict[str, Any]]]:
         """Return the number of latent factors, and the held-out losses that decided it."""
@@ -412,33 +470,35 @@ class _Fit:
 
     def _score_path(
         self, n_views: int, views: Mask, whole: Scores
-    ) -> tuple[SubmodelPath, list[int], Scores]:
+    ) -> tuple[SubmodelPath, PathSizes, Scores]:
         """Return the path on all rows, its sizes, and scores of these and of the whole views."""
-        path = make_path(self.data, self.full, self.stacking, n_views, max(SIZES), self.task)
-        sizes = self._sizes(path, views)
-        if not sizes:
+        size = max(SIZES) + (0 if self.data.always is None else int(self.data.always.sum()))
+        path = make_path(self.data, self.full, self.stacking, n_views, size, self.task)
+        total = count_features(self.problem, views)
+        sizes = path_sizes(path.basis, self._width(views), total, self._n_always(path)[0])
+        if not sizes.scored:
             return path, sizes, whole
+        longest = max(sizes.scored)
 
         def job(b: int) -> tuple[Array, Array]:
             ensemble, stacking = self.ensembles[b], self._stacking_of(b)
-            own = make_path(self.data, ensemble, stacking, n_views, max(sizes), self.task)
-            return path_moments(self.data, ensemble, own, sizes)
+            own = make_path(self.data, ensemble, stacking, n_views, longest, self.task)
+            return path_moments(self.data, ensemble, own, sizes.scored)
 
         scores = self._score(self._each(job)).followed_by(whole)
         self._tell("submodels with fewer features are scored", 0.99)
         return path, sizes, scores
 
+    def _n_always(self, path: SubmodelPath) -> tuple[int, int]:
+        """Return how many columns and features of the path every submodel has."""
+        always = self.everyone.always(self.data)
+        if always is None:
+            return 0, 0
+        columns = int(always[0, path.basis.order[0, : path.basis.length[0]]].sum())
+        return columns, int(np.searchsorted(path.basis.ends[0], columns, side="right"))
+
     def _width(self, views: Mask) -> int:
         return int(np.array(self.problem.widths)[views].sum())
-
-    def _sizes(self, path: SubmodelPath, views: Mask) -> list[int]:
-        """Return the sizes that the path has, below that of the views themselves.
-
-        Of those that a group makes one, the largest.
-        """
-        longest = int(path.basis.length[0])
-        sizes = [size for size in SIZES if size <= longest and size < self._width(views)]
-        return list({path.basis.whole_groups(0, size): size for size in sizes}.values())
 
     def _inclusion(self) -> tuple[list[Array], Array]:
         """Average inclusion probabilities and shares over the members that select.

@@ -14,7 +14,7 @@ import numpy as np
 from baldur.inference.design import ColumnDesign, GramDesign
 from baldur.model.likelihood import GaussianLikelihood, LogisticLikelihood
 from baldur.model.posterior import INTERCEPT_VAR, with_ones
-from baldur.types import Array, IntArray
+from baldur.types import Array, IntArray, Mask
 
 
 @dataclass(frozen=True)
@@ -32,6 +32,7 @@ class EnsembleData:
     absent : (N, M) array, 1 where a row has no measurements of a view; None where none is missing
     T, weight : (C, N) arrays, outputs and how much each row counts
     logistic : bool, whether outputs are labels
+    always : (U,) bool array, columns that every submodel has, or None
     """
 
     columns: Array
@@ -43,6 +44,7 @@ class EnsembleData:
     T: Array
     weight: Array
     logistic: bool
+    always: Mask | None = None
 
     @property
     def n_views(self) -> int:
@@ -91,6 +93,10 @@ class FoldBatch:
     def owner(self, data: EnsembleData) -> IntArray:
         """Return the view of each candidate, (F, L); the number of views for padding."""
         return np.where(self.used > 0, data.owner[self.candidates], data.n_views)
+
+    def always(self, data: EnsembleData) -> Mask | None:
+        """Return which candidates every submodel has, (F, L), or None."""
+        return None if data.always is None else data.always[self.candidates] & (self.used > 0)
 
     def absent(self, data: EnsembleData) -> Array | None:
         """Return 1 where a view of a training row is missing, (F, n, M), or None."""

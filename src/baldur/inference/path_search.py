@@ -107,6 +107,7 @@ def search(
     allowed: Array,
     count: Array,
     groups: IntArray | None = None,
+    always: Mask | None = None,
 ) -> Basis:
     """Order features by how much of the ensemble they add: the best next one, again and again.
 
@@ -125,6 +126,8 @@ def search(
     count : (F,) array, training rows of each fold
     groups : (F, L) int array, optional
         Columns with the same number come in together.
+    always : (F, L) bool array, optional
+        Columns that come before all others.
     """
     F, n, _ = X.shape
     C = H.shape[1]
@@ -137,11 +140,12 @@ def search(
     weighted = H * eta
     agree = share * (np.matmul(weighted, X) - weighted.sum(axis=-1)[..., None] * centre)
     agree += a[:, None, None] * left * w
-    chosen, used = _most_promising(agree, left, w, groups, allowed)
+    chosen, used = _most_promising(agree, left, w, groups, allowed, always)
     narrow = X.shape[2] > chosen.shape[1]
     cells = np.take_along_axis(X, chosen[:, None, :], axis=2) if narrow else X
     here = (lambda v: np.take_along_axis(v, chosen[:, None, :], axis=2)) if narrow else np.asarray
     own = None if groups is None else np.take_along_axis(groups, chosen, axis=1)
+    ahead = None if always is None else np.take_along_axis(always, chosen, axis=1)
     per_fold = 8 * (n * cells.shape[2] + C * cells.shape[2] * min(size, n))
     step = max(1, SEARCH_BYTES // per_fold)
     orders: list[list[int]] = []
@@ -159,6 +163,7 @@ def search(
             size,
             count[at],
             None if own is None else own[at],
+            None if ahead is None else ahead[at],
         )
         orders += found[0]
         ends += found[1]
@@ -167,7 +172,12 @@ def search(
 
 
 def _most_promising(
-    agree: Array, left: Array, w: Array, groups: IntArray | None, allowed: Array
+    agree: Array,
+    left: Array,
+    w: Array,
+    groups: IntArray | None,
+    allowed: Array,
+    always: Mask | None,
 ) -> tuple[IntArray, Array]:
     """Return the columns that are searched, (F, K), in rising order, and 1 where they are real."""
     F, _, L = left.shape
@@ -179,6 +189,8 @@ def _most_promising(
     for score in (gain, size):
         best = np.argpartition(-score, SEARCHED, axis=1)[:, :SEARCHED]
         np.put_along_axis(mask, best, True, axis=1)
+    if always is not None:
+        mask |= always
     mask &= allowed > 0
     if groups is not None:
         for f in range(F):
@@ -198,6 +210,7 @@ def _pivots(
     size: int,
     count: Array,
     groups: IntArray | None,
+    always: Mask | None,
 ) -> tuple[list[list[int]], list[list[int]], list[Array]]:
     """Return for every fold the chosen columns, where groups end, and the rows of R, (C, K, L)."""
     F, _, L = X.shape
@@ -232,6 +245,11 @@ def _pivots(
         free = np.where(has[:, None], waiting, usable & (members <= (longest - k)[:, None]))
         open_agree = np.where(free[:, None], agree, 0.0)  # left of the others may be 0
         gain = np.where(free, (open_agree**2 / np.maximum(left, tiny)).sum(axis=1), -1.0)
+        if always is not None:  # they come first, even if they add nothing
+            early: Mask = np.asarray(free & always & ~has[:, None])
+            gain = np.where(
+                early.any(axis=1, keepdims=True), np.where(early, gain + tiny, -1.0), gain
+            )
         best = gain.argmax(axis=1)
         going &= has | (gain[each, best] > 0.0)
         if not going.any():

@@ -3,22 +3,46 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
-from baldur.inference.selection import paired_gap
-from baldur.types import Array, Mask
+import numpy as np
+
+from baldur.inference.held_out_accuracy import INTERVAL, accuracy_interval
+from baldur.inference.predictive import Task
+from baldur.inference.selection import Scores, paired_gap
+from baldur.types import Array, Index, IntArray
+
+Entering = list[tuple[int, int | None]] | None
+"""Pairs of a view and its column, or of a view and None for all its columns, that enter with a
+submodel; None for all features that are not in yet."""
+
+
+def entering_views(order: IntArray, counts: Sequence[int]) -> list[Entering]:
+    """Return the views that enter at each number of views, from their order."""
+    edges = [0, *counts]
+    return [[(int(m), None) for m in order[a:b]] for a, b in pairwise(edges)]
+
+
+def entering_columns(order: IntArray, sizes: Sequence[int], candidates: Index) -> list[Entering]:
+    """Return the columns that enter at each size, from their order among the candidates."""
+    owner = np.repeat(np.arange(len(candidates)), [len(own) for own in candidates])
+    place = np.concatenate(candidates)
+    edges = [0, *sizes]
+    return [[(int(owner[c]), int(place[c])) for c in order[a:b]] for a, b in pairwise(edges)]
 
 
 def path_records(
     kind: str,
     n_views: Sequence[int],
     n_features: Sequence[int],
-    losses: Array,
-    candidate: Sequence[bool] | Mask,
-    selected: int | None,
+    scores: Scores,
+    enters: Sequence[Entering],
     *,
     ensemble: Array,
     weight: Array,
+    allowed: float,
+    task: Task,
 ) -> list[dict[str, Any]]:
     """Return the records of the submodels of one kind, from small to large.
 
@@ -26,14 +50,22 @@ def path_records(
     ----------
     kind : "nothing", "views" or "features", the column `step`
     n_views, n_features : numbers of views and features of each submodel
-    losses : (V, N) array, held-out loss of each row
-    candidate : which submodels are shown to lose little
-    selected : place of the selected submodel, or None
+    scores : Scores, with held-out losses, AUC and R2
+    enters : what enters with each submodel
     ensemble, weight : (N,) arrays, losses of the ensemble and weights of the rows
+    allowed : float
+        A candidate loses at most this much more than the ensemble, with 95 % confidence. The
+        base rate never is one; the largest submodel always is.
+    task : Task
     """
-    records = []
-    for place, loss in enumerate(losses):
+    records: list[dict[str, Any]] = []
+    largest = len(scores.losses) - 1
+    name = "r2" if task == "regression" else "auc"
+    for place, loss in enumerate(scores.losses):
         gap = paired_gap(loss, ensemble, weight)
+        own = paired_gap(loss, np.zeros(len(loss)), weight)
+        accuracy = float(scores.accuracy[place])
+        low, high = accuracy_interval(accuracy, float(scores.accuracy_error[place]), task)
         records.append(
             {
                 "step": kind,
@@ -43,8 +75,14 @@ def path_records(
                 "loss_difference": gap.mean,
                 "standard_error": gap.error,
                 "upper": gap.upper,
-                "candidate": bool(candidate[place]),
-                "selected": place == selected,
+                "candidate": kind != "nothing" and (place == largest or gap.upper <= allowed),
+                "selected": False,
+                "loss_lower": own.mean - INTERVAL * own.error,
+                "loss_upper": own.mean + INTERVAL * own.error,
+                name: accuracy,
+                f"{name}_lower": low,
+                f"{name}_upper": high,
+                "enters": enters[place],
             }
         )
     return records

@@ -14,6 +14,7 @@ from dataclasses import astuple, dataclass
 
 import numpy as np
 
+from baldur.inference.held_out_accuracy import accuracies
 from baldur.inference.predictive import Task, integrate_left_out, score_and_slopes
 from baldur.types import Array, IntArray, Mask
 
@@ -126,15 +127,18 @@ class Scores:
     stretch : (V, C) factor of the variance of their linear predictors
     left_out : (V, C) variance of the ensemble's linear predictor that each leaves out
     losses : (V, N) mean loss of each row over the folds that held it out
+    accuracy, accuracy_error : (V,) held-out AUC, in regression R2, and its standard error
     """
 
     stretch: Array
     left_out: Array
     losses: Array
+    accuracy: Array
+    accuracy_error: Array
 
-    def __getitem__(self, places: slice) -> Scores:
+    def __getitem__(self, places: slice | list[int]) -> Scores:
         """Return some of the submodels."""
-        return Scores(self.stretch[places], self.left_out[places], self.losses[places])
+        return Scores(*(part[places] for part in astuple(self)))
 
     def followed_by(self, others: Scores) -> Scores:
         """Return these submodels and others after them."""
@@ -180,7 +184,8 @@ def score_submodels(
         stretch = np.minimum(slope**2, np.maximum(theirs / np.maximum(own, 1e-300), 1.0))
     left_out = np.maximum((apart + theirs - stretch * own) / w.sum(), 0.0)
     mean, var = integrate_left_out(mean, stretch[:, None] * var, left_out[:, None], task)
-    return Scores(stretch, left_out, mean_losses(mean, var, row, T, task))
+    losses = mean_losses(mean, var, row, T, task)
+    return Scores(stretch, left_out, losses, *accuracies(mean, var, row, T, weight, task))
 
 
 def mean_losses(mean: Array, var: Array, row: IntArray, T: Array, task: Task) -> Array:

@@ -102,16 +102,25 @@ def share_factors(predictor: Predictor, views: Views, n_factors: int) -> Predict
     views : training rows
     n_factors : int
     """
+    if n_factors >= predictor.weights.shape[1]:
+        return predictor
     eta = predictor.moments(views)[0].T[None]  # (1, C, n)
-    C = eta.shape[1]
-    if n_factors >= C or not np.ptp(eta, axis=2).any():
+    if not np.ptp(eta, axis=2).any():
         return predictor
     found = principal_directions(eta, np.ones((1, eta.shape[2])))
     factors = SharedFactors(found.rows[0, :n_factors], found.centre[0])
     made = replace(predictor, factors=factors)
     coefs, _, _ = predictor.coefficients()
-    pairs = zip(views, coefs, strict=True)
-    parts = np.stack([view.apply(coef.T).T for view, coef in pairs])  # (M, C, n)
+    index, _ = predictor.count_joint()
+    # Only columns with a weight are read, so a submodel of few features costs little.
+    parts = np.stack(
+        [
+            coef[:, used] @ view.columns(used).T
+            if len(used) < view.shape[1]
+            else view.apply(coef.T).T
+            for view, coef, used in zip(views, coefs, index, strict=True)
+        ]
+    )  # (M, C, n)
     absent: Any = np.stack([view.absent for view in views], axis=1).astype(float)
     latent = np.matmul(factors.R, parts)
     made.signal = mean_squares(latent, absent)

@@ -113,7 +113,17 @@ def make_path(
         p = logistic_rates(eta, spread).rate
         H *= np.maximum(p * (1.0 - p), 1e-4)
     groups = None if data.groups is None else data.groups[batch.candidates]
-    basis = search(X, H, eta, w, size, allowed=allowed, count=batch.count, groups=groups)
+    basis = search(
+        X,
+        H,
+        eta,
+        w,
+        size,
+        allowed=allowed,
+        count=batch.count,
+        groups=groups,
+        always=batch.always(data),
+    )
     projection = _Projection(basis, X, J)
     for j, folds, q, s in found:
         if final[j, folds].any():

@@ -30,9 +30,9 @@ from baldur.io.formats.ids import simplify_id
 from baldur.io.mudata import read_mudata, read_obs
 from baldur.io.nifti import read_nifti
 from baldur.io.plink import read_fam, read_plink
-from baldur.io.tables import MISSING_MARKERS, read_table
-from baldur.io.text_tables import encode_text, read_text_table
-from baldur.io.view_files import read_view, view_steps
+from baldur.io.readers import read_view, view_steps
+from baldur.io.sample_tables import encode_text, read_text_table
+from baldur.io.table_views import MISSING_MARKERS, read_table
 from baldur.io.weight_images import to_nifti
 from baldur.preparation import CategoryEncoder, VariantFilter, VoxelMask
 

@@ -29,7 +29,7 @@ from baldur.io.formats.images import (
     resampled_grid,
 )
 from baldur.io.formats.regions import Regions, region_names
-from baldur.io.tables import read_ids
+from baldur.io.table_views import read_ids
 from baldur.optional import import_extra
 from baldur.safety.budget import MAX_BYTES, check_size, no_bare_memory_error
 from baldur.views.container import MultiView

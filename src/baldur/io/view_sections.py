@@ -70,7 +70,7 @@ class TableView(_View):
     categorical: Names | None = None
     """columns that are categories although they are written as numbers"""
     missing: list[str] | None = None
-    """cells that mean "missing"; replaces the default list"""
+    """cells that mean "missing" besides empty cells, "NA" and the like"""
     max_levels: Annotated[int, Field(ge=1)] | None = None
     """largest number of levels of a category; default 50"""
     separator: Annotated[str, Field(min_length=1)] | None = None

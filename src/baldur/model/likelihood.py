@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from scipy.special import digamma, expit, gammaln
 
-from baldur.model.priors import VAGUE
+from baldur.model.gamma_prior import VAGUE
 from baldur.model.quadrature import logistic_moments, logistic_rates
 from baldur.types import Array, IntArray
 

@@ -4,7 +4,7 @@ In come prepared views and outputs, as for the default model. Out go `PaperClass
 `PaperRegressor`. ``docs/paper.md`` lists every equation of the paper with its code.
 
 - `meanfield`: updates, bound, pruning and starts of the posterior, primal and dual.
-- `priors`: the hyperparameters of the generative model.
+- `priors`: the hyperparameters of the generative model; `ard`: updates of its ARD precisions.
 - `predictor`: a fitted posterior in the form that estimators, cards and model files expect.
 - `estimators`: the two estimators.
 

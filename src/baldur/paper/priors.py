@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from baldur.model.priors import VAGUE, GammaPrior
+from baldur.model.gamma_prior import VAGUE, GammaPrior
 
 
 @dataclass(frozen=True)

@@ -6,11 +6,10 @@ the input. Estimators and competitors alike own one `Preparation` as ``preparati
 
 - `preparation`: the object itself; `learned_columns`: what it learned, over all input columns;
   `stored_form`: its form in model files; `sample_flags`: new samples that differ from training.
-- `step`: the base of the steps before scaling, which are `categories` (levels of categories),
-  `variants` and `voxels` (filters), and `sites` (alignment of sites, with `site_effects`,
-  `harmonised_source` and `site_report`).
-- `scaling`: the last step, with `column_statistics`, `tile_statistics`, `ranks`, `missing_cells`,
-  `covariates` (regressed out) and `alleles` (which allele is counted).
+- `steps`: the steps before scaling: levels of categories, filters of variants and voxels, and the
+  alignment of sites.
+- `scaling`: the last step, with `column_statistics`, `tile_statistics`, `ranks`, `check_missing`
+  and `covariates` (which are regressed out).
 
 It may import `views`, `state`, `safety` and `exceptions`.
 """

@@ -23,7 +23,7 @@ from baldur.state import Fields, State
 from baldur.views.container import MultiView
 from baldur.views.encode import encode_frame, level_text
 from baldur.views.matrices.blocks import tile_width
-from baldur.views.matrices.standardised import FARTHEST, Standardised
+from baldur.views.matrices.standardise_and_fill import FARTHEST, Standardised
 from baldur.views.validate import some
 
 __all__ = ["CovariateFlags", "Covariates", "learn_regression", "sample_column"]
@@ -252,7 +252,7 @@ class Covariates:
         """Build them from what `to_state` returned."""
         with Fields(state, "covariates") as read:
             names = read.names("names")
-            levels = read.part("levels", _read_levels)
+            levels = read.by_any_name("levels", Fields.names)
             known = set(levels) <= set(names)
             read.need(known, "expected levels of covariates", "levels")
             read.need(all(levels.values()), "expected at least one level", "levels")
@@ -270,11 +270,6 @@ def _texts(column: pd.Series) -> list[str | None]:
     """Return the levels of a category as text, None where a cell is missing."""
     known = column.notna().to_numpy()
     return [level_text(v) if k else None for v, k in zip(column, known, strict=True)]
-
-
-def _read_levels(state: Any) -> dict[str, list[str]]:
-    with Fields(state) as read:
-        return {column: read.names(column) for column in state}
 
 
 def _numbers(column: pd.Series, name: str, who: str) -> np.ndarray:

@@ -16,7 +16,13 @@ from sklearn.base import BaseEstimator, clone
 
 from baldur.exceptions import InputError
 from baldur.preparation.learned_columns import LearnedColumns, columns_left
-from baldur.preparation.sample_flags import UnknownLevel, flag_table, used_levels, warn_of_unknown
+from baldur.preparation.sample_flags import (
+    UnknownLevel,
+    flag_table,
+    used_levels,
+    warn_of_shift,
+    warn_of_unknown,
+)
 from baldur.preparation.scaling import OPTIONS, Scaling
 from baldur.preparation.steps.categories import CategoryEncoder, has_categories
 from baldur.preparation.steps.sites import SiteHarmoniser
@@ -238,6 +244,21 @@ class Preparation(LearnedColumns, BaseEstimator):
             used = used_levels(unknown, left, self.scaling_.needed_columns)
             warn_of_unknown(used, mv.sample_ids)
         return self.scaling_.transform(left, warn=warn)
+
+    def warn_of_new_samples(self, mv: MultiView, unknown: Sequence[UnknownLevel] = ()) -> None:
+        """Warn about samples that differ from training, as ``transform(mv, warn=True)`` does.
+
+        Parameters
+        ----------
+        mv : MultiView
+            Any samples of the same views.
+        unknown : sequence of UnknownLevel
+            As in `flag_samples`.
+        """
+        left, found = self._apply_steps(mv)
+        needed = self.scaling_.needed_columns
+        warn_of_unknown(used_levels([*unknown, *found], left, needed), mv.sample_ids)
+        warn_of_shift(self.scaling_, left, needed)
 
     def apply_steps(self, mv: MultiView) -> MultiView:
         """Return rows as the steps leave them, in units of the input, before they are scaled."""

@@ -15,9 +15,9 @@ import numpy as np
 import pandas as pd
 
 from baldur.exceptions import InputError, InputWarning
+from baldur.preparation.check_missing import check_missing
 from baldur.preparation.column_statistics import SCALES, column_statistics
 from baldur.preparation.covariates import CovariateFlags, Covariates, learn_regression
-from baldur.preparation.missing_cells import check_missing
 from baldur.preparation.sample_flags import warn_of_shift
 from baldur.preparation.steps.alleles import alleles_of, match_alleles
 from baldur.preparation.tile_statistics import SMALLEST_SPREAD
@@ -26,7 +26,7 @@ from baldur.views.container import MultiView
 from baldur.views.matrices.blocks import DEFAULT_BLOCK_BYTES
 from baldur.views.matrices.normal_scores import NormalScores
 from baldur.views.matrices.prepared_view import PreparedView, prepare_view
-from baldur.views.matrices.standardised import Standardised, working_dtype
+from baldur.views.matrices.standardise_and_fill import Standardised, working_dtype
 from baldur.views.validate import rename_hint, some
 from baldur.views.view import View
 
@@ -395,7 +395,7 @@ class Scaling:
             self.lower_[name], self.upper_[name] = -infinite, infinite
             if read.has("lower") or read.has("upper"):
                 # A column without a training value has none.
-                limits = read.ranges("lower", "upper", ("d",), missing=True)
+                limits = read.ranges("lower", "upper", ("d",))
                 self.lower_[name], self.upper_[name] = limits
             for field, found in (("minimum", self.minimum_), ("maximum", self.maximum_)):
                 found[name] = read.array(field, ("d",), "number", finite=False, largest=np.inf)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pandas as pd
 
 from baldur.evaluation.metrics import METRICS
 from baldur.inference.selection import against_base_rate
-from baldur.report.checks import Check
-from baldur.report.evidence import calibration_of, comparison_of, interval_of, prediction_of
+from baldur.report.checks import Check, doubts_of
+from baldur.report.evidence import calibration_of, comparison_of, prediction_of
 from baldur.report.fitted import FittedModel
-from baldur.report.formatting import count, in_words, listed, short
+from baldur.report.formatting import count, listed, short
 from baldur.report.results import StudyResults
 from baldur.report.sentences import (
     CALIBRATION,
@@ -84,7 +86,7 @@ def answer_of_run(
     if main is None:
         text = "No model finished, so there is no answer. The reasons are listed below."
         return [Sentence(PREDICT, text, UNKNOWN)]
-    evidence = prediction_of(run, main)
+    evidence = replace(prediction_of(run, main), doubts=doubts_of(checks))
     case = case_of(PREDICTION, evidence)
     made = [Sentence(PREDICT, case.text(evidence), case.outcome)]
     calibrated = calibration_sentence(run, main)
@@ -149,16 +151,8 @@ def calibration_sentence(run: StudyResults, main: str) -> Sentence | None:
     what = "probabilities" if run.classes else "predictions"
     evidence = calibration_of(rows, what, bool(run.classes))
     case = case_of(CALIBRATION, evidence)
-    text = case.text(evidence)
-    error = interval_of(rows, measure="ici")
-    if run.classes and error.known:
-        points = [100 * x for x in (error.estimate, error.low, error.high)]
-        text += (
-            " On average a probability differs from the observed frequency by "
-            f"{in_words(points[0], points[1], points[2], 1)} percentage points."
-        )
     question = CALIBRATED if run.classes else "Are its predictions right on average?"
-    return Sentence(question, text, case.outcome)
+    return Sentence(question, case.text(evidence), case.outcome)
 
 
 def _calibration_of_classes(rows: pd.DataFrame, classes: list[str]) -> Sentence:

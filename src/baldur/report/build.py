@@ -20,7 +20,7 @@ from baldur.report.results import StudyResults
 from baldur.report.validation import is_validation, open_validation, validation_page
 from baldur.saving import SavedModel, load_model
 from baldur.study.evaluate import EvaluatedStudy
-from baldur.study.results import INDEX, REPORT, index_text
+from baldur.study.write_results import INDEX, REPORT, index_text
 
 __all__ = ["report_folder", "report_model", "report_result", "report_study"]
 

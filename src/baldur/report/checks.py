@@ -24,9 +24,20 @@ from baldur.report.text.explanations import (
 )
 from baldur.study.checks.sites import site_predicts
 
-__all__ = ["Check", "checks_of_model", "checks_of_run", "in_order"]
+__all__ = [
+    "Check",
+    "checks_of_model",
+    "checks_of_run",
+    "doubts_of",
+    "in_order",
+    "made_of_model",
+    "made_of_run",
+]
 
 SERIOUS, CARE, NOTE = "serious", "care", "note"
+
+_OF_MAIN = ("stability", "selection", "calibration", "view_shares")
+"""Tables that checks of the main model are made from."""
 
 
 @dataclass(frozen=True)
@@ -110,6 +121,82 @@ def checks_of_model(model: FittedModel) -> list[Check]:
         found.append(Check("B07", CARE, "The fit on all people did not converge."))
     found += [c for c in (_flat_path(model.path()), _one_feature(model.summary())) if c]
     return in_order(found)
+
+
+def made_of_run(run: StudyResults, main: str | None) -> tuple[list[str], list[str]]:
+    """Return which checks the tables of a comparison allow, whether they apply or not.
+
+    Parameters
+    ----------
+    run : StudyResults
+    main : str or None
+        The model that the page is about.
+
+    Returns
+    -------
+    made, not_made : list of str
+        Codes. Checks that are about something else, such as classes in regression, are in neither.
+    """
+    own = {} if main is None else {name: len(run.of_model(name, main)) for name in _OF_MAIN}
+    known = {
+        "B01": main is not None,
+        "B03": bool(own.get("stability")),
+        "B05": "site" in run.people,
+        "B06": bool(own.get("selection")),
+        "B08": bool(own.get("calibration")),
+        "B11": "findings" in run.record,
+        "B15": bool(own.get("view_shares")),
+    }
+    if run.classes:
+        known["B02"] = "label" in run.people
+    known |= dict.fromkeys(("B07", "B09", "B10", "B16", "B17"), True)
+    if run.folder is not None:
+        known["B14"] = True
+    return _parted(known)
+
+
+def made_of_model(model: FittedModel) -> tuple[list[str], list[str]]:
+    """Return which checks a fitted model alone allows, whether they apply or not.
+
+    Parameters
+    ----------
+    model : FittedModel
+
+    Returns
+    -------
+    made, not_made : list of str
+        Codes. Those of the second list need the results of a study.
+    """
+    inner = model.inner
+    known = dict.fromkeys(("B02", "B03", "B05", "B08", "B10", "B11", "B15", "B16"), False)
+    known |= dict.fromkeys(("B06", "B13"), inner is not None)
+    known["B01"] = hasattr(inner, "signal_shown_")
+    known["B04"] = inner is not None and len(model.path()) > 0
+    known["B07"] = hasattr(inner, "converged_")
+    return _parted(known)
+
+
+def _parted(known: dict[str, bool]) -> tuple[list[str], list[str]]:
+    """Return the codes that are true, and the others."""
+    codes = sorted(known)
+    return [c for c in codes if known[c]], [c for c in codes if not known[c]]
+
+
+def doubts_of(checks: Sequence[Check]) -> tuple[str, ...]:
+    """Return the codes of checks that may make the main figure wrong.
+
+    Parameters
+    ----------
+    checks : sequence of Check
+        Those that apply.
+
+    Returns
+    -------
+    tuple of str
+        Of serious checks, and of findings in the data.
+    """
+    found = [c.code for c in checks if c.level == SERIOUS or (c.code, c.level) == ("B11", CARE)]
+    return tuple(dict.fromkeys(found))
 
 
 def in_order(found: Sequence[Check | None]) -> list[Check]:
@@ -275,7 +362,7 @@ def _warnings(run: StudyResults) -> list[Check]:
         named = listed([f"{short(m)} ({n})" for m, n in each.items()])
         found.append(Check("B17", NOTE, f"Warnings of {named}, listed at the end of the page."))
     data = run.record.get("notes_on_data", [])
-    found += [Check("B11", NOTE, short(text, 400)) for text in data]
+    found += [Check("B20", NOTE, short(text, 400)) for text in data]
     return found
 
 

@@ -6,14 +6,12 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
 import pandas as pd
-from scipy.stats import t as student
 
 from baldur.evaluation.metrics import METRICS
 from baldur.report.formatting import count, short
 from baldur.report.results import StudyResults
-from baldur.report.sentences import ALPHA, Calibration, Comparison, Interval, Prediction
+from baldur.report.sentences import Calibration, Comparison, Interval, Prediction
 
 __all__ = ["calibration_of", "comparison_of", "interval_of", "prediction_of"]
 
@@ -112,30 +110,39 @@ def comparison_of(run: StudyResults, main: str) -> Comparison | None:
     -------
     Comparison or None
     """
-    metric = str(run.record.get("select_by", ""))
-    rows = run.table("comparisons")
-    if "metric" not in rows:
+    table = run.table("differences")
+    known = set(table["metric"]) & set(METRICS) if "metric" in table else set()
+    # The metric that settings were chosen by need not be among those that were asked for.
+    wanted = [run.record.get("select_by", ""), *run.record.get("metrics", [])]
+    metric = next((m for m in wanted if m in known), "")
+    rows = _pairs_with(table, metric, main)
+    if not rows:
         return None
-    rows = rows[rows["metric"] == metric]
-    rows = rows[(rows["model_a"] == main) | (rows["model_b"] == main)]
-    others = {row["model_b"] if row["model_a"] == main else row["model_a"]: row
-              for row in rows.to_dict("records")}  # fmt: skip
-    others.pop(main, None)
-    if not others:
-        return None
+    tests = _pairs_with(run.table("comparisons"), metric, main)
     sign = 1.0 if METRICS[metric].greater_is_better else -1.0
     found = {
-        str(name): _difference(row, sign if row["model_a"] == main else -sign, len(others))
-        for name, row in others.items()
+        name: _difference(row, sign if row["model_a"] == main else -sign)
+        for name, row in rows.items()
     }
-    return Comparison(found, main, METRICS[metric].heading)
+    p_values = {name: float(row["p_holm"]) for name, row in tests.items() if name in found}
+    return Comparison(found, main, METRICS[metric].heading, p_values)
 
 
-def _difference(row: Mapping[Any, Any], sign: float, many: int) -> Interval:
-    """Return a difference with its interval, at a joint level for so many comparisons."""
-    difference, error, degrees = (float(row[k]) for k in ("difference", "standard_error", "df"))
-    if not np.isfinite([difference, error]).all() or not degrees >= 1:
-        return Interval()
-    half = float(student.ppf(1 - ALPHA / (2 * many), degrees)) * error
-    middle = sign * difference
-    return Interval(middle, middle - half, middle + half)
+def _pairs_with(rows: pd.DataFrame, metric: str, main: str) -> dict[str, Mapping[Any, Any]]:
+    """Return the row of every other model that is compared with the main one."""
+    if "metric" not in rows:
+        return {}
+    rows = rows[rows["metric"] == metric]
+    rows = rows[(rows["model_a"] == main) | (rows["model_b"] == main)]
+    pairs: dict[str, Mapping[Any, Any]] = {
+        str(row["model_b"] if row["model_a"] == main else row["model_a"]): row
+        for row in rows.to_dict("records")
+    }
+    pairs.pop(main, None)
+    return pairs
+
+
+def _difference(row: Mapping[Any, Any], sign: float) -> Interval:
+    """Return a difference with its interval, above 0 where the main model is better."""
+    difference, low, high = (sign * float(row[k]) for k in ("difference", "low", "high"))
+    return Interval(difference, min(low, high), max(low, high))

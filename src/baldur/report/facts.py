@@ -9,7 +9,16 @@ import baldur
 from baldur.evaluation.metrics import METRICS
 from baldur.evaluation.record import versions
 from baldur.report.answer import answer_of_model, answer_of_run, main_model
-from baldur.report.checks import CARE, NOTE, Check, checks_of_model, checks_of_run, in_order
+from baldur.report.checks import (
+    CARE,
+    NOTE,
+    Check,
+    checks_of_model,
+    checks_of_run,
+    in_order,
+    made_of_model,
+    made_of_run,
+)
 from baldur.report.fitted import FittedModel
 from baldur.report.formatting import count, distinct, listed, plain, short
 from baldur.report.people import Person, people_of_model, people_of_run
@@ -18,7 +27,7 @@ from baldur.report.sentences import Sentence
 from baldur.report.tables.base import Cell, Column, Table
 from baldur.report.tables.clinical import subgroup_table, threshold_table
 from baldur.report.tables.features import feature_table
-from baldur.report.tables.models import model_table
+from baldur.report.tables.models import difference_table, model_table
 from baldur.report.tables.participants import participants_table, presence_table
 from baldur.report.tables.views import ViewCard, view_cards
 from baldur.report.text.explanations import EXPLANATIONS
@@ -64,6 +73,8 @@ class Facts:
         Warnings of the models.
     validation : bool
         Whether the page is about a model in a new cohort.
+    made, not_made : list of str
+        Codes of the checks that could be made, and of those that could not.
     """
 
     title: str
@@ -83,6 +94,8 @@ class Facts:
     repeat: list[str]
     notes: list[str] = field(default_factory=list)
     validation: bool = False
+    made: list[str] = field(default_factory=list)
+    not_made: list[str] = field(default_factory=list)
 
     @property
     def explanations(self) -> list[Any]:
@@ -135,9 +148,11 @@ def _of_run(run: StudyResults, model: FittedModel | None, people: str, title: st
     if fitted is not None:
         checks = in_order([*checks, *checks_of_model(fitted), _other_data(run, fitted)])
     tables = [
-        model_table(run), feature_table(run, main, fitted), participants_table(run),
-        presence_table(run), threshold_table(run), subgroup_table(run, main),
+        model_table(run), difference_table(run, main), feature_table(run, main, fitted),
+        participants_table(run), presence_table(run), threshold_table(run),
+        subgroup_table(run, main),
     ]  # fmt: skip
+    made, not_made = made_of_run(run, main)
     shown, left = people_of_run(run, main, people)
     record = run.record
     views = record.get("views", [])
@@ -166,6 +181,8 @@ def _of_run(run: StudyResults, model: FittedModel | None, people: str, title: st
         versions={str(k): str(v) for k, v in record.get("versions", versions()).items()},
         repeat=repeat_of_run(run),
         notes=notes + [short(n, 400) for n in record.get("notes_on_data", [])],
+        made=made,
+        not_made=not_made,
     )
 
 
@@ -212,6 +229,7 @@ def _of_model(model: FittedModel, people: str, title: str | None) -> Facts:
     if model.X is not None:
         text = f"{count(len(model.X), 'person', 'people')} were passed with the model."
         checks = in_order([*checks, Check("B12", NOTE, text)])
+    made, not_made = made_of_model(model)
     shown, left = people_of_model(model, people)
     inner = model.inner if model.inner is not None else model.estimator
     total = sum(model.n_features.values())
@@ -238,6 +256,8 @@ def _of_model(model: FittedModel, people: str, title: str | None) -> Facts:
         settings=_settings_of_model(model, inner),
         versions=saved or versions(),
         repeat=repeat_of_model(model),
+        made=made,
+        not_made=not_made,
     )
 
 

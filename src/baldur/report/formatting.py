@@ -17,6 +17,7 @@ __all__ = [
     "kind",
     "listed",
     "number",
+    "p_value",
     "percent",
     "plain",
     "probability",
@@ -69,10 +70,16 @@ def in_words(value: Any, low: Any, high: Any, digits: int = 2) -> str:
 
 def probability(p: Any) -> str:
     """Return a probability with two decimals, ``>0.99`` and ``<0.01`` near its ends."""
-    x = float(p)
+    x = float("nan") if p is None else float(p)
     if not np.isfinite(x):
         return "–"
     return ">0.99" if x > 0.995 else "<0.01" if x < 0.005 else number(x)
+
+
+def p_value(p: Any) -> str:
+    """Return a p-value with three decimals, ``<0.001`` where that would be 0."""
+    x = float(p)
+    return "<0.001" if x < 0.0005 else number(x, 3)
 
 
 def percent(share: Any, digits: int = 0) -> str:

@@ -108,7 +108,8 @@ def render(page: Page) -> str:
         calculator=page.calculator,
         sections=[(i, n) for i, n in _SECTIONS if there.get(i, True)],
         explanations=facts.explanations or list(EXPLANATIONS.values()),
-        check_names=", ".join(e.name[0].lower() + e.name[1:] for e in EXPLANATIONS.values()),
+        made=_names(facts.made),
+        not_made=_names(facts.not_made),
         feature_models=list(dict.fromkeys(t["model"] for t in tags if t["model"])),
         feature_views=list(dict.fromkeys(t["view"] for t in tags)),
         person_columns=_person_columns(facts),
@@ -129,6 +130,12 @@ def render(page: Page) -> str:
     )
     # A lone surrogate, which UTF-8 does not have, would stop the whole page.
     return text.encode("utf-8", errors="replace").decode("utf-8")
+
+
+def _names(codes: list[str]) -> str:
+    """Return the names of checks, as a list in a sentence."""
+    names = (EXPLANATIONS[code].name for code in codes)
+    return ", ".join(name[0].lower() + name[1:] for name in names)
 
 
 def _person_columns(facts: Facts) -> list[tuple[str, bool]]:

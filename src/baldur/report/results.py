@@ -29,9 +29,9 @@ HAS = "has_"
 
 _USED = (
     "table", "predictions", "selection", "stability", "views", "view_shares", "presence",
-    "participants", "folds", "weights", "settings", "comparisons", "permutation", "intervals",
-    "calibration", "calibration_curve", "decision", "thresholds", "subgroups", "learning_curve",
-    "sample_size", "feature_locations",
+    "participants", "folds", "weights", "settings", "comparisons", "differences", "permutation",
+    "intervals", "calibration", "calibration_curve", "decision", "thresholds", "subgroups",
+    "learning_curve", "sample_size", "feature_locations",
 )  # fmt: skip
 """Tables that a page is made from."""
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from baldur.report.formatting import estimate, in_words, listed, number, short
@@ -132,6 +132,8 @@ class Prediction:
         On whom, for example "on 215 people (cross-validation with 5 folds)".
     p : float or None
         Of a permutation test, adjusted; None without one.
+    doubts : tuple of str
+        Codes of checks that may make the figure wrong, such as a column that repeats the outcome.
     """
 
     value: Interval
@@ -140,6 +142,7 @@ class Prediction:
     of: str
     how: str
     p: float | None = None
+    doubts: tuple[str, ...] = ()
 
     @property
     def figure(self) -> str:
@@ -168,6 +171,11 @@ PREDICTION = (
         "permuted labels do as well", NOT_SHOWN, lambda e: e.p is not None and not e.p <= ALPHA,
         lambda e: f"This was not shown: {e.figure}, but labels permuted at random do as well "
         f"(p = {number(e.p, 3)}).",
+    ),
+    Case(
+        "above chance with doubts", SHOWN, lambda e: bool(e.doubts),
+        lambda e: f"Yes, but see {listed(e.doubts)} below first: {e.figure}. The interval lies "
+        f"above {number(e.chance, 2)}, which guessing gives, but the figure may be wrong.",
     ),
     Case(
         "above chance", SHOWN, lambda e: True,
@@ -261,14 +269,18 @@ class Comparison:
     Attributes
     ----------
     differences : dict of str to Interval
-        Other model to the metric of the main model minus its own, over the same folds; above 0
-        where the main model is better.
+        Other model to the metric of the main model minus its own, on the pooled held-out
+        predictions; above 0 where the main model is better.
     main, metric : str
+    p_values : dict of str to float
+        Of the corrected resampled t-test over the folds, adjusted by Holm's rule. They are shown
+        beside the intervals and decide nothing.
     """
 
     differences: dict[str, Interval]
     main: str
     metric: str
+    p_values: dict[str, float] = field(default_factory=dict)
 
     def which(self, good: Callable[[Interval], bool]) -> list[str]:
         """Return the models whose difference has a property."""
@@ -295,17 +307,17 @@ class Comparison:
         for name in names:
             d = self.differences[name]
             seen = f"{number(d.estimate, sign=True)} [{number(d.low)}, {number(d.high)}]"
-            parts.append(f"{short(name)} ({seen if d.known else 'not tested'})")
+            parts.append(f"{short(name)} ({seen if d.known else 'no interval'})")
         return listed(parts, 6)
 
     @property
     def legend(self) -> str:
         """What the numbers are."""
         many = len(self.differences)
-        ends = f", jointly for {many} comparisons" if many > 1 else ""
+        alone = f", each taken alone (there are {many} comparisons)" if many > 1 else ""
         return (
-            f"Numbers are differences in {self.metric} over the same folds (positive favours "
-            f"{short(self.main)}), with 95 % intervals of the corrected resampled t-test{ends}."
+            f"Numbers are differences in {self.metric} on the same held-out people (positive "
+            f"favours {short(self.main)}) with 95 % intervals from the paired bootstrap{alone}."
         )
 
 
@@ -315,8 +327,8 @@ def _verb(names: Sequence[str], one: str, many: str) -> str:
 
 COMPARISON = (
     Case(
-        "no test", UNKNOWN, lambda e: not any(d.known for d in e.differences.values()),
-        lambda e: "That cannot be told: the folds are too few for a test of the differences.",
+        "no interval", UNKNOWN, lambda e: not any(d.known for d in e.differences.values()),
+        lambda e: "That cannot be told: the differences could not be estimated with intervals.",
     ),
     Case(
         "another is better", SHOWN, lambda e: bool(e.better),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,19 +12,28 @@ import pandas as pd
 from baldur.evaluation.clinical.held_out import classes_of
 from baldur.evaluation.metrics import METRICS
 from baldur.evaluation.record import versions
+from baldur.evaluation.validation.drift import far_values
 from baldur.exceptions import InputError
 from baldur.report.answer import calibration_sentence
 from baldur.report.calculator import Calculator
-from baldur.report.checks import CARE, SERIOUS, Check, checks_of_run, in_order
+from baldur.report.checks import (
+    CARE,
+    SERIOUS,
+    Check,
+    checks_of_run,
+    doubts_of,
+    in_order,
+    made_of_run,
+)
 from baldur.report.evidence import interval_of, prediction_of
 from baldur.report.facts import Facts
-from baldur.report.formatting import count, listed, number, percent, short
+from baldur.report.formatting import count, listed, number, short
 from baldur.report.page import Page
 from baldur.report.people import people_of_run
 from baldur.report.pictures import Plan, draw, validation_plans
 from baldur.report.results import StudyResults, read_tables
 from baldur.report.sentences import PREDICTION, TRANSPORT, Interval, Sentence, Transport, case_of
-from baldur.report.tables.base import Cell, Column, Table
+from baldur.report.tables.base import Cell, Column, Table, sort_key
 from baldur.report.tables.clinical import subgroup_table, threshold_table
 from baldur.report.tables.models import metric_heading
 from baldur.report.tables.participants import participants_table
@@ -116,7 +126,8 @@ def validation_page(run: StudyResults, people: str, title: str | None) -> Page:
     Page
     """
     main = run.record["models"][0]
-    checks = in_order([*checks_of_run(run, main), *_drift_checks(run)])
+    made, not_made = _checks_made(run, main)
+    checks = in_order([*checks_of_run(run, main), *_drift_checks(run), _far_check(run)])
     shown, left = people_of_run(run, main, people)
     tables = [
         _figure_table(run, main), participants_table(run), _drift_table(run),
@@ -128,7 +139,7 @@ def validation_page(run: StudyResults, people: str, title: str | None) -> Page:
         lead=f"{short(main)}, unchanged, applied to {n}.",
         main=main,
         classes=run.classes,
-        answer=_answer(run, main),
+        answer=_answer(run, main, checks),
         checks=checks,
         tables={t.id: t for t in tables if t},
         views=[],
@@ -141,6 +152,8 @@ def validation_page(run: StudyResults, people: str, title: str | None) -> Page:
         repeat=["baldur validate MODEL study.toml --out FOLDER", "baldur report FOLDER"],
         notes=_notes(run),
         validation=True,
+        made=made,
+        not_made=not_made,
     )
     plans: list[Plan] = validation_plans(run, main)
     figures, missing = draw(plans)
@@ -154,13 +167,11 @@ def validation_page(run: StudyResults, people: str, title: str | None) -> Page:
     )
 
 
-def _answer(run: StudyResults, main: str) -> list[Sentence]:
-    evidence = prediction_of(run, main)
+def _answer(run: StudyResults, main: str, checks: list[Check]) -> list[Sentence]:
     people = count(run.record["people"], "person", "people")
-    evidence = type(evidence)(
-        evidence.value, evidence.chance, evidence.metric, evidence.of,
-        f"in a new cohort of {people}", evidence.p,
-    )  # fmt: skip
+    evidence = replace(
+        prediction_of(run, main), how=f"in a new cohort of {people}", doubts=doubts_of(checks)
+    )
     case = case_of(PREDICTION, evidence)
     made = [
         Sentence("Does the model predict in the new cohort?", case.text(evidence), case.outcome)
@@ -235,8 +246,8 @@ def _drift_table(run: StudyResults) -> Table:
         table.add(
             [
                 Cell.name(row["view"]), Cell.of(row["mean_shift"]), Cell.of(row["spread_ratio"]),
-                Cell(percent(row["outside"], 1), _sort(row["outside"])),
-                Cell(far, _sort(row["far"])), Cell.name(worst), Cell.share(row["absent"]),
+                Cell.share(row["outside"], 1),
+                Cell(far, sort_key(row["far"])), Cell.name(worst), Cell.share(row["absent"]),
             ]
         )  # fmt: skip
     return table
@@ -244,10 +255,6 @@ def _drift_table(run: StudyResults) -> Table:
 
 def _whole(value: Any) -> str:
     return f"{int(value):,}" if np.isfinite(value) else "–"
-
-
-def _sort(value: Any) -> float | str:
-    return float(value) if np.isfinite(value) else ""
 
 
 def _recalibration_table(run: StudyResults) -> Table:
@@ -285,6 +292,28 @@ def _drift_checks(run: StudyResults) -> list[Check]:
     ]
     level = SERIOUS if (far["worst_shift"].abs() >= 5 * _FAR).any() else CARE
     return [Check("B19", level, f"Mean shifted from training: {listed(seen)}.")]
+
+
+def _far_check(run: StudyResults) -> Check | None:
+    """Return the check on single values that training had nothing like."""
+    frame = run.table("shift_features")
+    ends = ["low_training", "high_training", "low_new", "high_new"]
+    if not {*ends} <= {*frame}:
+        return None
+    numbers = frame[ends].apply(pd.to_numeric, errors="coerce")  # the file may be damaged
+    found = far_values(frame.assign(**numbers))
+    if not found:
+        return None
+    return Check("B21", CARE, f"{listed([short(text, 120) for text in found], 5)}.")
+
+
+def _checks_made(run: StudyResults, main: str) -> tuple[list[str], list[str]]:
+    """Return the codes of the checks that a validation allows, and of those that it does not."""
+    made, not_made = made_of_run(run, main)
+    shifts = ["B19", "B21"]
+    (made if "worst_shift" in run.table("shift_views") else not_made).extend(shifts)
+    about = {"B01", "B02", "B05", "B08", "B14", *shifts}
+    return [c for c in made if c in about], [c for c in not_made if c in about]
 
 
 def _methods(run: StudyResults, main: str) -> str:

@@ -96,13 +96,20 @@ _COLUMN_TYPES = {"text": "OU", "whole numbers": "iu", "numbers": "f", "truth val
 
 
 def _table(
-    columns: dict[str, str], fault: Callable[[Any], str | None] = lambda table: None
+    columns: dict[str, str],
+    fault: Callable[[Any], str | None] = lambda table: None,
+    more: dict[str, str] | None = None,
 ) -> Attribute:
-    """A table with these columns and their types; `fault` says what else is wrong with it."""
+    """A table with these columns and their types; `fault` says what else is wrong with it.
+
+    The columns `more` follow, or all of them are missing.
+    """
 
     def read(f: Fields, name: str, o: Outline) -> Any:
-        made = f.part(name, read_dataframe, columns=list(columns))
-        for column, wanted in columns.items():
+        made = f.part(name, read_dataframe, columns=None if more else list(columns))
+        types = {**columns, **(more or {})} if len(made.columns) > len(columns) else columns
+        f.need(list(made.columns) == list(types), f"expected the columns {list(types)}", name)
+        for column, wanted in types.items():
             cells = made[column]
             fits = cells.dtype.kind in _COLUMN_TYPES[wanted]
             if wanted == "text":
@@ -123,7 +130,7 @@ def _path_fault(path: Any) -> str | None:
         return "expected one selected row"
     if not len(whole) or (path["step"] == "nothing").sum() != 1:
         return "expected one row of nothing, and rows of views"
-    if selected["n_views"].iloc[0] not in set(whole["n_views"]):
+    if selected["n_views"].iloc[0] not in {0, *whole["n_views"]}:
         return "expected a row of as many views as are selected"
     return None
 
@@ -148,15 +155,6 @@ def _sparsity(f: Fields, name: str, o: Outline) -> Any:
     if type(value) is dict:
         return f.by_name(name, o.views, lambda g, v: g.number(v))
     return f.number(name, finite=False)
-
-
-def _numbers_by_name(f: Fields, name: str, o: Outline) -> dict[str, float]:
-    return f.part(name, _numbers)
-
-
-def _numbers(state: Any) -> dict[str, float]:
-    with Fields(state) as read:
-        return {name: read.number(name) for name in state}
 
 
 def _optional(attribute: Attribute) -> Attribute:
@@ -213,23 +211,29 @@ _MEAN_FIELD: dict[str, Attribute] = {
     "relevance_vectors_": _by_view(lambda f, view, width: f.array(view, (None,), "int", low=0)),
 }
 
+_PATH_COLUMNS = {
+    "step": "text",
+    "n_views": "whole numbers",
+    "n_features": "whole numbers",
+    "loss": "numbers",
+    "loss_difference": "numbers",
+    "standard_error": "numbers",
+    "upper": "numbers",
+    "candidate": "truth values",
+    "selected": "truth values",
+}
+
+
+def _path_table(task: str) -> Attribute:
+    """The table of the submodel path, with AUC or R2."""
+    metric = "r2" if task == "regression" else "auc"
+    bounds = ("loss_lower", "loss_upper", metric, f"{metric}_lower", f"{metric}_upper")
+    return _table(_PATH_COLUMNS, _path_fault, dict.fromkeys(bounds, "numbers") | {"enters": "text"})
+
+
 _SELECTION: dict[str, Attribute] = {
     "inclusion_probability_": _by_view(
         lambda f, view, width: f.array(view, (width,), low=0.0, high=1.0 + 1e-9)
-    ),
-    "sparsity_path_": _table(
-        {
-            "step": "text",
-            "n_views": "whole numbers",
-            "n_features": "whole numbers",
-            "loss": "numbers",
-            "loss_difference": "numbers",
-            "standard_error": "numbers",
-            "upper": "numbers",
-            "candidate": "truth values",
-            "selected": "truth values",
-        },
-        _path_fault,
     ),
     "factor_path_": _table(
         {
@@ -240,7 +244,7 @@ _SELECTION: dict[str, Attribute] = {
             "selected": "truth values",
         }
     ),
-    "stacking_weights_": Attribute(_numbers_by_name),
+    "stacking_weights_": Attribute(lambda f, name, o: f.by_any_name(name, Fields.number)),
     "signal_": Attribute(lambda f, name, o: f.number(name, finite=False)),
     "signal_shown_": Attribute(lambda f, name, o: f.boolean(name)),
     "credible_sets_": _table(
@@ -270,4 +274,6 @@ def attributes_of(kind: str, task: str) -> Mapping[str, Attribute]:
     dict of str to Attribute
     """
     made = {**_SHARED, **(_REGRESSOR if task == "regression" else _CLASSIFIER)}
-    return made | (_SELECTION if kind.startswith("baldur") else _MEAN_FIELD)
+    if not kind.startswith("baldur"):
+        return made | _MEAN_FIELD
+    return made | _SELECTION | {"sparsity_path_": _path_table(task)}

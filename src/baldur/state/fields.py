@@ -167,11 +167,11 @@ class Fields:
         """Return an array of indices from `lowest` to `below` - 1."""
         return self.array(name, shape, "int", low=lowest, high=below - 1)
 
-    def simplex(self, name: str, shape: Shape, axis: int = 0) -> np.ndarray:
-        """Return weights that are at least 0 and sum to 1 along an axis."""
+    def simplex(self, name: str, shape: Shape) -> np.ndarray:
+        """Return weights that are at least 0 and sum to 1 along the first axis."""
         value = self.array(name, shape, low=0.0)
         # Sums of weights that were normalised in float64, or stored as float32.
-        if value.size == 0 or (np.abs(value.sum(axis=axis) - 1.0) > 1e-6).any():
+        if value.size == 0 or (np.abs(value.sum(axis=0) - 1.0) > 1e-6).any():
             raise StateError((name,), "expected weights that sum to 1")
         return value
 
@@ -200,12 +200,10 @@ class Fields:
             raise StateError((name,), "expected a positive semidefinite matrix")
         return value
 
-    def ranges(
-        self, low: str, high: str, shape: Shape, *, largest: float = np.inf, missing: bool = False
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Return two arrays, the first nowhere above the second; with `missing`, NaN in both."""
-        lower = self.array(low, shape, finite=not missing, largest=largest)
-        upper = self.array(high, shape, finite=not missing, largest=largest)
+    def ranges(self, low: str, high: str, shape: Shape) -> tuple[np.ndarray, np.ndarray]:
+        """Return two arrays, the first nowhere above the second; both are NaN where unknown."""
+        lower = self.array(low, shape, finite=False, largest=np.inf)
+        upper = self.array(high, shape, finite=False, largest=np.inf)
         if lower.shape != upper.shape or (lower > upper).any():
             raise StateError((low,), f"expected ranges that begin below their end, {high}")
         if (np.isnan(lower) != np.isnan(upper)).any():
@@ -224,12 +222,12 @@ class Fields:
             raise StateError((name,), "expected no text twice")
         return value
 
-    def labels(self, name: str, shape: Shape = (None,)) -> np.ndarray:
+    def labels(self, name: str) -> np.ndarray:
         """Return class labels: numbers, truth values or printable text, none of them twice."""
         value = self._value(name)
         if isinstance(value, np.ndarray) and value.dtype.kind in "UO":
-            return self.texts(name, shape, unique=True)
-        value = self.array(name, shape, "number", largest=np.inf)
+            return self.texts(name, (None,), unique=True)
+        value = self.array(name, (None,), "number", largest=np.inf)
         if len(np.unique(value)) != value.size:
             raise StateError((name,), "expected no label twice")
         return value
@@ -372,6 +370,15 @@ class Fields:
         inner = Fields(value)
         inner.sizes = self.sizes
         return {one: made_by((name,), lambda _, v=one: read(inner, v), None, {}) for one in found}
+
+    def by_any_name(self, name: str, read: Callable[[Fields, str], T]) -> dict[str, T]:
+        """Return a dictionary whose names are not known beforehand; `read` as in `by_name`."""
+
+        def entries(state: Any) -> dict[str, T]:
+            with Fields(state) as inner:
+                return {one: read(inner, one) for one in state}
+
+        return self.part(name, entries)
 
     def each(
         self, name: str, read: Callable[[Fields, str, int], T], length: int | str | None = None

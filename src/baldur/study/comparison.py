@@ -13,8 +13,8 @@ from baldur.evaluation.models import Model, make_model
 from baldur.exceptions import BaldurError, InputError, MissingExtraError, StudyError
 from baldur.study.checks.labels import variants
 from baldur.study.config import StudyConfig
+from baldur.study.config_sections import ModelEntry
 from baldur.study.data import StudyData
-from baldur.study.sections import ModelEntry
 
 __all__ = ["folds_problem", "make_models", "open_study"]
 

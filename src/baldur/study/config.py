@@ -19,7 +19,7 @@ from baldur.io.schema import OneOf, Section, SectionError, Text, nearest, schema
 from baldur.io.view_sections import ViewSection
 from baldur.model_catalog import MODELS, REGRESSION_MODELS
 from baldur.safety.escape import one_line
-from baldur.study.sections import (
+from baldur.study.config_sections import (
     CovariatesSection,
     FoldsSection,
     HarmoniseSection,

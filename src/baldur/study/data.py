@@ -57,6 +57,8 @@ class StudyData:
         View to the samples with an outcome that its file does not have.
     subgroups : DataFrame of str, or None
         Columns to report by, one row per sample with its id as index.
+    left_out : int
+        Samples with an outcome that are left out because of views that they do not have.
     """
 
     data: MultiView
@@ -70,6 +72,7 @@ class StudyData:
     notes: list[str] = field(default_factory=list)
     missing_samples: dict[str, list[str]] = field(default_factory=dict)
     subgroups: pd.DataFrame | None = None
+    left_out: int = 0
 
 
 def read_views(config: StudyConfig) -> list[MultiView]:
@@ -159,6 +162,7 @@ def read_study(config: StudyConfig) -> StudyData:
     data, table = data[order], table.iloc[kept.to_numpy().astype(int)[order]]
     check_outcome(config, table[column])
     found = _gather(config, data, table, notes)
+    found.left_out = lost
     found.preparation = _preparation(config, found, table, _steps(config, parts))
     where = report.where[report.where["labels"]]
     found.missing_samples = {

@@ -14,15 +14,15 @@ import sklearn
 
 import baldur
 from baldur.evaluation import NestedResult, Progress, run_comparison, run_learning_curve
-from baldur.evaluation.engine.store import JobStore
+from baldur.evaluation.engine.job_store import JobStore
 from baldur.evaluation.engine.tasks import Shard
 from baldur.exceptions import InputError, StudyError, UnfinishedError
 from baldur.study.check import StudyCheck, check_study
 from baldur.study.comparison import folds_problem, open_study
 from baldur.study.config import StudyConfig
 from baldur.study.data import read_study
-from baldur.study.results import JOBS, LOG, RESULT_FILES, WrittenResults, write_results
-from baldur.study.results_folder import Log, claim_folder, results_folder
+from baldur.study.output_folder import Log, claim_folder, results_folder
+from baldur.study.write_results import JOBS, LOG, RESULT_FILES, WrittenResults, write_results
 
 __all__ = ["EvaluatedStudy", "evaluate_study"]
 
@@ -146,6 +146,7 @@ def evaluate_study(
     findings = {
         "findings": [str(finding) for finding in check.findings],
         "notes_on_data": list(found.notes),
+        "left_out": found.left_out,
     }
     written = write_results(result, folder, config, found.subgroups, learned, findings)
     log(f"finished in {time.monotonic() - started:.1f} s; {reused} jobs were done before")

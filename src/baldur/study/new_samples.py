@@ -19,7 +19,7 @@ from baldur.study.data import add_view, read_views
 from baldur.study.samples import read_samples
 from baldur.views import MultiView, View
 from baldur.views.matrices.source import ColumnSource
-from baldur.views.validate import rename_hint
+from baldur.views.validate import rename_hint, some
 
 __all__ = ["NewSamples", "read_new_samples"]
 
@@ -155,30 +155,41 @@ def _fitting(
     index = pd.Index(have.feature_names)
     found = index.get_indexer(pd.Index(names))
     extra = index.difference(pd.Index(names))
-    if len(extra):
-        notes.append(
-            f"view {view!r}: {len(extra)} columns the model does not know are left out "
-            f"({extra[0]!r}, ...)"
-        )
     # A level of a category that new rows do not have is a column of zeros.
     preparation = getattr(model.estimator, "preparation_", None)
     levels = {} if preparation is None else preparation.level_columns.get(view, {})
     info = have.feature_info
+    new, new_levels = _new_columns(have, extra, set(levels.values()))
+    if new_levels:
+        notes.append(
+            f"view {view!r}: levels that the model does not know count as missing: "
+            f"{some(new_levels)}"
+        )
     has = set(have.feature_names) | set([] if info is None else info.get("column", []))
     zero = np.array(
         [f < 0 and levels.get(str(n)) in has for f, n in zip(found, names, strict=True)]
     )
-    lacking = names[(found < 0) & ~zero]
-    if len(lacking) and missing != "impute":
+    wanted = [levels.get(str(name), str(name)) for name in names]
+    absent = (found < 0) & ~zero
+    lacking = list(dict.fromkeys(w for w, gone in zip(wanted, absent, strict=True) if gone))
+    if lacking and missing != "impute":
+        unknown = f"; columns of the file that the model does not know: {some(new)}" if new else ""
         raise config.problem(
             f"views.{view}",
-            f"does not have {len(lacking)} of the model's {width} columns, the first "
-            f"{str(lacking[0])!r}",
-            "add them, or predict with --missing impute to use their training means."
-            + rename_hint(extra, lacking),
+            f"does not have {len(lacking)} of the model's {len(set(wanted))} columns: "
+            f"{some(lacking)}{unknown}",
+            "add or rename columns, or give --missing impute to use their training means."
+            + rename_hint(new, lacking),
         )
-    if len(lacking):
-        notes.append(f"view {view!r}: {len(lacking)} missing columns take their training means")
+    if lacking:
+        notes.append(
+            f"view {view!r}: columns that the file does not have take their training means: "
+            f"{some(lacking)}"
+        )
+    if new:
+        notes.append(
+            f"view {view!r}: columns that the model does not know are left out: {some(new)}"
+        )
     unclear = _unclear(have, names, levels)
     if (found >= 0).all() and not unclear:
         source: Any = have.source if len(extra) == 0 and (found == np.arange(width)).all() else None
@@ -199,6 +210,22 @@ def _fitting(
         feature_info=_alleles(have, view, found),
         present=present,
     )
+
+
+def _new_columns(have: View, extra: pd.Index, categories: set[str]) -> tuple[list[str], list[str]]:
+    """Return columns of the file, and levels of known categories, that the model does not know."""
+    info = have.feature_info
+    columns: dict[str, None] = {}
+    levels = []
+    owner = have.feature_names if info is None or "column" not in info else info["column"]
+    owners = dict(zip(have.feature_names.tolist(), owner, strict=True)) if len(extra) else {}
+    for name in extra.tolist():
+        column = str(owners[name])
+        if column in categories and column != name:
+            levels.append(str(name))
+        else:
+            columns[column] = None
+    return list(columns), levels
 
 
 def _alleles(have: View, view: str, found: np.ndarray) -> dict[str, pd.DataFrame] | None:

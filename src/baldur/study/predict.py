@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -10,13 +12,14 @@ import pandas as pd
 
 from baldur.estimators.summary import named_outputs, views_used
 from baldur.evaluation.engine.job import predict_rows
-from baldur.preparation.sample_flags import UnknownLevel, warn_of_unknown
+from baldur.exceptions import ShiftWarning
+from baldur.preparation.sample_flags import UnknownLevel
 from baldur.saving import SavedModel
 from baldur.study.config import StudyConfig
 from baldur.study.new_samples import read_new_samples
 from baldur.views import MultiView
 
-__all__ = ["contributions_of", "predict_study", "predictions_of", "summary_of"]
+__all__ = ["contributions_of", "predict_study", "predictions_of", "shift_in_notes", "summary_of"]
 
 
 def predict_study(
@@ -75,24 +78,52 @@ def predictions_of(
         reasons to doubt the prediction (see `Preparation.flag_samples`).
     """
     estimator = model.estimator
-    found = predict_rows(estimator, data, len(model.classes))
     sure = not bare and hasattr(estimator, "predict_interval")
     columns: dict[str, Any] = {"sample": data.sample_ids.astype(str)}
-    if model.classes:
-        columns |= _of_classes(model, data, found, sure)
-    else:
-        columns["predicted"] = found["label"]
-        if sure:
-            columns["sd"] = np.ravel(estimator.predict(data, return_std=True)[1])
-            columns["lower"], columns["upper"] = map(np.ravel, estimator.predict_interval(data))
+    with _no_shift_warnings():
+        found = predict_rows(estimator, data, len(model.classes))
+        if model.classes:
+            columns |= _of_classes(model, data, found, sure)
+        else:
+            columns["predicted"] = found["label"]
+            if sure:
+                columns["sd"] = np.ravel(estimator.predict(data, return_std=True)[1])
+                columns["lower"], columns["upper"] = map(np.ravel, estimator.predict_interval(data))
     if not bare:
         columns["views_used"] = _used(estimator, data)
-        if hasattr(estimator, "preparation_"):
+    if hasattr(estimator, "preparation_"):
+        # Once, and for every model; some warn in each of the calls above, baselines in none.
+        estimator.preparation_.warn_of_new_samples(data, unknown)
+        if not bare:
             flags = estimator.preparation_.flag_samples(data, unknown)
             columns["flags"] = flags["flags"].to_numpy()
-            used = [one for one in unknown if flags["unknown_category"].iloc[one.row]]
-            warn_of_unknown(used, data.sample_ids)
     return pd.DataFrame(columns)
+
+
+@contextmanager
+def _no_shift_warnings() -> Iterator[None]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ShiftWarning)
+        yield
+
+
+@contextmanager
+def shift_in_notes(notes: list[str]) -> Iterator[None]:
+    """Add warnings about new samples that differ from training to the notes, each once.
+
+    Parameters
+    ----------
+    notes : list of str
+        Gets the warnings without the full stop at their end. Other warnings are shown as ever.
+    """
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        yield
+    for one in caught:
+        if not issubclass(one.category, ShiftWarning):
+            warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
+        elif (note := str(one.message).rstrip(".")) not in notes:
+            notes.append(note)
 
 
 def _of_classes(
@@ -158,4 +189,6 @@ def contributions_of(model: SavedModel, data: MultiView) -> pd.DataFrame:
     -------
     DataFrame
     """
-    return named_outputs(model.estimator, model.estimator.explain(data), model.classes)
+    with _no_shift_warnings():
+        explained = model.estimator.explain(data)
+    return named_outputs(model.estimator, explained, model.classes)

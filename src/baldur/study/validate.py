@@ -13,7 +13,7 @@ import baldur
 from baldur.atomic_io import replace_files
 from baldur.evaluation import METRICS
 from baldur.evaluation.clinical import Evaluation, evaluate_predictions
-from baldur.evaluation.clinical.intervals import ALL
+from baldur.evaluation.clinical.metric_intervals import ALL
 from baldur.evaluation.metrics import default_metrics
 from baldur.evaluation.tables.results_reader import read_table
 from baldur.evaluation.tables.table import fold_scores
@@ -21,13 +21,14 @@ from baldur.evaluation.threads import one_thread
 from baldur.evaluation.validation.drift import predictor_shift
 from baldur.evaluation.validation.recalibration import Recalibrated, recalibrate
 from baldur.exceptions import InputError
+from baldur.preparation.sample_flags import UnknownLevel
 from baldur.safety.spreadsheet import csv_text
 from baldur.saving import SavedModel
 from baldur.study.config import StudyConfig
 from baldur.study.new_samples import read_new_samples
-from baldur.study.predict import predictions_of
-from baldur.study.results import REPORT
-from baldur.study.results_folder import Log, claim_folder, results_folder
+from baldur.study.output_folder import Log, claim_folder, results_folder
+from baldur.study.predict import predictions_of, shift_in_notes
+from baldur.study.write_results import REPORT
 from baldur.views import MultiView
 
 __all__ = ["VALIDATION_FILES", "ValidatedStudy", "validate_study"]
@@ -120,14 +121,18 @@ def validate_study(
     """
     if not config.outcome.column:
         raise config.problem("outcome", "missing", "add [outcome] with column, to compare with")
-    data, table, notes, _ = read_new_samples(model, config, missing=missing)
+    data, table, notes, unknown = read_new_samples(model, config, missing=missing)
+    every = data.sample_ids
     data, table = _with_outcome(model, config, data, table, notes)
+    row = {sample: at for at, sample in enumerate(data.sample_ids.tolist())}
+    unknown = [one._replace(row=row[s]) for one in unknown if (s := every[one.row]) in row]
     name = str(model.details.get("model", "model"))
     before = pd.DataFrame() if development is None else _development(development, name)
     folder = results_folder(config, output)
     claim_folder(config, folder, VALIDATION_FILES, fresh=fresh)
     with one_thread():
-        predictions = _predictions(model, config, data, table)
+        with shift_in_notes(notes):
+            predictions = _predictions(model, config, data, table, unknown)
         classes = [str(c) for c in model.classes]
         metrics = config.report.metrics or default_metrics(bool(classes))
         keywords: dict[str, Any] = {"classes": classes, "metrics": metrics}
@@ -237,10 +242,14 @@ def _groups_and_sites(config: StudyConfig) -> dict[str, str]:
 
 
 def _predictions(
-    model: SavedModel, config: StudyConfig, data: MultiView, table: pd.DataFrame
+    model: SavedModel,
+    config: StudyConfig,
+    data: MultiView,
+    table: pd.DataFrame,
+    unknown: list[UnknownLevel],
 ) -> pd.DataFrame:
-    """Predictions in the columns that a study's ``predictions.csv`` has."""
-    made = predictions_of(model, data, bare=True)
+    """Return predictions in the columns that a study's ``predictions.csv`` has."""
+    made = predictions_of(model, data, bare=True, unknown=unknown)
     found: dict[str, Any] = {
         "model": str(model.details.get("model", "model")), "repeat": 1, "fold": 1,
         "sample": made["sample"],

@@ -4,12 +4,11 @@ In come arrays, memory maps, sparse matrices, DataFrames and files that are read
 of samples and features. Out come a `MultiView`, whose rows can be selected without copying, and
 `PreparedView`, which multiplies standardised columns block by block. Nothing is learned here.
 
-- `container`, `view`, `source`: the container, one view of it, and the matrix behind a view.
+- `container`, `view`: the container, and one view of it.
 - `estimator_input`, `column_selection`, `encode`: from a 2-D `X` with ``views=`` to a container.
 - `validate`, `labels`, `indexing`, `sample_weights`: checks of what users give.
-- `replace_columns`: containers with other columns; `memory_maps`, `blocks`: reading in blocks.
-- `prepared_view`, `standardised`, `normal_scores`, `gram`: products of standardised columns;
-  `read_counter` counts how often the data were read.
+- `replace_columns`: containers with other columns.
+- `matrices`: the matrix behind a view, read in blocks, and products of its standardised columns.
 
 It may import `exceptions`, `types`, `safety` and `state`; all later parts import it.
 """

@@ -19,6 +19,7 @@ from baldur.views.validate import some
 
 __all__ = [
     "Encoded",
+    "decimal_commas",
     "encode_frame",
     "encode_view",
     "feature_names",
@@ -33,6 +34,7 @@ MAX_LEVELS = 50
 _DATE = re.compile(
     r"\s*(?:\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.]\d{2,4})(?:[T ]|\s*$)"
 )
+_COMMA = re.compile(r"[+-]?\d{1,3}(?:[. ]?\d{3})*,\d+(?:[eE][+-]?\d+)?")
 # A date is at the beginning; a long text is not searched.
 _DATE_LENGTH = 40
 # Looked at together for markers: 8 MB.
@@ -84,6 +86,12 @@ def _is_number(text: str) -> bool:
         return np.isfinite(float(text))
     except ValueError:
         return False
+
+
+def decimal_commas(levels: Sequence[str]) -> bool:
+    """Return whether most of the different values of a column are numbers with a decimal comma."""
+    hits = sum(_COMMA.fullmatch(level.strip()) is not None for level in levels)
+    return hits >= 3 and hits >= 0.8 * len(levels)
 
 
 def feature_names(names: Any, origin: object, max_bytes: int = MAX_BYTES) -> np.ndarray:
@@ -282,23 +290,29 @@ def _encode(
         if numbers is not None:
             return _Column(cells.spread(numbers))
     texts = np.array([level_text(value) for value in cells.values], dtype=object)
-    levels = sorted(set(texts))
+    # A cell of blanks is missing.
+    levels = sorted(set(texts) - {""})
     declared = not from_file and isinstance(column.dtype, pd.CategoricalDtype)
     if len(levels) > max_levels and not declared:
-        what = (
-            f"above max_levels={max_levels}. Leave it out with exclude=[{name!r}] if it is an "
-            "identifier or free text; otherwise raise max_levels."
-            if from_file
-            else f"more than {max_levels}. Drop it if it is an identifier or free text; otherwise "
-            f"make it a category, frame[{name!r}].astype('category')."
-        )
+        if decimal_commas([level for level in levels if not _is_number(level)]):
+            what = _comma_advice(name, from_file)
+        elif from_file:
+            what = (
+                f"above max_levels={max_levels}. Leave it out with exclude=[{name!r}] if it is an "
+                "identifier or free text; otherwise raise max_levels."
+            )
+        else:
+            what = (
+                f"more than {max_levels}. Drop it if it is an identifier or free text; otherwise "
+                f"make it a category, frame[{name!r}].astype('category')."
+            )
         raise InputError(
             f"{origin}: column {name!r} is text with {len(levels)} different values "
             f"({some(levels, 3)}), {what}"
         )
     if not levels:
         return _Column(np.full(len(column), np.nan))
-    place = {level: at for at, level in enumerate(levels)}
+    place = {"": np.nan} | {level: float(at) for at, level in enumerate(levels)}
     return _Column(cells.spread(np.array([place[t] for t in texts], dtype=np.float64)), levels)
 
 
@@ -355,15 +369,28 @@ def _numbers_in_text(cells: _Cells, name: str, origin: str, from_file: bool) -> 
     n_wrong, n_known = cells.count(wrong), int((cells.codes >= 0).sum())
     if n_wrong < 0.5 * n_known:
         odd = sorted({str(value) for value in cells.values[wrong]})
-        raise InputError(
-            f"{origin}: column {name!r} holds numbers except for {n_wrong} of {n_known} cells "
-            f"({some(odd)}). "
-            + (
-                "Add these to missing=[...] if they stand for missing values, correct them, or "
+        what = f"column {name!r} holds numbers except for {n_wrong} of {n_known} cells"
+        if decimal_commas(odd):
+            advice = f", {_comma_advice(name, from_file)}"
+        elif from_file:
+            advice = (
+                ". Add these to missing=[...] if they stand for missing values, correct them, or "
                 f"give categorical=[{name!r}] if the numbers are codes."
-                if from_file
-                else "Replace them by NaN if they stand for missing values, correct them, or make "
+            )
+        else:
+            advice = (
+                ". Replace them by NaN if they stand for missing values, correct them, or make "
                 f"it a category, frame[{name!r}].astype('category'), if the numbers are codes."
             )
-        )
+        raise InputError(f"{origin}: {what} ({some(odd)}){advice}")
     return None
+
+
+def _comma_advice(name: str, from_file: bool) -> str:
+    """Return what to do about a column of numbers with a decimal comma."""
+    how = (
+        'Give decimal="," for a text table; make the cells numbers in a workbook.'
+        if from_file
+        else f"Use frame[{name!r}].str.replace(',', '.').astype(float)."
+    )
+    return f"which are numbers with a decimal comma. {how}"

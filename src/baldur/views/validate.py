@@ -30,6 +30,8 @@ __all__ = [
 
 MOST_COMPARED = 5_000
 """Names that a name is compared with, one after the other: that takes a quarter of a second."""
+MOST_HINTS = 3
+"""Names that are looked up, so that the hint stays short."""
 
 
 def some(items: Sequence[Any], limit: int = 5) -> str:
@@ -38,7 +40,7 @@ def some(items: Sequence[Any], limit: int = 5) -> str:
     return f"{shown}, ... ({len(items)} in all)" if len(items) > limit else shown
 
 
-def rename_hint(given: Iterable[Any], expected: Iterable[Any], limit: int = 3) -> str:
+def rename_hint(given: Iterable[Any], expected: Iterable[Any]) -> str:
     """Return " Did you mean 'Grade' by 'grade'?" for names that are nearly the expected ones.
 
     Parameters
@@ -47,8 +49,6 @@ def rename_hint(given: Iterable[Any], expected: Iterable[Any], limit: int = 3) -
         Names that are not known.
     expected : iterable
         Known names that are not given.
-    limit : int, default=3
-        Names that are looked up, so that the hint stays short.
 
     Returns
     -------
@@ -57,7 +57,7 @@ def rename_hint(given: Iterable[Any], expected: Iterable[Any], limit: int = 3) -
     """
     names = {str(name).casefold(): str(name) for name in list(expected)[:MOST_COMPARED]}
     hints = []
-    for name in list(given)[:limit]:
+    for name in list(given)[:MOST_HINTS]:
         near = get_close_matches(str(name).casefold(), list(names), 1)
         hints += [f"{names[near[0]]!r} by {str(name)!r}"] if near else []
     return f" Did you mean {', '.join(hints)}?" if hints else ""

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from baldur.model.ard import GammaPosterior
+from baldur.paper.ard import GammaPosterior
 from baldur.paper.meanfield.inputs import prepare_data
 from baldur.paper.meanfield.starts import Start, initial_state
 from baldur.paper.meanfield.updates import build_spectrum

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from baldur.model.ard import GammaPosterior
+from baldur.paper.ard import GammaPosterior
 from baldur.paper.meanfield.bound import bound
 from baldur.paper.meanfield.prune import without_features
 from baldur.paper.meanfield.updates import MODEL_UPDATES, VIEW_UPDATES

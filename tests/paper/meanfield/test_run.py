@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from baldur.exceptions import InputError
-from baldur.model.ard import GammaPosterior
+from baldur.paper.ard import GammaPosterior
 from baldur.paper.meanfield import latent_moments, predict_meanfield, run_meanfield
 from baldur.paper.meanfield.bound import bound
 from baldur.paper.meanfield.dropped import NormGroups

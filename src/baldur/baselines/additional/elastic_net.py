@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit
+from scipy.special import expit, softmax
 
 from baldur.baselines.additional.ridge_logistic import logistic_proba
 from baldur.baselines.shared.base import (
@@ -16,7 +16,6 @@ from baldur.baselines.shared.base import (
     Block,
     class_scores,
     linear_predictor,
-    softmax,
 )
 from baldur.baselines.shared.dense import gather_columns, project_all
 from baldur.baselines.shared.working_set import solve_on_working_set
@@ -27,22 +26,7 @@ Array = NDArray[np.float64]
 
 
 def _mean(linear: Array) -> Array:
-    return np.asarray(expit(linear)) if linear.shape[1] == 1 else softmax(linear)
-
-
-def elastic_net_objective(
-    X: Array, Y: Array, w: Array, b: Array, lam: float, ratio: float
-) -> float:
-    """``mean logloss + lam (ratio ||w||_1 + (1 - ratio)/2 ||w||^2)``; Y 0/1 or one-hot."""
-    eta = X @ w + b
-    if Y.shape[1] == 1:
-        loss = np.mean(np.logaddexp(0.0, eta) - Y * eta)
-    else:
-        top = eta.max(axis=1, keepdims=True)
-        log_sum = top[:, 0] + np.log(np.exp(eta - top).sum(axis=1))
-        loss = np.mean(log_sum - np.sum(Y * eta, axis=1))
-    penalty = ratio * np.sum(np.abs(w)) + 0.5 * (1.0 - ratio) * np.sum(w**2)
-    return float(loss + lam * penalty)
+    return np.asarray(expit(linear) if linear.shape[1] == 1 else softmax(linear, axis=1))
 
 
 def fit_elastic_net(

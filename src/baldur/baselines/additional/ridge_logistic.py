@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit
+from scipy.special import expit, softmax
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
@@ -17,7 +17,6 @@ from baldur.baselines.shared.base import (
     Block,
     class_scores,
     linear_predictor,
-    softmax,
 )
 from baldur.baselines.shared.reduction import reduce_gram
 from baldur.exceptions import NotConvergedWarning
@@ -48,7 +47,7 @@ def logistic_proba(linear: Array) -> Array:
     if linear.shape[1] == 1:
         p = expit(linear[:, 0])
         return np.column_stack([1.0 - p, p])
-    return softmax(linear)
+    return np.asarray(softmax(linear, axis=1))
 
 
 class RidgeLogisticClassifier(BaselineClassifier):

@@ -8,10 +8,11 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
+from scipy.special import softmax
 from sklearn.model_selection import StratifiedKFold
 
 from baldur.baselines.additional.ridge_logistic import logistic_proba, ridge_logistic
-from baldur.baselines.shared.base import BaselineClassifier, Block, softmax
+from baldur.baselines.shared.base import BaselineClassifier, Block
 from baldur.baselines.shared.reduction import reduce_gram
 from baldur.parameters import NON_NEGATIVE, Constraint
 
@@ -42,7 +43,7 @@ def out_of_fold(
 
 
 def _log_loss(scores: Array, codes: NDArray[np.intp]) -> float:
-    return float(-np.mean(np.log(softmax(scores)[np.arange(len(codes)), codes] + 1e-300)))
+    return float(-np.mean(np.log(softmax(scores, axis=1)[np.arange(len(codes)), codes] + 1e-300)))
 
 
 def fit_stack(Z: Array, codes: NDArray[np.intp], penalty: float) -> tuple[Array, Array]:
@@ -56,7 +57,7 @@ def fit_stack(Z: Array, codes: NDArray[np.intp], penalty: float) -> tuple[Array,
 
     def value(theta: Array) -> tuple[float, Array]:
         a, b = theta[:V], theta[V:]
-        P = softmax(np.tensordot(a, Z, axes=1) + b)
+        P = softmax(np.tensordot(a, Z, axes=1) + b, axis=1)
         loss = -np.mean(np.log(P[np.arange(n), codes] + 1e-300))
         R = (P - Y) / n
         gradient = np.concatenate([np.tensordot(Z, R, axes=2) + penalty, R.sum(axis=0)])
@@ -176,4 +177,4 @@ class StackingClassifier(BaselineClassifier):
         return total
 
     def _proba(self, blocks: list[Block]) -> Array:
-        return softmax(self._scores(blocks))
+        return np.asarray(softmax(self._scores(blocks), axis=1))

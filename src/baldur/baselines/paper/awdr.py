@@ -15,8 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import solve
 from scipy.spatial.distance import cdist
+from scipy.special import softmax
 
-from baldur.baselines.shared.base import BaselineClassifier, Block, linear_predictor, softmax
+from baldur.baselines.shared.base import BaselineClassifier, Block, linear_predictor
 from baldur.baselines.shared.reduction import REDUCTION, reduce_gram
 from baldur.parameters import POSITIVE, Constraint, integer, one_of
 
@@ -222,4 +223,4 @@ class AWDRClassifier(BaselineClassifier):
             self.training_outputs_, self.training_codes_, out, int(self.n_neighbors), C
         )
         # One vote is worth 1/k; half of that, spread by the projection, can only order ties.
-        return votes + softmax(out) / (2.0 * self.n_neighbors)
+        return votes + softmax(out, axis=1) / (2.0 * self.n_neighbors)

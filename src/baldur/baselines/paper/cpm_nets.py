@@ -29,6 +29,9 @@ from baldur.parameters import NON_NEGATIVE, Constraint, integer, one_of
 
 Array = NDArray[np.float64]
 
+STEPS = 5
+"""Adam steps on the decoders, and then on the latent vectors, in each epoch."""
+
 
 @dataclass(frozen=True)
 class CPMFit:
@@ -58,7 +61,6 @@ def fit_cpm(
     latent: int,
     lam: float,
     epochs: int,
-    inner: int = 5,
     lr_decoder: float = 0.01,
     lr_latent: float = 0.01,
     hidden: int | None = None,
@@ -124,8 +126,8 @@ def fit_cpm(
 
         history = []
         for _ in range(epochs):
-            run(steps_decoder, lambda: reconstruction(dropout), inner)
-            run(steps_latent, lambda: reconstruction(dropout) + lam * class_loss(), inner)
+            run(steps_decoder, lambda: reconstruction(dropout), STEPS)
+            run(steps_latent, lambda: reconstruction(dropout) + lam * class_loss(), STEPS)
             with torch.no_grad():
                 history.append(float(reconstruction(0.0) + lam * class_loss()))
         run(steps_decoder, lambda: reconstruction(dropout), n_retune)

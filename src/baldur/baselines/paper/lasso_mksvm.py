@@ -27,6 +27,8 @@ Mask = NDArray[np.bool_]
 
 DROPPED = 1e-6
 """A kernel weight at or below this drops its view."""
+MKL_TOLERANCE = 1e-4
+"""Kernel weights have converged when none changes by as much."""
 
 
 def lasso_support(block: Block, y: Array, fraction: float, rows: Any = None) -> Mask:
@@ -94,7 +96,7 @@ def svm_objective(alpha: Array, offset: float, K: Array, y: Array, C: float) -> 
 
 
 def fit_mkl(
-    kernels: list[Array], y: Array, C: float, p: float, *, max_iter: int = 100, tol: float = 1e-4
+    kernels: list[Array], y: Array, C: float, p: float, *, max_iter: int = 100
 ) -> tuple[Array, list[float]]:
     """lp-norm multiple kernel learning: weights (V,) with ``||beta||_p = 1``, and objectives.
 
@@ -115,7 +117,7 @@ def fit_mkl(
         new = new / np.sum(norms ** (2.0 * p / (p + 1.0))) ** (1.0 / p)
         change = float(np.max(np.abs(new - beta)))
         beta = new
-        if change < tol:
+        if change < MKL_TOLERANCE:
             break
     return beta, history
 

@@ -21,8 +21,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import solve
+from scipy.special import softmax
 
-from baldur.baselines.shared.base import BaselineClassifier, Block, softmax
+from baldur.baselines.shared.base import BaselineClassifier, Block
 from baldur.baselines.shared.reduction import REDUCTION, reduce_gram
 from baldur.parameters import Constraint, one_of
 
@@ -253,4 +254,4 @@ class MCCDClassifier(BaselineClassifier):
         return np.asarray(total)
 
     def _proba(self, blocks: list[Block]) -> Array:
-        return softmax(self._scores(blocks))
+        return np.asarray(softmax(self._scores(blocks), axis=1))

@@ -96,12 +96,6 @@ class Block:
         return total
 
 
-def softmax(scores: Array) -> Array:
-    """Return probabilities (n, C) from scores (n, C), row by row."""
-    e = np.exp(scores - scores.max(axis=1, keepdims=True))
-    return np.asarray(e / e.sum(axis=1, keepdims=True))
-
-
 def class_scores(out: Array) -> Array:
     """Return scores (n, C): those given, or two columns whose difference is a margin (n, 1)."""
     return np.column_stack([-out[:, 0] / 2.0, out[:, 0] / 2.0]) if out.shape[1] == 1 else out

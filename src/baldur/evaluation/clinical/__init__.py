@@ -3,10 +3,15 @@
 In: a predictions table (as ``predictions.csv``) of one or several models, or arrays.
 Out: tidy data frames, for a file or a figure; no drawings.
 
-`held_out` reads the table, `bootstrap` resamples people (never fits), and `resampled` shares one
-bootstrap between all tables of a run. `docs/evaluation.md` says what the intervals include.
+- `held_out` reads the table, `bootstrap` resamples people (and never fits a model), and `resampled`
+  shares one bootstrap between all tables of a run.
+- `metric_intervals`, `calibration`, `curves`, `decision`, `thresholds`, `subgroups` and
+  `learning_curves` compute one table each; `evaluation` computes all of them.
+- `logistic_fit` and `local_regression` are fits for all resamples at once, and `sample_size` has
+  the minimum number of people.
 
-It may import the metrics; no other part of the evaluation.
+``docs/evaluation.md`` says what the intervals include. It may import the metrics; no other part of
+the evaluation.
 """
 
 from baldur.evaluation.clinical.bootstrap import Bootstrap, Draws
@@ -22,8 +27,8 @@ from baldur.evaluation.clinical.curves import curve_areas, precision_recall_curv
 from baldur.evaluation.clinical.decision import decision_curves, net_benefit, shift_prevalence
 from baldur.evaluation.clinical.evaluation import Evaluation, evaluate_predictions
 from baldur.evaluation.clinical.held_out import HeldOutPredictions, read_held_out
-from baldur.evaluation.clinical.intervals import metric_differences, metric_intervals
 from baldur.evaluation.clinical.learning_curves import learning_curves
+from baldur.evaluation.clinical.metric_intervals import metric_differences, metric_intervals
 from baldur.evaluation.clinical.sample_size import (
     minimum_people,
     minimum_people_regression,

@@ -10,7 +10,7 @@ import pandas as pd
 from baldur.evaluation.clinical.calibration import NO_PROBABILITIES, curves_of, measures_of
 from baldur.evaluation.clinical.decision import THRESHOLDS, decisions_of, usable
 from baldur.evaluation.clinical.held_out import HeldOutPredictions
-from baldur.evaluation.clinical.intervals import differences_of, intervals_of
+from baldur.evaluation.clinical.metric_intervals import differences_of, intervals_of
 from baldur.evaluation.clinical.resampled import Resampled
 from baldur.evaluation.clinical.subgroups import LEAST, subgroups_of
 from baldur.evaluation.clinical.thresholds import thresholds_of

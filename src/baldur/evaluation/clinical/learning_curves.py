@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from baldur.evaluation.clinical.bootstrap import Draws
-from baldur.evaluation.clinical.intervals import rows_behind, scale_of
+from baldur.evaluation.clinical.metric_intervals import rows_behind, scale_of
 from baldur.evaluation.clinical.resampled import Resampled
 from baldur.evaluation.metrics import METRICS
 from baldur.exceptions import InputError

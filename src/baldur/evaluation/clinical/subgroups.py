@@ -11,7 +11,7 @@ import pandas as pd
 from baldur.evaluation.clinical.bootstrap import Bootstrap, Draws
 from baldur.evaluation.clinical.calibration import index_draws, line_draws
 from baldur.evaluation.clinical.held_out import HeldOutPredictions
-from baldur.evaluation.clinical.intervals import rows_behind, scale_of
+from baldur.evaluation.clinical.metric_intervals import rows_behind, scale_of
 from baldur.evaluation.clinical.resampled import Resampled, draw_metric
 from baldur.exceptions import InputError
 

@@ -19,8 +19,8 @@ from uuid import uuid4
 
 from baldur.atomic_io import make_folder
 from baldur.evaluation.engine.job import Job, run_job
+from baldur.evaluation.engine.job_store import JobStore, Outcome, environment
 from baldur.evaluation.engine.shared_data import SharedData, unpack_data
-from baldur.evaluation.engine.store import JobStore, Outcome, environment
 from baldur.exceptions import InputError, MissingExtraError, StudyError
 from baldur.views import MultiView
 

@@ -14,7 +14,7 @@ from sklearn.base import clone
 
 from baldur.atomic_io import writing
 from baldur.evaluation.clinical.logistic_fit import Platt
-from baldur.evaluation.engine.store import JobStore, Outcome
+from baldur.evaluation.engine.job_store import JobStore, Outcome
 from baldur.evaluation.metrics import METRICS, Predicted, score
 from baldur.evaluation.models import fit_with_groups
 from baldur.evaluation.selection.fitted_model import by_class, read_selection, weights_of

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from baldur.evaluation.engine.job import Job
-from baldur.evaluation.engine.store import Outcome
+from baldur.evaluation.engine.job_store import Outcome
 from baldur.evaluation.metrics import Predicted, score
 from baldur.evaluation.selection.features import SelectedFeatures
 

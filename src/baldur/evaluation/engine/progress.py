@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from baldur.evaluation.engine.job import Job
-from baldur.evaluation.engine.store import Outcome
+from baldur.evaluation.engine.job_store import Outcome
 
 __all__ = ["Progress"]
 

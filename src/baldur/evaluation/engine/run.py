@@ -16,10 +16,10 @@ from baldur.evaluation.clinical.logistic_fit import needs_platt
 from baldur.evaluation.design import Comparison
 from baldur.evaluation.engine.job import Job
 from baldur.evaluation.engine.job_results import JobResults, OuterFit
+from baldur.evaluation.engine.job_store import JobStore, Outcome, environment, fingerprint, job_key
 from baldur.evaluation.engine.progress import Progress
 from baldur.evaluation.engine.runners import LocalRunner, Runner
 from baldur.evaluation.engine.shared_data import SharedData
-from baldur.evaluation.engine.store import JobStore, Outcome, environment, fingerprint, job_key
 from baldur.evaluation.engine.tasks import (
     FoldTask,
     Shard,

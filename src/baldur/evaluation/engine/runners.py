@@ -11,8 +11,8 @@ import joblib
 from joblib.externals.loky.process_executor import TerminatedWorkerError
 
 from baldur.evaluation.engine.job import Job, run_job
+from baldur.evaluation.engine.job_store import JobStore, Outcome
 from baldur.evaluation.engine.shared_data import SharedData, exit_with_parent, open_data
-from baldur.evaluation.engine.store import JobStore, Outcome
 from baldur.exceptions import StudyError
 
 __all__ = ["LocalRunner", "Runner"]

@@ -1,10 +1,13 @@
 """Tables of a comparison: the table of metrics, its printed forms, and tests between models.
 
-In: predictions and selected features of all folds, as data frames.
-Out: one row per model with every metric and its interval (`table`), the same as text, Markdown or
-LaTeX (`formatting`), corrected paired tests and permutation tests (`model_tests`), and the
-characteristics of the participants (`participants`). `results_reader` and `record_reader` read the
-files of a results folder back and check them.
+In: predictions and selected features of all folds, as data frames; or a results folder.
+Out: data frames and text.
 
-It may import metrics, `clinical` (for intervals) and `selection`; never the engine.
+- `table`: one row per model, with every metric and its interval.
+- `formatting`: the same as text, Markdown or LaTeX.
+- `model_tests`: corrected paired tests, and permutation tests.
+- `participants`: the characteristics of the participants by outcome.
+- `results_reader` and `record_reader`: the files of a results folder, read back and checked.
+
+It may import metrics, `clinical` (for intervals), `selection` and `record`; never the engine.
 """

@@ -21,6 +21,8 @@ _FEATURES_HEADING = "% Features selected"
 _INTERVALS_NOTE = (
     "Estimates on pooled held-out predictions, 95 % intervals; features: mean ± s.d. over folds."
 )
+_ROUNDING = 1e-9
+"""Percentages below it are rounding errors: one feature in a billion is more than any study has."""
 # Names and reasons come from files of others; see `baldur.safety`.
 _ESCAPE = {"latex": latex, "markdown": markdown, "text": one_line, "screen": one_line}
 
@@ -137,7 +139,7 @@ def _mean_pm_sd(mean: float, sd: float, column: str, form: str) -> str:
     unit = ""
     if column == FEATURES:
         unit = r" \%" if form == "latex" else " %"
-        if np.isnan(sd) or (sd == 0 and mean in (0, 100)):
+        if np.isnan(sd) or (sd < _ROUNDING and mean in (0, 100)):
             return f"{_short(mean)}{unit}"
         return f"{_short(mean)} {sign} {_short(sd)}{unit}"
     if np.isnan(sd):
@@ -155,8 +157,8 @@ def _with_interval(estimate: float, low: float, high: float) -> str:
 
 def _short(value: float) -> str:
     """Two decimals, or two figures where those would be zeros."""
-    if value == 100 or value == 0:
-        return f"{value:.0f}"
+    if value == 100 or value < _ROUNDING:
+        return "100" if value == 100 else "0"
     return f"{value:.2f}" if value >= 0.01 else f"{value:.1e}"
 
 

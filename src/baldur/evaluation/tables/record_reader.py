@@ -88,6 +88,7 @@ _OPTIONAL: dict[str, tuple[Callable[[Any], bool], str]] = {
     "prevalence": (_or_nothing(is_number), "a number, or null"),
     "findings": (_is_texts, "a list of texts"),
     "notes_on_data": (_is_texts, "a list of texts"),
+    "left_out": (_is_count, "a whole number"),
 }
 
 

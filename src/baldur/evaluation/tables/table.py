@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from baldur.evaluation.clinical.held_out import PLATT, classes_of, predicted_of
-from baldur.evaluation.clinical.intervals import intervals_of
+from baldur.evaluation.clinical.metric_intervals import intervals_of
 from baldur.evaluation.clinical.resampled import Resampled
 from baldur.evaluation.metrics import METRICS, score
 from baldur.evaluation.selection.features import percent_selected

@@ -8,9 +8,17 @@ import numpy as np
 import pandas as pd
 
 from baldur.exceptions import InputError
+from baldur.preparation.sample_flags import FAR_CELL
 from baldur.views import MultiView, View
 
-__all__ = ["FIGURES", "batch_drift", "describe_views", "drift_notes", "predictor_shift"]
+__all__ = [
+    "FIGURES",
+    "batch_drift",
+    "describe_views",
+    "drift_notes",
+    "far_values",
+    "predictor_shift",
+]
 
 FIGURES = ("count", "mean", "sd", "low", "high")
 """What is remembered of every feature: known cells, mean, s.d., smallest and largest value."""
@@ -203,6 +211,38 @@ def drift_notes(views: pd.DataFrame, features: pd.DataFrame) -> list[str]:
             f"{row.outside:.1%} of the cells lie outside of the training range"
         )
     return notes
+
+
+def far_values(features: pd.DataFrame) -> list[str]:
+    """Name the features with a value far outside of the training range, the furthest first.
+
+    Parameters
+    ----------
+    features : DataFrame
+        As `predictor_shift` gives it.
+
+    Returns
+    -------
+    list of str
+        Such as "Age in clinical = 540 (training: 39.6 to 83.1)"; the value is the furthest one.
+        Far is as in the warnings of a prediction: more than three widths of the range.
+    """
+    if not len(features):
+        return []
+    low, high = (features[c].to_numpy(dtype=float) for c in ("low_training", "high_training"))
+    under, over = (features[c].to_numpy(dtype=float) for c in ("low_new", "high_new"))
+    below, above = low - under, over - high
+    with np.errstate(divide="ignore", invalid="ignore"):
+        # A column that was constant in training has no part in any prediction.
+        widths = np.where(high > low, np.fmax(below, above) / (high - low), np.nan)
+    found = np.flatnonzero(widths > FAR_CELL)
+    found = found[np.argsort(-widths[found], kind="stable")]
+    value = np.where(below > above, under, over)
+    return [
+        f"{features['feature'].iloc[i]} in {features['view'].iloc[i]} = {value[i]:.6g} (training: "
+        f"{low[i]:.6g} to {high[i]:.6g})"
+        for i in found
+    ]
 
 
 def _share_outside(view: View, was: dict[str, np.ndarray]) -> np.ndarray:

@@ -178,7 +178,10 @@ def _batch(
     """Return some rows as numbers, and add the columns to `texts` in which a cell is none."""
     if form.decimal != ".":
         # A point cannot stand for anything then.
-        cells = [cell.replace(".", "x").replace(form.decimal, ".") for cell in cells]
+        cells = [
+            "nan" if cell in markers.texts else cell.replace(".", "x").replace(form.decimal, ".")
+            for cell in cells
+        ]
     joined = "".join(cells)
     found: list[float] | None = None
     if "_" not in joined and joined.isascii():

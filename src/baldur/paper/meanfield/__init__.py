@@ -1,6 +1,8 @@
 """Mean-field inference: the paper's fully factorised posterior, with its printed errors corrected.
 
-`run_meanfield` fits, `predict_meanfield` predicts; everything is a pure function of arrays.
+In: standardised views, outputs and hyperparameters. Out: a `MeanFieldResult`. `run_meanfield` fits
+and `predict_meanfield` predicts; everything is a pure function of arrays. May import `priors` and
+`ard` of `baldur.paper`, `baldur.model`, `baldur.state`, `baldur.types` and `baldur.exceptions`.
 
 ======================  =======================================================================
 `inputs`, `products`    checks, and what is asked of a view: products over blocks of columns

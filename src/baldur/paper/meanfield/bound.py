@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from baldur.model.ard import (
+from baldur.model.gamma_prior import GammaPrior
+from baldur.paper.ard import (
     LOG_2PI,
     GammaPosterior,
     gamma_term,
@@ -17,7 +18,6 @@ from baldur.model.ard import (
     loading_prior_term,
     weight_prior_term,
 )
-from baldur.model.priors import GammaPrior
 from baldur.paper.meanfield.labels import jaakkola_term, quadrature_term
 from baldur.paper.meanfield.latent import y_residual, z_residual
 from baldur.paper.meanfield.state import Data, State, ViewState
@@ -82,7 +82,7 @@ def latent_term(state: State, data: Data) -> float:
     return value + _entropy(data.n * _logdet(state.Z_cov), data.n * state.n_factors)
 
 
-def loadings_term(state: State, data: Data) -> float:
+def loadings_term(state: State) -> float:
     """E[ln p(V|omega)] - E[ln q(V)]."""
     C = state.b.size
     value = loading_prior_term(state.omega, C, np.diag(state.v_moment))
@@ -135,7 +135,7 @@ def bound_terms(state: State, data: Data) -> dict[str, float]:
         "labels": labels_term(state, data),
         "outputs": outputs_term(state, data),
         "latent": latent_term(state, data),
-        "loadings": loadings_term(state, data),
+        "loadings": loadings_term(state),
         "intercept": intercept_term(state, data),
         "precisions": precisions_term(state, data),
     }

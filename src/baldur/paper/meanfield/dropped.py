@@ -20,8 +20,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from baldur.model.ard import GammaPosterior
-from baldur.model.priors import GammaPrior
+from baldur.model.gamma_prior import GammaPrior
+from baldur.paper.ard import GammaPosterior
 from baldur.types import Array, IntArray, Mask
 
 NORM_DIGITS = 11

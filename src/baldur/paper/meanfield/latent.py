@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from baldur.model.ard import GammaPosterior
-from baldur.model.priors import GammaPrior
+from baldur.model.gamma_prior import GammaPrior
+from baldur.paper.ard import GammaPosterior
 from baldur.types import Array
 
 

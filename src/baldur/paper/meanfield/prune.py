@@ -21,7 +21,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from baldur.model.ard import GammaPosterior
+from baldur.paper.ard import GammaPosterior
 from baldur.paper.meanfield.bound import bound, factor_constant
 from baldur.paper.meanfield.dropped import dropped_delta, dropped_gamma, make_dropped
 from baldur.paper.meanfield.state import SCREENED_SHAPE, Data, State

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from baldur.exceptions import InputError
-from baldur.model.ard import GammaPosterior
+from baldur.paper.ard import GammaPosterior
 from baldur.paper.meanfield.dropped import make_dropped
 from baldur.paper.meanfield.dual import choose_relevance_vectors
 from baldur.paper.meanfield.state import SCREENED_SHAPE, Data, State, ViewState

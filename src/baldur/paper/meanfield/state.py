@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from baldur.model.ard import GammaPosterior
+from baldur.paper.ard import GammaPosterior
 from baldur.paper.meanfield.dropped import Dropped, NormGroups
 from baldur.paper.meanfield.products import ViewProducts
 from baldur.paper.meanfield.weights import Weights

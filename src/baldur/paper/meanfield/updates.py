@@ -10,8 +10,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from baldur.model import ard
-from baldur.model.ard import GammaPosterior
+from baldur.paper import ard
+from baldur.paper.ard import GammaPosterior
 from baldur.paper.meanfield import labels, latent
 from baldur.paper.meanfield.bound import expected_y_residual, expected_z_residual
 from baldur.paper.meanfield.dropped import dropped_delta, make_dropped

@@ -9,5 +9,6 @@ What comes in: a `NestedResult` or the path of a results folder, or a table of c
 ``calibration.py``       observed against predicted
 ``decision.py``          net benefit over threshold probabilities
 
-May import ``baldur.plots.drawing`` and the tables of ``baldur.plots.results``.
+May import ``baldur.plots.drawing``, the tables of ``baldur.plots.results``, and the curves of
+``baldur.evaluation.clinical``.
 """

@@ -117,12 +117,12 @@ def banded(lines: Sequence[Line]) -> Line | None:
     return lines[0]
 
 
-def band_text(lines: Sequence[Line], what: str = "95 % band") -> str:
+def band_text(lines: Sequence[Line]) -> str:
     """Return " with a 95 % band for RF" for the alternative text; nothing without a band."""
     one = banded(lines)
     if one is None:
         return ""
-    return f" with a {what}" if len(lines) == 1 else f" with a {what} for {one.name}"
+    return " with a 95 % band" + ("" if len(lines) == 1 else f" for {one.name}")
 
 
 def draw_band(ax: Any, at: Any, low: Any, high: Any, colour: str) -> None:

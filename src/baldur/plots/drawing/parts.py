@@ -26,11 +26,13 @@ __all__ = [
 
 ROW = 0.27
 """Inches of a row with a name."""
+LEAST_HEIGHT = 1.6
+"""Inches of the lowest figure: axes, ticks and their labels need as much without any row."""
 
 
-def row_height(rows: int, extra: float = 0.9, least: float = 1.6) -> float:
+def row_height(rows: int, extra: float) -> float:
     """Return the height in inches of a figure with so many rows."""
-    return max(least, rows * ROW + extra)
+    return max(LEAST_HEIGHT, rows * ROW + extra)
 
 
 def empty(ax: Any, text: str, style: Style) -> None:
@@ -94,12 +96,12 @@ def _text_width(characters: int, style: Style) -> float:
     return characters * CHARACTER * style.size / 10.5 + 0.1
 
 
-def intervals(ax: Any, low: Any, high: Any, at: Any, colour: Any, *, zorder: float = 2.0) -> None:
+def intervals(ax: Any, low: Any, high: Any, at: Any, colour: Any) -> None:
     """Draw horizontal intervals at rows `at`, except those with an unknown or infinite end."""
     low, high, at = (np.asarray(v, dtype=float) for v in (low, high, at))
     known = np.isfinite(low) & np.isfinite(high)
     if known.any():
-        ax.hlines(at[known], low[known], high[known], color=colour, linewidth=1.6, zorder=zorder)
+        ax.hlines(at[known], low[known], high[known], color=colour, linewidth=1.6, zorder=2.0)
 
 
 def stacked_bars(ax: Any, parts: Sequence[Any], style: Style, height: float) -> list[Any]:

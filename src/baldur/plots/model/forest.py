@@ -15,8 +15,6 @@ from baldur.plots.results.tables import Results, one_model
 
 __all__ = ["ForestDisplay"]
 
-COLUMNS = ["view", "feature", "output", "weight_scaled", "lower", "upper"]
-
 
 class ForestDisplay(Display):
     """Weights per standard deviation with intervals, and inclusion probabilities.

@@ -395,8 +395,8 @@ class CategoryEncoder(Step):
         with Fields(state, "encoded view") as read:
             name = read.text("view")
             self._columns[name] = read.array("columns", ("d",), "int", low=0)
-            self.levels_[name] = read.part("levels", _read_levels)
-            self.reference_[name] = read.part("reference", _read_reference)
+            self.levels_[name] = read.by_any_name("levels", Fields.names)
+            self.reference_[name] = read.by_any_name("reference", Fields.text)
             known = set(self.reference_[name]) <= set(self.levels_[name])
             read.need(known, "expected categories that have levels", "reference")
             self.features_[name] = read.texts("features", ("d",))
@@ -413,16 +413,6 @@ class CategoryEncoder(Step):
                 }
             )
             return name
-
-
-def _read_levels(state: Any) -> dict[str, list[str]]:
-    with Fields(state) as read:
-        return {column: read.names(column) for column in state}
-
-
-def _read_reference(state: Any) -> dict[str, str]:
-    with Fields(state) as read:
-        return {column: read.text(column) for column in state}
 
 
 def has_categories(view: View) -> bool:

@@ -17,7 +17,7 @@ from baldur.exceptions import InputError
 from baldur.state import Fields, State
 from baldur.views.container import MultiView
 
-__all__ = ["Step", "check_multiview", "chosen_views", "read_views", "views_state"]
+__all__ = ["ColumnFilter", "Step", "check_multiview", "chosen_views", "read_views", "views_state"]
 
 
 class Step(TransformerMixin, BaseEstimator):
@@ -69,6 +69,28 @@ class Step(TransformerMixin, BaseEstimator):
     @abstractmethod
     def from_state(cls, state: Any) -> Self:
         """Build a fitted step from what `to_state` returned."""
+
+
+class ColumnFilter(Step):
+    """Base of the steps that only leave columns out.
+
+    Attributes
+    ----------
+    kept_ : dict of str to bool array
+        For each view that the step works on, which columns remain.
+    """
+
+    kept_: dict[str, np.ndarray]
+
+    @property
+    def columns_(self) -> dict[str, np.ndarray]:
+        """For each view, the columns of the input that remain."""
+        return {name: np.flatnonzero(mask) for name, mask in self.kept_.items()}
+
+    @property
+    def input_widths(self) -> dict[str, int]:
+        """Number of columns that each view had in `fit`."""
+        return {name: len(mask) for name, mask in self.kept_.items()}
 
 
 def check_multiview(X: Any, who: str) -> MultiView:

@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from baldur.exceptions import InputError
 from baldur.preparation.column_statistics import column_statistics
 from baldur.preparation.steps.step import (
-    Step,
+    ColumnFilter,
     check_multiview,
     chosen_views,
     read_views,
@@ -25,7 +25,7 @@ from baldur.views.validate import some
 __all__ = ["VariantFilter"]
 
 
-class VariantFilter(Step):
+class VariantFilter(ColumnFilter):
     """Drop variants by what the training rows say about them.
 
     Parameters
@@ -87,7 +87,7 @@ class VariantFilter(Step):
                 for name in names
                 if name in X.feature_info and "chromosome" in X.feature_info[name]
             ]
-        self.kept_: dict[str, np.ndarray] = {}
+        self.kept_ = {}
         self.dropped_: dict[str, dict[str, int]] = {}
         self._names: dict[str, np.ndarray] = {}
         for name in names:
@@ -121,35 +121,22 @@ class VariantFilter(Step):
                 f"1, but got {self.min_maf!r} and {self.max_missing!r}."
             )
 
-    @property
-    def columns_(self) -> dict[str, np.ndarray]:
-        """For each view, the variants that remain."""
-        return {name: np.flatnonzero(mask) for name, mask in self.kept_.items()}
-
     def transform(self, X: MultiView) -> MultiView:
         """Return `X` with the variants kept in `fit`; nothing is copied."""
         check_is_fitted(self, "kept_")
         X = check_multiview(X, "VariantFilter")
-        kept = {}
         for name, mask in self.kept_.items():
             if name not in X.view_names or X.n_features[name] != len(mask):
                 raise InputError(
                     f"VariantFilter: expected the view {name!r} with {len(mask):,} variants as in "
                     f"fit, but the views are {some(list(X.n_features.items()))}."
                 )
-            at = np.flatnonzero(mask)
-            if (X.view(name).names_of(at) != self._names[name]).any():
+            if (X.view(name).names_of(np.flatnonzero(mask)) != self._names[name]).any():
                 raise InputError(
                     f"View {name!r}: expected the variants of fit in the same order, but their "
                     "names differ. Read both sets from files with the same list of variants."
                 )
-            kept[name] = at
-        return select_columns(X, kept)
-
-    @property
-    def input_widths(self) -> dict[str, int]:
-        """Number of variants that each view had in `fit`."""
-        return {name: len(mask) for name, mask in self.kept_.items()}
+        return select_columns(X, self.columns_)
 
     def to_state(self) -> State:
         """Return options and kept variants as plain values."""

@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from baldur.exceptions import InputError
 from baldur.preparation.steps.step import (
-    Step,
+    ColumnFilter,
     check_multiview,
     chosen_views,
     read_views,
@@ -24,7 +24,7 @@ from baldur.views.validate import some
 __all__ = ["VoxelMask"]
 
 
-class VoxelMask(Step):
+class VoxelMask(ColumnFilter):
     """Keep the voxels whose mean intensity over the training images is not background.
 
     Parameters
@@ -75,7 +75,7 @@ class VoxelMask(Step):
                 for name in names
                 if name in X.feature_info and X.feature_info[name].attrs.get("kind") == "voxels"
             ]
-        self.kept_: dict[str, np.ndarray] = {}
+        self.kept_ = {}
         for name in names:
             view = X.view(name)
             level, share = np.zeros(view.shape[1]), np.zeros(view.shape[1])
@@ -102,11 +102,6 @@ class VoxelMask(Step):
                 f"{self.threshold!r} and {self.coverage!r}."
             )
 
-    @property
-    def columns_(self) -> dict[str, np.ndarray]:
-        """For each view, the voxels that remain."""
-        return {name: np.flatnonzero(mask) for name, mask in self.kept_.items()}
-
     def transform(self, X: MultiView) -> MultiView:
         """Return `X` with the voxels kept in `fit`; nothing is copied."""
         check_is_fitted(self, "kept_")
@@ -117,12 +112,7 @@ class VoxelMask(Step):
                     f"VoxelMask: expected the view {name!r} with {len(kept):,} voxels as in fit, "
                     f"but the views are {some(list(X.n_features.items()))}."
                 )
-        return select_columns(X, {name: np.flatnonzero(k) for name, k in self.kept_.items()})
-
-    @property
-    def input_widths(self) -> dict[str, int]:
-        """Number of voxels that each view had in `fit`."""
-        return {name: len(mask) for name, mask in self.kept_.items()}
+        return select_columns(X, self.columns_)
 
     def to_state(self) -> State:
         """Return options and kept voxels as plain values."""

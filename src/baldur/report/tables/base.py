@@ -11,7 +11,13 @@ import numpy as np
 from baldur.report.formatting import estimate, kind, number, percent, probability
 from baldur.safety.escape import one_line
 
-__all__ = ["Cell", "Column", "Table"]
+__all__ = ["Cell", "Column", "Table", "sort_key"]
+
+
+def sort_key(value: Any) -> float | str:
+    """Return the number that a cell is sorted by; "" where there is no finite one."""
+    x = float("nan") if value is None else float(value)
+    return x if np.isfinite(x) else ""
 
 
 @dataclass(frozen=True)
@@ -30,33 +36,29 @@ class Cell:
     @classmethod
     def of(cls, value: Any, digits: int = 2, *, small: bool = False) -> Cell:
         """Make a cell from a number with decimals."""
-        x = float(value) if value is not None else float("nan")
-        return cls(number(x, digits, small=small), x if np.isfinite(x) else "")
+        return cls(number(value, digits, small=small), sort_key(value))
 
     @classmethod
     def whole(cls, value: Any) -> Cell:
         """Make a cell from a whole number, such as a count."""
-        x = float(value) if value is not None else float("nan")
-        return cls(f"{x:,.0f}" if np.isfinite(x) else "–", x if np.isfinite(x) else "")
+        key = sort_key(value)
+        return cls("–" if key == "" else f"{key:,.0f}", key)
 
     @classmethod
-    def share(cls, value: Any) -> Cell:
+    def share(cls, value: Any, digits: int = 0) -> Cell:
         """Make a cell from a share, shown as a percentage."""
-        x = float(value) if value is not None else float("nan")
-        return cls(percent(x), x if np.isfinite(x) else "")
+        return cls(percent(value, digits), sort_key(value))
 
     @classmethod
     def probability(cls, value: Any) -> Cell:
         """Make a cell from a probability, none of which is shown as 1 or 0."""
-        x = float(value) if value is not None else float("nan")
-        return cls(probability(x), x if np.isfinite(x) else "")
+        return cls(probability(value), sort_key(value))
 
     @classmethod
     def interval(cls, value: Any, low: Any, high: Any, digits: int = 2) -> Cell:
         """Make a cell from an estimate with its interval."""
-        x = float(value) if value is not None else float("nan")
-        text, _, ends = estimate(x, low, high, digits).partition(" ")
-        return cls(text, x if np.isfinite(x) else "", ends)
+        text, _, ends = estimate(value, low, high, digits).partition(" ")
+        return cls(text, sort_key(value), ends)
 
     @classmethod
     def name(cls, text: Any) -> Cell:

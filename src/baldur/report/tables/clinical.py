@@ -55,6 +55,13 @@ def threshold_table(run: StudyResults) -> Table:
     return table
 
 
+_ICI = (
+    "ICI, the integrated calibration index, is the mean distance of probabilities from a smooth "
+    "curve of observed frequencies; the calibration error of the models is computed in bins, so "
+    "the two differ."
+)
+
+
 def subgroup_table(run: StudyResults, main: str | None) -> Table:
     """Return the figures of the model in subgroups, and their differences from all others.
 
@@ -89,6 +96,8 @@ def subgroup_table(run: StudyResults, main: str | None) -> Table:
             ]
         )  # fmt: skip
     table.note = multiplicity(frame)
+    if "ici" in set(frame["measure"]):
+        table.note += f" {_ICI}"
     if len(frame) > MOST_ROWS:
         table.note += f" {count(len(frame) - MOST_ROWS, 'row')} more in subgroups.csv."
     return table

@@ -8,11 +8,17 @@ from typing import Any
 import numpy as np
 
 from baldur.evaluation.metrics import METRICS
-from baldur.report.formatting import number, short
+from baldur.report.evidence import comparison_of
+from baldur.report.formatting import number, p_value, short
 from baldur.report.results import StudyResults
 from baldur.report.tables.base import Cell, Column, Table
 
-__all__ = ["metric_heading", "model_table"]
+__all__ = ["difference_table", "metric_heading", "model_table"]
+
+_MEANING = {
+    "calibration": "mean distance of probabilities from observed frequencies, in bins; ",
+}
+"""What a column says about a metric whose name does not."""
 
 
 def metric_heading(metric: str) -> str:
@@ -38,8 +44,8 @@ def model_table(run: StudyResults) -> Table:
     ]
     columns = [Column("Model", numeric=False)]
     for m in metrics:
-        better = "higher" if METRICS[m].greater_is_better else "lower"
-        columns.append(Column(metric_heading(m), f"{better} is better"))
+        better = "higher is better" if METRICS[m].greater_is_better else "lower is better"
+        columns.append(Column(metric_heading(m), f"{_MEANING.get(m, '')}{better}"))
     columns.append(Column("Features selected", "mean over folds, % of all"))
     table = Table("models", "Models with 95 % intervals on held-out people", columns)
     notes = []
@@ -59,3 +65,39 @@ def model_table(run: StudyResults) -> Table:
 def _note(row: Mapping[Any, Any]) -> str:
     failure = str(row.get("failure") or "")
     return f"failed: {failure}" if failure else str(row.get("note") or "")
+
+
+def difference_table(run: StudyResults, main: str | None) -> Table:
+    """Return the differences between the main model and every other, as in the headline.
+
+    Parameters
+    ----------
+    run : StudyResults
+    main : str or None
+        The model that the page is about.
+
+    Returns
+    -------
+    Table
+    """
+    found = comparison_of(run, main) if main is not None else None
+    metric = found.metric if found is not None else ""
+    columns = [
+        Column("Other model", numeric=False),
+        Column(f"Difference in {metric}", "positive where the main model is better"),
+        Column("p", "corrected resampled t-test over the folds, adjusted by Holm's rule"),
+    ]
+    caption = f"Differences between {short(main or '')} and the other models"
+    table = Table("differences", caption, columns)
+    if found is None:
+        return table
+    for name, d in found.differences.items():
+        p = found.p_values.get(name, float("nan"))
+        cells = [Cell.name(name), Cell.interval(d.estimate, d.low, d.high)]
+        table.add([*cells, Cell(p_value(p), p if np.isfinite(p) else "")])
+    table.note = (
+        f"{found.legend} These intervals decide the headline. The p-values are those of another "
+        "method, the corrected resampled t-test over the folds, adjusted by Holm's rule; with few "
+        "folds it is imprecise."
+    )
+    return table

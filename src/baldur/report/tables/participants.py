@@ -11,7 +11,7 @@ import pandas as pd
 from baldur.evaluation.tables.participants import EVERYBODY
 from baldur.report.formatting import distinct, number, percent, short
 from baldur.report.results import HAS, StudyResults
-from baldur.report.tables.base import Cell, Column, Table
+from baldur.report.tables.base import Cell, Column, Table, sort_key
 
 __all__ = ["participants_table", "presence_table"]
 
@@ -118,7 +118,7 @@ def _add_features(table: Table, frame: pd.DataFrame, groups: list[str]) -> None:
 
 def _described(row: Mapping[Any, Any], kind: str) -> Cell:
     if kind == "number":
-        return Cell(mean_sd(row["mean"], row["sd"]), _sort(row["mean"]))
+        return Cell(mean_sd(row["mean"], row["sd"]), sort_key(row["mean"]))
     counted = Cell.whole(row["count"])
     return Cell(f"{counted.text} ({percent(row['share'])})", counted.sort)
 
@@ -127,10 +127,6 @@ def mean_sd(mean: float, sd: float) -> str:
     """Return ``67.0 (7.1)``, with so many decimals that the s.d. has two or three digits."""
     digits = 1 if sd >= 5 or abs(mean) >= 100 else 2
     return f"{number(mean, digits)} ({number(sd, digits)})"
-
-
-def _sort(value: float) -> float | str:
-    return float(value) if np.isfinite(value) else ""
 
 
 def presence_table(run: StudyResults) -> Table:

@@ -3,8 +3,10 @@
 ========================  =====================================================================
 `explanations`            what each check looks at, and what to do
 `methods`                 a methods paragraph, and the commands that repeat the study
+`selection`               which features a model uses, with how sure they are
 `tripod`                  TRIPOD+AI items, answered where the study knows the answer
 ========================  =====================================================================
 
-Results and fitted models come in, texts go out. May import evaluation and what is below.
+Results and fitted models come in, texts go out. May import `fitted`, `formatting` and `results` of
+the report, and evaluation with what is below.
 """

@@ -152,6 +152,18 @@ _EXPLAINED = [
         "Check units and coding of the columns that are named. Otherwise the cohort differs, and "
         "figures of the development study need not hold in it.",
     ),
+    Explanation(
+        "B20", "Notes on the samples",
+        "Samples were left out, or something else about them changes whom the result is about.",
+        "Read the note, and report how many samples were left out and why.",
+    ),
+    Explanation(
+        "B21", "Values far outside training",
+        "Single values of the new cohort lie more than three widths of the training range outside "
+        "it, as an age of 540 does. Such values are seldom real.",
+        "Check these cells, their units, and codes for missing values such as -999; then validate "
+        "again.",
+    ),
 ]  # fmt: skip
 
 EXPLANATIONS = {e.code: e for e in _EXPLAINED}

@@ -9,7 +9,13 @@ from baldur.report.fitted import FittedModel
 from baldur.report.formatting import count, distinct, listed, short
 from baldur.report.results import StudyResults
 
-__all__ = ["methods_of_model", "methods_of_run", "repeat_of_model", "repeat_of_run"]
+__all__ = [
+    "methods_of_model",
+    "methods_of_run",
+    "missing_views",
+    "repeat_of_model",
+    "repeat_of_run",
+]
 
 _SCHEMES = {
     "stratified": "stratified by outcome",
@@ -51,8 +57,8 @@ def methods_of_run(run: StudyResults, main: str | None) -> str:
     scale = _SCALES.get(str(record.get("scale") or ""))
     if scale:
         sentences.append(
-            f"Features were {scale}; missing values were replaced by the training mean, and "
-            "samples with missing views were included."
+            f"Features were {scale}; missing values were replaced by the training mean. "
+            f"{missing_views(record)}"
         )
     if record.get("regress_out"):
         names = listed(distinct(record["regress_out"]))
@@ -69,7 +75,8 @@ def methods_of_run(run: StudyResults, main: str | None) -> str:
     sentences.append(
         "Performance was estimated on pooled held-out predictions, with 95 % intervals from 2,000 "
         f"bootstrap samples of {'groups' if record.get('groups') else 'people'}, without refitting "
-        "the models. Models were compared by the corrected resampled t-test over the folds. "
+        "the models. Differences between models have intervals from the same bootstrap samples; "
+        "the corrected resampled t-test over the folds is given beside them. "
         "Agreement of the folds on features was measured by Nogueira's index."
     )
     version = record.get("versions", {})
@@ -79,6 +86,30 @@ def methods_of_run(run: StudyResults, main: str | None) -> str:
         f"{version.get('scikit-learn', '?')} and Python {version.get('Python', '?')}.{seed}"
     )
     return " ".join(s for s in sentences if s)
+
+
+def missing_views(record: dict[str, Any]) -> str:
+    """Return a sentence on samples with a missing view: included, left out, both or neither.
+
+    Parameters
+    ----------
+    record : dict
+        Of the study; its views say how many people have them.
+
+    Returns
+    -------
+    str
+    """
+    people, left = int(record.get("people", 0)), int(record.get("left_out", 0))
+    included = any(view["people"] < people for view in record.get("views", []))
+    out = f"{count(left, 'sample')} with a missing view {'was' if left == 1 else 'were'} left out"
+    if left and included:
+        return f"{out}; the others with a missing view were included."
+    if left:
+        return f"{out}."
+    if included:
+        return "Samples with a missing view were included."
+    return "No sample had a missing view."
 
 
 def _metric(record: dict[str, Any]) -> str:

@@ -13,6 +13,7 @@ import numpy as np
 from baldur.report.fitted import FittedModel
 from baldur.report.formatting import count, distinct, listed, short
 from baldur.report.results import StudyResults
+from baldur.report.text.methods import missing_views
 
 __all__ = ["Item", "tripod_items"]
 
@@ -109,11 +110,12 @@ def _of_run(run: StudyResults, main: str | None) -> dict[str, str]:
     known = {
         "4": "Development with internal validation by nested cross-validation.",
         "7": "Estimated on the training people of each fold; see the methods paragraph. "
-        f"Findings of the check of the data: {len(record.get('findings', []))}.",
+        f"Findings of the check of the data (B11): {len(record.get('findings', []))}; notes on the "
+        f"samples (B20): {len(record.get('notes_on_data', []))}.",
         "9b": f"Candidate predictors, by view: {listed(views, 20)}. How and when they were "
         "measured: to be filled in.",
-        "11": "Missing values are replaced by the mean of the training people; samples with a "
-        "missing view stay in the study.",
+        "11": "Missing values are replaced by the mean of the training people. "
+        f"{missing_views(record)}",
         "12a": f"All people were used for both, by nested cross-validation with "
         f"{record.get('folds', '?')} outer folds.",
         "12c": f"{listed(distinct(record.get('models', [])), 20)}; see methods and settings.",

@@ -9,34 +9,18 @@ import numpy as np
 import pandas as pd
 
 from baldur.study.checks.finding import Finding, names, option_of
+from baldur.views.encode import decimal_commas
 
-__all__ = ["comma_decimals", "dated", "dates", "number_like", "sentinel_cells", "sentinels"]
+__all__ = ["comma_decimals", "dated", "dates", "missing_option", "sentinel_cells", "sentinels"]
 
 SENTINELS = (-9.0, -99.0, -999.0, 999.0)
 """Numbers that stand for "missing" in PLINK, SPSS and many questionnaires."""
 
-_COMMA = re.compile(r"[+-]?\d{1,3}(?:[. ]?\d{3})*,\d+(?:[eE][+-]?\d+)?")
 _DATE_NAME = re.compile(r"(?:^|[^a-z])(?:date|datum|dob|birth|visit_?day|timestamp)", re.IGNORECASE)
 # Days since 1900, as spreadsheets count: 1955 to 2064.
 _SERIAL = (20_000.0, 60_000.0)
 # One stray number among dates is a typing mistake, not another kind of column.
 _MOST = 0.9
-
-
-def number_like(levels: Sequence[str]) -> bool:
-    """Whether most levels are numbers with a decimal comma.
-
-    Parameters
-    ----------
-    levels : sequence of str
-        Different values of a column of text.
-
-    Returns
-    -------
-    bool
-    """
-    hits = sum(_COMMA.fullmatch(level.strip()) is not None for level in levels)
-    return hits >= 3 and hits >= 0.8 * len(levels)
 
 
 def comma_decimals(key: str, column: str, levels: Sequence[str]) -> list[Finding]:
@@ -55,7 +39,7 @@ def comma_decimals(key: str, column: str, levels: Sequence[str]) -> list[Finding
     -------
     list of Finding
     """
-    if not number_like(levels):
+    if not decimal_commas(levels):
         return []
     return [
         Finding(
@@ -98,7 +82,25 @@ def sentinel_cells(cells: np.ndarray) -> dict[float, int]:
     return found
 
 
-def sentinels(key: str, found: dict[str, dict[float, int]]) -> list[Finding]:
+def missing_option(key: str, codes: Sequence[str], given: Sequence[str] | None) -> str:
+    """Return the line of the study file that makes codes mean "missing", and its section.
+
+    Parameters
+    ----------
+    key : str
+        View or section.
+    codes : sequence of str
+        All codes that were found there, so that one line serves them all.
+    given : sequence of str or None
+        What the option holds already.
+    """
+    listed = ", ".join(f'"{code}"' for code in dict.fromkeys([*(given or []), *codes]))
+    return option_of(key, f"missing = [{listed}]")
+
+
+def sentinels(
+    key: str, found: dict[str, dict[float, int]], given: Sequence[str] | None = None
+) -> list[Finding]:
     """Report the columns of a view that hold sentinels.
 
     Parameters
@@ -107,12 +109,15 @@ def sentinels(key: str, found: dict[str, dict[float, int]]) -> list[Finding]:
         View or section.
     found : dict of str to dict
         Column to what `sentinel_cells` returned.
+    given : sequence of str, optional
+        Codes that the option `missing` holds already.
 
     Returns
     -------
     list of Finding
     """
     made = []
+    codes = [f"{value:.0f}" for value in SENTINELS if any(value in held for held in found.values())]
     for value in SENTINELS:
         columns = [name for name, values in found.items() if value in values]
         if not columns:
@@ -122,8 +127,7 @@ def sentinels(key: str, found: dict[str, dict[float, int]]) -> list[Finding]:
             Finding(
                 key,
                 f"{value:.0f} occurs {count} times in {names(columns)}, away from the other values",
-                f"write {option_of(key, f'missing = [{chr(34)}{value:.0f}{chr(34)}, ...]')} if it "
-                "stands for a missing value",
+                f"write {missing_option(key, codes, given)} if it stands for a missing value",
             )
         )
     return made

@@ -47,13 +47,11 @@ def variants(key: str, column: str, labels: Iterable[str]) -> list[Finding]:
     ]
 
 
-def lost_ids(key: str, ids: np.ndarray) -> list[Finding]:
+def lost_ids(ids: np.ndarray) -> list[Finding]:
     """Report ids that were numbers with a decimal point or an exponent on their way.
 
     Parameters
     ----------
-    key : str
-        Where in the study file.
     ids : array of str or int
         The sample ids.
 
@@ -61,7 +59,7 @@ def lost_ids(key: str, ids: np.ndarray) -> list[Finding]:
     -------
     list of Finding
     """
-    text = [str(one) for one in ids]
+    key, text = "samples.id", [str(one) for one in ids]
     fix = "save the column of ids as text in the program that wrote the file"
     power = [one for one in text if _POWER.fullmatch(one)]
     if power:

@@ -13,6 +13,7 @@ from baldur.study.checks.cells import (
     comma_decimals,
     dated,
     dates,
+    missing_option,
     sentinel_cells,
     sentinels,
 )
@@ -52,7 +53,7 @@ def find_problems(
     list of Finding
         In the order of the study file: samples, outcome, covariates, views.
     """
-    made = lost_ids("samples.id", found.data.sample_ids)
+    made = lost_ids(found.data.sample_ids)
     made += _about_samples(config, found, scheme)
     equal = {}
     for name in found.data.view_names:
@@ -63,7 +64,7 @@ def find_problems(
         made += lines
     for name in config.covariates.regress_out:
         if found.data.samples is not None:
-            made += _about_covariate("covariates.regress_out", found.data.samples[name])
+            made += _about_covariate(found.data.samples[name], config.samples.missing)
     return made + repeats(equal, found.data.sample_ids, folds)
 
 
@@ -78,22 +79,23 @@ def _about_samples(config: StudyConfig, found: StudyData, scheme: str) -> list[F
             Finding(
                 "outcome.column",
                 f"{label!r} is a class of {int(np.sum(found.y == label))} samples",
-                f'write missing = ["{label}", ...] in [samples] if it stands for a missing value',
+                f"write {missing_option('outcome', codes, config.samples.missing)} if it stands "
+                "for a missing value",
             )
             for label in codes
         ]
     else:
-        made += _numbers("outcome.column", found.y[:, None], [outcome])
+        made += _numbers("outcome.column", found.y[:, None], [outcome], config.samples.missing)
     if found.sites is not None and config.samples.site is not None:
         made += variants("samples.site", config.samples.site, np.unique(found.sites).tolist())
         made += site_predicts(found.sites, found.y, outcome, config.classification, scheme)
     return made
 
 
-def _about_covariate(key: str, column: pd.Series) -> list[Finding]:
-    name = str(column.name)
+def _about_covariate(column: pd.Series, given: Sequence[str] | None) -> list[Finding]:
+    key, name = "covariates.regress_out", str(column.name)
     if not isinstance(column.dtype, pd.CategoricalDtype):
-        return _numbers(key, column.to_numpy(dtype=float)[:, None], [name])
+        return _numbers(key, column.to_numpy(dtype=float)[:, None], [name], given)
     levels = sorted(str(v) for v in column.cat.categories)
     return variants(key, name, levels) + comma_decimals(key, name, levels)
 
@@ -111,11 +113,13 @@ def _categories(key: str, view: View) -> list[Finding]:
     return made
 
 
-def _numbers(key: str, cells: np.ndarray, names: Sequence[str]) -> list[Finding]:
+def _numbers(
+    key: str, cells: np.ndarray, names: Sequence[str], given: Sequence[str] | None
+) -> list[Finding]:
     """Sentinels and dates among a few columns of numbers."""
     held = {n: s for j, n in enumerate(names) if (s := sentinel_cells(cells[:, j]))}
     late = [n for j, n in enumerate(names) if dated(cells[:, j], n)]
-    return sentinels(key, held) + dates(key, late)
+    return sentinels(key, held, given) + dates(key, late)
 
 
 def _look_at(
@@ -151,7 +155,8 @@ def _look_at(
         if found.sites is not None:
             for j, site in constant_columns(block, found.sites, width):
                 fixed.setdefault(_name(view, cols, j), site)
-    made = sentinels(key, held) + dates(key, late)
+    section = config.samples if view.name == COVARIATES else config.views.get(view.name)
+    made = sentinels(key, held, getattr(section, "missing", None)) + dates(key, late)
     made += copies(key, config.outcome.column, same) + constant_in_site(key, fixed)
     return made, hashes.pairs()
 

@@ -22,11 +22,11 @@ import numpy as np
 
 from baldur.exceptions import InputError
 from baldur.state import Fields, State, by_kind
-from baldur.views.matrices import standardised
+from baldur.views.matrices import standardise_and_fill as standardised
 from baldur.views.matrices.blocks import tile_width
 from baldur.views.matrices.read_counter import ReadCounter
 from baldur.views.matrices.source import ArraySource, ColumnSource, RowMapSource, Source
-from baldur.views.matrices.standardised import Standardised, StandardisedArray
+from baldur.views.matrices.standardise_and_fill import Standardised, StandardisedArray
 
 __all__ = ["PreparedView", "prepare_view"]
 

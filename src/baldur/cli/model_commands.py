@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
@@ -12,7 +9,7 @@ import typer
 
 from baldur.cli.options import Data, Jobs, Quiet, StudyFile, check_jobs, stoppable
 from baldur.cli.screen import Screen
-from baldur.exceptions import InputError, ShiftWarning
+from baldur.exceptions import InputError
 from baldur.safety.escape import printable
 
 __all__ = ["fit", "predict", "validate"]
@@ -90,7 +87,7 @@ def predict(
     from baldur.saving import load_model
     from baldur.study import load_study
     from baldur.study.new_samples import read_new_samples
-    from baldur.study.predict import contributions_of, predictions_of
+    from baldur.study.predict import contributions_of, predictions_of, shift_in_notes
 
     _check_missing(missing)
     screen = Screen(quiet)
@@ -105,7 +102,7 @@ def predict(
             "BALDUR, or leave --explain out."
         )
     rows, _, notes, unknown = read_new_samples(saved, config, missing=missing)
-    with _shift_in_notes(notes):
+    with shift_in_notes(notes):
         frame = predictions_of(saved, rows, unknown=unknown)
     if saved.training:
         views, features = predictor_shift(saved.training, rows)
@@ -174,16 +171,3 @@ def validate(
 def _check_missing(missing: str) -> None:
     if missing not in ("error", "impute"):
         raise InputError(f"--missing must be 'error' or 'impute', but got {missing!r}.")
-
-
-@contextmanager
-def _shift_in_notes(notes: list[str]) -> Iterator[None]:
-    """Add warnings about the scale of new rows to the notes; others are shown as ever."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        yield
-    for one in caught:
-        if issubclass(one.category, ShiftWarning):
-            notes.append(str(one.message))
-        else:
-            warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)

@@ -133,7 +133,9 @@ def _evaluate(config: Any, screen: Screen, report: bool = True, **keywords: Any)
     result = done.result
     for part in screen_table(result, screen.out.width if screen.out.is_terminal else None):
         screen.result(part)
-    screen.paired(result)
+    differences = done.written.tables.get("differences")
+    if differences is not None:
+        screen.paired(result, differences)
     screen.result(f"Results: {done.folder}")
     if report:
         _report_results(done, screen)

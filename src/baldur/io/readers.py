@@ -13,7 +13,7 @@ from baldur.io.mudata import read_mudata
 from baldur.io.nifti import read_nifti
 from baldur.io.plink import plink_files, read_plink
 from baldur.io.schema import SectionError
-from baldur.io.tables import read_table
+from baldur.io.table_views import read_table
 from baldur.io.view_sections import TableView, ViewSection, view_section
 from baldur.preparation import CategoryEncoder, VariantFilter, VoxelMask
 from baldur.safety.budget import MAX_BYTES

@@ -18,14 +18,14 @@ from baldur.io.formats.numpy_files import read_npy, read_npz
 from baldur.io.formats.parquet import read_parquet
 from baldur.safety.budget import MAX_BYTES, Deadline, no_bare_memory_error
 from baldur.views.container import MultiView
-from baldur.views.encode import encode_frame, feature_names, mark_missing
+from baldur.views.encode import MAX_LEVELS, encode_frame, feature_names, mark_missing
 from baldur.views.replace_columns import select_columns
 from baldur.views.validate import some
 
 __all__ = ["MISSING_MARKERS", "read_ids", "read_table"]
 
 MISSING_MARKERS = ("", "NA", "N/A", "n/a", "NaN", "nan", "NULL", "null", "None", "#N/A", ".")
-"""Cells that mean "missing" by default."""
+"""Cells that always mean "missing"."""
 
 _TEXT = (*SEPARATORS, *(f"{suffix}.gz" for suffix in SEPARATORS))
 _SUFFIXES = (*_TEXT, ".parquet", ".xlsx", ".npz", ".npy")
@@ -41,8 +41,8 @@ def read_table(
     columns: Sequence[str] | None = None,
     exclude: Sequence[str] = (),
     categorical: Sequence[str] = (),
-    missing: Sequence[str] = MISSING_MARKERS,
-    max_levels: int = 50,
+    missing: Sequence[str] = (),
+    max_levels: int = MAX_LEVELS,
     separator: str | None = None,
     decimal: str = ".",
     encoding: str = "utf-8",
@@ -80,8 +80,8 @@ def read_table(
     categorical : sequence of str
         Columns that are categories although written as numbers (site 1, 2, 3).
     missing : sequence of str
-        Cells that mean "missing"; replaces the default list `MISSING_MARKERS`. Numbers such as
-        ``"-9"`` may be among them.
+        Cells that mean "missing" besides those of `MISSING_MARKERS`. Numbers such as ``"-9"`` may
+        be among them.
     max_levels : int, default=50
         A text column with more levels is refused, because it is probably not a category.
     separator : str, optional
@@ -136,7 +136,7 @@ def read_table(
     view = path.name[: -len(suffix_of(path))] if name is None else name
     options = {"columns": columns, "exclude": exclude, "categorical": categorical}
     wanted = {key: _names(value, key) for key, value in options.items()}
-    markers = _names(missing, "missing") or []
+    markers = [*MISSING_MARKERS, *(_names(missing, "missing") or [])]
     if suffix_of(path) in (".npy", ".npz"):
         return _from_arrays(path, view, sample_ids, array, wanted, max_bytes)
     lazy: Any = None

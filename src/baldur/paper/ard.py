@@ -1,4 +1,4 @@
-"""q(delta), q(gamma) and q(omega): updates and bound terms shared by both inference families.
+"""q(delta), q(gamma) and q(omega): their updates, and their terms of the bound.
 
 Everything here is a pure function of arrays. In the paper's symbols, for one view with D
 features and K factors,
@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import digamma, gammaln
 
-from baldur.model.priors import GammaPrior
+from baldur.model.gamma_prior import GammaPrior
 
 Array = NDArray[np.float64]
 LOG_2PI = float(np.log(2.0 * np.pi))

@@ -16,9 +16,9 @@ from baldur.io.formats.delimited import SEPARATORS, read_delimited
 from baldur.io.formats.excel import read_excel
 from baldur.io.formats.files import find_file, suffix_of
 from baldur.io.formats.parquet import read_parquet
-from baldur.io.tables import MISSING_MARKERS
+from baldur.io.table_views import MISSING_MARKERS
 from baldur.safety.budget import MAX_BYTES, Deadline, check_size, no_bare_memory_error
-from baldur.views.encode import Encoded, encode_frame
+from baldur.views.encode import MAX_LEVELS, Encoded, encode_frame
 
 __all__ = ["encode_text", "read_text_table"]
 
@@ -32,7 +32,7 @@ _SUFFIXES = (*SEPARATORS, *(f"{suffix}.gz" for suffix in SEPARATORS), ".parquet"
 def read_text_table(
     file: str | os.PathLike[str],
     *,
-    missing: Sequence[str] = MISSING_MARKERS,
+    missing: Sequence[str] = (),
     separator: str | None = None,
     decimal: str = ".",
     encoding: str = "utf-8",
@@ -51,8 +51,7 @@ def read_text_table(
         ``.csv``, ``.tsv``, ``.tab`` or ``.txt`` (tab-separated), all of these also compressed
         with ``.gz``, ``.parquet`` or ``.xlsx``.
     missing : sequence of str
-        Cells that mean "missing"; replaces the default list `MISSING_MARKERS`. Empty cells
-        always do.
+        Cells that mean "missing" besides those of `MISSING_MARKERS`.
     separator : str, optional
         Between the fields of a text table; by default a comma for ``.csv`` and a tabulator for
         the others.
@@ -117,9 +116,7 @@ def read_text_table(
     return pd.DataFrame(made.reshape(text.shape), columns=pd.Index(names))
 
 
-def encode_text(
-    frame: pd.DataFrame, *, categorical: Sequence[str], origin: str, max_levels: int = 50
-) -> Encoded:
+def encode_text(frame: pd.DataFrame, *, categorical: Sequence[str], origin: str) -> Encoded:
     """Turn columns of text into numbers, as `read_table` does.
 
     Parameters
@@ -130,8 +127,6 @@ def encode_text(
         Columns that are categories; all others have to be numbers.
     origin : str
         File, for messages.
-    max_levels : int, default=50
-        A category with more levels is refused.
 
     Returns
     -------
@@ -151,7 +146,7 @@ def encode_text(
             cells = numbers
         made[name] = cells
     return encode_frame(
-        pd.DataFrame(made), origin=origin, categorical=list(categorical), max_levels=max_levels
+        pd.DataFrame(made), origin=origin, categorical=list(categorical), max_levels=MAX_LEVELS
     )
 
 
@@ -160,7 +155,7 @@ class _Cleaned(dict[str, str]):
 
     def __init__(self, decimal: str, missing: Sequence[str]) -> None:
         super().__init__()
-        self.missing = set(missing)
+        self.missing = {*MISSING_MARKERS, *missing}
         mark = re.escape(decimal)
         self.number = re.compile(rf"([+-]?\d+){mark}(\d+(?:[eE][+-]?\d+)?)")
 

@@ -164,7 +164,7 @@ def environment() -> dict[str, str]:
 
     Examples
     --------
-    >>> from baldur.evaluation.engine.store import environment
+    >>> from baldur.evaluation.engine.job_store import environment
     >>> list(environment())
     ['baldur', 'scikit-learn', 'numpy', 'scipy', 'python']
     """

@@ -47,7 +47,7 @@ class SamplesSection(Section):
     sheet: Text | int | None = None
     """sheet of a workbook, by name or number; default the first"""
     missing: list[str] | None = None
-    """cells that mean "missing"; replaces the default list"""
+    """cells that mean "missing" besides empty cells, "NA" and the like"""
 
     def reader_options(self) -> dict[str, Any]:
         """Return the options of the reader of the table that were given."""

@@ -1,0 +1,98 @@
+"""Latent factors that several labels share: their number, and what sharing is worth.
+
+Usage::
+
+    python benchmarks/latent.py [--part "4 labels, 2 factors"] [--seeds 10] [--jobs 2]
+
+Simulated label matrices: 300 training and 1,000 test samples, 20 and 300 Gaussian features.
+Each factor depends on three features of the first view and four of the second, and each label on a
+random direction of the factors, or on one factor of its own ("no sharing").
+
+Bars: the right number of factors in at least 8 of 10 cohorts, and a mean AUC not below that of one
+factor per label (``n_factors`` equal to the number of labels). Canonical correlations between the
+estimated and the true factors on the test samples are printed as well.
+"""
+
+import numpy as np
+from common import Bars, auc, header, loss, parse, row, run
+
+from baldur import BaldurClassifier, MultiView
+
+N_TRAIN, N_TEST, DIMS, STRENGTH = 300, 1000, (20, 300), 2.0
+PARTS = {
+    "4 labels, 2 factors": (4, 2),
+    "6 labels, 3 factors": (6, 3),
+    "4 labels, no sharing": (4, 4),
+}
+
+
+def simulate(seed, n_labels, n_factors):
+    """Return views, labels and true factors."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(N_TRAIN + N_TEST, sum(DIMS)))
+    W = np.zeros((sum(DIMS), n_factors))
+    for k in range(n_factors):
+        first = rng.choice(DIMS[0], 3, replace=False)
+        second = DIMS[0] + rng.choice(DIMS[1], 4, replace=False)
+        W[first, k], W[second, k] = rng.normal(size=3), rng.normal(size=4)
+    factors = X @ W
+    factors /= factors.std(axis=0)
+    V = np.eye(n_labels)
+    if n_factors < n_labels:
+        V = rng.normal(size=(n_labels, n_factors))
+        V /= np.linalg.norm(V, axis=1, keepdims=True)
+    eta = STRENGTH * factors @ V.T
+    y = (rng.random(eta.shape) < 1.0 / (1.0 + np.exp(-eta))).astype(int)
+    views = MultiView({"clinical": X[:, : DIMS[0]], "genes": X[:, DIMS[0] :]})
+    return views, y, factors
+
+
+def canonical(A, B):
+    """Return the canonical correlations of two sets of columns."""
+    first, second = (np.linalg.qr(part - part.mean(axis=0))[0] for part in (A, B))
+    return np.linalg.svd(first.T @ second)[1]
+
+
+def scores(model, X, y):
+    """Return AUC and log-loss, means over the labels."""
+    columns = np.asarray(model.predict_proba(X))
+    pairs = [(y[:, c], np.column_stack([1 - p, p])) for c, p in enumerate(columns.T)]
+    return [float(np.mean([score(*pair) for pair in pairs])) for score in (auc, loss)]
+
+
+def one(part, seed):
+    """Return number of factors, least correlation, and scores with and without sharing."""
+    n_labels, n_factors = PARTS[part]
+    X, y, factors = simulate(seed, n_labels, n_factors)
+    train, test = slice(0, N_TRAIN), slice(N_TRAIN, None)
+    model = BaldurClassifier().fit(X[train], y[train])
+    apart = BaldurClassifier(n_factors=n_labels).fit(X[train], y[train])
+    least = canonical(model.transform(X[test]), factors[test]).min()
+    return (
+        model.n_factors_,
+        float(least),
+        *scores(model, X[test], y[test]),
+        *scores(apart, X[test], y[test]),
+    )
+
+
+def main():
+    """Print a line per part and the bars."""
+    given = parse(__doc__, PARTS, 10)
+    bars = Bars()
+    header(
+        "cohorts", "right number", "least correlation", "AUC", "one each", "log-loss", "one each"
+    )
+    for part in given.part:
+        found = run(one, [(part, seed) for seed in range(given.seeds)], given.jobs)
+        table = np.array(found, dtype=float)
+        right = float((table[:, 0] == PARTS[part][1]).mean())
+        mean = table.mean(axis=0)
+        row(part, right, mean[1], mean[2], mean[4], mean[3], mean[5])
+        bars.least(f"{part}: share with the right number of factors", right, 0.8)
+        bars.least(f"{part}: AUC against one factor per label", mean[2], mean[4])
+    bars.show()
+
+
+if __name__ == "__main__":
+    main()

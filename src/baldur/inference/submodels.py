@@ -1,0 +1,181 @@
+"""The submodels of one fit as predictors: the base rate, the sizes of the path, whole views."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from baldur.inference.final_predictor import (
+    FittedEnsemble,
+    submodel_predictor,
+    whole_view_predictor,
+)
+from baldur.inference.gaussians import WeightGaussian
+from baldur.inference.path_search import Basis
+from baldur.inference.predictor import Predictor
+from baldur.inference.screening import Problem
+from baldur.inference.selection import Scores
+from baldur.inference.shared_factors import share_factors
+from baldur.inference.submodel_path import SIZES, SubmodelPath
+from baldur.types import Index, Mask
+
+EVERY_SIZE = 20
+"""Every number of features up to this one is scored, so that it can be asked for."""
+
+
+@dataclass(frozen=True)
+class Submodel:
+    """One submodel of a fit, with what an estimator needs to predict with it.
+
+    Attributes
+    ----------
+    n_features : int
+        Features that it has besides those that every submodel has. A category counts as one,
+        whatever the number of its levels.
+    predictor : Predictor
+    columns : Index
+        Selected columns of each view.
+    row : int
+        Its row in the table of the submodel path.
+    """
+
+    n_features: int
+    predictor: Predictor
+    columns: Index
+    row: int
+
+
+@dataclass(frozen=True)
+class PathSizes:
+    """Sizes at which a submodel path is scored, from small to large.
+
+    Attributes
+    ----------
+    scored : list of int
+        Columns that are asked for in every fold, where a group that is begun is completed.
+    columns : list of int
+        Columns of the path on all rows.
+    n_features : list of int
+        Features of the path on all rows that count, a category counted once.
+    automatic : list of int
+        Places of the sizes among which the automatic selection chooses.
+    shown : list of int
+        Places of the sizes in the table of the path: all but one that has all columns of the
+        selected views, whose row is that of the whole views.
+    """
+
+    scored: list[int]
+    columns: list[int]
+    n_features: list[int]
+    automatic: list[int]
+    shown: list[int]
+
+
+def column_masks(submodel: Submodel) -> list[Mask]:
+    """Return which columns of each view a submodel has, (D_m,) bool arrays."""
+    masks = [np.zeros(D, dtype=bool) for D in submodel.predictor.widths]
+    for mask, columns in zip(masks, submodel.columns, strict=True):
+        mask[columns] = True
+    return masks
+
+
+def path_sizes(basis: Basis, width: int, n_features: int, always: int = 0) -> PathSizes:
+    """Return the sizes that the path on all rows has.
+
+    These are `SIZES` (of those that a group makes one, the largest), every number of features up to
+    `EVERY_SIZE`, and all features where the path has them all.
+
+    Parameters
+    ----------
+    basis : Basis, on all rows
+    width, n_features : int
+        Columns of the selected views, and their features, a category counted once.
+    always : int
+        Columns at the beginning of the path that every submodel has. They do not count.
+    """
+    longest = int(basis.length[0])
+    grid = [always + size for size in ((0, *SIZES) if always else SIZES)]
+    grid = [size for size in grid if size <= longest and size < width]
+    by_columns = {basis.whole_groups(0, size): size for size in grid}
+    automatic = set(by_columns)
+    ends = basis.ends[0]
+    free = int(np.searchsorted(ends, always, side="right"))  # features that do not count
+    for size in [*ends[free : free + EVERY_SIZE], *(ends[-1:] if len(ends) == n_features else [])]:
+        by_columns.setdefault(int(size), int(size))
+    columns = sorted(by_columns)
+    counts = 1 + np.searchsorted(ends, columns) - free
+    return PathSizes(
+        [by_columns[size] for size in columns],
+        columns,
+        counts.tolist(),
+        [place for place, size in enumerate(columns) if size in automatic],
+        [place for place, size in enumerate(columns) if size < width or size in automatic],
+    )
+
+
+def largest_within(counts: Sequence[int], n_features: int) -> int:
+    """Return the place of the largest of some rising counts that is at most `n_features`."""
+    return int(np.searchsorted(counts, n_features, side="right")) - 1
+
+
+def base_rate_predictor(fit: FittedEnsemble) -> Predictor:
+    """Return the predictor without features, which predicts the base rate for every row."""
+    base = fit.full.base_logit[0]
+    C, M = len(base), len(fit.problem.widths)
+    nothing = [np.zeros(0, dtype=np.intp) for _ in range(M)]
+    block = WeightGaussian(nothing, base[None, :, None].copy(), np.zeros((1, C, 1, 1)))
+    none = np.zeros((M, C))
+    noise = fit.full.base_variance[0].copy()
+    return Predictor([block], np.ones((1, C)), fit.problem.widths, noise, none, none, none)
+
+
+def make_submodels(
+    fit: FittedEnsemble,
+    path: SubmodelPath,
+    sizes: PathSizes,
+    steps: Scores,
+    n_factors: int,
+    first_row: int,
+) -> list[Submodel]:
+    """Return the base rate and the submodel of every size, from small to large.
+
+    Parameters
+    ----------
+    fit : FittedEnsemble
+    path : SubmodelPath, on all rows
+    sizes : PathSizes
+    steps : Scores, how each size compares with the ensemble
+    n_factors : int, latent factors behind several outputs
+    first_row : int, row of the smallest size in the table of the path
+    """
+    base = base_rate_predictor(fit)
+    made = [Submodel(0, base, base.blocks[0].entering(base.widths), 0)]
+    for place, (columns, count) in enumerate(zip(sizes.columns, sizes.n_features, strict=True)):
+        step = steps[place : place + 1]
+        predictor, selected, _ = submodel_predictor(fit, path, columns, step)
+        predictor = share_factors(predictor, fit.problem.views, n_factors)
+        index = [np.flatnonzero(mask) for mask in selected]
+        made.append(Submodel(count, predictor, index, first_row + place))
+    return made
+
+
+def whole_views_submodel(
+    fit: FittedEnsemble, views: Mask, whole: Scores, n_factors: int, row: int, n_features: int
+) -> Submodel:
+    """Return the submodel with all features of some views (1, M); see `make_submodels`.
+
+    `n_features` is how many of them count.
+    """
+    predictor = share_factors(whole_view_predictor(fit, views, whole), fit.problem.views, n_factors)
+    widths = fit.problem.widths
+    columns = [np.arange(D if use else 0) for D, use in zip(widths, views[0], strict=True)]
+    return Submodel(n_features, predictor, columns, row)
+
+
+def count_features(problem: Problem, views: Mask) -> int:
+    """Return the number of features of some views (M,), a category counted once."""
+    widths, groups = problem.widths, problem.groups
+    numbers = [np.arange(D) for D in widths] if groups is None else groups
+    return sum(len(np.unique(own)) for own, use in zip(numbers, views, strict=True) if use)
