@@ -1,6 +1,7 @@
 """The commands, in this process: what they write, say and return."""
 
 import json
+import re
 import resource
 import subprocess
 import sys
@@ -12,7 +13,8 @@ import pytest
 from typer.testing import CliRunner
 
 from baldur.cli import app
-from baldur.cli.screen import _p
+from baldur.cli.screen import Screen, _p
+from baldur.evaluation import Progress
 from baldur.model_catalog import MODELS, REGRESSION_MODELS
 from baldur.study import TEMPLATE, load_study, study_schema
 from baldur.study.toml_file import toml_text
@@ -214,6 +216,34 @@ def test_simulated_studies_are_the_same_for_one_seed(call, tmp_path):
     assert files == ["samples.csv", "study.toml", "truth.csv", "view0.csv", "view1.csv"]
     for name in files:
         assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
+
+
+def test_the_last_line_of_progress_is_shown_once(capsys):
+    with Screen().progress() as show:
+        for done in (1, 2, 2):
+            show(Progress(total=2, done=done))
+    assert capsys.readouterr().err.count("2 of 2 jobs, done") == 1
+
+
+def test_one_is_not_a_plural(call, tmp_path):
+    (tmp_path / "samples.csv").write_text(
+        "id,y\n" + "".join(f"p{k},{'ab'[k % 2]}\n" for k in range(40)) + "p40,\n"
+    )
+    values = [-9, *(5 + (k * 7 % 11) / 3 for k in range(1, 39))]
+    (tmp_path / "blood.csv").write_text(
+        "id,iron\n" + "".join(f"p{k},{value:.2f}\n" for k, value in enumerate(values))
+    )
+    study = tmp_path / "study.toml"
+    study.write_text(
+        'models = ["Dummy"]\n[samples]\nfile = "samples.csv"\nid = "id"\n[outcome]\n'
+        'column = "y"\n[views.blood]\nfile = "blood.csv"\n'
+    )
+    _, _, shown = call("evaluate", study, "--check")
+    assert "1 sample has no 'y' and is left out" in shown
+    assert "1 sample with 'y' has a missing view and is left out" in shown
+    assert "-9 occurs 1 time in 'iron'" in shown
+    assert "look at the warning first" in shown
+    assert not re.search(r"\b1 (samples|warnings|features|models|times)\b", shown)
 
 
 @pytest.mark.parametrize(

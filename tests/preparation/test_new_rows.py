@@ -132,6 +132,27 @@ def test_a_view_in_other_units_is_named(cohort):
         model.predict_proba(MultiView(sentinel))
 
 
+def test_a_value_that_repeats_far_outside_may_be_a_code_for_missing(cohort):
+    model, cells = cohort
+    for rows in (2, 20):
+        sentinel = {v: c.copy() for v, c in cells.items()}
+        sentinel["clinic"][:rows, [0, 1]] = -999
+        text = rf"The value -999 occurs {2 * rows} times in 'clinic_0', 'clinic_1'; .*missing = \["
+        with pytest.warns(ShiftWarning, match=text + r'"-999"\]') as caught:
+            model.predict_proba(MultiView(sentinel))
+        assert len(caught) == 1
+    # Other units, and one typing mistake, are no codes.
+    for change in ("units", "mistake"):
+        other = {v: c.copy() for v, c in cells.items()}
+        if change == "units":
+            other["blood"] *= 1000
+        else:
+            other["blood"][3, 2] = 540.0
+        with pytest.warns(ShiftWarning) as caught:
+            model.predict_proba(MultiView(other))
+        assert "code for" not in str(caught[0].message)
+
+
 def test_one_absurd_value_in_a_batch_is_named_with_its_sample(cohort):
     model, cells = cohort
     extreme = {v: c.copy() for v, c in cells.items()}

@@ -216,6 +216,8 @@ def test_a_page_names_only_the_checks_that_could_be_made(run, model, changed):
     for facts in (of_model, of_run):
         assert not set(facts.made) & set(facts.not_made)
         assert set(facts.made) | set(facts.not_made) <= set(EXPLANATIONS)
+    both = gather_facts(run, FittedModel.of(model))
+    assert set(both.made) == {*of_run.made, *of_model.made, "B18"}
     alone = changed(predictions=lambda frame: frame.drop(columns="site"))
     assert "B05" in gather_facts(alone).not_made
 
@@ -378,6 +380,19 @@ def test_the_top_features_say_how_sure_they_are(run, model):
     assert "in 3 of 3 folds" in sentence
     assert "inclusion probability 0.90" in sentence
     assert re.search(r"weight [+−]\d\.\d\d \[", sentence)
+
+
+def test_features_of_the_folds_and_of_the_model_are_told_apart(run, model):
+    """The model fitted on all people may use other features than the folds, and says so itself."""
+    sentence = gather_facts(run, FittedModel.of(model)).answer[2].answer
+    folds, fitted = sentence.split(" The model fitted on all people: ")
+    assert folds.startswith("In the folds: on average ")
+    assert "folds)" in folds
+    assert "inclusion probability" not in folds
+    selected = sum(int(mask.sum()) for mask in model.selected_features_.values())
+    assert fitted.startswith(f"{selected} of 20 features.")
+    assert "folds" not in fitted
+    assert "In the folds" not in gather_facts(run).answer[2].answer
 
 
 def test_view_shares_that_swing_raise_a_check(changed):

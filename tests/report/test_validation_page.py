@@ -28,7 +28,7 @@ def places(tmp_path_factory):
     study = evaluate_study(config).folder
     model = save_model(fit_study(config)[0], home / "model")
     there = tmp_path_factory.mktemp("cohort")
-    parts = {k: v for k, v in make_parts().items() if k in ("samples", "views", "outcome")}
+    parts = {k: v for k, v in make_parts().items() if k in ("title", "samples", "views", "outcome")}
     new = write_study(parts, tables, there)
     arguments = ["validate", str(model), str(new), "--development", str(study)]
     done = CliRunner().invoke(app, [*arguments, "--out", str(there / "validation")])
@@ -64,6 +64,20 @@ def test_the_page_has_both_figures_and_the_headlines(places):
     ]
     assert all(s.outcome for s in facts.answer)
     assert "drift" in facts.tables
+
+
+def test_the_page_has_the_title_of_the_study_file(places, tmp_path):
+    folder = tmp_path / "titled"
+    shutil.copytree(places[2], folder)
+    text = (folder / "validation.txt").read_text()
+    assert text.startswith("Title: Small\n")  # as the study file of the fixture has it
+    lines = [line for line in text.splitlines() if not line.startswith("Title: ")]
+    for title, said in (("Second cohort", "Second cohort"), ("", "Validation of Ridge logistic")):
+        first = [f"Title: {title}", ""] if title else []
+        (folder / "validation.txt").write_text("\n".join([*first, *lines]))
+        run = open_validation(folder)
+        assert validation_page(run, "hidden", None).facts.title == said
+        assert validation_page(run, "hidden", "Mine").facts.title == "Mine"
 
 
 def test_a_value_far_outside_training_is_on_the_page(places, tmp_path):

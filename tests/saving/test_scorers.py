@@ -11,7 +11,8 @@ import pytest
 from baldur.baselines import BASELINES
 from baldur.exceptions import InputError
 from baldur.model.quadrature import logistic_rates, probit_mixture
-from baldur.saving.cards import CARD_FILES, gaussian, make_card, printable, scorer
+from baldur.saving import layout
+from baldur.saving.cards import gaussian, make_card, printable, scorer
 from baldur.saving.cards.r_code import r_code
 from baldur.saving.cards.score import predict
 from saving.models import MODELS, N, cohort, fitted, rows_for
@@ -178,7 +179,7 @@ def test_the_card_says_what_matters(tmp_path):
         not_for="Children",
         classes=["well", "<b>ill</b>"],
     )
-    assert {f.name for f in tmp_path.iterdir()} == set(CARD_FILES)
+    assert {f.name for f in tmp_path.iterdir()} == set(layout.PRINTED)
     text = (tmp_path / "card.md").read_text()
     assert str(card) == text
     for said in ("| auc | 0.81 | 0.7 to 0.9 |", "Children", "must not be used", "(intercept)",

@@ -199,13 +199,16 @@ def test_each_kind_gives_one_line_with_key_and_fix(case, parts, tables, write):
     [
         ("title = My study\n", "not valid TOML"),
         ("[samples\nfile = 3", "not valid TOML"),
-        ("a = 1\na = 2\n", "not valid TOML"),
+        ("a = 1\na = 2\nb = 3\n", "not valid TOML.*occurs twice; remove one of the two"),
+        ("[samples]\n[samples]\n", "not valid TOML.*occurs twice; remove one of the two"),
+        ("a = {b = 1, b = 2}\n", "not valid TOML.*occurs twice; remove one of the two"),
     ],
 )
 def test_broken_toml_names_the_line(content, said, tables, write):
     with pytest.raises(StudyError, match=said) as caught:
         load_study(write(content, tables))
     assert "line" in str(caught.value)
+    assert ("quotes" in str(caught.value)) != ("twice" in said)
 
 
 def test_a_file_that_is_not_there_and_one_that_is_no_text(tmp_path):

@@ -111,7 +111,7 @@ def test_new_samples_are_harmonised_as_the_model_learned(study, tmp_path):
     pd.testing.assert_frame_equal(half[:30], known[:30])
     assert (half["p_patient"] != known["p_patient"])[30:].any()
     elsewhere, notes = predict(site="bern")
-    assert notes == ["1 sites are new to the model (bern)"]
+    assert notes == ["1 site is new to the model (bern)"]
     unknown, notes = predict(site=np.nan)
     assert "no column 'site'" in notes[0]
     pd.testing.assert_frame_equal(unknown, elsewhere)

@@ -103,7 +103,7 @@ def test_union_keeps_who_lacks_a_view_and_says_who_is_lost(parts, tables, write)
     found = read_study(load_study(write(parts, tables)))
     assert len(found.data) == 50
     assert any("9 samples" in n and "have a missing view" in n for n in found.notes)
-    assert any("1 samples have no" in n for n in found.notes)
+    assert any("1 sample has no" in n for n in found.notes)
     parts["align"] = "union"
     found = read_study(load_study(write(parts, tables)))
     assert len(found.data) == 59

@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 
 from baldur.cli import app
 from baldur.datasets import load_shared
-from baldur.evaluation.validation.drift import describe_views, predictor_shift
+from baldur.evaluation.validation.drift import describe_views, drift_notes, predictor_shift
 from baldur.evaluation.validation.recalibration import recalibrate
 from baldur.exceptions import StudyError
 from baldur.saving import load_model, save_model
@@ -132,6 +132,24 @@ def test_figures_of_a_feature_are_those_of_numpy():
     views, features = predictor_shift(figures, mv)
     assert views["mean_shift"].tolist() == [0, 0]
     assert not features["far"].any()
+
+
+def test_features_that_the_model_uses_are_named_first():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(40, 3))
+    training = describe_views(MultiView({"x": x}))
+    new = MultiView({"x": x + np.array([30.0, 20.0, 0.0])})
+    used = {"x": np.array([False, True, True])}
+    views, features = predictor_shift(training, new)
+    assert views["worst"].tolist() == ["x_0"]
+    views, features = predictor_shift(training, new, used)
+    assert views["worst"].tolist() == ["x_1"]
+    assert features["used"].tolist() == [False, True, True]
+    (note,) = drift_notes(views, features)
+    assert "the most 'x_1', by +" in note
+    views, features = predictor_shift(training, new, {"x": np.zeros(3, dtype=bool)})
+    assert views["worst"].tolist() == [""]
+    assert "which the model does not use" in drift_notes(views, features)[0]
 
 
 def made_up(n=4000, a=0.0, b=1.0, seed=0):

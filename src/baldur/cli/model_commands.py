@@ -87,7 +87,13 @@ def predict(
     from baldur.saving import load_model
     from baldur.study import load_study
     from baldur.study.new_samples import read_new_samples
-    from baldur.study.predict import contributions_of, predictions_of, shift_in_notes
+    from baldur.study.predict import (
+        contributions_of,
+        features_used,
+        predictions_of,
+        shift_in_notes,
+    )
+    from baldur.views.validate import counted
 
     _check_missing(missing)
     screen = Screen(quiet)
@@ -105,7 +111,7 @@ def predict(
     with shift_in_notes(notes):
         frame = predictions_of(saved, rows, unknown=unknown)
     if saved.training:
-        views, features = predictor_shift(saved.training, rows)
+        views, features = predictor_shift(saved.training, rows, features_used(saved))
         # A few samples have no spread to compare.
         notes += drift_notes(views, features) if len(rows) >= _FEWEST_TO_COMPARE else []
         if drift is not None:
@@ -119,7 +125,7 @@ def predict(
         typer.echo(printable(content), nl=False)
         return
     write_atomically(out, content.encode())
-    screen.result(f"Predictions of {len(frame)} samples: {out}")
+    screen.result(f"Predictions of {counted(len(frame), 'sample')}: {out}")
 
 
 def validate(

@@ -106,13 +106,16 @@ class Screen:
 
     def _lines(self) -> Callable[[State], None]:
         last = time.monotonic()
+        said = ""
 
         def show(state: State) -> None:
-            nonlocal last
+            nonlocal last, said
             now = time.monotonic()
-            if now - last >= _SECONDS_BETWEEN_LINES or state.done == state.total:
-                last = now
-                self.say(f"{state.done} of {state.total} jobs, {_left(state)}")
+            line = f"{state.done} of {state.total} jobs, {_left(state)}"
+            due = now - last >= _SECONDS_BETWEEN_LINES or state.done == state.total
+            if due and line != said:
+                last, said = now, line
+                self.say(line)
 
         return show
 

@@ -88,7 +88,9 @@ def _check(config: Any, jobs: int, strict: bool, screen: Screen) -> None:
     if strict:
         check.refuse_findings(config)
     if check.findings:
-        screen.say(f"The study can run; look at the {len(check.findings)} warnings first.")
+        n = len(check.findings)
+        what = "warning" if n == 1 else f"{n} warnings"
+        screen.say(f"The study can run; look at the {what} first.")
     else:
         screen.say("The study file and its data are in order.")
 

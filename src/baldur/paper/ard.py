@@ -13,12 +13,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import digamma, gammaln
 
 from baldur.model.gamma_prior import GammaPrior
+from baldur.types import Array
 
-Array = NDArray[np.float64]
 LOG_2PI = float(np.log(2.0 * np.pi))
 
 

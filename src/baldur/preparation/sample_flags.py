@@ -45,6 +45,10 @@ FAR_COLUMN, FAR_CELL = 1.0, 3.0
 cell is named in a warning. Single cells of skewed columns often lie one width outside: for
 log-normal values and 100 training samples 7 in 10,000 do, and 5 in 100,000 lie three widths out."""
 
+CODE_REPEATS, CODE_SHARE = 2, 0.5
+"""How often one value occurs among the cells of a column that are far outside, at least and as a
+share of them, so that it may be a code for missing values. Measured values seldom repeat there."""
+
 ROUNDING = 1e-6
 """Part of the range by which a value may lie outside because it was stored in float32."""
 
@@ -149,7 +153,7 @@ def _warn_of_columns(view: View, block: _Block, at: np.ndarray) -> None:
         f"View {view.name!r}: {some(view.names_of(block.columns[at]).tolist())} lie far outside "
         f"the training range; the median of the first is {median:.4g}, and training had "
         f"{block.low[d]:.4g} to {block.high[d]:.4g}. Check the units, the transformation and the "
-        "code of missing values.",
+        f"code of missing values.{_suspected_code(view, block, at)}",
         ShiftWarning,
         stacklevel=2,
     )
@@ -167,9 +171,29 @@ def _warn_of_cells(
     more = f", and {len(rows) - NAMED:,} more values" if len(rows) > NAMED else ""
     warnings.warn(
         f"View {view.name!r}: values far outside the training range: {', '.join(listed)}{more}. "
-        "Check these cells before you use the predictions for these samples.",
+        "Check these cells before you use the predictions for these samples."
+        f"{_suspected_code(view, block, np.unique(at))}",
         ShiftWarning,
         stacklevel=2,
+    )
+
+
+def _suspected_code(view: View, block: _Block, at: np.ndarray) -> str:
+    """Return a sentence about values that may be codes for missing values, "" without any."""
+    outside = block.outside(FAR_COLUMN)
+    columns: dict[float, list[str]] = {}
+    times: dict[float, int] = {}
+    for d in at.tolist():
+        values, counts = np.unique(block.cells[outside[:, d], d], return_counts=True)
+        most = int(counts.argmax())
+        if counts[most] >= max(CODE_REPEATS, CODE_SHARE * counts.sum()):
+            code = float(values[most])
+            columns.setdefault(code, []).append(str(view.names_of(block.columns[[d]])[0]))
+            times[code] = times.get(code, 0) + int(counts[most])
+    return "".join(
+        f" The value {code:.6g} occurs {times[code]:,} times in {some(names)}; if it is a code for "
+        f'missing values, read the table with missing = ["{code:.6g}"].'
+        for code, names in columns.items()
     )
 
 

@@ -145,14 +145,15 @@ def _of_run(run: StudyResults, model: FittedModel | None, people: str, title: st
     main = main_model(run)
     fitted = model if model is not None and model.is_called(main) else None
     checks = checks_of_run(run, main)
+    made, not_made = made_of_run(run, main)
     if fitted is not None:
         checks = in_order([*checks, *checks_of_model(fitted), _other_data(run, fitted)])
+        made = sorted({*made, *made_of_model(fitted)[0], "B18"})
     tables = [
         model_table(run), difference_table(run, main), feature_table(run, main, fitted),
         participants_table(run), presence_table(run), threshold_table(run),
         subgroup_table(run, main),
     ]  # fmt: skip
-    made, not_made = made_of_run(run, main)
     shown, left = people_of_run(run, main, people)
     record = run.record
     views = record.get("views", [])

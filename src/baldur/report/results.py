@@ -17,7 +17,7 @@ from baldur.evaluation.tables.results_reader import (
     TABLES,
     changed_files,
     read_grids,
-    read_table,
+    read_result_table,
 )
 from baldur.exceptions import InputError
 from baldur.plots import Results
@@ -186,7 +186,7 @@ def read_tables(
     tables, problems = {}, []
     for name in names:
         try:
-            tables[name] = read_table(folder, name)
+            tables[name] = read_result_table(folder, name)
         except InputError as error:
             if name in required:
                 raise

@@ -37,6 +37,7 @@ from baldur.report.tables.base import Cell, Column, Table, sort_key
 from baldur.report.tables.clinical import subgroup_table, threshold_table
 from baldur.report.tables.models import metric_heading
 from baldur.report.tables.participants import participants_table
+from baldur.study.validate import TITLE
 
 __all__ = ["is_validation", "open_validation", "validation_page"]
 
@@ -88,7 +89,7 @@ def open_validation(folder: Path) -> StudyResults:
         "folds": 1,
         "repeats": 1,
         "versions": versions(),
-        "title": "",
+        "title": next(iter(_summary_lines(folder, TITLE)), ""),
     }
     once = predictions.drop_duplicates("sample")
     tables["presence"] = once[["sample", "label"]].reset_index(drop=True)
@@ -135,7 +136,7 @@ def validation_page(run: StudyResults, people: str, title: str | None) -> Page:
     ]  # fmt: skip
     n = count(run.record["people"], "new person", "new people")
     facts = Facts(
-        title=title or f"Validation of {short(main)}",
+        title=title or run.record["title"] or f"Validation of {short(main)}",
         lead=f"{short(main)}, unchanged, applied to {n}.",
         main=main,
         classes=run.classes,
@@ -329,11 +330,15 @@ def _methods(run: StudyResults, main: str) -> str:
 
 def _notes(run: StudyResults) -> list[str]:
     """Return the notes that the validation wrote into its summary."""
-    if run.folder is None:
-        return []
+    return [] if run.folder is None else _summary_lines(run.folder, "Note: ")
+
+
+def _summary_lines(folder: Path, prefix: str) -> list[str]:
+    """Return the lines of the summary that begin with a prefix, without it."""
     try:
-        with (run.folder / SUMMARY).open(encoding="utf-8", errors="replace") as stream:
+        with (folder / SUMMARY).open(encoding="utf-8", errors="replace") as stream:
             text = stream.read(100_000)
     except OSError:
         return []
-    return [short(line, 400) for line in text.splitlines() if line.startswith("Note: ")][:100]
+    lines = [line for line in text.splitlines() if line.startswith(prefix)]
+    return [short(line.removeprefix(prefix), 400) for line in lines][:100]

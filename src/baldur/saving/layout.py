@@ -7,8 +7,7 @@ __all__ = ["DATA_FILES", "FORMAT", "KNOWN", "MANIFEST", "PRINTED", "SCHEMA", "SC
 FORMAT = "baldur model"
 
 SCHEMA = 3
-"""Version of the layout; raised when an older package could not read a newer folder. Folders of
-schema 1 and 2 were written before the first release and are not read."""
+"""Version of the layout; raised when an older package could not read a newer folder."""
 
 MANIFEST = "manifest.json"
 
@@ -23,6 +22,6 @@ a reader sees the old model or the new one, whatever happens in between."""
 SCORERS = ("score.py", "score.R", "score.js")
 
 PRINTED = ("card.json", "card.md", "card.R", *SCORERS)
-"""The files of a card. They are repeated here so that loading need not import what prints them."""
+"""The files of a card, named here so that loading need not import what prints them."""
 
 KNOWN = (MANIFEST, *DATA_FILES[0], *DATA_FILES[1], *PRINTED)

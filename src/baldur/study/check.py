@@ -16,6 +16,7 @@ from baldur.study.checks.run import find_problems
 from baldur.study.comparison import folds_problem
 from baldur.study.config import StudyConfig
 from baldur.study.data import StudyData
+from baldur.views.validate import counted
 
 __all__ = ["StudyCheck", "check_study", "duration"]
 
@@ -138,13 +139,18 @@ def _samples(found: StudyData) -> str:
 
 
 def _view(found: StudyData, view: str, width: int) -> str:
-    line = f"  {view}: {width:,} features"
+    line = f"  {view}: {counted(width, 'feature')}"
     absent = found.data.sample_ids[~found.data.view(view).present].astype(str).tolist()
     gone = [i for i in found.missing_samples.get(view, []) if i not in set(absent)]
     if absent:
-        line += f"; missing for {len(absent)} samples ({names(absent)})"
+        line += f"; missing for {counted(len(absent), 'sample')} ({names(absent)})"
     if gone:
-        line += f"; {len(gone)} samples are not in its file and are left out ({names(gone)})"
+        what = counted(
+            len(gone),
+            "sample is not in its file and is left out",
+            "samples are not in its file and are left out",
+        )
+        line += f"; {what} ({names(gone)})"
     return line
 
 
@@ -164,8 +170,8 @@ def _span(values: list[int]) -> str:
 def _jobs(plan: Preview, n_jobs: int) -> str:
     models = len(plan.jobs)
     line = (
-        f"{models} {'model' if models == 1 else 'models'}, {sum(plan.jobs.values()):,} jobs, "
-        f"{sum(plan.fits.values()):,} fits"
+        f"{counted(models, 'model')}, {counted(sum(plan.jobs.values()), 'job')}, "
+        f"{counted(sum(plan.fits.values()), 'fit')}"
     )
     seconds = plan.total_seconds(n_jobs)
     if seconds is None:

@@ -27,6 +27,7 @@ from baldur.study.samples import (
     read_samples,
 )
 from baldur.views import MultiView
+from baldur.views.validate import counted
 
 __all__ = ["StudyData", "read_study", "read_views"]
 
@@ -102,6 +103,15 @@ def read_views(config: StudyConfig) -> list[MultiView]:
     return parts
 
 
+def no_outcome_note(n: int, column: str) -> str:
+    """Return the note about samples without an outcome."""
+    return counted(
+        n,
+        f"sample has no {column!r} and is left out",
+        f"samples have no {column!r} and are left out",
+    )
+
+
 def _named(name: str, view: Any) -> Any:
     """Return the section of a view with its name filled in."""
     return view if view.name is not None else view.model_copy(update={"name": name})
@@ -133,7 +143,7 @@ def read_study(config: StudyConfig) -> StudyData:
     if not known.any():
         raise config.problem("outcome.column", f"{column!r} is empty", "name another column")
     if not known.all():
-        notes.append(f"{int((~known).sum())} samples have no {column!r} and are left out")
+        notes.append(no_outcome_note(int((~known).sum()), column))
     check_outcome(config, table.loc[known, column])
     parts = read_views(config)
     for part, name in zip(parts, config.views, strict=True):
@@ -149,8 +159,14 @@ def read_study(config: StudyConfig) -> StudyData:
         raise TypeError("align returns labels when it is given some")
     lost = int(known.sum()) - len(kept)
     if lost:
-        why = "have a missing view" if config.align == "intersection" else "have no view at all"
-        notes.append(f"{lost} samples with {column!r} {why} and are left out")
+        why = "a missing view" if config.align == "intersection" else "no view at all"
+        notes.append(
+            counted(
+                lost,
+                f"sample with {column!r} has {why} and is left out",
+                f"samples with {column!r} have {why} and are left out",
+            )
+        )
     if len(report.near_misses):
         one = report.near_misses.iloc[0]
         notes.append(

@@ -19,7 +19,7 @@ from baldur.study.data import add_view, read_views
 from baldur.study.samples import read_samples
 from baldur.views import MultiView, View
 from baldur.views.matrices.source import ColumnSource
-from baldur.views.validate import rename_hint, some
+from baldur.views.validate import counted, rename_hint, some
 
 __all__ = ["NewSamples", "read_new_samples"]
 
@@ -88,7 +88,13 @@ def read_new_samples(
     if kept is None:
         raise TypeError("align returns labels when it is given some")
     if len(kept) < len(table):
-        notes.append(f"{len(table) - len(kept)} samples are in no view and get no prediction")
+        notes.append(
+            counted(
+                len(table) - len(kept),
+                "sample is in no view and gets no prediction",
+                "samples are in no view and get no prediction",
+            )
+        )
     order = np.argsort(kept.to_numpy(), kind="stable")
     data, table = data[order], table.iloc[kept.to_numpy().astype(int)[order]]
     data = _with_absent(model, data, [v for v in wanted if v not in data.view_names], notes)
@@ -337,5 +343,6 @@ def _columns_about_samples(
         known = {*step.sites_, *step.small_sites_}
         new = sorted({str(v) for v in made[name] if v is not None} - known)
         if new:
-            notes.append(f"{len(new)} sites are new to the model ({', '.join(new[:5])})")
+            found = counted(len(new), "site is", "sites are")
+            notes.append(f"{found} new to the model ({', '.join(new[:5])})")
     return pd.DataFrame(made).reset_index(drop=True)

@@ -19,7 +19,14 @@ from baldur.study.config import StudyConfig
 from baldur.study.new_samples import read_new_samples
 from baldur.views import MultiView
 
-__all__ = ["contributions_of", "predict_study", "predictions_of", "shift_in_notes", "summary_of"]
+__all__ = [
+    "contributions_of",
+    "features_used",
+    "predict_study",
+    "predictions_of",
+    "shift_in_notes",
+    "summary_of",
+]
 
 
 def predict_study(
@@ -148,6 +155,21 @@ def _of_classes(
     elif "margin" in found:
         columns.update({f"score_{n}": found["margin"][:, c] for c, n in enumerate(names)})
     return columns
+
+
+def features_used(model: SavedModel) -> dict[str, np.ndarray] | None:
+    """Return for each view which of its columns a model uses; None where it does not say.
+
+    Parameters
+    ----------
+    model : SavedModel
+
+    Returns
+    -------
+    dict of str to bool array, or None
+    """
+    masks = getattr(model.estimator, "selected_features_", None)
+    return dict(masks) if isinstance(masks, dict) else None
 
 
 def _used(estimator: Any, data: MultiView) -> list[str]:

@@ -73,9 +73,13 @@ def parse_study(file: Path) -> dict[str, Any]:
     try:
         found = tomllib.loads(_TEXTS_AND_NUMBERS.sub(_shortened, text))
     except tomllib.TOMLDecodeError as error:
-        raise StudyError(
-            f"{file.name}: not valid TOML: {error}; correct that line (text needs quotes)."
-        ) from None
+        twice = any(word in str(error) for word in ("overwrite", "twice", "Duplicate"))
+        advice = (
+            "a key or section occurs twice; remove one of the two"
+            if twice
+            else "correct that line (text needs quotes)"
+        )
+        raise StudyError(f"{file.name}: not valid TOML: {error}; {advice}.") from None
     except ValueError as error:
         raise StudyError(
             f"{file.name}: not valid TOML: {str(error)[:200]}; correct the number or date."

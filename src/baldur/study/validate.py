@@ -15,29 +15,35 @@ from baldur.evaluation import METRICS
 from baldur.evaluation.clinical import Evaluation, evaluate_predictions
 from baldur.evaluation.clinical.metric_intervals import ALL
 from baldur.evaluation.metrics import default_metrics
-from baldur.evaluation.tables.results_reader import read_table
+from baldur.evaluation.tables.results_reader import read_result_table
 from baldur.evaluation.tables.table import fold_scores
 from baldur.evaluation.threads import one_thread
 from baldur.evaluation.validation.drift import predictor_shift
 from baldur.evaluation.validation.recalibration import Recalibrated, recalibrate
 from baldur.exceptions import InputError
 from baldur.preparation.sample_flags import UnknownLevel
+from baldur.safety.escape import one_line
 from baldur.safety.spreadsheet import csv_text
 from baldur.saving import SavedModel
 from baldur.study.config import StudyConfig
+from baldur.study.data import no_outcome_note
 from baldur.study.new_samples import read_new_samples
 from baldur.study.output_folder import Log, claim_folder, results_folder
-from baldur.study.predict import predictions_of, shift_in_notes
+from baldur.study.predict import features_used, predictions_of, shift_in_notes
 from baldur.study.write_results import REPORT
 from baldur.views import MultiView
+from baldur.views.validate import counted
 
-__all__ = ["VALIDATION_FILES", "ValidatedStudy", "validate_study"]
+__all__ = ["TITLE", "VALIDATION_FILES", "ValidatedStudy", "validate_study"]
 
 _DEVELOPMENT = ["metric", "estimate", "low", "high"]
 _EVALUATED = (
     "intervals.csv", "differences.csv", "calibration.csv", "calibration_curve.csv", "decision.csv",
     "thresholds.csv", "subgroups.csv", "left_out.csv",
 )  # fmt: skip
+
+TITLE = "Title: "
+"""How the line of ``validation.txt`` begins that has the title of the study file."""
 
 VALIDATION_FILES = frozenset(
     {
@@ -72,6 +78,8 @@ class ValidatedStudy:
     development : DataFrame
         metric, estimate, low, high of the model in its development study; no rows where that is
         not known.
+    title : str
+        Of the study file.
     """
 
     predictions: pd.DataFrame
@@ -84,6 +92,7 @@ class ValidatedStudy:
     folder: Path
     notes: list[str] = field(default_factory=list)
     development: pd.DataFrame = field(default_factory=pd.DataFrame)
+    title: str = ""
 
 
 def validate_study(
@@ -143,7 +152,7 @@ def validate_study(
         evaluation = evaluate_predictions(predictions, **keywords)
         views, features = pd.DataFrame(), pd.DataFrame()
         if model.training:
-            views, features = predictor_shift(model.training, data)
+            views, features = predictor_shift(model.training, data, features_used(model))
         else:
             notes.append("the model does not remember its training predictors; fit it again")
         better = recalibrate(predictions, classes)
@@ -154,7 +163,7 @@ def validate_study(
         )
     done = ValidatedStudy(
         predictions, fold_scores(predictions, metrics, classes), evaluation, views, features,
-        better, again, folder, notes, before,
+        better, again, folder, notes, before, config.title,
     )  # fmt: skip
     frames = {"predictions.csv": predictions, "scores.csv": done.scores, **evaluation.frames()}
     if len(before):
@@ -180,7 +189,7 @@ def _development(folder: str | Path, model: str) -> pd.DataFrame:
     """Return the metrics and the calibration of a model in the study it was developed in."""
     parts = []
     for table, column in (("intervals", "metric"), ("calibration", "measure")):
-        frame = read_table(folder, table)
+        frame = read_result_table(folder, table)
         if not len(frame):
             continue
         frame = frame[frame["model"] == model]
@@ -215,7 +224,7 @@ def _with_outcome(
     if not known.any():
         raise config.problem("outcome.column", f"{column!r} is empty", "name another column")
     if not known.all():
-        notes.append(f"{int((~known).sum())} samples have no {column!r} and are left out")
+        notes.append(no_outcome_note(int((~known).sum()), column))
     data, table = data[np.flatnonzero(known)], table[known]
     if model.classes:
         classes = [str(c) for c in model.classes]
@@ -277,9 +286,10 @@ def summary(done: ValidatedStudy, model: SavedModel) -> str:
     str
     """
     name = done.predictions["model"].iloc[0]
-    lines = [
+    lines = [f"{TITLE}{one_line(done.title)}", ""] if done.title else []
+    lines += [
         f"{name}, trained on {model.details.get('samples')} samples, unchanged, on "
-        f"{len(done.predictions)} new ones.",
+        f"{counted(len(done.predictions), 'new one')}.",
         "",
         *_figures(done.evaluation, name, done.development),
     ]
@@ -290,11 +300,16 @@ def summary(done: ValidatedStudy, model: SavedModel) -> str:
     if len(done.shift_views):
         lines += ["", "Predictors against training (shift in training s.d.):"]
         for _, row in done.shift_views.iterrows():
+            worst = (
+                f"worst {row['worst']}, {row['worst_shift']:+.2f}"
+                if row["worst"]
+                else "the model uses none"
+            )
             lines.append(
                 f"  {row['view']}: median shift {row['mean_shift']:.2f}, spread x "
                 f"{row['spread_ratio']:.2f}, {row['outside']:.1%} of cells outside the range, "
-                f"{row['far']} of {row['features']} features far (worst {row['worst']!s}, "
-                f"{row['worst_shift']:+.2f}), {row['absent']:.0%} of samples without it"
+                f"{row['far']} of {row['features']} features far ({worst}), "
+                f"{row['absent']:.0%} of samples without it"
             )
     if done.recalibrated_evaluation is not None:
         lines += ["", "Recalibrated on this cohort (cross-validated; a different model):"]

@@ -40,6 +40,11 @@ def some(items: Sequence[Any], limit: int = 5) -> str:
     return f"{shown}, ... ({len(items)} in all)" if len(items) > limit else shown
 
 
+def counted(n: int, one: str, many: str | None = None) -> str:
+    """Return "1 sample" or "3 samples" for a message; `many` is `one` with an s by default."""
+    return f"{n:,} {one if n == 1 else many or one + 's'}"
+
+
 def rename_hint(given: Iterable[Any], expected: Iterable[Any]) -> str:
     """Return " Did you mean 'Grade' by 'grade'?" for names that are nearly the expected ones.
 

@@ -16,8 +16,7 @@ from baldur.baselines.shared.base import (
     Block,
 )
 from baldur.baselines.shared.dense import check_memory, dense_concatenation
-
-Array = NDArray[np.float64]
+from baldur.types import Array
 
 WIDE = 8192
 """Number of columns above which "auto" uses few bins: histograms take most of the memory."""

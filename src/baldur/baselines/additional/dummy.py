@@ -9,8 +9,7 @@ from numpy.typing import NDArray
 from sklearn.dummy import DummyClassifier
 
 from baldur.baselines.shared.base import BaselineClassifier, BaselineRegressor, Block
-
-Array = NDArray[np.float64]
+from baldur.types import Array
 
 
 class PriorClassifier(BaselineClassifier):

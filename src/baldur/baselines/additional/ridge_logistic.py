@@ -21,8 +21,7 @@ from baldur.baselines.shared.base import (
 from baldur.baselines.shared.reduction import reduce_gram
 from baldur.exceptions import NotConvergedWarning
 from baldur.parameters import POSITIVE, Constraint
-
-Array = NDArray[np.float64]
+from baldur.types import Array
 
 
 def ridge_logistic(F: Array, codes: NDArray[np.intp], C: float) -> tuple[Array, Array, int]:

@@ -15,8 +15,7 @@ from baldur.baselines.additional.ridge_logistic import logistic_proba, ridge_log
 from baldur.baselines.shared.base import BaselineClassifier, Block
 from baldur.baselines.shared.reduction import reduce_gram
 from baldur.parameters import NON_NEGATIVE, Constraint
-
-Array = NDArray[np.float64]
+from baldur.types import Array
 
 
 def _log_proba(linear: Array) -> Array:

@@ -20,8 +20,7 @@ from scipy.special import softmax
 from baldur.baselines.shared.base import BaselineClassifier, Block, linear_predictor
 from baldur.baselines.shared.reduction import REDUCTION, reduce_gram
 from baldur.parameters import POSITIVE, Constraint, integer, one_of
-
-Array = NDArray[np.float64]
+from baldur.types import Array
 
 FLOOR = 1e-12
 """Smallest view weight, because the objective divides by the weights."""

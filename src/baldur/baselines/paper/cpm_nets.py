@@ -26,8 +26,7 @@ from baldur.baselines.shared.base import BaselineClassifier, Block
 from baldur.baselines.shared.reduction import reduce_gram
 from baldur.optional import import_extra
 from baldur.parameters import NON_NEGATIVE, Constraint, integer, one_of
-
-Array = NDArray[np.float64]
+from baldur.types import Array
 
 STEPS = 5
 """Adam steps on the decoders, and then on the latent vectors, in each epoch."""

@@ -21,9 +21,7 @@ from sklearn.svm import SVC
 from baldur.baselines.shared.base import BaselineClassifier, Block, class_scores, one_against_rest
 from baldur.baselines.shared.working_set import solve_on_working_set
 from baldur.parameters import POSITIVE, Constraint, is_number, one_of
-
-Array = NDArray[np.float64]
-Mask = NDArray[np.bool_]
+from baldur.types import Array, Mask
 
 DROPPED = 1e-6
 """A kernel weight at or below this drops its view."""

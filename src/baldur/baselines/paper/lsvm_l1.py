@@ -23,8 +23,7 @@ from baldur.baselines.shared.dense import gather_columns, project_all
 from baldur.baselines.shared.working_set import solve_on_working_set
 from baldur.exceptions import NotConvergedWarning
 from baldur.parameters import POSITIVE, Constraint, optional
-
-Array = NDArray[np.float64]
+from baldur.types import Array
 
 
 def smallest_c(correlations: Array, bias: Array) -> float:

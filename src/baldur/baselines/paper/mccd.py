@@ -26,8 +26,7 @@ from scipy.special import softmax
 from baldur.baselines.shared.base import BaselineClassifier, Block
 from baldur.baselines.shared.reduction import REDUCTION, reduce_gram
 from baldur.parameters import Constraint, one_of
-
-Array = NDArray[np.float64]
+from baldur.types import Array
 
 FLOOR = 1e-8
 """Limits the weight of a perfectly fitted row to 0.5 / 1e-4."""

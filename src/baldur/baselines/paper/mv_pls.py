@@ -22,8 +22,7 @@ from baldur.baselines.shared.base import (
     linear_predictor,
 )
 from baldur.parameters import Constraint, integer, optional
-
-Array = NDArray[np.float64]
+from baldur.types import Array
 
 EMPTY = 1e-12
 """Components with ``||X'u||`` below this are not used."""

@@ -26,8 +26,7 @@ from sklearn.utils import check_random_state
 from baldur.baselines.shared.base import BaselineClassifier, Block, class_scores
 from baldur.baselines.shared.dense import dense_views
 from baldur.parameters import Constraint, integer, one_of
-
-Array = NDArray[np.float64]
+from baldur.types import Array
 
 SILENT = 1e-8
 """View weights up to this value count as zero."""

@@ -12,8 +12,7 @@ from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 from baldur.baselines.shared.base import BaselineClassifier, BaselineRegressor, Block
 from baldur.baselines.shared.dense import dense_concatenation
 from baldur.parameters import Constraint, one_of
-
-Array = NDArray[np.float64]
+from baldur.types import Array
 
 
 class ForestClassifier(BaselineClassifier):

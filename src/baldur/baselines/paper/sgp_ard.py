@@ -23,9 +23,8 @@ from baldur.baselines.shared.base import BaselineClassifier, Block, class_scores
 from baldur.baselines.shared.dense import check_memory, dense_concatenation
 from baldur.optional import import_extra
 from baldur.parameters import Constraint, integer, one_of
+from baldur.types import Array
 from baldur.views.matrices.gram import gram_eigh
-
-Array = NDArray[np.float64]
 
 
 def memory_needed(n: int, m: int, D: int, itemsize: int) -> float:

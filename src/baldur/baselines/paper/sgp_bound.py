@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
 from baldur.optional import import_extra
-
-Array = NDArray[np.float64]
+from baldur.types import Array
 
 JITTER = {"float64": 1e-6, "float32": 1e-4}
 

@@ -20,12 +20,11 @@ from baldur.estimators.targets import check_answer
 from baldur.exceptions import InputError
 from baldur.parameters import Constraint, check_parameters
 from baldur.preparation import preparation_for
+from baldur.types import Array
 from baldur.views import MultiView
 from baldur.views.estimator_input import open_views
 from baldur.views.labels import match_labels
 from baldur.views.matrices.prepared_view import PreparedView
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -7,14 +7,12 @@ from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from baldur.estimators.targets import check_answer
 from baldur.exceptions import BaldurError, InputError
+from baldur.types import Array
 
 __all__ = ["check_probabilities", "predicting"]
-
-Array = NDArray[np.float64]
 
 
 @contextmanager

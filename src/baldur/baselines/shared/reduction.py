@@ -13,13 +13,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from baldur.exceptions import InputError
 from baldur.parameters import check, one_of, optional
+from baldur.types import Array
 from baldur.views.matrices.gram import gram_eigh
-
-Array = NDArray[np.float64]
 
 REDUCTION = optional(one_of("pca", "linear_kernel"))
 """Constraint of the argument ``reduction``; None keeps all information."""

@@ -14,8 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from baldur.exceptions import NotConvergedWarning
-
-Array = NDArray[np.float64]
+from baldur.types import Array
 
 DENSE_LIMIT = 4096
 """Largest number of columns for which the whole problem is solved at once."""

@@ -13,7 +13,7 @@ from baldur.evaluation.record import SCHEMA
 from baldur.exceptions import InputError
 from baldur.safety.escape import one_line
 
-__all__ = ["AGAIN", "RECORD", "is_number", "read_json", "read_record"]
+__all__ = ["AGAIN", "RECORD", "is_number", "read_json_file", "read_record"]
 
 RECORD = "run.json"
 """File that says who was studied and how; the tables do not hold this."""
@@ -107,7 +107,7 @@ def read_record(folder: str | Path) -> dict[str, Any]:
     file = Path(folder) / RECORD
     if not file.is_file():
         raise InputError(f"{file.parent} has no {RECORD}. {AGAIN}")
-    found = read_json(file)
+    found = read_json_file(file)
     if not isinstance(found, dict):
         raise InputError(f"{file} does not hold a table of entries. {AGAIN}")
     if found.get("schema") != SCHEMA or isinstance(found.get("schema"), bool):
@@ -135,7 +135,7 @@ def _shown(value: Any) -> str:
     return one_line(repr(value))[:60]
 
 
-def read_json(file: Path) -> Any:
+def read_json_file(file: Path) -> Any:
     """Return the content of a JSON file, or refuse it in one line."""
     try:
         if file.stat().st_size > _LARGEST:

@@ -16,12 +16,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from baldur.evaluation.tables.record_reader import AGAIN, is_number, read_json
+from baldur.evaluation.tables.record_reader import AGAIN, is_number, read_json_file
 from baldur.exceptions import InputError
 from baldur.safety.escape import one_line, unescape_cell
 from baldur.safety.spreadsheet import unescape_frame
 
-__all__ = ["TABLES", "changed_files", "digest", "read_grids", "read_table"]
+__all__ = ["TABLES", "changed_files", "digest", "read_grids", "read_result_table"]
 
 TEXT, NUMBER, SHARE, COUNT, COUNTS, ANY = "text", "number", "share", "count", "counts", "any"
 """Types of columns: names; numbers; numbers from 0 to 1, none missing; whole numbers from 0; such
@@ -140,7 +140,7 @@ TABLES: dict[str, TableSchema] = {
 """Every table that a results folder may hold, by the name of its file without ``.csv``."""
 
 
-def read_table(folder: str | Path, name: str) -> pd.DataFrame:
+def read_result_table(folder: str | Path, name: str) -> pd.DataFrame:
     """Read one table of a results folder and check it.
 
     Parameters
@@ -268,7 +268,7 @@ def read_grids(folder: str | Path) -> dict[str, dict[str, Any]]:
     file = Path(folder) / "grids.json"
     if not file.is_file():
         return {}
-    found = read_json(file)
+    found = read_json_file(file)
     good = isinstance(found, dict) and all(
         isinstance(grid, dict)
         and _is_numbers(grid.get("shape"), 3)

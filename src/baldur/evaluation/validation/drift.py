@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -70,7 +71,9 @@ def _describe(view: View) -> dict[str, np.ndarray]:
 
 
 def predictor_shift(
-    training: dict[str, dict[str, np.ndarray]], mv: MultiView
+    training: dict[str, dict[str, np.ndarray]],
+    mv: MultiView,
+    used: Mapping[str, np.ndarray] | None = None,
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Compare a new cohort with the training rows, by view and by feature.
 
@@ -80,6 +83,8 @@ def predictor_shift(
         As `describe_views` gave it for the training rows.
     mv : MultiView
         The new cohort, with the same features in the same order.
+    used : dict of str to bool array, optional
+        Features that the model uses; all by default.
 
     Returns
     -------
@@ -87,11 +92,11 @@ def predictor_shift(
         view, features, absent (share of samples that lack the view), missing (share of cells of
         the others), empty (features without a value here), mean_shift (median over features of the
         distance of the means in training s.d.), spread_ratio (median ratio of the s.d.),
-        outside (share of cells beyond the training range), far (features to look at), worst (the
-        feature with the largest shift) and worst_shift.
+        outside (share of cells beyond the training range), far (features to look at), worst (of
+        the features that the model uses, that with the largest shift) and worst_shift.
     features : DataFrame
         view, feature, mean_training, mean_new, shift, spread_ratio, low_training, high_training,
-        low_new, high_new, outside, missing, far.
+        low_new, high_new, outside, missing, far, used.
     """
     rows, parts = [], []
     for name, was in training.items():
@@ -117,11 +122,13 @@ def predictor_shift(
                 "mean_new": now["mean"], "shift": shift, "spread_ratio": ratio,
                 "low_training": was["low"], "high_training": was["high"], "low_new": now["low"],
                 "high_new": now["high"], "outside": outside, "missing": missing, "far": far,
+                "used": True if used is None else used[name],
             }
         )  # fmt: skip
         parts.append(frame)
         seen = frame[known & np.isfinite(shift)]
-        worst = seen.iloc[int(seen["shift"].abs().argmax())] if len(seen) else None
+        by_model = seen[seen["used"]]
+        worst = by_model.iloc[int(by_model["shift"].abs().argmax())] if len(by_model) else None
         rows.append(
             {
                 "view": name,
@@ -203,12 +210,14 @@ def drift_notes(views: pd.DataFrame, features: pd.DataFrame) -> list[str]:
         own = features[(features["view"] == row.view) & features["far"]]
         if not len(own):
             continue
-        order = own["shift"].abs().fillna(0.0).to_numpy().argsort(kind="stable")[::-1]
-        first = own.iloc[order[0]]
+        # Features that the model uses come first, whatever the shift of the others.
+        size = own["shift"].abs().fillna(0.0).to_numpy()
+        first = own.iloc[np.lexsort((size, own["used"].to_numpy()))[-1]]
+        unused = "" if first["used"] else ", which the model does not use"
         notes.append(
             f"view {row.view!r}: {len(own):,} of {row.features:,} columns differ from training in "
-            f"mean or spread (the most {first['feature']!r}, by {first['shift']:+.1f} s.d.); "
-            f"{row.outside:.1%} of the cells lie outside of the training range"
+            f"mean or spread (the most {first['feature']!r}, by {first['shift']:+.1f} s.d."
+            f"{unused}); {row.outside:.1%} of the cells lie outside of the training range"
         )
     return notes
 

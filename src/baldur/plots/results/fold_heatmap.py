@@ -45,8 +45,7 @@ class FoldHeatmapDisplay(Display):
         -------
         FoldHeatmapDisplay
         """
-        table, folds, _ = fold_weights(result, model, output)
-        return cls(table, folds)
+        return cls(*fold_weights(result, model, output))
 
     def wide(self) -> pd.DataFrame:
         """Return features by folds, NaN where a fold does not select the feature."""

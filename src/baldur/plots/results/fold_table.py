@@ -16,8 +16,8 @@ COLUMNS = ["fold", "view", "feature", "weight", "frequency"]
 
 def fold_weights(
     result: Any, model: str | None, output: str | None
-) -> tuple[pd.DataFrame, list[str], str]:
-    """Return the features that each fold selects, the names of all folds, and the model.
+) -> tuple[pd.DataFrame, list[str]]:
+    """Return the features that each fold selects, and the names of all folds.
 
     The columns are fold, view, feature, weight (per standard deviation; of several classes that of
     `output`, or else the largest in absolute value) and frequency (share of all folds). Features
@@ -32,7 +32,7 @@ def fold_weights(
     weights = found.frame("weights")
     weights = weights[weights["model"] == name] if len(weights) else weights
     if not len(weights):
-        return pd.DataFrame(columns=COLUMNS), names, name
+        return pd.DataFrame(columns=COLUMNS), names
     if output is not None:
         weights = weights[weights["class"].astype(str) == output]
     called = dict(zip(zip(folds["repeat"], folds["fold"], strict=True), names, strict=True))
@@ -52,4 +52,4 @@ def fold_weights(
     mean = by["weight"].transform(lambda w: w.abs().mean()).fillna(0.0).to_numpy()
     place = {fold: i for i, fold in enumerate(names)}
     order = np.lexsort((table["fold"].map(place), -mean, -table["frequency"].to_numpy()))
-    return table.iloc[order].reset_index(drop=True), names, name
+    return table.iloc[order].reset_index(drop=True), names

@@ -52,8 +52,7 @@ class FoldWeightsDisplay(Display):
         -------
         FoldWeightsDisplay
         """
-        table, folds, _ = fold_weights(result, model, output)
-        return cls(table, folds)
+        return cls(*fold_weights(result, model, output))
 
     @property
     def common(self) -> list[tuple[str, str]]:

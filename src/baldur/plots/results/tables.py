@@ -14,7 +14,7 @@ import pandas as pd
 from baldur.evaluation.clinical.evaluation import Evaluation
 from baldur.evaluation.clinical.held_out import classes_of
 from baldur.evaluation.result import NestedResult
-from baldur.evaluation.tables.results_reader import read_grids, read_table
+from baldur.evaluation.tables.results_reader import read_grids, read_result_table
 from baldur.exceptions import InputError
 
 __all__ = ["Results", "one_model"]
@@ -91,7 +91,7 @@ class Results:
         """Return a table by the name of its file without ending; no rows where there is none."""
         if name not in self._kept:
             if self.folder is not None:
-                self._kept[name] = read_table(self.folder, name)
+                self._kept[name] = read_result_table(self.folder, name)
             else:
                 self._kept[name] = self._made(name)
         return self._kept[name]

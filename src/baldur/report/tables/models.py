@@ -15,6 +15,10 @@ from baldur.report.tables.base import Cell, Column, Table
 
 __all__ = ["difference_table", "metric_heading", "model_table"]
 
+_SHARE = (
+    "mean over folds, % of the columns of all views; the reference level of a category is one of "
+    "them, though no model uses it"
+)
 _MEANING = {
     "calibration": "mean distance of probabilities from observed frequencies, in bins; ",
 }
@@ -46,7 +50,7 @@ def model_table(run: StudyResults) -> Table:
     for m in metrics:
         better = "higher is better" if METRICS[m].greater_is_better else "lower is better"
         columns.append(Column(metric_heading(m), f"{_MEANING.get(m, '')}{better}"))
-    columns.append(Column("Features selected", "mean over folds, % of all"))
+    columns.append(Column("Features selected", _SHARE))
     table = Table("models", "Models with 95 % intervals on held-out people", columns)
     notes = []
     for row in frame.to_dict("records"):

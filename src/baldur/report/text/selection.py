@@ -34,7 +34,8 @@ def selection_of_folds(
     main : str
         The model that the page is about.
     model : FittedModel, optional
-        The same model fitted on all people; adds inclusion probabilities and intervals.
+        The same model fitted on all people; adds what this model uses, which need not be what the
+        folds select.
     doubtful : bool
         Whether there is no evidence of signal.
 
@@ -42,9 +43,20 @@ def selection_of_folds(
     -------
     str
     """
+    text = _in_folds(run, main)
+    if model is not None and model.inner is not None:
+        text = (
+            f"In the folds: {text[0].lower()}{text[1:]} The model fitted on all people: "
+            f"{selection_of_model(model, views=False)}"
+        )
+    return text + (_NO_SIGNAL if doubtful and not text.endswith(_NO_SIGNAL) else "")
+
+
+def _in_folds(run: StudyResults, main: str) -> str:
+    """Return which features the folds select."""
     rows = run.of_model("selection", main)
     if not len(rows):
-        return f"{short(main)} does not report which features it uses."
+        return f"It is not known which features {short(main)} uses."
     whole, each = rows[rows["feature"] == "*"], rows[rows["feature"] != "*"]
     total = int(whole["n_features"].fillna(0).sum())
     counts = _fold_counts(whole)
@@ -56,18 +68,16 @@ def selection_of_folds(
         if main.startswith("BALDUR"):
             text += "; no smaller set was shown to predict as well"
         lead = "with the largest weights are"
-    elif selected > MOST * total:
-        text = f"On average {number(selected, 0)} of {count(total, 'feature')}"
-        lead = "selected most often are"
     else:
-        text = f"On average {number(selected, 1)} of {count(total, 'feature')}"
+        digits = 0 if selected > MOST * total else 1
+        text = f"On average {number(selected, digits)} of {count(total, 'feature')}"
         lead = "selected most often are"
-    named = _top(each, _extra(model), len(counts))
+    named = _top(each, len(counts))
     if named:
         text += f". The {count(len(named), 'feature')} {lead} {listed(named, NAMED)}"
         if len(named) == 1:
             text = text.replace("The 1 feature", "The feature").replace(" are ", " is ")
-    return text + "." + (_NO_SIGNAL if doubtful else "")
+    return text + "."
 
 
 def _fold_counts(whole: pd.DataFrame) -> np.ndarray:
@@ -78,18 +88,8 @@ def _fold_counts(whole: pd.DataFrame) -> np.ndarray:
     return np.array(each, dtype=float).sum(axis=0)
 
 
-def _extra(model: FittedModel | None) -> dict[tuple[str, str], dict[Any, Any]]:
-    """Return the row of each feature in the fit on all people, the strongest output's."""
-    if model is None:
-        return {}
-    found: dict[tuple[str, str], dict[Any, Any]] = {}
-    for row in model.summary().to_dict("records"):
-        found.setdefault((str(row["view"]), str(row["feature"])), row)
-    return found
-
-
-def _top(each: pd.DataFrame, extra: dict[tuple[str, str], dict[Any, Any]], n: int) -> list[str]:
-    """Return the top features, each with how sure it is."""
+def _top(each: pd.DataFrame, n: int) -> list[str]:
+    """Return the top features, each with the number of folds that select it."""
     if not len(each):
         return []
     size = each["mean_weight"].astype(float).abs().fillna(0.0)
@@ -104,15 +104,12 @@ def _top(each: pd.DataFrame, extra: dict[tuple[str, str], dict[Any, Any]], n: in
         said = [short(row["view"], 30), f"in {folds} of {n} folds"]
         if np.isfinite(row["sign_agreement"]) and row["sign_agreement"] < 1:
             said.append(f"same sign in {percent(row['sign_agreement'])} of them")
-        said += _sure(extra.get((str(row["view"]), str(row["feature"]))))
         made.append(f"{name} ({', '.join(said)})")
     return made
 
 
-def _sure(row: dict[Any, Any] | None) -> list[str]:
+def _sure(row: dict[Any, Any]) -> list[str]:
     """Return inclusion probability and weight of a feature in the fit on all people."""
-    if row is None:
-        return []
     said = []
     p = row.get("inclusion_probability")
     if p is not None and np.isfinite(p):
@@ -123,12 +120,14 @@ def _sure(row: dict[Any, Any] | None) -> list[str]:
     return said
 
 
-def selection_of_model(model: FittedModel) -> str:
+def selection_of_model(model: FittedModel, *, views: bool = True) -> str:
     """Return which features one fitted model uses.
 
     Parameters
     ----------
     model : FittedModel
+    views : bool, default=True
+        Also say which share of the prediction each view has.
 
     Returns
     -------
@@ -153,10 +152,11 @@ def selection_of_model(model: FittedModel) -> str:
     else:
         text = f"{selected:,} of {count(total, 'feature')}"
     text += f". {_lead(len(top))} {listed(top, NAMED)}."
-    shares = {v: float(s) for v, s in inner.view_relevance_.items() if s > 0.005}
-    ordered = sorted(shares, key=lambda v: -shares[v])
-    text += " Share of the prediction's variance by view: "
-    text += listed([f"{short(v)} {percent(shares[v])}" for v in ordered]) + "."
+    if views:
+        shares = {v: float(s) for v, s in inner.view_relevance_.items() if s > 0.005}
+        ordered = sorted(shares, key=lambda v: -shares[v])
+        text += " Share of the prediction's variance by view: "
+        text += listed([f"{short(v)} {percent(shares[v])}" for v in ordered]) + "."
     return text + (_NO_SIGNAL if not getattr(inner, "signal_shown_", True) else "")
 
 

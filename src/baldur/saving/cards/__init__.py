@@ -11,7 +11,7 @@ In: a fitted estimator. Out: a `Card`, its files, or the bytes of an ONNX graph.
 May import: everything below `baldur.saving`, but nothing of `baldur.saving` itself.
 """
 
-from baldur.saving.cards.card import CARD_FILES, Card, make_card, scorer
+from baldur.saving.cards.card import Card, make_card, scorer
 from baldur.saving.cards.numbers import printable
 
-__all__ = ["CARD_FILES", "Card", "make_card", "printable", "scorer"]
+__all__ = ["Card", "make_card", "printable", "scorer"]

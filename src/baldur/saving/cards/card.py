@@ -15,10 +15,7 @@ from baldur.saving.cards.numbers import printable
 from baldur.saving.cards.onnx_model import onnx_bytes
 from baldur.saving.cards.r_code import r_code
 
-__all__ = ["CARD_FILES", "Card", "make_card", "scorer"]
-
-CARD_FILES = ("card.json", "card.md", "card.R", "score.py", "score.R", "score.js")
-"""All names the files of a card may have."""
+__all__ = ["Card", "make_card", "scorer"]
 
 
 @dataclass(frozen=True)

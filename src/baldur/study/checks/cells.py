@@ -10,6 +10,7 @@ import pandas as pd
 
 from baldur.study.checks.finding import Finding, names, option_of
 from baldur.views.encode import decimal_commas
+from baldur.views.validate import counted
 
 __all__ = ["comma_decimals", "dated", "dates", "missing_option", "sentinel_cells", "sentinels"]
 
@@ -126,7 +127,8 @@ def sentinels(
         made.append(
             Finding(
                 key,
-                f"{value:.0f} occurs {count} times in {names(columns)}, away from the other values",
+                f"{value:.0f} occurs {counted(count, 'time')} in {names(columns)}, away from the "
+                "other values",
                 f"write {missing_option(key, codes, given)} if it stands for a missing value",
             )
         )

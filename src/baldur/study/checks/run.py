@@ -25,6 +25,7 @@ from baldur.study.checks.sites import constant_columns, constant_in_site, site_p
 from baldur.study.config import COVARIATES, StudyConfig
 from baldur.study.data import StudyData
 from baldur.views import View
+from baldur.views.validate import counted
 
 __all__ = ["find_problems"]
 
@@ -78,7 +79,7 @@ def _about_samples(config: StudyConfig, found: StudyData, scheme: str) -> list[F
         made += [
             Finding(
                 "outcome.column",
-                f"{label!r} is a class of {int(np.sum(found.y == label))} samples",
+                f"{label!r} is a class of {counted(int(np.sum(found.y == label)), 'sample')}",
                 f"write {missing_option('outcome', codes, config.samples.missing)} if it stands "
                 "for a missing value",
             )
