@@ -7,7 +7,7 @@ import tracemalloc
 import pytest
 
 from baldur.evaluation.tables.record_reader import is_number
-from baldur.evaluation.tables.results_reader import changed_files, read_grids, read_table
+from baldur.evaluation.tables.results_reader import changed_files, read_grids, read_result_table
 from baldur.exceptions import InputError
 from baldur.report import build, report_folder
 
@@ -19,7 +19,7 @@ SELECTION = (
 def refused(folder, name):
     """Return the line that a table is refused with."""
     with pytest.raises(InputError) as caught:
-        read_table(folder, name)
+        read_result_table(folder, name)
     line = str(caught.value)
     assert "\n" not in line
     assert f"{name}.csv" in line
@@ -57,7 +57,7 @@ def test_headings_of_many_columns_or_lines_are_refused(heading, tmp_path):
 
 def test_a_line_end_within_a_column_name_is_read(tmp_path):
     (tmp_path / "folds.csv").write_text('model,repeat,fold,"a\nb"\nm,0,0,1\n')
-    assert list(read_table(tmp_path, "folds").columns)[-1] == "a\nb"
+    assert list(read_result_table(tmp_path, "folds").columns)[-1] == "a\nb"
 
 
 @pytest.mark.parametrize("cell", ["True", "inf", "-inf", "nan", "", "1.5", "-1"])
