@@ -245,8 +245,8 @@ def test_inner_folds_hold_every_row_out_once_in_every_repeat(task, grouped, monk
     )
 
 
-def test_large_samples_are_dealt_once():
-    assert len(inner_folds(np.arange(2000) % 2, "binary", None, 0)) == 5
+def test_large_samples_have_three_folds_once():
+    assert len(inner_folds(np.arange(2000) % 2, "binary", None, 0)) == 3
 
 
 # -- output --------------------------------------------------------------------------------------

@@ -49,7 +49,7 @@ def ten_classes(cohort):
     """A classifier of ten classes."""
     rank = cohort.data.view("clinic").read()[:, 0].argsort().argsort()
     target = np.array([f"c{k}" for k in rank // 7])
-    return fitted(BaldurClassifier(members=("pooled",)), cohort.data, target)
+    return fitted(BaldurClassifier(n_factors=4, members=("pooled",)), cohort.data, target)
 
 
 @pytest.fixture(scope="session")

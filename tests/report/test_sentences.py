@@ -14,8 +14,8 @@ from baldur.report.sentences import (
     SHOWN,
     TRANSPORT,
     UNKNOWN,
-    Calibration,
-    Comparison,
+    CalibrationEvidence,
+    ComparisonEvidence,
     Interval,
     Prediction,
     Transport,
@@ -80,9 +80,15 @@ def test_a_figure_in_doubt_refers_to_the_check():
 def test_without_an_interval_nothing_is_claimed(value):
     evidence = Prediction(Interval(*value), 0.5, "AUC", "A", "on 9 people")
     assert told(PREDICTION, evidence)[1] == UNKNOWN
-    assert told(CALIBRATION, Calibration(Interval(*value), Interval(0, -0.1, 0.1)))[1] == UNKNOWN
-    assert told(CALIBRATION, Calibration(Interval(1, 0.9, 1.1), Interval(*value)))[1] == UNKNOWN
-    assert told(COMPARISON, Comparison({"B": Interval(*value)}, "A", "AUC"))[1] == UNKNOWN
+    assert (
+        told(CALIBRATION, CalibrationEvidence(Interval(*value), Interval(0, -0.1, 0.1)))[1]
+        == UNKNOWN
+    )
+    assert (
+        told(CALIBRATION, CalibrationEvidence(Interval(1, 0.9, 1.1), Interval(*value)))[1]
+        == UNKNOWN
+    )
+    assert told(COMPARISON, ComparisonEvidence({"B": Interval(*value)}, "A", "AUC"))[1] == UNKNOWN
 
 
 ZERO = Interval(0.0, -0.3, 0.3)
@@ -107,12 +113,12 @@ ZERO = Interval(0.0, -0.3, 0.3)
 )
 def test_calibration(slope, intercept, said):
     for estimate in (1.0, 1.37):
-        evidence = Calibration(Interval(estimate, *slope), intercept)
+        evidence = CalibrationEvidence(Interval(estimate, *slope), intercept)
         assert told(CALIBRATION, evidence) == said
 
 
 def test_the_intercept_of_a_regression_has_no_part():
-    evidence = Calibration(Interval(1, 0.9, 1.1), Interval(), "predictions", False)
+    evidence = CalibrationEvidence(Interval(1, 0.9, 1.1), Interval(), "predictions", False)
     assert told(CALIBRATION, evidence) == ("right", SHOWN)
     assert "intercept" not in case_of(CALIBRATION, evidence).text(evidence)
 
@@ -121,22 +127,22 @@ def test_the_intercept_of_a_regression_has_no_part():
     ("ends", "said"),
     [
         ([(-0.2, -TINY)], ("another is better", SHOWN)),
-        ([(-0.2, 0.0)], ("not told apart", UNKNOWN)),
-        ([(0.0, 0.2)], ("not told apart", UNKNOWN)),
+        ([(-0.2, 0.0)], ("not distinguished", UNKNOWN)),
+        ([(0.0, 0.2)], ("not distinguished", UNKNOWN)),
         ([(TINY, 0.2)], ("all are worse", NOT_SHOWN)),
-        ([(TINY, 0.2), (-0.1, 0.2)], ("not told apart", UNKNOWN)),
+        ([(TINY, 0.2), (-0.1, 0.2)], ("not distinguished", UNKNOWN)),
         ([(TINY, 0.2), (-0.2, -TINY)], ("another is better", SHOWN)),
-        ([(TINY, 0.2), (NAN, NAN)], ("not told apart", UNKNOWN)),
+        ([(TINY, 0.2), (NAN, NAN)], ("not distinguished", UNKNOWN)),
         ([(NAN, NAN)], ("no interval", UNKNOWN)),
     ],
 )
 def test_other_models(ends, said):
     found = {f"M{i}": Interval(0.1 if a == a else NAN, a, b) for i, (a, b) in enumerate(ends)}
-    evidence = Comparison(found, "A", "AUC")
+    evidence = ComparisonEvidence(found, "A", "AUC")
     assert told(COMPARISON, evidence) == said
     text = case_of(COMPARISON, evidence).text(evidence)
     assert text.startswith(
-        {SHOWN: "Yes", NOT_SHOWN: "No:", UNKNOWN: "That cannot be told"}[said[1]]
+        {SHOWN: "Yes", NOT_SHOWN: "No:", UNKNOWN: "This cannot be determined"}[said[1]]
     )
 
 

@@ -115,7 +115,7 @@ def test_without_the_development_study_nothing_is_compared(places, tmp_path):
     shutil.copytree(places[2], folder)
     (folder / "development.csv").unlink()
     facts = validation_page(open_validation(folder), "hidden", None).facts
-    assert facts.answer[1].outcome == "cannot be told"
+    assert facts.answer[1].outcome == "cannot be determined"
     assert [c.name for c in facts.tables["figures"].columns] == ["Measure", "New cohort"]
 
 
@@ -126,7 +126,7 @@ def test_another_folder_is_no_development_study(places, tmp_path):
     done = CliRunner().invoke(app, [*arguments, "--development", str(tmp_path)])
     assert done.exit_code == 1
     assert "has no intervals of a model 'Ridge logistic'" in str(done.exception)
-    with pytest.raises(InputError, match="goes with a folder of results"):
+    with pytest.raises(InputError, match="can be combined with a folder of results"):
         report_folder(folder, tmp_path / "page.html", model=model)
 
 

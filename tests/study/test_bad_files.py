@@ -118,7 +118,7 @@ CASES = {
                           "covariates.include", "one of the two"),
     "outcome as covariate": (set_key("covariates", value={"include": ["diagnosis"]}), "covariates",
                              "outcome"),
-    "empty covariate": (empty_covariate, "covariates.regress_out", "'age' is empty"),
+    "empty covariate": (empty_covariate, "covariates.regress_out", "'age' has no values"),
     "one class": (one_class, "outcome.column", "one class only"),
     "wrong positive class": (set_key("outcome", "positive", value="sick"), "outcome.positive",
                              "control, patient"),

@@ -110,7 +110,10 @@ def test_new_files_that_do_not_fit_are_explained(parts, tables, write, tmp_path,
     with pytest.raises(StudyError, match=r"samples\.file: has no column 'age'"):
         predict_study(fitted, study)
     views = {"other": {"file": "brain.csv"}}
-    with pytest.raises(StudyError, match="views: none is one of the model's: blood, brain"):
+    with pytest.raises(
+        StudyError,
+        match="views: no view of the file is a view of the model, which are blood, brain",
+    ):
         predict_study(fitted, new_study(parts, tables, write, tmp_path, views=views))
     parts["models"] = [{"name": "Dummy"}]
     with pytest.raises(StudyError, match="no model 'RF'"):

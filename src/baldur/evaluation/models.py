@@ -46,7 +46,7 @@ def fit_with_groups(estimator: Any, X: Any, y: Any, groups: Any) -> Any:
 
 @dataclass(frozen=True)
 class Model:
-    """One row of the comparison.
+    """One model of a comparison: its name, its estimator and the settings to search.
 
     Attributes
     ----------
@@ -65,7 +65,7 @@ class Model:
     search: Mapping[str, Any] = field(default_factory=dict)
 
     def prepared_by(self, preparation: Any) -> Model:
-        """Return the same row with a preparation for its estimator, unless that has its own.
+        """Return the model with this preparation, unless its estimator has one of its own.
 
         Parameters
         ----------
@@ -126,7 +126,7 @@ def make_model(
     classification: bool = True,
     scale: str | None = None,
 ) -> Model:
-    """Build one model from its name, or from an estimator under a name of one's own.
+    """Build one model from its name, or from an estimator with a given name.
 
     Parameters
     ----------
@@ -210,7 +210,7 @@ def _bare(key: str) -> str:
 
 
 def make_models(models: Any, classification: bool = True) -> list[Model]:
-    """Build the models of a comparison from what a caller may write.
+    """Build the models of a comparison from names, estimators or grids.
 
     Parameters
     ----------

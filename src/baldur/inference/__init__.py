@@ -1,1 +1,1 @@
-"""Searching for the posterior: starts, sweeps, pruning, and the choice of the prior shape."""
+"""Inference: members, the ensemble, its submodel path, the selection and the predictor."""

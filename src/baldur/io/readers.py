@@ -184,7 +184,7 @@ def _pattern(file: Any, base: Path, allowed: list[Path]) -> list[Path]:
     parts = path.parts
     fixed = next(i for i, part in enumerate(parts) if any(mark in part for mark in "*?["))
     if ".." in parts[fixed:]:
-        raise InputError(f"{path}: a pattern cannot go up again with '..'.")
+        raise InputError(f"{path}: a pattern must not contain '..' after its first wildcard.")
     folder = _inside(Path(*parts[:fixed]) if fixed else Path(), base, allowed)
     found = _expanded(folder, parts[fixed:])
     if not found:

@@ -118,7 +118,7 @@ def _not_blank(value: str) -> str:
 
 def _different(values: list[str]) -> list[str]:
     if len(set(values)) != len(values):
-        raise SectionError("names something twice", "list each once")
+        raise SectionError("lists a name more than once", "list each once")
     return values
 
 
@@ -238,7 +238,7 @@ class _Place:
         self.siblings: list[str] = []
 
     def follow(self, loc: tuple[Any, ...]) -> None:
-        """Go to the place of an error, as far as there are keys and entries of lists."""
+        """Follow the path of an error through keys and list entries, as far as possible."""
         for step in loc:
             node = self._resolved(self.node)
             if isinstance(self.value, list) and isinstance(step, int) and step < len(self.value):
@@ -283,7 +283,7 @@ class _Place:
         return [b["properties"]["kind"]["const"] for b in branches]
 
     def is_section(self) -> bool:
-        """Return whether keys are expected here, and nothing else."""
+        """Return whether only a section (keys with values) is expected here."""
         node = self._resolved(self.node)
         branches = [self._resolved(b) for b in node.get("anyOf", [node])]
         return all(b.get("type") == "object" for b in branches)

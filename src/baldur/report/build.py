@@ -86,7 +86,9 @@ def _list_page(run: StudyResults, folder: Path) -> None:
 
 def _refuse_model(model: str | Path | None, place: Path, what: str) -> None:
     if model is not None:
-        raise InputError(f"{place} is {what}; --model goes with a folder of results.")
+        raise InputError(
+            f"{place} is {what}; --model can be combined with a folder of results only."
+        )
 
 
 def report_study(
@@ -203,7 +205,7 @@ def _write(
 
 @contextmanager
 def no_collection() -> Iterator[None]:
-    """Stop the search for unused objects: drawing makes a million, and each search visits all."""
+    """Pause garbage collection, which is slow while figures create many objects."""
     running = gc.isenabled()
     gc.disable()
     try:

@@ -11,7 +11,7 @@ import pandas as pd
 from baldur.evaluation.metrics import METRICS
 from baldur.report.formatting import count, short
 from baldur.report.results import StudyResults
-from baldur.report.sentences import Calibration, Comparison, Interval, Prediction
+from baldur.report.sentences import CalibrationEvidence, ComparisonEvidence, Interval, Prediction
 
 __all__ = ["calibration_of", "comparison_of", "interval_of", "prediction_of"]
 
@@ -80,7 +80,7 @@ def _how(run: StudyResults) -> str:
 
 def calibration_of(
     rows: pd.DataFrame, what: str = "probabilities", needs_intercept: bool = True
-) -> Calibration:
+) -> CalibrationEvidence:
     """Return the evidence on calibration.
 
     Parameters
@@ -88,17 +88,17 @@ def calibration_of(
     rows : DataFrame
         Of one model and one class: measure, estimate, low, high.
     what, needs_intercept
-        As in `Calibration`.
+        As in `CalibrationEvidence`.
 
     Returns
     -------
-    Calibration
+    CalibrationEvidence
     """
     slope, intercept = (interval_of(rows, measure=name) for name in ("slope", "intercept"))
-    return Calibration(slope, intercept, what, needs_intercept)
+    return CalibrationEvidence(slope, intercept, what, needs_intercept)
 
 
-def comparison_of(run: StudyResults, main: str) -> Comparison | None:
+def comparison_of(run: StudyResults, main: str) -> ComparisonEvidence | None:
     """Return the evidence on other models; None where there is no other.
 
     Parameters
@@ -108,7 +108,7 @@ def comparison_of(run: StudyResults, main: str) -> Comparison | None:
 
     Returns
     -------
-    Comparison or None
+    ComparisonEvidence or None
     """
     table = run.table("differences")
     known = set(table["metric"]) & set(METRICS) if "metric" in table else set()
@@ -125,7 +125,7 @@ def comparison_of(run: StudyResults, main: str) -> Comparison | None:
         for name, row in rows.items()
     }
     p_values = {name: float(row["p_holm"]) for name, row in tests.items() if name in found}
-    return Comparison(found, main, METRICS[metric].heading, p_values)
+    return ComparisonEvidence(found, main, METRICS[metric].heading, p_values)
 
 
 def _pairs_with(rows: pd.DataFrame, metric: str, main: str) -> dict[str, Mapping[Any, Any]]:

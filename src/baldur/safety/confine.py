@@ -81,7 +81,7 @@ def find_special(folder: Path) -> Path | None:
 
 
 def open_to_append(path: Path) -> IO[str]:
-    """Open a text file to add lines to it, as a plain file of one name or not at all.
+    """Open a text file to add lines to it, refusing links and files with several names.
 
     A symbolic link, a second name of another file (a hard link) or a pipe in its place is refused:
     the lines would go somewhere else, or never arrive.

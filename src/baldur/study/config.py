@@ -45,7 +45,7 @@ _EXAMPLE_MODEL = 'add for example models = ["BALDUR", "LSVM-l1"]'
 
 
 def problem(file: str, key: str, what: str, fix: str) -> StudyError:
-    """Return an error in its one form: file, key, what is wrong, what to do.
+    """Return an error about a study file: the file, the key, what is wrong and what to do.
 
     Parameters
     ----------
@@ -129,7 +129,7 @@ class StudyConfig(Section):
     # -- where it lies -----------------------------------------------------------------------------
 
     def at(self, file: Path, roots: tuple[Path, ...] = ()) -> StudyConfig:
-        """Return the same study as described by a file.
+        """Return a copy of the configuration with the path of its study file.
 
         Parameters
         ----------
@@ -171,7 +171,7 @@ class StudyConfig(Section):
         return problem(self.file.name, key, what, fix)
 
     def as_toml(self) -> dict[str, Any]:
-        """Return everything as resolved, with absolute paths to data, ready to be written."""
+        """Return the configuration as TOML, with all defaults and absolute paths to data."""
         found = self.model_dump(exclude_none=True)
         folder = self.folder.resolve()
         # Relative, so that the copy in the folder of results does not point to itself.

@@ -141,7 +141,9 @@ def read_study(config: StudyConfig) -> StudyData:
     notes = []
     known = table[column] != ""
     if not known.any():
-        raise config.problem("outcome.column", f"{column!r} is empty", "name another column")
+        raise config.problem(
+            "outcome.column", f"column {column!r} has no values", "name another column"
+        )
     if not known.all():
         notes.append(no_outcome_note(int((~known).sum()), column))
     check_outcome(config, table.loc[known, column])
@@ -261,7 +263,7 @@ def _samples(
         key = "covariates.regress_out" if name in preparation.regress_out else "harmonise.keep"
         cells = table[name].astype(object).where(table[name] != "", None)
         if not cells.notna().any():
-            raise config.problem(key, f"column {name!r} is empty", "leave it out")
+            raise config.problem(key, f"column {name!r} has no values", "leave it out")
         numbers = pd.to_numeric(cells, errors="coerce")
         by = config.harmonise is not None and name == config.harmonise.by
         text = by or name in forced or (numbers.isna() & cells.notna()).any()
@@ -270,7 +272,7 @@ def _samples(
 
 
 def _steps(config: StudyConfig, parts: list[MultiView]) -> list[Step]:
-    """What is learned on training rows; a table without categories has nothing to learn."""
+    """Return the steps to fit on training rows; none for a table without categories."""
     steps: list[Step] = []
     for part, (name, view) in zip(parts, config.views.items(), strict=True):
         try:

@@ -76,7 +76,9 @@ def read_new_samples(
             parts.append(_fitting(model, config, one, view, missing, notes))
     if not parts:
         raise config.problem(
-            "views", f"none is one of the model's: {', '.join(wanted)}", "name the views as in fit"
+            "views",
+            f"no view of the file is a view of the model, which are {', '.join(wanted)}",
+            "name the views as in fit",
         )
     rows = pd.Series(np.arange(len(table)), index=table.index)
     try:
@@ -129,7 +131,7 @@ def _with_samples(
     table: pd.DataFrame,
     notes: list[str],
 ) -> MultiView:
-    """Return the rows with what the preparation reads about them, once it can be read."""
+    """Return the rows with the columns of samples that the preparation needs."""
     data = data.with_samples(_columns_about_samples(preparation, config, table, notes))
     try:
         preparation.check_samples(data)
@@ -152,7 +154,8 @@ def _fitting(
     if names is None:
         if have.shape[1] != width:
             raise config.problem(
-                f"views.{view}", f"has {have.shape[1]} columns, the model {width} without names",
+                f"views.{view}",
+                f"has {have.shape[1]} columns, but the model has {width} columns without names",
                 "give the same columns in the same order",
             )  # fmt: skip
         return MultiView(
@@ -246,7 +249,7 @@ def _alleles(have: View, view: str, found: np.ndarray) -> dict[str, pd.DataFrame
 def _unclear(
     have: View, names: np.ndarray, levels: dict[str, str]
 ) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Rows and columns of categories whose level is missing, or none that the model knows."""
+    """Return rows and columns of categories whose level is missing or unknown to the model."""
     info = have.feature_info
     owner = np.array([levels.get(str(n), "") for n in names], dtype=object)
     made = []
@@ -304,7 +307,7 @@ def _with_covariates(
 def _columns_about_samples(
     preparation: Preparation, config: StudyConfig, table: pd.DataFrame, notes: list[str]
 ) -> pd.DataFrame | None:
-    """Return what a fitted preparation reads about new samples.
+    """Return the columns of the samples table that a fitted preparation needs.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Where a study's results go: below its own folder, or where whoever runs it says."""
+"""The folder of a study's results: below the study's folder, or given with ``--out``."""
 
 from __future__ import annotations
 

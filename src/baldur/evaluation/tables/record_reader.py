@@ -109,7 +109,7 @@ def read_record(folder: str | Path) -> dict[str, Any]:
         raise InputError(f"{file.parent} has no {RECORD}. {AGAIN}")
     found = read_json_file(file)
     if not isinstance(found, dict):
-        raise InputError(f"{file} does not hold a table of entries. {AGAIN}")
+        raise InputError(f"{file} does not contain a JSON object. {AGAIN}")
     if found.get("schema") != SCHEMA or isinstance(found.get("schema"), bool):
         raise InputError(
             f"{file}: 'schema' should be {SCHEMA}, which this version reads, but is "

@@ -188,14 +188,14 @@ def read_result_table(folder: str | Path, name: str) -> pd.DataFrame:
 
 
 def _check_form(file: Path) -> None:
-    """Refuse a table that is too large or too wide to be read, or cut off."""
+    """Refuse a table that is too large or too wide to be read, or truncated."""
     with file.open("rb") as stream:
         size = stream.seek(0, 2)
         if size > _LARGEST:
             raise InputError(f"{file} is larger than {_LARGEST:,} bytes. {AGAIN}")
         stream.seek(max(size - 1, 0))
         if size > 0 and stream.read(1) != b"\n":
-            raise InputError(f"{file} is cut off: its last line has no end. {AGAIN}")
+            raise InputError(f"{file} is truncated: its last line has no line break. {AGAIN}")
         stream.seek(0)
         start = stream.read(_LONGEST_HEADING).splitlines(keepends=True)
     quotes = commas = 0
