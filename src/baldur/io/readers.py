@@ -191,7 +191,22 @@ def _pattern(file: Any, base: Path, allowed: list[Path]) -> list[Path]:
     if ".." in parts[fixed:]:
         raise InputError(f"{path}: a pattern must not contain '..' after its first wildcard.")
     folder = _inside(Path(*parts[:fixed]) if fixed else Path(), base, allowed)
-    found = sorted(one for one in folder.glob(str(Path(*parts[fixed:]))) if one.is_file())
+    found = _expanded(folder, parts[fixed:])
     if not found:
         raise InputError(f"{path}: no file in {folder} fits this pattern.")
     return [_inside(one.absolute(), base, allowed) for one in found]
+
+
+def _expanded(folder: Path, parts: tuple[str, ...]) -> list[Path]:
+    """Return the files that a pattern stands for.
+
+    Each folder is looked into once for each part, however many links lead to it: with links in a
+    circle there is no end to the paths.
+    """
+    here = {folder.resolve(): folder}
+    for part in parts[:-1]:
+        below = [one for each in here.values() for one in sorted(each.glob(part)) if one.is_dir()]
+        here = {}
+        for one in below:
+            here.setdefault(one.resolve(), one)
+    return sorted({one for each in here.values() for one in each.glob(parts[-1]) if one.is_file()})
