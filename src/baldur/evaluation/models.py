@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
@@ -26,6 +27,9 @@ OURS: dict[str, tuple[type, type]] = {
     "BALDUR (mean-field)": (PaperClassifier, PaperRegressor),
 }
 """Rows of ours: the classifier and the regressor."""
+
+_MOST_COMBINATIONS = 10_000
+"""Of the values of a grid, which are listed in memory; each is fitted on every inner fold."""
 
 _NOT_SETTINGS = ("estimator", "views", "preparation")
 
@@ -184,6 +188,12 @@ def make_model(
     for key, values in wanted.items():
         if not values:
             raise InputError(f"Model {name!r}: the grid of {_bare(key)!r} is empty; list values.")
+    combinations = math.prod(map(len, wanted.values()))
+    if combinations > _MOST_COMBINATIONS:
+        raise InputError(
+            f"Model {name!r}: the grid has {combinations:,} combinations, and at most "
+            f"{_MOST_COMBINATIONS:,} are tried; list fewer values."
+        )
     made = clone(estimator).set_params(**fixed)
     searched = {*wanted, *fixed}
     if scale is not None and made.get_params(deep=False).get("scale") in SCALES:

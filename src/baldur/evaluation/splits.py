@@ -24,6 +24,9 @@ from baldur.exceptions import InputError
 
 __all__ = ["SCHEMES", "Fold", "FoldPlan", "permute_labels"]
 
+_MOST_ROW_NUMBERS = 200_000_000
+"""Of all outer folds together, 1.6 GB; a hundred repeats of ten folds of 100,000 rows have half."""
+
 SCHEMES = ("stratified", "grouped", "leave-one-site-out", "fixed")
 
 
@@ -114,6 +117,7 @@ class FoldPlan:
         list of Fold
         """
         n = len(y)
+        self._check_size(n)
         if self.scheme == "fixed":
             folds = [self._fixed(n)]
         elif self.scheme == "leave-one-site-out":
@@ -238,6 +242,17 @@ class FoldPlan:
             # Too few groups of a class: what follows from it is checked and said by us.
             warnings.simplefilter("ignore", UserWarning)
             return list(splitter.split(rows, y, groups))
+
+    def _check_size(self, n: int) -> None:
+        """Refuse more outer folds than there is memory for, before they are made."""
+        count = 1 if self.scheme == "fixed" else self.outer * self.repeats
+        if self.scheme == "leave-one-site-out":
+            count = len(np.unique(np.asarray(self.sites)))
+        if count * n > _MOST_ROW_NUMBERS:
+            raise InputError(
+                f"{count:,} outer folds of {n:,} rows each do not fit into memory; ask for fewer "
+                "folds or repeats, or merge sites."
+            )
 
     def _check_training(self, y: np.ndarray, fold: Fold) -> None:
         """Refuse a fold whose training rows have one class; some classes may be missing."""

@@ -31,6 +31,11 @@ __all__ = [
 ]  # fmt: skip
 
 
+# Two words are compared letter by letter: a wide table of long names would take minutes.
+_COMPARED = 100  # letters of a word
+_MOST_COMPARED = 2_000  # words
+
+
 class Problem(NamedTuple):
     """One wrong value: its key, what is wrong with it, and what to do."""
 
@@ -70,8 +75,8 @@ def nearest(word: Any, known: Iterable[Any]) -> str:
     'choose one of column, task'
     """
     words = [str(k) for k in known]
-    lower = {w.lower(): w for w in words}
-    found = get_close_matches(str(word).lower(), list(lower), 1)
+    lower = {w.lower()[:_COMPARED]: w for w in words[:_MOST_COMPARED]}
+    found = get_close_matches(str(word).lower()[:_COMPARED], list(lower), 1)
     if found:
         return f"did you mean {lower[found[0]]!r}?"
     return f"choose one of {', '.join(words[:20])}{', ...' if len(words) > 20 else ''}"

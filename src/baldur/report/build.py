@@ -59,7 +59,8 @@ def report_folder(
     place = Path(folder)
     if not place.is_dir():
         raise InputError(f"{place} is not a folder; give a folder of results, or a model folder.")
-    target = place / REPORT if path is None else Path(path)
+    # Without a path it is this name in the folder, whatever a stranger put there.
+    target = place / REPORT if path is None else _file_at(Path(path))
     if (place / _MANIFEST).is_file():
         _refuse_model(model, place, "a model folder")
         fitted = FittedModel.of_saved(load_model(place))
@@ -112,7 +113,8 @@ def report_study(
     written = study.written
     run = StudyResults.from_tables(written.tables, written.record, written.grids)
     run.folder = study.folder
-    page = report_result(run, study.folder / REPORT, model=model, people=people)
+    added = None if model is None else FittedModel.of_saved(model)
+    page = _write(study.folder / REPORT, run, added, people, None)
     _list_page(run, study.folder)
     return page
 
@@ -149,7 +151,7 @@ def report_result(
     elif model is not None:
         fitted = FittedModel.of(model)
     run = result if isinstance(result, StudyResults) else StudyResults.from_result(result)
-    return _write(Path(path), run, fitted, people, title)
+    return _write(_file_at(Path(path)), run, fitted, people, title)
 
 
 def report_model(
@@ -180,7 +182,12 @@ def report_model(
     Path
         The file.
     """
-    return _write(Path(path), None, FittedModel.of(model, X, y), people, title)
+    return _write(_file_at(Path(path)), None, FittedModel.of(model, X, y), people, title)
+
+
+def _file_at(path: Path) -> Path:
+    """Return the file to write, where somebody may have named the folder for it."""
+    return path / REPORT if path.is_dir() else path
 
 
 def _write(
@@ -209,8 +216,6 @@ def no_collection() -> Iterator[None]:
 
 
 def _write_page(path: Path, page: Page) -> Path:
-    if path.is_dir():
-        path = path / REPORT
     check_writable(path.parent)
     write_atomically(path, render(page).encode("utf-8"))
     return path

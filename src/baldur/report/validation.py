@@ -347,7 +347,8 @@ def _notes(run: StudyResults, *, named: bool) -> list[str]:
 def _summary_lines(folder: Path, prefix: str) -> list[str]:
     """Return the lines of the summary that begin with a prefix, without it."""
     try:
-        text = (folder / SUMMARY).read_text(encoding="utf-8", errors="replace")[:100_000]
+        with (folder / SUMMARY).open(encoding="utf-8", errors="replace") as stream:
+            text = stream.read(100_000)
     except OSError:
         return []
     lines = [line for line in text.splitlines() if line.startswith(prefix)]

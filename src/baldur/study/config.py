@@ -37,6 +37,9 @@ COVARIATES = "covariates"
 
 _LARGEST_SEED = 2**32 - 1  # the largest seed of numpy's RandomState, which scikit-learn uses
 
+_LONGEST_PART = 600  # characters of a part of a message; paths and names are shorter
+_ENDS = 250  # of these, at each end of a longer part
+
 _EXAMPLE_VIEW = "add [views.NAME] with file for each view"
 _EXAMPLE_MODEL = 'add for example models = ["BALDUR", "LSVM-l1"]'
 
@@ -59,8 +62,14 @@ def problem(file: str, key: str, what: str, fix: str) -> StudyError:
     -------
     StudyError
     """
+    key, what, fix = map(_shortened, (key, what, fix))
     line = one_line(f"{file}: {key}: {what}; {fix}")
     return StudyError(line if line.endswith((".", "?")) else line + ".")
+
+
+def _shortened(text: str) -> str:
+    """Return a part of a message without its middle, where a file has a name of a megabyte."""
+    return text if len(text) <= _LONGEST_PART else f"{text[:_ENDS]} ... {text[-_ENDS:]}"
 
 
 def _no_outcome() -> OutcomeSection:

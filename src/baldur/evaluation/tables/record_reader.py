@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import math
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,10 @@ _LARGEST = 20_000_000
 
 def is_number(value: Any) -> bool:
     """Return whether a value of a JSON file is a finite number."""
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+    if not isinstance(value, (int, float)) or isinstance(value, bool):
+        return False
+    # Whole numbers of JSON have any length; those beyond a float are refused by the comparison.
+    return abs(value) <= sys.float_info.max
 
 
 def _is_count(value: Any) -> bool:
