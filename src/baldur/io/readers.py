@@ -40,6 +40,7 @@ def read_view(
     base_dir: str | os.PathLike[str],
     *,
     roots: Sequence[str | os.PathLike[str]] = (),
+    needed: Sequence[str] | None = None,
     max_bytes: int = MAX_BYTES,
 ) -> MultiView:
     """Read the view one section of a study file describes.
@@ -60,6 +61,8 @@ def read_view(
         Folder of the study file.
     roots : sequence of str or path-like
         Further folders that files may lie in, named by whoever runs the study.
+    needed : sequence of str, optional
+        For a table, the columns that have to become numbers; see `read_table`.
     max_bytes : int, default=4 GB
         Memory that reading one file may take; a study file cannot say so itself.
 
@@ -89,6 +92,8 @@ def read_view(
     kind, file = section.kind, section.file
     allowed = [Path(one).resolve() for one in (base_dir, *roots)]
     options = section.options(learned=False)
+    if kind == "table" and needed is not None:
+        options["needed"] = needed
     for key in _PATHS:
         if isinstance(options.get(key), str):
             options[key] = _inside(options[key], Path(base_dir), allowed)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -76,13 +77,17 @@ class StudyData:
     left_out: int = 0
 
 
-def read_views(config: StudyConfig) -> list[MultiView]:
+def read_views(
+    config: StudyConfig, needed: Mapping[str, Sequence[str] | None] | None = None
+) -> list[MultiView]:
     """Read the file of every view.
 
     Parameters
     ----------
     config : StudyConfig
         The study.
+    needed : dict of str to sequence of str, optional
+        For views, the columns of a table that have to become numbers; see `read_table`.
 
     Returns
     -------
@@ -91,7 +96,9 @@ def read_views(config: StudyConfig) -> list[MultiView]:
     parts = []
     for name, view in config.views.items():
         try:
-            parts.append(read_view(_named(name, view), config.folder, roots=config.roots))
+            section = _named(name, view)
+            columns = None if needed is None else needed.get(section.name)
+            parts.append(read_view(section, config.folder, roots=config.roots, needed=columns))
         except MissingExtraError as error:
             raise config.problem(
                 f"views.{name}", str(error).rstrip("."), "or remove the view"

@@ -65,7 +65,7 @@ def read_new_samples(
     parts = []
     included = model.details.get("included") is not None
     wanted = [v for v in model.n_features if not (included and v == COVARIATES)]
-    for part in read_views(config):
+    for part in read_views(config, {view: _columns_of(model, view) for view in wanted}):
         for view in part.view_names:
             if view not in wanted:
                 notes.append(f"view {view!r} is not one of the model's and is left out")
@@ -110,6 +110,21 @@ def read_new_samples(
         for found in unknown.get(str(sample), [])
     ]
     return NewSamples(data.select(list(model.n_features)), table, notes, levels)
+
+
+def _levels_of(model: SavedModel, view: str) -> dict[str, str]:
+    """Return the category of every feature of a view that is a level."""
+    preparation = getattr(model.estimator, "preparation_", None)
+    return {} if preparation is None else preparation.level_columns.get(view, {})
+
+
+def _columns_of(model: SavedModel, view: str) -> list[str] | None:
+    """Return the columns of a file that a model was fitted with; None where they had no names."""
+    names = model.features[view]
+    if names is None:
+        return None
+    levels = _levels_of(model, view)
+    return list(dict.fromkeys(levels.get(str(name), str(name)) for name in names))
 
 
 def _unknown_levels(model: SavedModel, part: MultiView, view: str) -> list[UnknownLevel]:
@@ -165,8 +180,7 @@ def _fitting(
     found = index.get_indexer(pd.Index(names))
     extra = index.difference(pd.Index(names))
     # A level of a category that new rows do not have is a column of zeros.
-    preparation = getattr(model.estimator, "preparation_", None)
-    levels = {} if preparation is None else preparation.level_columns.get(view, {})
+    levels = _levels_of(model, view)
     info = have.feature_info
     new, new_levels = _new_columns(have, extra, set(levels.values()))
     if new_levels:
