@@ -80,7 +80,7 @@ def writing(path: str | Path) -> Iterator[None]:
 
 
 def refused(what: str | Path, error: OSError) -> OutputError:
-    """Say in one line what could not be written, why, and what to do.
+    """Return the error that says in one line what could not be written, why, and what to do.
 
     Parameters
     ----------
@@ -162,7 +162,7 @@ def write_atomically(path: str | Path, content: bytes, *, sync: bool = True) -> 
 
 
 def make_folder(path: str | Path) -> Path:
-    """Make a folder and those above it; one that is there is fine.
+    """Make a folder and its parents, unless they exist already.
 
     Parameters
     ----------
@@ -213,7 +213,7 @@ def replace_files(
     folder = Path(folder)
     unknown = sorted(set(contents) - set(known))
     if unknown:
-        raise ValueError(f"names outside of the known ones: {unknown}")
+        raise ValueError(f"expected only known file names, but got {unknown}")
     with folder_lock(folder) as alone, writing(folder):
         _finish_replacing(folder, known)
         if alone:

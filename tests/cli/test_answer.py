@@ -54,5 +54,5 @@ def test_a_model_without_contributions_says_so(call, quick, tmp_path):
         "predict", tmp_path / "model", quick[0], "--out", "-", "--explain", tmp_path / "why.csv"
     )
     assert code == 2
-    assert "does not tell what its features contribute" in said
+    assert "cannot compute what its features contribute" in said
     assert not (tmp_path / "why.csv").exists()

@@ -178,7 +178,7 @@ def test_any_shape_holds_together(n, widths, n_classes, rate, seed):
         ({"informative": (1,)}, "informative has 1 values and there are 2 views"),
         ({"informative": {"x": 1}}, "informative names the views"),
         ({"informative": (6, 0)}, "asks for 6 columns and the view has 5"),
-        ({"informative": {"view0": [5]}}, "must lie in 0..4"),
+        ({"informative": {"view0": [5]}}, "must be between 0 and 4"),
         ({"informative": {"view0": [1, 1]}}, "repeats a column"),
         ({"correlation": 1.0}, "correlation of view 'view0'"),
         ({"missing_cells": -0.1}, "missing_cells of view 'view0'"),

@@ -401,5 +401,5 @@ def test_a_model_without_signal_is_warned_of_once():
     assert set(found.no_signal) == {"quick"}
     assert [n for n in found.notes["quick"] if "signal" in n] == [
         f"no evidence of signal on held-out data in {count} of 3 folds; do not interpret the "
-        "features selected there"
+        "features selected in these folds"
     ]

@@ -1,5 +1,7 @@
 """Folds partition the rows, keep groups together on both levels, and depend on the seed alone."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -119,3 +121,22 @@ def test_impossible_plans_are_refused(options, said):
 def test_rows_that_cannot_be_split_are_explained(plan, y, said):
     with pytest.raises(InputError, match=said):
         plan.outer_folds(y)
+
+
+@pytest.mark.parametrize(
+    "plan",
+    [
+        FoldPlan("leave-one-site-out", sites=np.arange(30_000)),
+        FoldPlan(outer=10_000, repeats=1_000),
+        FoldPlan("grouped", outer=10_000, groups=np.arange(30_000)),
+    ],
+)
+def test_more_folds_than_there_is_memory_for_are_refused_at_once(plan):
+    y = np.tile([0, 1], 15_000)
+    tracemalloc.start()
+    try:
+        with pytest.raises(InputError, match=r"outer folds of 30,000 rows each do not fit"):
+            plan.outer_folds(y)
+        assert tracemalloc.get_traced_memory()[1] < 50e6
+    finally:
+        tracemalloc.stop()

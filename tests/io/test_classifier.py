@@ -22,7 +22,7 @@ def components(train, test, k=10):
 @pytest.mark.slow
 def test_four_populations(shared_data):
     """Of all genotypes the linear predictor takes admixed people for the larger group beside them;
-    on ten components the four are told apart."""
+    on ten components the four can be distinguished."""
     pytest.importorskip("bed_reader")
     folder = shared_data / "hapmap3_plink"
     X = read_plink(folder / "hapmap3.bed")

@@ -228,12 +228,12 @@ def sparse_other_shape(file):
         (soft_link, "link to somewhere else"),
         (external_storage, "another file"),
         (virtual_data, "another file"),
-        (huge_index, "never written"),
-        (huge_matrix, "never written"),
+        (huge_index, "file is incomplete"),
+        (huge_matrix, "file is incomplete"),
         (text_matrix, "expected numbers of shape"),
         (no_matrix, "has no 'X'"),
         (sparse_wild_indices, "indices are too large"),
-        (sparse_falling_pointers, "pointers do not rise"),
+        (sparse_falling_pointers, "pointers are not in increasing order"),
         (sparse_other_shape, "of shape"),
     ],
 )
@@ -255,7 +255,7 @@ def test_sizes_that_lie_do_not_hold_up_the_first_pass(tmp_path):
         (lambda *a, **k: raise_timeout(), "did not finish reading it"),
         (
             lambda *a, **k: subprocess.CompletedProcess(a, 1, stderr=b"Traceback\nNo threads"),
-            "did not come to its end .No threads.",
+            "did not finish .No threads.",
         ),
     ],
 )

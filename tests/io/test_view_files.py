@@ -112,6 +112,14 @@ def test_patterns_that_are_refused(folder, file):
         read_view({"file": file, "kind": "nifti"}, folder)
 
 
+@pytest.mark.parametrize("file", ["*/" * 40 + "*.nii.gz", "**/" * 40 + "*.nii.gz"])
+def test_patterns_end_where_links_go_round_in_circles(folder, file):
+    for name in ("a", "b", "c"):
+        (folder / name).symlink_to(".")
+        (folder / "maps" / name).symlink_to("..")
+    assert len(read_view({"file": file, "kind": "nifti"}, folder).sample_ids) == 12
+
+
 def test_other_options_cannot_leave_the_folder_either(folder):
     for option in ("mask", "atlas", "atlas_labels", "sample_ids", "cache_dir"):
         with pytest.raises(InputError, match="have to lie in its folder"):
@@ -160,6 +168,8 @@ def test_a_section_has_the_options_of_its_reader_and_of_what_is_learned(view):
     reader = set(list(inspect.signature(READERS[kind]).parameters)[1:])
     # They would look at people outside the training rows, or lift the limits on strange files.
     reader -= {"filter_ids", "max_bytes", "trusted"}
+    # The columns that a fitted model needs, which it knows itself.
+    reader -= {"needed"}
     keys = set(view.model_fields) - {"file", "kind"}
     assert keys == reader | set(view.learned_options())
     for step in view_steps(view(file="x", **{k: 0.2 for k in ("threshold",) if k in keys})):

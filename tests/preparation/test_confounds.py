@@ -153,7 +153,7 @@ def test_clear_errors(study):
         (lambda: taking_out().fit(mv.with_samples(empty)), "'age'.*is empty"),
         (lambda: mv.with_samples(mv.samples[:9]), r"one row per sample \(40\).*has 9"),
         (lambda: mv.with_samples(covariates), "expected a DataFrame"),
-        (lambda: Preparation().fit(mv).covariate_weights("x", np.ones(5)), "no covariates"),
+        (lambda: Preparation().fit(mv).covariate_weights("x", np.ones(5)), "regress_out"),
         (lambda: Preparation(steps=[object]).fit(mv), "baldur.preparation.Step"),
     ):
         with pytest.raises(InputError, match=words):

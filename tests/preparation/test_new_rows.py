@@ -317,5 +317,5 @@ def test_a_batch_is_compared_with_training(cohort):
     assert table.loc["blood", "outside"] == 1.0
     assert abs(table.loc["clinic", "mean_shift"]) < 0.5
     assert set(features["view"]) == {"clinic", "blood"}
-    with pytest.raises(InputError, match="does not know its training rows"):
+    with pytest.raises(InputError, match="no statistics of training samples"):
         batch_drift(BaldurClassifier(), MultiView(cells))

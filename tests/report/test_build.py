@@ -58,7 +58,7 @@ def test_wrong_places_are_refused(model, folder, tmp_path):
     with pytest.raises(InputError, match="is not a folder"):
         report_folder(tmp_path / "nothing")
     kept = save(model, tmp_path / "model")
-    with pytest.raises(InputError, match="--model goes with a folder of results"):
+    with pytest.raises(InputError, match="--model can be combined with a folder of results"):
         report_folder(kept, model=kept)
 
 

@@ -127,12 +127,12 @@ def test_the_intercept_of_a_regression_has_no_part():
     ("ends", "said"),
     [
         ([(-0.2, -TINY)], ("another is better", SHOWN)),
-        ([(-0.2, 0.0)], ("not told apart", UNKNOWN)),
-        ([(0.0, 0.2)], ("not told apart", UNKNOWN)),
+        ([(-0.2, 0.0)], ("not distinguished", UNKNOWN)),
+        ([(0.0, 0.2)], ("not distinguished", UNKNOWN)),
         ([(TINY, 0.2)], ("all are worse", NOT_SHOWN)),
-        ([(TINY, 0.2), (-0.1, 0.2)], ("not told apart", UNKNOWN)),
+        ([(TINY, 0.2), (-0.1, 0.2)], ("not distinguished", UNKNOWN)),
         ([(TINY, 0.2), (-0.2, -TINY)], ("another is better", SHOWN)),
-        ([(TINY, 0.2), (NAN, NAN)], ("not told apart", UNKNOWN)),
+        ([(TINY, 0.2), (NAN, NAN)], ("not distinguished", UNKNOWN)),
         ([(NAN, NAN)], ("no interval", UNKNOWN)),
     ],
 )
@@ -142,7 +142,7 @@ def test_other_models(ends, said):
     assert told(COMPARISON, evidence) == said
     text = case_of(COMPARISON, evidence).text(evidence)
     assert text.startswith(
-        {SHOWN: "Yes", NOT_SHOWN: "No:", UNKNOWN: "That cannot be told"}[said[1]]
+        {SHOWN: "Yes", NOT_SHOWN: "No:", UNKNOWN: "This cannot be determined"}[said[1]]
     )
 
 

@@ -80,6 +80,19 @@ def test_the_page_has_the_title_of_the_study_file(places, tmp_path):
         assert validation_page(run, "hidden", "Mine").facts.title == "Mine"
 
 
+def test_notes_name_samples_only_where_people_are_named(places, tmp_path):
+    folder = tmp_path / "noted"
+    shutil.copytree(places[2], folder)
+    with (folder / "validation.txt").open("a") as file:
+        file.write("Note: sample 'id-7' has Age = 540, sample \"o'hara\" has Age = 530.\n")
+        file.write("Note: 'vaping' counts as missing. Samples: 'id-8', 'id-9'. Check it.\n")
+    run = open_validation(folder)
+    far, unknown = validation_page(run, "hidden", None).facts.notes[-2:]
+    assert far == "a sample has Age = 540, a sample has Age = 530."
+    assert unknown == "'vaping' counts as missing. Samples: not named here. Check it."
+    assert "id-7" in validation_page(run, "named", None).facts.notes[-2]
+
+
 def test_a_value_far_outside_training_is_on_the_page(places, tmp_path):
     """An age of 540 is named; three widths of the training range are the boundary."""
     folder = tmp_path / "far"
@@ -115,7 +128,7 @@ def test_without_the_development_study_nothing_is_compared(places, tmp_path):
     shutil.copytree(places[2], folder)
     (folder / "development.csv").unlink()
     facts = validation_page(open_validation(folder), "hidden", None).facts
-    assert facts.answer[1].outcome == "cannot be told"
+    assert facts.answer[1].outcome == "cannot be determined"
     assert [c.name for c in facts.tables["figures"].columns] == ["Measure", "New cohort"]
 
 
@@ -126,7 +139,7 @@ def test_another_folder_is_no_development_study(places, tmp_path):
     done = CliRunner().invoke(app, [*arguments, "--development", str(tmp_path)])
     assert done.exit_code == 1
     assert "has no intervals of a model 'Ridge logistic'" in str(done.exception)
-    with pytest.raises(InputError, match="goes with a folder of results"):
+    with pytest.raises(InputError, match="can be combined with a folder of results"):
         report_folder(folder, tmp_path / "page.html", model=model)
 
 

@@ -38,8 +38,8 @@ ONES = np.ones((2, 3))
         (np.array([[1, 0.5], [0.0, 1.0]]), lambda f: f.covariance("x", (2, 2)), "symmetric"),
         (np.array(["a\x1b"]), lambda f: f.texts("x", (1,)), "control"),
         (np.array(["a", 1], object), lambda f: f.texts("x", (2,)), "text"),
-        (np.array(["a", "a"]), lambda f: f.labels("x"), "twice"),
-        (np.array([1, 1]), lambda f: f.labels("x"), "twice"),
+        (np.array(["a", "a"]), lambda f: f.labels("x"), "all different"),
+        (np.array([1, 1]), lambda f: f.labels("x"), "all different"),
         (np.array([1, np.nan]), lambda f: f.labels("x"), "finite"),
         (np.array([b"a"]), lambda f: f.labels("x"), "but got"),
         (True, lambda f: f.number("x"), "a number"),
@@ -53,7 +53,7 @@ ONES = np.ones((2, 3))
         (1, lambda f: f.boolean("x"), "true or false"),
         ("a\nb", lambda f: f.text("x"), "printable"),
         (1, lambda f: f.choice("x", (True, "a")), "one of"),
-        (["a", "a"], lambda f: f.names("x"), "twice"),
+        (["a", "a"], lambda f: f.names("x"), "all different"),
         (["a", 1], lambda f: f.names("x"), "printable names"),
         ([1], lambda f: f.parts("x", dict, 2), "2 entries, but got 1"),
         ({"a": 1}, lambda f: f.by_name("x", ["a", "b"], Fields.integer), "one entry for each"),
@@ -70,7 +70,7 @@ def test_a_wrong_value_is_refused_and_named(value, read, match):
 
 def test_a_field_too_few_or_too_many():
     refuses({}, lambda f: f.number("x"), "x: it is missing")
-    refuses({"x": 1, "y": 2}, lambda f: f.number("x"), "a field 'y' that it does not have")
+    refuses({"x": 1, "y": 2}, lambda f: f.number("x"), "a field 'y' that is not known")
     with pytest.raises(InputError, match="expected 'a', but got 'b'"):
         Fields({"kind": "b"}, "a")
     with Fields({"x": None}) as read:
@@ -123,7 +123,7 @@ def test_covariances_of_any_size(scale):
 def test_ranges():
     with Fields({"a": np.array([0.0, np.nan]), "b": np.array([0.0, np.nan])}) as read:
         read.ranges("a", "b", (2,))
-    refuses({"a": np.ones(1), "b": np.zeros(1)}, lambda f: f.ranges("a", "b", (1,)), "below")
+    refuses({"a": np.ones(1), "b": np.zeros(1)}, lambda f: f.ranges("a", "b", (1,)), "not above")
     refuses(
         {"a": np.ones(1) * np.nan, "b": np.zeros(1)},
         lambda f: f.ranges("a", "b", (1,)),

@@ -118,7 +118,7 @@ CASES = {
                           "covariates.include", "one of the two"),
     "outcome as covariate": (set_key("covariates", value={"include": ["diagnosis"]}), "covariates",
                              "outcome"),
-    "empty covariate": (empty_covariate, "covariates.regress_out", "'age' is empty"),
+    "empty covariate": (empty_covariate, "covariates.regress_out", "'age' has no values"),
     "one class": (one_class, "outcome.column", "one class only"),
     "wrong positive class": (set_key("outcome", "positive", value="sick"), "outcome.positive",
                              "control, patient"),
@@ -147,6 +147,22 @@ CASES = {
     "function for an estimator": (
         set_key("models", value=[{"name": "x", "estimator": "sklearn.datasets.fetch_openml"}]),
         "models[1].estimator", "not an estimator"),
+    "clusters for classes": (
+        set_key("models", value=[{"name": "x", "estimator": "sklearn.cluster.KMeans"}]),
+        "models[1].estimator", "not an estimator for classification"),
+    "regressor for a classifier": (
+        set_key("models", value=[{"name": "x", "estimator": "sklearn.linear_model.Ridge"}]),
+        "models[1].estimator", "not an estimator for classification"),
+    "name of an estimator of thousands of parts": (
+        set_key("models", value=[{"name": "x", "estimator": "sklearn." + "a." * 50_000 + "b"}]),
+        "models[1].estimator", "scikit-learn"),
+    "name of an estimator of a hundred thousand letters": (
+        set_key("models", value=[{"name": "x", "estimator": "sklearn.svm." + "a" * 100_000}]),
+        "models[1].estimator", "aaa ... aaa"),
+    "grid of a billion combinations": (
+        set_key("models", value=[{"name": "x", "estimator": "sklearn.svm.SVC", "grid": {
+            "C": list(range(1, 40_000)), "tol": list(range(1, 40_000))}}]),
+        "models[1]", "1,599,920,001 combinations"),
     "unknown metric": (set_key("report", value={"metrics": ["acuracy"]}), "report.metrics",
                        "'accuracy'"),
     "metric of another task": (set_key("folds", "select_by", value="r2"), "folds.select_by",
@@ -174,6 +190,7 @@ def test_each_kind_gives_one_line_with_key_and_fix(case, parts, tables, write):
     assert "\n" not in line
     assert line.startswith(f"study.toml: {key}: "), line
     assert said in line
+    assert len(line) < 2_000
     assert line.endswith((".", "?"))
 
 

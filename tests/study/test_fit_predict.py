@@ -110,7 +110,10 @@ def test_new_files_that_do_not_fit_are_explained(parts, tables, write, tmp_path,
     with pytest.raises(StudyError, match=r"samples\.file: has no column 'age'"):
         predict_study(fitted, study)
     views = {"other": {"file": "brain.csv"}}
-    with pytest.raises(StudyError, match="views: none is one of the model's: blood, brain"):
+    with pytest.raises(
+        StudyError,
+        match="views: no view of the file is a view of the model, which are blood, brain",
+    ):
         predict_study(fitted, new_study(parts, tables, write, tmp_path, views=views))
     parts["models"] = [{"name": "Dummy"}]
     with pytest.raises(StudyError, match="no model 'RF'"):
@@ -330,3 +333,21 @@ def test_an_absurd_value_is_one_note_for_every_model(parts, tables, write, tmp_p
         written = (done.folder / name).read_text()
         assert written.count("sample 'p03' has blood_0 = 540") == 1
         assert "samples.." not in written
+
+
+def test_columns_that_the_model_never_had_may_hold_anything(parts, tables, write, tmp_path):
+    parts["models"] = parts["models"][:1]
+    parts["views"]["blood"]["exclude"] = ["admission", "remark"]
+    days = pd.date_range("2024-01-31", periods=60).strftime("%Y-%m-%d")
+    tables["blood"] = tables["blood"].assign(admission=days, remark=[f"r{k}" for k in range(60)])
+    model, _ = fit_study(load_study(write(parts, tables)))
+    expected, _ = predict_study(model, new_study(parts, tables, write, tmp_path))
+    del parts["views"]["blood"]["exclude"]
+    frame, notes = predict_study(model, new_study(parts, tables, write, tmp_path))
+    pd.testing.assert_frame_equal(frame, expected)
+    unknown = "columns that the model does not know are left out: 'admission', 'remark'"
+    assert notes == [f"view 'blood': {unknown}"]
+    # A column of the model that cannot be read is still an error.
+    tables["blood"]["blood_0"] = days
+    with pytest.raises(StudyError, match="'blood_0' holds dates"):
+        predict_study(model, new_study(parts, tables, write, tmp_path))

@@ -3,9 +3,11 @@
 import time
 import tracemalloc
 
+import numpy as np
 import pytest
 
 from baldur.exceptions import StudyError
+from baldur.io.schema import nearest
 from baldur.study import load_study, read_study
 from baldur.study.toml_file import parse_study
 
@@ -133,6 +135,16 @@ def test_numbers_outside_of_their_range_are_named(key, number, tmp_path):
     line = refused(file)
     assert line.startswith(f"study.toml: {key}: must be a "), line
     assert "between" in line or "at least" in line
+
+
+def test_a_misspelt_column_of_a_table_of_long_names_is_found_in_time():
+    rng = np.random.default_rng(0)
+    long = ["".join(map(chr, rng.integers(0x4E00, 0x4E00 + 250, 15_000))) for _ in range(20)]
+    wide = [f"{'sampl' * 16}{i}" for i in range(100_000)]
+    started = time.process_time()
+    assert nearest(long[0], long[1:]).startswith("choose one of")
+    assert nearest("sampl" * 17, wide).startswith("did you mean 'sampl")
+    assert time.process_time() - started < SECONDS / 2
 
 
 # -- memory ----------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from baldur.exceptions import InputError, StudyError
 from baldur.safety.confine import open_to_append
 from baldur.safety.spreadsheet import csv_text
 from baldur.study import evaluate_study, load_study
-from baldur.study.output_folder import Log, results_folder
+from baldur.study.output_folder import MARK, Log, claim_folder, results_folder
 
 
 def snapshot(folder):
@@ -93,6 +93,29 @@ def test_links_among_the_results_are_not_written_through(
     with pytest.raises(StudyError, match="is a link"):
         evaluate_study(load_study(file), fresh=True)
     assert snapshot(tmp_path) == before
+
+
+@pytest.mark.parametrize("name", ["log.txt", ".lock", ".study.json", "jobs/ab"])
+def test_pipes_among_the_results_are_not_waited_for(name, parts, tables, write, folder):
+    file = write(parts, tables, folder)
+    place = folder / "results" / name
+    place.parent.mkdir(parents=True)
+    os.mkfifo(place)
+    (folder / "results" / "log.txt").touch()
+    with pytest.raises(StudyError, match="pipe"):
+        results_folder(load_study(file))
+
+
+@pytest.mark.parametrize("content", [b"[" * 200_000, b"\xff", b"[1]", b"sparse"])
+def test_a_damaged_mark_is_no_mark(content, parts, tables, write, folder):
+    config = load_study(write(parts, tables, folder))
+    place = results_folder(config)
+    mark = place / MARK
+    mark.write_bytes(content)
+    if content == b"sparse":
+        os.truncate(mark, 200 << 30)
+    claim_folder(config, place, ["table.csv"], fresh=False)
+    assert b"study.toml" in mark.read_bytes()
 
 
 def test_the_usual_places_are_fine(parts, tables, write, folder, tmp_path):

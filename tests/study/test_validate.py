@@ -222,7 +222,7 @@ def test_mistakes_are_named(parts, tables, write, tmp_path, fitted):
     samples = tables["samples"]
     for column, said in (
         (["ill"] * 60, "'ill', which is not a class of the model"),
-        ([""] * 60, "'diagnosis' is empty"),
+        ([""] * 60, "'diagnosis' has no values"),
     ):
         tables["samples"] = samples.assign(diagnosis=column)
         with pytest.raises(StudyError, match=said):

@@ -1,4 +1,4 @@
-"""The command: its subcommands, those that take no study among them, and how it ends.
+"""The command ``baldur``: its subcommands without a study file, and its exit codes.
 
 Exit codes: 0 done; 1 done, but a model failed; 2 the command or a file is not right; 130
 interrupted from the keyboard.
@@ -76,7 +76,7 @@ def init(
     if path.exists() and not force:
         raise InputError(f"{path} exists; choose another name, or replace it with --force.")
     if not path.parent.is_dir():
-        raise InputError(f"{path.parent} is not a folder; make it first.")
+        raise InputError(f"{path.parent} is not a folder; create it first.")
     beside = path.with_name(f"{path.stem}.schema.json")
     write_atomically(beside, schema_text.encode())
     write_atomically(path, f"#:schema {beside.name}\n{TEMPLATE}".encode())
@@ -105,9 +105,13 @@ def models() -> None:
 
 @app.command()
 def simulate(
-    kind: Annotated[str, typer.Argument(help="biofind, adni or multiview.")],
+    kind: Annotated[
+        str, typer.Argument(help="Kind of simulated data: biofind, adni or multiview.")
+    ],
     out: Annotated[Path, typer.Option("--out", help="Folder to write.")],
-    scale: Annotated[float, typer.Option(help="Share of the full width of wide views.")] = 0.001,
+    scale: Annotated[
+        float, typer.Option(help="Fraction of the features of wide views to simulate.")
+    ] = 0.001,
     seed: Annotated[int, typer.Option(help="The same seed gives the same files.")] = 0,
 ) -> None:
     """Write simulated data with a known truth, and a study file for them."""
@@ -118,7 +122,7 @@ def simulate(
 
 
 def main() -> None:
-    """Run the command and leave with the right exit code."""
+    """Run the command and exit with the exit code of its outcome."""
     # The libraries make hundreds of thousands of objects that stay to the end. Looking for garbage
     # among them, while they are imported and again at the end, takes a third of a second.
     gc.set_threshold(100_000, 20, 20)
@@ -149,6 +153,6 @@ def main() -> None:
 
 
 def _drop_output() -> None:
-    """What is still to be printed has nowhere to go."""
+    """Discard output that is still to be printed, because the reader of the pipe is gone."""
     with suppress(OSError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -17,7 +17,7 @@ __all__ = ["fit", "predict", "validate"]
 _FEWEST_TO_COMPARE = 20
 
 Missing = Annotated[
-    str, typer.Option(help="Columns of the model that a file does not have: 'error' or 'impute'.")
+    str, typer.Option(help="What to do if a file lacks columns of the model: 'error' or 'impute'.")
 ]
 
 
@@ -25,10 +25,13 @@ def fit(
     study_file: StudyFile,
     out: Annotated[Path, typer.Option("--out", help="Model folder to write.")],
     model: Annotated[
-        str | None, typer.Option("--model", help="Model of the study; default the first.")
+        str | None,
+        typer.Option("--model", help="Name of the model in the study; by default the first one."),
     ] = None,
     jobs: Jobs = 1,
-    force: Annotated[bool, typer.Option("--force", help="Replace a model folder.")] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Replace an existing model folder.")
+    ] = False,
     data: Data = None,
     quiet: Quiet = False,
 ) -> None:
@@ -71,7 +74,9 @@ def predict(
     ] = None,
     drift: Annotated[
         Path | None,
-        typer.Option("--drift", help="CSV file to write: how columns differ from training."),
+        typer.Option(
+            "--drift", help="CSV file to write: how new columns differ from the training columns."
+        ),
     ] = None,
     data: Data = None,
     quiet: Quiet = False,
@@ -100,11 +105,11 @@ def predict(
     config = load_study(study_file, predicting=True, roots=data or [])
     for target in (out, explain, drift):
         if target is not None and str(target) != "-" and not target.parent.is_dir():
-            raise InputError(f"{target.parent} is not a folder; make it first.")
+            raise InputError(f"{target.parent} is not a folder; create it first.")
     saved = load_model(model)
     if explain is not None and not hasattr(saved.estimator, "explain"):
         raise InputError(
-            f"--explain: {saved.details['model']} does not tell what its features contribute. Fit "
+            f"--explain: {saved.details['model']} cannot compute what its features contribute. Fit "
             "BALDUR, or leave --explain out."
         )
     rows, _, notes, unknown = read_new_samples(saved, config, missing=missing)
@@ -132,10 +137,15 @@ def validate(
     model: Annotated[Path, typer.Argument(help="Model folder, from baldur fit.")],
     study_file: StudyFile,
     out: Annotated[
-        Path | None, typer.Option("--out", help="Folder for the results; default the study's.")
+        Path | None,
+        typer.Option(
+            "--out", help="Folder for the results; by default the one named in the study file."
+        ),
     ] = None,
     missing: Missing = "error",
-    fresh: Annotated[bool, typer.Option("--fresh", help="Replace what is in the folder.")] = False,
+    fresh: Annotated[
+        bool, typer.Option("--fresh", help="Replace existing results in the folder.")
+    ] = False,
     development: Annotated[
         Path | None,
         typer.Option(
@@ -147,7 +157,7 @@ def validate(
     data: Data = None,
     quiet: Quiet = False,
 ) -> None:
-    """Judge a saved model, unchanged, on a new cohort.
+    """Evaluate a saved model, without refitting, on a new cohort.
 
     The study file names samples, outcome and views; it needs no models. Written are the figures of
     a study with intervals, how the predictors differ from training, and, apart from these, what

@@ -1,4 +1,4 @@
-"""What several commands share: arguments, and how they stop."""
+"""Arguments that several commands share, and how a command stops after Ctrl-C."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ Jobs = Annotated[
 Data = Annotated[
     list[Path] | None,
     typer.Option(
-        "--data", help="A folder the study's files may lie in, besides its own; may be repeated."
+        "--data", help="Another folder from which the study may read files; may be repeated."
     ),
 ]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Only the result and errors.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print only the result and errors.")]
 
 
 @contextmanager
@@ -37,6 +37,6 @@ def stoppable(advice: str) -> Iterator[None]:
 
 
 def check_jobs(jobs: int) -> None:
-    """Refuse a number of processes that is none."""
+    """Refuse a number of processes that is neither positive nor -1."""
     if jobs == 0 or jobs < -1:
         raise InputError(f"--jobs must be a positive number or -1, but got {jobs}.")

@@ -45,13 +45,13 @@ class Screen:
             self.notice.print(printable(text), markup=False, soft_wrap=True)
 
     def result(self, what: Any) -> None:
-        """Show a result."""
+        """Print a result to the output stream."""
         # Paths and rows of the table must stay whole, so that they can be copied.
         shown = printable(what) if isinstance(what, str) else what
         self.out.print(shown, markup=False, soft_wrap=True)
 
     def notes(self, notes: list[str]) -> None:
-        """Show what a reader should know."""
+        """Print notes to the error stream."""
         for note in notes:
             self.say(f"Note: {note}.")
 
@@ -65,7 +65,7 @@ class Screen:
 
     @contextmanager
     def busy(self, what: str) -> Iterator[None]:
-        """Show at once, on a terminal, that something is going on."""
+        """Show a message on a terminal while long work is in progress."""
         if self.quiet or not self.notice.is_terminal:
             yield
             return
@@ -74,7 +74,7 @@ class Screen:
 
     @contextmanager
     def progress(self) -> Iterator[Callable[[State], None] | None]:
-        """Give a function that shows how far the jobs are."""
+        """Yield a function that shows the progress of the jobs."""
         if self.quiet:
             yield None
         elif self.notice.is_terminal:
@@ -120,7 +120,7 @@ class Screen:
         return show
 
     def paired(self, result: NestedResult, differences: pd.DataFrame) -> None:
-        """Say how the best model compares with the others.
+        """Print how the best model compares with the others.
 
         Parameters
         ----------

@@ -24,20 +24,30 @@ def evaluate(
     study_file: StudyFile,
     jobs: Jobs = 1,
     out: Annotated[
-        Path | None, typer.Option("--out", help="Folder for the results; default the study's.")
+        Path | None,
+        typer.Option(
+            "--out", help="Folder for the results; by default the one named in the study file."
+        ),
     ] = None,
-    fresh: Annotated[bool, typer.Option("--fresh", help="Do finished jobs again.")] = False,
+    fresh: Annotated[
+        bool, typer.Option("--fresh", help="Run all jobs again, also those that are finished.")
+    ] = False,
     check: Annotated[
         bool,
         typer.Option(
             "--check",
-            help="Read the data, print plan and time, and stop.",
+            help="Read the data, print the planned jobs and the estimated time, and stop.",
         ),
     ] = False,
-    strict: Annotated[bool, typer.Option("--strict", help="Stop where data look wrong.")] = False,
+    strict: Annotated[
+        bool,
+        typer.Option("--strict", help="Stop with an error if a check of the data finds a problem."),
+    ] = False,
     shard: Annotated[
         str | None,
-        typer.Option(help="Do one part of the work, such as 3/20, for an array of jobs."),
+        typer.Option(
+            help="Run one part of the jobs, such as 3/20 (part 3 of 20), for a job array."
+        ),
     ] = None,
     scheduler: Annotated[
         str | None,
@@ -56,7 +66,10 @@ def evaluate(
     """
     check_jobs(jobs)
     if scheduler is not None and (shard is not None or jobs != 1):
-        raise InputError("--scheduler takes neither --jobs nor --shard; the cluster has workers.")
+        raise InputError(
+            "--scheduler cannot be combined with --jobs or --shard, because the "
+            "cluster distributes the jobs."
+        )
     if shard is not None and fresh:
         raise InputError(
             "--fresh with --shard would remove what other shards have done; remove the folder "
@@ -97,7 +110,7 @@ def _check(config: Any, jobs: int, strict: bool, screen: Screen) -> None:
 
 @contextmanager
 def _cluster(address: str | None) -> Iterator[Any]:
-    """Give a client of a Dask cluster, or None."""
+    """Yield a client of a Dask cluster, or None without an address."""
     if address is None:
         yield None
         return
@@ -147,7 +160,7 @@ def _evaluate(config: Any, screen: Screen, report: bool = True, **keywords: Any)
 
 
 def _report_results(done: Any, screen: Screen, model: Any = None) -> None:
-    """Write the page of results that were just made; without its libraries say what to install."""
+    """Write the report page of new results; if its libraries are missing, say what to install."""
     from baldur.exceptions import MissingExtraError
     from baldur.report import report_study
 
@@ -170,21 +183,26 @@ def report(
     ],
     out: Annotated[
         Path | None,
-        typer.Option("--out", help="HTML file to write; default report.html in the folder."),
+        typer.Option("--out", help="HTML file to write; by default report.html in the folder."),
     ] = None,
     model: Annotated[
         Path | None,
         typer.Option(
             "--model",
-            help="For results: folder of the model fitted on all samples (baldur fit). Adds its "
+            help="With a results folder: model folder (from baldur fit) of the model fitted on "
+            "all samples. Adds its "
             "intervals, interchangeable features and the calculator.",
         ),
     ] = None,
     people: Annotated[
         str,
-        typer.Option(help="Individual samples: 'hidden' (no identifiers), 'named', or 'none'."),
+        typer.Option(
+            help="How individual samples are shown: 'hidden' (no identifiers), 'named', or 'none'."
+        ),
     ] = "hidden",
-    title: Annotated[str | None, typer.Option(help="Heading; default the study's title.")] = None,
+    title: Annotated[
+        str | None, typer.Option(help="Title of the page; by default the title of the study.")
+    ] = None,
     quiet: Quiet = False,
 ) -> None:
     """Write one HTML page about a study, a validation or a model.

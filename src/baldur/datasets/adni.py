@@ -183,7 +183,7 @@ def _truth(
     target: NDArray[np.int64],
     score: NDArray[np.float64],
 ) -> Truth:
-    """Collect where the signal is and how large it is."""
+    """Return the voxels and features that carry signal, and the size of their effects."""
     # Within a class a voxel has noise of variance 1 and the score's variance of 1 times loading^2.
     full = {v: SEPARATION * b / np.sqrt(1.0 + b**2) for v, b in loadings.items()}
     # The s.d. of a regional mean has no closed form: take that of the rows drawn.

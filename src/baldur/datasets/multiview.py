@@ -151,7 +151,7 @@ def make_multiview(
 
 
 def _check_dims(dims: Mapping[str, int] | Sequence[int]) -> dict[str, int]:
-    """Give the width of every view by name."""
+    """Return the number of features of every view by name."""
     if isinstance(dims, Mapping):
         widths = {str(v): d for v, d in dims.items()}
     elif isinstance(dims, (Sequence, np.ndarray)) and not isinstance(dims, str):
@@ -202,7 +202,8 @@ def _place_features(
                 raise InputError(f"informative of view {name!r} repeats a column: {want!r}")
             if len(columns) and not (columns.min() >= 0 and columns.max() < width):
                 raise InputError(
-                    f"informative of view {name!r} must lie in 0..{width - 1}, got {want!r}"
+                    f"informative of view {name!r}: column numbers must be between 0 and "
+                    f"{width - 1}, but got {want!r}"
                 )
         else:
             check(f"informative of view {name!r}", want, CONSTRAINTS["informative"])

@@ -33,7 +33,7 @@ class Truth:
     Attributes
     ----------
     views : list of str
-        Names of the views that carry signal of their own.
+        Names of the views with informative features, without redundant views.
     """
 
     n_features: dict[str, int]
@@ -45,7 +45,7 @@ class Truth:
 
     @property
     def views(self) -> list[str]:
-        """Names of the views that carry signal of their own."""
+        """Names of the views with informative features, without redundant views."""
         return [v for v, cols in self.features.items() if len(cols) and v not in self.redundant]
 
     def weights(self, view: str) -> NDArray[np.float64]:

@@ -1,4 +1,4 @@
-"""The scikit-learn estimators of the default model, and what all estimators of ours share.
+"""The scikit-learn estimators of the default model, and what all estimators of the package share.
 
 In come views of samples (a `MultiView`, a DataFrame or an array) with labels or outcomes. An
 estimator checks its parameters, turns targets into outputs, has its `Preparation` and a posterior

@@ -34,7 +34,7 @@ from baldur.views.sample_weights import positive_weights
 
 
 class Training(NamedTuple):
-    """The samples that count in a fit.
+    """The samples with positive weight in a fit.
 
     Attributes
     ----------
@@ -76,7 +76,7 @@ class BaldurBase(ExportMixin, TransformerMixin, BaseEstimator):
     # -- fitting ---------------------------------------------------------------------------
 
     def _check_parameters(self) -> None:
-        """Refuse parameters outside their legal values, before anything is computed."""
+        """Raise an error for invalid parameters, before anything is computed."""
         check_parameters(self.get_params(deep=False), self._constraints)
 
     @property
@@ -109,7 +109,7 @@ class BaldurBase(ExportMixin, TransformerMixin, BaseEstimator):
         return self
 
     def _open_training(self, X: Any, y: Any, sample_weight: Any, groups: Any = None) -> Training:
-        """Return the samples that count and their outputs."""
+        """Return the samples with positive weight, and their outputs."""
         mv = open_views(self, X, reset=True)
         y = match_labels(y, mv.sample_ids, X)
         weight = positive_weights(sample_weight, len(mv))
@@ -195,7 +195,7 @@ class BaldurBase(ExportMixin, TransformerMixin, BaseEstimator):
         return [", ".join(name for _, name in sorted(one)[:3]) or "no feature" for one in found]
 
     def _fit_warnings(self) -> list[tuple[str, type[Warning]]]:
-        """Return what a user should know about this fit: texts and categories of warnings."""
+        """Return the warnings about this fit, as texts and categories."""
         if self.converged_:
             return []
         return [(f"did not converge. Raise {self._stopping_settings()}.", NotConvergedWarning)]
@@ -344,7 +344,10 @@ class BaldurBase(ExportMixin, TransformerMixin, BaseEstimator):
         """
         check_is_fitted(self)
         if self.preparation_.covariates_ is None:
-            raise AttributeError("covariate_coef_: the preparation regresses no covariates out.")
+            raise AttributeError(
+                "covariate_coef_ exists only for a model whose preparation "
+                "regresses covariates out."
+            )
         columns = self.preparation_.columns_
         parts = [
             self.preparation_.covariate_weights(name, self.coef_scaled_[name][:, columns[name]])

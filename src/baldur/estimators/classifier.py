@@ -57,7 +57,7 @@ class ClassifierBase(ClassifierMixin, BaldurBase):
         return T, self._task, y
 
     def _open_training(self, X: Any, y: Any, sample_weight: Any, groups: Any = None) -> Training:
-        """Return the samples that count, weighted by class too, and their outputs."""
+        """Return the samples with positive weight, class weights included, and their outputs."""
         training = super()._open_training(X, y, sample_weight, groups)
         by_class = class_weights(self.class_weight, self.classes_, training.labels)
         if by_class is None:

@@ -19,7 +19,7 @@ class SubmodelMixin:
     """The method `submodel`, for estimators that have a submodel path."""
 
     def submodel(self, n_features: int) -> Self:
-        """Return the model with at most so many features, without fitting again.
+        """Return the largest submodel with at most `n_features` features, without fitting again.
 
         It is the estimator that ``n_features=...`` in the constructor gives on the same data, with
         the same predictions. It has the features that lead the submodel path of this fit, in the
@@ -68,7 +68,7 @@ class SubmodelMixin:
         return own
 
     def _find_submodel(self: Any, n_features: int) -> Submodel:
-        """Return the largest submodel with at most so many features, if it is stored."""
+        """Return the largest submodel with at most `n_features` features, or raise an error."""
         submodels = getattr(self, "_submodels", None)
         if submodels is None:
             raise InputError(

@@ -172,7 +172,7 @@ def summarise(model: Any, *, everything: bool = False) -> Summary:
 
 
 def heading(model: Any) -> str:
-    """Return how many features were selected, from which views, and whether signal was shown."""
+    """Return how many features were selected, from which views, and the evidence of signal."""
     selected = {name: int(mask.sum()) for name, mask in model.selected_features_.items()}
     total = sum(len(mask) for mask in model.selected_features_.values())
     lines = [f"{sum(selected.values()):,} of {total:,} features selected."]
@@ -191,7 +191,7 @@ def heading(model: Any) -> str:
 
 
 def path_sentence(model: Any) -> str:
-    """Return how the selection was reached, from all features to the fewest that do as well."""
+    """Return a sentence on how the selection was made, from all features to the fewest."""
     path = model.sparsity_path_
     base, whole = path[path["step"] == "nothing"].iloc[0], path[path["step"] == "views"].iloc[-1]
     chosen = path[path["selected"]].iloc[0]

@@ -56,7 +56,8 @@ class ClassificationTargets:
         classes, codes, count = np.unique(labels, return_inverse=True, return_counts=True)
         if len(classes) < 2:
             raise InputError(
-                "y: expected at least two classes among the samples that count, but got one class."
+                "y: expected at least two classes among the samples with positive weight, but "
+                "got one class."
             )
         if len(classes) == 2:
             return cls("binary", classes), codes[:, None].astype(float), count
@@ -64,7 +65,7 @@ class ClassificationTargets:
 
     @property
     def units(self) -> tuple[Array, Array]:
-        """Centre and spread of the outputs, which are log odds as they are."""
+        """Centre 0 and spread 1 of the outputs, because log odds are not standardised."""
         return np.zeros(1), np.ones(1)
 
     def output_probabilities(self, mean: Array, var: Array) -> Array:
@@ -202,7 +203,7 @@ class RegressionTargets:
         return self.shaped(low), self.shaped(high)
 
     def shaped(self, values: Array) -> Array:
-        """Return values (n, C) in the shape that the outcomes had."""
+        """Return values (n, C) in the shape of the outcomes passed to fit."""
         return values[:, 0] if self.one_output else values
 
 
@@ -269,7 +270,7 @@ def check_level(level: Any) -> None:
 
 
 def check_answer(values: Array, what: str, limits: tuple[float, float] | None = None) -> Array:
-    """Return valid predictions; refuse others, which a forged model or absurd samples can give.
+    """Return the predictions; refuse values that are not finite or outside their range.
 
     Parameters
     ----------

@@ -25,7 +25,7 @@ def takes_views(estimator: Any) -> bool:
 
 
 def _has(method: str) -> Any:
-    """Offer a method only where the estimator inside has it."""
+    """Make a method available only if the wrapped estimator has it."""
     return available_if(lambda self: hasattr(getattr(self, "estimator_", self.estimator), method))
 
 
@@ -109,13 +109,13 @@ class SideBySide(SaveMixin, MetaEstimatorMixin, BaseEstimator):
         }
 
     def _open(self, X: Any) -> np.ndarray:
-        """Return new rows as the estimator inside was fitted on."""
+        """Return new rows in the form on which the wrapped estimator was fitted."""
         check_is_fitted(self, "estimator_")
         mv = as_multiview(X, self.views, estimator_name="SideBySide")
         return self._matrix(self.preparation_.transform(mv))
 
     def predict(self, X: Any, **options: Any) -> Any:
-        """Labels or numbers, as the estimator predicts them; it gets the options."""
+        """Return labels or numbers as the estimator predicts them; options are passed on to it."""
         return self.estimator_.predict(self._open(X), **options)
 
     @_has("predict_proba")
@@ -138,7 +138,7 @@ class SideBySide(SaveMixin, MetaEstimatorMixin, BaseEstimator):
 
     @_has("decision_function")
     def decision_function(self, X: Any) -> np.ndarray:
-        """Return the decision scores of the estimator inside."""
+        """Return the decision scores of the wrapped estimator."""
         return np.asarray(self.estimator_.decision_function(self._open(X)))
 
     def __sklearn_tags__(self) -> Any:

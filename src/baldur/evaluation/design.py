@@ -188,7 +188,9 @@ def open_comparison(design: Design, models: Any, X: Any, y: Any) -> Comparison:
     metrics = list(design.metrics) if design.metrics is not None else legal
     for name in (metric, *metrics):
         if name not in legal:
-            raise InputError(f"metric {name!r} is not one of this task's: {legal}.")
+            raise InputError(
+                f"metric {name!r} cannot be used for this task; choose one of {legal}."
+            )
     plan = _plan(design, len(data))
     return Comparison(made, data, codes, classes, plan, metric, metrics, design.permutations)
 
@@ -225,7 +227,7 @@ def encode_labels(
         except (TypeError, ValueError) as error:
             raise InputError(f"y must be numbers in regression ({error}).") from error
         if not np.isfinite(numbers).all():
-            raise InputError("y has infinite values.")
+            raise InputError("y has infinite values; correct them, or leave these samples out.")
         return numbers, []
     classes = np.unique(values).tolist()
     if len(classes) < 2:

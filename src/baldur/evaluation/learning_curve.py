@@ -1,4 +1,4 @@
-"""learning_curve: the same comparison with fewer training people, reusing finished jobs."""
+"""learning_curve: a comparison on subsets of the training people, reusing finished jobs."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def learning_curve(
     more: Sequence[int] = MORE,
     **keywords: Any,
 ) -> pd.DataFrame:
-    """Score models trained on parts of the training people, and extrapolate.
+    """Score models trained on subsets of the training people, and extrapolate to larger samples.
 
     The test rows stay what they are. Smaller parts lie within larger ones, hold classes in the same
     shares and groups whole; settings are chosen anew on inner folds of each part.
@@ -69,7 +69,7 @@ def run_learning_curve(
     more: Sequence[int] = MORE,
     **how: Any,
 ) -> pd.DataFrame:
-    """Score the models of a comparison on parts of the training people, and extrapolate.
+    """Score the models of a comparison on subsets of the training people, and extrapolate.
 
     Parameters
     ----------
@@ -109,7 +109,7 @@ def run_learning_curve(
 
 
 def _split_keywords(keywords: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the keywords of the design, and those of how it is run."""
+    """Split keywords into those of `Design` and those that only affect how jobs are run."""
     names = {f.name for f in fields(Design)}
     design = {k: v for k, v in keywords.items() if k in names}
     return design, {k: v for k, v in keywords.items() if k not in names}
@@ -163,6 +163,8 @@ def _criteria(result: NestedResult, record: dict[Any, Any], parameters: int) -> 
     if not result.classes:
         return minimum_people_regression(parameters, float(record["r2_pooled"]))
     if len(result.classes) > 2:
-        raise InputError("The closed forms are for two classes or for numbers.")
+        raise InputError(
+            "Minimum sample sizes can be computed for two classes or a numeric outcome only."
+        )
     share = float(np.mean(result.truth == 1))
     return minimum_people(parameters, share, auc=float(record["auc_pooled"]))

@@ -72,7 +72,7 @@ class Metric:
 
 
 def _ratio(above: np.ndarray, below: np.ndarray) -> np.ndarray:
-    """Divide; NaN where there is nothing to divide by."""
+    """Return the ratio, NaN where the denominator is 0."""
     return np.divide(above, below, out=np.full(np.shape(above), np.nan), where=below > 0)
 
 
@@ -81,7 +81,7 @@ def _mean(weights: np.ndarray, values: np.ndarray) -> np.ndarray:
 
 
 def _mean_where(values: Iterable[np.ndarray], present: Iterable[np.ndarray]) -> np.ndarray:
-    """Mean over the classes that a resample has."""
+    """Return the mean over the classes that occur in a resample."""
     have = np.array(list(present), dtype=float)
     total = np.where(have > 0, np.array(list(values)), 0.0).sum(axis=0)
     return _ratio(total, have.sum(axis=0))
@@ -120,12 +120,12 @@ def _by_class(p: Predicted, weights: np.ndarray, which: str) -> np.ndarray:
 
 
 def precision(p: Predicted, weights: np.ndarray) -> np.ndarray:
-    """Share of the rows called positive that are; undefined where none is called so."""
+    """Share of the predicted positives that are positive; undefined without predicted positives."""
     return _by_class(p, weights, "precision")
 
 
 def recall(p: Predicted, weights: np.ndarray) -> np.ndarray:
-    """Share of the positive rows that are called so; undefined where there are none."""
+    """Share of the positive rows that are predicted positive; undefined without positive rows."""
     return _by_class(p, weights, "recall")
 
 
@@ -298,7 +298,7 @@ def scores(name: str, predicted: Predicted, weights: np.ndarray) -> np.ndarray:
     fits = metric is not None and metric.classification == (predicted.n_classes > 0)
     if metric is None or not fits:
         legal = default_metrics(predicted.n_classes > 0)
-        raise InputError(f"metric {name!r} is not one of this task's: {legal}.")
+        raise InputError(f"metric {name!r} cannot be used for this task; choose one of {legal}.")
     return metric.compute(predicted, weights)
 
 

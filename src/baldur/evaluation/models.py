@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
@@ -27,6 +28,9 @@ OURS: dict[str, tuple[type, type]] = {
 }
 """Rows of ours: the classifier and the regressor."""
 
+_MOST_COMBINATIONS = 10_000
+"""Of the values of a grid, which are listed in memory; each is fitted on every inner fold."""
+
 _NOT_SETTINGS = ("estimator", "views", "preparation")
 
 FULL = "full"
@@ -42,7 +46,7 @@ def fit_with_groups(estimator: Any, X: Any, y: Any, groups: Any) -> Any:
 
 @dataclass(frozen=True)
 class Model:
-    """One row of the comparison.
+    """One model of a comparison: its name, its estimator and the settings to search.
 
     Attributes
     ----------
@@ -61,7 +65,7 @@ class Model:
     search: Mapping[str, Any] = field(default_factory=dict)
 
     def prepared_by(self, preparation: Any) -> Model:
-        """Return the same row with a preparation for its estimator, unless that has its own.
+        """Return the model with this preparation, unless its estimator has one of its own.
 
         Parameters
         ----------
@@ -122,7 +126,7 @@ def make_model(
     classification: bool = True,
     scale: str | None = None,
 ) -> Model:
-    """Build one model from its name, or from an estimator under a name of one's own.
+    """Build one model from its name, or from an estimator with a given name.
 
     Parameters
     ----------
@@ -184,6 +188,12 @@ def make_model(
     for key, values in wanted.items():
         if not values:
             raise InputError(f"Model {name!r}: the grid of {_bare(key)!r} is empty; list values.")
+    combinations = math.prod(map(len, wanted.values()))
+    if combinations > _MOST_COMBINATIONS:
+        raise InputError(
+            f"Model {name!r}: the grid has {combinations:,} combinations, and at most "
+            f"{_MOST_COMBINATIONS:,} are tried; list fewer values."
+        )
     made = clone(estimator).set_params(**fixed)
     searched = {*wanted, *fixed}
     if scale is not None and made.get_params(deep=False).get("scale") in SCALES:
@@ -200,7 +210,7 @@ def _bare(key: str) -> str:
 
 
 def make_models(models: Any, classification: bool = True) -> list[Model]:
-    """Build the models of a comparison from what a caller may write.
+    """Build the models of a comparison from names, estimators or grids.
 
     Parameters
     ----------

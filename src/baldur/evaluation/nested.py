@@ -93,7 +93,7 @@ def nested_cv(
         counts = ", ".join(f"{m} in {k} of {folds} folds" for m, k in result.no_signal.items())
         warnings.warn(
             f"No evidence of signal on held-out data: {counts}. Do not interpret the features "
-            "selected there.",
+            f"selected in these folds.",
             NoSignalWarning,
             stacklevel=2,
         )

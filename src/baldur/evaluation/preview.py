@@ -37,7 +37,7 @@ _LEAST_ROWS = 12
 
 @dataclass
 class Preview:
-    """What a comparison is going to do.
+    """The jobs of a comparison and its estimated time.
 
     Attributes
     ----------
@@ -198,7 +198,7 @@ def _at_width(widths: list[int], seconds: list[float], width: int) -> float:
 
 
 def _fewer_rows(comparison: Comparison, train: np.ndarray, steps: tuple[int, ...]) -> np.ndarray:
-    """Return every fourth or second training row of each class, or all where these are few."""
+    """Return every fourth or second training row of each class, or all of them if they are few."""
     order = np.argsort(comparison.y[train], kind="stable")
     for step in steps:
         kept = np.sort(train[order[::step]])

@@ -37,7 +37,7 @@ def versions() -> dict[str, str]:
 
 
 def record_of(result: NestedResult) -> dict[str, Any]:
-    """Return who was studied and how, as JSON can hold it; no times, so that it repeats.
+    """Return samples, classes, folds and models as JSON values; without times, to be reproducible.
 
     Parameters
     ----------

@@ -97,7 +97,7 @@ class NestedResult:
 
     @property
     def data(self) -> MultiView:
-        """The samples that were compared on."""
+        """The samples on which the models were compared."""
         return self.comparison.data
 
     @cached_property
@@ -132,7 +132,7 @@ class NestedResult:
 
     @property
     def failures(self) -> dict[str, str]:
-        """Models without figures, and why."""
+        """Models that failed, with the reason of each."""
         return self.jobs.failures
 
     @property
@@ -228,7 +228,7 @@ class NestedResult:
 
     @cached_property
     def _resampled(self) -> Resampled:
-        """Predictions with the one bootstrap behind table, intervals and all other figures."""
+        """Predictions with the bootstrap resamples that the table and all intervals use."""
         return Resampled(self.predictions, [str(c) for c in self.classes])
 
     def format(self, form: str = "text", figures: str = "intervals") -> str:
@@ -346,7 +346,7 @@ class NestedResult:
     # -- features --------------------------------------------------------------------------
 
     def stability(self, level: float = 0.95) -> Stability:
-        """Return how far the folds agree on the selected features.
+        """Return Nogueira's stability of the selected features over the folds.
 
         Parameters
         ----------
@@ -376,7 +376,7 @@ class NestedResult:
         return pd.DataFrame({"sample": data.sample_ids.astype(str), "label": label, **has})
 
     def participants(self) -> pd.DataFrame:
-        """Who took part, by outcome: view, feature, level, class, kind, count, mean, sd, ..."""
+        """Return the samples by outcome: view, feature, level, class, kind, count, mean, sd, ..."""
         return participants_frame(self.data, self.presence()["label"].to_numpy(), self.classes)
 
     def correlations(self) -> pd.DataFrame:
@@ -392,6 +392,6 @@ class NestedResult:
         return image_grids(self.data)
 
     def _readings(self) -> list[str]:
-        """Return the class of each weight: the positive of two, each of several, or none."""
+        """Return the classes of the weights: the positive of two, each of several, or none."""
         names = [str(c) for c in self.classes]
         return names if len(names) > 2 else names[-1:] or [""]

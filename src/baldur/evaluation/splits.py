@@ -24,6 +24,9 @@ from baldur.exceptions import InputError
 
 __all__ = ["SCHEMES", "Fold", "FoldPlan", "permute_labels"]
 
+_MOST_ROW_NUMBERS = 200_000_000
+"""Of all outer folds together, 1.6 GB; a hundred repeats of ten folds of 100,000 rows have half."""
+
 SCHEMES = ("stratified", "grouped", "leave-one-site-out", "fixed")
 
 
@@ -96,7 +99,7 @@ class FoldPlan:
 
     @property
     def inner_groups(self) -> np.ndarray | None:
-        """What inner folds keep together: groups, else the sites if one is left out outside."""
+        """Return what inner folds must not split: groups, or sites under leave-one-site-out."""
         if self.groups is None and self.scheme == "leave-one-site-out":
             return self.sites
         return self.groups
@@ -114,6 +117,7 @@ class FoldPlan:
         list of Fold
         """
         n = len(y)
+        self._check_size(n)
         if self.scheme == "fixed":
             folds = [self._fixed(n)]
         elif self.scheme == "leave-one-site-out":
@@ -131,7 +135,7 @@ class FoldPlan:
         return folds
 
     def _fewer(self, y: np.ndarray, fold: Fold) -> np.ndarray:
-        """Part of the training rows: whole groups, the classes in the shares they have."""
+        """Return a subset of the training rows: whole groups, class shares preserved."""
         rows = fold.train
         units = rows if self.groups is None else self.groups[rows]
         names, first, unit = np.unique(units, return_index=True, return_inverse=True)
@@ -239,8 +243,19 @@ class FoldPlan:
             warnings.simplefilter("ignore", UserWarning)
             return list(splitter.split(rows, y, groups))
 
+    def _check_size(self, n: int) -> None:
+        """Refuse more outer folds than there is memory for, before they are made."""
+        count = 1 if self.scheme == "fixed" else self.outer * self.repeats
+        if self.scheme == "leave-one-site-out":
+            count = len(np.unique(np.asarray(self.sites)))
+        if count * n > _MOST_ROW_NUMBERS:
+            raise InputError(
+                f"{count:,} outer folds of {n:,} rows each do not fit into memory; ask for fewer "
+                "folds or repeats, or merge sites."
+            )
+
     def _check_training(self, y: np.ndarray, fold: Fold) -> None:
-        """Refuse a fold whose training rows have one class; one that lacks some is allowed."""
+        """Refuse a fold whose training rows have one class; some classes may be missing."""
         if self.classification and len(np.unique(y[fold.train])) < 2:
             raise InputError(
                 f"Outer fold {fold.number + 1} has training rows of one class only, because all "
@@ -252,7 +267,7 @@ class FoldPlan:
 def permute_labels(
     y: np.ndarray, groups: np.ndarray | None, rng: np.random.Generator
 ) -> np.ndarray:
-    """Return the labels in another order, one that is as likely under no association.
+    """Return permuted labels, exchangeable under the hypothesis of no association.
 
     Parameters
     ----------
@@ -286,5 +301,5 @@ def permute_labels(
 
 
 def _seed(*parts: int) -> int:
-    """One 32-bit seed out of several numbers."""
+    """Return one 32-bit seed computed from several numbers."""
     return int(np.random.SeedSequence([int(p) for p in parts]).generate_state(1)[0])

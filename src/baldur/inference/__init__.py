@@ -1,7 +1,7 @@
 """Inference: members, their ensemble, the submodel path, the selection, and the predictor.
 
-In: prepared views, outputs and inner folds, as arrays (`screening.Problem`). Out: a `FitResult` with
-the predictor and the evidence for it (`fit`). The steps are
+In: prepared views, outputs and inner folds, as arrays (`screening.Problem`). Out: a `FitResult`
+with the predictor and the evidence for it (`fit`). The steps are
 
 - members of the ensemble under several priors, for all inner folds at once (`ensemble_members`,
   `dense_members`, `spike_slab_member`, on `weight_posterior`, `design` and `fold_batch`);

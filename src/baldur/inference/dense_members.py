@@ -130,7 +130,7 @@ class WarmStart:
 
     @property
     def steps(self) -> list[int]:
-        """The scales that count."""
+        """Indices of the scales at which the member has a posterior."""
         return sorted(point.step for point in self.member.points)
 
 
@@ -210,7 +210,7 @@ def over_scales(
 
 
 def _ended(values: dict[int, Array], last: int, direction: int, folds: IntArray) -> Mask:
-    """Return for which folds the weights are small at the last scale, or will be at the next."""
+    """Return the folds for which scales further out have negligible weight."""
     least = np.max([value[folds] for value in values.values()], axis=0) - SCALE_DROP
     here = values[last][folds]
     ended = (here < least).all(axis=1)
@@ -222,7 +222,7 @@ def _ended(values: dict[int, Array], last: int, direction: int, folds: IntArray)
 
 
 def parabola(last: Array, middle: Array, first: Array) -> Array:
-    """Return the next value of a parabola through three in a row, the last one given first."""
+    """Return the next value of the parabola through three successive values, the last one first."""
     return 3.0 * last - 3.0 * middle + first
 
 
@@ -365,7 +365,7 @@ def learn_variances(
 
 
 def extrapolated(steps: Sequence[Array], share: Array) -> Array:
-    """Return where three values of ln sigma^2 (F, C, M) in a row are heading.
+    """Return the limit extrapolated from three successive values of ln sigma^2 (F, C, M).
 
     The squared extrapolation of fixed points (Varadhan and Roland, 2008): with r = x1 - x0 and
     v = x2 - 2 x1 + x0, x = x0 + 2 a r + a^2 v, a = |r|/|v| for each fold and output, lengths

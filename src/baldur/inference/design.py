@@ -207,7 +207,7 @@ class GramDesign:
 
     @property
     def n_views(self) -> int:
-        """Number of views M."""
+        """Return the number of views M of the design."""
         return self.grams.shape[1]
 
     def take(self, at: IntArray) -> GramDesign:
@@ -223,7 +223,7 @@ class GramDesign:
         return np.asarray(np.einsum("fmnn->fm", self.grams) / self.count[:, None])
 
     def spread(self, by_view: Array) -> Array:
-        """Return `by_view` itself: one variance per view is all there is."""
+        """Return `by_view` unchanged, because features of a view share one variance."""
         return by_view
 
     def predictor_variance(self, s: Array) -> Array:

@@ -139,7 +139,7 @@ class Ensemble:
         return np.argsort(-var.sum(axis=-1), axis=1, kind="stable")
 
     def used(self, weights: Array) -> list[tuple[int, IntArray]]:
-        """Return the points that count under weights (J, F, C), and in which of their folds.
+        """Return the points with positive weights (J, F, C), and the folds of each.
 
         Folds are counted among those of the point.
         """
@@ -293,7 +293,7 @@ def fit_ensemble(
 def _summarise(
     data: EnsembleData, batch: FoldBatch, likelihood: Likelihood, fitted: dict[str, Member]
 ) -> Ensemble:
-    """Compute the moments of every point, and let go of its posterior."""
+    """Compute the moments of every point, and release the memory of its posterior."""
     F, C, n = likelihood.weight.shape
     p, M = batch.held.shape[1], data.n_views
     points: list[EnsemblePoint] = []

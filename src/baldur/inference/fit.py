@@ -1,7 +1,7 @@
 """The default fit: an ensemble, a path of submodels, and a selection supported by held-out rows.
 
-1. *Ensemble.* The same Gaussian posterior under several priors (`baldur.inference.ensemble_members`).
-   Repeated inner folds give the stacking weights and the calibration slope
+1. *Ensemble.* The same Gaussian posterior under several priors
+   (`baldur.inference.ensemble_members`). Repeated inner folds give the stacking weights and the calibration slope
    (`baldur.inference.stacking`); a weak signal is shrunk towards the base rate.
 2. *Is there a signal?* Held-out losses of the ensemble and of the base rate, row by row, with
    stacking weights that the judging rows had no part in. With or without evidence of a signal the
@@ -89,7 +89,7 @@ VIEW_COUNTS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)
 
 @dataclass
 class FitResult:
-    """What was fitted, and the evidence for it.
+    """Result of a fit: the selected submodel, the ensemble and the evidence of signal.
 
     Attributes
     ----------
@@ -185,7 +185,7 @@ def fit_default(
 def gather_data(
     problem: Problem, chosen: Sequence[Index], always: Index | None = None
 ) -> tuple[EnsembleData, list[IntArray]]:
-    """Return what all folds share, and the places of each fold's candidates among its columns.
+    """Return the data that all folds share, and the indices of each fold's candidates in it.
 
     One pass over the views for the Gram matrices and one for the candidate columns.
     """
@@ -340,7 +340,7 @@ class _Fit:
     # -- the ensemble and its weights ------------------------------------------------------
 
     def _each(self, job: Callable[[int], Any]) -> list[Any]:
-        """Return what a job gives for every batch of folds, in order."""
+        """Return the results of a function for every batch of folds, in order."""
         jobs = (delayed(job)(b) for b in range(len(self.batches)))
         return list(Parallel(n_jobs=self.n_jobs, prefer="threads")(jobs))
 

@@ -19,7 +19,7 @@ from baldur.types import Array, IntArray, Mask
 
 @dataclass(frozen=True)
 class EnsembleData:
-    """What all folds share, on all rows.
+    """Data of all rows that every fold uses: outcomes, candidates and Gram matrices.
 
     Attributes
     ----------
@@ -48,7 +48,7 @@ class EnsembleData:
 
     @property
     def n_views(self) -> int:
-        """Number of views M."""
+        """Return the number of views M of the data."""
         return len(self.n_features)
 
 
@@ -87,7 +87,7 @@ class FoldBatch:
 
     @property
     def count(self) -> Array:
-        """Training rows of each fold, (F,)."""
+        """Number of training rows of each fold, (F,)."""
         return self.counted.sum(axis=1)
 
     def owner(self, data: EnsembleData) -> IntArray:

@@ -64,7 +64,7 @@ class WeightGaussian:
 
     @classmethod
     def from_state(cls, state: Any, *, widths: Sequence[int], factors: int) -> WeightGaussian:
-        """Build them again, for views of these widths and so many factors."""
+        """Build the Gaussians from their state, for views of these widths and so many factors."""
         with Fields(state, "weight gaussian", K=factors) as read:
             index = _read_index(read, widths)
             read.sizes["l"] = 1 + sum(map(len, index))
@@ -81,7 +81,7 @@ class WeightGaussian:
         return np.matmul(self.mean, X1.T), np.maximum(var, 1e-12)
 
     def add_coefficients(self, sums: CoefficientSums, weights: Array) -> None:
-        """Add the weights and their variances."""
+        """Add the means and variances of the weights to `sums`."""
         var = np.einsum("jkll->jkl", self.cov)[..., 1:]
         sums.intercept += (weights * self.mean[..., 0]).sum(axis=0)
         sums.add_columns(self.index, weights, self.mean[..., 1:], var)
@@ -91,7 +91,7 @@ class WeightGaussian:
         return self.index
 
     def joint(self, widths: Sequence[int]) -> tuple[Array, Array]:
-        """Return mean and covariance as they are."""
+        """Return the stored mean and covariance of the weights."""
         return self.mean, self.cov
 
 
@@ -137,7 +137,7 @@ class KernelGaussian:
 
     @classmethod
     def from_state(cls, state: Any, *, widths: Sequence[int], factors: int) -> KernelGaussian:
-        """Build them again, for views of these widths and so many factors."""
+        """Build the Gaussians from their state, for views of these widths and so many factors."""
         with Fields(state, "kernel gaussian", K=factors) as read:
             alpha = read.array("alpha", ("J", "K", "n"))
             rows = alpha.shape[2]

@@ -56,7 +56,7 @@ class Basis:
     ends: list[IntArray]
 
     def whole_groups(self, fold: int, size: int) -> int:
-        """Return the next number of features from `size` on that cuts no group."""
+        """Return the smallest number of features from `size` on that does not divide a group."""
         later = self.ends[fold][self.ends[fold] >= size]
         return int(later[0]) if len(later) else int(self.length[fold])
 
@@ -109,7 +109,7 @@ def search(
     groups: IntArray | None = None,
     always: Mask | None = None,
 ) -> Basis:
-    """Order features by how much of the ensemble they add: the best next one, again and again.
+    """Order features by greedy forward search: each explains most of what is left.
 
     An incomplete Cholesky factorisation of Sigma whose pivot is the feature that explains most of
     what is left of u. With one column of a group the others follow at once, unless they say what
@@ -179,7 +179,7 @@ def _most_promising(
     allowed: Array,
     always: Mask | None,
 ) -> tuple[IntArray, Array]:
-    """Return the columns that are searched, (F, K), in rising order, and 1 where they are real."""
+    """Return the columns that are searched, (F, K), ascending, and 1 where they are not padding."""
     F, _, L = left.shape
     if L <= 2 * SEARCHED:
         return np.tile(np.arange(L), (F, 1)), allowed

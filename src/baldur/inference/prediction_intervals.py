@@ -51,7 +51,7 @@ def probability_interval(
 
 
 def _rate(eta: Array, noise: Array | None) -> Array:
-    """Return P(t = 1) given the linear predictor, which it rises with."""
+    """Return P(t = 1) given the linear predictor, a monotonically increasing function."""
     if noise is None:
         return np.asarray(expit(eta))
     return logistic_rates(eta, np.broadcast_to(noise, eta.shape)).rate

@@ -31,7 +31,7 @@ from baldur.types import Array, Index
 
 @dataclass(frozen=True)
 class Calibration:
-    """What stacking and left-out views make of the pooled Gaussian.
+    """How stacking and left-out views change the pooled Gaussian.
 
     Attributes
     ----------
@@ -61,7 +61,7 @@ class Calibration:
 
     @classmethod
     def from_state(cls, state: Any, *, factors: int) -> Calibration:
-        """Build it again, for so many factors."""
+        """Build the calibration from its state, for so many factors."""
         with Fields(state, "calibration", K=factors) as read:
             return cls(
                 base=read.array("base", ("K",)),
@@ -103,7 +103,7 @@ class SharedFactors:
 
     @classmethod
     def from_state(cls, state: Any, *, outputs: int, factors: int) -> SharedFactors:
-        """Build them again, for so many outputs and factors."""
+        """Build the factors from their state, for so many outputs and factors."""
         with Fields(state, "shared factors", C=outputs, K=factors) as read:
             R = read.array("R", ("K", "C"))
             apart = np.abs(R @ R.T - np.eye(factors)).max()
@@ -112,7 +112,7 @@ class SharedFactors:
 
     @property
     def P(self) -> Array:
-        """R^T R (C, C), which leaves of the linear predictors what the factors explain."""
+        """R^T R (C, C), the projection of linear predictors onto what the factors explain."""
         return self.R.T @ self.R
 
     def latent(self, mean: Array, var: Array) -> tuple[Array, Array]:
@@ -180,7 +180,7 @@ class Predictor:
     def from_state(
         cls, state: Any, *, widths: Sequence[int], outputs: int, factors: int
     ) -> Predictor:
-        """Build it again, for views of these widths and so many outputs and factors."""
+        """Build the predictor from its state, for views of these widths, outputs and factors."""
         blocks: Callable[..., WeightGaussian | KernelGaussian] = by_kind(
             {
                 "weight gaussian": WeightGaussian.from_state,

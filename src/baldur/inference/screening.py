@@ -22,7 +22,7 @@ PER_VIEW = 100
 
 @dataclass
 class Problem:
-    """One fit: views, outcomes and what both need.
+    """The data of one fit: views, outcomes, weights and groups.
 
     Attributes
     ----------
@@ -43,12 +43,12 @@ class Problem:
 
     @property
     def n_samples(self) -> int:
-        """Number of samples."""
+        """Number of samples in the fit."""
         return self.views[0].shape[0]
 
     @property
     def widths(self) -> list[int]:
-        """Features per view."""
+        """Number of features of each view."""
         return [view.shape[1] for view in self.views]
 
     def group_numbers(self, index: Index) -> IntArray | None:
@@ -98,7 +98,7 @@ def candidates(problem: Problem, fits: Sequence[IntArray]) -> list[Index]:
 
 
 def strongest(view: PreparedView, A: Array, first: IntArray, count: int) -> tuple[IntArray, Array]:
-    """Return the features of the largest |x_d^T a| of every fit, and these, each (K, fits).
+    """Return the features with the largest |x_d^T a| of every fit, and the values, (K, fits).
 
     In one pass, without holding the projections of all features. Features are in rising order.
 
@@ -126,7 +126,7 @@ def strongest(view: PreparedView, A: Array, first: IntArray, count: int) -> tupl
 
 
 def _largest(places: IntArray, scores: Array, count: int) -> tuple[IntArray, Array]:
-    """Return the rows of the largest scores of every column."""
+    """Return the row indices of the largest scores of every column."""
     at = np.argpartition(-scores, count - 1, axis=0)[:count]
     return np.take_along_axis(places, at, axis=0), np.take_along_axis(scores, at, axis=0)
 

@@ -1,4 +1,4 @@
-"""Selection: the smallest submodel that is shown not to be worse.
+"""Selection: the smallest submodel that is shown to predict as well as the ensemble.
 
 A submodel is a candidate if, with 95 % confidence, its held-out loss exceeds the ensemble's by at
 most `margin` of what the ensemble gains over the base rate. Losses are compared row by row;
@@ -69,7 +69,7 @@ def paired_gap(loss: Array, other: Array, weight: Array) -> Gap:
 def select_smallest(
     losses: Array, ensemble: Array, allowed: float, weight: Array
 ) -> tuple[int, Mask]:
-    """Return the place of the selected submodel, and which were candidates.
+    """Return the index of the selected submodel, and which submodels were candidates.
 
     Larger values of `allowed` never select more.
 
@@ -137,11 +137,11 @@ class Scores:
     accuracy_error: Array
 
     def __getitem__(self, places: slice | list[int]) -> Scores:
-        """Return some of the submodels."""
+        """Return the scores of some of the submodels."""
         return Scores(*(part[places] for part in astuple(self)))
 
     def followed_by(self, others: Scores) -> Scores:
-        """Return these submodels and others after them."""
+        """Return the scores of these submodels followed by those of others."""
         pairs = zip(astuple(self), astuple(others), strict=True)
         return Scores(*(np.concatenate(pair) for pair in pairs))
 

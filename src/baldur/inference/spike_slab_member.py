@@ -57,7 +57,7 @@ LOOK_EVERY = 4
 
 @dataclass
 class SpikeSlab:
-    """What the spike-and-slab prior learned.
+    """Inclusion probabilities, shares and slab variances that were learned.
 
     Attributes
     ----------
@@ -108,7 +108,7 @@ def fit_spike_slab(
     start: Member | None = None,
     max_iter: int = 200,
 ) -> Member:
-    """Iterate q(w), inclusion probabilities, the shares in and the slab variances.
+    """Iterate q(w), inclusion probabilities, shares of included features and slab variances.
 
     Parameters
     ----------
@@ -325,7 +325,7 @@ def _update_some(
     used: Array,
     wide: bool,
 ) -> Array:
-    """Do the same as `_update` for the chosen columns (F, K) of each fold alone."""
+    """Do the same as `_update`, only for the chosen columns (F, K) of each fold."""
     at = chosen[:, None, :]
 
     def here(values: Array) -> Array:
@@ -392,7 +392,7 @@ def _shared(values: Array, s: Array) -> Array:
 
 
 def _learn(state: _State, n_features: Array) -> None:
-    """Move the shares in and the slab variances half way to their expectations."""
+    """Move inclusion shares and slab variances half way to their expectations."""
     learned, design = state.learned, state.design
     count = np.einsum("fl,flm->fm", learned.rho, design.membership)
     share = (count + PRIOR_IN) / (n_features + PRIOR_IN + PRIOR_OUT)
@@ -412,7 +412,7 @@ def _store(
     q: WeightPosterior,
     state: _State,
 ) -> None:
-    """Keep where the folds are now."""
+    """Store the current state of the folds."""
     whole.put_sites(folds, q)
     final_s[folds] = state.s
     final.rho[folds] = state.learned.rho

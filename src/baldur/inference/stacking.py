@@ -45,7 +45,7 @@ MAX_ITER, HALVINGS = 100, 12
 
 @dataclass(frozen=True)
 class Stacking:
-    """How much each member counts, for one or several problems.
+    """Stacking weights and calibration slope, for one or several problems.
 
     Attributes
     ----------
@@ -70,7 +70,7 @@ class Stacking:
 
 @dataclass
 class HeldOut:
-    """What the members predicted for rows that they were not fitted to.
+    """Predictions of the members for held-out rows.
 
     Attributes
     ----------

@@ -82,7 +82,7 @@ def column_masks(submodel: Submodel) -> list[Mask]:
 
 
 def path_sizes(basis: Basis, width: int, n_features: int, always: int = 0) -> PathSizes:
-    """Return the sizes that the path on all rows has.
+    """Return the sizes of the submodel path on all rows.
 
     These are `SIZES` (of those that a group makes one, the largest), every number of features up to
     `EVERY_SIZE`, and all features where the path has them all.
@@ -116,7 +116,7 @@ def path_sizes(basis: Basis, width: int, n_features: int, always: int = 0) -> Pa
 
 
 def largest_within(counts: Sequence[int], n_features: int) -> int:
-    """Return the place of the largest of some rising counts that is at most `n_features`."""
+    """Return the index of the largest of some ascending counts that is at most `n_features`."""
     return int(np.searchsorted(counts, n_features, side="right")) - 1
 
 

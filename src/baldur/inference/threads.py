@@ -1,4 +1,4 @@
-"""How many threads BLAS gets."""
+"""Number of threads that BLAS uses during a fit."""
 
 from __future__ import annotations
 

@@ -84,16 +84,16 @@ class WeightPosterior:
         )
 
     def stored(self) -> WeightPosterior:
-        """Return it without its design and matrices, which are large and can be computed again."""
+        """Return q(w) without its design and large matrices, which can be computed again."""
         return replace(self, design=None, kernel=None, solution=None)
 
     def put(self, at: IntArray, part: WeightPosterior) -> None:
-        """Take over sites, noise and solution of some folds."""
+        """Replace sites, noise and solution of some folds."""
         self.put_sites(at, part)
         self.solution = put(self.solution, at, part.solution)
 
     def put_sites(self, at: IntArray, part: WeightPosterior) -> None:
-        """Take over sites, noise and the variance of missing views of some folds."""
+        """Replace sites, noise and the variance of missing views of some folds."""
         self.sites = Sites(
             _with(self.sites.h, at, part.sites.h), _with(self.sites.j, at, part.sites.j)
         )
@@ -127,11 +127,11 @@ class WeightPosterior:
             self.optimise_means()
 
     def optimise_means(self) -> None:
-        """Move the means of logistic outputs to their optimum under the covariance at hand.
+        """Move the means of logistic outputs to their optimum under the current covariance.
 
         Those of Gaussian outputs are there already.
 
-        Conjugate gradients in the metric of the covariance at hand. With r the distance of j from
+        Conjugate gradients in the metric of the current covariance. With r the distance of j from
         its target and u = Cov(f) d the direction of the means that a direction d of j gives, the
         slope of the bound along it is r^T u and its curvature u^T (h_c - h) u + d^T u.
         """
@@ -168,7 +168,7 @@ class WeightPosterior:
         self.solution = solution.with_linear(h, j, mean)
 
     def own_sites(self) -> Sites:
-        """Return the sites with each output's own precisions; the sites as they are if they do."""
+        """Return the sites with separate precisions for each output."""
         if not isinstance(self.likelihood, SharedPrecision):
             return self.sites
         return self.likelihood.outputs.evaluate(*self.moments(), None)[1]
@@ -313,7 +313,7 @@ class WeightPosterior:
         return np.asarray(~(after >= value - slack * np.abs(value)))
 
     def _halve(self, old: Sites, value: Array, target: Sites, fell: Array) -> None:
-        """Halve the steps of outputs whose bound fell; leave those that rise at no length."""
+        """Halve the steps of outputs whose bound fell; stop those that rise at no length."""
         length = np.ones(value.shape)
         for _ in range(HALVINGS):
             length = np.where(fell, 0.5 * length, length)
@@ -333,7 +333,7 @@ def _with(whole: Array, at: IntArray, part: Array) -> Array:
 
 
 def still_to_gain(gained: Array, before: Array) -> Array:
-    """Return what later steps will gain, if their gains shrink by a steady factor.
+    """Return the total gain of later steps, if the gains decrease by a constant factor.
 
     The factor is not trusted below a tenth. Where gains do not shrink, the last one is returned.
     """

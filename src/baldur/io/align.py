@@ -1,4 +1,4 @@
-"""align: people matched by id across views, with a report of who is where."""
+"""align: match samples of several views by id, and report which samples each view has."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["AlignReport", "Aligned", "align"]
 
 @dataclass(frozen=True, eq=False)
 class AlignReport:
-    """Who is where.
+    """Which samples each view has, and which were matched.
 
     Attributes
     ----------
@@ -69,7 +69,7 @@ class AlignReport:
 
 
 class Aligned(NamedTuple):
-    """What `align` returns.
+    """Result of `align`: the matched views, the labels and a report.
 
     Attributes
     ----------
@@ -93,7 +93,7 @@ def align(
     labels: pd.Series | None = None,
     match: str | Callable[[Any], str] = "exact",
 ) -> Aligned:
-    """Match people by id.
+    """Match the samples of several views by id.
 
     Parameters
     ----------

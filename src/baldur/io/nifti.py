@@ -215,7 +215,7 @@ def _list_images(images: Any) -> list[Any]:
 
 
 def _ids_of(images: list[Any], id_pattern: str | None) -> np.ndarray | None:
-    """Take ids from file names."""
+    """Return sample ids taken from file names."""
     if not all(isinstance(one, Path) for one in images):
         if id_pattern is not None:
             raise InputError("id_pattern= looks at file names, but some images have none.")
@@ -272,7 +272,7 @@ def _voxel_info(inside: np.ndarray, grid: Grid) -> pd.DataFrame:
 
 
 def grid_attrs(grid: Grid) -> dict[str, Any]:
-    """Return what `to_nifti` has to know, as plain lists that survive any file format."""
+    """Return shape and affine for `to_nifti`, as plain lists that any file format can store."""
     return {"shape": list(grid.shape), "affine": grid.affine.tolist()}
 
 
@@ -322,7 +322,7 @@ def _read_matrix(
 
 
 def _fingerprint(images: list[Any], reader: ImageReader, inside: np.ndarray) -> str:
-    """Return a name that changes with any image, the grid, the mask and the options."""
+    """Return a hash of the images, the grid, the mask and the options."""
     digest = hashlib.sha256()
     digest.update(np.packbits(inside).tobytes())
     digest.update(

@@ -40,6 +40,7 @@ def read_view(
     base_dir: str | os.PathLike[str],
     *,
     roots: Sequence[str | os.PathLike[str]] = (),
+    needed: Sequence[str] | None = None,
     max_bytes: int = MAX_BYTES,
 ) -> MultiView:
     """Read the view one section of a study file describes.
@@ -60,6 +61,8 @@ def read_view(
         Folder of the study file.
     roots : sequence of str or path-like
         Further folders that files may lie in, named by whoever runs the study.
+    needed : sequence of str, optional
+        For a table, the columns that have to become numbers; see `read_table`.
     max_bytes : int, default=4 GB
         Memory that reading one file may take; a study file cannot say so itself.
 
@@ -89,6 +92,8 @@ def read_view(
     kind, file = section.kind, section.file
     allowed = [Path(one).resolve() for one in (base_dir, *roots)]
     options = section.options(learned=False)
+    if kind == "table" and needed is not None:
+        options["needed"] = needed
     for key in _PATHS:
         if isinstance(options.get(key), str):
             options[key] = _inside(options[key], Path(base_dir), allowed)
@@ -184,9 +189,24 @@ def _pattern(file: Any, base: Path, allowed: list[Path]) -> list[Path]:
     parts = path.parts
     fixed = next(i for i, part in enumerate(parts) if any(mark in part for mark in "*?["))
     if ".." in parts[fixed:]:
-        raise InputError(f"{path}: a pattern cannot go up again with '..'.")
+        raise InputError(f"{path}: a pattern must not contain '..' after its first wildcard.")
     folder = _inside(Path(*parts[:fixed]) if fixed else Path(), base, allowed)
-    found = sorted(one for one in folder.glob(str(Path(*parts[fixed:]))) if one.is_file())
+    found = _expanded(folder, parts[fixed:])
     if not found:
         raise InputError(f"{path}: no file in {folder} fits this pattern.")
     return [_inside(one.absolute(), base, allowed) for one in found]
+
+
+def _expanded(folder: Path, parts: tuple[str, ...]) -> list[Path]:
+    """Return the files that a pattern stands for.
+
+    Each folder is looked into once for each part, however many links lead to it: with links in a
+    circle there is no end to the paths.
+    """
+    here = {folder.resolve(): folder}
+    for part in parts[:-1]:
+        below = [one for each in here.values() for one in sorted(each.glob(part)) if one.is_dir()]
+        here = {}
+        for one in below:
+            here.setdefault(one.resolve(), one)
+    return sorted({one for each in here.values() for one in each.glob(parts[-1]) if one.is_file()})

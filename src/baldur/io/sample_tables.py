@@ -39,7 +39,7 @@ def read_text_table(
     sheet: str | int = 0,
     max_bytes: int = MAX_BYTES,
 ) -> pd.DataFrame:
-    r"""Read a table without deciding what its columns are.
+    r"""Read a table with every cell as text, without deciding column types.
 
     Ids keep their zeros and categories their writing. Blanks around a cell do not count. Numbers
     are written with a point, whole ones without; dates as year-month-day; truth values as "True"
@@ -151,7 +151,7 @@ def encode_text(frame: pd.DataFrame, *, categorical: Sequence[str], origin: str)
 
 
 class _Cleaned(dict[str, str]):
-    """A cell as written to the cell as it counts; each different one is looked at once."""
+    """Maps a cell as written to its cleaned form; each different cell is cleaned once."""
 
     def __init__(self, decimal: str, missing: Sequence[str]) -> None:
         super().__init__()
@@ -170,7 +170,7 @@ class _Cleaned(dict[str, str]):
 
 
 def _written(value: Any) -> str:
-    """One cell as a reader would write it."""
+    """Return one cell as text."""
     if value is None or (not isinstance(value, str) and pd.isna(value)):
         return ""
     if isinstance(value, (float, np.floating)) and float(value).is_integer():

@@ -31,6 +31,11 @@ __all__ = [
 ]  # fmt: skip
 
 
+# Two words are compared letter by letter: a wide table of long names would take minutes.
+_COMPARED = 100  # letters of a word
+_MOST_COMPARED = 2_000  # words
+
+
 class Problem(NamedTuple):
     """One wrong value: its key, what is wrong with it, and what to do."""
 
@@ -70,8 +75,8 @@ def nearest(word: Any, known: Iterable[Any]) -> str:
     'choose one of column, task'
     """
     words = [str(k) for k in known]
-    lower = {w.lower(): w for w in words}
-    found = get_close_matches(str(word).lower(), list(lower), 1)
+    lower = {w.lower()[:_COMPARED]: w for w in words[:_MOST_COMPARED]}
+    found = get_close_matches(str(word).lower()[:_COMPARED], list(lower), 1)
     if found:
         return f"did you mean {lower[found[0]]!r}?"
     return f"choose one of {', '.join(words[:20])}{', ...' if len(words) > 20 else ''}"
@@ -113,7 +118,7 @@ def _not_blank(value: str) -> str:
 
 def _different(values: list[str]) -> list[str]:
     if len(set(values)) != len(values):
-        raise SectionError("names something twice", "list each once")
+        raise SectionError("lists a name more than once", "list each once")
     return values
 
 
@@ -233,7 +238,7 @@ class _Place:
         self.siblings: list[str] = []
 
     def follow(self, loc: tuple[Any, ...]) -> None:
-        """Go to the place of an error, as far as there are keys and entries of lists."""
+        """Follow the path of an error through keys and list entries, as far as possible."""
         for step in loc:
             node = self._resolved(self.node)
             if isinstance(self.value, list) and isinstance(step, int) and step < len(self.value):
@@ -278,7 +283,7 @@ class _Place:
         return [b["properties"]["kind"]["const"] for b in branches]
 
     def is_section(self) -> bool:
-        """Return whether keys are expected here, and nothing else."""
+        """Return whether only a section (keys with values) is expected here."""
         node = self._resolved(self.node)
         branches = [self._resolved(b) for b in node.get("anyOf", [node])]
         return all(b.get("type") == "object" for b in branches)

@@ -48,6 +48,7 @@ def read_table(
     encoding: str = "utf-8",
     sheet: str | int = 0,
     array: str | None = None,
+    needed: Sequence[str] | None = None,
     max_bytes: int = MAX_BYTES,
 ) -> MultiView:
     r"""Read one table as a view.
@@ -96,6 +97,9 @@ def read_table(
     array : str, optional
         Which array of an ``.npz`` is the matrix; by default ``X``, or the only 2-D one. Feature
         names are taken from ``features``.
+    needed : sequence of str, optional
+        Columns that have to become numbers, all by default. Others that cannot, such as dates and
+        free text, become columns of missing cells instead of an error.
     max_bytes : int, default=4 GB
         Memory that reading may take. A text table takes about 40 bytes for each number and 130
         for each cell of text; larger ones are read as ``.npy`` or Parquet.
@@ -174,6 +178,7 @@ def read_table(
         max_levels=max_levels,
         deadline=deadline,
         max_bytes=max_bytes,
+        needed=_names(needed, "needed"),
     )
     return MultiView(
         {view: made.matrix},

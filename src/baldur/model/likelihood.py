@@ -54,12 +54,12 @@ class Precision:
 
     @property
     def mean(self) -> Array:
-        """<psi>, (F, C)."""
+        """Mean precision <psi>, (F, C)."""
         return self.shape / self.rate
 
     @property
     def mean_log(self) -> Array:
-        """<ln psi>, (F, C)."""
+        """Mean logarithm of the precision <ln psi>, (F, C)."""
         return np.asarray(digamma(self.shape) - np.log(self.rate))
 
     def divergence(self) -> Array:
@@ -85,7 +85,7 @@ Noise = Precision | None
 
 
 class Likelihood(Protocol):
-    """What inference needs to know about the outputs."""
+    """Interface of a likelihood: outputs, sites, noise and expected log-likelihood."""
 
     @property
     def weight(self) -> Array:
@@ -100,10 +100,10 @@ class Likelihood(Protocol):
         """Number of outputs with site precisions of their own; 1 where all share them."""
 
     def noise_at(self, mean: Array, var: Array) -> Any:
-        """Return what is learned beside the weights, from N(mean, var) alone."""
+        """Return q of the noise precision, or None, from N(mean, var) only."""
 
     def learn(self, mean: Array, var: Array, noise: Any) -> Any:
-        """Return what is learned beside the weights, no worse at N(mean, var) than `noise`."""
+        """Return q of the noise precision, or None, at least as good at N(mean, var) as `noise`."""
 
     def evaluate(self, mean: Array, var: Array, noise: Any) -> tuple[Array, Sites]:
         """Return E[ln p] under N(mean, var), summed over rows, (F, C), and the best sites there.
@@ -142,7 +142,7 @@ class LogisticLikelihood:
 
     @property
     def n_outputs(self) -> int:
-        """Number of outputs C."""
+        """Return the number of outputs C."""
         return self.T.shape[1]
 
     @property
@@ -151,11 +151,11 @@ class LogisticLikelihood:
         return self.T.shape[1]
 
     def noise_at(self, mean: Array, var: Array) -> Noise:
-        """Return None: there is nothing to learn."""
+        """Return None, because logistic outputs have no noise precision."""
         return None
 
     def learn(self, mean: Array, var: Array, noise: Noise) -> Noise:
-        """Return None: there is nothing to learn."""
+        """Return None, because logistic outputs have no noise precision."""
         return None
 
     def base_logit(self) -> Array:
@@ -171,7 +171,7 @@ class LogisticLikelihood:
         return np.asarray((self.weight * (self.T * mean - softplus)).sum(axis=-1)), sites
 
     def evidence(self, mean: Array, var: Array, sites: Sites, noise: Noise) -> Array:
-        """Return the evidence of expectation propagation at the sites at hand.
+        """Return the evidence of expectation propagation at the current sites.
 
         The bound gets looser as the prior gets wider, so scales of the prior must not be weighed
         by it. With the cavity N(cm, cv), 1/cv = 1/v - h, cm/cv = m/v - j, each row adds
@@ -221,15 +221,15 @@ class SharedPrecision:
 
     @property
     def n_outputs(self) -> int:
-        """Number of outputs C."""
+        """Return the number of outputs C."""
         return self.outputs.n_outputs
 
     def noise_at(self, mean: Array, var: Array) -> Noise:
-        """Return None: there is nothing to learn."""
+        """Return None, because logistic outputs have no noise precision."""
         return None
 
     def learn(self, mean: Array, var: Array, noise: Noise) -> Noise:
-        """Return None: there is nothing to learn."""
+        """Return None, because logistic outputs have no noise precision."""
         return None
 
     def base_logit(self) -> Array:
@@ -273,7 +273,7 @@ class GaussianLikelihood:
 
     @property
     def n_outputs(self) -> int:
-        """Number of outputs C."""
+        """Return the number of outputs C."""
         return self.T.shape[1]
 
     @property
@@ -288,7 +288,7 @@ class GaussianLikelihood:
         return Precision(shape, VAGUE.rate + 0.5 * np.maximum(spread, 1e-12))
 
     def learn(self, mean: Array, var: Array, noise: Noise) -> Precision:
-        """Return the best q(psi)."""
+        """Return the optimal q(psi) given N(mean, var) of the predictor."""
         return self.noise_at(mean, var)
 
     def evaluate(self, mean: Array, var: Array, noise: Noise) -> tuple[Array, Sites]:
@@ -302,7 +302,7 @@ class GaussianLikelihood:
         return np.asarray(value + psi.divergence()), Sites(h, h * self.T)
 
     def evidence(self, mean: Array, var: Array, sites: Sites, noise: Noise) -> Array:
-        """Return the bound, which is tight but for q(psi)."""
+        """Return the bound, which is exact except for the approximation q(psi)."""
         return self.evaluate(mean, var, noise)[0]
 
     def base_logit(self) -> Array:
@@ -321,7 +321,7 @@ def log_odds_of_rate(rate: Array) -> Array:
 
 
 def residual(T: Array, weight: Array, *, logistic: bool) -> Array:
-    """Return the outputs less their mean under a model without features, weights applied.
+    """Return the weighted outputs minus their mean under a model without features.
 
     All arrays are (..., n): rows on the last axis.
     """

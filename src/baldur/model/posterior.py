@@ -78,7 +78,7 @@ class SamplePosterior:
         return triangle_squares(self.half, X1)
 
     def smooth(self, r: Array, K: Array | None) -> Array:
-        """Return Cov(f) r = (K - K C^-1 K) r for r (F, C, n): how the means answer to j."""
+        """Return Cov(f) r = (K - K C^-1 K) r for r (F, C, n): how the means change with j."""
         assert K is not None
         along = matvec(K, r)
         inner = matvec(self.half.swapaxes(-1, -2), matvec(self.half, along))
@@ -140,7 +140,7 @@ class FeaturePosterior:
         return matvec(self.half.swapaxes(-1, -2), matvec(self.half, projected))
 
     def smooth(self, r: Array, K: Array | None) -> Array:
-        """Return Cov(f) r = X Sigma X^T r for r (F, C, n): how the means answer to j."""
+        """Return Cov(f) r = X Sigma X^T r for r (F, C, n): how the means change with j."""
         return np.asarray(np.matmul(self.weights_at(r), self.X1.swapaxes(-1, -2)))
 
     def with_linear(self, h: Array, j: Array, mean: Array) -> FeaturePosterior:

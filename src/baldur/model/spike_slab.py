@@ -10,7 +10,7 @@ priors in which features are selected rather than shrunk, and through pi_m, lear
 reaches from an empty view to a dense one.
 
 f = 0 is the usual normal slab, under which an included feature most probably has a weight near
-0, so features of small weight are hardly told from those that are out. With f > 0 the slab is
+0, so features of small weight are hardly distinguished from excluded ones. With f > 0 the slab is
 *non-local* (Johnson and Rossell, 2010): being in means having an effect.
 
 q(w_c) stays jointly Gaussian, with prior variances s_cd that summarise the spike and slab. From the
@@ -74,7 +74,7 @@ def cavity(s: Array, projected: Array, S: Array) -> Cavity:
 
 
 def slab_moments(cav: Cavity, slab: Array, lobes: float = 0.0) -> SlabMoments:
-    """Return evidence and moments of each weight if in, under slab variances (F, C, L).
+    """Return evidence and moments of each weight if included, under slab variances (F, C, L).
 
     `lobes` is f: 0 for a normal slab around zero, `NONLOCAL` for two lobes away from it.
     """
@@ -94,7 +94,7 @@ def slab_moments(cav: Cavity, slab: Array, lobes: float = 0.0) -> SlabMoments:
 
 
 def inclusion_probability(found: SlabMoments, prior_log_odds: Array) -> Array:
-    """Return rho (F, L) from prior log odds (F, L), above the smallest the algebra can carry."""
+    """Return rho (F, L) from prior log odds (F, L), bounded below for numerical stability."""
     return np.maximum(expit(prior_log_odds + found.log_ratio.sum(axis=-2)), MIN_RHO)
 
 

@@ -33,14 +33,14 @@ class GammaPosterior:
 
     @property
     def mean(self) -> Array:
-        """<g> = shape / rate."""
+        """Return the mean <g> = shape / rate."""
         if np.isinf(self.shape):
             return np.ones_like(self.rate)
         return self.shape / self.rate
 
     @property
     def mean_log(self) -> Array:
-        """<ln g> = digamma(shape) - ln(rate)."""
+        """Return the mean logarithm <ln g> = digamma(shape) - ln(rate)."""
         if np.isinf(self.shape):
             return np.zeros_like(self.rate)
         return digamma(self.shape) - np.log(self.rate)
@@ -52,7 +52,7 @@ def gamma_term(posterior: GammaPosterior, prior: GammaPrior) -> float:
 
 
 def gamma_terms(posterior: GammaPosterior, prior: GammaPrior) -> Array:
-    """E[ln p(g)] - E[ln q(g)] of every precision.
+    """Return E[ln p(g)] - E[ln q(g)] of every precision.
 
     Departure from the paper: its appendix evaluates E[ln p] at the prior's own parameters;
     the expectation is under q, so the posterior mean and mean log enter.
@@ -105,7 +105,7 @@ def update_omega(prior: GammaPrior, n_outputs: int, v2: Array) -> GammaPosterior
 
 
 def weight_prior_term(delta: GammaPosterior, gamma: GammaPosterior, gamma_w2: Array) -> float:
-    """E[ln p(W | delta, gamma)] for one view.
+    """Return E[ln p(W | delta, gamma)] of one view.
 
     -(KD/2) ln 2pi + (D/2) sum_k <ln delta_k> + (K/2) sum_d <ln gamma_d>
     - (1/2) sum_k <delta_k> sum_d <gamma_d><w_kd^2>.

@@ -51,7 +51,7 @@ CONSTRAINTS: Mapping[str, Constraint] = MappingProxyType(
 
 
 class _PaperEstimator:
-    """What both estimators do around the mean-field posterior."""
+    """Parameters and fit that both mean-field estimators share."""
 
     _default: str
     """The default estimator for the same task, which messages name."""
@@ -396,8 +396,9 @@ default="auto"
     def _fit_posterior(self, views: list[PreparedView], training: Training) -> MeanFieldRun:
         if not training.T.any():
             raise InputError(
-                "y: outcomes must differ, but all are the same in the samples that count, and this "
-                "posterior has no limit without noise. Check the column or how the rows were split."
+                "y: outcomes must differ, but all are the same in the samples with positive "
+                "weight, and this posterior is not defined without noise. Check the column or "
+                "how the rows were split."
             )
         # Outputs are observed: no bound on the logistic function is ever used.
         return self._run(views, training, bound="jaakkola")

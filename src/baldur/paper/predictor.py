@@ -62,7 +62,7 @@ class MeanFieldPredictor:
     def from_state(
         cls, state: Any, *, widths: Sequence[int], outputs: int, factors: int
     ) -> MeanFieldPredictor:
-        """Build it again, for views of these widths and so many outputs and factors."""
+        """Build the predictor from its state, for views of these widths, outputs and factors."""
         sizes = {"outputs": outputs, "factors": factors}
         with Fields(state, "mean-field predictor", M=len(widths), C=outputs, K=factors) as read:
             result = read.part("result", MeanFieldResult.from_state, widths=list(widths), **sizes)
@@ -75,12 +75,12 @@ class MeanFieldPredictor:
 
     @property
     def V(self) -> Array:
-        """Loadings (C, K)."""
+        """Mean loadings of the factors, (C, K)."""
         return np.asarray(self.result.V)
 
     @property
     def noise(self) -> Array:
-        """Variance that a row has of its own in each output, (C,)."""
+        """Variance of the noise of a single row in each output, (C,)."""
         return noise_variance(self.result)
 
     def latent(self, views: Views) -> tuple[Array, Array]:

@@ -17,7 +17,7 @@ __all__ = ["check_missing"]
 
 
 def check_missing(view: View, statistics: ColumnStatistics, impute: str, all_missing: str) -> None:
-    """Refuse what cannot be imputed.
+    """Refuse views and columns without values, and cells that may not be imputed.
 
     Parameters
     ----------

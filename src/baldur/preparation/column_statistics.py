@@ -36,7 +36,7 @@ CLIP = 3.0
 
 @dataclass(frozen=True)
 class ColumnStatistics:
-    """What one pass over the training rows learns about each column.
+    """Statistics of each column, from one pass over the training rows.
 
     Attributes
     ----------
@@ -68,7 +68,7 @@ class ColumnStatistics:
 
     @property
     def constant(self) -> np.ndarray:
-        """Columns whose spread is nothing but rounding, or too small to be squared."""
+        """Mask of the columns that are constant up to rounding, or too small to be squared."""
         low, high = self.minimum.astype(np.float64), self.maximum.astype(np.float64)
         return (self.count == 0) | same_but_rounding(low, high) | self.vanishing
 

@@ -35,7 +35,7 @@ _MOST_LEVELS = 50
 
 
 def sample_column(mv: MultiView, name: str, who: str) -> pd.Series:
-    """Return a column of the table about the samples, or say that it is missing.
+    """Return a column of the sample table, or raise an error if it is missing.
 
     Parameters
     ----------
@@ -249,7 +249,7 @@ class Covariates:
 
     @classmethod
     def from_state(cls, state: Any) -> Covariates:
-        """Build them from what `to_state` returned."""
+        """Build the covariates from what `to_state` returned."""
         with Fields(state, "covariates") as read:
             names = read.names("names")
             levels = read.by_any_name("levels", Fields.names)

@@ -74,22 +74,22 @@ class LearnedColumns:
 
     @property
     def mean_(self) -> dict[str, np.ndarray]:
-        """Subtracted from the cells of each column."""
+        """For each view, the value subtracted from the cells of each column."""
         return self._over_input(self.scaling_.mean_, 0.0)
 
     @property
     def scale_(self) -> dict[str, np.ndarray]:
-        """Divided into the cells of each column."""
+        """For each view, the value by which the cells of each column are divided."""
         return self._over_input(self.scaling_.scale_, 1.0)
 
     @property
     def lower_(self) -> dict[str, np.ndarray]:
-        """Smallest value that counts as itself."""
+        """For each view, the lower limit to which cells of each column are clipped."""
         return self._over_input(self.scaling_.lower_, -np.inf)
 
     @property
     def upper_(self) -> dict[str, np.ndarray]:
-        """Largest value that counts as itself."""
+        """For each view, the upper limit to which cells of each column are clipped."""
         return self._over_input(self.scaling_.upper_, np.inf)
 
     @property
@@ -104,12 +104,12 @@ class LearnedColumns:
 
     @property
     def constant_(self) -> dict[str, np.ndarray]:
-        """Which columns carry no information."""
+        """For each view, a mask of the constant columns."""
         return self._over_input(self.scaling_.constant_, True)
 
     @property
     def constant_features_(self) -> dict[str, np.ndarray]:
-        """Names of the columns without information."""
+        """For each view, the names of the constant columns."""
         made = {}
         for name, flat in self.constant_.items():
             at, names = np.flatnonzero(flat), self._names[name]
@@ -133,7 +133,7 @@ class LearnedColumns:
 
     @property
     def needed_(self) -> dict[str, np.ndarray] | None:
-        """Columns of the input that a model uses; None before a model said so."""
+        """Columns of the input that a model uses; None before `mark_needed` was called."""
         needed = self.scaling_.needed_
         return None if needed is None else self._over_input(needed, False)
 

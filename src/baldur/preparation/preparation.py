@@ -172,7 +172,7 @@ class Preparation(LearnedColumns, BaseEstimator):
         return self.transform(mv) if left is None else self.scaling_.transform(left)
 
     def _fit(self, mv: MultiView, sample_weight: Any) -> MultiView | None:
-        """Fit, and return what the steps leave of `mv`; None where not all of its rows count."""
+        """Fit, and return `mv` after all steps, or None if some rows have weight 0."""
         check_multiview(mv, "Preparation")
         scaling = Scaling(
             "clipped" if self.scale is None else self.scale,
@@ -371,7 +371,7 @@ class Preparation(LearnedColumns, BaseEstimator):
 
     @property
     def changes_cells(self) -> list[str]:
-        """Names of what changes cells beyond scaling: steps, and the regression of covariates."""
+        """Names of the operations, besides scaling, that change cells: steps and `regress_out`."""
         listed = [type(step).__name__ for step in self.steps_ if step.changes_cells]
         return listed + (["regress_out"] if self.scaling_.covariates_ is not None else [])
 

@@ -1,4 +1,4 @@
-"""Are new samples like the training samples? Warnings of a batch, and flags of every sample.
+"""Compare new samples with the training samples: warnings for a batch, flags for each sample.
 
 Only columns that predictions use are looked at. Values are compared as the steps of the preparation
 leave them, before they are scaled.
@@ -85,7 +85,7 @@ class _Block(NamedTuple):
             return np.asarray((self.cells < self.low - slack) | (self.cells > self.high + slack))
 
     def shifted(self) -> np.ndarray:
-        """Return columns of which most values are far outside on one side, and so the median."""
+        """Return columns whose median is far outside the training range."""
         slack = FAR_COLUMN * (self.high - self.low)
         half = (len(self.cells) - np.isnan(self.cells).sum(axis=0)) / 2.0
         below = (self.cells < self.low - slack).sum(axis=0)
@@ -103,7 +103,7 @@ def _blocks(scaling: Any, view: View, columns: np.ndarray) -> Iterator[_Block]:
 
 
 def _has_range(view: View) -> bool:
-    """Return whether a training range means something; genotypes are 0, 1 and 2 in any cohort."""
+    """Return whether the training range is checked; that of genotypes is always 0 to 2."""
     return view.dtype != np.int8
 
 

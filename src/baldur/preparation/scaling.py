@@ -107,7 +107,7 @@ class Scaling:
         self._spread: dict[str, np.ndarray] = {}
 
     def fit(self, mv: MultiView, weight: np.ndarray | None = None) -> Scaling:
-        """Learn from training rows, each of which counts.
+        """Learn from training rows, all of which have a positive weight.
 
         Parameters
         ----------
@@ -267,16 +267,20 @@ class Scaling:
     def covariate_weights(self, name: str, coef: Any) -> np.ndarray:
         """Return the weight each covariate gets, in its own units, from being regressed out."""
         if self.covariates_ is None:
-            raise InputError("covariate_weights: the preparation regresses no covariates out.")
+            raise InputError(
+                "covariate_weights is defined only for a preparation with regress_out."
+            )
         effect = self.check_coef(name, coef) @ self.covariate_effect_[name].T
         return np.asarray(-effect[..., 1:] / self.covariates_.scale)
 
     # -- checks ----------------------------------------------------------------------------
 
     def check_coef(self, name: str, coef: Any) -> np.ndarray:
-        """Return weights on the prepared columns of a view as floats, or explain."""
+        """Return weights on the prepared columns of a view as floats, or raise an error."""
         if name not in self.n_features_:
-            raise InputError(f"There is no view {name!r}; fit saw {list(self.n_features_)}.")
+            raise InputError(
+                f"There is no view {name!r}; the views seen in fit are {list(self.n_features_)}."
+            )
         coef = np.asarray(coef, dtype=np.float64)
         if coef.ndim == 0 or coef.shape[-1] != self.n_features_[name]:
             raise InputError(
@@ -356,7 +360,7 @@ class Scaling:
 
     @classmethod
     def from_state(cls, state: Any, *, views: Sequence[str]) -> Scaling:
-        """Build it from what `to_state` returned, for these views."""
+        """Build the scaling from what `to_state` returned, for these views."""
         with Fields(state, "scaling") as read:
             learned = (
                 read.part("covariates", Covariates.from_state) if read.has("covariates") else None
@@ -400,7 +404,7 @@ class Scaling:
             for field, found in (("minimum", self.minimum_), ("maximum", self.maximum_)):
                 found[name] = read.array(field, ("d",), "number", finite=False, largest=np.inf)
             ordered = not (self.minimum_[name] > self.maximum_[name]).any()
-            read.need(ordered, "expected ranges that begin below their end, maximum", "minimum")
+            read.need(ordered, "expected minima that are not above the maxima", "minimum")
             self.constant_[name] = read.flags("constant", ("d",))
             self._scores[name] = (
                 read.part("ranks", NormalScores.from_state, width=d) if read.has("ranks") else None

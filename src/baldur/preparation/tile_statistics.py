@@ -34,7 +34,7 @@ _EXACT_ROWS = 1000
 
 @dataclass
 class TileStatistics:
-    """What is known about the columns of a tile.
+    """Counts, means, variances and ranges of the columns of a tile.
 
     Attributes
     ----------
@@ -62,7 +62,7 @@ class TileStatistics:
     def clip(
         self, raw: np.ndarray, at: np.ndarray, spread: np.ndarray, weight: np.ndarray | None
     ) -> None:
-        """Make mean and variance of some columns those of cells held near the mean.
+        """Replace mean and variance of some columns by those of their clipped cells.
 
         Only the few cells beyond are looked at: each changes the sums by what the clip takes off.
 
@@ -100,7 +100,7 @@ class TileStatistics:
 
 
 def tile_statistics(raw: np.ndarray, weight: np.ndarray | None = None) -> TileStatistics:
-    """Learn about every column of a tile.
+    """Compute the statistics of every column of a tile.
 
     Parameters
     ----------

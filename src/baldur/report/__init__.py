@@ -1,4 +1,4 @@
-"""One HTML page: who, how sure and which features, readable without a network.
+"""The report: one HTML page with predictions, their uncertainty and features, for use offline.
 
 ========================  ======================================================================
 `report_folder`           from a folder of results or of a validation, or from a model folder

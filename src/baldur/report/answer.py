@@ -171,12 +171,13 @@ def _calibration_of_classes(rows: pd.DataFrame, classes: list[str]) -> Sentence:
         seen = [f"{short(n)} ({cases[n].name}, slope {slopes[n]})" for n in wrong]
         text = f"No, not for {listed(seen, 5)}."
         if unknown:
-            text += f" For {count(len(unknown), 'other class', 'other classes')} it cannot be told."
+            others = count(len(unknown), "other class", "other classes")
+            text += f" For {others} it cannot be determined."
         return Sentence(CALIBRATED, f"{text} The intervals are in calibration.csv.", NOT_SHOWN)
     if unknown:
         some = f"{len(unknown)} of {len(classes)} classes"
         seen = [f"{short(n)} {slopes[n]}" for n in unknown if slopes[n].known]
-        text = f"That cannot be told for {some}: the intervals of their calibration slopes "
+        text = f"This cannot be determined for {some}: the intervals of their calibration slopes "
         text += f"reach beyond 0.80 to 1.25 ({listed(seen, 3)})" if seen else "are not known"
         text += "; see calibration.csv."
         return Sentence(CALIBRATED, text, UNKNOWN)

@@ -59,7 +59,8 @@ def report_folder(
     place = Path(folder)
     if not place.is_dir():
         raise InputError(f"{place} is not a folder; give a folder of results, or a model folder.")
-    target = place / REPORT if path is None else Path(path)
+    # Without a path it is this name in the folder, whatever a stranger put there.
+    target = place / REPORT if path is None else _file_at(Path(path))
     if (place / _MANIFEST).is_file():
         _refuse_model(model, place, "a model folder")
         fitted = FittedModel.of_saved(load_model(place))
@@ -85,7 +86,9 @@ def _list_page(run: StudyResults, folder: Path) -> None:
 
 def _refuse_model(model: str | Path | None, place: Path, what: str) -> None:
     if model is not None:
-        raise InputError(f"{place} is {what}; --model goes with a folder of results.")
+        raise InputError(
+            f"{place} is {what}; --model can be combined with a folder of results only."
+        )
 
 
 def report_study(
@@ -110,7 +113,8 @@ def report_study(
     written = study.written
     run = StudyResults.from_tables(written.tables, written.record, written.grids)
     run.folder = study.folder
-    page = report_result(run, study.folder / REPORT, model=model, people=people)
+    added = None if model is None else FittedModel.of_saved(model)
+    page = _write(study.folder / REPORT, run, added, people, None)
     _list_page(run, study.folder)
     return page
 
@@ -147,7 +151,7 @@ def report_result(
     elif model is not None:
         fitted = FittedModel.of(model)
     run = result if isinstance(result, StudyResults) else StudyResults.from_result(result)
-    return _write(Path(path), run, fitted, people, title)
+    return _write(_file_at(Path(path)), run, fitted, people, title)
 
 
 def report_model(
@@ -178,7 +182,12 @@ def report_model(
     Path
         The file.
     """
-    return _write(Path(path), None, FittedModel.of(model, X, y), people, title)
+    return _write(_file_at(Path(path)), None, FittedModel.of(model, X, y), people, title)
+
+
+def _file_at(path: Path) -> Path:
+    """Return the file to write, where somebody may have named the folder for it."""
+    return path / REPORT if path.is_dir() else path
 
 
 def _write(
@@ -196,7 +205,7 @@ def _write(
 
 @contextmanager
 def no_collection() -> Iterator[None]:
-    """Stop the search for unused objects: drawing makes a million, and each search visits all."""
+    """Pause garbage collection, which is slow while figures create many objects."""
     running = gc.isenabled()
     gc.disable()
     try:
@@ -207,8 +216,6 @@ def no_collection() -> Iterator[None]:
 
 
 def _write_page(path: Path, page: Page) -> Path:
-    if path.is_dir():
-        path = path / REPORT
     check_writable(path.parent)
     write_atomically(path, render(page).encode("utf-8"))
     return path

@@ -26,7 +26,7 @@ _HOW = (
 
 @dataclass
 class Calculator:
-    """The calculator of a page, or why there is none.
+    """The calculator of a page, or the reason why the page has none.
 
     Attributes
     ----------

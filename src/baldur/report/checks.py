@@ -42,7 +42,7 @@ _OF_MAIN = ("stability", "selection", "calibration", "view_shares")
 
 @dataclass(frozen=True)
 class Check:
-    """A check that applies.
+    """A check that applies to a result, with its evidence.
 
     Attributes
     ----------
@@ -58,7 +58,7 @@ class Check:
 
     @property
     def name(self) -> str:
-        """Name of the check."""
+        """Short name of the check, from its explanation."""
         return EXPLANATIONS[self.code].name
 
 
@@ -95,7 +95,7 @@ def checks_of_run(run: StudyResults, main: str | None) -> list[Check]:
 
 
 def checks_of_model(model: FittedModel) -> list[Check]:
-    """Return the checks that a fitted model alone gives rise to.
+    """Return the checks that apply to a fitted model without a comparison.
 
     Parameters
     ----------
@@ -207,7 +207,7 @@ def in_order(found: Sequence[Check | None]) -> list[Check]:
 
 
 def _chance(run: StudyResults, main: str) -> Check | None:
-    """Apply where the first headline is not "shown", by the same evidence."""
+    """Return the check of chance level, which applies if the first headline is not "shown"."""
     evidence = prediction_of(run, main)
     case = case_of(PREDICTION, evidence)
     if case.outcome == SHOWN:
@@ -339,7 +339,7 @@ def _calibration(run: StudyResults, main: str) -> Check | None:
 
 
 def _warnings(run: StudyResults) -> list[Check]:
-    """Return checks for the warnings of the models, so that none is only in a list at the end."""
+    """Return checks for the warnings of the models, so that all of them are shown."""
     converged, silent, other = [], [], []
     for model, notes in run.record.get("notes", {}).items():
         for note in notes:

@@ -1,4 +1,4 @@
-"""Facts: everything a page says, as plain values; the template adds nothing to them."""
+"""Facts: all texts and numbers of a page as plain values; the template adds none."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ __all__ = ["Facts", "gather_facts"]
 
 @dataclass
 class Facts:
-    """What a page says.
+    """Everything that a page shows, as plain values.
 
     Attributes
     ----------
@@ -104,7 +104,7 @@ class Facts:
 
     @property
     def value_name(self) -> str:
-        """Name of the number beside a person."""
+        """Heading of the predicted value of each person."""
         if not self.classes:
             return "Predicted"
         if len(self.classes) == 2:
@@ -119,7 +119,7 @@ def gather_facts(
     people: str = "hidden",
     title: str | None = None,
 ) -> Facts:
-    """Return everything a page says about a comparison, a fitted model, or both.
+    """Return everything that a page shows about a comparison, a fitted model, or both.
 
     Parameters
     ----------

@@ -38,7 +38,7 @@ def inside(estimator: Any) -> Any:
 
 @dataclass
 class FittedModel:
-    """A fitted model.
+    """A fitted model, with the people that a report shows.
 
     Attributes
     ----------
@@ -64,7 +64,7 @@ class FittedModel:
 
     @classmethod
     def of(cls, estimator: Any, X: Any = None, y: Any = None) -> FittedModel:
-        """Take an estimator and, if given, people."""
+        """Build it from a fitted estimator and, if given, people to show."""
         labels = getattr(estimator, "classes_", None)
         inner = inside(estimator)
         widths = {} if inner is None else {v: len(m) for v, m in inner.selected_features_.items()}
@@ -78,7 +78,7 @@ class FittedModel:
 
     @classmethod
     def of_saved(cls, saved: SavedModel) -> FittedModel:
-        """Take a model from its folder."""
+        """Build it from a saved model."""
         return cls(
             saved.estimator,
             [str(c) for c in saved.classes],

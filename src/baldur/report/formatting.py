@@ -98,7 +98,7 @@ def count(n: Any, one: str, many: str | None = None) -> str:
 
 
 def plain(value: Any) -> str:
-    """Return a value as it is written by hand: integers without decimals, "not set" for nothing."""
+    """Return a value as text: integers without decimals, "not set" for None."""
     if value is None:
         return "not set"
     if isinstance(value, str):
@@ -171,7 +171,7 @@ def listed(texts: Iterable[str], most: int = 8) -> str:
 
 
 def kind(text: str) -> str:
-    """Return "long" for a text with a word that has to be broken, "text" for one of many words."""
+    """Return "long" for text with a very long word, "text" for text of many words, else ""."""
     if max((len(word) for word in text.split()), default=0) > UNBROKEN:
         return "long"
     return "text" if len(text) > 2 * UNBROKEN else ""

@@ -57,7 +57,7 @@ class Person:
 
 
 def check_people(people: str) -> None:
-    """Refuse anything but the three ways of showing people."""
+    """Refuse a value of `people` other than "hidden", "named" and "none"."""
     if people not in PEOPLE:
         raise InputError(f"people must be one of {PEOPLE}, but got {people!r}.")
 
@@ -113,7 +113,7 @@ def people_of_run(run: StudyResults, main: str | None, people: str) -> tuple[lis
 
 
 def _missing_views(people: pd.DataFrame) -> dict[str, list[str]]:
-    """Return the views that were not measured, of the samples that have such."""
+    """Return the missing views of every sample with missing views."""
     made: dict[str, list[str]] = {}
     for column in people.columns:
         if column.startswith(HAS):

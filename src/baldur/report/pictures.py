@@ -38,7 +38,7 @@ class Numbers:
 
 @dataclass
 class Picture:
-    """A figure of the page.
+    """A figure of the page: SVG, caption, alternative text and numbers.
 
     Attributes
     ----------
@@ -62,7 +62,7 @@ class Picture:
 
 
 def numbers_of(frame: pd.DataFrame) -> Numbers | None:
-    """Return the first rows of a figure's table, as text; never who its people are."""
+    """Return the first rows of a figure's table, as text, without identifiers of people."""
     frame = frame.drop(columns="sample", errors="ignore")
     if not len(frame):
         return None
@@ -82,7 +82,7 @@ def _texts(column: pd.Series) -> list[str]:
 
 @dataclass(frozen=True)
 class Plan:
-    """A figure that a page may have.
+    """A figure that a page may have: its section, title and how it is drawn.
 
     Attributes
     ----------

@@ -59,7 +59,7 @@ class StudyResults:
 
     @classmethod
     def from_result(cls, result: NestedResult) -> StudyResults:
-        """Take a result in memory; its tables are computed when they are asked for.
+        """Build it from a result in memory; tables are computed when they are first used.
 
         Parameters
         ----------
@@ -78,7 +78,7 @@ class StudyResults:
         record: dict[str, Any],
         grids: Mapping[str, dict[str, Any]] | None = None,
     ) -> StudyResults:
-        """Take tables that were computed before.
+        """Build it from tables that were computed before.
 
         Parameters
         ----------
@@ -159,7 +159,7 @@ class StudyResults:
 
     @property
     def finished(self) -> list[str]:
-        """Models that have figures."""
+        """Names of the models that finished every fold."""
         failed = self.record.get("failures", {})
         return [m for m in self.record.get("models", []) if m not in failed]
 
@@ -214,7 +214,7 @@ def _differences(folder: Path, record: dict[str, Any], known: list[str]) -> list
 
 
 def _check_classes(tables: dict[str, pd.DataFrame], record: dict[str, Any]) -> list[str]:
-    """Empty predictions that do not have the classes of the study, and say so."""
+    """Drop predictions whose classes are not those of the study, and add a sentence about it."""
     predictions = tables["predictions"]
     if not len(predictions.columns):
         return []
@@ -233,5 +233,5 @@ def _check_models(table: pd.DataFrame, record: dict[str, Any], folder: Path) -> 
     if list(table["model"]) != record["models"]:
         raise InputError(
             f"{folder}: table.csv and run.json name different models, so they are not of one "
-            "study. StudyResults the study again, or restore the files."
+            "study. Run the study again, or restore the files."
         )

@@ -2,7 +2,7 @@
 
 Every question has cases in a fixed order; the first case whose condition holds gives the sentence.
 Conditions look at intervals and tests that are printed in the sentence, never at an estimate alone.
-Each case has one of three outcomes: shown, not shown, or cannot be told.
+Each case has one of three outcomes: shown, not shown, or cannot be determined.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ __all__ = [
     "case_of",
 ]
 
-SHOWN, NOT_SHOWN, UNKNOWN = "shown", "not shown", "cannot be told"
+SHOWN, NOT_SHOWN, UNKNOWN = "shown", "not shown", "cannot be determined"
 """The three outcomes of a headline."""
 
 SLOPES = (0.8, 1.25)
@@ -73,7 +73,7 @@ class Case:
     Attributes
     ----------
     name : str
-    outcome : {"shown", "not shown", "cannot be told"}
+    outcome : {"shown", "not shown", "cannot be determined"}
     when : function of the evidence
         The condition.
     text : function of the evidence
@@ -154,8 +154,8 @@ class Prediction:
 PREDICTION = (
     Case(
         "no interval", UNKNOWN, lambda e: not e.value.known,
-        lambda e: f"That cannot be told: the {e.metric} of {e.of} could not be estimated with an "
-        f"interval, {e.how}.",
+        lambda e: f"This cannot be determined: the {e.metric} of {e.of} could not be estimated "
+        f"with an interval, {e.how}.",
     ),
     Case(
         "worse than guessing", NOT_SHOWN, lambda e: e.value.high < e.chance,
@@ -209,7 +209,7 @@ class CalibrationEvidence:
 
     @property
     def figure(self) -> str:
-        """The slope with its interval."""
+        """The calibration slope with its interval, as text."""
         return f"the calibration slope is {self.slope}, where 1 is right"
 
 
@@ -218,11 +218,11 @@ _TOLERATED = f"{SLOPES[0]:.2f} to {SLOPES[1]:.2f}"
 CALIBRATION = (
     Case(
         "no slope", UNKNOWN, lambda e: not e.slope.known,
-        lambda e: "That cannot be told: the calibration slope could not be estimated.",
+        lambda e: "This cannot be determined: the calibration slope could not be estimated.",
     ),
     Case(
         "no intercept", UNKNOWN, lambda e: e.needs_intercept and not e.intercept.known,
-        lambda e: "That cannot be told: the calibration intercept could not be estimated; "
+        lambda e: "This cannot be determined: the calibration intercept could not be estimated; "
         f"{e.figure}.",
     ),
     Case(
@@ -253,7 +253,7 @@ CALIBRATION = (
     ),
     Case(
         "too wide", UNKNOWN, lambda e: True,
-        lambda e: f"That cannot be told: {e.figure}. The interval includes 1, but it reaches "
+        lambda e: f"This cannot be determined: {e.figure}. The interval includes 1, but it reaches "
         f"beyond {_TOLERATED}, so the {e.what} may be right or not.",
     ),
 )  # fmt: skip
@@ -298,11 +298,11 @@ class ComparisonEvidence:
 
     @property
     def open(self) -> list[str]:
-        """Models of which neither is shown."""
+        """Models that are shown to be neither better nor worse."""
         return self.which(lambda d: not d.known or d.low <= 0 <= d.high)
 
     def named(self, names: Sequence[str]) -> str:
-        """Return models with their differences."""
+        """Return the names of some models with their differences, as text."""
         parts = []
         for name in names:
             d = self.differences[name]
@@ -312,7 +312,7 @@ class ComparisonEvidence:
 
     @property
     def legend(self) -> str:
-        """What the numbers are."""
+        """Explanation of the differences that the sentence lists."""
         many = len(self.differences)
         alone = f", each taken alone (there are {many} comparisons)" if many > 1 else ""
         return (
@@ -328,7 +328,7 @@ def _verb(names: Sequence[str], one: str, many: str) -> str:
 COMPARISON = (
     Case(
         "no interval", UNKNOWN, lambda e: not any(d.known for d in e.differences.values()),
-        lambda e: "That cannot be told: the differences could not be estimated with intervals.",
+        lambda e: "This cannot be determined: no difference could be estimated with an interval.",
     ),
     Case(
         "another is better", SHOWN, lambda e: bool(e.better),
@@ -342,9 +342,9 @@ COMPARISON = (
         f"{e.legend}",
     ),
     Case(
-        "not told apart", UNKNOWN, lambda e: True,
-        lambda e: f"That cannot be told: no difference was shown for {e.named(e.open)}, whose "
-        f"{_verb(e.open, 'interval includes', 'intervals include')} 0."
+        "not distinguished", UNKNOWN, lambda e: True,
+        lambda e: f"This cannot be determined: no difference was shown for {e.named(e.open)}, "
+        f"whose {_verb(e.open, 'interval includes', 'intervals include')} 0."
         + (f" {e.named(e.worse)} {_verb(e.worse, 'predicts', 'predict')} worse." if e.worse else "")
         + f" {e.legend}",
     ),
@@ -373,7 +373,7 @@ class Transport:
 
     @property
     def figure(self) -> str:
-        """Both figures."""
+        """The metric in the new cohort and in the development study."""
         return (
             f"{self.metric} is {self.new} in the new cohort and was {self.old} in the development "
             "study"
@@ -397,8 +397,8 @@ class Transport:
 TRANSPORT = (
     Case(
         "no figures", UNKNOWN, lambda e: not (e.new.known and e.old.known),
-        lambda e: "That cannot be told: the figures of the development study are not known here. "
-        f"{e.metric} is {e.new} in the new cohort.",
+        lambda e: "This cannot be determined: the figures of the development study are not known "
+        f"here. {e.metric} is {e.new} in the new cohort.",
     ),
     Case(
         "worse", SHOWN, lambda e: e.loss,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -45,6 +46,12 @@ SUMMARY = "validation.txt"
 """File that every validation has and no other folder."""
 _FAR = 1.0
 """Standardised shift of a feature's mean, in training s.d., that is named in a check."""
+_QUOTED = r"""(?:'[^']*'|"[^"]*")"""
+_HIDDEN = (
+    (re.compile(rf"\bsample {_QUOTED}"), "a sample"),
+    (re.compile(rf"\bSamples: {_QUOTED}(?:, {_QUOTED})*"), "Samples: not named here"),
+)
+"""How notes name samples, and what a page without identifiers says instead."""
 
 _USED = (
     "predictions", "scores", "intervals", "calibration", "calibration_curve", "decision",
@@ -136,7 +143,7 @@ def validation_page(run: StudyResults, people: str, title: str | None) -> Page:
     ]  # fmt: skip
     n = count(run.record["people"], "new person", "new people")
     facts = Facts(
-        title=title or run.record["title"] or f"Validation of {short(main)}",
+        title=title or short(run.record["title"], 400) or f"Validation of {short(main)}",
         lead=f"{short(main)}, unchanged, applied to {n}.",
         main=main,
         classes=run.classes,
@@ -151,7 +158,7 @@ def validation_page(run: StudyResults, people: str, title: str | None) -> Page:
         settings=[],
         versions=run.record["versions"],
         repeat=["baldur validate MODEL study.toml --out FOLDER", "baldur report FOLDER"],
-        notes=_notes(run),
+        notes=_notes(run, named=people == "named"),
         validation=True,
         made=made,
         not_made=not_made,
@@ -328,16 +335,21 @@ def _methods(run: StudyResults, main: str) -> str:
     )
 
 
-def _notes(run: StudyResults) -> list[str]:
-    """Return the notes that the validation wrote into its summary."""
-    return [] if run.folder is None else _summary_lines(run.folder, "Note: ")
+def _notes(run: StudyResults, *, named: bool) -> list[str]:
+    """Return the notes that the validation wrote into its summary, with identifiers or without."""
+    notes = [] if run.folder is None else _summary_lines(run.folder, "Note: ")
+    if not named:  # before they are cut, which could leave half an identifier
+        for identifiers, instead in _HIDDEN:
+            notes = [identifiers.sub(instead, note) for note in notes]
+    return [short(note, 400) for note in notes]
 
 
 def _summary_lines(folder: Path, prefix: str) -> list[str]:
     """Return the lines of the summary that begin with a prefix, without it."""
     try:
-        text = (folder / SUMMARY).read_text(encoding="utf-8", errors="replace")[:100_000]
+        with (folder / SUMMARY).open(encoding="utf-8", errors="replace") as stream:
+            text = stream.read(100_000)
     except OSError:
         return []
     lines = [line for line in text.splitlines() if line.startswith(prefix)]
-    return [short(line.removeprefix(prefix), 400) for line in lines][:100]
+    return [line.removeprefix(prefix) for line in lines][:100]

@@ -84,7 +84,7 @@ def seconds_for(path: Path) -> float:
 
 
 class Deadline:
-    """The time at which a reader gives a file up; to be asked for in every loop over its content.
+    """Time limit for reading a file; readers call `check` in every loop over its content.
 
     Parameters
     ----------
@@ -98,12 +98,13 @@ class Deadline:
         self._end = time.thread_time() + self.seconds
 
     def check(self) -> None:
-        """Raise when the time is over."""
+        """Raise an error if the time limit has passed."""
         if time.thread_time() > self._end:
             raise InputError(
                 f"{self.path}: it is not read within {self.seconds:.0f} seconds, which is ample "
-                "for a file of its size. It unpacks to far more than it stores, or is made to be "
-                "slow; save the data as .npy or Parquet, or ask for fewer columns."
+                "for a file of its size. It unpacks to far more than it stores, or was "
+                "constructed to be slow to read; save the data as .npy or Parquet, or ask for "
+                "fewer columns."
             )
 
 
@@ -145,12 +146,13 @@ def check_ratio(path: Path | str, what: str, claimed: float, stored: float) -> N
     if claimed > LAZY_BYTES and claimed > MAX_RATIO * stored:
         raise InputError(
             f"{path}: {what} claims {claimed / 2**20:,.0f} MB of cells, but stores "
-            f"{stored / 2**20:.3g} MB. They were never written, or are made to fill the memory."
+            f"{stored / 2**20:.3g} MB. The file is incomplete, or was constructed to fill the "
+            f"memory."
         )
 
 
 def text_array(values: Iterable[Any], origin: str, max_bytes: int = MAX_BYTES) -> np.ndarray:
-    """Return names as an array of text, which is as wide as its longest entry everywhere.
+    """Return names as an array of text; refuse very long names, which would widen every entry.
 
     Parameters
     ----------

@@ -16,7 +16,7 @@ from typing import IO
 
 from baldur.exceptions import InputError
 
-__all__ = ["find_link", "is_below", "open_to_append", "resolve"]
+__all__ = ["find_special", "is_below", "open_to_append", "resolve"]
 
 
 def resolve(path: Path) -> Path:
@@ -55,13 +55,14 @@ def is_below(path: Path, roots: Sequence[Path], *, strictly: bool = False) -> bo
     return any(top in found.parents or (found == top and not strictly) for top in tops)
 
 
-def find_link(folder: Path) -> Path | None:
-    """Return the first symbolic link anywhere below a folder, or None.
+def find_special(folder: Path) -> Path | None:
+    """Return the first thing anywhere below a folder that is no plain file and no folder, or None.
 
     Parameters
     ----------
     folder : Path
-        A folder the package writes to; it makes no links there.
+        A folder the package writes to. It makes no links there, which lead elsewhere, and no
+        pipes, which would be waited for without end.
 
     Returns
     -------
@@ -70,13 +71,17 @@ def find_link(folder: Path) -> Path | None:
     for here, folders, files in os.walk(folder, followlinks=False):
         for name in (*folders, *files):
             path = Path(here, name)
-            if path.is_symlink():
+            try:
+                mode = path.lstat().st_mode
+            except FileNotFoundError:
+                continue  # another process has just finished with it
+            if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
                 return path
     return None
 
 
 def open_to_append(path: Path) -> IO[str]:
-    """Open a text file to add lines to it, as a plain file of one name or not at all.
+    """Open a text file to add lines to it, refusing links and files with several names.
 
     A symbolic link, a second name of another file (a hard link) or a pipe in its place is refused:
     the lines would go somewhere else, or never arrive.

@@ -53,7 +53,7 @@ _MARKDOWN = str.maketrans(
 
 
 def has_control(text: str) -> bool:
-    """Return whether a text holds a character that is not to be seen.
+    """Return whether a text contains control or other invisible characters.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""A first look at a file in a process of its own, which a hostile file may exhaust or crash.
+"""Read an untrusted file first in a separate process, which it may exhaust or crash.
 
 Some formats do not say beforehand how much they unpack to, and their libraries, written in C, can
 be crashed by a damaged file. A small script then reads the file first, with the budget of the
@@ -34,7 +34,7 @@ TOO_LARGE = 3
 
 
 def first_look(script: Path, path: Path, max_bytes: int, what: str, told: str = "") -> None:
-    """Run a script on a file, within the budget; refuse the file unless it comes to its end.
+    """Run a script that reads a file, within the limits; refuse the file if the script fails.
 
     Parameters
     ----------
@@ -53,7 +53,7 @@ def first_look(script: Path, path: Path, max_bytes: int, what: str, told: str = 
     seconds = seconds_for(path)
     slow = InputError(
         f"{path}: its library did not finish reading it as {what} in {seconds:.0f} seconds. The "
-        "file is damaged, or made to be slow; write or copy it again."
+        f"file is damaged, or was constructed to be slow to read; write or copy it again."
     )
     try:
         done = subprocess.run(
@@ -80,14 +80,14 @@ def first_look(script: Path, path: Path, max_bytes: int, what: str, told: str = 
         )
     if done.returncode < 0:
         raise InputError(
-            f"{path}: its library crashed on it (signal {-done.returncode}). The file is damaged "
-            f"and no {what.split(' ', 1)[-1]}; write or copy it again."
+            f"{path}: its library crashed on it (signal {-done.returncode}). The file is "
+            f"damaged or not {what}; write or copy it again."
         )
     if done.returncode != 0:
         # What is wrong with a file the scripts leave to the reader; this was the look itself.
         last = done.stderr.decode(errors="replace").strip().rpartition("\n")[2]
         raise InputError(
-            f"{path}: the process that looks at it first did not come to its end "
+            f"{path}: the separate process that reads it first did not finish "
             f"({one_line(last)[:300]}), so that it is not read. Give a larger max_bytes=, or close "
             "other programs if the machine is short of memory."
         )

@@ -1,4 +1,4 @@
-"""Save and load fitted models as folders that are open to read and never executed.
+"""Save and load fitted models as folders of readable files; nothing in them is executed.
 
 ===================  ============================================================================
 `folder`             save, load and identity: what a user calls

@@ -62,7 +62,7 @@ def unpack_arrays(content: bytes) -> dict[str, np.ndarray]:
         one.dtype == bool and one.size and one.view(np.uint8).max() > 1 for one in found.values()
     ):
         # NumPy counts a mask by its bytes, and would read or write outside of an array.
-        raise InputError("truth values that are neither true nor false")
+        raise InputError("booleans that are neither 0 nor 1")
     # Copies lie where NumPy puts its own arrays, so products round as they did before saving. One
     # at a time, so that there are never two of all.
     return {name: np.array(found.pop(name)) for name in names}
@@ -102,10 +102,12 @@ def _span(name: str, about: Any) -> tuple[int, int]:
     if len(shape) > limits.DIMENSIONS or len(offsets) != 2:
         raise InputError(f"the array {name!r} has more axes than any of a model")
     if not all(type(n) is int and 0 <= n <= limits.SIDE for n in (*shape, *offsets)):
-        raise InputError(f"the array {name!r} has a size that cannot be")
+        raise InputError(f"the array {name!r} has an impossible size")
     cells = math.prod(shape)
     if cells * width != offsets[1] - offsets[0]:
         raise InputError(f"the size of {name!r} is not what its shape says")
     if cells == 0 and any(n > limits.CELLS_OF_NOTHING for n in shape):
-        raise InputError(f"the array {name!r} is empty, and yet has a side of {max(shape):,}")
+        raise InputError(
+            f"the array {name!r} is empty, but one of its sides has length {max(shape):,}"
+        )
     return offsets[0], offsets[1]

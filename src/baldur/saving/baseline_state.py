@@ -1,4 +1,4 @@
-"""Competitors as skops stores them: their parts are of listed types, and no other is ever built.
+"""Baselines as skops stores them; only objects of listed types are ever built.
 
 The state of a baseline is its preparation, which is ours and validated like any other, and the
 bytes of a skops archive with the rest of it. Loading a model of another kind does not import skops.

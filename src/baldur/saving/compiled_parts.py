@@ -35,7 +35,7 @@ _REFUSED = (GradientBoostingClassifier, GradientBoostingRegressor, SVR, NuSVR, O
 
 
 def check_archive(raw: bytes) -> None:
-    """Refuse an archive of skops that could grow, or that could crash while it is built.
+    """Refuse a skops archive that could expand, or crash while its objects are built.
 
     Parameters
     ----------
@@ -99,7 +99,7 @@ def _check_constructor(node: Any, archive: zipfile.ZipFile) -> None:
 
 
 def check_parts(part: Any) -> None:
-    """Refuse an estimator with a part that would lead compiled code astray.
+    """Refuse an estimator with a part that could make compiled code read invalid memory.
 
     Parameters
     ----------
@@ -145,9 +145,9 @@ def _children(part: Any) -> list[Any]:
 
 
 def _check_array(array: np.ndarray) -> None:
-    """Refuse truth values that are neither true nor false: masks are counted by their bytes."""
+    """Refuse booleans that are neither 0 nor 1: masks are counted by their bytes."""
     if array.dtype == bool and array.size and np.ascontiguousarray(array).view(np.uint8).max() > 1:
-        raise InputError("truth values that are neither true nor false")
+        raise InputError("booleans that are neither 0 nor 1")
 
 
 def _check_sparse(matrix: Any) -> None:
@@ -163,7 +163,7 @@ def _check_tree(owner: Any) -> None:
     tree = owner.tree_
     # The arrays below are as long as the count says, and the memory as the capacity says.
     if not 0 < tree.node_count <= tree.capacity:
-        raise InputError("a tree that counts nodes it does not have")
+        raise InputError("a tree whose node count does not match its nodes")
     if type(getattr(owner, "n_features_in_", None)) is not int:
         raise InputError("a tree of an unknown number of features")
     if tree.n_features != owner.n_features_in_:
@@ -194,12 +194,12 @@ def _check_branches(left: np.ndarray, right: np.ndarray, inner: np.ndarray) -> N
     for children in (left, right):
         # Children come after their parent, so there is no circle either.
         if not ((children > at).all() and (children < len(inner)).all()):
-            raise InputError("a tree whose branches lead nowhere")
+            raise InputError("a tree whose branches lead to nodes that do not exist")
 
 
 def _check_features(features: np.ndarray, width: int) -> None:
     if features.size and (features.min() < 0 or features.max() >= width):
-        raise InputError("a tree that asks for features that are not there")
+        raise InputError("a tree that refers to features that do not exist")
 
 
 def _check_support(svm: Any) -> None:

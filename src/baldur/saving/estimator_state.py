@@ -65,8 +65,8 @@ def kind_of(estimator: Any) -> str:
     if is_baseline(estimator):
         return "baseline"
     raise InputError(
-        f"{found.__name__} cannot be saved: model files have estimators of baldur only. Put "
-        "another one behind baldur.evaluation.SideBySide."
+        f"{found.__name__} cannot be saved: model files have estimators of baldur only. Wrap "
+        f"another estimator in baldur.evaluation.SideBySide."
     )
 
 

@@ -40,7 +40,7 @@ _FAULTS = (ArithmeticError, AssertionError, AttributeError, LookupError, MemoryE
 
 
 def save(model: Any, path: str | Path, *, overwrite: bool = False) -> Path:
-    """Write a fitted model into a folder of its own, whole or not at all.
+    """Write a fitted model into a folder of its own, completely or not at all.
 
     Parameters
     ----------
@@ -99,7 +99,7 @@ def load(path: str | Path, *, identity: str | None = None, max_bytes: int = MAX_
 
 
 def save_model(model: SavedModel, folder: str | Path, *, overwrite: bool = False) -> Path:
-    """Write a model folder, whole or not at all.
+    """Write a model folder, completely or not at all.
 
     Parameters
     ----------
@@ -146,7 +146,7 @@ def identity(folder: str | Path) -> str:
 
 
 def read_manifest(folder: str | Path, *, max_bytes: int = MAX_BYTES) -> dict[str, Any]:
-    """Read the manifest of a model folder, once all checksums are found right.
+    """Read the manifest of a model folder after verifying all checksums.
 
     Parameters
     ----------
@@ -165,7 +165,7 @@ def read_manifest(folder: str | Path, *, max_bytes: int = MAX_BYTES) -> dict[str
 def load_model(
     folder: str | Path, *, identity: str | None = None, max_bytes: int = MAX_BYTES
 ) -> SavedModel:
-    """Load a model folder with all that belongs to it.
+    """Load a model folder, with the description of the study it was fitted in.
 
     Parameters
     ----------
@@ -231,7 +231,7 @@ def _printed(model: SavedModel) -> dict[str, bytes]:
 
 
 def _compare_scorers(folder: Path, printed: dict[str, bytes]) -> None:
-    """Say which programs in a folder are not ours; all models of a version have the same ones."""
+    """Warn about scorers in a folder that differ from those of the installed version."""
     ours = Path(baldur.__file__).parent / "saving" / "cards"
     other = [
         name for name in SCORERS if name in printed and printed[name] != (ours / name).read_bytes()
@@ -241,7 +241,7 @@ def _compare_scorers(folder: Path, printed: dict[str, bytes]) -> None:
             f"{folder}: {', '.join(other)} came with the folder and "
             f"{'is' if len(other) == 1 else 'are'} not what this version of baldur writes. It is a "
             "program of the person who made the folder: do not run it unless you trust them. "
-            "model.card(folder) writes ours.",
+            "model.card(folder) writes the scorers of this version.",
             InputWarning,
             stacklevel=3,
         )

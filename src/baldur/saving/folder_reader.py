@@ -21,7 +21,7 @@ _TRIES = 5
 
 
 class FolderContent(NamedTuple):
-    """What a model folder holds, its checksums found right.
+    """Content of a model folder, after its checksums were verified.
 
     Attributes
     ----------
@@ -41,7 +41,7 @@ class FolderContent(NamedTuple):
 
 
 def read_folder(folder: Path, max_bytes: int) -> FolderContent:
-    """Return the content of a model folder once all checksums are found right.
+    """Return the content of a model folder after verifying all checksums.
 
     A folder that is being saved to is read again from the start, so that what is returned belongs
     together. Leftovers of an interrupted save are not looked at.
@@ -193,7 +193,7 @@ def _consistent(files: OpenFolder, folder: Path, raw: bytes, max_bytes: int) -> 
 
 
 def _manifest(folder: Path, raw: bytes) -> dict[str, Any]:
-    """Return the manifest of a folder: of our format, of a schema we read, and as it was saved."""
+    """Return the manifest of a folder after checking its format, schema and checksum."""
     where = f"{folder}/{MANIFEST}"
     try:
         manifest = read_json(raw, limits.MANIFEST_BYTES)
@@ -226,6 +226,6 @@ def _manifest(folder: Path, raw: bytes) -> dict[str, Any]:
 
 
 def identity_of(manifest: dict[str, Any]) -> str:
-    """Return the checksum of a manifest but for its own, and for where the data lie."""
+    """Return the checksum of a manifest without its own checksum and the location of the data."""
     rest = {key: value for key, value in manifest.items() if key not in ("identity", "data_files")}
     return checksum(rest)

@@ -40,7 +40,7 @@ def read_json(content: bytes, most_bytes: int) -> Any:
         )
     except (ValueError, RecursionError) as error:
         said = str(error).splitlines()[0][:120] if str(error) else type(error).__name__
-        raise InputError(f"it is not JSON as models have it ({said})") from None
+        raise InputError(f"it is not valid JSON for a model file ({said})") from None
 
 
 def write_json(value: Any, indent: int | None = None) -> bytes:
@@ -82,12 +82,12 @@ def checksum(value: bytes | dict[str, Any]) -> str:
 def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     made = dict(pairs)
     if len(made) != len(pairs):
-        raise ValueError("a key comes twice")
+        raise ValueError("a key occurs twice")
     return made
 
 
 def _refuse_constant(name: str) -> Any:
-    raise ValueError(f"{name} is not a number of JSON")
+    raise ValueError(f"{name} is not a number that JSON allows")
 
 
 def _finite(digits: str) -> float:

@@ -61,7 +61,7 @@ def describe(model: SavedModel) -> dict[str, Any]:
 
 
 def versions() -> dict[str, str]:
-    """Return what the model was made with."""
+    """Return the versions of Python and of the libraries used for the fit."""
     found = {"baldur": baldur.__version__, "python": platform.python_version()}
     for name in ("numpy", "scikit-learn"):
         try:

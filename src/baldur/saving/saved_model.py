@@ -1,4 +1,4 @@
-"""SavedModel: a fitted model with what is needed to feed it."""
+"""SavedModel: a fitted model with the description of its input."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["SavedModel"]
 
 @dataclass
 class SavedModel:
-    """A fitted model with what is needed to feed it.
+    """A fitted model with the description of its input.
 
     Attributes
     ----------
@@ -49,18 +49,18 @@ class SavedModel:
 
     @classmethod
     def alone(cls, estimator: Any) -> SavedModel:
-        """Build it from a fitted estimator alone, which remembers its views."""
+        """Build a saved model from a fitted estimator without a study."""
         preparation = getattr(estimator, "preparation_", None)
         if preparation is None:
             raise InputError(
                 f"save: expected a fitted estimator of baldur, but got {type(estimator).__name__}. "
-                "Call fit first; other estimators can be put behind baldur.evaluation.SideBySide."
+                "Call fit first; wrap other estimators in baldur.evaluation.SideBySide."
             )
         classes = getattr(estimator, "classes_", None)
         return cls(estimator, [] if classes is None else np.asarray(classes).tolist())
 
     def to_state(self) -> State:
-        """Return the state of the model and what is beside it."""
+        """Return the state of the model and of the description of its input."""
         return {
             "kind": "saved model",
             "estimator": estimator_state(self.estimator),
@@ -71,7 +71,7 @@ class SavedModel:
 
     @classmethod
     def from_state(cls, state: Any) -> SavedModel:
-        """Build it again; every part is validated."""
+        """Build a saved model from its state; every part is validated."""
         with Fields(state, "saved model") as read:
             estimator = read.part("estimator", read_estimator)
             widths = estimator.preparation_.n_features_

@@ -104,7 +104,7 @@ def read_setting(state: Any) -> Any:
         return state
     kind = state.get("kind")
     if type(kind) is not str or kind not in _KINDS:
-        raise StateError((), "a setting of a kind that settings do not have")
+        raise StateError((), "a setting of an unknown kind")
     with Fields(state, kind) as read:
         return _KINDS[kind](read)
 

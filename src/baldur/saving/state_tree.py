@@ -164,7 +164,7 @@ def unpack_tree(value: Any, arrays: Mapping[str, np.ndarray]) -> Any:
     unpacker = _Unpacker(arrays)
     made = unpacker.tree(value, 0)
     if unpacker.left:
-        raise InputError(f"an array {min(unpacker.left)!r} that belongs to nothing")
+        raise InputError(f"an array {min(unpacker.left)!r} that no field refers to")
     return made
 
 
@@ -193,7 +193,7 @@ class _Unpacker:
         made = {}
         for key, one in node.items():
             if (key.startswith("$") and not key.startswith("$$")) or has_control(key):
-                raise InputError(f"a key {key[:40]!a} that objects do not have")
+                raise InputError(f"a key {key[:40]!a} that is not allowed")
             made[key.removeprefix("$")] = self.tree(one, depth + 1)
         return made
 
@@ -207,11 +207,11 @@ class _Unpacker:
             return self._take(node["$array"]).T
         if keys == ["$texts", "ends", "shape", "dtype"]:
             return self._texts(node)
-        raise InputError(f"a value {keys[0][:40]!a} that model files do not have")
+        raise InputError(f"a value {keys[0][:40]!a} that is not allowed in model files")
 
     def _take(self, name: Any) -> np.ndarray:
         if type(name) is not str or name not in self.left:
-            raise InputError(f"an array {str(name)[:40]!a} that is not there, or comes twice")
+            raise InputError(f"an array {str(name)[:40]!a} that does not exist, or is used twice")
         return self.left.pop(name)
 
     def _texts(self, node: dict[str, Any]) -> np.ndarray:
@@ -224,7 +224,7 @@ class _Unpacker:
         # An axis is at most as long as there are texts, or as an array without cells may be.
         most = max(len(ends), limits.CELLS_OF_NOTHING)
         if not all(type(n) is int and 0 <= n <= most for n in shape):
-            raise InputError("an array of text with a shape that cannot be")
+            raise InputError("an array of text with an impossible shape")
         edges = np.concatenate([np.zeros(1, np.int64), ends])
         if (
             math.prod(shape) != len(ends)

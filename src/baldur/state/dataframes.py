@@ -98,7 +98,7 @@ _UNITS = ("s", "ms", "us", "ns")
 
 
 def read_dataframe(state: Any, columns: Sequence[str] | None = None) -> Any:
-    """Return the DataFrame that `dataframe_state` was given; for `Fields.part`.
+    """Return a DataFrame from the state that `dataframe_state` returned; for `Fields.part`.
 
     Parameters
     ----------

@@ -96,7 +96,7 @@ class Fields:
         if error is None:
             unknown = [name for name in self._state if name not in self._read]
             if unknown:
-                raise StateError((), f"a field {str(unknown[0])[:60]!r} that it does not have")
+                raise StateError((), f"a field {str(unknown[0])[:60]!r} that is not known")
 
     def has(self, name: str) -> bool:
         """Return whether a field is there and not None; an absent field counts as read."""
@@ -104,11 +104,11 @@ class Fields:
         return self._state.get(name) is not None
 
     def fault(self, said: str, name: str | None = None) -> InputError:
-        """Return the error for a relation between fields that does not hold; raise it."""
+        """Return the error for a relation between fields that does not hold."""
         return StateError(() if name is None else (name,), said)
 
     def need(self, holds: Any, said: str, name: str | None = None) -> None:
-        """Raise that error unless a relation between fields holds."""
+        """Raise the error of `fault` unless a relation between fields holds."""
         if not holds:
             raise self.fault(said, name)
 
@@ -205,7 +205,9 @@ class Fields:
         lower = self.array(low, shape, finite=False, largest=np.inf)
         upper = self.array(high, shape, finite=False, largest=np.inf)
         if lower.shape != upper.shape or (lower > upper).any():
-            raise StateError((low,), f"expected ranges that begin below their end, {high}")
+            raise StateError(
+                (low,), f"expected lower limits that are not above the upper limits, {high}"
+            )
         if (np.isnan(lower) != np.isnan(upper)).any():
             raise StateError((low,), f"expected ranges that are missing where {high} is")
         return lower, upper
@@ -219,7 +221,7 @@ class Fields:
         if has_control("".join(listed)):
             raise StateError((name,), "expected text without control characters")
         if unique and len(set(listed)) != len(listed):
-            raise StateError((name,), "expected no text twice")
+            raise StateError((name,), "expected texts that are all different")
         return value
 
     def labels(self, name: str) -> np.ndarray:
@@ -229,7 +231,7 @@ class Fields:
             return self.texts(name, (None,), unique=True)
         value = self.array(name, (None,), "number", largest=np.inf)
         if len(np.unique(value)) != value.size:
-            raise StateError((name,), "expected no label twice")
+            raise StateError((name,), "expected labels that are all different")
         return value
 
     # -- plain values ------------------------------------------------------------------------
@@ -251,7 +253,7 @@ class Fields:
         try:
             value = float(value)
         except OverflowError:
-            raise StateError((name,), "expected a number of float64") from None
+            raise StateError((name,), "expected a number that fits into float64") from None
         wrong = {
             "that is finite": finite and not np.isfinite(value),
             f"within {largest:g}": np.isfinite(value) and abs(value) > largest,
@@ -276,7 +278,7 @@ class Fields:
         return value
 
     def boolean(self, name: str) -> bool:
-        """Return true or false."""
+        """Return a field that must be true or false."""
         value = self._take(name)
         if type(value) is not bool:
             raise StateError((name,), f"expected true or false, but got {_described(value)}")
@@ -290,7 +292,7 @@ class Fields:
         return value
 
     def choice(self, name: str, options: Sequence[T]) -> T:
-        """Return one of some values."""
+        """Return a field that must be one of some values."""
         value = self._take(name)
         for option in options:
             if type(value) is type(option) and value == option:
@@ -314,7 +316,7 @@ class Fields:
         if not all(type(one) is str for one in value) or has_control("".join(value)):
             raise StateError((name,), "expected a list of printable names")
         if len(set(value)) != len(value):
-            raise StateError((name,), "expected no name twice")
+            raise StateError((name,), "expected names that are all different")
         return value
 
     # -- objects -----------------------------------------------------------------------------
@@ -324,7 +326,7 @@ class Fields:
         return made_by((name,), make, self._take(name), context)
 
     def part_of_kind(self, name: str, makers: Mapping[str, Callable[..., T]], **context: Any) -> T:
-        """Return an object of one of several kinds, made by what its kind stands for."""
+        """Return an object of one of several kinds, made by the function for its kind."""
         return made_by((name,), by_kind(makers), self._take(name), context)
 
     def parts(
@@ -362,7 +364,7 @@ class Fields:
         value = self._take(name)
         if type(value) is not dict:
             raise StateError(
-                (name,), f"expected an entry for each name, but got {_described(value)}"
+                (name,), f"expected an object with one entry per name, but got {_described(value)}"
             )
         found = [one for one in names if one in value]
         if list(value) != found or (not some and len(found) != len(names)):
@@ -446,7 +448,7 @@ class Fields:
 def made_by(
     path: tuple[str, ...], make: Callable[..., T], state: Any, context: Mapping[str, Any]
 ) -> T:
-    """Return ``make(state, **context)``; an error of it gets the way to the object in front.
+    """Return ``make(state, **context)``; errors are prefixed with the path to the object.
 
     Parameters
     ----------

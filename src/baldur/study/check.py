@@ -1,4 +1,4 @@
-"""check_study: what a study is going to do, how long it takes, and which data look wrong."""
+"""check_study: the plan of a study, its estimated time, and suspicious data."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = ["StudyCheck", "check_study", "duration"]
 
 @dataclass
 class StudyCheck:
-    """What a study is going to do.
+    """Plan of a study: samples, views, folds, jobs and time, and findings in the data.
 
     Attributes
     ----------
@@ -69,7 +69,7 @@ def check_study(
     n_jobs: int = 1,
     trial: bool = True,
 ) -> StudyCheck:
-    """Say what a study is going to do, and look for data that look wrong.
+    """Return the plan of a study, and look for suspicious data.
 
     Parameters
     ----------

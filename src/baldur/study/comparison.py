@@ -6,7 +6,7 @@ import importlib
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, is_classifier, is_regressor
 
 from baldur.evaluation import Comparison, Design, open_comparison
 from baldur.evaluation.models import Model, make_model
@@ -17,6 +17,8 @@ from baldur.study.config_sections import ModelEntry
 from baldur.study.data import StudyData
 
 __all__ = ["folds_problem", "make_models", "open_study"]
+
+_MOST_PARTS = 5  # of the name of a class; those of scikit-learn have three or four
 
 
 def open_study(config: StudyConfig, data: StudyData, *, only: str | None = None) -> Comparison:
@@ -140,7 +142,9 @@ def _none(value: Any) -> Any:
 def _estimator(config: StudyConfig, where: str, dotted: str) -> Any:
     """Return an estimator by its dotted name; of scikit-learn only, as a file cannot run code."""
     module, _, cls = dotted.rpartition(".")
-    if module.split(".")[0] != "sklearn" or any(p.startswith("_") for p in dotted.split(".")):
+    parts = dotted.split(".")
+    private = any(part.startswith("_") for part in parts)
+    if parts[0] != "sklearn" or private or len(parts) > _MOST_PARTS:
         raise config.problem(
             where,
             f"{dotted!r} is not a public scikit-learn class",
@@ -155,7 +159,9 @@ def _estimator(config: StudyConfig, where: str, dotted: str) -> Any:
     except (ImportError, AttributeError, TypeError, ValueError) as error:
         what = f"{dotted!r} cannot be made ({error})"
         raise config.problem(where, what, "correct the name") from None
-    if not hasattr(made, "fit") or not hasattr(made, "predict"):
-        what = f"{dotted!r} is not an estimator that predicts"
+    # Others predict something else, such as numbers of clusters instead of classes.
+    suits = is_classifier if config.classification else is_regressor
+    if not estimator or not suits(made):
+        what = f"{dotted!r} is not an estimator for {config.outcome.task}"
         raise config.problem(where, what, "name a classifier or regressor")
     return made

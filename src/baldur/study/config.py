@@ -37,12 +37,15 @@ COVARIATES = "covariates"
 
 _LARGEST_SEED = 2**32 - 1  # the largest seed of numpy's RandomState, which scikit-learn uses
 
+_LONGEST_PART = 600  # characters of a part of a message; paths and names are shorter
+_ENDS = 250  # of these, at each end of a longer part
+
 _EXAMPLE_VIEW = "add [views.NAME] with file for each view"
 _EXAMPLE_MODEL = 'add for example models = ["BALDUR", "LSVM-l1"]'
 
 
 def problem(file: str, key: str, what: str, fix: str) -> StudyError:
-    """Return an error in its one form: file, key, what is wrong, what to do.
+    """Return an error about a study file: the file, the key, what is wrong and what to do.
 
     Parameters
     ----------
@@ -59,8 +62,14 @@ def problem(file: str, key: str, what: str, fix: str) -> StudyError:
     -------
     StudyError
     """
+    key, what, fix = map(_shortened, (key, what, fix))
     line = one_line(f"{file}: {key}: {what}; {fix}")
     return StudyError(line if line.endswith((".", "?")) else line + ".")
+
+
+def _shortened(text: str) -> str:
+    """Return a part of a message without its middle, where a file has a name of a megabyte."""
+    return text if len(text) <= _LONGEST_PART else f"{text[:_ENDS]} ... {text[-_ENDS:]}"
 
 
 def _no_outcome() -> OutcomeSection:
@@ -120,7 +129,7 @@ class StudyConfig(Section):
     # -- where it lies -----------------------------------------------------------------------------
 
     def at(self, file: Path, roots: tuple[Path, ...] = ()) -> StudyConfig:
-        """Return the same study as described by a file.
+        """Return a copy of the configuration with the path of its study file.
 
         Parameters
         ----------
@@ -162,7 +171,7 @@ class StudyConfig(Section):
         return problem(self.file.name, key, what, fix)
 
     def as_toml(self) -> dict[str, Any]:
-        """Return everything as resolved, with absolute paths to data, ready to be written."""
+        """Return the configuration as TOML, with all defaults and absolute paths to data."""
         found = self.model_dump(exclude_none=True)
         folder = self.folder.resolve()
         # Relative, so that the copy in the folder of results does not point to itself.

@@ -56,7 +56,7 @@ class SamplesSection(Section):
 
 
 class OutcomeSection(Section):
-    """What is predicted."""
+    """The outcome: its column, task and positive class."""
 
     column: Text
     """column of the samples table to predict"""
@@ -85,7 +85,7 @@ class PreparationSection(Section):
 
 
 class HarmoniseSection(Section):
-    """The alignment of sites."""
+    """Options of the alignment of sites (harmonisation)."""
 
     by: Text | None = None
     """column of sites or scanners to align; default samples.site"""
@@ -115,7 +115,7 @@ class FoldsSection(Section):
 
 
 class ReportSection(Section):
-    """What is reported."""
+    """Metrics, tables and figures that are reported."""
 
     metrics: Annotated[list[Metric], Field(min_length=1)] | None = None
     """columns of the table; default all metrics of the task"""
@@ -135,7 +135,7 @@ class ReportSection(Section):
     def _sorted(cls, values: list[Any] | None) -> list[Any] | None:
         if values is None or isinstance(values[0], str):
             if values is not None and len(set(values)) < len(values):
-                raise SectionError("names something twice", "list each once")
+                raise SectionError("lists a name more than once", "list each once")
             return values
         return sorted(set(values))
 

@@ -30,7 +30,7 @@ class CovariateCoding:
 
     @classmethod
     def learn(cls, frame: pd.DataFrame, categorical: list[str]) -> CovariateCoding:
-        """Decide which columns are numbers.
+        """Return the coding of some columns: which are numbers and which are categories.
 
         Parameters
         ----------
@@ -47,7 +47,7 @@ class CovariateCoding:
         for name in frame.columns:
             known = frame[name][frame[name] != ""]
             if not len(known):
-                raise InputError(f"column {name!r} is empty")
+                raise InputError(f"column {name!r} has no values")
             numeric = pd.to_numeric(known, errors="coerce").notna().all()
             found[str(name)] = name in categorical or not numeric
         return cls(found)
@@ -79,10 +79,10 @@ class CovariateCoding:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """Return it in a form JSON holds."""
+        """Return the coding as JSON values."""
         return {"categories": self.categories}
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> CovariateCoding:
-        """Build it from what `to_json` returned."""
+        """Build the coding from what `to_json` returned."""
         return cls({str(k): bool(v) for k, v in data["categories"].items()})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -76,13 +77,17 @@ class StudyData:
     left_out: int = 0
 
 
-def read_views(config: StudyConfig) -> list[MultiView]:
+def read_views(
+    config: StudyConfig, needed: Mapping[str, Sequence[str] | None] | None = None
+) -> list[MultiView]:
     """Read the file of every view.
 
     Parameters
     ----------
     config : StudyConfig
         The study.
+    needed : dict of str to sequence of str, optional
+        For views, the columns of a table that have to become numbers; see `read_table`.
 
     Returns
     -------
@@ -91,7 +96,9 @@ def read_views(config: StudyConfig) -> list[MultiView]:
     parts = []
     for name, view in config.views.items():
         try:
-            parts.append(read_view(_named(name, view), config.folder, roots=config.roots))
+            section = _named(name, view)
+            columns = None if needed is None else needed.get(section.name)
+            parts.append(read_view(section, config.folder, roots=config.roots, needed=columns))
         except MissingExtraError as error:
             raise config.problem(
                 f"views.{name}", str(error).rstrip("."), "or remove the view"
@@ -141,7 +148,9 @@ def read_study(config: StudyConfig) -> StudyData:
     notes = []
     known = table[column] != ""
     if not known.any():
-        raise config.problem("outcome.column", f"{column!r} is empty", "name another column")
+        raise config.problem(
+            "outcome.column", f"column {column!r} has no values", "name another column"
+        )
     if not known.all():
         notes.append(no_outcome_note(int((~known).sum()), column))
     check_outcome(config, table.loc[known, column])
@@ -261,7 +270,7 @@ def _samples(
         key = "covariates.regress_out" if name in preparation.regress_out else "harmonise.keep"
         cells = table[name].astype(object).where(table[name] != "", None)
         if not cells.notna().any():
-            raise config.problem(key, f"column {name!r} is empty", "leave it out")
+            raise config.problem(key, f"column {name!r} has no values", "leave it out")
         numbers = pd.to_numeric(cells, errors="coerce")
         by = config.harmonise is not None and name == config.harmonise.by
         text = by or name in forced or (numbers.isna() & cells.notna()).any()
@@ -270,7 +279,7 @@ def _samples(
 
 
 def _steps(config: StudyConfig, parts: list[MultiView]) -> list[Step]:
-    """What is learned on training rows; a table without categories has nothing to learn."""
+    """Return the steps to fit on training rows; none for a table without categories."""
     steps: list[Step] = []
     for part, (name, view) in zip(parts, config.views.items(), strict=True):
         try:

@@ -1,4 +1,4 @@
-"""evaluate_study: read, check and run a study, and write its results, all of them or none."""
+"""evaluate_study: read, check and run a study, and write all its results together."""
 
 from __future__ import annotations
 

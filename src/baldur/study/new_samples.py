@@ -65,7 +65,7 @@ def read_new_samples(
     parts = []
     included = model.details.get("included") is not None
     wanted = [v for v in model.n_features if not (included and v == COVARIATES)]
-    for part in read_views(config):
+    for part in read_views(config, {view: _columns_of(model, view) for view in wanted}):
         for view in part.view_names:
             if view not in wanted:
                 notes.append(f"view {view!r} is not one of the model's and is left out")
@@ -76,7 +76,9 @@ def read_new_samples(
             parts.append(_fitting(model, config, one, view, missing, notes))
     if not parts:
         raise config.problem(
-            "views", f"none is one of the model's: {', '.join(wanted)}", "name the views as in fit"
+            "views",
+            f"no view of the file is a view of the model, which are {', '.join(wanted)}",
+            "name the views as in fit",
         )
     rows = pd.Series(np.arange(len(table)), index=table.index)
     try:
@@ -110,6 +112,21 @@ def read_new_samples(
     return NewSamples(data.select(list(model.n_features)), table, notes, levels)
 
 
+def _levels_of(model: SavedModel, view: str) -> dict[str, str]:
+    """Return the category of every feature of a view that is a level."""
+    preparation = getattr(model.estimator, "preparation_", None)
+    return {} if preparation is None else preparation.level_columns.get(view, {})
+
+
+def _columns_of(model: SavedModel, view: str) -> list[str] | None:
+    """Return the columns of a file that a model was fitted with; None where they had no names."""
+    names = model.features[view]
+    if names is None:
+        return None
+    levels = _levels_of(model, view)
+    return list(dict.fromkeys(levels.get(str(name), str(name)) for name in names))
+
+
 def _unknown_levels(model: SavedModel, part: MultiView, view: str) -> list[UnknownLevel]:
     """Return levels of categories in one view that did not occur in training."""
     preparation = getattr(model.estimator, "preparation_", None)
@@ -129,7 +146,7 @@ def _with_samples(
     table: pd.DataFrame,
     notes: list[str],
 ) -> MultiView:
-    """Return the rows with what the preparation reads about them, once it can be read."""
+    """Return the rows with the columns of samples that the preparation needs."""
     data = data.with_samples(_columns_about_samples(preparation, config, table, notes))
     try:
         preparation.check_samples(data)
@@ -152,7 +169,8 @@ def _fitting(
     if names is None:
         if have.shape[1] != width:
             raise config.problem(
-                f"views.{view}", f"has {have.shape[1]} columns, the model {width} without names",
+                f"views.{view}",
+                f"has {have.shape[1]} columns, but the model has {width} columns without names",
                 "give the same columns in the same order",
             )  # fmt: skip
         return MultiView(
@@ -162,8 +180,7 @@ def _fitting(
     found = index.get_indexer(pd.Index(names))
     extra = index.difference(pd.Index(names))
     # A level of a category that new rows do not have is a column of zeros.
-    preparation = getattr(model.estimator, "preparation_", None)
-    levels = {} if preparation is None else preparation.level_columns.get(view, {})
+    levels = _levels_of(model, view)
     info = have.feature_info
     new, new_levels = _new_columns(have, extra, set(levels.values()))
     if new_levels:
@@ -246,7 +263,7 @@ def _alleles(have: View, view: str, found: np.ndarray) -> dict[str, pd.DataFrame
 def _unclear(
     have: View, names: np.ndarray, levels: dict[str, str]
 ) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Rows and columns of categories whose level is missing, or none that the model knows."""
+    """Return rows and columns of categories whose level is missing or unknown to the model."""
     info = have.feature_info
     owner = np.array([levels.get(str(n), "") for n in names], dtype=object)
     made = []
@@ -304,7 +321,7 @@ def _with_covariates(
 def _columns_about_samples(
     preparation: Preparation, config: StudyConfig, table: pd.DataFrame, notes: list[str]
 ) -> pd.DataFrame | None:
-    """Return what a fitted preparation reads about new samples.
+    """Return the columns of the samples table that a fitted preparation needs.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Where a study's results go: below its own folder, or where whoever runs it says."""
+"""The folder of a study's results: below the study's folder, or given with ``--out``."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 from baldur.atomic_io import PART, make_folder, write_atomically, writing
 from baldur.exceptions import InputError
-from baldur.safety.confine import find_link, is_below, open_to_append, resolve
+from baldur.safety.confine import find_special, is_below, open_to_append, resolve
 from baldur.safety.escape import has_control, one_line
 from baldur.study.config import StudyConfig
 
@@ -19,6 +19,8 @@ __all__ = ["Log", "claim_folder", "results_folder"]
 
 MARK = ".study.json"
 """File that says whose results a folder holds."""
+
+_LONGEST_MARK = 1 << 16  # characters; two paths, which Linux limits to 4,096 bytes each
 
 # What a folder of results has, besides its files; a folder with other things only is somebody's.
 _OURS = ("log.txt", "jobs", ".lock", MARK)
@@ -48,7 +50,7 @@ def results_folder(config: StudyConfig, output: str | Path | None = None) -> Pat
     A study file may come from somebody else. What it names has to lie strictly below its own
     folder, symbolic links followed; `output` is named by whoever runs the study and may lie
     anywhere. In both cases a folder with files that are no results is refused, as is one with links
-    in it.
+    or pipes in it.
 
     Parameters
     ----------
@@ -124,8 +126,9 @@ def claim_folder(config: StudyConfig, folder: Path, known: Collection[str], *, f
 
 def _read_mark(mark: Path) -> dict[str, Any] | None:
     try:
-        found = json.loads(mark.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        with mark.open(encoding="utf-8") as stream:
+            found = json.loads(stream.read(_LONGEST_MARK))
+    except (OSError, ValueError, RecursionError):
         return None
     return found if isinstance(found, dict) else None
 
@@ -139,9 +142,9 @@ def _check_contents(config: StudyConfig, folder: Path) -> None:
             f"{folder} holds other files ({sorted(names)[0]!a}, ...) and no results",
             "choose an empty folder or a new one",
         )
-    link = find_link(folder)
-    if link is not None:
+    special = find_special(folder)
+    if special is not None:
         raise config.problem(
-            "output", f"{str(link)!a} is a link, which is not written through",
+            "output", f"{str(special)!a} is a link or a pipe, which is not written through",
             "remove it, or choose another folder",
         )  # fmt: skip

@@ -1,4 +1,4 @@
-"""predict_study: the predictions of a saved model for new samples, and the reasons for them."""
+"""predict_study: the predictions of a saved model for new samples, and contributions."""
 
 from __future__ import annotations
 
@@ -182,7 +182,7 @@ def _used(estimator: Any, data: MultiView) -> list[str]:
 
 
 def summary_of(model: SavedModel) -> pd.DataFrame | None:
-    """Return what a fitted model found, with the classes by name; None for one that cannot say.
+    """Return what a fitted model found, with the classes by name; or None without a summary.
 
     Parameters
     ----------

@@ -101,7 +101,7 @@ def check_column(config: StudyConfig, key: str, column: str, table: pd.DataFrame
 
 
 def check_outcome(config: StudyConfig, cells: pd.Series) -> None:
-    """Refuse an outcome that is not a number, or whose classes cannot be told apart.
+    """Refuse an outcome that is not a number, or whose classes cannot be distinguished.
 
     Parameters
     ----------

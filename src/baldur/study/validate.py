@@ -1,4 +1,4 @@
-"""validate_study: a frozen model on a new cohort, judged, compared and offered recalibrated."""
+"""validate_study: a frozen model on a new cohort, evaluated, compared and recalibrated."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ VALIDATION_FILES = frozenset(
 
 @dataclass
 class ValidatedStudy:
-    """A model on a new cohort.
+    """Results of a model on a new cohort.
 
     Attributes
     ----------
@@ -104,7 +104,7 @@ def validate_study(
     fresh: bool = False,
     development: str | Path | None = None,
 ) -> ValidatedStudy:
-    """Apply a frozen model to the cohort of a study file and write what came of it.
+    """Apply a frozen model to the cohort of a study file and write the results.
 
     Nothing of the model is changed. Recalibrated versions are reported beside it, in files of their
     own, with predictions by cross-validation inside the new cohort.
@@ -210,7 +210,7 @@ def _development(folder: str | Path, model: str) -> pd.DataFrame:
 def _with_outcome(
     model: SavedModel, config: StudyConfig, data: MultiView, table: pd.DataFrame, notes: list[str]
 ) -> tuple[MultiView, pd.DataFrame]:
-    """Keep the rows whose outcome is known and check it against the model's."""
+    """Return the rows with a known outcome, after checking that it fits the model."""
     column = config.outcome.column
     wanted = [("outcome.column", column)]
     wanted += [(f"samples.{key}", name) for key, name in _groups_and_sites(config).items()]
@@ -222,7 +222,9 @@ def _with_outcome(
             )
     known = (table[column] != "").to_numpy()
     if not known.any():
-        raise config.problem("outcome.column", f"{column!r} is empty", "name another column")
+        raise config.problem(
+            "outcome.column", f"column {column!r} has no values", "name another column"
+        )
     if not known.all():
         notes.append(no_outcome_note(int((~known).sum()), column))
     data, table = data[np.flatnonzero(known)], table[known]
@@ -241,7 +243,11 @@ def _with_outcome(
                 f"no sample has the class {lacking[0]!r}; figures that need it are missing"
             )
     elif pd.to_numeric(table[column], errors="coerce").isna().any():
-        raise config.problem("outcome.column", f"{column!r} has text", "the model predicts numbers")
+        raise config.problem(
+            "outcome.column",
+            f"column {column!r} contains text",
+            "write numbers, which is what the model predicts",
+        )
     return data, table
 
 
@@ -274,7 +280,7 @@ def _predictions(
 
 
 def summary(done: ValidatedStudy, model: SavedModel) -> str:
-    """Say in lines what a reader should see first.
+    """Return the main results as lines of text.
 
     Parameters
     ----------

@@ -35,7 +35,7 @@ JOBS = "jobs"
 
 @dataclass(frozen=True)
 class _Run:
-    """What the files are written from."""
+    """Data from which the result files are written."""
 
     result: NestedResult
     config: StudyConfig | None = None

@@ -145,6 +145,7 @@ def encode_frame(
     deadline: Deadline | None = None,
     max_bytes: int = MAX_BYTES,
     from_file: bool = True,
+    needed: Sequence[str] | None = None,
 ) -> Encoded:
     """Turn a table into one matrix of numbers, columns in their order.
 
@@ -164,6 +165,9 @@ def encode_frame(
         Memory the numbers may take.
     from_file : bool, default=True
         Whether messages name the options of `read_table`, or what to do with a DataFrame.
+    needed : sequence of str, optional
+        Columns that have to become numbers, all by default. Others that cannot, such as dates,
+        become columns of missing cells.
     """
     plain = np.array([_is_plain(dtype) for dtype in frame.dtypes], dtype=bool)
     plain &= ~frame.columns.isin(list(categorical))
@@ -179,7 +183,14 @@ def encode_frame(
         if deadline is not None:
             deadline.check()
         name = columns[at]
-        pieces[at] = _encode(frame.iloc[:, at], name, origin, name in forced, max_levels, from_file)
+        try:
+            pieces[at] = _encode(
+                frame.iloc[:, at], name, origin, name in forced, max_levels, from_file
+            )
+        except InputError:
+            if needed is None or name in needed:
+                raise
+            pieces[at] = _Column(np.full(len(frame), np.nan))
         widths[at] = len(pieces[at].levels or [""])
         total += int(widths[at]) - 1
         # Each level is a column of the matrix, of which a model copies parts; nothing of it is

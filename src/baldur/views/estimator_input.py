@@ -1,4 +1,4 @@
-"""The one door of the estimators: a MultiView, or a 2-D matrix and `views=`, to MultiView."""
+"""Input of all estimators: a MultiView, or a 2-D matrix with `views=`, to a MultiView."""
 
 from __future__ import annotations
 
@@ -169,7 +169,7 @@ def _open_mixed(estimator: Any, X: pd.DataFrame, *, reset: bool) -> MultiView:
 
 
 def _renamed(estimator: Any, X: Any) -> str:
-    """Return which columns of a frame may be renamed ones of fit."""
+    """Return a hint about columns that may have been renamed since fit."""
     names = getattr(estimator, "feature_names_in_", None)
     if names is None or not isinstance(X, pd.DataFrame):
         return ""
@@ -178,7 +178,7 @@ def _renamed(estimator: Any, X: Any) -> str:
 
 
 def _said(error: ValueError, X: Any) -> str:
-    """Return the words of scikit-learn's error, and what to do about infinities."""
+    """Return the message of scikit-learn's error, with advice about infinities."""
     text = str(error)
     if "infinity" not in text:
         return text

@@ -1,4 +1,4 @@
-"""Row and column keys: anything a user may write in brackets, to slices and index arrays."""
+"""Row and column keys of a MultiView, turned into slices and index arrays."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ __all__ = ["check_groups", "match_labels", "validate_labels", "without_mask"]
 
 
 def without_mask(y: Any) -> Any:
-    """Return targets without a mask; refuse those that hide some behind one."""
+    """Return targets as a plain array; refuse masked arrays with masked values."""
     if not np.ma.isMaskedArray(y):
         return y
     if np.ma.getmaskarray(y).any():

@@ -1,4 +1,4 @@
-"""Checks of what users hand in: one clear error per kind of mistake."""
+"""Checks of the arguments of MultiView: one clear error per kind of mistake."""
 
 from __future__ import annotations
 
@@ -156,7 +156,7 @@ def check_row_counts(counts: Mapping[str, int]) -> int:
 
 
 def check_samples(samples: Any, sample_ids: np.ndarray) -> pd.DataFrame | None:
-    """Return the table about the samples with rows numbered 0, 1, 2, ..., or explain."""
+    """Return the table about the samples with rows numbered 0, 1, 2, ..., or raise an error."""
     if samples is None:
         return None
     if not isinstance(samples, pd.DataFrame):

@@ -54,7 +54,7 @@ class View:
 
     @property
     def rows(self) -> np.ndarray | None:
-        """Rows of `source` this view consists of; None means all."""
+        """Row numbers of `source` that form this view; None means all."""
         return self._rows
 
     @property

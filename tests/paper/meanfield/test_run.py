@@ -305,7 +305,7 @@ def test_views_that_only_offer_products_give_the_same_answer():
         ({"X": [np.zeros((29, 3))]}, "view 0 has shape"),
         ({"X": [np.full((30, 3), np.nan)]}, "view 0 holds NaN"),
         ({"spaces": ["dual"]}, "spaces must be"),
-        ({"relevance": 31}, "relevance must lie"),
+        ({"relevance": 31}, "relevance vectors must lie"),
         ({"relevance": np.array([0, 40])}, "relevance rows"),
         ({"relevance": "some"}, "relevance must be"),
         ({"sample_weight": -np.ones(30)}, "sample_weight"),

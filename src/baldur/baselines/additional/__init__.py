@@ -1,4 +1,4 @@
-"""Five competitors beside those of the paper.
+"""Five baselines that are not in the paper.
 
 What comes in and goes out: see `baldur.baselines`.
 

@@ -38,7 +38,7 @@ def fit_elastic_net(
     max_iter: int = 5000,
     tol: float = 1e-4,
 ) -> tuple[Array, Array, int]:
-    """Weights (D, K), offsets (K,) and iterations.
+    """Return weights (D, K), offsets (K,) and the number of iterations.
 
     Proximal gradient with momentum that restarts when it points uphill. Stops when no coordinate of
     the gradient map exceeds ``tol`` times the l1 penalty. Shapes: X (n, D), Y (n, K).

@@ -47,7 +47,7 @@ def _centre_gram(K: Array) -> Array:
 
 
 def _norms(K: list[Array], A: Array, d: Array) -> Array:
-    """``||W~_v||_F = d_v sqrt(tr(A'K_v A))``."""
+    """Return the norm of the weights of each view, ``||W~_v||_F = d_v sqrt(tr(A'K_v A))``."""
     inner = np.array([max(float(np.sum(A * (k @ A))), 0.0) for k in K])
     return np.asarray(d * np.sqrt(inner))
 

@@ -147,7 +147,7 @@ def solve_latent(G: Array, q: Array, ridge: float) -> Array:
 
 
 def adam_latent(G: Array, q: Array, start: Array, steps: int, lr: float) -> Array:
-    """Return the same without the ridge, by Adam from one start for all rows, as the authors do."""
+    """Return the solution of `solve_latent` without ridge, by Adam from one start for all rows."""
     h = np.tile(start, (len(q), 1))
     first, second = np.zeros_like(h), np.zeros_like(h)
     for t in range(1, steps + 1):

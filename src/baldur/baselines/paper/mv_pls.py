@@ -30,7 +30,7 @@ EMPTY = 1e-12
 
 @dataclass(frozen=True)
 class PLSDual:
-    """Everything as n-vectors: ``W = X' duals``, ``B = X' coef_dual``, and scores T (n, K)."""
+    """A PLS model as n-vectors: ``W = X' duals``, ``B = X' coef_dual``, and scores T (n, K)."""
 
     scores: Array  # T (n, K)
     duals: Array  # (n, K): column k is E u_k / ||X' E u_k||

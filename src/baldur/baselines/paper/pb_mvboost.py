@@ -43,7 +43,7 @@ class Ensemble:
     example_weights: Array
 
     def vote(self, views: list[Array]) -> Array:
-        """``sum_v rho_v sum_t Q_vt h_vt(x) / sum_v rho_v sum_t |Q_vt|`` in [-1, 1]."""
+        """Return ``sum_v rho_v sum_t Q_vt h_vt(x) / sum_v rho_v sum_t |Q_vt|``, in [-1, 1]."""
         total = np.zeros(len(views[0]))
         size = float(np.sum(np.abs(self.Q) * self.rho))
         for t, row in enumerate(self.trees):

@@ -1,4 +1,4 @@
-"""What the baselines share.
+"""Base classes, dense copies, reductions and working sets that several baselines use.
 
 What comes in: a `MultiView` or a matrix, and labels. What goes out: standardised blocks of columns
 for a method, and fitted attributes that refer to the columns of the input.

@@ -82,7 +82,7 @@ class Draws:
         return self.map(lambda x: x[..., j])
 
     def map(self, function: Callable[[np.ndarray], np.ndarray]) -> Draws:
-        """Return a function of the statistic."""
+        """Return the statistic with a function applied to it and to its resamples."""
         return Draws(
             np.asarray(function(self.estimate)),
             np.asarray(function(self.resampled)),
@@ -160,7 +160,7 @@ class Draws:
     def _at_the_best(
         self, low: np.ndarray, high: np.ndarray, best: float
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Where there is no error at all, its logarithm says nothing: plain quantiles instead."""
+        """Use plain quantiles if the error is exactly 0, where its logarithm is undefined."""
         at = self.estimate == best
         if not np.any(at):
             return low, high
@@ -170,7 +170,7 @@ class Draws:
 
 
 def _spread(resampled: np.ndarray, units: int) -> np.ndarray:
-    """Standard error out of the middle two thirds, which skew and wild resamples do not move.
+    """Return the standard error from the middle two thirds of resamples, robust to outliers.
 
     Between the quantiles of a normal distribution at one s.d. on each side lie two.
     """
@@ -249,7 +249,7 @@ class Bootstrap:
             yield weights if alone else weights[:, self.units]
 
     def _counts(self, at_once: int) -> Iterator[np.ndarray]:
-        """How often each unit is drawn, some resamples at a time."""
+        """Yield how often each unit is drawn, for a block of resamples at a time."""
         if self._kept is not None:
             yield from self._kept
             return

@@ -105,7 +105,7 @@ def integrated_calibration_index(
 
 
 def brier_parts(proba: np.ndarray, truth: np.ndarray) -> BrierParts:
-    """Part the Brier score into miscalibration, discrimination and uncertainty, without bins.
+    """Decompose the Brier score into miscalibration, discrimination and uncertainty, without bins.
 
     The probabilities are recalibrated by the best rising function (isotonic regression). What
     that gains is miscalibration; what the recalibrated ones gain over the plain share of events
@@ -214,7 +214,7 @@ def pairs(p: Predicted, target: int | None) -> Pairs:
 
 
 def targets_of(held: HeldOutPredictions) -> Iterator[tuple[str, int | None]]:
-    """Yield what is judged: the positive class, each of several classes, or the number."""
+    """Yield the targets to evaluate: the positive class, each of several classes, or the number."""
     if not held.classes:
         yield "", None
     elif len(held.classes) == 2:

@@ -247,7 +247,7 @@ def _by_values(
     def of(p: Predicted, weights: np.ndarray) -> np.ndarray:
         values = _values(p, target)
         if values is None:
-            raise TypeError("models without scores are left out before")
+            raise TypeError("expected only models that have scores")
         return statistic(values, p.truth == target, weights)
 
     return of

@@ -1,4 +1,4 @@
-"""Usefulness: net benefit over thresholds, and what a test at a threshold is worth.
+"""Usefulness: net benefit over thresholds, and the probabilities for another prevalence.
 
 The people of a case-control study say how often cases and controls test positive, but not how
 common cases are. With `prevalence` the figures are those of a population with that share of cases:
@@ -117,7 +117,7 @@ def net_benefit(
 
 
 def check_thresholds(thresholds: Sequence[float] | np.ndarray) -> np.ndarray:
-    """Return thresholds as an array, or say which is none."""
+    """Return thresholds as an array; refuse values that are not between 0 and 1."""
     found = np.atleast_1d(np.asarray(thresholds, dtype=float))
     wrong = found[~((found > 0) & (found < 1))]
     if len(wrong):
@@ -126,7 +126,7 @@ def check_thresholds(thresholds: Sequence[float] | np.ndarray) -> np.ndarray:
 
 
 def check_prevalence(prevalence: float | None) -> None:
-    """Say so where the share of cases is none."""
+    """Refuse a prevalence that is not between 0 and 1."""
     if prevalence is not None and not 0 < prevalence < 1:
         raise InputError(f"prevalence must lie between 0 and 1, but got {prevalence!r}.")
 
@@ -173,7 +173,7 @@ def decision_curves(
 
 
 def usable(held: HeldOutPredictions) -> str:
-    """Say why a model has no figures at thresholds; empty where it has."""
+    """Return why a model has no figures at thresholds; an empty text if it has."""
     if len(held.classes) != 2:
         return "needs an outcome of two classes"
     return "" if held.has_proba else "needs probabilities, which this model does not give"

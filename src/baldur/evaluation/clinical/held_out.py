@@ -58,19 +58,19 @@ class HeldOutPredictions:
 
     @property
     def mark(self) -> str:
-        """What a reader of figures from probabilities should know."""
+        """Note for figures computed from probabilities by Platt scaling."""
         return "probabilities by Platt scaling" if self.scaled else ""
 
     @property
     def members(self) -> np.ndarray:
-        """Which people the model predicts at all."""
+        """Mask of the people for whom the model has predictions."""
         found = np.zeros(len(self.people), dtype=bool)
         for rows, _ in self.repeats:
             found[rows] = True
         return found
 
     def where(self, chosen: np.ndarray) -> HeldOutPredictions:
-        """Return the predictions of some people (a mask over all), who keep their numbers."""
+        """Return the predictions of some people (a mask over all); their numbers do not change."""
         kept = []
         for rows, predicted in self.repeats:
             at = chosen[rows]
@@ -79,7 +79,7 @@ class HeldOutPredictions:
 
     @property
     def n_units(self) -> int:
-        """People, or groups of them, that the model predicts."""
+        """Number of people, or of groups of people, that the model predicts."""
         return len(np.unique(self.units[self.members]))
 
     def draw(
@@ -173,7 +173,7 @@ def read_held_out(
 
 
 def _complete(table: pd.DataFrame, names: list[str]) -> tuple[pd.DataFrame, list[str]]:
-    """Fill in the other class, and the labels that were not written down."""
+    """Add the probability of the other class, and predicted labels that are missing."""
     if not set(table["label"].astype(str)) <= set(names):
         # Read from a file of results, in which classes such as "+" are written as no formula.
         table = unescape_frame(table)
@@ -197,7 +197,9 @@ def _complete(table: pd.DataFrame, names: list[str]) -> tuple[pd.DataFrame, list
     given = table[columns].to_numpy(dtype=float)
     known = given[~np.isnan(given).any(axis=1)]
     if len(known) and (known.min() < 0 or known.max() > 1):
-        raise InputError("Probabilities must lie between 0 and 1; margins belong in 'score'.")
+        raise InputError(
+            "Probabilities must lie between 0 and 1; put decision scores into the column 'score'."
+        )
     partly = np.isnan(given).any(axis=1)
     for model in table["model"].unique():
         mine = partly[(table["model"] == model).to_numpy()]
@@ -237,7 +239,7 @@ def predicted_of(part: pd.DataFrame, classes: Sequence[str]) -> Predicted:
 
 
 def _one_each(table: pd.DataFrame, person: np.ndarray, n: int, names: list[str]) -> np.ndarray:
-    """The outcome of each person, who must have one."""
+    """Return the outcome of each person; refuse people with several different outcomes."""
     values: Any = table["label"]
     if names:
         values = values.astype(str).map({c: i for i, c in enumerate(names)}).to_numpy(dtype=np.intp)

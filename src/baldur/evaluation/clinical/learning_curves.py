@@ -116,7 +116,7 @@ def learning_curves(
     people = np.array(sorted(by_people), dtype=float)
     if len(people) < _LEAST_SIZES:
         raise InputError(
-            f"A learning curve needs at least {_LEAST_SIZES} numbers of training people, but got "
+            f"A learning curve needs at least {_LEAST_SIZES} different training set sizes, but got "
             f"{len(people)}."
         )
     # One table, so that people have one number and the resamples are the same at every size.

@@ -54,7 +54,7 @@ class Smoother:
 
     @property
     def neighbours(self) -> np.ndarray:
-        """How many people each point of the grid rests on, far ones counting less."""
+        """Effective number of people behind each point of the grid, distant ones weighted less."""
         return self.kernel.sum(axis=1) ** 2 / (self.kernel**2).sum(axis=1)
 
     def curve(self, y: np.ndarray, weights: np.ndarray) -> np.ndarray:

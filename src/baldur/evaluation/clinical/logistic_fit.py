@@ -27,7 +27,7 @@ _LONG_STEP = 1.0
 
 
 def log_odds(proba: np.ndarray) -> np.ndarray:
-    """Return log odds, those of 0 and 1 made finite."""
+    """Return log odds, with finite values for probabilities 0 and 1."""
     return logit(np.clip(proba, PROBABILITY_EDGE, 1 - PROBABILITY_EDGE))
 
 
@@ -91,7 +91,7 @@ def fit_intercept(x: np.ndarray, y: np.ndarray, weights: np.ndarray) -> np.ndarr
 def _newton(
     design: np.ndarray, offset: np.ndarray, y: np.ndarray, weights: np.ndarray
 ) -> np.ndarray:
-    """Newton's method on the resamples that have not arrived, from the answer to all of them."""
+    """Run Newton's method on all resamples, from the solution at their mean weights."""
     start = np.zeros((1, design.shape[1]))
     if len(weights) > 1:
         start = _newton(design, offset, y, weights.mean(axis=0, keepdims=True))
@@ -123,7 +123,7 @@ def _shortened(
     at: np.ndarray, step: np.ndarray, design: np.ndarray, offset: np.ndarray, y: np.ndarray,
     weights: np.ndarray,
 ) -> np.ndarray:  # fmt: skip
-    """Halve steps that lead down hill until they do not."""
+    """Halve steps that lower the likelihood until they do not."""
     before = _log_likelihood(at, design, offset, y, weights)
     for _ in range(30):
         worse = ~(_log_likelihood(at + step, design, offset, y, weights) >= before)

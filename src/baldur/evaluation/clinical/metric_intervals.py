@@ -30,7 +30,7 @@ def scale_of(metric: str) -> str:
 
 
 def rows_behind(metric: str, held: HeldOutPredictions) -> float:
-    """Return how many people a metric rests on, for scores of exactly 0 or 1."""
+    """Return the number of people a metric is computed from, for scores of exactly 0 or 1."""
     if not held.classes:
         return float(held.members.sum())
     rows, p = held.repeats[0]

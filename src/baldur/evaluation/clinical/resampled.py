@@ -69,7 +69,7 @@ class Resampled:
         return self._draws[key]
 
     def once(self, key: Hashable, make: Callable[[], pd.DataFrame]) -> pd.DataFrame:
-        """Return a copy of the table of this key, which is made when it is first asked for."""
+        """Return a copy of the table of this key; the table is computed only once."""
         if key not in self._frames:
             self._frames[key] = make()
         return self._frames[key].copy()

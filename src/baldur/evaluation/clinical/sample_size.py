@@ -64,7 +64,7 @@ def r2_of_auc(auc: float, prevalence: float) -> float:
 
 
 def _null(prevalence: float) -> float:
-    """Mean log-likelihood of knowing the share of cases alone."""
+    """Return the mean log-likelihood of a model that knows only the prevalence."""
     return float(xlogy(prevalence, prevalence) + xlogy(1 - prevalence, 1 - prevalence))
 
 

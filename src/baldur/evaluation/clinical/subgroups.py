@@ -1,4 +1,4 @@
-"""How a model does in parts of the people: size, AUC, calibration, differences from the others."""
+"""Performance in subgroups of people: size, AUC, calibration, differences from the others."""
 
 from __future__ import annotations
 
@@ -159,7 +159,7 @@ def _cases(held: HeldOutPredictions) -> float:
 
 
 def _too_small(held: HeldOutPredictions, least: int) -> str:
-    """Say why there are no figures; empty where there are."""
+    """Return why a subgroup has no figures; an empty text if it has."""
     truth = held.truth[held.members]
     if not held.classes:
         return "" if len(truth) >= least else f"fewer than {least} people"

@@ -1,4 +1,4 @@
-"""What a test at a threshold does: sensitivity, predictive values, likelihood ratios, numbers."""
+"""Tests at a threshold: sensitivity, specificity, predictive values and likelihood ratios."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def threshold_measures(
     level: float = 0.95,
     random_state: int = 0,
 ) -> pd.DataFrame:
-    """Give what a test at each threshold does, with intervals.
+    """Return sensitivity, specificity and other measures of a test at each threshold.
 
     Parameters
     ----------
@@ -179,7 +179,7 @@ def _effective(held: HeldOutPredictions, draws: Draws, case: np.ndarray) -> tupl
 
 @dataclass(frozen=True)
 class _Test:
-    """A test by its rates among so many cases and controls."""
+    """Sensitivity and specificity of a test, with the numbers of cases and controls."""
 
     sensitivity: float
     alarm: float
@@ -257,7 +257,7 @@ class _Test:
 def _holding(
     name: str, estimate: float, low: float, high: float
 ) -> tuple[str, float, float, float]:
-    """Return a row; empty cells may have put an estimate of 0, 1 or infinity past its interval."""
+    """Return a row whose interval is widened, if needed, to contain the estimate."""
     if np.isnan(estimate):
         return name, estimate, estimate, estimate
     return name, estimate, min(float(low), estimate), max(float(high), estimate)

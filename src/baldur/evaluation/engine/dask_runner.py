@@ -130,7 +130,7 @@ class DaskRunner:
 
     @contextmanager
     def _data(self, shared: SharedData) -> Iterator[str]:
-        """Give the data to every worker, also to those that join later."""
+        """Send the data to every worker, including those that join later."""
         answers = self.client.run(_unreadable, shared.files).values() if shared.files else []
         unreadable = {file for files in answers for file in files}
         plugin = _DataPlugin(shared.path, shared.pickled(unreadable), environment())
@@ -197,7 +197,7 @@ def _unreadable(files: list[str]) -> list[str]:
 
 
 def _check_environment(expected: dict[str, str]) -> None:
-    """Refuse other versions than those that the key of a job names."""
+    """Refuse a worker whose library versions differ from those of this process."""
     here = environment()
     for name, wanted in expected.items():
         if here[name] != wanted:

@@ -102,7 +102,7 @@ def predict_rows(estimator: Any, X: Any, n_classes: int) -> dict[str, np.ndarray
 def _over_all(
     values: np.ndarray, seen: np.ndarray, n_classes: int, absent: np.ndarray
 ) -> np.ndarray:
-    """Put the columns of the classes seen in training among those of all classes."""
+    """Return probabilities with a column for every class, also those not seen in training."""
     if values.ndim == 1 or len(seen) == n_classes:
         return values
     full = np.repeat(absent[:, None], n_classes, axis=1)
@@ -174,13 +174,17 @@ def _learn_platt(job: Job, mv: Any) -> Platt | None:
             margins.append(np.asarray(job.fit(mv, train).decision_function(mv[test]), dtype=float))
             truths.append(job.y[test] == 1)
     except Exception as error:  # the model itself was fitted; only probabilities are missing
-        warnings.warn(f"No probabilities: an inner fit failed ({_reason(error)})", stacklevel=2)
+        warnings.warn(
+            f"No probabilities by Platt scaling, because a fit on an inner fold "
+            f"failed ({_reason(error)})",
+            stacklevel=2,
+        )
         return None
     return Platt.learn(np.concatenate(margins), np.concatenate(truths))
 
 
 def run_job(data: MultiView, store: JobStore, job: Job) -> Outcome:
-    """Run one job and store its result; an error of the model becomes a fact of the outcome.
+    """Run one job and store its result; an error of the model is stored in the outcome.
 
     Parameters
     ----------

@@ -70,7 +70,7 @@ class OuterFit:
 
 @dataclass
 class JobResults:
-    """What the jobs of a comparison gave.
+    """Results of the jobs of a comparison, by model and outer fold.
 
     Attributes
     ----------

@@ -47,7 +47,7 @@ class Progress:
 
     @classmethod
     def of(cls, counts: Mapping[tuple[str, str], int], inner: int, n_jobs: int) -> Progress:
-        """Return the start of a run.
+        """Return the progress at the start of a run, with no job done.
 
         Parameters
         ----------
@@ -77,7 +77,7 @@ class Progress:
             self._seconds.setdefault(kind, []).append(float(seconds))
 
     def leave_out(self, models: Collection[str]) -> None:
-        """Remove the jobs that are left of models that failed."""
+        """Subtract the remaining jobs of models that failed."""
         for kind, count in self._left.items():
             if kind[0] in models:
                 self.total -= count

@@ -85,7 +85,8 @@ def run_jobs(
         return run.both_rounds(tasks, None)
     except _NotInStoreError as missing:
         raise UnfinishedError(
-            f"Shard {shard} is done; at least {missing.count} jobs of others are not. The last "
+            f"Shard {shard} is done; at least {missing.count} jobs of other shards are not "
+            f"finished. The last "
             "shard to end writes the results; the same command without --shard runs the jobs that "
             "are left.",
             missing.count,
@@ -185,7 +186,7 @@ class _Run:
         return results
 
     def _in_turn(self, tasks: list[FoldTask]) -> list[list[FoldTask]]:
-        """Return the tasks model by model, or all together if there are more workers than folds."""
+        """Return one list of tasks per model, or a single list if workers outnumber folds."""
         names = [m.name for m in self.comparison.models]
         parts = [[t for t in tasks if t.model.name == name] for name in names]
         if any(len(part) < self.runner.n_jobs for part in parts):
@@ -324,7 +325,7 @@ class _Run:
             count, folds = results.no_signal[name], len(results.fits[name])
             results.notes[name].append(
                 f"no evidence of signal on held-out data in {count} of {folds} folds; do not "
-                "interpret the features selected there"
+                "interpret the features selected in these folds"
             )
 
     # -- jobs ------------------------------------------------------------------------------

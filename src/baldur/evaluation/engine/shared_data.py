@@ -84,14 +84,14 @@ class SharedData:
         self._folder.remove()
 
     def send(self) -> str:
-        """Write what other processes need, and return the path to open."""
+        """Write the samples to files for other processes, and return the path to open."""
         if not self._sent:
             write_atomically(self.path, self.pickled())
             self._sent = True
         return self.path
 
     def pickled(self, with_content: Collection[str] = ()) -> bytes:
-        """Return what other processes need.
+        """Return the pickled samples for other processes.
 
         Parameters
         ----------
@@ -234,7 +234,7 @@ def _pack(source: Source, file: Path) -> Any:
 
 
 def _open(part: Any) -> Any:
-    """Return what a view is made of, in the process that uses it."""
+    """Return the matrix of a view, opened in the process that uses it."""
     if isinstance(part, _MatrixFile):
         return part.open()
     if isinstance(part, _RowMapped):

@@ -76,7 +76,7 @@ def seed_of(comparison: Comparison, model: Model, permutation: int, fold: Fold) 
 
 
 def without_prefix(setting: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a setting under the names that the model itself uses."""
+    """Return a setting with the parameter names of the model, without prefix."""
     while any(k.startswith("estimator__") for k in setting):
         setting = {k.removeprefix("estimator__"): v for k, v in setting.items()}
     return dict(setting)
@@ -121,7 +121,7 @@ class Shard:
         return f"{self.number}/{self.count}"
 
     def part_of(self, tasks: Sequence[FoldTask], n_models: int) -> list[FoldTask]:
-        """Return the tasks of this part; every task belongs to one part.
+        """Return the tasks of this shard; every task belongs to exactly one shard.
 
         All settings of one model on one fold stay together with the fit that needs the best of
         them, so no part waits for another.

@@ -60,7 +60,7 @@ class SelectedFeatures:
 
 @dataclass(frozen=True)
 class Stability:
-    """How far the folds agree.
+    """Stability of the selection over the folds.
 
     Attributes
     ----------

@@ -85,7 +85,7 @@ def on_prepared(estimator: Any) -> bool:
 
 
 def by_class(weights: np.ndarray, n_classes: int, seen: np.ndarray) -> np.ndarray:
-    """Return the weights with the outputs a reader asks about.
+    """Return the weights with one output per class that is reported.
 
     Parameters
     ----------
@@ -146,7 +146,7 @@ def _read_weights(estimator: Any, widths: dict[str, int]) -> dict[str, np.ndarra
 
 
 def _orient(coef: Any, widths: dict[str, int], kept: Any) -> dict[str, np.ndarray]:
-    """Weights of every view as features by outputs; empty where they cannot be told apart."""
+    """Weights of every view as features by outputs; empty where their layout is unknown."""
     if not isinstance(coef, dict) or any(v not in coef for v in widths):
         return {}
     arrays = {v: np.asarray(coef[v], dtype=float) for v in widths}

@@ -156,7 +156,7 @@ def _with_interval(estimate: float, low: float, high: float) -> str:
 
 
 def _short(value: float) -> str:
-    """Two decimals, or two figures where those would be zeros."""
+    """Return a number with two decimals, or with two significant digits if these would be zero."""
     if value == 100 or value < _ROUNDING:
         return "100" if value == 100 else "0"
     return f"{value:.2f}" if value >= 0.01 else f"{value:.1e}"

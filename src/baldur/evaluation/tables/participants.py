@@ -73,7 +73,7 @@ def participants_frame(data: MultiView, label: Array, classes: Sequence[Any]) ->
 
 
 def _levels(info: pd.DataFrame | None, width: int) -> list[str]:
-    """Return what 1 stands for in the columns of a category; "" for other features."""
+    """Return the level that each column of a category stands for; "" for other features."""
     if info is None or "level" not in info:
         return [""] * width
     return ["" if pd.isna(level) else str(level) for level in info["level"]]

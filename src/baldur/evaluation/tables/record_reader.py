@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import math
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,10 @@ _LARGEST = 20_000_000
 
 def is_number(value: Any) -> bool:
     """Return whether a value of a JSON file is a finite number."""
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+    if not isinstance(value, (int, float)) or isinstance(value, bool):
+        return False
+    # Whole numbers of JSON have any length; those beyond a float are refused by the comparison.
+    return abs(value) <= sys.float_info.max
 
 
 def _is_count(value: Any) -> bool:
@@ -106,7 +109,7 @@ def read_record(folder: str | Path) -> dict[str, Any]:
         raise InputError(f"{file.parent} has no {RECORD}. {AGAIN}")
     found = read_json_file(file)
     if not isinstance(found, dict):
-        raise InputError(f"{file} does not hold a table of entries. {AGAIN}")
+        raise InputError(f"{file} does not contain a JSON object. {AGAIN}")
     if found.get("schema") != SCHEMA or isinstance(found.get("schema"), bool):
         raise InputError(
             f"{file}: 'schema' should be {SCHEMA}, which this version reads, but is "

@@ -23,8 +23,16 @@ from baldur.safety.spreadsheet import unescape_frame
 
 __all__ = ["TABLES", "changed_files", "digest", "read_grids", "read_result_table"]
 
-TEXT, NUMBER, COUNT, COUNTS, ANY = "text", "number", "count", "counts", "any"
-"""Types of columns: names; numbers; whole numbers from 0; such as ``3;0;2``; whatever is there."""
+TEXT, NUMBER, SHARE, COUNT, COUNTS, ANY = "text", "number", "share", "count", "counts", "any"
+"""Types of columns: names; numbers; numbers from 0 to 1, none missing; whole numbers from 0; such
+as ``3;0;2``; whatever is there."""
+
+_LARGEST = 1 << 28
+"""Bytes of a table: three million predictions fit, and reading takes up to ten times as much
+memory."""
+_LONGEST_HEADING = 1 << 20
+_MOST_COLUMNS = 10_000
+"""Bytes and columns of a heading; predictions have a column for each class."""
 
 
 @dataclass(frozen=True)
@@ -68,8 +76,9 @@ TABLES: dict[str, TableSchema] = {
     "selection": TableSchema(
         _columns(
             "model view feature class",
-            "frequency mean_weight mean_raw_weight sign_agreement",
+            "mean_weight mean_raw_weight sign_agreement",
             "n_features",
+            frequency=SHARE,
             folds=COUNTS,
         )
     ),
@@ -150,8 +159,7 @@ def read_result_table(folder: str | Path, name: str) -> pd.DataFrame:
         return pd.DataFrame()
     schema = TABLES[name.removeprefix("recalibrated_")]
     try:
-        if _is_cut(file):
-            raise InputError(f"{file} is cut off: its last line has no end. {AGAIN}")
+        _check_form(file)
         heading = list(pd.read_csv(file, nrows=0, index_col=False).columns)
         types = {column: schema.type_of(unescape_cell(column)) for column in heading}
         if {"label", "predicted"} & {c for c, t in types.items() if t == ANY}:
@@ -179,11 +187,28 @@ def read_result_table(folder: str | Path, name: str) -> pd.DataFrame:
     return unescape_frame(frame)
 
 
-def _is_cut(file: Path) -> bool:
+def _check_form(file: Path) -> None:
+    """Refuse a table that is too large or too wide to be read, or truncated."""
     with file.open("rb") as stream:
         size = stream.seek(0, 2)
+        if size > _LARGEST:
+            raise InputError(f"{file} is larger than {_LARGEST:,} bytes. {AGAIN}")
         stream.seek(max(size - 1, 0))
-        return size > 0 and stream.read(1) != b"\n"
+        if size > 0 and stream.read(1) != b"\n":
+            raise InputError(f"{file} is truncated: its last line has no line break. {AGAIN}")
+        stream.seek(0)
+        start = stream.read(_LONGEST_HEADING).splitlines(keepends=True)
+    quotes = commas = 0
+    for line in start:
+        quotes += line.count(b'"')
+        commas += line.count(b",")
+        # A line end between quotes belongs to a name.
+        if line.endswith(b"\n") and quotes % 2 == 0:
+            break
+    else:
+        commas = _MOST_COLUMNS if start else 0
+    if commas >= _MOST_COLUMNS:
+        raise InputError(f"{file} has a heading of more than {_MOST_COLUMNS:,} columns. {AGAIN}")
 
 
 def _types_of_labels(name: str, heading: list[str]) -> dict[str, str]:
@@ -204,6 +229,8 @@ def _check(column: pd.Series, kind: str, file: Path) -> None:
     elif kind == COUNTS:
         good = column.str.fullmatch(r"\d{1,12}(;\d{1,12})*").astype("boolean")
         bad, wanted = ~good.fillna(False).astype(bool), "whole numbers, such as 3;0;2"
+    elif pd.api.types.is_bool_dtype(column):
+        bad, wanted = column.notna(), "a number"
     elif not pd.api.types.is_numeric_dtype(column):
         bad = column.notna() & pd.to_numeric(column, errors="coerce").isna()
         wanted = "a number"
@@ -212,6 +239,8 @@ def _check(column: pd.Series, kind: str, file: Path) -> None:
         with np.errstate(invalid="ignore"):
             whole = (values >= 0) & (values == np.floor(values)) & (values < 2**53)
         bad, wanted = ~whole & ~np.isnan(values), "a whole number"
+    elif kind == SHARE:
+        bad, wanted = ~column.between(0, 1), "a number from 0 to 1"
     else:
         return
     if bad.any():
@@ -221,7 +250,7 @@ def _check(column: pd.Series, kind: str, file: Path) -> None:
             f"{file}: column {column.name!r} should hold {wanted}, but line {at + 2} has {seen!r}. "
             f"{AGAIN}"
         )
-    if kind in (NUMBER, COUNT) and not pd.api.types.is_numeric_dtype(column):
+    if kind in (NUMBER, SHARE, COUNT) and not pd.api.types.is_numeric_dtype(column):
         raise InputError(f"{file}: column {column.name!r} does not hold numbers. {AGAIN}")
 
 
@@ -292,6 +321,6 @@ def changed_files(folder: str | Path, record: Mapping[str, Any]) -> dict[str, st
         file = Path(folder) / name
         if not file.is_file():
             made[name] = "missing"
-        elif digest(file.read_bytes()) != wanted:
+        elif file.stat().st_size > _LARGEST or digest(file.read_bytes()) != wanted:
             made[name] = "changed"
     return made

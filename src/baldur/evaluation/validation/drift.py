@@ -31,7 +31,7 @@ _FAR_SPREAD = 2.0
 
 
 def describe_views(mv: MultiView) -> dict[str, dict[str, np.ndarray]]:
-    """Return the figures of every feature of every view, read in blocks.
+    """Return count, mean, s.d. and range of every feature of every view.
 
     Parameters
     ----------
@@ -89,7 +89,7 @@ def predictor_shift(
     Returns
     -------
     views : DataFrame
-        view, features, absent (share of samples that lack the view), missing (share of cells of
+        view, features, absent (share of samples with a missing view), missing (share of cells of
         the others), empty (features without a value here), mean_shift (median over features of the
         distance of the means in training s.d.), spread_ratio (median ratio of the s.d.),
         outside (share of cells beyond the training range), far (features to look at), worst (of
@@ -177,7 +177,9 @@ def batch_drift(model: Any, X: MultiView) -> tuple[pd.DataFrame, pd.DataFrame]:
     """
     found = getattr(model, "preparation_", None)
     if found is None:
-        raise InputError(f"{type(model).__name__} does not know its training rows; fit it.")
+        raise InputError(
+            f"{type(model).__name__} has no statistics of training samples; call fit first."
+        )
     mean, sd, low, high = found.mean_, found.scale_, found.minimum_, found.maximum_
     training = {}
     for name, width in found.n_features_.items():
@@ -194,7 +196,7 @@ def batch_drift(model: Any, X: MultiView) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 
 def drift_notes(views: pd.DataFrame, features: pd.DataFrame) -> list[str]:
-    """Say in a line for each view what differs from training; nothing where nothing does.
+    """Return a line for each view that differs from training.
 
     Parameters
     ----------
@@ -255,7 +257,7 @@ def far_values(features: pd.DataFrame) -> list[str]:
 
 
 def _share_outside(view: View, was: dict[str, np.ndarray]) -> np.ndarray:
-    """Share of each feature's known cells below or above all of training."""
+    """Return the share of each feature's known cells outside the training range."""
     found = np.zeros(view.shape[1])
     for cols, cells in view.iter_blocks():
         known = (~np.isnan(cells)).sum(axis=0)

@@ -37,7 +37,7 @@ _ADVICE = "Give a larger max_bytes=, or save the table as .npy, .npz or Parquet.
 
 @dataclass(frozen=True)
 class _Format:
-    """How a table is written, and what its reading may take."""
+    """Separator, decimal mark and encoding of a table, and limits on reading it."""
 
     path: Path
     separator: str
@@ -100,7 +100,7 @@ def id_position(id_column: str | int | None, header: list[str]) -> int:
 
 
 class _Markers:
-    """Cells that mean "missing": as written, and as numbers however these are written."""
+    """Cells that mean "missing", as text and as numbers."""
 
     def __init__(self, missing: list[str]) -> None:
         self.numbers = np.array([number for one in missing if (number := _number(one)) is not None])
@@ -175,7 +175,7 @@ def _all_texts(form: _Format) -> tuple[list[str], np.ndarray, bool]:
 def _batch(
     form: _Format, cells: list[str], width: int, markers: _Markers, texts: set[int]
 ) -> np.ndarray:
-    """Return some rows as numbers, and add the columns to `texts` in which a cell is none."""
+    """Return some rows as numbers, and add columns with other cells than numbers to `texts`."""
     if form.decimal != ".":
         # A point cannot stand for anything then.
         cells = [
@@ -228,7 +228,7 @@ def _texts(
 
 
 def _rows(form: _Format, text: IO[str]) -> Iterator[list[str]]:
-    """Yield the names of the columns, then the fields of every line; as many in each.
+    """Yield the column names, then the fields of every line; all have the same length.
 
     A line with fewer would hide a file that was cut short.
     """

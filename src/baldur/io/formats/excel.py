@@ -82,7 +82,10 @@ def _check_archive(path: Path, max_bytes: int, deadline: Deadline) -> None:
     with parsing(path, "an Excel workbook"), zipfile.ZipFile(path) as archive:
         entries = archive.infolist()
         if len(entries) > _MAX_MEMBERS:
-            raise InputError(f"{path}: a workbook does not have {len(entries):,} parts. {_ADVICE}")
+            raise InputError(
+                f"{path}: the archive has {len(entries):,} parts, more than a "
+                f"workbook has. {_ADVICE}"
+            )
         size = sum(entry.file_size for entry in entries)
         check_size(path, _BYTES_PER_XML_BYTE * size, max_bytes, _ADVICE)
         for entry in entries:
@@ -101,7 +104,7 @@ def _check_archive(path: Path, max_bytes: int, deadline: Deadline) -> None:
 def _look(
     archive: zipfile.ZipFile, path: Path, entry: zipfile.ZipInfo, deadline: Deadline
 ) -> tuple[int, float]:
-    """Return the number of tags of one part, all of which is searched, and the time for them."""
+    """Return the number of tags in one part of the archive, and the time to parse them."""
     tags = 0
     seconds = 0.0
     end = b""
@@ -131,7 +134,8 @@ def _look(
 
 def _odd(path: Path, entry: zipfile.ZipInfo, what: str) -> InputError:
     return InputError(
-        f"{path}: {entry.filename!a} {what} and attacks do. The file is not read. {_ADVICE}"
+        f"{path}: {entry.filename!a} {what}, which is a sign of a malicious file. The file is "
+        f"not read. {_ADVICE}"
     )
 
 
@@ -149,7 +153,7 @@ def _sheet(path: Path, book: Any, sheet: str | int) -> Any:
 
 
 def _cells(path: Path, sheet: Any, max_bytes: int, deadline: Deadline) -> list[tuple[Any, ...]]:
-    """Read rows as long as they are; a far-away cell must not fill the space before it."""
+    """Return the cells of each row, without filling the space before a far-away cell."""
     # The size a sheet claims to have is not to be trusted.
     sheet.reset_dimensions()
     rows: list[tuple[Any, ...]] = []

@@ -1,4 +1,4 @@
-"""Files before they are parsed: there, regular, of a known kind, not too large."""
+"""Checks of files before they are parsed: existence, kind, ending and size."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def as_path(file: Any) -> Path:
 
 
 def find_file(file: Any, what: str, suffixes: Sequence[str] = ()) -> Path:
-    """Return the path of a regular, non-empty file with one of the endings, or explain.
+    """Return the path of a regular, non-empty file with one of the endings, or raise an error.
 
     Devices and pipes are refused: reading one may never end.
     """
@@ -104,7 +104,7 @@ def check_unique(path: Path | str, names: Sequence[str]) -> None:
 
 @contextmanager
 def parsing(path: Path | str, what: str) -> Iterator[None]:
-    """Turn whatever a parser throws at a broken file into an error that names the file."""
+    """Turn any exception of a parser into an error that names the file."""
     try:
         yield
     except (BaldurError, KeyboardInterrupt, SystemExit, GeneratorExit):

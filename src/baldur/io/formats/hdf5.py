@@ -124,7 +124,7 @@ class _H5Matrix:
 
 
 class DenseMatrix(_H5Matrix):
-    """A dense data set."""
+    """A dense data set of an HDF5 file, read lazily."""
 
     def read(self, rows: np.ndarray | None, cols: slice | np.ndarray) -> np.ndarray:
         """Return the cells of `rows` (None: all) and `cols`, reading 64 MB at a time."""
@@ -163,15 +163,17 @@ class SparseMatrix(_H5Matrix):
         if not fits or self.indptr[0] != 0 or self.indptr[-1] != stored:
             raise InputError(f"{path}: {node} is not a sparse matrix of shape {shape}.")
         if (np.diff(self.indptr) < 0).any():
-            raise InputError(f"{path}: {node} is damaged; its row pointers do not rise.")
+            raise InputError(
+                f"{path}: {node} is damaged; its row pointers are not in increasing order."
+            )
 
     @property
     def stored(self) -> int:
-        """Number of cells stored."""
+        """Return the number of stored (non-zero) cells."""
         return int(self.indptr[-1])
 
     def whole(self) -> Any:
-        """Return the matrix in memory, as SciPy knows it."""
+        """Return the whole matrix as a SciPy sparse matrix."""
         pieces = list(self._pieces(0, len(self.indptr) - 1))
         piece = sparse.vstack([made for _, made in pieces], format="csr") if pieces else None
         if piece is None:

@@ -24,7 +24,7 @@ _TEXTS = 1 << 12
 
 @contextlib.contextmanager
 def _quietly() -> Iterator[None]:
-    """Pass over whatever is wrong with a file, unless it is the memory."""
+    """Ignore errors in a file, except running out of memory."""
     try:
         yield
     except (OSError, ValueError, TypeError, KeyError, RuntimeError) as error:
@@ -34,7 +34,7 @@ def _quietly() -> Iterator[None]:
 
 
 class _Look:
-    """ReadCounter every object once, and counts the text."""
+    """Reads every object once, and counts the bytes of text."""
 
     def __init__(self, h5py: Any, max_bytes: int) -> None:
         self.h5py = h5py

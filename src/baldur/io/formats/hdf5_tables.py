@@ -93,7 +93,7 @@ def read_frame(path: Path, table: Any, max_bytes: int) -> pd.DataFrame:
 
 
 def _read_column(path: Path, table: Any, node: Any, max_bytes: int) -> tuple[Any, int]:
-    """Return a column as pandas knows it, and the memory it takes."""
+    """Return a column in its pandas type, and the memory it takes."""
     if _is_dataset(node):
         cells = _cells(path, node, max_bytes)
         levels = node.attrs.get("categories")

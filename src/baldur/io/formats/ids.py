@@ -1,4 +1,4 @@
-"""Sample ids written in different ways: a simplified form, and who may be the same person."""
+"""Sample ids written in different ways: a simplified form, and pairs that look alike."""
 
 from __future__ import annotations
 

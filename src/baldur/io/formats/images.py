@@ -1,4 +1,4 @@
-"""One NIfTI image at a time: opened with care, brought to a grid, smoothed, read as float32."""
+"""NIfTI images, one at a time: opened within limits, resampled to a grid, smoothed, as float32."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _MAX_HEADER = 1 << 24
 
 @dataclass(frozen=True, eq=False)
 class Grid:
-    """Shape and affine of an image: which voxel lies where."""
+    """Shape and affine of an image: the position of every voxel."""
 
     shape: tuple[int, int, int]
     affine: np.ndarray
@@ -61,7 +61,7 @@ class Grid:
 
 
 def describe(image: Any) -> str:
-    """Return what to call an image in messages."""
+    """Return the name of an image for messages: its file, or "an image in memory"."""
     name = getattr(image, "get_filename", lambda: None)()
     return str(name) if name else "an image given in memory"
 
@@ -125,10 +125,10 @@ def _open_file(nib: Any, path: Path, max_bytes: int) -> Any:
     for side in header.get_data_shape():
         cells *= int(side)
     if cells < 1:
-        raise InputError(f"{path}: its header claims the shape {header.get_data_shape()}.")
+        raise InputError(f"{path}: its header has an invalid shape, {header.get_data_shape()}.")
     offset = float(header["vox_offset"])
     if not 0 <= offset <= _MAX_HEADER:
-        raise InputError(f"{path}: its header claims to be {offset:g} bytes long.")
+        raise InputError(f"{path}: its header has an invalid length of {offset:g} bytes.")
     check_size(path, cells * (_PER_VOXEL + dtype.itemsize), max_bytes, _ADVICE)
     if not packed and path.stat().st_size < offset + cells * dtype.itemsize:
         raise InputError(
@@ -160,7 +160,7 @@ def check_millimetres(name: str, value: Any) -> None:
 
 
 def check_grid(grid: Grid, max_bytes: int, features: int = 0) -> None:
-    """Refuse a grid and features of it that take too much memory, before any of it is taken."""
+    """Refuse a grid whose images or features need too much memory, before allocating any."""
     i, j, k = grid.shape
     check_size(
         f"An image of {grid}",
@@ -191,7 +191,7 @@ def resampled_grid(grid: Grid, voxel_size: float) -> Grid:
 
 @dataclass(frozen=True, eq=False)
 class ImageReader:
-    """How images become arrays on one grid; the only place where that happens.
+    """Reads images as arrays on one grid, resampled and smoothed as asked for.
 
     Attributes
     ----------

@@ -118,7 +118,7 @@ def _is_plain(types: Any, kind: Any) -> bool:
 
 
 def _width(types: Any, kind: Any) -> int:
-    """Return what a cell takes: as it is read, in the table of pandas, and in the matrix."""
+    """Return the bytes of a cell: while it is read, in the pandas table, and in the matrix."""
     if types.is_decimal(kind) or types.is_date(kind) or types.is_time(kind):
         return 120  # an object each
     return 24 + (int(kind.byte_width) if types.is_fixed_size_binary(kind) else 8)
@@ -140,7 +140,7 @@ def _unpacked(footer: Any, wanted: set[str]) -> int:
 def _read(
     path: Path, footer: Any, names: list[str], texts: set[str], deadline: Deadline
 ) -> pd.DataFrame:
-    """Return some columns; of `texts`, one that occurs in many rows is held once."""
+    """Return some columns; repeated values of the columns `texts` are stored once."""
     parquet = import_extra("pyarrow.parquet", "tables", "Reading Parquet")
     with parsing(path, "Parquet"):
         # The footer of a wide table takes more than its cells, and is not parsed again.

@@ -182,7 +182,7 @@ def _named(path: Path, chunk: pd.DataFrame, header: list[str] | None) -> pd.Data
     if many.any():
         raise InputError(
             f"{path}: expected variants with two alleles, but {table['variant'][many].iloc[0]!r} "
-            "has more. Keep those with two: plink2 --max-alleles 2 --make-pgen."
+            "has more. Keep only variants with two alleles: plink2 --max-alleles 2 --make-pgen."
         )
     # The count is that of the alternative allele, as allele 1 is counted in a .bed file.
     table = table.rename(columns={"alt": "allele_1", "ref": "allele_2"})
@@ -190,7 +190,7 @@ def _named(path: Path, chunk: pd.DataFrame, header: list[str] | None) -> pd.Data
 
 
 def _names(table: pd.DataFrame, path: Path, max_bytes: int) -> np.ndarray:
-    """Return ids; variants without one (a dot) are named after their place and alleles."""
+    """Return variant ids; a variant without id (a dot) is named by position and alleles."""
     names = table["variant"].to_numpy(dtype=object, copy=True)
     dots = np.flatnonzero(names == ".")
     if dots.size:

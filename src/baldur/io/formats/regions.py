@@ -1,4 +1,4 @@
-"""Atlas regions: means over labelled voxels."""
+"""Means of an image over the labelled regions of an atlas."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def region_names(given: Any) -> dict[int, str]:
 
 @dataclass(frozen=True, eq=False)
 class Regions:
-    """Labelled voxels of a grid, and what is known about each region."""
+    """Labelled voxels of a grid, with number, name and position of each region."""
 
     voxels: np.ndarray
     number: np.ndarray
@@ -63,7 +63,7 @@ class Regions:
 
     @property
     def count(self) -> int:
-        """Number of regions."""
+        """Number of regions of the atlas."""
         return len(self.names)
 
     @classmethod

@@ -59,11 +59,11 @@ class BoundedText(io.RawIOBase):
         self._stream: Any = (gzip.open if packed else open)(path, "rb")
 
     def readable(self) -> bool:
-        """Say that it can be read."""
+        """Return True, because the stream can be read."""
         return True
 
     def readinto(self, buffer: Any) -> int:
-        """Read the next bytes."""
+        """Read the next bytes into a buffer, and count them."""
         self.deadline.check()
         piece = self._stream.read(len(buffer))
         self._size += len(piece)
@@ -81,7 +81,7 @@ class BoundedText(io.RawIOBase):
         return len(piece)
 
     def close(self) -> None:
-        """Close the file."""
+        """Close the file and the stream."""
         self._stream.close()
         super().close()
 
@@ -90,7 +90,7 @@ class BoundedText(io.RawIOBase):
 def open_text(
     path: Path, separator: str, encoding: str, max_bytes: int, deadline: Deadline
 ) -> Iterator[tuple[IO[str], BoundedText]]:
-    """Give a file as text with its line ends as they are, and the bytes below it.
+    """Yield a file as text with unchanged line ends, and the stream of bytes behind it.
 
     Parameters
     ----------
@@ -115,7 +115,7 @@ def open_text(
         # Python also calls compression and the like encodings; these are refused here.
         b"".decode(encoding)
         if plain.startswith(_NO_ENCODINGS):
-            raise LookupError(f"{encoding} is not an encoding of tables")
+            raise LookupError(f"{encoding} is not a text encoding")
     except (LookupError, UnicodeError) as error:
         raise _not_in(path, encoding, error) from error
     wide = plain.startswith(("utf16", "utf32"))

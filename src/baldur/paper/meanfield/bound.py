@@ -77,20 +77,20 @@ def outputs_term(state: State, data: Data) -> float:
 
 
 def latent_term(state: State, data: Data) -> float:
-    """E[ln p(Z|W, tau)] - E[ln q(Z)]."""
+    """Return the term of the latent factors, E[ln p(Z|W, tau)] - E[ln q(Z)]."""
     value = _gaussian(data.n * state.n_factors, state.tau, expected_z_residual(state, data))
     return value + _entropy(data.n * _logdet(state.Z_cov), data.n * state.n_factors)
 
 
 def loadings_term(state: State) -> float:
-    """E[ln p(V|omega)] - E[ln q(V)]."""
+    """Return the term of the loadings, E[ln p(V|omega)] - E[ln q(V)]."""
     C = state.b.size
     value = loading_prior_term(state.omega, C, np.diag(state.v_moment))
     return value + _entropy(C * _logdet(state.V_cov), C * state.n_factors)
 
 
 def intercept_term(state: State, data: Data) -> float:
-    """E[ln p(b)] - E[ln q(b)]."""
+    """Return the term of the intercepts, E[ln p(b)] - E[ln q(b)]."""
     p0, C = data.priors.intercept_precision, state.b.size
     expected = 0.5 * C * (np.log(p0) - LOG_2PI) - 0.5 * p0 * (state.b @ state.b + C * state.b_var)
     return float(expected) + _entropy(C * float(np.log(state.b_var)), C)
@@ -113,7 +113,7 @@ def weights_term(view: ViewState) -> float:
 
 
 def precisions_term(state: State, data: Data) -> float:
-    """E[ln p] - E[ln q] of tau, psi, omega."""
+    """Return E[ln p] - E[ln q] of the precisions tau, psi and omega."""
     p = data.priors
     return (
         gamma_term(state.tau, p.tau)
@@ -130,7 +130,7 @@ def ard_term(view: ViewState, data: Data) -> float:
 
 
 def bound_terms(state: State, data: Data) -> dict[str, float]:
-    """Every term of the bound by name."""
+    """Return every term of the bound by name."""
     terms = {
         "labels": labels_term(state, data),
         "outputs": outputs_term(state, data),
@@ -146,12 +146,12 @@ def bound_terms(state: State, data: Data) -> dict[str, float]:
 
 
 def bound(state: State, data: Data) -> float:
-    """L, the sum of all terms."""
+    """Return the bound L, the sum of all terms."""
     return float(sum(bound_terms(state, data).values()))
 
 
 def is_bound(state: State, data: Data) -> bool:
-    """Whether `bound` bounds the evidence: not where a literal dual view lacks dimensions."""
+    """Return whether `bound` is a lower bound: false for a rank-deficient view in "paper" space."""
     spectra = [view.q.spectrum for view in state.views]
     return all(
         space != "paper" or s.S.size + s.n_null == s.index.size
@@ -160,7 +160,7 @@ def is_bound(state: State, data: Data) -> bool:
 
 
 def factor_constant(data: Data, n_factors: int, n_full: int) -> float:
-    """What the bound of `n_factors` factors lacks to be compared with one of `n_full`.
+    """Return the constant that makes bounds of `n_factors` and of `n_full` factors comparable.
 
     A dropped factor is counted as one whose weights and loadings follow their priors and whose
     precisions sit at one. It carries no data term, but vague Gamma priors charge about 14 nats

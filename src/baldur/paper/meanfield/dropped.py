@@ -1,4 +1,4 @@
-"""Features outside the selected ones: independent, zero-mean q(w_kd), kept at their optimum.
+"""Dropped features: independent, zero-mean q(w_kd) at their optimum.
 
 A dropped feature is not deleted from the model. Its weights get q(w_kd) = N(0, v_kd) with
 
@@ -81,7 +81,7 @@ class Dropped:
 
     @property
     def size(self) -> int:
-        """Number of dropped features."""
+        """Number of dropped features of the view."""
         return int(self.count.sum())
 
     def at(self, delta: Array, tau: float) -> Dropped:

@@ -1,4 +1,4 @@
-"""Check what a mean-field run is given and gather it."""
+"""Check the inputs of a mean-field run and gather them in one object."""
 
 from __future__ import annotations
 
@@ -112,7 +112,9 @@ def _resolve_relevance(relevance: Any, M: int, N: int) -> list[IntArray]:
                 raise InputError(f"view {m}: relevance must be 'auto', rows or a number: {rows!r}")
         elif rows is not None and np.ndim(rows) == 0:
             if not 1 <= int(rows) <= N:
-                raise InputError(f"view {m}: relevance must lie in 1..{N}, got {rows}")
+                raise InputError(
+                    f"view {m}: the number of relevance vectors must lie in 1..{N}, got {rows}"
+                )
         elif rows is not None:
             index = np.unique(np.asarray(rows))
             if index.dtype.kind not in "iu" or index.min() < 0 or index.max() >= N:

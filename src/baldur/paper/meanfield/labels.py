@@ -42,7 +42,7 @@ def update_y(T: Array, center: Array, xi: Array, psi: float) -> tuple[Array, Arr
 
 
 def update_xi(Y: Array, Y_var: Array) -> Array:
-    """Where the bound on ln sigmoid is tightest: xi = sqrt(<y>^2 + Var y)."""
+    """Return where the bound on ln sigmoid is tightest, xi = sqrt(<y>^2 + Var y)."""
     return np.sqrt(Y**2 + Y_var)
 
 

@@ -24,7 +24,7 @@ class ViewProducts(Protocol):
 
     @property
     def shape(self) -> tuple[int, int]:
-        """N and D."""
+        """Number of samples N and of features D."""
 
     def weighted_gram(self, s: Array) -> Array:
         """Return X diag(s) X^T, (N, N)."""
@@ -41,7 +41,7 @@ class DenseView:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """N and D."""
+        """Number of samples N and of features D."""
         return self.X.shape[0], self.X.shape[1]
 
     def weighted_gram(self, s: Array) -> Array:
@@ -50,7 +50,7 @@ class DenseView:
         return _gram(self.X if used.size == s.size else self.X[:, used], s[used])
 
     def columns(self, idx: Any) -> Array:
-        """Return the columns `idx`."""
+        """Return the columns `idx` as an (N, len(idx)) array."""
         return self.X[:, idx]
 
 
@@ -69,7 +69,7 @@ class SelectedColumns:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """N and D."""
+        """Number of samples N and of features D."""
         return self.view.shape
 
     def hold(self, index: IntArray) -> None:
@@ -111,7 +111,7 @@ def as_products(X: Any) -> ViewProducts:
 
 
 def hold(view: ViewProducts, index: IntArray) -> None:
-    """Hold the columns `index` in memory where the view can."""
+    """Store the columns `index` in memory if the view supports it."""
     if isinstance(view, SelectedColumns):
         view.hold(index)
 

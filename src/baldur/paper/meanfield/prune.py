@@ -171,7 +171,7 @@ def _prune_one(state: State, data: Data, m: int) -> tuple[State, int]:
 
 
 def prune_features(state: State, data: Data) -> tuple[State, list[int]]:
-    """Drop features view by view; returns how many fell per view. The bound does not fall."""
+    """Drop features view by view; return the number dropped per view. The bound does not fall."""
     counts = [0] * len(state.views)
     if np.isinf(data.priors.gamma.shape):
         return state, counts
@@ -197,7 +197,7 @@ def view_price(data: Data, m: int) -> float:
 
 
 def selection_price(state: State, data: Data) -> float:
-    """Return the price of all views in use; the best start is that of bound minus price."""
+    """Return the price of all views in use; the best start has the highest bound minus price."""
     used = [m for m, view in enumerate(state.views) if view.selected.any()]
     return sum(view_price(data, m) for m in used)
 

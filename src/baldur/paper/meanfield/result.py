@@ -1,4 +1,4 @@
-"""What a mean-field run hands back, and predictions from it."""
+"""Results of a mean-field run, and predictions from them."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class WeightSpread:
 
     @classmethod
     def from_state(cls, state: Any, *, width: int, factors: int) -> WeightSpread:
-        """Build it again, for a view of `width` features and so many factors."""
+        """Build the covariance from its state, for a view of `width` features."""
         with Fields(state, "weight spread", k=factors) as read:
             made = cls(
                 index=read.index("index", ("l",), width),
@@ -143,7 +143,7 @@ class MeanFieldResult:
     def from_state(
         cls, state: Any, *, widths: list[int], outputs: int, factors: int
     ) -> MeanFieldResult:
-        """Build it again, for views of these widths."""
+        """Build the posterior from its state, for views of these widths."""
         M = len(widths)
         with Fields(state, "mean-field result", C=outputs, K=factors) as read:
 
@@ -277,7 +277,7 @@ def latent_moments(result: MeanFieldResult, X_views: Sequence[Any]) -> tuple[Arr
 
 
 def predictor_moments(result: MeanFieldResult, X_views: Sequence[Any]) -> tuple[Array, Array]:
-    """Mean and variance of the linear predictor of new rows, (n, C), free of their own noise.
+    """Mean and variance of the linear predictor of new rows, (n, C), without the noise of the rows.
 
     <eta_c> = z V_c^T + b_c, with z = sum_m x W^T, and
 
@@ -303,7 +303,7 @@ def predictor_moments(result: MeanFieldResult, X_views: Sequence[Any]) -> tuple[
 
 
 def noise_variance(result: MeanFieldResult) -> Array:
-    """Variance that a row has of its own in each output, (C,).
+    """Variance of the noise of a single row in each output, (C,).
 
     1/psi + (v_c v_c^T + tr Sigma_V)/tau: the noise of y and, through the loadings, that of z. Only
     the sum is seen in the data; how it is divided between psi and tau is up to the priors.

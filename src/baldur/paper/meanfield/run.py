@@ -49,7 +49,7 @@ HELD = frozenset({"tau", "V", "omega", "psi"})
 
 @dataclass
 class _Ascent:
-    """The optimisation from one start: where it is, and its record."""
+    """The optimisation from one start: its current state and its history."""
 
     start: str
     data: Data
@@ -60,13 +60,13 @@ class _Ascent:
 
     @property
     def value(self) -> float:
-        """The bound with dropped factors counted, comparable all through a run."""
+        """The bound with dropped factors counted, comparable over the whole run."""
         constant = factor_constant(self.data, self.state.n_factors, self.n_factors)
         return bound(self.state, self.data) + constant
 
     @property
     def score(self) -> float:
-        """What the best start is chosen by: the bound less the price of the views in use."""
+        """Score that selects the best start: the bound minus the price of the views in use."""
         return self.value - selection_price(self.state, self.data)
 
     @property
@@ -166,7 +166,7 @@ def run_meanfield(
 
 
 def _choose(ascents: list[_Ascent], resolution: float) -> _Ascent:
-    """Take the best score; among scores the stopping rule cannot tell apart, fewest features."""
+    """Return the run with the best score; of scores equal within the tolerance, the smallest."""
     values = [ascent.score for ascent in ascents]
     near = [i for i, value in enumerate(values) if value >= max(values) - resolution]
     return ascents[min(near, key=lambda i: (sum(ascents[i].n_selected), -values[i]))]
@@ -228,7 +228,7 @@ def _optimise(
 
 
 def _prune_at_convergence(ascent: _Ascent) -> dict[str, Any]:
-    """Judge views and factors only when the bound has converged: before, the empty model wins."""
+    """Prune views and factors once the bound has converged, not before."""
     dropped: dict[str, Any] = {}
     data = ascent.data
     ascent.state, counts = prune_features(ascent.state, data)
@@ -241,7 +241,7 @@ def _prune_at_convergence(ascent: _Ascent) -> dict[str, Any]:
 
 
 def _prune_factors(ascent: _Ascent) -> dict[str, Any]:
-    """Drop surplus factors, and say how many."""
+    """Drop surplus factors, and return how many were dropped."""
     before = ascent.state.n_factors
     ascent.state = prune_factors(ascent.state, ascent.data)
     gone = before - ascent.state.n_factors

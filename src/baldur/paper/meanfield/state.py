@@ -1,4 +1,4 @@
-"""What a mean-field run holds: the data, fixed, and the posteriors, replaced at every update."""
+"""State of a mean-field run: the fixed data, and posteriors that every update replaces."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ class State:
 
     @property
     def n_factors(self) -> int:
-        """Current number of factors."""
+        """Number of factors of the current state."""
         return self.Z.shape[1]
 
     @property

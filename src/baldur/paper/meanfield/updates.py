@@ -43,7 +43,7 @@ def build_spectrum(data: Data, m: int, gamma: Array, selected: Mask) -> Spectrum
 
 
 def step_w(state: State, data: Data, m: int) -> State:
-    """q(W^(m)) or q(A^(m)), see `weights.update_weights`."""
+    """Update q(W^(m)) or q(A^(m)), see `weights.update_weights`."""
     view = state.views[m]
     spectrum = view.q.spectrum
     if view.stale:
@@ -54,7 +54,7 @@ def step_w(state: State, data: Data, m: int) -> State:
 
 
 def step_delta(state: State, data: Data, m: int) -> State:
-    """q(delta^(m)), jointly with q(w) of the dropped features.
+    """Update q(delta^(m)), jointly with q(w) of the dropped features.
 
     Shape a0 + D/2, rate_k = b0 + (1/2) sum_d <gamma_d><w_kd^2>, see `ard.update_delta` and
     `dropped.dropped_delta`.
@@ -97,21 +97,21 @@ def step_dropped(state: State, data: Data, m: int) -> State:
 
 
 def step_z(state: State, data: Data) -> State:
-    """q(Z), see `latent.update_z`."""
+    """Update q(Z) of the latent factors, see `latent.update_z`."""
     tau, psi = _mean(state.tau), _mean(state.psi)
     Z, cov = latent.update_z(state.explained, state.Y, state.b, state.V, state.v_moment, tau, psi)
     return replace(state, Z=Z, Z_cov=cov)
 
 
 def step_tau(state: State, data: Data) -> State:
-    """q(tau), see `latent.update_precision`; N K counts the current factors."""
+    """Update q(tau), see `latent.update_precision`; N K counts the current factors."""
     residual = expected_z_residual(state, data)
     tau = latent.update_precision(data.priors.tau, data.n * state.n_factors, residual)
     return replace(state, tau=tau)
 
 
 def step_v(state: State, data: Data) -> State:
-    """q(V), see `latent.update_v`."""
+    """Update q(V) of the loadings, see `latent.update_v`."""
     V, cov = latent.update_v(
         state.Z,
         state.z_moment(data.weight),
@@ -125,27 +125,27 @@ def step_v(state: State, data: Data) -> State:
 
 
 def step_omega(state: State, data: Data) -> State:
-    """q(omega), see `ard.update_omega`."""
+    """Update q(omega) of the loading precisions, see `ard.update_omega`."""
     omega = ard.update_omega(data.priors.omega, state.b.size, np.diag(state.v_moment))
     return replace(state, omega=omega)
 
 
 def step_b(state: State, data: Data) -> State:
-    """q(b), see `latent.update_b`."""
+    """Update q(b) of the intercepts, see `latent.update_b`."""
     precision = data.priors.intercept_precision
     b, var = latent.update_b(state.Y, state.Z, state.V, _mean(state.psi), precision, data.weight)
     return replace(state, b=b, b_var=var)
 
 
 def step_psi(state: State, data: Data) -> State:
-    """q(psi), see `latent.update_precision`."""
+    """Update q(psi) of the noise precision, see `latent.update_precision`."""
     residual = expected_y_residual(state, data)
     psi = latent.update_precision(data.priors.psi, data.n * state.b.size, residual)
     return replace(state, psi=psi)
 
 
 def step_y(state: State, data: Data) -> State:
-    """q(Y), see `labels`; nothing to do in regression."""
+    """Update q(Y), see `labels`; in regression the state is returned unchanged."""
     if not data.classification:
         return state
     center, psi = state.Z @ state.V.T + state.b, _mean(state.psi)
@@ -157,7 +157,7 @@ def step_y(state: State, data: Data) -> State:
 
 
 def step_xi(state: State, data: Data) -> State:
-    """xi, see `labels.update_xi`; nothing to do in regression."""
+    """Update xi, see `labels.update_xi`; in regression the state is returned unchanged."""
     if not data.classification:
         return state
     return replace(state, xi=labels.update_xi(state.Y, state.Y_var))
@@ -182,7 +182,7 @@ MODEL_UPDATES: dict[str, Callable[[State, Data], State]] = {
 
 
 def inner_cycle(state: State, data: Data) -> State:
-    """One pass over everything but gamma: all of it lives in sample space."""
+    """Update everything except gamma once; the cost does not depend on the number of features."""
     for m in data.order:
         state = step_delta(step_w(state, data, m), data, m)
     for update in MODEL_UPDATES.values():

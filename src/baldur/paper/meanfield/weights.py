@@ -63,7 +63,7 @@ class Spectrum:
     null_scale: Array
 
     def full_basis(self, view: ViewProducts) -> Array:
-        """B as one (d, r) array."""
+        """Return the basis B as one (d, r) array."""
         if self.basis is not None:
             return self.basis
         parts = [self.rows(view, where) for where in blocks(np.arange(self.index.size))]
@@ -112,7 +112,7 @@ class Weights:
 def update_weights(
     spectrum: Spectrum, delta: Array, tau: float, residual: Array, weight: Array
 ) -> Weights:
-    """q(W) or q(A) given everything else.
+    """Return q(W) or q(A) given all other posteriors.
 
     Sigma_k^-1 = <tau> X^T X + <delta_k> Lambda_<gamma>,
     <w_k> = <tau> Sigma_k X^T (<z_k> - sum_{m' != m} H_m'k); for the literal dual, X -> X X~^T

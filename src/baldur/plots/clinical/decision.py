@@ -101,9 +101,10 @@ class DecisionDisplay(Display):
                 )  # fmt: skip
                 handles.append(drawn)
                 names.append(name)
-            top = float(np.nanmax(self.table["net_benefit"].to_numpy(dtype=float)))
+            # In this order, 0.02 is returned where every net benefit is missing.
+            top = max(0.02, float(self.table["net_benefit"].max()))
             # Curves far below zero would take the space of the useful ones.
-            main.set_ylim(-0.25 * max(top, 0.02), 1.15 * max(top, 0.02))
+            main.set_ylim(-0.25 * top, 1.15 * top)
             main.set_xlim(0.0, 1.0)
             main.set_xlabel("Threshold probability")
             main.set_ylabel("Net benefit")

@@ -11,7 +11,7 @@ from baldur.plots.drawing.style import Style
 
 __all__ = ["draw_cells"]
 
-# Vermilion above zero and blue below, which are told apart with every colour blindness.
+# Vermilion above zero and blue below, distinguishable with every colour blindness.
 _COLOURS = ("#0072B2", "#9ecae8", "#f4f4f4", "#f5b78f", "#D55E00")
 MOST_VECTOR = 5000
 """Cells drawn as vectors; more of them are rasterised."""

@@ -24,7 +24,7 @@ __all__ = [
 ]
 
 MOST_MODELS = 6
-"""Curves drawn unless models are named: more of them cannot be told apart."""
+"""Curves drawn unless models are named: more of them cannot be distinguished."""
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ def chosen_models(
         models = known[: 1 if several else MOST_MODELS]
     unknown = [m for m in models if m not in known]
     if unknown:
-        raise InputError(f"There is no {what} of a model {unknown[0]!r}; those with one: {known}.")
+        raise InputError(f"Model {unknown[0]!r} has no {what}; models that have one: {known}.")
     # In the order asked for, as the first model is the one with a band.
     place = table["model"].astype(str).map({m: i for i, m in enumerate(models)})
     return table.loc[place.dropna().sort_values(kind="stable").index].reset_index(drop=True)

@@ -12,8 +12,8 @@ from baldur.exceptions import InputError
 
 __all__ = ["CHARACTER", "THEMES", "Style", "style_of"]
 
-# The colours of Okabe and Ito, which are told apart with every common colour blindness. Those that
-# are pale on white come last; yellow, which cannot be seen there, is left out.
+# The colours of Okabe and Ito, which can be distinguished with every common colour blindness.
+# Those that are pale on white come last; yellow, which cannot be seen there, is left out.
 _PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 # In grey prints, and beyond six colours, markers and line styles tell the curves apart.
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "*")

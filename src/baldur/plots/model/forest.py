@@ -141,7 +141,7 @@ class ForestDisplay(Display):
 
     @property
     def _among(self) -> str:
-        """Return ", of 24 features selected from 132", or less where that is not known."""
+        """Return ", of 24 features selected from 132", or an empty text if that is not known."""
         n = len(self.table[["view", "feature"]].drop_duplicates())
         if self.total:
             return f", of {count(n, 'feature')} selected from {self.total:,}"

@@ -135,7 +135,9 @@ class LatentDisplay(Display):
             factors = sorted(factors, key=known.index)
         wrong = [f for f in factors if f not in known]
         if wrong:
-            raise InputError(f"There is no {wrong[0]!r} in the latent space, only {known}.")
+            raise InputError(
+                f"The latent space has no factor {wrong[0]!r}; its factors are {known}."
+            )
         plane = len(factors) > 1
         wide = style_of(theme, width).width
         strips = not plane and not self.continuous

@@ -17,7 +17,7 @@ from baldur.plots.results.tables import Results, one_model
 
 __all__ = ["ManhattanDisplay"]
 
-# Horizontal and vertical cells of a figure that can be told apart; one point of each is drawn.
+# Horizontal and vertical cells of a figure that can be distinguished; one point of each is drawn.
 _ACROSS, _UP = 900, 120
 _NAMED = 5
 """Number of variants that are named in the figure."""

@@ -140,7 +140,7 @@ def one_model(table: pd.DataFrame, model: str | None, what: str) -> str:
             raise InputError(f"There is no finished model with {what} in these results.")
         return str(names[0])
     if model not in names:
-        raise InputError(f"There are no {what} of a model {model!r}; those with some are {names}.")
+        raise InputError(f"Model {model!r} has no {what}; models that have some: {names}.")
     return model
 
 

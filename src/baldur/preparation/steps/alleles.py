@@ -1,4 +1,4 @@
-"""Genotypes are counts of one allele; new files may count the other. Matched by the alleles' names.
+"""Match new genotypes to those of fit: files may count either of the two alleles.
 
 ===================================================  ========================================
 in fit A/G, now A/G or, on the other strand, T/C     as it is
@@ -124,7 +124,7 @@ def _compare(
 
 
 def _fits(one: str, two: str) -> bool:
-    """Whether two alleles may be the same; one that nobody had has no name in a file."""
+    """Return whether two alleles may be the same; an allele that nobody has is unnamed."""
     return one == two or one in _UNKNOWN or two in _UNKNOWN
 
 

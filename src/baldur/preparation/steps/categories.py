@@ -291,7 +291,7 @@ class CategoryEncoder(Step):
         return found
 
     def _unknown_numbers(self, view: View, column: str) -> list[tuple[int, str]]:
-        """Return the same for a category that came in as one column of numbers."""
+        """Return samples with an unknown level, for a category given as one column of numbers."""
         at = np.flatnonzero(view.feature_names == column)
         if not len(at):
             return []
@@ -331,7 +331,7 @@ class CategoryEncoder(Step):
         return cells
 
     def _of_numbers(self, view: View, column: str, level: str) -> np.ndarray:
-        """Return the column of one level where the category came in as one column of numbers.
+        """Return the 0/1 column of one level, for a category given as one column of numbers.
 
         A category that no new row has is a column of missing cells; one whose levels are written
         as numbers may be a column of these.
@@ -439,5 +439,5 @@ def _groups(column: np.ndarray, at: np.ndarray) -> list[tuple[Any, np.ndarray]]:
 
 
 def _blocks(columns: np.ndarray, view: View) -> list[np.ndarray]:
-    """Return columns in blocks of which a copy takes little memory."""
+    """Return the columns in blocks that are small enough to be copied."""
     return [columns[cut] for cut in column_blocks(view.shape[0], len(columns), 8)]

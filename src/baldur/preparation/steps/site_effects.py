@@ -37,7 +37,7 @@ _MOST_PASSES = 500
 
 @dataclass(frozen=True)
 class Pooled:
-    """What all sites share, per feature.
+    """Parameters of every feature that are pooled over all sites.
 
     Attributes
     ----------
@@ -58,7 +58,7 @@ class Pooled:
     left_alone: np.ndarray
 
     def columns(self, cols: slice) -> Pooled:
-        """Return the same for some columns."""
+        """Return the pooled parameters of some columns."""
         return Pooled(
             self.level[cols], self.spread[cols], self.coef[:, cols], self.held[cols],
             self.left_alone[cols],
@@ -172,7 +172,7 @@ def _edges(cells: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _held(cells: np.ndarray, member: np.ndarray) -> np.ndarray:
-    """The least or largest value of each column, where many cells and sites share it, or NaN."""
+    """Return the minimum or maximum of each column if many cells and sites share it, else NaN."""
     fewest = _SHARED * (~np.isnan(cells)).sum(axis=0)
     held = np.full(cells.shape[1], np.nan)
     for edge in reversed(_edges(cells)):
@@ -185,7 +185,7 @@ def _held(cells: np.ndarray, member: np.ndarray) -> np.ndarray:
 
 
 def _pulled_in(cells: np.ndarray, clip: float) -> np.ndarray:
-    """Cells of one site, those far from the median moved to the edge of the rest."""
+    """Return the cells of one site, clipped at a distance from the median."""
     middle = _medians(cells)
     # 1.4826 median absolute deviations are a standard deviation in normal data.
     reach = clip * 1.4826 * _medians(np.abs(cells - middle))

@@ -21,7 +21,7 @@ COLUMNS = [
 def summarise(
     view: View, before: SiteMoments, after: SiteMoments, used: np.ndarray
 ) -> tuple[Any, ...]:
-    """Return the row of one view.
+    """Return the row of one view in the report of a harmonisation.
 
     Parameters
     ----------

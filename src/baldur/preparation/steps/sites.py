@@ -1,4 +1,4 @@
-"""SiteHarmoniser: take out of every view what differs between sites, learned on training rows."""
+"""SiteHarmoniser: align location and scale of features between sites, learned on training rows."""
 
 from __future__ import annotations
 
@@ -308,7 +308,7 @@ class SiteHarmoniser(Step):
         return self.covariates_.design(X, "SiteHarmoniser(keep=...)")[:, 1:]
 
     def _places(self, labels: np.ndarray) -> np.ndarray:
-        """Place of each row's site in `sites_`; their number for any other."""
+        """Return the index of each row's site in `sites_`, or their number for an unknown site."""
         order = {site: i for i, site in enumerate(self.sites_)}
         return np.array([order.get(v, len(order)) for v in labels.tolist()], dtype=np.intp)
 

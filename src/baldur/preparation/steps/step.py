@@ -94,7 +94,7 @@ class ColumnFilter(Step):
 
 
 def check_multiview(X: Any, who: str) -> MultiView:
-    """Return `X` if it is a MultiView, or say how to make one."""
+    """Return `X` if it is a MultiView, or raise an error that says how to make one."""
     if not isinstance(X, MultiView):
         raise InputError(
             f"{who} expects a MultiView, as the readers of baldur.io return, but got "

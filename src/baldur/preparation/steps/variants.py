@@ -26,7 +26,7 @@ __all__ = ["VariantFilter"]
 
 
 class VariantFilter(ColumnFilter):
-    """Drop variants by what the training rows say about them.
+    """Drop rare, poorly called and monomorphic variants, judged on training rows.
 
     Parameters
     ----------
@@ -122,7 +122,7 @@ class VariantFilter(ColumnFilter):
             )
 
     def transform(self, X: MultiView) -> MultiView:
-        """Return `X` with the variants kept in `fit`; nothing is copied."""
+        """Return `X` with the variants that remain after `fit`; nothing is copied."""
         check_is_fitted(self, "kept_")
         X = check_multiview(X, "VariantFilter")
         for name, mask in self.kept_.items():
@@ -139,7 +139,7 @@ class VariantFilter(ColumnFilter):
         return select_columns(X, self.columns_)
 
     def to_state(self) -> State:
-        """Return options and kept variants as plain values."""
+        """Return options and remaining variants as plain values."""
         return {
             "kind": "variant filter",
             "views": views_state(self.views),

@@ -103,7 +103,7 @@ class VoxelMask(ColumnFilter):
             )
 
     def transform(self, X: MultiView) -> MultiView:
-        """Return `X` with the voxels kept in `fit`; nothing is copied."""
+        """Return `X` with the voxels that remain after `fit`; nothing is copied."""
         check_is_fitted(self, "kept_")
         X = check_multiview(X, "VoxelMask")
         for name, kept in self.kept_.items():
@@ -115,7 +115,7 @@ class VoxelMask(ColumnFilter):
         return select_columns(X, self.columns_)
 
     def to_state(self) -> State:
-        """Return options and kept voxels as plain values."""
+        """Return options and remaining voxels as plain values."""
         return {
             "kind": "voxel mask",
             "views": views_state(self.views),

@@ -51,7 +51,7 @@ class Cell:
 
     @classmethod
     def probability(cls, value: Any) -> Cell:
-        """Make a cell from a probability, none of which is shown as 1 or 0."""
+        """Make a cell from a probability, with >0.99 and <0.01 near the ends."""
         return cls(probability(value), sort_key(value))
 
     @classmethod
@@ -78,7 +78,7 @@ class Column:
 
 @dataclass
 class Table:
-    """A table of the page.
+    """A table of the page: columns, rows and caption.
 
     Attributes
     ----------
@@ -101,7 +101,7 @@ class Table:
     note: str = ""
 
     def add(self, cells: Sequence[Cell], **tags: str) -> None:
-        """Add a row."""
+        """Add a row of cells to the table."""
         self.rows.append(list(cells))
         self.tags.append(tags)
 

@@ -117,7 +117,7 @@ def _of_fit(model: FittedModel | None) -> pd.DataFrame:
 
 
 def _joined(folds: pd.DataFrame, fitted: pd.DataFrame, main: str) -> pd.DataFrame:
-    """Join both by view, feature and class; values that one of them does not have are NaN."""
+    """Join the tables of folds and of the fitted model; missing values are NaN."""
     left = pd.DataFrame(
         {
             "model": folds["model"],

@@ -35,7 +35,7 @@ class ViewCard:
 def view_cards(
     run: StudyResults | None, main: str | None, model: FittedModel | None
 ) -> list[ViewCard]:
-    """Return one card per view.
+    """Return the cards of all views, in their order.
 
     Parameters
     ----------

@@ -31,7 +31,7 @@ _SCALES = {
 
 
 def methods_of_run(run: StudyResults, main: str | None) -> str:
-    """Return a paragraph that says what was done, from what the study knows.
+    """Return a methods paragraph about a comparison, from its record.
 
     Parameters
     ----------
@@ -145,7 +145,7 @@ def _folds(record: dict[str, Any], run: StudyResults) -> str:
 
 
 def methods_of_model(model: FittedModel) -> str:
-    """Return a paragraph about one fit.
+    """Return a methods paragraph about one fitted model.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Which features a model uses, in words: the top five with how sure they are."""
+"""Sentences about the features of a model: the top five with their uncertainty."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The facts of a card: what the model is, what it was trained on, how well it does, what for."""
+"""The facts of a card: what the model is, training data, performance and intended use."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ class Card:
 
     @property
     def markdown(self) -> str:
-        """The page."""
+        """The card as a page of Markdown."""
         return page(self.about, self.model, self.reason)
 
     def __str__(self) -> str:

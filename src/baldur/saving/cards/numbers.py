@@ -22,7 +22,7 @@ SAMPLES = "samples"
 
 
 def printable(model: Any, classes: list[Any] | None = None) -> dict[str, Any]:
-    """Return a fitted estimator of ours as plain numbers, lists and text.
+    """Return a fitted estimator of the package as plain numbers, lists and text.
 
     Parameters
     ----------
@@ -98,7 +98,7 @@ def _loadings(q: Loadings | None) -> dict[str, Any] | None:
 
 
 def _harmoniser(preparation: Preparation) -> SiteHarmoniser | None:
-    """Return the step that aligns sites, if there is one; refuse what one person cannot show."""
+    """Return the step that aligns sites, or None; refuse what a scorer cannot apply."""
     found = [step for step in preparation.steps_ if isinstance(step, SiteHarmoniser)]
     if len(found) > 1:
         raise InputError(

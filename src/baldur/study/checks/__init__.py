@@ -1,4 +1,4 @@
-"""What looks wrong in the data of a study, each finding with what to do.
+"""Checks for suspicious data in a study; each finding says what to do.
 
 =============  ================================================================================
 `run`          `find_problems`: every check, in one pass over the cells of each view

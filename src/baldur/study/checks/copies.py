@@ -1,4 +1,4 @@
-"""Columns that repeat the outcome: they tell the classes apart almost without error."""
+"""Columns that repeat the outcome: they predict it almost without error."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _BY_CHANCE = 0.01
 
 
 def copying_classes(block: np.ndarray, codes: np.ndarray, n_columns: int) -> np.ndarray:
-    """Say which columns tell the classes apart with an AUC above `LIMIT`.
+    """Return the columns that separate the classes with an AUC above `LIMIT`.
 
     With more than two classes the mean over pairs of classes counts, so that a column has to
     order all of them; a column of 0 and 1 may also stand for one class alone.
@@ -95,7 +95,7 @@ def _separation(a: np.ndarray, b: np.ndarray, floor: float) -> np.ndarray:
 
 
 def copying_numbers(block: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Say which columns correlate with a numeric outcome above `LIMIT`, either way.
+    """Return the columns whose absolute correlation with a numeric outcome is above `LIMIT`.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Finding: one thing that looks wrong, in one line."""
+"""Finding: one suspicious property of the data, as one line of text."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ __all__ = ["Finding", "names", "option_of"]
 
 
 class Finding(NamedTuple):
-    """One thing that looks wrong.
+    """One suspicious property of the data, with what to do about it.
 
     Attributes
     ----------
@@ -37,6 +37,6 @@ def names(items: Sequence[Any], limit: int = 3) -> str:
 
 
 def option_of(key: str, option: str) -> str:
-    """Say where in the study file an option of a reader belongs."""
+    """Return the section and key of a reader's option in the study file."""
     section = "samples" if key.startswith(("covariates", "outcome", "samples")) else key
     return f"{option} in [{section}]"

@@ -1,4 +1,4 @@
-"""Labels that differ in writing only, and ids that lost digits on their way through a float."""
+"""Checks of labels that differ only in case or blanks, and of ids damaged by a float type."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def variants(key: str, column: str, labels: Iterable[str]) -> list[Finding]:
 
 
 def lost_ids(ids: np.ndarray) -> list[Finding]:
-    """Report ids that were numbers with a decimal point or an exponent on their way.
+    """Report ids that were stored as floating-point numbers and may have lost digits.
 
     Parameters
     ----------

@@ -34,7 +34,7 @@ class RowHashes:
         self._seen = 0
 
     def add(self, block: np.ndarray) -> None:
-        """Look at the next columns.
+        """Add the next columns to the hash of every row.
 
         Parameters
         ----------
@@ -52,7 +52,7 @@ class RowHashes:
         self._seen += block.shape[1]
 
     def pairs(self) -> list[tuple[int, int]]:
-        """Return pairs of equal rows, unless chance makes them (columns taken as independent)."""
+        """Return pairs of equal rows, unless these are expected by chance."""
         n = int(self.present.sum())
         if n < 2 or np.log(n * (n - 1) / 2) + self._log_agree > np.log(_BY_CHANCE):
             return []

@@ -36,7 +36,7 @@ _LEAST_DATE = 20_000.0
 def find_problems(
     config: StudyConfig, found: StudyData, folds: Sequence[Any], scheme: str
 ) -> list[Finding]:
-    """Look for data that would embarrass an author.
+    """Run all checks on the data of a study, and return the findings.
 
     Parameters
     ----------
@@ -117,7 +117,7 @@ def _categories(key: str, view: View) -> list[Finding]:
 def _numbers(
     key: str, cells: np.ndarray, names: Sequence[str], given: Sequence[str] | None
 ) -> list[Finding]:
-    """Sentinels and dates among a few columns of numbers."""
+    """Check a few columns of numbers for sentinels and dates."""
     held = {n: s for j, n in enumerate(names) if (s := sentinel_cells(cells[:, j]))}
     late = [n for j, n in enumerate(names) if dated(cells[:, j], n)]
     return sentinels(key, held, given) + dates(key, late)
@@ -126,7 +126,7 @@ def _numbers(
 def _look_at(
     key: str, view: View, config: StudyConfig, found: StudyData
 ) -> tuple[list[Finding], list[tuple[int, int]]]:
-    """Read a view once, block by block, for everything that concerns single columns or rows."""
+    """Read a view once, block by block, and run the checks of columns and rows."""
     width = view.shape[1]
     hashes = RowHashes(view.present)
     held: dict[str, dict[float, int]] = {}

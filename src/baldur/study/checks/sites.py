@@ -1,4 +1,4 @@
-"""Columns that are constant at one site, and sites that give the outcome away."""
+"""Columns that are constant at one site, and sites that predict the outcome."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ def is_mapped(array: np.ndarray) -> bool:
 
 
 def reads_by_file(array: np.ndarray) -> TypeGuard[np.memmap]:
-    """Whether `read_mapped` can and should read this array.
+    """Return whether `read_mapped` supports this array and is faster than the map.
 
     A slice of a map does not know where in the file it begins, and is read as usual.
     """

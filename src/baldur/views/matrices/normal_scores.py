@@ -44,7 +44,7 @@ class NormalScores:
 
     @classmethod
     def from_state(cls, state: Any, *, width: int) -> NormalScores:
-        """Build them again, for a view of `width` features."""
+        """Build the scores from their state, for a view of `width` features."""
         with Fields(state, "normal scores") as read:
             knots = read.array("knots", ("k", "r"), largest=np.inf)
             read.need(len(knots), "expected at least one knot", "knots")

@@ -82,7 +82,7 @@ class PreparedView:
 
     @classmethod
     def from_state(cls, state: Any, *, rows: int, width: int) -> PreparedView:
-        """Build it again, for `rows` samples and `width` features."""
+        """Build the view from its state, for `rows` samples and `width` features."""
         makers: dict[str, Callable[..., StandardisedArray | Standardised]] = {
             "kept cells": StandardisedArray.from_state,
             "standardised cells": Standardised.from_state,
@@ -132,7 +132,7 @@ class PreparedView:
         return array
 
     def project(self, A: Any) -> np.ndarray:
-        """Return X^T A.
+        """Return the product X^T A of the standardised view.
 
         Parameters
         ----------
@@ -165,7 +165,7 @@ class PreparedView:
             yield cols, tile.T @ A
 
     def apply(self, B: Any) -> np.ndarray:
-        """Return X B.
+        """Return the product X B of the standardised view.
 
         Parameters
         ----------
@@ -185,7 +185,7 @@ class PreparedView:
         return out
 
     def weighted_gram(self, s: Any = None) -> np.ndarray:
-        """Return X diag(s) X^T.
+        """Return the weighted Gram matrix X diag(s) X^T.
 
         Parameters
         ----------
@@ -205,7 +205,7 @@ class PreparedView:
         return gram * peak
 
     def cross_gram(self, other: PreparedView, s: Any = None) -> np.ndarray:
-        """Return X_other diag(s) X^T.
+        """Return the products X_other diag(s) X^T with other samples.
 
         Parameters
         ----------

@@ -150,7 +150,7 @@ class ColumnSource(Source):
 
     @property
     def in_memory(self) -> bool:
-        """As for the other source."""
+        """Whether the cells of the other source are in memory."""
         return self.base.in_memory
 
     def read(self, rows: Rows, cols: Cols) -> np.ndarray:
@@ -173,7 +173,7 @@ class RowMapSource(Source):
 
     @property
     def in_memory(self) -> bool:
-        """As for the other source."""
+        """Whether the cells of the other source are in memory."""
         return self.base.in_memory
 
     def read(self, rows: Rows, cols: Cols) -> np.ndarray:

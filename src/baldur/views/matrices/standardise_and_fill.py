@@ -92,7 +92,7 @@ class Standardised:
 
     @classmethod
     def from_state(cls, state: Any, *, rows: int, width: int) -> Standardised:
-        """Build them again, for `rows` samples and `width` features."""
+        """Build the cells from their state, for `rows` samples and `width` features."""
         with Fields(state, "standardised cells", n=rows, d=width) as read:
             cells = read.array("cells", ("n", "d"), "number", finite=False, largest=np.inf)
             infinite = cells.dtype.kind == "f" and np.isinf(cells).any()
@@ -130,7 +130,7 @@ class Standardised:
                 read.need(both, f"expected it together with {other}", one)
             if made.lower is not None and made.upper is not None:
                 ordered = (made.lower <= made.upper).all()
-                read.need(ordered, "expected limits that begin below their end, upper", "lower")
+                read.need(ordered, "expected lower limits that are not above upper", "lower")
             return made
 
     @property
@@ -242,7 +242,7 @@ class StandardisedArray:
 
     @classmethod
     def from_state(cls, state: Any, *, rows: int, width: int) -> StandardisedArray:
-        """Build them again, for `rows` samples and `width` features."""
+        """Build the cells from their state, for `rows` samples and `width` features."""
         with Fields(state, "kept cells") as read:
             made = cls(read.array("cells", (rows, width)))
             good = made.dtype in (np.float32, np.float64)
