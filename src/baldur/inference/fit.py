@@ -1,8 +1,8 @@
 """The default fit: an ensemble, a path of submodels, and a selection supported by held-out rows.
 
 1. *Ensemble.* The same Gaussian posterior under several priors
-   (`baldur.inference.ensemble_members`). Repeated inner folds give the stacking weights and the calibration slope
-   (`baldur.inference.stacking`); a weak signal is shrunk towards the base rate.
+   (`baldur.inference.ensemble_members`). Repeated inner folds give the stacking weights and the
+   calibration slope (`baldur.inference.stacking`); a weak signal is shrunk towards the base rate.
 2. *Is there a signal?* Held-out losses of the ensemble and of the base rate, row by row, with
    stacking weights that the judging rows had no part in. With or without evidence of a signal the
    ensemble predicts: its slope has shrunk what it could not show. The estimators say which it is.
