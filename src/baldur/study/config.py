@@ -1,7 +1,8 @@
 """StudyConfig: everything a study file says, typed, with all defaults.
 
-Keys, types and defaults are in `sections` and, for views, in `baldur.io.view_sections`, and nowhere
-else. `load_study` makes a `StudyConfig` from a file; all other functions take it as it is.
+Keys at the top of the file are here, those of its sections in `config_sections`, and those of views
+in `baldur.io.view_sections`. `load_study` makes a `StudyConfig` from a file; all other functions
+take it as it is.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Standardised cells of a view, made one tile at a time or stored as one array.
+"""Standardised cells of a view, missing ones filled, made tile by tile or stored as one array.
 
 Both kinds offer `tiles(width, weights, columns)`; the products know nothing else about storage.
 """
