@@ -156,7 +156,7 @@ def test_fit_on_a_full_disk_leaves_the_old_model_or_none(call, quick, model, dis
 
 
 def test_a_save_stopped_at_any_step_leaves_the_old_model_or_the_new(model, tmp_path, monkeypatch):
-    other = type(model)(model.estimator, model.features, model.n_features, details={"is": "new"})
+    other = type(model)(model.estimator, model.classes, details={"is": "new"})
     for last in range(100):
         folder = tmp_path / f"old{last}"
         save_model(model, folder)
