@@ -51,7 +51,11 @@ CONSTRAINTS: Mapping[str, Constraint] = MappingProxyType(
 
 
 class _PaperEstimator:
-    """Parameters and fit that both mean-field estimators share."""
+    """Parameters and fit that both mean-field estimators share.
+
+    It stands before `ClassifierBase` or `RegressorBase` among the bases of a class. ``super()`` is
+    one of these, which a type checker cannot see from here: hence ``type: ignore[misc]`` below.
+    """
 
     _default: str
     """The default estimator for the same task, which messages name."""
