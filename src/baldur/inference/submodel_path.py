@@ -21,14 +21,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from baldur.inference.design import GramDesign
-from baldur.inference.ensemble_members import (
-    Designs,
-    Ensemble,
-    first_views,
-    mixture,
-    noise_variance,
-    restricted,
-)
+from baldur.inference.ensemble_members import Designs, Ensemble, mixture, noise_variance
+from baldur.inference.fewer_views import first_views, restricted
 from baldur.inference.fold_batch import EnsembleData
 from baldur.inference.path_search import Basis, search
 from baldur.inference.predictive import Task, pooled_weights

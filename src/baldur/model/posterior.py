@@ -129,9 +129,10 @@ class FeaturePosterior:
 
     def quadratics(self, X1: Array, h: Array) -> Array:
         """Return x_d^T C^-1 x_d of columns X1 (F, n, L), any columns, as an array (F, C, L)."""
-        weighted = h[..., None] * X1[:, None]
-        cross = np.matmul(self.X1[:, None].swapaxes(-1, -2), weighted)
-        own = np.einsum("fcnl,fnl->fcl", weighted, X1, optimize=True)
+        kind = precision(self.half.shape[-1], X1.shape[1])
+        weighted = h[..., None].astype(kind) * X1[:, None].astype(kind)
+        cross = np.matmul(self.X1[:, None].swapaxes(-1, -2).astype(kind), weighted)
+        own = np.matmul(h, X1**2)
         return np.maximum(own - triangle_squares(self.half, cross), 0.0)
 
     def weights_at(self, j: Array) -> Array:
@@ -148,6 +149,16 @@ class FeaturePosterior:
         alpha = j - h * mean
         kl = self.kl + 0.5 * ((alpha * mean).sum(axis=-1) - (self.alpha * self.mean).sum(axis=-1))
         return replace(self, alpha=alpha, mean=mean, kl=kl, w=self.weights_at(j))
+
+    def leading(self, X1: Array, half: Array, sites: Any, var: Array) -> FeaturePosterior:
+        """Return the posterior on the first columns X1, of which `half` and `var` are known.
+
+        Its divergence from the prior is not known, and set to zero.
+        """
+        none = np.zeros_like(self.alpha)
+        empty = FeaturePosterior(X1, None, none, none, half, none, var, np.zeros_like(self.kl))
+        mean = np.matmul(empty.weights_at(sites.j), X1.swapaxes(-1, -2))
+        return empty.with_linear(sites.h, sites.j, mean)
 
 
 def take(posterior: Posterior, at: IntArray) -> Posterior:
@@ -201,6 +212,25 @@ def triangle_squares(half: Array, X: Array) -> Array:
             part = triangle_times(half[f, c].astype(kind, copy=False), cells)
             np.einsum("nl,nl->l", part, part, out=out[f, c])
     return out
+
+
+def leading_squares(half: Array, X: Array, ends: IntArray) -> Array:
+    """Return column sums of (half X)^2 over the first rows of half, (V, F, C, L).
+
+    `half` are lower triangles (F, C, n, n), X is (F, n, L), and `ends` (V, F) are numbers of rows,
+    ascending over V.
+    """
+    F, C = half.shape[:2]
+    out = np.zeros((len(ends), F, C, X.shape[-1]))
+    kind = precision(half.shape[-1], X.shape[-1])
+    for f in range(F):
+        most = int(ends[-1, f])
+        cells = np.ascontiguousarray(X[f, :most], dtype=kind)
+        for c in range(C):
+            part = triangle_times(half[f, c, :most, :most].astype(kind, copy=False), cells)
+            for v, (start, end) in enumerate(zip([0, *ends[:-1, f]], ends[:, f], strict=True)):
+                np.einsum("nl,nl->l", part[start:end], part[start:end], out=out[v, f, c])
+    return np.asarray(np.cumsum(out, axis=0))
 
 
 def precision(side: int, columns: int) -> type[np.floating[Any]]:
