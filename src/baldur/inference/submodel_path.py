@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -138,7 +139,7 @@ class _Projection:
     """
 
     def __init__(self, basis: Basis, X: Array, J: int) -> None:
-        self.basis = basis
+        self.basis, self.X = basis, X
         F, C, n, K1 = basis.forms.shape
         self.cells = np.take_along_axis(X, basis.order[:, None, :], axis=2)
         self.means = np.zeros((J, F, C, K1))
@@ -146,16 +147,23 @@ class _Projection:
         self.kernel = np.zeros((F, C, n, n))
         self.s = np.zeros((F, C, K1 - 1))
 
+    @cached_property
+    def linear(self) -> Array:
+        """X1^T forms + e: u is linear in the weights, intercept first, (F, C, 1 + L, K + 1)."""
+        basis = self.basis
+        found = np.matmul(with_ones(self.X)[:, None].swapaxes(-1, -2), basis.forms)
+        f, c = np.ogrid[: basis.e.shape[0], : basis.e.shape[1]]
+        for k in range(basis.e.shape[2]):
+            found[f, c, 1 + basis.order[:, k, None], 1 + k] += basis.e[:, :, k]
+        return found
+
     def add(self, j: int, folds: IntArray, q: WeightPosterior, s: Array, weight: Array) -> None:
         """Add one Gaussian with weights (P, C); s (P, C, L) are variances of the candidates."""
         basis, solution = self.basis, q.solution
         forms, e, order = basis.forms[folds], basis.e[folds], basis.order[folds]
         w = weight[..., None, None]
         if isinstance(solution, FeaturePosterior):
-            linear = np.matmul(solution.X1[:, None].swapaxes(-1, -2), forms)
-            p, c = np.ogrid[: e.shape[0], : e.shape[1]]
-            for k in range(e.shape[2]):
-                linear[p, c, 1 + order[:, k, None], 1 + k] += e[:, :, k]
+            linear = self.linear[folds]
             self.means[j, folds] = np.matmul(solution.w[..., None, :], linear)[..., 0, :]
             part = np.matmul(solution.half, linear)
             self.cov[folds] += w * np.matmul(part.swapaxes(-1, -2), part)
