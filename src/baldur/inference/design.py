@@ -132,12 +132,17 @@ class ColumnDesign:
         K += self.intercept_var
         return K
 
-    def posterior(self, s: Array, sites: Sites, kernel: Array | None) -> Posterior:
-        """Return q(w) of every fold and output; `kernel` is that of `s`."""
+    def posterior(
+        self, s: Array, sites: Sites, kernel: Array | None, *, rows: bool = True
+    ) -> Posterior:
+        """Return q(w) of every fold and output; `kernel` is that of `s`.
+
+        Without `rows` the feature solver leaves variances of the training rows out.
+        """
         if kernel is not None:
             return sample_posterior(kernel, *sites)
         first = np.full((*s.shape[:2], 1), self.intercept_var)
-        return feature_posterior(self.X1, np.concatenate([first, s], axis=2), *sites)
+        return feature_posterior(self.X1, np.concatenate([first, s], axis=2), *sites, rows=rows)
 
     def statistics(self, q: Posterior, h: Array) -> tuple[Array, Array]:
         """Return x_d^T alpha and x_d^T C^-1 x_d of the columns, each (F, C, L)."""
@@ -256,7 +261,9 @@ class GramDesign:
         K += self.intercept_var
         return K
 
-    def posterior(self, s: Array, sites: Sites, kernel: Array | None) -> SamplePosterior:
+    def posterior(
+        self, s: Array, sites: Sites, kernel: Array | None, *, rows: bool = True
+    ) -> SamplePosterior:
         """Return q(w) of every fold and output; `kernel` is that of `s`."""
         return sample_posterior(self.kernel(s) if kernel is None else kernel, *sites)
 

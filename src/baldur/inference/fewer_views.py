@@ -34,10 +34,11 @@ def restricted(q: WeightPosterior, views: Mask) -> WeightPosterior:
     """Return q(w) without some views (F, M): variances as learned, means at their optimum.
 
     Site precisions stay as they are, so that one factorisation is enough. Those of Gaussian outputs
-    are learned once more.
+    are learned once more. With all views, moments of the training rows are those of the ensemble
+    and are not computed again.
     """
     if views.all():
-        q.refresh()
+        q.refresh(rows=False)
         return q
     C = q.s.shape[1]
     mask = np.repeat(views[:, None].astype(float), C, axis=1)
@@ -114,7 +115,7 @@ def _nested_moments(
     ends = 1 + (enters[None] < np.array(counts)[:, None, None]).sum(axis=2)
     design = design.reordered(columns)
     whole = q.with_variances(np.take_along_axis(q.s, columns[:, None], axis=2), design)
-    whole.refresh()
+    whole.refresh(rows=False)
     solution: FeaturePosterior = whole.solution
     assert design.held is not None
     var = leading_squares(solution.half, design.X1.swapaxes(1, 2), ends)

@@ -236,8 +236,7 @@ def fit_spike_slab(
         final_s = final_s * _determined(final_s * np.matmul(whole.sites.h, squares))[:, None]
     whole.s, whole.kernel = final_s, None
     if joint is not None:
-        whole.refresh()
-        whole.optimise_means()
+        whole.refresh(optimise_means=True)
         converged = joint.converged
     else:
         whole.optimise_sites(SITES_ITER, SITES_TOLERANCE)

@@ -86,14 +86,17 @@ def make_path(
     first, final = ensemble.first_weights(), ensemble.point_weights(stacking.shares)
     found = []
     J = len(ensemble.points)
-    mean, var = np.zeros((J, *ensemble.mean.shape[1:])), np.zeros((J, *ensemble.mean.shape[1:]))
+    mean, var = ensemble.mean, ensemble.var
+    if not views.all():
+        mean, var = mean.copy(), var.copy()
     w = np.zeros((F, C, X.shape[2]))
     noise = np.zeros((F, C))
     for j, at in ensemble.used(first + final):
         point = ensemble.points[j]
         folds = point.folds[at]
         q = restricted(designs.attach(point, at), views[folds])
-        mean[j, folds], var[j, folds] = q.moments()
+        if not views[folds].all():
+            mean[j, folds], var[j, folds] = q.moments()
         s = q.s
         if isinstance(q.design, GramDesign):
             s = designs.candidates.take(folds).spread(s)

@@ -102,7 +102,8 @@ class FeaturePosterior:
     alpha : (F, C, n) array, j - h <f>: the same vector as that of the sample solver
     w : (F, C, 1 + L) array
     half : (F, C, 1 + L, 1 + L) array with half^T half the covariance
-    mean, var : (F, C, n) arrays, moments of f on the training rows
+    mean, var : (F, C, n) arrays, moments of f on the training rows; `var` is None where it was not
+        asked for
     kl : (F, C) array, KL(q || prior)
     """
 
@@ -112,7 +113,7 @@ class FeaturePosterior:
     w: Array
     half: Array
     mean: Array
-    var: Array
+    var: Any
     kl: Array
 
     @cached_property
@@ -299,15 +300,20 @@ def _mend_small(var: Array, K: Array, half: Array, h: Array, j: Array) -> None:
         var[at][rows] = K[at].diagonal()[rows] - np.einsum("ij,ij->j", part, part)
 
 
-def feature_posterior(X1: Array, s1: Array, h: Array, j: Array) -> FeaturePosterior:
+def feature_posterior(
+    X1: Array, s1: Array, h: Array, j: Array, *, rows: bool = True
+) -> FeaturePosterior:
     """Return q(w) from columns X1 (F, n, 1 + L), prior variances s1 (F, C, 1 + L) and the sites.
+
+    Variances of the training rows cost a third of it, and are left out unless `rows`.
 
     A zero variance is a weight that is left out; scaling by s^1/2 keeps the algebra finite there:
     Sigma = s^1/2 A^-1 s^1/2 with A = I + s^1/2 X^T R X s^1/2, and tr(C^-1 K) = L + 1 - tr A^-1.
     """
     used = np.asarray(s1.any(axis=(0, 1)))
     if not used.all():
-        return _spread(feature_posterior(X1[:, :, used], s1[..., used], h, j), X1, used)
+        part = feature_posterior(X1[:, :, used], s1[..., used], h, j, rows=rows)
+        return _spread(part, X1, used)
     kind = precision(X1.shape[2], X1.shape[1])
     root = np.sqrt(s1)
     weighted = X1[:, None].astype(kind) * np.sqrt(h)[..., None].astype(kind)
@@ -327,7 +333,7 @@ def feature_posterior(X1: Array, s1: Array, h: Array, j: Array) -> FeaturePoster
     mean = np.matmul(w, X1.swapaxes(-1, -2))
     alpha = j - h * mean
     kl = 0.5 * ((alpha * mean).sum(axis=-1) - trace + log_det)
-    var = triangle_squares(half, X1.swapaxes(-1, -2))
+    var = triangle_squares(half, X1.swapaxes(-1, -2)) if rows else None
     return FeaturePosterior(X1, gram, alpha, w, half, mean, var, kl)
 
 
