@@ -12,6 +12,7 @@ from baldur.atomic_io import atomic_file, make_folder, write_atomically
 from baldur.datasets import make_adni_like, make_biofind_like, make_multiview
 from baldur.exceptions import InputError
 from baldur.safety.spreadsheet import csv_text
+from baldur.study.examples.image_writer import write_images
 from baldur.study.examples.plink_writer import write_bed
 from baldur.study.toml_file import toml_text
 from baldur.views import MultiView
@@ -19,6 +20,8 @@ from baldur.views import MultiView
 __all__ = ["KINDS", "simulate_study"]
 
 KINDS = ("biofind", "adni", "multiview")
+FOLDS = {"biofind": 5, "adni": 10, "multiview": 5}
+"""Outer and inner folds; the first two are those of the paper."""
 WIDEST_CSV = 5000
 
 
@@ -30,13 +33,15 @@ def simulate_study(
     seed: int = 0,
     models: list[Any] | None = None,
     folds: dict[str, Any] | None = None,
+    more: dict[str, Any] | None = None,
 ) -> Path:
     """Write a simulated study, ready to be evaluated.
 
     Parameters
     ----------
     kind : {"biofind", "adni", "multiview"}
-        Which simulator of `baldur.datasets`.
+        Which simulator of `baldur.datasets`. Images of "adni" are written as NIfTI files, which
+        needs the extra ``imaging``.
     folder : str or Path
         Where to; made if needed. A study file that is there is refused.
     scale : float, default=0.001
@@ -47,7 +52,9 @@ def simulate_study(
     models : list, optional
         Models of the study file.
     folds : dict, optional
-        The [folds] section.
+        The [folds] section; default five outer and inner folds, ten for "adni" as in the paper.
+    more : dict, optional
+        Further keys and sections of the study file, such as its title.
 
     Returns
     -------
@@ -82,8 +89,9 @@ def simulate_study(
         "samples": {"file": "samples.csv", "id": "sample"},
         "outcome": {"column": "diagnosis", "positive": positive},
         "views": views,
-        "folds": folds or {"outer": 5, "inner": 5},
+        "folds": folds or {"outer": FOLDS[kind], "inner": FOLDS[kind]},
         "models": models or [{"name": n} for n in ("BALDUR", "LSVM-l1", "Lasso-MkSVM")],
+        **(more or {}),
     }
     write_atomically(file, toml_text(study).encode())
     return file
@@ -100,9 +108,11 @@ def _write(path: Path, frame: pd.DataFrame) -> None:
 
 def _write_view(folder: Path, data: MultiView, view: str, ids: np.ndarray) -> dict[str, Any]:
     cells = data.view(view)
+    if cells.feature_info is not None and "affine" in cells.feature_info.attrs:
+        return write_images(folder, view, cells, ids)
     if cells.dtype == np.int8 and cells.shape[1] > WIDEST_CSV:
         write_bed(folder / f"{view}.bed", cells, ids)
-        return {"file": f"{view}.bed", "kind": "plink"}
+        return {"file": f"{view}.bed", "kind": "plink", "in_memory": True}
     if cells.shape[1] > WIDEST_CSV:
         with atomic_file(folder / f"{view}.npz") as file:
             np.savez(file, X=cells.raw(), features=cells.feature_names, samples=ids)
