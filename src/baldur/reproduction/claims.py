@@ -23,6 +23,10 @@ HOLDS, IN_PART, OPEN, FAILS, UNTESTED = (
 
 CHANCE = "chance level"
 """How the note of a row begins that assigns nearly everybody to one class."""
+_WORDS = {
+    "accuracy": "accuracy", "balanced_accuracy": "balanced accuracy", "recall": "recall",
+    "f1": "F1 score", "auc": "AUC",
+}  # fmt: skip
 FEW_GENOTYPES = 2
 """Genotypes that a sparse answer may have in a fold by chance."""
 MOST_SLEEP_ITEMS = 6
@@ -117,12 +121,6 @@ def default_claims(evidence: Evidence) -> list[Claim]:
 
 
 # -- who is first ----------------------------------------------------------------------------------
-
-
-_WORDS = {
-    "accuracy": "accuracy", "balanced_accuracy": "balanced accuracy", "recall": "recall",
-    "f1": "F1 score", "auc": "AUC",
-}  # fmt: skip
 
 
 def _first(metric: str) -> tuple[str, Callable[[Evidence], Verdict]]:

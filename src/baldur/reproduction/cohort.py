@@ -51,9 +51,15 @@ def simulated_study(
         width = round(sum(d * (scale if d == widest else 1.0) for d in protocol.views.values()))
         given = protocol.sections(quick, width)
         simulate_study(
-            protocol.name, folder, scale=scale, seed=seed, models=given["models"],
-            folds=given["folds"], more={"title": _title(protocol), "report": given["report"]},
-        )  # fmt: skip
+            protocol.name,
+            folder,
+            scale=scale,
+            seed=seed,
+            models=given["models"],
+            folds=given["folds"],
+            in_memory=True,
+            more={"title": _title(protocol), "report": given["report"]},
+        )
     return load_study(file)
 
 

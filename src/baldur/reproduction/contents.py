@@ -11,13 +11,19 @@ import numpy as np
 from scipy.stats import spearmanr
 
 from baldur import plots
-from baldur.evaluation import METRICS
 from baldur.report.formatting import count, listed, number
 from baldur.report.pictures import Plan, draw
 from baldur.reproduction.claims import FAILS, HOLDS, IN_PART, OPEN, Claim, claims_of, default_claims
-from baldur.reproduction.document import Cell, Document, Figure, Section, Table
+from baldur.reproduction.document import (
+    Cell,
+    Document,
+    Figure,
+    Finding,
+    Findings,
+    Section,
+    Table,
+)
 from baldur.reproduction.evidence import Evidence
-from baldur.reproduction.printed import METRICS as COLUMNS
 from baldur.reproduction.printed import PRINTED, PrintedRow, implied, swapped
 from baldur.reproduction.protocol import DEFAULT, FIXED, GRIDS, PAPER
 
@@ -26,10 +32,16 @@ __all__ = ["NAMES", "page_of"]
 NAMES = {PAPER: "BALDUR, the paper's posterior", DEFAULT: "BALDUR, our default"}
 """What our two rows are called on the page."""
 
+HEADINGS = {
+    "accuracy": "Accuracy", "balanced_accuracy": "Balanced accuracy", "precision": "Precision",
+    "recall": "Recall", "f1": "F1", "auc": "AUC",
+}  # fmt: skip
+"""Names of the metrics as the paper spells them out."""
+
 FIGURES = "figures"
 """Folder of the figures of the Markdown page."""
 
-_SAME_ORDER = 4  # rows below which a correlation of ranks says nothing
+_FEWEST_ROWS = 4  # below which a correlation of ranks says nothing
 
 
 def page_of(evidence: Evidence, request: dict[str, Any], folder: Path) -> Document:
@@ -97,7 +109,7 @@ def _summary(evidence: Evidence, claims: list[Claim]) -> list[Any]:
         'held-out predictions): "not decided" means that the interval includes 0. Claims about '
         "selected features are decided fold by fold."
     )
-    return [first, how, _claims(claims, "Claims of the paper")]
+    return [first, how, _claims(claims)]
 
 
 def _default(claims: list[Claim]) -> list[Any]:
@@ -105,14 +117,23 @@ def _default(claims: list[Claim]) -> list[Any]:
         "The default estimator of this package, BaldurClassifier, was run on the same folds. It "
         "has the paper's model with another posterior and another rule of selection."
     )
-    return [lead, _claims(claims, "Claims of this package")]
+    return [lead, _claims(claims)]
 
 
-def _claims(claims: list[Claim], caption: str) -> Table:
-    rows: list[list[Cell | str]] = [
-        [c.text, c.verdict.outcome, Cell(c.verdict.figures, c.verdict.why)] for c in claims
-    ]
-    return Table(caption, ["Claim", "In this run", "Figures"], rows)
+def _claims(claims: list[Claim]) -> Findings:
+    levels = {HOLDS: "note", FAILS: "serious"}
+    return Findings(
+        [
+            Finding(
+                claim.text,
+                claim.verdict.outcome,
+                claim.verdict.figures,
+                claim.verdict.why,
+                levels.get(claim.verdict.outcome, "care"),
+            )
+            for claim in claims
+        ]
+    )
 
 
 # -- tables ----------------------------------------------------------------------------------------
@@ -125,11 +146,10 @@ def _tables(evidence: Evidence) -> list[Any]:
     for name in protocol.rows:
         row = printed.get("BALDUR" if name == PAPER else name) if name != DEFAULT else None
         rows.append([NAMES.get(name, name), *_cells(evidence, name, row)])
-    headings = [METRICS[m].heading for m in COLUMNS]
     table = Table(
         f"Mean and standard deviation over {evidence.n_folds} outer folds; below each figure that "
         "of the paper. An asterisk marks a row at chance level, as in the paper.",
-        ["Model", *headings, "% features"],
+        ["Model", *HEADINGS.values(), "% features"],
         rows,
     )
     missing = [f"{NAMES.get(m, m)}: {why}." for m, why in (evidence.not_run or {}).items()]
@@ -140,7 +160,7 @@ def _cells(evidence: Evidence, model: str, printed: PrintedRow | None) -> list[C
     cells = []
     ran = model in evidence.table.index
     ours = evidence.table.loc[model] if ran else None
-    for metric in COLUMNS:
+    for metric in HEADINGS:
         text = "not run" if ours is None else _mean_sd(ours[metric], ours[f"{metric}_sd"])
         if metric == "recall" and ours is not None and str(ours["note"]).startswith("chance"):
             text += " *"
@@ -172,7 +192,7 @@ def _orders(evidence: Evidence) -> list[Any]:
     """Return how far the order of the rows is that of the paper, metric by metric."""
     printed = PRINTED[evidence.protocol.name]
     rows = []
-    for metric in COLUMNS:
+    for metric in HEADINGS:
         values = evidence.table[metric].astype(float).to_dict()
         pairs = [
             (row.mean(metric), values[ours])
@@ -181,9 +201,9 @@ def _orders(evidence: Evidence) -> list[Any]:
             if row.cells[metric] is not None and ours in values
         ]
         rho = float("nan")
-        if len(pairs) >= _SAME_ORDER:
+        if len(pairs) >= _FEWEST_ROWS:
             rho = float(spearmanr(*zip(*pairs, strict=True)).statistic)
-        rows.append([METRICS[metric].heading, str(len(pairs)), number(rho, sign=True)])
+        rows.append([HEADINGS[metric], str(len(pairs)), number(rho, sign=True)])
     caption = (
         "Agreement of the order of the rows with that of the paper (Spearman's rank correlation; 1 "
         "is the same order)"

@@ -9,7 +9,17 @@ from html import escape
 from baldur.report.page import asset
 from baldur.report.pictures import Picture
 
-__all__ = ["Cell", "Document", "Figure", "Section", "Table", "html_of", "markdown_of"]
+__all__ = [
+    "Cell",
+    "Document",
+    "Figure",
+    "Finding",
+    "Findings",
+    "Section",
+    "Table",
+    "html_of",
+    "markdown_of",
+]
 
 
 @dataclass(frozen=True)
@@ -37,7 +47,32 @@ class Figure:
     file: str
 
 
-Block = str | Table | Figure | list[str]
+@dataclass(frozen=True)
+class Finding:
+    """A statement with its outcome, the figures behind it, and a remark.
+
+    Attributes
+    ----------
+    text, outcome, figures, remark : str
+    level : {"note", "care", "serious"}
+        How the entry is marked in HTML.
+    """
+
+    text: str
+    outcome: str
+    figures: str
+    remark: str = ""
+    level: str = "note"
+
+
+@dataclass(frozen=True)
+class Findings:
+    """A list of findings."""
+
+    entries: Sequence[Finding]
+
+
+Block = str | Table | Figure | Findings | list[str]
 
 
 @dataclass(frozen=True)
@@ -119,6 +154,8 @@ def _html_block(block: Block) -> str:
         return "<ul>" + "".join(f"<li>{escape(item)}</li>" for item in block) + "</ul>"
     if isinstance(block, Table):
         return _html_table(block)
+    if isinstance(block, Findings):
+        return f'<ul class="checks">{"".join(map(_html_finding, block.entries))}</ul>'
     picture = block.picture
     drawn = (
         f'<div class="drawing" role="img" aria-label="{escape(picture.alt)}">{picture.svg}</div>'
@@ -128,6 +165,14 @@ def _html_block(block: Block) -> str:
     return (
         f'<div class="figures"><figure class="wide"><figcaption>{escape(picture.caption)}'
         f"</figcaption>{drawn}</figure></div>"
+    )
+
+
+def _html_finding(one: Finding) -> str:
+    remark = f' <span class="quiet">{escape(one.remark)}</span>' if one.remark else ""
+    return (
+        f'<li class="{one.level}"><strong>{escape(one.text)}</strong> '
+        f'<span class="level">{escape(one.outcome)}.</span> {escape(one.figures)}{remark}</li>\n'
     )
 
 
@@ -185,6 +230,12 @@ def _markdown_block(block: Block) -> str:
         rows = [block.columns, ["---"] * len(block.columns), *block.rows]
         lines = ("| " + " | ".join(_markdown_cell(c) for c in row) + " |" for row in rows)
         return f"{block.caption}\n\n" + "\n".join(lines)
+    if isinstance(block, Findings):
+        return "\n".join(
+            f"- {one.text} **{one.outcome[0].upper()}{one.outcome[1:]}.** {one.figures} "
+            f"{one.remark}".rstrip()
+            for one in block.entries
+        )
     return f"![{block.picture.alt}]({block.file})\n\n*{block.picture.caption}*"
 
 

@@ -33,6 +33,7 @@ def simulate_study(
     seed: int = 0,
     models: list[Any] | None = None,
     folds: dict[str, Any] | None = None,
+    in_memory: bool = False,
     more: dict[str, Any] | None = None,
 ) -> Path:
     """Write a simulated study, ready to be evaluated.
@@ -53,6 +54,8 @@ def simulate_study(
         Models of the study file.
     folds : dict, optional
         The [folds] section; default five outer and inner folds, ten for "adni" as in the paper.
+    in_memory : bool, default=False
+        Whether the study reads PLINK genotypes into memory at once, which is quicker.
     more : dict, optional
         Further keys and sections of the study file, such as its title.
 
@@ -80,7 +83,7 @@ def simulate_study(
     make_folder(folder)
     ids = _ids(sim.data)
     _write(folder / "samples.csv", pd.DataFrame({"sample": ids, "diagnosis": names}))
-    views = {v: _write_view(folder, sim.data, v, ids) for v in sim.data.view_names}
+    views = {v: _write_view(folder, sim.data, v, ids, in_memory) for v in sim.data.view_names}
     _write(folder / "truth.csv", _truth(sim))
     study = {
         "title": f"Simulated study ({kind})",
@@ -106,13 +109,15 @@ def _write(path: Path, frame: pd.DataFrame) -> None:
     write_atomically(path, csv_text(frame).encode())
 
 
-def _write_view(folder: Path, data: MultiView, view: str, ids: np.ndarray) -> dict[str, Any]:
+def _write_view(
+    folder: Path, data: MultiView, view: str, ids: np.ndarray, in_memory: bool
+) -> dict[str, Any]:
     cells = data.view(view)
     if cells.feature_info is not None and "affine" in cells.feature_info.attrs:
         return write_images(folder, view, cells, ids)
     if cells.dtype == np.int8 and cells.shape[1] > WIDEST_CSV:
         write_bed(folder / f"{view}.bed", cells, ids)
-        return {"file": f"{view}.bed", "kind": "plink", "in_memory": True}
+        return {"file": f"{view}.bed", "kind": "plink"} | ({"in_memory": True} if in_memory else {})
     if cells.shape[1] > WIDEST_CSV:
         with atomic_file(folder / f"{view}.npz") as file:
             np.savez(file, X=cells.raw(), features=cells.feature_names, samples=ids)
