@@ -98,6 +98,24 @@ def test_decimal_commas_are_named_however_many_values_there_are(tmp_path):
         assert "iron" in data.data.view("blood").feature_names
 
 
+@pytest.mark.parametrize("described", [False, True])
+def test_a_transposed_table_is_recognised_and_read(described, parts, tables, write):
+    plain = read_study(load_study(write(parts, tables)))
+    brain = tables["brain"]
+    turned = brain.set_index("sample").T.rename_axis("feature").reset_index()
+    if described:
+        turned.insert(1, "about", [f"region {k}" for k in range(len(turned))])
+    tables["brain"] = turned
+    with pytest.raises(StudyError) as caught:
+        read_study(load_study(write(parts, tables)))
+    count = f"60 of {60 + described} columns of brain.csv are named as samples ('p00', ...)"
+    assert count in str(caught.value)
+    assert "write transpose = true in [views.brain]" in str(caught.value)
+    parts["views"]["brain"] |= {"transpose": True} | ({"exclude": ["about"]} if described else {})
+    read = read_study(load_study(write(parts, tables)))
+    np.testing.assert_array_equal(read.data.view("brain").read(), plain.data.view("brain").read())
+
+
 def test_strict_turns_the_first_warning_into_an_error(tmp_path):
     study = load_study(WRONG / "sentinel_minus_9" / "study.toml")
     with pytest.raises(StudyError, match="-9 occurs 3 times") as caught:
