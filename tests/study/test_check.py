@@ -246,6 +246,28 @@ def test_sentinels_among_values_of_their_size_are_left_alone():
     assert sentinel_cells(np.array([-1.2, 0.4, 0.9, 999.0])) == {999.0: 1}
 
 
+def test_sentinels_count_only_where_the_numbers_beside_them_do_not_stand_apart(
+    parts, tables, write
+):
+    """Whole numbers around 300, as of a microarray: some columns have one negative number."""
+    rng = np.random.default_rng(0)
+    cells = rng.normal(250, 120, size=(60, 1500)).round()
+    frame = pd.DataFrame(cells, columns=[f"g{j}" for j in range(1500)])
+    frame.insert(0, "sample", tables["blood"]["sample"])
+    parts["views"]["blood"] = {"file": "genes.csv"}
+
+    def found():
+        check = checked(load_study(write(parts, {**tables, "genes": frame})), trial=False)
+        return [f.what for f in check.findings if "away from" in f.what]
+
+    alone = [j for j in range(1500) if sentinel_cells(cells[:, j])]
+    assert alone
+    assert not found()
+    frame.iloc[:3, 1:200] = -9.0
+    assert len(found()) == 1
+    assert "-9 occurs" in found()[0]
+
+
 def test_dates_and_comma_numbers_by_their_form():
     days = pd.date_range("1999-12-20", periods=30).strftime("%Y%m%d").astype(float).to_numpy()
     assert dated(days, "x")
