@@ -12,7 +12,7 @@ from baldur.datasets import make_multiview
 from baldur.paper.meanfield.result import MeanFieldResult
 from baldur.paper.meanfield.state import Data, State, ViewState
 
-PAGE = Path(__file__).parents[2] / "docs" / "paper.md"
+PAGE = Path(__file__).parents[2] / "docs" / "understand" / "paper.md"
 pytestmark = pytest.mark.filterwarnings("ignore::baldur.exceptions.NotConvergedWarning")
 TEXT = PAGE.read_text(encoding="utf-8")
 # Code spans of the tables and of the text; blocks of code are run below.
