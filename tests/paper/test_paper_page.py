@@ -42,7 +42,7 @@ def test_a_name_on_the_page_exists(name):
 
 @pytest.mark.parametrize("name", FILES)
 def test_a_file_on_the_page_exists(name):
-    assert (PAGE.parents[1] / name).is_file()
+    assert (PAGE.parents[2] / name).is_file()
 
 
 def columns(heading):
