@@ -71,7 +71,7 @@ def write_code_page(app, config):
         "=========================",
         "",
         "For readers of the equations: the functions that compute them, by module. Each entry "
-        "leads to its source and back to its equation. These functions are internal and may change.",
+        "leads to its source and back to its equation. They are internal and may change.",
         "",
     ]
     for module, names in sorted(modules.items()):
