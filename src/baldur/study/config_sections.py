@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 from pydantic import Field, field_validator
 
 from baldur.evaluation.metrics import METRICS
+from baldur.evaluation.models import name_with_views
 from baldur.evaluation.splits import SCHEMES
 from baldur.io.schema import Names, OneOf, Section, SectionError, Text
 from baldur.preparation import SCALES
@@ -22,6 +23,7 @@ _MOST_REPEATS = 1_000  # the same, for repeated folds
 _MOST_PERMUTATIONS = 100_000  # p values below 1e-5 are of no use
 
 Share: TypeAlias = Annotated[float, Field(gt=0, lt=1)]
+Rate: TypeAlias = Annotated[float, Field(gt=0, le=1)]
 Metric: TypeAlias = Annotated[str, OneOf(tuple(METRICS))]
 
 
@@ -124,13 +126,19 @@ class ReportSection(Section):
     subgroups: Names = Field(default_factory=list)
     """columns of the samples table that divide the samples into subgroups"""
     thresholds: Annotated[list[Share], Field(min_length=1)] | None = None
-    """probabilities from which a sample tests positive; default 0.5"""
+    """probabilities from which a sample tests positive; default 0.5 and the prevalence"""
+    sensitivities: Annotated[list[Rate], Field(min_length=1)] | None = None
+    """sensitivities for which a threshold is chosen, each on other folds"""
+    specificities: Annotated[list[Rate], Field(min_length=1)] | None = None
+    """specificities for which a threshold is chosen, each on other folds"""
     prevalence: Share | None = None
     """share of cases in the target population; default that of the study"""
     learning_curve: Annotated[list[Share], Field(min_length=1)] | None = None
     """shares of the training samples to train on as well"""
+    baseline_views: Annotated[Names, Field(min_length=1)] | None = None
+    """views that one has anyway, to report what each other view adds to them"""
 
-    @field_validator("metrics", "thresholds", "learning_curve")
+    @field_validator("metrics", "thresholds", "sensitivities", "specificities", "learning_curve")
     @classmethod
     def _sorted(cls, values: list[Any] | None) -> list[Any] | None:
         if values is None or isinstance(values[0], str):
@@ -140,8 +148,9 @@ class ReportSection(Section):
         return sorted(set(values))
 
     def clinical_options(self) -> dict[str, Any]:
-        """Return prevalence and thresholds, those that were given."""
-        return self.model_dump(include={"prevalence", "thresholds"}, exclude_none=True)
+        """Return prevalence and thresholds or what these are chosen for, those that were given."""
+        names = {"prevalence", "thresholds", "sensitivities", "specificities"}
+        return self.model_dump(include=names, exclude_none=True)
 
 
 class ModelEntry(Section):
@@ -155,6 +164,13 @@ class ModelEntry(Section):
     """settings to try on the inner folds; default those of the model"""
     settings: dict[str, Any] = Field(default_factory=dict)
     """parameters to set once"""
+    views: Annotated[Names, Field(min_length=1)] | None = None
+    """views that the model gets; default all"""
+
+    @property
+    def label(self) -> str:
+        """Name of its row: that of the model, with its views where it does not get all."""
+        return self.name if self.views is None else name_with_views(self.name, self.views)
 
     @field_validator("grid", mode="before")
     @classmethod
