@@ -62,7 +62,7 @@ def evaluate(
     """Compare the models of a study by nested cross-validation.
 
     The same command continues after an interruption: finished jobs are kept in the output folder.
-    Several machines can share the work, see docs/cluster.md.
+    Several machines can share the work, see docs/howto/cluster.md.
     """
     check_jobs(jobs)
     if scheduler is not None and (shard is not None or jobs != 1):
@@ -210,7 +210,7 @@ def report(
     The page is a single file that opens in any browser, also from a USB stick: nothing is loaded
     and nothing is sent. It has the answer in words, checks with codes, figures, tables to sort and
     search, a calculator, a methods paragraph, TRIPOD+AI items, and the commands that reproduce the
-    study. See docs/report.md.
+    study. See docs/howto/report.md.
     """
     from baldur.report import report_folder
 
