@@ -75,3 +75,10 @@ def test_the_changelog_has_this_version_or_is_ready_for_it():
     assert headings[0] == "Unreleased" or headings[0].startswith(f"{baldur.__version__} (")
     first = text.split("\n## ")[1]
     assert re.search(r"^### .*\n\n- ", first, re.M)
+
+
+def test_data_in_the_repository_have_a_source_and_a_licence():
+    folders = [folder for folder in (ROOT / "docs" / "data").iterdir() if folder.is_dir()]
+    for folder in folders:
+        assert "licence" in (folder / "README.md").read_text("utf-8"), folder
+        assert "Permission is hereby granted" in (folder / "LICENSE").read_text("utf-8"), folder
