@@ -146,11 +146,16 @@ def _evaluate(config: Any, screen: Screen, report: bool = True, **keywords: Any)
             screen.result(f"{model} failed: {reason}")
         raise typer.Exit(1 if error.failures else 0) from None
     result = done.result
+    several = len(getattr(result, "outcomes", ()))
+    if several:
+        screen.result(f"Mean over {several} outcomes:")
     for part in screen_table(result, screen.out.width if screen.out.is_terminal else None):
         screen.result(part)
     differences = done.written.tables.get("differences")
     if differences is not None:
         screen.paired(result, differences)
+    if several:
+        screen.outcomes(result)
     screen.result(f"Results: {done.folder}")
     if report:
         _report_results(done, screen)

@@ -16,6 +16,7 @@ from baldur.evaluation.engine.run import run_jobs, search_on_all_rows
 from baldur.evaluation.engine.runners import LocalRunner, Runner
 from baldur.evaluation.engine.tasks import Shard, seed_of, whole_sample, without_prefix
 from baldur.evaluation.models import fit_with_groups
+from baldur.evaluation.multilabel import MultilabelResult
 from baldur.evaluation.result import NestedResult
 from baldur.evaluation.threads import one_thread
 from baldur.exceptions import InputError, NoSignalWarning
@@ -34,7 +35,7 @@ def nested_cv(
     shard: str | None = None,
     progress: Callable[[Progress], None] | None = None,
     **design: Any,
-) -> NestedResult:
+) -> NestedResult | MultilabelResult:
     """Compare models by nested cross-validation.
 
     In each outer fold every setting of a model's grid is scored on inner folds of the training
@@ -50,8 +51,9 @@ def nested_cv(
         views side by side.
     X : MultiView, or 2-D array or DataFrame
         The data.
-    y : array-like of shape (n_samples,)
-        Labels, or numbers in regression.
+    y : array-like of shape (n_samples,) or (n_samples, n_labels)
+        Labels, or numbers in regression. A matrix of 0 and 1, or a DataFrame of yes/no columns,
+        has several outcomes; missing values are refused.
     n_jobs : int, default=1
         Processes; -1 for all cores.
     client : distributed.Client, optional
@@ -71,8 +73,9 @@ def nested_cv(
 
     Returns
     -------
-    NestedResult
-        With `table()`, `predictions`, `stability()`, `compare()` and more.
+    NestedResult or MultilabelResult
+        With `table()`, `predictions`, `stability()`, `compare()` and more. For several outcomes a
+        `MultilabelResult`, which has the result of each and their mean.
 
     Examples
     --------
@@ -108,7 +111,7 @@ def run_comparison(
     store: str | Path | None = None,
     shard: str | None = None,
     progress: Callable[[Progress], None] | None = None,
-) -> NestedResult:
+) -> NestedResult | MultilabelResult:
     """Run the nested cross-validation of a comparison.
 
     Parameters
@@ -120,13 +123,17 @@ def run_comparison(
 
     Returns
     -------
-    NestedResult
+    NestedResult, or MultilabelResult of a label matrix
     """
     if shard is not None and store is None:
         raise InputError("shard needs store, the folder that all shards share.")
     part = None if shard is None else Shard.of(shard)
     found = run_jobs(comparison, _runner(n_jobs, client), JobStore(store), part, progress)
-    return NestedResult(comparison, found)
+    return (
+        MultilabelResult(comparison, found)
+        if comparison.outcomes
+        else NestedResult(comparison, found[0])
+    )
 
 
 def fit_all_rows(
@@ -152,11 +159,16 @@ def fit_all_rows(
     Returns
     -------
     estimator : fitted estimator
-        It predicts class codes, which are positions in `comparison.classes`.
+        It predicts class codes, which are positions in `comparison.classes`, or 0 and 1 for each
+        of `comparison.outcomes`.
     setting : dict
         The selected setting.
     """
     chosen = comparison.model(model)
+    if comparison.outcomes and not chosen.joint:
+        raise InputError(
+            f"{chosen.name} cannot be fitted to several outcomes at once; name one outcome."
+        )
     setting = search_on_all_rows(comparison, chosen, _runner(n_jobs), progress)
     with one_thread():
         seed = seed_of(comparison, chosen, 0, whole_sample(comparison))
