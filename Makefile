@@ -12,7 +12,7 @@ PYTHON ?= $(shell for p in python3.11 python3 python python3.12; do \
 
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: demo test browser slow lowest coverage lint format types spelling graph clean
+.PHONY: demo test browser docs docs-check slow lowest coverage lint format types spelling graph clean
 
 demo: $(VENV)/.report
 	@$(BIN)/baldur demo --out build/demo
@@ -27,6 +27,16 @@ test: $(VENV)/.test browser
 # the tests say themselves why they were skipped.
 browser:
 	@.ci/browser || true
+
+# The documentation, with its gallery and its tutorial run anew, in build/docs; needs no network.
+docs: $(VENV)/.docs
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m sphinx -W --keep-going -q \
+		-b html -d build/doctrees docs build/docs
+	@echo "Open build/docs/index.html"
+
+# What the site promises: code blocks run, links resolve, nothing is loaded from a network.
+docs-check: docs $(VENV)/.test browser
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest docs/checks -q
 
 slow: $(VENV)/.test browser
 	$(BIN)/python -m pytest -m slow -v
@@ -60,6 +70,7 @@ types: $(VENV)/.test
 
 clean:
 	rm -rf $(VENV) $(VENV)-lowest build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf docs/_generated docs/gallery
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 %/bin/python:
@@ -78,6 +89,10 @@ $(VENV)/.report: pyproject.toml | $(BIN)/python
 
 $(VENV)/.test: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install -q -e '.[test]'
+	@touch $@ $(VENV)/.core $(VENV)/.report
+
+$(VENV)/.docs: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install -q -e '.[docs]'
 	@touch $@ $(VENV)/.core $(VENV)/.report
 
 $(VENV)-lowest/.test: pyproject.toml .ci/lowest.py | $(VENV)-lowest/bin/python

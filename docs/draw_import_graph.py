@@ -2,8 +2,8 @@
 
 ``python docs/draw_import_graph.py`` (or ``make graph``) reads the imports of every module, writes
 ``docs/images/import_graph.svg`` and replaces the table between the two marks in
-``docs/architecture.md``. ``--check`` changes nothing and fails where the page is stale; a test
-calls it.
+``docs/develop/architecture.md``. ``--check`` changes nothing and fails where the page is stale; a
+test calls it.
 
 The picture has one row per part of the package, in the order in which data travel, and one arc from
 each part to every part that it imports and does not already reach through another one.
@@ -16,7 +16,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "src" / "baldur"
-PAGE = ROOT / "docs" / "architecture.md"
+PAGE = ROOT / "docs" / "develop" / "architecture.md"
 PICTURE = ROOT / "docs" / "images" / "import_graph.svg"
 BEGIN, END = "<!-- import graph: begin -->", "<!-- import graph: end -->"
 

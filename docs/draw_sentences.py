@@ -12,7 +12,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 SOURCES = sorted((ROOT / "src" / "baldur").rglob("*.py"))
-PAGES = sorted((ROOT / "docs").glob("*.md")) + [
+PAGES = sorted((ROOT / "docs").rglob("*.md")) + [
     ROOT / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md")
 ]
 SHORTEST = 3  # words: shorter pieces are headings or names, not sentences

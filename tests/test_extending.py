@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-PAGES = ("docs/extending.md", "docs/architecture.md", "CONTRIBUTING.md")
-EXAMPLES = re.findall(r"```python\n(.*?)```", (ROOT / "docs/extending.md").read_text("utf-8"), re.S)
+PAGES = ("docs/develop/extending.md", "docs/develop/architecture.md", "CONTRIBUTING.md")
+EXAMPLES = re.findall(
+    r"```python\n(.*?)```", (ROOT / "docs/develop/extending.md").read_text("utf-8"), re.S
+)
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -21,7 +23,7 @@ def test_files_on_the_page_exist(page):
 
 
 def test_modules_in_the_drawings_exist():
-    text = (ROOT / "docs/architecture.md").read_text("utf-8")
+    text = (ROOT / "docs/develop/architecture.md").read_text("utf-8")
     package = ROOT / "src" / "baldur"
     drawings = "".join(re.findall(r"```text\n(.*?)```", text, re.S))
     named = set(re.findall(r"^\s*([\w/]+\.py|[\w/]+/)\s", drawings, re.M))
@@ -36,7 +38,7 @@ def test_modules_in_the_drawings_exist():
 def test_examples_run(number):
     assert len(EXAMPLES) >= 3
     pytest.importorskip("matplotlib")
-    exec(compile(EXAMPLES[number], f"docs/extending.md, example {number}", "exec"), {})
+    exec(compile(EXAMPLES[number], f"docs/develop/extending.md, example {number}", "exec"), {})
 
 
 def test_the_import_graph_is_up_to_date():

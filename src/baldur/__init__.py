@@ -10,8 +10,8 @@ The usual names are here: `BaldurClassifier`, `BaldurRegressor`, `PaperClassifie
 are imported when they are first used, so ``import baldur`` is enough to write
 ``baldur.io.read_table`` and takes almost no time by itself.
 
-This module imports nothing but `baldur.hooks` at first. ``docs/architecture.md`` has the order of
-the parts; no part imports a later one.
+This module imports nothing but `baldur.hooks` at first. ``docs/develop/architecture.md`` has the
+order of the parts; no part imports a later one.
 """
 
 from functools import partial

@@ -95,7 +95,7 @@ def test_init_gives_editors_a_schema(call, tmp_path):
 
 
 def test_the_documentation_names_every_key_of_a_study_file():
-    text = (Path(__file__).parents[2] / "docs" / "study.md").read_text()
+    text = (Path(__file__).parents[2] / "docs" / "howto" / "study.md").read_text()
     schema = study_schema()
     sections = [schema, *(part for name, part in schema["$defs"].items() if "View" not in name)]
     keys = {key for section in sections for key in section["properties"]}

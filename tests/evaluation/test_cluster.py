@@ -79,6 +79,16 @@ def test_the_same_bytes_and_the_same_store(client, sim, tmp_path):
     assert no_worker_has_data(client)
 
 
+def test_view_sets_on_a_cluster(client, sim):
+    models = {"Ridge logistic": {"C": [1.0]}}
+    here, there = (
+        nested_cv(models, sim.data, sim.target, baseline_views=["a"], client=c, **FOLDS)
+        for c in (None, client)
+    )
+    assert len(here.models) == 3
+    assert frames(here) == frames(there)
+
+
 def test_more_jobs_than_are_sent_ahead(client, sim, monkeypatch):
     monkeypatch.setattr(dask_runner, "_FEWEST_AHEAD", 3)
     monkeypatch.setattr(dask_runner, "_AHEAD_PER_THREAD", 1)

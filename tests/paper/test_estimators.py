@@ -264,7 +264,7 @@ def test_a_fit_that_ends_at_the_base_rate_says_so(classify, tmp_path):
     X = MultiView({"a": rng.standard_normal((60, 5)), "b": rng.standard_normal((60, 400))})
     y = rng.integers(0, 2, 60) if classify else rng.standard_normal(60)
     with pytest.warns(NoSignalWarning, match="base rate.*Use Baldur(Classifier|Regressor)"):
-        # The sparse prior finds features in the noise of a regression: see docs/paper.md.
+        # The sparse prior finds features in the noise of a regression, see the page on the paper.
         model = PAIR[classify](sparsity=1e-6 if classify else np.inf).fit(X, y)
     assert model.n_factors_ == 0
     assert model.transform(X).shape == (60, 0)

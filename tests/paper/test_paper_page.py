@@ -12,7 +12,7 @@ from baldur.datasets import make_multiview
 from baldur.paper.meanfield.result import MeanFieldResult
 from baldur.paper.meanfield.state import Data, State, ViewState
 
-PAGE = Path(__file__).parents[2] / "docs" / "paper.md"
+PAGE = Path(__file__).parents[2] / "docs" / "understand" / "paper.md"
 pytestmark = pytest.mark.filterwarnings("ignore::baldur.exceptions.NotConvergedWarning")
 TEXT = PAGE.read_text(encoding="utf-8")
 # Code spans of the tables and of the text; blocks of code are run below.
@@ -42,7 +42,7 @@ def test_a_name_on_the_page_exists(name):
 
 @pytest.mark.parametrize("name", FILES)
 def test_a_file_on_the_page_exists(name):
-    assert (PAGE.parents[1] / name).is_file()
+    assert (PAGE.parents[2] / name).is_file()
 
 
 def columns(heading):

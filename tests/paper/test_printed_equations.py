@@ -1,4 +1,4 @@
-"""What the equations do as the paper prints them: the evidence behind ``docs/paper.md``.
+"""What the equations do as the paper prints them: the evidence behind ``docs/understand/paper.md``.
 
 Each printed update is put in the place of ours, from the same state. Ours is the maximum of the
 bound over the factor that it updates; the page quotes how many nats the printed one lies below.

@@ -18,7 +18,7 @@ from saving.models import MODELS, fitted
 from saving.test_hostile import baseline
 from saving.test_round_trip import Settings
 
-PAGE = (Path(__file__).parents[2] / "docs" / "model-format.md").read_text()
+PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "model-format.md").read_text()
 
 
 def fields_on_the_page():

@@ -62,7 +62,7 @@ def evaluate(
     """Compare the models of a study by nested cross-validation.
 
     The same command continues after an interruption: finished jobs are kept in the output folder.
-    Several machines can share the work, see docs/cluster.md.
+    Several machines can share the work, see docs/howto/cluster.md.
     """
     check_jobs(jobs)
     if scheduler is not None and (shard is not None or jobs != 1):
@@ -128,6 +128,7 @@ def _cluster(address: str | None) -> Iterator[Any]:
 
 def _evaluate(config: Any, screen: Screen, report: bool = True, **keywords: Any) -> Any:
     """Run a study, show its table and return it as `EvaluatedStudy`."""
+    from baldur.evaluation import MultilabelResult
     from baldur.exceptions import UnfinishedError
     from baldur.study import evaluate_study
 
@@ -146,15 +147,14 @@ def _evaluate(config: Any, screen: Screen, report: bool = True, **keywords: Any)
             screen.result(f"{model} failed: {reason}")
         raise typer.Exit(1 if error.failures else 0) from None
     result = done.result
-    several = len(getattr(result, "outcomes", ()))
-    if several:
-        screen.result(f"Mean over {several} outcomes:")
+    if isinstance(result, MultilabelResult):
+        screen.result(f"Mean over {len(result.outcomes)} outcomes:")
     for part in screen_table(result, screen.out.width if screen.out.is_terminal else None):
         screen.result(part)
     differences = done.written.tables.get("differences")
     if differences is not None:
         screen.paired(result, differences)
-    if several:
+    if isinstance(result, MultilabelResult):
         screen.outcomes(result)
     screen.result(f"Results: {done.folder}")
     if report:
@@ -215,7 +215,7 @@ def report(
     The page is a single file that opens in any browser, also from a USB stick: nothing is loaded
     and nothing is sent. It has the answer in words, checks with codes, figures, tables to sort and
     search, a calculator, a methods paragraph, TRIPOD+AI items, and the commands that reproduce the
-    study. See docs/report.md.
+    study. See docs/howto/report.md.
     """
     from baldur.report import report_folder
 

@@ -226,7 +226,7 @@ class BaldurBase(ExportMixin, TransformerMixin, BaseEstimator):
 
         Returns
         -------
-        Z : ndarray of shape (n_samples, n_factors_)
+        Z : ndarray of shape (n_samples, n_factors)
         std : ndarray of the same shape
             Only with ``return_std=True``.
         """
@@ -396,7 +396,7 @@ class BaldurBase(ExportMixin, TransformerMixin, BaseEstimator):
 
     @property
     def feature_importances_(self) -> Array:
-        """Importance of every input column, (n_features_in_,), not negative and with sum 1.
+        """Importance of every input column, (n_features,), not negative and with sum 1.
 
         The absolute weights per standard deviation (`coef_scaled_`), summed over outputs and over
         the levels of a category, as shares of their total. Exactly 0 for columns that were not

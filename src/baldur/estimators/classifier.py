@@ -226,7 +226,7 @@ class BaldurClassifier(SubmodelMixin, ClassifierBase):
         Mean intercepts that go with `coef_` and with `coef_scaled_`.
     selected_features_ : dict of str to bool array
         Features that were selected. Only these enter predictions.
-    feature_importances_ : ndarray of shape (n_features_in_,)
+    feature_importances_ : ndarray of shape (n_features,)
         Share of every input column in the absolute weights per standard deviation, 0 where it was
         not selected; for `SelectFromModel` with ``importance_getter="feature_importances_"``.
     view_relevance_ : dict of str to float
@@ -234,9 +234,9 @@ class BaldurClassifier(SubmodelMixin, ClassifierBase):
         the predictor is its prepared columns times their mean weights (`coef_scaled_`), and its
         variance the mean square of that part over the training samples that have the view, summed
         over outputs. Without any selected feature all views have the same share.
-    factor_relevance_ : DataFrame of shape (n_factors_, n_views)
+    factor_relevance_ : DataFrame of shape (n_factors, n_views)
         Share of each view in each factor: shared factors have several, specific ones have one.
-    loadings_ : ndarray of shape (n_outputs, n_factors_)
+    loadings_ : ndarray of shape (n_outputs, n_factors)
         V, the identity where factors are outputs. Columns are ordered by the variance of their
         factor, and the largest entry of each is positive.
     n_factors_ : int

@@ -13,6 +13,7 @@ from baldur.evaluation.label_matrix import NO_YES, is_label_matrix, read_label_m
 from baldur.evaluation.metrics import default_metrics
 from baldur.evaluation.models import Model, make_models
 from baldur.evaluation.splits import Fold, FoldPlan
+from baldur.evaluation.view_sets import check_views, on_views, prepare_views, view_set_models
 from baldur.exceptions import InputError
 from baldur.preparation import Preparation
 from baldur.preparation.covariates import sample_column
@@ -60,6 +61,10 @@ class Design:
         Seed of folds and models. One seed gives one result, whatever `n_jobs`.
     train_share : float, default=1.0
         Share of each outer fold's training rows to use, for a learning curve.
+    baseline_views : list of str, optional
+        Views that one has anyway. One model, BALDUR or else the first with all views, is then also
+        fitted on each view alone, on all but each, on these views, and on these and each other
+        view, so that `NestedResult.added_value` says what each view adds.
     """
 
     views: Mapping[str, Any] | None = None
@@ -78,6 +83,7 @@ class Design:
     permutations: int = 0
     random_state: int = 0
     train_share: float = 1.0
+    baseline_views: Sequence[str] | None = None
 
 
 @dataclass(frozen=True)
@@ -106,6 +112,8 @@ class Comparison:
         Names of the columns of a label matrix; empty for a single outcome.
     stratify : ndarray, optional
         Labels that folds are made from, where they are not `y`: of one outcome, those of all.
+    baseline_views : tuple of str
+        Views that one has anyway, in the order of the data; empty where none were named.
     """
 
     models: list[Model]
@@ -116,6 +124,7 @@ class Comparison:
     metric: str
     metrics: list[str]
     permutations: int = 0
+    baseline_views: tuple[str, ...] = ()
     outcomes: Sequence[str] = ()
     stratify: np.ndarray | None = None
 
@@ -160,6 +169,10 @@ class Comparison:
                 return model
         names = [m.name for m in self.models]
         raise InputError(f"There is no model {name!r} in the comparison; it has {names}.")
+
+    def data_of(self, model: Model) -> MultiView:
+        """Return the samples with the views that a model gets."""
+        return self.data if model.views is None else self.data.select(model.views)
 
 
 def open_comparison(design: Design, models: Any, X: Any, y: Any) -> Comparison:
@@ -206,10 +219,20 @@ def open_comparison(design: Design, models: Any, X: Any, y: Any) -> Comparison:
         classes: list[Any] = list(NO_YES)
     else:
         codes, classes = encode_labels(y, len(data), classification, design.positive)
+    made = [on_views(model, data) for model in made]
+    baseline: tuple[str, ...] = ()
+    if design.baseline_views is not None:
+        baseline = check_views(design.baseline_views, data.view_names, "baseline_views")
+        if len(baseline) == len(data.view_names):
+            raise InputError(
+                f"baseline_views names all views ({list(baseline)}), so that there is none to add; "
+                "leave at least one out."
+            )
+        made += view_set_models(made, data, baseline)
     if design.preparation is not None:
         for column in design.preparation.sample_columns:
             sample_column(data, column, "The preparation")
-        made = [m.prepared_by(design.preparation) for m in made]
+        made = [m.prepared_by(prepare_views(design.preparation, m.views)) for m in made]
     metric = design.select_by or ("auc" if classification else "r2")
     legal = default_metrics(classification)
     metrics = list(design.metrics) if design.metrics is not None else legal
@@ -220,7 +243,7 @@ def open_comparison(design: Design, models: Any, X: Any, y: Any) -> Comparison:
             )
     plan = _plan(design, len(data))
     return Comparison(
-        made, data, codes, classes, plan, metric, metrics, design.permutations, outcomes
+        made, data, codes, classes, plan, metric, metrics, design.permutations, baseline, outcomes
     )
 
 

@@ -135,9 +135,10 @@ def people_needed(result: NestedResult) -> pd.DataFrame:
         row with a note where the closed forms do not apply.
     """
     table = result.table()
-    width = sum(result.data.n_features.values())
     rows = []
     for record in table[table["failure"] == ""].to_dict("records"):
+        model = result.comparison.model(str(record["model"]))
+        width = result.comparison.data_of(model).shape[1]
         selected = float(record["features_percent"]) / 100 * width
         sizes = {"all": float(width)}
         if np.isfinite(selected) and selected < width:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from typing import Any
 
@@ -20,7 +20,14 @@ from baldur.exceptions import InputError
 from baldur.paper.estimators import PaperClassifier, PaperRegressor
 from baldur.preparation import SCALES
 
-__all__ = ["Model", "fit_with_groups", "known_models", "make_model", "make_models"]
+__all__ = [
+    "Model",
+    "fit_with_groups",
+    "known_models",
+    "make_model",
+    "make_models",
+    "name_with_views",
+]
 
 OURS: dict[str, tuple[type, type]] = {
     "BALDUR": (BaldurClassifier, BaldurRegressor),
@@ -57,12 +64,24 @@ class Model:
         Settings to search on inner folds; empty for none.
     search : dict
         Parameters that hold while the grid is searched, and not in the final fit.
+    views : tuple of str or None
+        The views that it gets; None for all.
+    base : str
+        Name of the model without its views, which its seed is made of, so that the same model on
+        the same views has the same jobs whatever its row is called; default `name`.
     """
 
     name: str
     estimator: Any
     grid: Mapping[str, list[Any]] = field(default_factory=dict)
     search: Mapping[str, Any] = field(default_factory=dict)
+    views: tuple[str, ...] | None = None
+    base: str = ""
+
+    @property
+    def seed_name(self) -> str:
+        """Name that the seed is made of: that of the model without its views."""
+        return self.base or self.name
 
     @property
     def joint(self) -> bool:
@@ -91,7 +110,7 @@ class Model:
             )
         unset = {k: preparation for k, v in open_.items() if v is None}
         made = clone(self.estimator).set_params(**unset)
-        return Model(self.name, made, self.grid, self.search)
+        return replace(self, estimator=made)
 
     def settings(self) -> list[dict[str, Any]]:
         """Return every combination in the grid, in a fixed order."""
@@ -130,6 +149,7 @@ def make_model(
     settings: Mapping[str, Any] | None = None,
     classification: bool = True,
     scale: str | None = None,
+    views: Sequence[str] | None = None,
 ) -> Model:
     """Build one model from its name, or from an estimator with a given name.
 
@@ -149,10 +169,18 @@ def make_model(
         Which of the two tasks it is for.
     scale : {"clipped", "standard", "rank"}, optional
         How columns are scaled, unless the grid or the settings say; default as the estimator has.
+    views : list of str, optional
+        Views that the model gets, which are added to its name; default all views.
 
     Returns
     -------
     Model
+
+    Examples
+    --------
+    >>> from baldur.evaluation import make_model
+    >>> make_model("BALDUR", views=["clinical"]).name
+    'BALDUR (clinical)'
     """
     default: Mapping[str, list[Any]] = {}
     search: Mapping[str, Any] = {}
@@ -203,7 +231,31 @@ def make_model(
     searched = {*wanted, *fixed}
     if scale is not None and made.get_params(deep=False).get("scale") in SCALES:
         made.set_params(**{} if "scale" in searched else {"scale": scale})
-    return Model(name, made, wanted, {k: v for k, v in search.items() if k not in searched})
+    search = {k: v for k, v in search.items() if k not in searched}
+    if views is None:
+        return Model(name, made, wanted, search)
+    if isinstance(views, str) or not views:
+        raise InputError(
+            f"Model {name!r}: views must be a list of one or more names, but got {views!r}."
+        )
+    return Model(name_with_views(name, views), made, wanted, search, tuple(views), name)
+
+
+def name_with_views(name: str, views: Sequence[str]) -> str:
+    """Return the name of a model that gets some of the views.
+
+    Parameters
+    ----------
+    name : str
+        Name of the model.
+    views : sequence of str
+        Views that it gets.
+
+    Returns
+    -------
+    str
+    """
+    return f"{name} ({', '.join(views)})"
 
 
 def _name(key: str, wrapped: bool) -> str:
@@ -250,7 +302,7 @@ def make_models(models: Any, classification: bool = True) -> list[Model]:
 
 def _from_pair(name: str, given: Any, classification: bool) -> Model:
     if isinstance(given, Model):
-        return Model(name, given.estimator, given.grid, given.search)
+        return replace(given, name=name, base=given.seed_name if given.views else "")
     if given is None or isinstance(given, (Mapping, str)):
         return make_model(name, grid=given, classification=classification)
     if isinstance(given, Entry):

@@ -19,6 +19,7 @@ from baldur.evaluation.models import fit_with_groups
 from baldur.evaluation.multilabel import MultilabelResult
 from baldur.evaluation.result import NestedResult
 from baldur.evaluation.threads import one_thread
+from baldur.evaluation.view_sets import rows_with_views
 from baldur.exceptions import InputError, NoSignalWarning
 
 __all__ = ["fit_all_rows", "nested_cv", "run_comparison"]
@@ -45,10 +46,10 @@ def nested_cv(
 
     Parameters
     ----------
-    models : list of str, or dict
+    models : list of str or Model, or dict
         Names ("BALDUR" and the rows of `baldur.baselines.BASELINES`); or names to estimators,
         (estimator, grid) pairs, grids for known names, or None. scikit-learn estimators get the
-        views side by side.
+        views side by side. `make_model` makes a model that gets some of the views only.
     X : MultiView, or 2-D array or DataFrame
         The data.
     y : array-like of shape (n_samples,) or (n_samples, n_labels)
@@ -69,7 +70,7 @@ def nested_cv(
     **design
         How models are compared, as in `Design`: `views`, `task`, `positive`, `scheme`, `outer`,
         `inner`, `repeats`, `groups`, `sites`, `split`, `preparation`, `metrics`, `select_by`,
-        `permutations`, `random_state` and `train_share`.
+        `permutations`, `random_state`, `train_share` and `baseline_views`.
 
     Returns
     -------
@@ -174,7 +175,11 @@ def fit_all_rows(
         seed = seed_of(comparison, chosen, 0, whole_sample(comparison))
         groups = comparison.plan.inner_groups
         estimator = chosen.make(setting, seed)
-        fitted = fit_with_groups(estimator, comparison.data, comparison.y, groups)
+        data, y = comparison.data_of(chosen), comparison.y
+        has = rows_with_views(comparison.data, chosen.views)
+        if has is not None:
+            data, y, groups = data[has], y[has], None if groups is None else groups[has]
+        fitted = fit_with_groups(estimator, data, y, groups)
     return fitted, without_prefix(setting)
 
 

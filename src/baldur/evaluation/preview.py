@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -121,10 +121,10 @@ def _try_models(
             model.settings()[0], seed_of(comparison, model, 0, fold), searching=searching
         )
         try:
-            one = comparison
+            own = replace(comparison, data=comparison.data_of(model))
             if outcomes_of(comparison, model) != [ALL]:
-                one = comparison.one_outcome(0)
-            found.seconds[model.name] = _estimate(one, estimator, inner, rows)
+                own = own.one_outcome(0)
+            found.seconds[model.name] = _estimate(own, estimator, inner, rows)
         except Exception as error:  # a model may fail in any way; that is what is asked here
             found.failures[model.name] = " ".join(str(error).split()) or type(error).__name__
 

@@ -315,7 +315,10 @@ class NestedResult:
         Empty without a `SiteHarmoniser` among the steps of the preparation, whose `report_` has
         these columns. Sites are harmonised before any model, so the figures hold for every model.
         """
-        fits = next(iter(self.finished().values()), [])
+        finished = self.finished()
+        # A model with some of the views has the figures of these only.
+        whole = [n for n in finished if self.comparison.model(n).views is None]
+        fits = finished[(whole or list(finished))[0]] if finished else []
         rows = [
             {"repeat": f.repeat + 1, "fold": f.fold + 1, **row}
             for f in fits

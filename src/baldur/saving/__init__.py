@@ -12,8 +12,8 @@
 ===================  ============================================================================
 
 In: fitted estimators, whose parts are plain values (`baldur.state`). Out: folders as described in
-``docs/model-format.md``, and estimators again. May import every part that is saved, from `views` to
-`evaluation`; is imported by `study`, `report` and `cli`.
+``docs/reference/model-format.md``, and estimators again. May import every part that is
+saved, from `views` to `evaluation`; is imported by `study`, `report` and `cli`.
 """
 
 from baldur.saving.folder import (

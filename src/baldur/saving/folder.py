@@ -7,9 +7,9 @@
 ``card.md``, ...          the printable model, where it is small enough to print
 ========================  =======================================================================
 
-``docs/model-format.md`` describes them. Checksums find any change of a file that was made by
-accident. They do not show who wrote a folder, because anybody can compute them again. To know that
-it is the model you expect, compare its identity (`identity`, or ``load(..., identity=...)``).
+``docs/reference/model-format.md`` describes them. Checksums find any change of a file that was made
+by accident. They do not show who wrote a folder, because anybody can compute them again. To know
+that it is the model you expect, compare its identity (`identity`, or ``load(..., identity=...)``).
 """
 
 from __future__ import annotations

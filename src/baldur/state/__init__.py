@@ -10,9 +10,9 @@ An object that can be saved has two methods:
   every field with its shape, its type and what must hold for its values, and a field too many, a
   field too few or a value that cannot be is an InputError that names the field.
 
-How states become files is the job of `baldur.saving`. ``docs/model-format.md`` lists every kind
-with its fields. May import `baldur.exceptions` and `baldur.safety`; every part that can be saved
-imports it.
+How states become files is the job of `baldur.saving`. ``docs/reference/model-format.md`` lists
+every kind with its fields. May import `baldur.exceptions` and `baldur.safety`; every part that can
+be saved imports it.
 
 Examples
 --------

@@ -11,6 +11,7 @@ from sklearn.base import BaseEstimator, is_classifier, is_regressor
 from baldur.evaluation import Comparison, Design, open_comparison
 from baldur.evaluation.models import Model, make_model
 from baldur.exceptions import BaldurError, InputError, MissingExtraError, StudyError
+from baldur.io.schema import nearest
 from baldur.study.checks.labels import variants
 from baldur.study.config import StudyConfig
 from baldur.study.config_sections import ModelEntry
@@ -58,13 +59,35 @@ def open_study(config: StudyConfig, data: StudyData, *, only: str | None = None)
         select_by=config.folds.select_by,
         permutations=config.report.permutations,
         random_state=config.seed,
+        # A model that is fitted alone is not compared.
+        baseline_views=config.report.baseline_views if only is None else None,
     )
+    _check_views(config, data)
     try:
         comparison = open_comparison(design, models, data.data, data.y)
         _ = comparison.folds
     except InputError as error:
         raise folds_problem(config, data, error) from error
     return comparison
+
+
+def _check_views(config: StudyConfig, data: StudyData) -> None:
+    """Refuse names of views that the study does not have, and say where they are written."""
+    known = data.data.view_names
+    named = {f"models[{i}].views": entry.views for i, entry in enumerate(config.models, 1)}
+    named["report.baseline_views"] = config.report.baseline_views
+    for key, views in named.items():
+        for view in views or ():
+            if view not in known:
+                raise config.problem(key, f"there is no view {view!r}", nearest(view, known))
+    if set(config.report.baseline_views or ()) == set(known):
+        what = "all views are named, so that there is none to add"
+        raise config.problem("report.baseline_views", what, "leave at least one out")
+    if config.report.baseline_views and all(
+        len(entry.views or known) < len(known) for entry in config.models
+    ):
+        what = "no model gets all views, which what a view adds is computed from"
+        raise config.problem("report.baseline_views", what, "remove views from one of the models")
 
 
 def folds_problem(config: StudyConfig, data: StudyData, error: InputError) -> StudyError:
@@ -108,7 +131,7 @@ def make_models(config: StudyConfig, only: str | None = None) -> list[Model]:
     return [
         _model(config, f"models[{i}]", entry)
         for i, entry in enumerate(config.models, 1)
-        if only is None or entry.name == only
+        if only is None or entry.label == only
     ]
 
 
@@ -127,6 +150,7 @@ def _model(config: StudyConfig, where: str, entry: ModelEntry) -> Model:
             settings={key: _none(value) for key, value in entry.settings.items()},
             classification=config.classification,
             scale=config.preparation.scale,
+            views=entry.views,
         )
     except MissingExtraError:
         raise

@@ -215,13 +215,13 @@ class StudyConfig(Section):
         known = list(MODELS) if task == "classification" else list(REGRESSION_MODELS)
         names: set[str] = set()
         for i, one in enumerate(models, 1):
-            if one.name in names:
-                what = f"{one.name!r} occurs twice"
-                raise SectionError(what, "give another name", f"[{i}].name")
+            if one.label in names:
+                what = f"{one.label!r} occurs twice"
+                raise SectionError(what, "give another name, or other views", f"[{i}].name")
             if one.estimator is None and one.name not in known:
                 what = f"there is no model {one.name!r} for {task}"
                 raise SectionError(what, nearest(one.name, known), f"[{i}].name")
-            names.add(one.name)
+            names.add(one.label)
         return models
 
     @field_validator("harmonise")

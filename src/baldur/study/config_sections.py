@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 from pydantic import Field, field_validator, model_validator
 
 from baldur.evaluation.metrics import METRICS
+from baldur.evaluation.models import name_with_views
 from baldur.evaluation.splits import SCHEMES
 from baldur.io.schema import Names, OneOf, Section, SectionError, Text
 from baldur.preparation import SCALES
@@ -156,6 +157,8 @@ class ReportSection(Section):
     """share of cases in the target population; default that of the study"""
     learning_curve: Annotated[list[Share], Field(min_length=1)] | None = None
     """shares of the training samples to train on as well"""
+    baseline_views: Annotated[Names, Field(min_length=1)] | None = None
+    """views that one has anyway, to report what each other view adds to them"""
 
     @field_validator("metrics", "thresholds", "learning_curve")
     @classmethod
@@ -182,6 +185,13 @@ class ModelEntry(Section):
     """settings to try on the inner folds; default those of the model"""
     settings: dict[str, Any] = Field(default_factory=dict)
     """parameters to set once"""
+    views: Annotated[Names, Field(min_length=1)] | None = None
+    """views that the model gets; default all"""
+
+    @property
+    def label(self) -> str:
+        """Name of its row: that of the model, with its views where it does not get all."""
+        return self.name if self.views is None else name_with_views(self.name, self.views)
 
     @field_validator("grid", mode="before")
     @classmethod

@@ -9,11 +9,12 @@ import numpy as np
 from baldur.evaluation import Progress
 from baldur.evaluation.nested import fit_all_rows
 from baldur.evaluation.validation.drift import describe_views
+from baldur.evaluation.view_sets import rows_with_views
 from baldur.exceptions import BaldurError
 from baldur.io.schema import nearest
 from baldur.saving import SavedModel
 from baldur.study.comparison import open_study
-from baldur.study.config import StudyConfig
+from baldur.study.config import COVARIATES, StudyConfig
 from baldur.study.data import read_study
 
 __all__ = ["fit_study"]
@@ -46,7 +47,7 @@ def fit_study(
     notes : list of str
         What a reader should know about the samples.
     """
-    names = [entry.name for entry in config.models]
+    names = [entry.label for entry in config.models]
     if name is not None and name not in names:
         raise config.problem("models", f"the study has no model {name!r}", nearest(name, names))
     chosen = names[0] if name is None else name
@@ -58,19 +59,24 @@ def fit_study(
         raise config.problem(
             "models", f"{chosen}: {str(error).rstrip('.')}", "change the model or its settings"
         ) from error
-    classes, data = comparison.classes, comparison.data
+    classes = list(comparison.outcomes) or comparison.classes
+    data = comparison.data_of(comparison.models[0])
     if hasattr(estimator, "predictor") and classes:
         # Evaluation works with class codes; users of the saved model expect the labels.
         estimator.classes_ = np.array([str(label) for label in classes])
+    has = rows_with_views(data, comparison.models[0].views)
+    coding = None
+    if found.coding is not None and COVARIATES in data.view_names:
+        coding = found.coding.to_json()
     details = {
         "model": chosen,
         "setting": setting,
         "task": config.outcome.task,
-        "outcome": config.outcome.column,
-        "samples": len(data),
+        "outcome": ", ".join(config.outcome.names),
+        "samples": len(data) if has is None else int(has.sum()),
         "title": config.title,
-        "included": None if found.coding is None else found.coding.to_json(),
+        "included": coding,
     }
-    training = describe_views(found.data)
+    training = describe_views(data)
     saved = SavedModel(estimator, classes=classes, details=details, training=training)
     return saved, found.notes

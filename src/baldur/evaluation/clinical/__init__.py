@@ -10,8 +10,8 @@ Out: tidy data frames, for a file or a figure; no drawings.
 - `logistic_fit` and `local_regression` are fits for all resamples at once, and `sample_size` has
   the minimum number of people.
 
-``docs/evaluation.md`` says what the intervals include. It may import the metrics; no other part of
-the evaluation.
+``docs/understand/evaluation.md`` says what the intervals include. It may import the metrics;
+no other part of the evaluation.
 """
 
 from baldur.evaluation.clinical.bootstrap import Bootstrap, Draws

@@ -57,6 +57,8 @@ class Job:
     inner : list of (train, test) index arrays
         For "final", of a model with decision scores only: folds of the training rows for Platt
         scaling; empty for none.
+    views : tuple of str or None
+        Views that the model gets; None for all.
     """
 
     key: str
@@ -73,6 +75,7 @@ class Job:
     groups: np.ndarray | None = None
     outcome: int = -1
     inner: list[tuple[np.ndarray, np.ndarray]] = field(default_factory=list)
+    views: tuple[str, ...] | None = None
 
     def fit(self, mv: Any, rows: np.ndarray) -> Any:
         """Fit a new estimator on some rows."""
@@ -175,7 +178,8 @@ def _fit_and_predict(job: Job, mv: Any) -> Outcome:
     weights = weights_of(fitted, rows)
     seen = np.unique(job.y[train]).astype(np.intp) if job.n_classes else np.zeros(0, dtype=np.intp)
     joint = job.y.ndim == 2
-    views, variance = [], []
+    views: list[str] = []
+    variance: list[float | list[float] | None] = []
     for i, (view, index) in enumerate(read_selection(fitted, rows).items()):
         views.append(view)
         arrays[f"index{i}"] = index
@@ -238,7 +242,7 @@ def run_job(data: MultiView, store: JobStore, job: Job) -> Outcome:
         warnings.simplefilter("always")
         try:
             work = _try_setting if job.kind == "setting" else _fit_and_predict
-            outcome = work(job, data)
+            outcome = work(job, data if job.views is None else data.select(job.views))
         except Exception as error:  # any model may fail in its own way; the others continue
             if isinstance(error, OSError) and error.errno in _NO_FAULT_OF_THE_MODEL:
                 with writing(f"A temporary file of {job.model}"):

@@ -13,6 +13,7 @@ import hashlib
 import io
 import json
 import platform
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -26,10 +27,10 @@ import sklearn
 
 import baldur
 from baldur.atomic_io import PART, folder_lock, make_folder, write_atomically
-from baldur.views import MultiView
+from baldur.views import MultiView, View
 from baldur.views.matrices.source import SparseSource
 
-__all__ = ["JobStore", "Outcome", "environment", "fingerprint", "job_key"]
+__all__ = ["Fingerprint", "JobStore", "Outcome", "environment", "fingerprint", "job_key"]
 
 _DIGEST_BYTES = hashlib.sha256().digest_size
 
@@ -186,30 +187,52 @@ def _source_hash(package: Path) -> str:
     return digest.hexdigest()[:16]
 
 
+class Fingerprint:
+    """Hashes of samples and views, so that results are only reused for the same data.
+
+    Every view is read once; a model that gets some of the views depends on these alone.
+
+    Parameters
+    ----------
+    mv : MultiView
+        All views.
+    """
+
+    def __init__(self, mv: MultiView) -> None:
+        digest = hashlib.sha256("\0".join(str(s) for s in mv.sample_ids).encode())
+        if mv.samples is not None:
+            digest.update("\0".join(mv.samples.columns).encode())
+            table = pd.util.hash_pandas_object(mv.samples.astype(str), index=False)
+            digest.update(table.to_numpy().tobytes())
+        self._samples = digest.hexdigest()
+        self._views = {name: _view_hash(mv.view(name)) for name in mv.view_names}
+
+    def of(self, views: Sequence[str] | None = None) -> str:
+        """Return the hash of the samples with some of the views, by default all."""
+        chosen = self._views if views is None else {name: self._views[name] for name in views}
+        return hashlib.sha256(json.dumps([self._samples, *chosen.items()]).encode()).hexdigest()
+
+
 def fingerprint(mv: MultiView) -> str:
-    """Return a hash of names and cells, so that results are only reused for the same data."""
-    digest = hashlib.sha256()
-    digest.update("\0".join(str(s) for s in mv.sample_ids).encode())
-    if mv.samples is not None:
-        digest.update("\0".join(mv.samples.columns).encode())
-        table = pd.util.hash_pandas_object(mv.samples.astype(str), index=False)
-        digest.update(table.to_numpy().tobytes())
-    for name in mv.view_names:
-        view = mv.view(name)
-        digest.update(f"\1{name}\1{view.shape}\1{view.dtype}\1".encode())
-        if view.names_given:
-            digest.update("\0".join(view.feature_names.tolist()).encode())
-        if view.feature_info is not None:
-            cells = pd.util.hash_pandas_object(view.feature_info.astype(str), index=False)
-            digest.update(cells.to_numpy().tobytes())
-        declared = view.declared_present
-        if declared is not None:
-            digest.update(np.packbits(declared).tobytes())
-        if isinstance(view.source, SparseSource) and view.rows is None:
-            digest.update(joblib.hash(view.source.matrix).encode())
-            continue
-        step = max(1, (1 << 24) // max(1, view.shape[0] * view.dtype.itemsize))
-        for start in range(0, view.shape[1], step):
-            block = view.raw(slice(start, min(start + step, view.shape[1])))
-            digest.update(np.ascontiguousarray(block).tobytes())
+    """Return a hash of names and cells of all views."""
+    return Fingerprint(mv).of()
+
+
+def _view_hash(view: View) -> str:
+    digest = hashlib.sha256(f"{view.shape}\1{view.dtype}\1".encode())
+    if view.names_given:
+        digest.update("\0".join(view.feature_names.tolist()).encode())
+    if view.feature_info is not None:
+        cells = pd.util.hash_pandas_object(view.feature_info.astype(str), index=False)
+        digest.update(cells.to_numpy().tobytes())
+    declared = view.declared_present
+    if declared is not None:
+        digest.update(np.packbits(declared).tobytes())
+    if isinstance(view.source, SparseSource) and view.rows is None:
+        digest.update(joblib.hash(view.source.matrix).encode())
+        return digest.hexdigest()
+    step = max(1, (1 << 24) // max(1, view.shape[0] * view.dtype.itemsize))
+    for start in range(0, view.shape[1], step):
+        block = view.raw(slice(start, min(start + step, view.shape[1])))
+        digest.update(np.ascontiguousarray(block).tobytes())
     return digest.hexdigest()

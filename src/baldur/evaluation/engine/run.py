@@ -20,7 +20,7 @@ from baldur.evaluation.clinical.logistic_fit import needs_platt
 from baldur.evaluation.design import Comparison
 from baldur.evaluation.engine.job import Job
 from baldur.evaluation.engine.job_results import JobResults, OuterFit
-from baldur.evaluation.engine.job_store import JobStore, Outcome, environment, fingerprint, job_key
+from baldur.evaluation.engine.job_store import Fingerprint, JobStore, Outcome, environment, job_key
 from baldur.evaluation.engine.progress import Progress
 from baldur.evaluation.engine.runners import LocalRunner, Runner
 from baldur.evaluation.engine.shared_data import SharedData
@@ -37,6 +37,7 @@ from baldur.evaluation.engine.tasks import (
 )
 from baldur.evaluation.metrics import METRICS
 from baldur.evaluation.models import Model
+from baldur.evaluation.view_sets import measured_rows, rows_with_views
 from baldur.exceptions import InputError, UnfinishedError
 
 __all__ = ["run_jobs", "search_on_all_rows"]
@@ -166,9 +167,12 @@ class _Run:
         self.store = JobStore(None) if store is None else store
         self.on_progress = on_progress
         self.store.sweep()
-        self.data_hash = fingerprint(comparison.data)
+        self.fingerprint = Fingerprint(comparison.data)
         self.progress = Progress(0)
         self._inner: dict[tuple[int, int, int], list[Split]] = {}
+        self._counted: set[tuple[str, str]] = set()
+        sets = {model.views for model in comparison.models}
+        self._measured = {views: rows_with_views(comparison.data, views) for views in sets}
 
     def _results_of(self, outcome: int, results: Results) -> list[JobResults]:
         """Return the results that a task or job is for: of one outcome, or of all."""
@@ -300,7 +304,7 @@ class _Run:
                 waiting[job.key] = job
             else:
                 outcomes[job.key] = stored
-                self.progress.count(job, stored, reused=True)
+                self._count(job, stored, reused=True)
         if shared is None:
             if waiting:
                 raise _NotInStoreError(len(waiting))
@@ -309,14 +313,25 @@ class _Run:
 
             def on_done(job: Job, outcome: Outcome) -> None:
                 outcomes[job.key] = outcome
-                self.progress.count(job, outcome)
+                self._count(job, outcome)
                 self._tell()
 
             self.runner.run(list(waiting.values()), shared, self.store, on_done)
         for job in jobs:
+            # Rows with the same model and views share their jobs.
+            if self._count(job, outcomes[job.key], reused=True):
+                self._tell()
             for text in outcomes[job.key].facts.get("warnings", []):
                 for one in self._results_of(job.outcome, results):
                     one.note(job.model, text)
+
+    def _count(self, job: Job, outcome: Outcome, *, reused: bool = False) -> bool:
+        """Count a job of a model as done; return False if it was counted before."""
+        if (job.model, job.key) in self._counted:
+            return False
+        self._counted.add((job.model, job.key))
+        self.progress.count(job, outcome, reused=reused)
+        return True
 
     def _gather(
         self,
@@ -381,12 +396,13 @@ class _Run:
         comparison, model, y = self.comparison, task.model, task.y
         groups = comparison.plan.inner_groups
         seed = seed_of(comparison, model, task.permutation, task.fold)
+        splits = measured_rows(splits, self._measured[model.views], test=kind == "setting")
         estimator = model.make(setting, seed, searching=kind == "setting")
         inner = self._platt_folds(task, estimator) if kind == "final" else []
         more = {"inner": [[np.asarray(part) for part in pair] for pair in inner]} if inner else {}
         key = job_key(
-            environment=environment(), form=FORM, kind=kind, data=self.data_hash, seed=seed,
-            estimator=estimator,
+            environment=environment(), form=FORM, kind=kind, seed=seed, estimator=estimator,
+            data=self.fingerprint.of(model.views),
             splits=[[np.asarray(part) for part in pair] for pair in splits],
             labels=[y[np.concatenate(pair)] for pair in splits],
             n_classes=comparison.n_classes,
@@ -397,7 +413,7 @@ class _Run:
             key=key, kind=kind, model=model.name, repeat=task.fold.repeat, fold=task.fold.number,
             permutation=task.permutation, estimator=estimator, y=y, splits=splits,
             metric=comparison.metric, n_classes=comparison.n_classes, groups=groups,
-            outcome=task.outcome, inner=inner,
+            outcome=task.outcome, inner=inner, views=model.views,
         )  # fmt: skip
 
     def _inner_folds(self, task: FoldTask) -> list[Split]:
@@ -412,7 +428,8 @@ class _Run:
         if not needs_platt(estimator, self.comparison.n_classes) or task.permutation:
             return []
         try:
-            return self._inner_folds(task)
+            has = self._measured[task.model.views]
+            return measured_rows(self._inner_folds(task), has, test=True)
         except InputError:
             # Too few rows for inner folds, which this model may not have asked for.
             return []

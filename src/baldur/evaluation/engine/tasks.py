@@ -114,7 +114,7 @@ def outcomes_of(comparison: Comparison, model: Model) -> list[int]:
 
 def seed_of(comparison: Comparison, model: Model, permutation: int, fold: Fold) -> int:
     """Return the seed of one model on one outer fold."""
-    place = [crc32(model.name.encode()), permutation, fold.repeat, fold.number]
+    place = [crc32(model.seed_name.encode()), permutation, fold.repeat, fold.number]
     entropy = [comparison.plan.seed, 4, *place]
     return int(np.random.SeedSequence(entropy).generate_state(1)[0])
 

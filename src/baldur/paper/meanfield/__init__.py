@@ -19,7 +19,7 @@ and `predict_meanfield` predicts; everything is a pure function of arrays. May i
 ======================  =======================================================================
 
 Every sample pays for its own Z and Y, so unless the evidence of the weights exceeds that price the
-bound prefers V = 0 and the base rate is predicted. ``docs/paper.md`` has the figures.
+bound prefers V = 0 and the base rate is predicted. ``docs/understand/paper.md`` has the figures.
 """
 
 from baldur.paper.meanfield.result import (

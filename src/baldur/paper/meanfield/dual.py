@@ -26,7 +26,7 @@ RANK_TOLERANCE = 1e-12
 """Directions of X~ Lambda^-1 X~^T below this share of the largest keep their prior variance."""
 AUTO_RESIDUAL = 0.01
 """Share of the trace of the kernel that automatic relevance vectors may leave unexplained. In the
-four cases of ``docs/paper.md`` the AUC is then within 0.01 of that with all rows."""
+four cases of ``docs/understand/paper.md`` the AUC is then within 0.01 of that with all rows."""
 
 
 def spectrum_dual(

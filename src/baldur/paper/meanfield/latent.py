@@ -50,7 +50,9 @@ def update_b(
 
 
 def z_residual(Z: Array, Z_cov: Array, H: Array, trace: Array, weight: Array) -> float:
-    """E sum_n |z_n - sum_m x_n W^T|^2 = |Z - H|^2 + N tr Sigma_Z + sum_mk tr(X^T X Sigma_wk).
+    """Return the expected squared residual of Z, a number.
+
+    ``E sum_n |z_n - sum_m x_n W^T|^2 = |Z - H|^2 + N tr Sigma_Z + sum_mk tr(X^T X Sigma_wk)``
 
     Departure from the paper: the last term, the second moments where m = m', is missing there.
     `trace` is summed over views, (K,).
@@ -70,9 +72,10 @@ def y_residual(
     b_var: float,
     weight: Array,
 ) -> float:
-    """E sum_n |y_n - z_n V^T - b|^2 with the spread of Y, Z, V and b.
+    """Return the expected squared residual of Y, with the spread of Y, Z, V and b.
 
-    |Y - Z V^T - b|^2 + sum Var y + N C Var b + tr(<V^T V><Z^T Z>) - tr(V^T V Z^T Z).
+    ``E sum_n |y_n - z_n V^T - b|^2 = |Y - Z V^T - b|^2 + sum Var y + N C Var b
+    + tr(<V^T V><Z^T Z>) - tr(V^T V Z^T Z)``
     """
     fit = weight @ np.sum((Y - Z @ V.T - b) ** 2 + Y_var, axis=1)
     spread = np.sum(VtV * ZtZ) - np.sum((V.T @ V) * (Z.T @ (weight[:, None] * Z)))

@@ -41,7 +41,7 @@ class Spectrum:
         sum_n s_n x_n^T (Lambda^-1 - B B^T) x_n: how far the rows reach outside the basis. Zero
         unless relevance vectors are fewer than the rows.
     logdet : float
-        ln |Lambda^-1|, or ln |B B^T| over the dimensions of q(A) in the literal dual.
+        ``ln |Lambda^-1|``, or ``ln |B B^T|`` over the dimensions of q(A) in the literal dual.
     basis : (d, r) array or None
         B itself, or None when it is ``scale[:, None] * X[:, index]^T left``.
     left : (N, r) array
@@ -96,7 +96,7 @@ class Weights:
     gamma_w2 : (K,) array
         sum_d <gamma_d><w_kd^2> under the gamma the spectrum was built with.
     logdet : (K,) array
-        ln |Sigma_k|.
+        ``ln |Sigma_k|``.
     """
 
     spectrum: Spectrum

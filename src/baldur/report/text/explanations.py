@@ -1,7 +1,7 @@
 """What each check of the page looks at, and what to do.
 
 Codes are stable: a code never changes its meaning, and one that is no longer used is not reused.
-`docs/report.md` lists them as well.
+`docs/howto/report.md` lists them as well.
 """
 
 from __future__ import annotations

@@ -1,0 +1,65 @@
+"""`views` of a model and `baseline_views` in a study file."""
+
+import pytest
+
+from baldur.exceptions import StudyError
+from baldur.saving import load_model, save_model
+from baldur.study import evaluate_study, fit_study, load_study
+
+MODEL = {"name": "Ridge logistic", "grid": {"C": [1.0]}}
+
+
+def test_rows_of_one_model_have_names_with_their_views(parts, tables, write):
+    parts["models"] = [MODEL, {**MODEL, "views": ["blood"]}, {**MODEL, "views": ["brain"]}]
+    config = load_study(write(parts, tables))
+    done = evaluate_study(config)
+    names = ["Ridge logistic", "Ridge logistic (blood)", "Ridge logistic (brain)"]
+    assert done.result.table()["model"].tolist() == names
+    used = done.result.selection.groupby("model")["view"].unique().map(set).to_dict()
+    assert used == dict(zip(names, [{"blood", "brain"}, {"blood"}, {"brain"}], strict=True))
+    # The study as resolved can be run again, and one of the rows can be fitted.
+    assert load_study(done.folder / "study.toml", roots=[config.folder]).models[1].label == names[1]
+    saved, _ = fit_study(config, names[1])
+    assert list(saved.n_features) == ["blood"]
+    save_model(saved, config.folder / "model")
+    assert list(load_model(config.folder / "model").n_features) == ["blood"]
+
+
+def test_interrupted_view_sets_continue(parts, tables, write):
+    parts["models"] = [MODEL]
+    file = write(parts, tables)
+    evaluate_study(load_study(file))
+    parts["report"] = {"baseline_views": ["blood"]}
+    config = load_study(write(parts, tables))
+    states = []
+    done = evaluate_study(config, progress=lambda s: states.append((s.reused, s.done, s.total)))
+    assert states[-1] == (3, 9, 9)
+    files = {f.name: f.read_bytes() for f in done.folder.glob("*.csv")}
+    for job in sorted(done.folder.glob("jobs/*/*.job"))[::2]:
+        job.unlink()
+    again = evaluate_study(config)
+    assert {f.name: f.read_bytes() for f in again.folder.glob("*.csv")} == files
+
+
+@pytest.mark.parametrize(
+    ("models", "report", "said"),
+    [
+        (
+            [{**MODEL, "views": ["bloot"]}],
+            {},
+            r"models\[1\].views: .* 'bloot'.*blood",
+        ),
+        ([{**MODEL, "views": []}], {}, r"models\[1\].views"),
+        ([{**MODEL, "views": ["blood"]}] * 2, {}, r"'Ridge logistic \(blood\)' occurs twice"),
+        ([MODEL], {"baseline_views": ["mri"]}, "report.baseline_views: there is no view 'mri'"),
+        ([MODEL], {"baseline_views": ["brain", "blood"]}, "none to add"),
+        ([{**MODEL, "views": ["blood"]}], {"baseline_views": ["blood"]}, "no model gets all views"),
+    ],
+)
+def test_wrong_views_are_one_line(parts, tables, write, models, report, said):
+    parts["models"] = models
+    if report:
+        parts["report"] = report
+    with pytest.raises(StudyError, match=said) as error:
+        evaluate_study(load_study(write(parts, tables)))
+    assert "\n" not in str(error.value)
