@@ -151,7 +151,9 @@ class Screen:
         from baldur.evaluation import METRICS, MultilabelResult
 
         by = result.select_by
-        table = result.average() if isinstance(result, MultilabelResult) else result.table()
+        table, what = result.table(), METRICS[by].heading
+        if isinstance(result, MultilabelResult):
+            table, what = result.average(), f"Mean {what}"
         pooled = f"{by}_pooled"
         if self.quiet or "metric" not in differences or pooled not in table:
             return
@@ -163,7 +165,7 @@ class Screen:
         best = ranked.sort_values(pooled, ascending=ascending, kind="stable")["model"].iloc[0]
         tests = result.compare().set_index(["model_a", "model_b"])["p_holm"].to_dict()
         self.say(
-            f"{METRICS[by].heading} of {best} minus that of the others, on the same people, with "
+            f"{what} of {best} minus that of the others, on the same people, with "
             "95 % intervals (p of the corrected t-test over folds, Holm):"
         )
         for row in pairs.to_dict("records"):

@@ -184,8 +184,8 @@ class MultilabelResult:
             mine = [s[s["model"] == model.name] for s in scores.values()] if done else []
             notes = [] if outcomes_of(self.comparison, model) == [ALL] else [ONE_AT_A_TIME]
             for metric in (*self.metrics, FEATURES):
-                values = np.mean([s[metric].to_numpy(dtype=float) for s in mine], axis=0)
-                known = np.atleast_1d(values)[np.isfinite(np.atleast_1d(values))]
+                values = sum(s[metric].to_numpy(dtype=float) for s in mine) / len(scores)
+                known = np.atleast_1d(values)[np.isfinite(values)] if done else np.zeros(0)
                 row[metric] = float(known.mean()) if len(known) else np.nan
                 row[f"{metric}_sd"] = float(known.std(ddof=1)) if len(known) > 1 else np.nan
                 if metric == FEATURES:

@@ -53,6 +53,9 @@ def fit_study(
     chosen = names[0] if name is None else name
     found = read_study(config)
     comparison = open_study(config, found, only=chosen)
+    if comparison.outcomes and not comparison.models[0].joint:
+        what = f"{chosen} is fitted to one outcome at a time"
+        raise config.problem("outcome.columns", what, "name one as outcome.column, or fit BALDUR")
     try:
         estimator, setting = fit_all_rows(comparison, n_jobs=n_jobs, progress=progress)
     except BaldurError as error:
