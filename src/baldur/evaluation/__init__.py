@@ -1,7 +1,8 @@
 """Evaluation: compare models by nested cross-validation, and judge held-out predictions.
 
 In: a `Design` (how models are compared), models, data and labels. `open_comparison` checks them
-and returns a `Comparison`; `run_comparison` runs its jobs; `nested_cv` does both.
+and returns a `Comparison`; `run_comparison` (of a label matrix `run_outcomes`) runs its jobs;
+`nested_cv` does both.
 Out: a `NestedResult`, from which all tables are computed with one bootstrap (for a label matrix a
 `MultilabelResult` with one for each label); or, from a predictions table of any model, an
 `Evaluation`.
@@ -43,7 +44,7 @@ from baldur.evaluation.learning_curve import learning_curve, people_needed, run_
 from baldur.evaluation.metrics import METRICS
 from baldur.evaluation.models import Model, known_models, make_model, make_models
 from baldur.evaluation.multilabel import MultilabelResult
-from baldur.evaluation.nested import fit_all_rows, nested_cv, run_comparison
+from baldur.evaluation.nested import fit_all_rows, nested_cv, run_comparison, run_outcomes
 from baldur.evaluation.preview import Preview, preview
 from baldur.evaluation.result import NestedResult
 from baldur.evaluation.selection.features import Stability
@@ -97,6 +98,7 @@ __all__ = [
     "preview",
     "recompute_table",
     "run_comparison",
+    "run_outcomes",
     "run_learning_curve",
     "shift_prevalence",
     "subgroup_measures",

@@ -10,6 +10,7 @@ from typing import Any
 import joblib
 
 from baldur.evaluation.design import Comparison, Design, open_comparison
+from baldur.evaluation.engine.job_results import JobResults
 from baldur.evaluation.engine.job_store import JobStore
 from baldur.evaluation.engine.progress import Progress
 from baldur.evaluation.engine.run import run_jobs, search_on_all_rows
@@ -22,7 +23,7 @@ from baldur.evaluation.threads import one_thread
 from baldur.evaluation.view_sets import rows_with_views
 from baldur.exceptions import InputError, NoSignalWarning
 
-__all__ = ["fit_all_rows", "nested_cv", "run_comparison"]
+__all__ = ["fit_all_rows", "nested_cv", "run_comparison", "run_outcomes"]
 
 
 def nested_cv(
@@ -89,7 +90,8 @@ def nested_cv(
     ['Dummy', 'Ridge logistic']
     """
     comparison = open_comparison(Design(**design), models, X, y)
-    result = run_comparison(
+    run = run_outcomes if comparison.outcomes else run_comparison
+    result = run(
         comparison, n_jobs=n_jobs, client=client, store=store, shard=shard, progress=progress
     )
     if result.no_signal:
@@ -112,8 +114,8 @@ def run_comparison(
     store: str | Path | None = None,
     shard: str | None = None,
     progress: Callable[[Progress], None] | None = None,
-) -> NestedResult | MultilabelResult:
-    """Run the nested cross-validation of a comparison.
+) -> NestedResult:
+    """Run the nested cross-validation of a comparison with one outcome.
 
     Parameters
     ----------
@@ -124,17 +126,53 @@ def run_comparison(
 
     Returns
     -------
-    NestedResult, or MultilabelResult of a label matrix
+    NestedResult
     """
+    if comparison.outcomes:
+        raise InputError("The comparison has several outcomes; run it with run_outcomes.")
+    found = _run(comparison, n_jobs, client, store, shard, progress)
+    return NestedResult(comparison, found[0])
+
+
+def run_outcomes(
+    comparison: Comparison,
+    *,
+    n_jobs: int = 1,
+    client: Any = None,
+    store: str | Path | None = None,
+    shard: str | None = None,
+    progress: Callable[[Progress], None] | None = None,
+) -> MultilabelResult:
+    """Run the nested cross-validation of a comparison with several outcomes.
+
+    Parameters
+    ----------
+    comparison : Comparison
+        As `open_comparison` returns it for a label matrix.
+    n_jobs, client, store, shard, progress
+        As in `nested_cv`.
+
+    Returns
+    -------
+    MultilabelResult
+    """
+    if not comparison.outcomes:
+        raise InputError("The comparison has one outcome; run it with run_comparison.")
+    return MultilabelResult(comparison, _run(comparison, n_jobs, client, store, shard, progress))
+
+
+def _run(
+    comparison: Comparison,
+    n_jobs: int,
+    client: Any,
+    store: str | Path | None,
+    shard: str | None,
+    progress: Callable[[Progress], None] | None,
+) -> list[JobResults]:
     if shard is not None and store is None:
         raise InputError("shard needs store, the folder that all shards share.")
     part = None if shard is None else Shard.of(shard)
-    found = run_jobs(comparison, _runner(n_jobs, client), JobStore(store), part, progress)
-    return (
-        MultilabelResult(comparison, found)
-        if comparison.outcomes
-        else NestedResult(comparison, found[0])
-    )
+    return run_jobs(comparison, _runner(n_jobs, client), JobStore(store), part, progress)
 
 
 def fit_all_rows(

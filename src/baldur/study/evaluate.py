@@ -19,6 +19,7 @@ from baldur.evaluation import (
     Progress,
     run_comparison,
     run_learning_curve,
+    run_outcomes,
 )
 from baldur.evaluation.engine.job_store import JobStore
 from baldur.evaluation.engine.tasks import Shard
@@ -123,7 +124,8 @@ def evaluate_study(
     started = time.monotonic()
     how = {"client": client, "n_jobs": n_jobs, "progress": watch, "store": folder / JOBS}
     try:
-        result = run_comparison(comparison, shard=shard, **how)
+        run = run_outcomes if comparison.outcomes else run_comparison
+        result = run(comparison, shard=shard, **how)
     except InputError as error:
         log(f"stopped: {error}")
         raise folds_problem(config, found, error) from error
