@@ -68,7 +68,9 @@ class NestedResult:
 
     def __post_init__(self) -> None:
         self.predictions = self._predictions()
-        self.selection = selection_frame(self.finished(), self.data, self._readings())
+        self.selection = selection_frame(
+            self.finished(), self.data, self.n_features, self._readings()
+        )
         rows = [
             (model, f.repeat + 1, f.fold + 1, key, value)
             for model, fits in self.fits.items()
@@ -98,6 +100,11 @@ class NestedResult:
     def data(self) -> MultiView:
         """The samples on which the models were compared."""
         return self.comparison.data
+
+    @property
+    def n_features(self) -> dict[str, int]:
+        """Features of each view, without the reference levels of categories."""
+        return self.comparison.n_features
 
     @cached_property
     def folds(self) -> list[Fold]:
@@ -358,7 +365,7 @@ class NestedResult:
         -------
         Stability
         """
-        return stability_of(self.finished(), self.data, self.selection, level)
+        return stability_of(self.finished(), self.data, self.n_features, self.selection, level)
 
     def weights(self) -> pd.DataFrame:
         """Return the selected features and weights of every fold: model, repeat, fold, view, ..."""
