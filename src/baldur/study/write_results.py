@@ -12,10 +12,11 @@ from typing import Any
 import pandas as pd
 
 from baldur.atomic_io import replace_files
-from baldur.evaluation import NestedResult, people_needed
+from baldur.evaluation import AddedValue, NestedResult, people_needed
 from baldur.evaluation.record import record_of
 from baldur.evaluation.tables.record_reader import RECORD
 from baldur.evaluation.tables.results_reader import digest
+from baldur.exceptions import InputError
 from baldur.safety.escape import one_line
 from baldur.safety.spreadsheet import csv_text
 from baldur.study.config import StudyConfig
@@ -55,6 +56,18 @@ class _Run:
             return {}
         options = {} if self.config is None else self.config.report.clinical_options()
         return self.result.evaluation(subgroups=self.subgroups, **options).frames()
+
+    @cached_property
+    def added(self) -> AddedValue | None:
+        """What each view adds; None where it was not asked for, or models that it needs failed."""
+        result = self.result
+        if not result.comparison.baseline_views or not len(result.predictions):
+            return None
+        options = {} if self.config is None else self.config.report.clinical_options()
+        try:
+            return result.added_value(**options)
+        except InputError:
+            return None
 
 
 @dataclass(frozen=True)
@@ -174,6 +187,10 @@ FILES = (
     ResultFile("presence.csv", "which sample has which view", lambda run: run.result.presence()),
     ResultFile("participants.csv", "characteristics of the participants, by outcome",
                lambda run: run.result.participants()),
+    ResultFile("added_value.csv", "what each view adds to the baseline and to all others",
+               lambda run: None if run.added is None else run.added.table),
+    ResultFile("reclassification.csv", "who moves across the thresholds when a view is added",
+               lambda run: None if run.added is None else _filled(run.added.reclassification)),
     _clinical("calibration.csv", "agreement of probabilities with observed frequencies"),
     _clinical("calibration_curve.csv", "the same, as a curve"),
     _clinical("decision.csv", "net benefit of decisions based on the predictions"),
