@@ -151,6 +151,8 @@ def _evaluate(config: Any, screen: Screen, report: bool = True, **keywords: Any)
     differences = done.written.tables.get("differences")
     if differences is not None:
         screen.paired(result, differences)
+    if done.written.added is not None:
+        screen.say(done.written.added.summary())
     screen.result(f"Results: {done.folder}")
     if report:
         _report_results(done, screen)

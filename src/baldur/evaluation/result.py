@@ -220,7 +220,8 @@ class NestedResult:
         Parameters
         ----------
         metrics : list of str, optional
-            Default: the metric settings were selected by. Pairs are adjusted within each.
+            Default: the metric settings were selected by. Pairs are adjusted within each, those
+            of models with all views apart from the others.
 
         Returns
         -------
@@ -236,7 +237,14 @@ class NestedResult:
                 model: np.array([f.score(metric, self.truth, n_classes) for f in fits])
                 for model, fits in self.finished().items()
             }
-            parts.append(compare_pairs(by_model, ratio, metric))
+            whole = {m: v for m, v in by_model.items() if self.comparison.model(m).views is None}
+            # Rows with some of the views are a family of their own, so that the p-values of the
+            # models do not depend on how many of them there are.
+            found = compare_pairs(by_model, ratio, metric)
+            apart = found["model_a"].isin(whole) & found["model_b"].isin(whole)
+            for family in (apart, ~apart):
+                found.loc[family, "p_holm"] = holm(found.loc[family, "p"].to_numpy(dtype=float))
+            parts.append(found)
         return pd.concat(parts, ignore_index=True)
 
     def permutation_test(self) -> pd.DataFrame:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import pandas as pd
 
-from baldur.evaluation.added_value.comparisons import ADDED, ALL_ADDED, BEYOND
+from baldur.evaluation.added_value.comparisons import ADDED, ALL, ALL_ADDED, BASELINE, BEYOND
 from baldur.evaluation.added_value.differences import main_metric
 from baldur.evaluation.added_value.study import AddedValue
 from baldur.evaluation.metrics import METRICS
@@ -28,8 +28,10 @@ __all__ = [
     "ADDITION",
     "Addition",
     "added_value_answer",
+    "added_value_section",
     "added_value_text",
     "additions_of",
+    "baseline_of",
     "legend_of",
     "shares_text",
 ]
@@ -84,7 +86,7 @@ class Addition:
     def power(self) -> str:
         """The increase that could have been detected, as a sentence."""
         who = count(self.people, "person", "people")
-        if not self.detectable == self.detectable:
+        if math.isnan(self.detectable):
             return f"With {who} no possible increase could have been detected reliably."
         return f"With {who} an increase of {_number(self.detectable)} could have been detected."
 
@@ -121,17 +123,13 @@ ADDITION = (
 )  # fmt: skip
 
 
-def additions_of(
-    table: pd.DataFrame, baseline: Sequence[str], classification: bool
-) -> list[Addition]:
+def additions_of(table: pd.DataFrame, classification: bool) -> list[Addition]:
     """Return the evidence on every comparison of a table, by the main metric.
 
     Parameters
     ----------
     table : DataFrame
         As `AddedValue.table`.
-    baseline : sequence of str
-        Views that one has anyway.
     classification : bool
         Whether classes are predicted.
 
@@ -144,7 +142,7 @@ def additions_of(
     metric = main_metric(classification)
     rows = table[(table["metric"] == metric) & table["question"].isin(_COMPARED)]
     heading = "R²" if metric == "r2" else METRICS[metric].heading
-    base = listed([short(v) for v in baseline])
+    base = baseline_of(table)
     found = []
     for row in rows.to_dict("records"):
         view = short(row["view"])
@@ -160,6 +158,12 @@ def additions_of(
             )
         )  # fmt: skip
     return found
+
+
+def baseline_of(table: pd.DataFrame) -> str:
+    """Return the views that one has anyway, as text."""
+    rows = table[table["question"] == BASELINE] if "question" in table else table
+    return short(rows["view"].iloc[0]) if len(rows) else "the baseline"
 
 
 def legend_of(additions: Sequence[Addition], model: str) -> str:
@@ -231,11 +235,9 @@ def added_value_text(added: AddedValue) -> str:
     str
     """
     classification = bool((added.table["metric"] == main_metric(True)).any())
-    found = additions_of(added.table, added.baseline, classification)
+    found = additions_of(added.table, classification)
     shares = dict(zip(added.shares["view"], added.shares["share"], strict=True))
-    lines = [case_of(ADDITION, one).text(one) for one in found]
-    notes = [legend_of(found, added.model), shares_text(shares, added.model)]
-    return "\n".join([*lines, *(note for note in notes if note)])
+    return "\n".join(_lines(found, added.model, shares))
 
 
 def added_value_answer(run: StudyResults) -> Sentence | None:
@@ -249,10 +251,9 @@ def added_value_answer(run: StudyResults) -> Sentence | None:
     -------
     Sentence or None
     """
-    baseline = run.record.get("baseline_views", [])
-    found = additions_of(run.table("added_value"), baseline, bool(run.classes))
+    found = additions_of(run.table("added_value"), bool(run.classes))
     asked = [one for one in found if one.question == ADDED]
-    if not baseline or not asked:
+    if not asked:
         return None
     cases = [case_of(ADDITION, one) for one in asked]
     outcomes = {case.outcome for case in cases}
@@ -262,19 +263,40 @@ def added_value_answer(run: StudyResults) -> Sentence | None:
     more = f" {count(left, 'more view')} below." if left > 0 else ""
     if len(asked) > 1:
         more += f" Each interval is taken alone (there are {len(asked)} views)."
-    others = listed([short(v) for v in baseline])
     return Sentence(
-        f"What do other views add to {others}?",
+        f"What do other views add to {asked[0].others}?",
         " ".join(texts[:_MOST_SENTENCES]) + f"{more} Differences are on held-out people, with "
         "95 % intervals from the paired bootstrap.",
         outcome,
     )
 
 
-def shares_of(run: StudyResults, model: str) -> dict[str, Any]:
-    """Return the mean share of every view in a model, where it has shares."""
+def added_value_section(run: StudyResults) -> list[str]:
+    """Return the sentences of every comparison and the notes on them, for the page.
+
+    Parameters
+    ----------
+    run : StudyResults
+
+    Returns
+    -------
+    list of str
+        Empty where the study did not ask what a view adds.
+    """
+    table = run.table("added_value")
+    found = additions_of(table, bool(run.classes))
+    if not found:
+        return []
+    whole = table[table["question"] == ALL]
+    model = str(whole["model"].iloc[0]) if len(whole) else str(table["model"].iloc[-1])
     rows = run.of_model("views", model)
-    if "variance_share" not in rows:
-        return {}
-    known = rows[rows["variance_share"].astype(float).notna()]
-    return dict(zip(known["view"].astype(str), known["variance_share"].astype(float), strict=True))
+    known = rows.dropna(subset="variance_share") if "variance_share" in rows else rows.iloc[:0]
+    shares = {str(r["view"]): float(r["variance_share"]) for r in known.to_dict("records")}
+    return _lines(found, model, shares)
+
+
+def _lines(found: Sequence[Addition], model: str, shares: Mapping[str, float]) -> list[str]:
+    """Return a sentence for each comparison, and the notes."""
+    lines = [case_of(ADDITION, one).text(one) for one in found]
+    notes = [legend_of(found, model), shares_text(shares, model)]
+    return [*lines, *(note for note in notes if note)]

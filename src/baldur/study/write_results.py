@@ -82,11 +82,14 @@ class WrittenResults:
         Content of ``run.json``.
     grids : dict of str to dict
         Shape and affine of every view made of images.
+    added : AddedValue or None
+        What each view adds, where the study asks for it.
     """
 
     tables: dict[str, pd.DataFrame]
     record: dict[str, Any]
     grids: dict[str, dict[str, Any]]
+    added: AddedValue | None = None
 
 
 @dataclass(frozen=True)
@@ -275,7 +278,7 @@ def write_results(
     title = "" if config is None else config.title
     contents[INDEX] = index_text(title, {*contents, LOG, JOBS}).encode()
     replace_files(folder, contents, RESULT_FILES)
-    return WrittenResults(tables, record, result.grids())
+    return WrittenResults(tables, record, result.grids(), run.added)
 
 
 def index_text(title: str, names: Collection[str]) -> str:

@@ -14,13 +14,15 @@ __all__ = [
     "ALONE",
     "BASELINE",
     "BEYOND",
+    "WITH",
     "WITHOUT",
     "ViewComparison",
     "view_comparisons",
 ]
 
-BASELINE, ALONE, WITHOUT, ALL = "baseline", "alone", "without", "all"
-"""Questions about one view set: how well do these views predict?"""
+BASELINE, WITH, ALL, ALONE, WITHOUT = "baseline", "with", "all", "alone", "without"
+"""Questions about one view set: how well do these views predict? The baseline, the baseline with a
+view, all views, a view alone, and all without a view. A set has one row, of the first question."""
 ADDED, ALL_ADDED, BEYOND = "added", "all added", "beyond the others"
 """Questions about two view sets: what does a view add to the baseline, what do all others add to
 it together, and what does a view add to all others?"""
@@ -35,7 +37,7 @@ class ViewComparison:
     question : str
         One of the questions above.
     view : str
-        The view in question; several are separated by commas.
+        The view in question, or the views of the baseline, separated by commas; empty for all.
     model : str
         The row with it.
     reference : str
@@ -79,11 +81,15 @@ def view_comparisons(
     def has(views: Sequence[str]) -> np.ndarray:
         return np.any([present[v] for v in views], axis=0)
 
-    asked: list[tuple[str, str, tuple[str, ...], tuple[str, ...]]] = [(BASELINE, "", base, ())]
+    asked: list[tuple[str, str, tuple[str, ...], tuple[str, ...]]] = [
+        (BASELINE, ", ".join(base), base, ())
+    ]
+    wider = {v: tuple(w for w in known if w in base or w == v) for v in others}
+    asked += [(WITH, v, wider[v], ()) for v in others if len(others) > 1]
+    asked.append((ALL, "", known, ()))
     asked += [(ALONE, v, (v,), ()) for v in known]
     asked += [(WITHOUT, v, tuple(w for w in known if w != v), ()) for v in known]
-    asked.append((ALL, "", known, ()))
-    asked += [(ADDED, v, tuple(w for w in known if w in base or w == v), base) for v in others]
+    asked += [(ADDED, v, wider[v], base) for v in others]
     asked.append((ALL_ADDED, ", ".join(others), known, base))
     asked += [(BEYOND, v, known, tuple(w for w in known if w != v)) for v in known]
     made: list[ViewComparison] = []
@@ -92,7 +98,7 @@ def view_comparisons(
         if views not in rows or (without and without not in rows):
             continue  # its model failed
         pair = (rows[views], rows[without] if without else "")
-        # With two views some questions are the same; the baseline may be one view.
+        # A set may answer several questions; with two views comparisons are the same, too.
         if pair in pairs:
             continue
         pairs.add(pair)

@@ -13,7 +13,7 @@ from baldur.evaluation.added_value.comparisons import ViewComparison
 from baldur.evaluation.added_value.detectable import detectable_auc, detectable_r2
 from baldur.evaluation.added_value.reclassification import COLUMNS as MOVED
 from baldur.evaluation.added_value.reclassification import reclassified
-from baldur.evaluation.clinical.bootstrap import Draws
+from baldur.evaluation.clinical.bootstrap import Bootstrap, Draws
 from baldur.evaluation.clinical.decision import (
     check_prevalence,
     check_thresholds,
@@ -176,7 +176,7 @@ def _rows(
             other = draws(one.reference, metric)
             better = METRICS[metric].greater_is_better
             row |= _difference(value.minus(other), float(other.estimate), better)
-            row["detectable"] = _detectable(part, row, metric, sample.boot.level)
+            row["detectable"] = _detectable(sample.boot, part, without, row)
             row["p"] = np.nan if fold_test is None else fold_test(one, metric)
         made.append(row)
     for row in made:
@@ -219,22 +219,31 @@ def _difference(draws: Draws, reference: float, greater_is_better: bool) -> dict
     }  # fmt: skip
 
 
-def _detectable(part: HeldOutPredictions, row: dict[str, Any], metric: str, level: float) -> float:
+def _detectable(
+    boot: Bootstrap, part: HeldOutPredictions, without: HeldOutPredictions, row: dict[str, Any]
+) -> float:
     """Return the increase of the main metric that would be shown with a probability of 80 %."""
+    metric = row["metric"]
     if metric != main_metric(bool(part.classes)):
         return float("nan")
-    units, people = part.n_units, int(part.members.sum())
-    # The people of a group are not independent: there are no more of them than groups.
-    share = units / max(people, 1)
     reference, error = row["reference_value"], row["standard_error"]
+    units, people = part.n_units, int(part.members.sum())
+    # People of a group are not independent: so many independent people would have this error.
+    share = 1.0
+    if units < people:
+        alone = Bootstrap(np.arange(len(part.people)), boot.resamples, boot.level)
+        pair = (draw_metric(h.where(part.members), alone, metric) for h in (part, without))
+        ratio = float(next(pair).minus(next(pair)).error()) / error if error > 0 else 1.0
+        share = min(1.0, ratio**2) if np.isfinite(ratio) else 1.0
     if not part.classes:
-        return detectable_r2(reference, share * people, error, units, level)
+        return detectable_r2(reference, share * people, error, units, boot.level)
     truth = part.truth[part.members]
     # With several classes an AUC is one against the rest; the rarest has the largest error.
     case = min(int(np.sum(truth == c)) for c in range(len(part.classes)))
     if not case:
         return float("nan")
-    return detectable_auc(reference, share * case, share * (people - case), error, units, level)
+    counts = (share * case, share * (people - case))
+    return detectable_auc(reference, *counts, error, units, boot.level)
 
 
 def _benefits(

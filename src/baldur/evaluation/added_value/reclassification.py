@@ -54,8 +54,8 @@ def reclassified(
         net = up.minus(down) if side else down.minus(up)
         low, high = (float(v) for v in net.interval())
         n, more, less = float(chosen.sum()), float(up.estimate), float(down.estimate)
-        counts = (n * more, n * less, n * (1 - more - less))
-        rows.append((name, n, *counts, float(net.estimate), low, high))
+        up_n, down_n = round(n * more, 6), round(n * less, 6)
+        rows.append((name, n, up_n, down_n, n - up_n - down_n, float(net.estimate), low, high))
     return rows
 
 

@@ -31,15 +31,15 @@ class AddedValue:
     Attributes
     ----------
     table : DataFrame
-        One row for each question and metric: question ("baseline", "alone", "without" and "all":
-        how well do these views predict; "added": the view added to the baseline; "all added": all
-        other views added to it; "beyond the others": the view added to all others), view, model
-        and reference (the rows with and without it), metric, threshold (of a net benefit), people
-        (on whom), of_people (all), units, value, value_low and value_high (with the view),
-        reference_value, difference, low and high (its 95 % interval), standard_error, detectable
-        (the increase that would be shown with a probability of 80 %), p and p_holm (corrected
-        resampled t-test over the folds), outcome ("better", "worse", "not shown" or "not known")
-        and note.
+        One row for each question and metric: question ("baseline", "with", "all", "alone" and
+        "without": how well do these views predict; "added": the view added to the baseline; "all
+        added": all other views added to it; "beyond the others": the view added to all others),
+        view, model and reference (the rows with and without it), metric, threshold (of a net
+        benefit), people (on whom), of_people (all), units, value, value_low and value_high (with
+        the view), reference_value, difference, low and high (its 95 % interval), standard_error,
+        detectable (the increase that would be shown with a probability of 80 %), p and p_holm
+        (corrected resampled t-test over the folds), outcome ("better", "worse", "not shown" or
+        "not known") and note.
     reclassification : DataFrame
         question, view, model, reference, threshold, class, people, up, down, unchanged (people,
         averaged over repeats), net (share that moves to the right side), low, high.
@@ -83,7 +83,7 @@ class AddedValue:
         -------
         baldur.plots.AddedValueDisplay
         """
-        return call_hook("added_value_figure", self.table, self.baseline).plot(ax, **options)
+        return call_hook("added_value_figure", self.table).plot(ax, **options)
 
     def __str__(self) -> str:
         return self.summary()

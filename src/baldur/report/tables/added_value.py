@@ -14,11 +14,13 @@ from baldur.evaluation.added_value.comparisons import (
     ALONE,
     BASELINE,
     BEYOND,
+    WITH,
     WITHOUT,
 )
 from baldur.evaluation.added_value.differences import NET_BENEFIT
 from baldur.evaluation.metrics import METRICS
-from baldur.report.formatting import listed, number, p_value, short
+from baldur.report.added_value import baseline_of
+from baldur.report.formatting import number, p_value, short
 from baldur.report.results import StudyResults
 from baldur.report.tables.base import Cell, Column, Table, sort_key
 
@@ -27,23 +29,23 @@ __all__ = ["addition_table", "comparison_name", "reclassification_table", "view_
 _HEADINGS = {"r2": "R²", "log_loss": "Log-loss", "brier": "Brier score", "rmse": "RMSE"}
 
 
-def comparison_name(question: str, view: str, baseline: Sequence[str]) -> str:
+def comparison_name(question: str, view: str, base: str) -> str:
     """Return what a row of the table is about, in words.
 
     Parameters
     ----------
     question, view : str
         As in `AddedValue.table`.
-    baseline : sequence of str
+    base : str
         Views that one has anyway.
 
     Returns
     -------
     str
     """
-    base = listed([short(v) for v in baseline])
     return {
         BASELINE: f"{base} (baseline)",
+        WITH: f"{base} + {short(view)}",
         ALONE: f"{short(view)} alone",
         WITHOUT: f"all but {short(view)}",
         ALL: "all views",
@@ -56,7 +58,9 @@ def comparison_name(question: str, view: str, baseline: Sequence[str]) -> str:
 def _metrics(rows: pd.DataFrame) -> list[tuple[str, float, str, bool]]:
     """Return metric, threshold, heading, and whether greater is better, of every column."""
     found = []
-    for metric, threshold in rows[["metric", "threshold"]].drop_duplicates().itertuples(index=False):
+    for metric, threshold in (
+        rows[["metric", "threshold"]].drop_duplicates().itertuples(index=False)
+    ):
         if metric == NET_BENEFIT:
             found.append((metric, threshold, f"Net benefit at {number(threshold)}", True))
         elif metric in METRICS:
@@ -70,13 +74,14 @@ def _cell_of(part: pd.DataFrame, metric: str, threshold: float, columns: Sequenc
     row = part[(part["metric"] == metric) & same]
     if not len(row):
         return Cell("–")
-    return Cell.interval(*(float(row[c].iloc[0]) for c in columns), digits=3)
+    value, low, high = (float(row[c].iloc[0]) for c in columns)
+    return Cell.interval(value, low, high, 3)
 
 
 def _rows(run: StudyResults, questions: Sequence[str]) -> pd.DataFrame:
     table = run.table("added_value")
     if "question" not in table:
-        return table.iloc[:0]
+        return pd.DataFrame(columns=["question", "view", "metric", "threshold"])
     return table[table["question"].isin(questions)]
 
 
@@ -91,17 +96,15 @@ def view_set_table(run: StudyResults) -> Table:
     -------
     Table
     """
-    rows = _rows(run, (BASELINE, ADDED, ALL, ALONE, WITHOUT))
-    metrics = _metrics(rows) if len(rows) else []
+    rows = _rows(run, (BASELINE, WITH, ALL, ALONE, WITHOUT))
+    metrics = _metrics(rows)
     columns = [Column("Views", numeric=False), Column("People", "who have one of these views")]
     for _, _, heading, up in metrics:
         columns.append(Column(heading, "higher is better" if up else "lower is better"))
     table = Table("view_sets", "Views and how well they predict, with 95 % intervals", columns)
-    baseline = run.record.get("baseline_views", [])
+    base = baseline_of(run.table("added_value"))
     for (question, view), part in rows.groupby(["question", "view"], sort=False):
-        name = comparison_name(str(question), str(view), baseline)
-        if question == ADDED:
-            name = f"{listed([short(v) for v in baseline])} + {short(view)}"
+        name = comparison_name(str(question), str(view), base)
         cells = [Cell.name(name), Cell.whole(part["people"].iloc[0])]
         ends = ("value", "value_low", "value_high")
         table.add([*cells, *(_cell_of(part, m, t, ends) for m, t, _, _ in metrics)])
@@ -120,7 +123,7 @@ def addition_table(run: StudyResults) -> Table:
     Table
     """
     rows = _rows(run, (ADDED, ALL_ADDED, BEYOND))
-    metrics = _metrics(rows) if len(rows) else []
+    metrics = _metrics(rows)
     columns = [Column("Comparison", numeric=False), Column("People", "who have the view")]
     for _, _, heading, up in metrics:
         sign = "positive" if up else "negative"
@@ -131,10 +134,10 @@ def addition_table(run: StudyResults) -> Table:
         Column("Detectable", f"increase of {main} that would be shown with a probability of 80 %"),
     ]
     table = Table("added_value", "What each view adds, on the same held-out people", columns)
-    baseline = run.record.get("baseline_views", [])
+    base = baseline_of(run.table("added_value"))
     for (question, view), part in rows.groupby(["question", "view"], sort=False):
         cells = [
-            Cell.name(comparison_name(str(question), str(view), baseline)),
+            Cell.name(comparison_name(str(question), str(view), base)),
             Cell.whole(part["people"].iloc[0]),
         ]
         cells += [_cell_of(part, m, t, ("difference", "low", "high")) for m, t, _, _ in metrics]
@@ -164,7 +167,7 @@ def reclassification_table(run: StudyResults) -> Table:
     ]  # fmt: skip
     table = Table("reclassification", "Who moves across the thresholds", columns)
     rows = run.table("reclassification")
-    baseline = run.record.get("baseline_views", [])
+    base = baseline_of(run.table("added_value"))
     for row in rows.to_dict("records") if "question" in rows else []:
         whole = [
             Cell.of(row[c], 0 if float(row[c]) == round(float(row[c])) else 1)
@@ -172,11 +175,11 @@ def reclassification_table(run: StudyResults) -> Table:
         ]
         table.add(
             [
-                Cell.name(comparison_name(row["question"], row["view"], baseline)),
+                Cell.name(comparison_name(row["question"], row["view"], base)),
                 Cell.of(row["threshold"]),
                 Cell.name(row["class"]),
                 *whole,
-                Cell.interval(row["net"], row["low"], row["high"], digits=3),
+                Cell.interval(row["net"], row["low"], row["high"], 3),
             ]
         )
     if table and int(run.record.get("repeats", 1)) > 1:
