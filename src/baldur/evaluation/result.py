@@ -73,7 +73,9 @@ class NestedResult:
         self.predictions = predictions_frame(
             self.finished(), self.data, self.truth, self.classes, self.groups, self.sites
         )
-        self.selection = selection_frame(self.finished(), self.data, self._readings())
+        self.selection = selection_frame(
+            self.finished(), self.data, self.n_features, self._readings()
+        )
         rows = [
             (model, f.repeat + 1, f.fold + 1, key, value)
             for model, fits in self.fits.items()
@@ -103,6 +105,11 @@ class NestedResult:
     def data(self) -> MultiView:
         """The samples on which the models were compared."""
         return self.comparison.data
+
+    @property
+    def n_features(self) -> dict[str, int]:
+        """Features of each view, without the reference levels of categories."""
+        return self.comparison.n_features
 
     @cached_property
     def folds(self) -> list[Fold]:
@@ -353,7 +360,7 @@ class NestedResult:
         -------
         Stability
         """
-        return stability_of(self.finished(), self.data, self.selection, level)
+        return stability_of(self.finished(), self.data, self.n_features, self.selection, level)
 
     def weights(self) -> pd.DataFrame:
         """Return the selected features and weights of every fold: model, repeat, fold, view, ..."""
