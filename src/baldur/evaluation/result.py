@@ -237,6 +237,7 @@ class NestedResult:
         """
         ratio = float(np.mean([len(f.test) / len(f.train) for f in self.folds]))
         wanted = metrics or [self.select_by]
+        some_views = {m.name for m in self.comparison.models if m.views is not None}
         n_classes = len(self.classes)
         parts = []
         for metric in wanted:
@@ -244,14 +245,7 @@ class NestedResult:
                 model: np.array([f.score(metric, self.truth, n_classes) for f in fits])
                 for model, fits in self.finished().items()
             }
-            whole = {m: v for m, v in by_model.items() if self.comparison.model(m).views is None}
-            # Rows with some of the views are a family of their own, so that the p-values of the
-            # models do not depend on how many of them there are.
-            found = compare_pairs(by_model, ratio, metric)
-            apart = found["model_a"].isin(whole) & found["model_b"].isin(whole)
-            for family in (apart, ~apart):
-                found.loc[family, "p_holm"] = holm(found.loc[family, "p"].to_numpy(dtype=float))
-            parts.append(found)
+            parts.append(compare_pairs(by_model, ratio, metric, some_views))
         return pd.concat(parts, ignore_index=True)
 
     def permutation_test(self) -> pd.DataFrame:
@@ -309,7 +303,11 @@ class NestedResult:
         """
         views = self.comparison.baseline_views if baseline is None else baseline
         with one_thread():
-            return added_value_of(self, self._resampled, views, **options)
+            found = added_value_of(
+                self.comparison, self.finished(), self._resampled, views, **options
+            )
+        found.result = self
+        return found
 
     def harmonisation(self) -> pd.DataFrame:
         """Return what site harmonisation changed in every outer fold: repeat, fold, view, ...

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -12,14 +12,14 @@ import pandas as pd
 from baldur.evaluation.added_value.comparisons import ViewComparison, view_comparisons
 from baldur.evaluation.added_value.differences import compare_view_sets
 from baldur.evaluation.clinical.resampled import Resampled
+from baldur.evaluation.design import Comparison
+from baldur.evaluation.engine.job_results import OuterFit
 from baldur.evaluation.metrics import Predicted, score
+from baldur.evaluation.selection.features import view_shares
 from baldur.evaluation.tables.model_tests import corrected_t_test
 from baldur.evaluation.view_sets import check_views, model_for_added_value, same_model
 from baldur.exceptions import InputError
 from baldur.hooks import call_hook
-
-if TYPE_CHECKING:
-    from baldur.evaluation.result import NestedResult
 
 __all__ = ["AddedValue", "added_value_of"]
 
@@ -50,6 +50,8 @@ class AddedValue:
         Views that one has anyway.
     model : str
         Name of the model.
+    result : NestedResult
+        The comparison that it was computed from.
     """
 
     table: pd.DataFrame
@@ -90,7 +92,8 @@ class AddedValue:
 
 
 def added_value_of(
-    result: NestedResult,
+    comparison: Comparison,
+    fits: Mapping[str, Sequence[OuterFit]],
     sample: Resampled,
     baseline: Sequence[str],
     *,
@@ -102,10 +105,12 @@ def added_value_of(
 
     Parameters
     ----------
-    result : NestedResult
+    comparison : Comparison
         With rows of one model on several view sets.
+    fits : dict of str to list of OuterFit
+        Fits of the models that finished.
     sample : Resampled
-        Its predictions with their resamples.
+        Their predictions with resamples.
     baseline : sequence of str
         Views that one has anyway.
     model : str, optional
@@ -117,13 +122,13 @@ def added_value_of(
     -------
     AddedValue
     """
-    comparison, data = result.comparison, result.data
+    data = comparison.data
     base = check_views(baseline, data.view_names, "baseline")
     models = comparison.models
     whole = model_for_added_value(models) if model is None else comparison.model(model)
     rows: dict[tuple[str, ...], str] = {}
     for one in models:
-        if one.name in result.finished() and same_model(one, whole, data):
+        if one.name in fits and same_model(one, whole, data):
             rows.setdefault(one.views or tuple(data.view_names), one.name)
     place = pd.Index(data.sample_ids.astype(str))
     people = place.get_indexer(pd.Index(next(iter(sample.models.values())).people.astype(str)))
@@ -139,12 +144,12 @@ def added_value_of(
         asked,
         thresholds=thresholds,
         prevalence=prevalence,
-        fold_test=_FoldTest(result, people),
+        fold_test=_FoldTest(comparison, fits, people),
     )
-    shares = result.view_shares()
-    shares = shares[shares["model"] == rows.get(tuple(data.view_names), "")]
+    own = rows.get(tuple(data.view_names))
+    shares = view_shares({} if own is None else {own: fits[own]})
     mean = shares.groupby("view", sort=False)["variance_share"].mean().reset_index(name="share")
-    return AddedValue(found.table, found.reclassification, mean.dropna(), base, whole.name, result)
+    return AddedValue(found.table, found.reclassification, mean.dropna(), base, whole.name)
 
 
 class _FoldTest:
@@ -152,30 +157,37 @@ class _FoldTest:
 
     Parameters
     ----------
-    result : NestedResult
-        With the fits of every fold.
+    comparison : Comparison
+        With outcomes and folds.
+    fits : dict of str to list of OuterFit
+        Fits of every model on the folds.
     people : ndarray of int
         For each person of the predictions, the row of the data.
     """
 
-    def __init__(self, result: NestedResult, people: np.ndarray) -> None:
-        self.result = result
+    def __init__(
+        self,
+        comparison: Comparison,
+        fits: Mapping[str, Sequence[OuterFit]],
+        people: np.ndarray,
+    ) -> None:
+        self.y, self.n_classes = comparison.y, comparison.n_classes
+        self.fits = fits
         self.people = people
-        self.ratio = float(np.mean([len(f.test) / len(f.train) for f in result.folds]))
+        self.ratio = float(np.mean([len(f.test) / len(f.train) for f in comparison.folds]))
 
     def __call__(self, one: ViewComparison, metric: str) -> float:
         """Return the p-value of the difference of a metric."""
-        chosen = np.zeros(len(self.result.truth), dtype=bool)
+        chosen = np.zeros(len(self.y), dtype=bool)
         chosen[self.people] = one.people
         difference = self._scores(one.model, metric, chosen)
         difference -= self._scores(one.reference, metric, chosen)
         return corrected_t_test(difference[~np.isnan(difference)], self.ratio)[2]
 
     def _scores(self, name: str, metric: str, chosen: np.ndarray) -> np.ndarray:
-        result, n_classes = self.result, len(self.result.classes)
         found = []
-        for f in result.fits[name]:
-            predicted = Predicted(result.truth[f.test], f.label, f.proba, f.margin, n_classes)
+        for f in self.fits[name]:
+            predicted = Predicted(self.y[f.test], f.label, f.proba, f.margin, self.n_classes)
             at = chosen[f.test]
             found.append(score(metric, predicted.take(at)) if at.any() else np.nan)
         return np.array(found, dtype=float)
