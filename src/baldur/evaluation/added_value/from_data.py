@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from baldur.evaluation.added_value.study import AddedValue
+from baldur.evaluation.multilabel import MultilabelResult
 from baldur.evaluation.nested import nested_cv
+from baldur.exceptions import InputError
 
 __all__ = ["added_value"]
 
@@ -62,4 +64,9 @@ def added_value(
     ['auc', 'log_loss', 'brier']
     """
     result = nested_cv([model], X, y, baseline_views=list(baseline), **keywords)
+    if isinstance(result, MultilabelResult):
+        raise InputError(
+            f"y has {len(result.outcomes)} outcomes; run nested_cv with baseline_views, and call "
+            "added_value of the result of each outcome."
+        )
     return result.added_value(thresholds=thresholds, prevalence=prevalence)
