@@ -20,7 +20,7 @@ pytestmark = pytest.mark.usefixtures("few_resamples")
 def result(few_resamples):
     X, y = small_data(60)
     rng = np.random.default_rng(0)
-    Y = {name: y ^ (rng.uniform(size=60) < 0.3) for name in NASTY[:3]}
+    Y = {name: y ^ (rng.uniform(size=60) < 0.3) for name in NASTY[:2]}
     return nested_cv(["Ridge logistic", "Dummy"], X, pd.DataFrame(Y), outer=2, inner=2)
 
 
@@ -32,7 +32,7 @@ def folder(result, tmp_path):
 
 def test_names_of_outcomes_are_shown_and_never_run(result, tmp_path):
     text = result.report(tmp_path / "page.html").read_text()
-    assert "mean AUC over 3 outcomes" in text
+    assert "mean AUC over 2 outcomes" in text
     assert "&lt;script&gt;document.title" in text
     scripts = re.findall(r"<script>(.*?)</script>", text, flags=re.DOTALL)
     assert not any("document.title='run'" in script for script in scripts)
@@ -44,11 +44,6 @@ def test_folders_of_outcomes_have_plain_and_different_names(result):
     assert len({place.casefold() for place in places.values()}) == len(places)
     for place in places.values():
         assert re.fullmatch(r"[A-Za-z0-9_-]{1,70}", place)
-
-
-def test_the_page_of_a_folder_is_that_of_the_result(result, folder, tmp_path):
-    text = report_folder(folder).read_text()
-    assert text.count('<details class="outcome"') == 3
 
 
 @pytest.mark.parametrize("name", ["intervals.csv", "table.csv", "run.json"])
@@ -72,4 +67,6 @@ def test_a_folder_without_one_of_its_outcomes_is_refused_in_one_line(folder):
 def test_a_changed_table_of_an_outcome_is_named_on_the_page(folder):
     place = next((folder / "outcomes").iterdir())
     (place / "calibration.csv").unlink()
-    assert "calibration.csv is missing" in report_folder(folder).read_text()
+    text = report_folder(folder).read_text()
+    assert "calibration.csv is missing" in text
+    assert text.count('<details class="outcome"') == 2
