@@ -20,7 +20,12 @@ from baldur.study.checks.cells import (
     sentinel_cells,
     sentinels,
 )
-from baldur.study.checks.copies import copies, copying_classes, copying_numbers
+from baldur.study.checks.copies import (
+    copies,
+    copying_classes,
+    copying_numbers,
+    missing_copies,
+)
 from baldur.study.checks.finding import Finding
 from baldur.study.checks.labels import lost_ids, variants
 from baldur.study.checks.repeats import RowHashes, repeats
@@ -135,6 +140,7 @@ def _look_at(
     held: dict[str, dict[float, int]] = {}
     late: list[str] = []
     same: list[str] = []
+    gone: list[str] = []
     fixed: dict[str, str] = {}
     codes = np.unique(found.y, return_inverse=True)[1] if config.classification else None
     # Codes of genotypes are neither dates nor sentinels.
@@ -156,6 +162,9 @@ def _look_at(
             else copying_classes(block, codes, width)
         )
         same += [_name(view, cols, j) for j in np.flatnonzero(copying).tolist()]
+        if codes is not None and numbers:
+            told = _missing_tells(block[view.present], codes[view.present], width)
+            gone += [_name(view, cols, j) for j in told]
         if found.sites is not None:
             for j, site in constant_columns(block, found.sites, width):
                 fixed.setdefault(_name(view, cols, j), site)
@@ -163,8 +172,19 @@ def _look_at(
     if held:
         held = beyond_chance(held, _beside_sentinels(view))
     made = sentinels(key, held, getattr(section, "missing", None)) + dates(key, late)
-    made += copies(key, config.outcome.column, same) + constant_in_site(key, fixed)
+    made += copies(key, config.outcome.column, same)
+    made += missing_copies(key, config.outcome.column, gone) + constant_in_site(key, fixed)
     return made, hashes.pairs()
+
+
+def _missing_tells(block: np.ndarray, codes: np.ndarray, width: int) -> list[int]:
+    """Return the columns whose missing cells tell the class, among samples that have the view."""
+    missing = np.isnan(block)
+    some = np.flatnonzero(missing.any(axis=0))
+    if not len(some) or len(np.unique(codes)) < 2:
+        return []
+    told = copying_classes(missing[:, some].astype(float), codes, width)
+    return some[told].tolist()
 
 
 def _beside_sentinels(view: View) -> dict[float, int]:
