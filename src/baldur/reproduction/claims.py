@@ -172,8 +172,8 @@ def _at_chance(evidence: Evidence) -> Verdict:
     here = [m for m in marked if _includes_chance(evidence, m)]
     all_here = [m for m in evidence.baselines if _includes_chance(evidence, m)]
     figures = (
-        f"Of the {len(marked)} baselines that the paper marks and that were run, {len(here)} have "
-        f"a balanced accuracy whose 95 % interval includes 0.5"
+        f"{len(here)} of the {len(marked)} baselines that the paper marks and that were run are at "
+        f"chance here, in that the 95 % interval of their balanced accuracy includes 0.5"
         f"{': ' + listed(here) if here else ''}; of all {len(evidence.baselines)} baselines, "
         f"{len(all_here)}."
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -117,16 +117,20 @@ def _default(claims: list[Claim]) -> list[Any]:
         "The default estimator of this package, BaldurClassifier, was run on the same folds. It "
         "has the paper's model with another posterior and another rule of selection."
     )
-    return [lead, _claims(claims)]
+    return [
+        lead,
+        _claims(claims, {HOLDS: "holds", IN_PART: "holds in part", FAILS: "does not hold"}),
+    ]
 
 
-def _claims(claims: list[Claim]) -> Findings:
+def _claims(claims: list[Claim], words: Mapping[str, str] | None = None) -> Findings:
+    """Return the claims with their outcomes, in other words where some are given."""
     levels = {HOLDS: "note", FAILS: "serious"}
     return Findings(
         [
             Finding(
                 claim.text,
-                claim.verdict.outcome,
+                (words or {}).get(claim.verdict.outcome, claim.verdict.outcome),
                 claim.verdict.figures,
                 claim.verdict.why,
                 levels.get(claim.verdict.outcome, "care"),
