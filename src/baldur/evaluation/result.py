@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -30,6 +31,7 @@ from baldur.evaluation.selection.features import (
     weights_frame,
 )
 from baldur.evaluation.splits import Fold
+from baldur.evaluation.tables.few_features import few_features_frame, few_names_frame
 from baldur.evaluation.tables.formatting import format_table
 from baldur.evaluation.tables.model_tests import compare_pairs, holm, permutation_p_value
 from baldur.evaluation.tables.participants import participants_frame
@@ -68,7 +70,7 @@ class NestedResult:
     jobs: JobResults
 
     def __post_init__(self) -> None:
-        self.predictions = self._predictions()
+        self.predictions = self._predictions(self.finished())
         self.selection = selection_frame(self.finished(), self.data, self._readings())
         rows = [
             (model, f.repeat + 1, f.fold + 1, key, value)
@@ -157,10 +159,9 @@ class NestedResult:
         """Return the fits of the models that finished every fold."""
         return {m: self.fits[m] for m in self.models if m not in self.failures}
 
-    def _predictions(self) -> pd.DataFrame:
+    def _predictions(self, finished: Mapping[str, Sequence[OuterFit]]) -> pd.DataFrame:
         parts = []
         names = [str(c) for c in self.classes]
-        finished = self.finished()
         scaled = any(f.scaled for fits in finished.values() for f in fits)
         for model, fits in finished.items():
             for f in fits:
@@ -310,6 +311,25 @@ class NestedResult:
             if own:
                 sample = Resampled(self.predictions, [str(c) for c in self.classes], **own)
             return evaluate(sample, **{"metrics": self.metrics, **keywords})
+
+    def few_features(self) -> pd.DataFrame:
+        """Return how well models with few features predict: model, limit, metric, estimate, ...
+
+        One row for 1, 2, 3, 5, 10 and 20 features at most and for the model as it was selected, of
+        every model with submodels (BALDUR), with the AUC and log-loss (R2 and RMSE in regression)
+        on the outer folds, their 95 % intervals, and paired differences from the last row.
+        """
+        return self._few_features.copy()
+
+    @cached_property
+    def _few_features(self) -> pd.DataFrame:
+        with one_thread():
+            names = [str(c) for c in self.classes]
+            return few_features_frame(self.finished(), self._predictions, names)
+
+    def few_names(self) -> pd.DataFrame:
+        """Return in how many outer folds each feature is among the first few: model, limit, ..."""
+        return few_names_frame(self.finished(), self.data)
 
     def harmonisation(self) -> pd.DataFrame:
         """Return what site harmonisation changed in every outer fold: repeat, fold, view, ...

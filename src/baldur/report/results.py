@@ -31,7 +31,7 @@ _USED = (
     "table", "predictions", "selection", "stability", "views", "view_shares", "presence",
     "participants", "folds", "weights", "settings", "comparisons", "differences", "permutation",
     "intervals", "calibration", "calibration_curve", "decision", "thresholds", "subgroups",
-    "learning_curve", "sample_size", "feature_locations",
+    "learning_curve", "sample_size", "feature_locations", "few_features", "few_names",
 )  # fmt: skip
 """Tables that a page is made from."""
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from baldur.evaluation.engine.job import Job
 from baldur.evaluation.engine.job_store import Outcome
+from baldur.evaluation.engine.submodel_predictions import FewFeatures, read_submodels
 from baldur.evaluation.metrics import Predicted, score
 from baldur.evaluation.selection.features import SelectedFeatures
 
@@ -21,7 +22,8 @@ _MOST_NOTES = 10
 class OuterFit:
     """One model on one outer fold: its setting, predictions and selected features.
 
-    With `scaled` the probabilities come from decision scores by Platt scaling.
+    With `scaled` the probabilities come from decision scores by Platt scaling. `few` has the
+    submodels by their largest number of features.
     """
 
     repeat: int
@@ -35,6 +37,7 @@ class OuterFit:
     scaled: bool = False
     selected: dict[str, SelectedFeatures] = field(default_factory=dict)
     harmonisation: list[dict[str, Any]] = field(default_factory=list)
+    few: dict[int, FewFeatures] = field(default_factory=dict)
 
     @classmethod
     def from_outcome(cls, job: Job, setting: dict[str, Any], outcome: Outcome) -> OuterFit:
@@ -60,6 +63,7 @@ class OuterFit:
                 for i, view in enumerate(outcome.facts["views"])
             },
             harmonisation=outcome.facts.get("harmonisation", []),
+            few=read_submodels(arrays),
         )
 
     def score(self, metric: str, y: np.ndarray, n_classes: int) -> float:
