@@ -111,7 +111,8 @@ class Screen:
         def show(state: State) -> None:
             nonlocal last, said
             now = time.monotonic()
-            line = f"{state.done} of {state.total} jobs, {_left(state)}"
+            parts = (f"{state.done} of {state.total} jobs", _left(state))
+            line = ", ".join(part for part in parts if part)
             due = now - last >= _SECONDS_BETWEEN_LINES or state.done == state.total
             if due and line != said:
                 last, said = now, line
@@ -172,10 +173,10 @@ def _left(state: State) -> str:
         return "done"
     if seconds is None:
         return ""
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    text = f"{hours} h {minutes:02d} min" if hours else f"{minutes} min {rest:02d} s"
-    return f"about {text} left"
+    # Imported with the run that has been started anyway.
+    from baldur.estimators.progress import duration
+
+    return f"about {duration(seconds)} left"
 
 
 def screen_table(result: NestedResult, width: int | None = None) -> list[Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from baldur.evaluation.view_sets import check_views, on_views, prepare_views, vi
 from baldur.exceptions import InputError
 from baldur.preparation import Preparation
 from baldur.preparation.covariates import sample_column
+from baldur.preparation.steps.categories import feature_counts
 from baldur.views import MultiView, as_multiview
 from baldur.views.labels import match_labels
 
@@ -108,6 +110,8 @@ class Comparison:
         How often everything is repeated with permuted labels.
     baseline_views : tuple of str
         Views that one has anyway, in the order of the data; empty where none were named.
+    preparation : Preparation or None
+        That of the design.
     """
 
     models: list[Model]
@@ -119,6 +123,13 @@ class Comparison:
     metrics: list[str]
     permutations: int = 0
     baseline_views: tuple[str, ...] = ()
+    preparation: Preparation | None = None
+
+    @cached_property
+    def n_features(self) -> dict[str, int]:
+        """Features of each view, without the reference levels of categories."""
+        steps = () if self.preparation is None else self.preparation.steps
+        return feature_counts(self.data, steps)
 
     @property
     def n_classes(self) -> int:
@@ -216,7 +227,16 @@ def open_comparison(design: Design, models: Any, X: Any, y: Any) -> Comparison:
             )
     plan = _plan(design, len(data))
     return Comparison(
-        made, data, codes, classes, plan, metric, metrics, design.permutations, baseline
+        made,
+        data,
+        codes,
+        classes,
+        plan,
+        metric,
+        metrics,
+        design.permutations,
+        baseline,
+        design.preparation,
     )
 
 

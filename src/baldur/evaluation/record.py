@@ -62,7 +62,7 @@ def record_of(result: NestedResult) -> dict[str, Any]:
                 "features": int(width),
                 "people": int(np.sum(result.data.view(view).present)),
             }
-            for view, width in result.data.n_features.items()
+            for view, width in result.n_features.items()
         ],
         "models": list(result.models),
         "failures": dict(result.failures),

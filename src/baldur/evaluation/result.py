@@ -12,7 +12,6 @@ import numpy as np
 import pandas as pd
 
 from baldur.evaluation.clinical.evaluation import Evaluation, evaluate
-from baldur.evaluation.clinical.held_out import PLATT
 from baldur.evaluation.clinical.resampled import Resampled
 from baldur.evaluation.design import Comparison
 from baldur.evaluation.engine.job_results import JobResults, OuterFit
@@ -35,6 +34,7 @@ from baldur.evaluation.tables.few_features import few_features_frame, few_names_
 from baldur.evaluation.tables.formatting import format_table
 from baldur.evaluation.tables.model_tests import compare_pairs, holm, permutation_p_value
 from baldur.evaluation.tables.participants import participants_frame
+from baldur.evaluation.tables.predictions import predictions_frame
 from baldur.evaluation.tables.table import build_table, fold_scores
 from baldur.evaluation.threads import one_thread
 from baldur.hooks import call_hook
@@ -71,7 +71,9 @@ class NestedResult:
 
     def __post_init__(self) -> None:
         self.predictions = self._predictions(self.finished())
-        self.selection = selection_frame(self.finished(), self.data, self._readings())
+        self.selection = selection_frame(
+            self.finished(), self.data, self.n_features, self._readings()
+        )
         rows = [
             (model, f.repeat + 1, f.fold + 1, key, value)
             for model, fits in self.fits.items()
@@ -101,6 +103,11 @@ class NestedResult:
     def data(self) -> MultiView:
         """The samples on which the models were compared."""
         return self.comparison.data
+
+    @property
+    def n_features(self) -> dict[str, int]:
+        """Features of each view, without the reference levels of categories."""
+        return self.comparison.n_features
 
     @cached_property
     def folds(self) -> list[Fold]:
@@ -159,41 +166,9 @@ class NestedResult:
         """Return the fits of the models that finished every fold."""
         return {m: self.fits[m] for m in self.models if m not in self.failures}
 
-    def _predictions(self, finished: Mapping[str, Sequence[OuterFit]]) -> pd.DataFrame:
-        parts = []
+    def _predictions(self, fits: Mapping[str, Sequence[OuterFit]]) -> pd.DataFrame:
         names = [str(c) for c in self.classes]
-        scaled = any(f.scaled for fits in finished.values() for f in fits)
-        for model, fits in finished.items():
-            for f in fits:
-                columns: dict[str, Any] = {
-                    "model": model,
-                    "repeat": f.repeat + 1,
-                    "fold": f.fold + 1,
-                    "sample": self.data.sample_ids[f.test].astype(str),
-                }
-                for name, values in (("group", self.groups), ("site", self.sites)):
-                    if values is not None:
-                        columns[name] = values[f.test]
-                truth = self.truth[f.test]
-                if not names:
-                    columns.update(label=truth, predicted=f.label)
-                    parts.append(pd.DataFrame(columns))
-                    continue
-                columns["label"] = np.array(names)[truth]
-                columns["predicted"] = np.array(names)[f.label.astype(int)]
-                for c, name in enumerate(names):
-                    columns[f"p_{name}"] = np.nan if f.proba is None else f.proba[:, c]
-                if scaled:
-                    columns["probability"] = PLATT if f.scaled else "model"
-                if f.margin is not None and f.margin.ndim == 1:
-                    columns["score"] = f.margin
-                elif f.margin is not None:
-                    columns.update({f"score_{n}": f.margin[:, c] for c, n in enumerate(names)})
-                parts.append(pd.DataFrame(columns))
-        if not parts:
-            fixed = ["model", "repeat", "fold", "sample", "label", "predicted"]
-            return pd.DataFrame(columns=[*fixed, *(f"p_{name}" for name in names)])
-        return pd.concat(parts, ignore_index=True)
+        return predictions_frame(fits, self.data, self.truth, names, self.groups, self.sites)
 
     # -- tables ----------------------------------------------------------------------------
 
@@ -380,7 +355,7 @@ class NestedResult:
         -------
         Stability
         """
-        return stability_of(self.finished(), self.data, self.selection, level)
+        return stability_of(self.finished(), self.data, self.n_features, self.selection, level)
 
     def weights(self) -> pd.DataFrame:
         """Return the selected features and weights of every fold: model, repeat, fold, view, ..."""

@@ -11,6 +11,7 @@ from baldur.estimators.progress import duration
 from baldur.evaluation import Comparison
 from baldur.evaluation.preview import Preview, preview
 from baldur.exceptions import InputError
+from baldur.preparation.steps.categories import feature_counts
 from baldur.study.checks.finding import Finding, names
 from baldur.study.checks.run import find_problems
 from baldur.study.comparison import folds_problem
@@ -46,7 +47,8 @@ class StudyCheck:
         """Return samples, classes, views, folds, jobs and time, a line each."""
         found = self.data
         made = [_samples(found)]
-        for view, width in found.data.n_features.items():
+        steps = () if found.preparation is None else found.preparation.steps
+        for view, width in feature_counts(found.data, steps).items():
             made.append(_view(found, view, width))
         made.append(_folds(self.plan))
         made.append(_jobs(self.plan, self.n_jobs))

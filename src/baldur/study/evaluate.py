@@ -98,7 +98,7 @@ def evaluate_study(
         f"baldur {baldur.__version__}, Python {platform.python_version()}, numpy "
         f"{np.__version__}, scikit-learn {sklearn.__version__}"
     )
-    log(f"{found.data.shape[0]} samples, {found.data.n_features} features")
+    log(f"{found.data.shape[0]} samples, {comparison.n_features} features")
     for note in found.notes:
         log(f"note: {note}")
     for finding in check.findings:

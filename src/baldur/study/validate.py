@@ -55,6 +55,15 @@ VALIDATION_FILES = frozenset(
 )  # fmt: skip
 """All names the files of a validation may have."""
 
+_MEASURES = {
+    "ici": "integrated calibration index",
+    "brier": "Brier score",
+    "miscalibration": "its part by miscalibration",
+    "discrimination": "its part by discrimination, which is subtracted",
+    "uncertainty": "its part by the outcome itself",
+}
+"""Names of measures of calibration on the screen."""
+
 
 @dataclass
 class ValidatedStudy:
@@ -297,12 +306,12 @@ def summary(done: ValidatedStudy, model: SavedModel) -> str:
         f"{name}, trained on {model.details.get('samples')} samples, unchanged, on "
         f"{counted(len(done.predictions), 'new one')}.",
         "",
+        "Figures with 95 % intervals:",
         *_figures(done.evaluation, name, done.development),
     ]
-    for title, frame in (("Calibration", done.evaluation.calibration),):
-        if len(frame):
-            lines += ["", f"{title} (intercept 0 and slope 1 are right):"]
-            lines += [_interval(row["measure"], row) for _, row in frame.iterrows()]
+    if len(done.evaluation.calibration):
+        lines += ["", "Calibration (intercept 0 and slope 1 are right):"]
+        lines += _calibration(done.evaluation.calibration, done.development)
     if len(done.shift_views):
         lines += ["", "Predictors against training (shift in training s.d.):"]
         for _, row in done.shift_views.iterrows():
@@ -345,6 +354,20 @@ def _figures(evaluation: Evaluation, name: str, before: pd.DataFrame | None = No
         line = _interval(METRICS[row["metric"]].heading, row)
         if row["metric"] in known:
             line += f"; in development {_interval('', known[row['metric']]).removeprefix('  : ')}"
+        lines.append(line)
+    return lines
+
+
+def _calibration(frame: pd.DataFrame, before: pd.DataFrame | None) -> list[str]:
+    """Return the measures of calibration, of every class where there are more than two."""
+    several = "class" in frame and frame["class"].nunique() > 1
+    known = {} if before is None or several else {r["metric"]: r for _, r in before.iterrows()}
+    lines = []
+    for _, row in frame.iterrows():
+        what = _MEASURES.get(row["measure"], row["measure"])
+        line = _interval(f"{row['class']}, {what}" if several else what, row)
+        if row["measure"] in known and row["measure"] not in METRICS:
+            line += f"; in development {_interval('', known[row['measure']]).removeprefix('  : ')}"
         lines.append(line)
     return lines
 

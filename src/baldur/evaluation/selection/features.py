@@ -89,7 +89,10 @@ def _whole(fits: Sequence[Any], view: str, width: int) -> bool:
 
 
 def selection_frame(
-    fits: Mapping[str, Sequence[Any]], mv: MultiView, readings: Sequence[str]
+    fits: Mapping[str, Sequence[Any]],
+    mv: MultiView,
+    n_features: Mapping[str, int],
+    readings: Sequence[str],
 ) -> pd.DataFrame:
     """Summarise the selections of every model over its folds.
 
@@ -106,7 +109,7 @@ def selection_frame(
         if not ordered:
             continue
         for view in ordered[0].selected:
-            width = mv.n_features[view]
+            width = n_features[view]
             counts = [len(f.selected[view].index) for f in ordered]
             folds = ";".join(map(str, counts))
             none = np.nan
@@ -218,7 +221,11 @@ def weights_frame(
 
 
 def stability_of(
-    fits: Mapping[str, Sequence[Any]], mv: MultiView, selection: pd.DataFrame, level: float
+    fits: Mapping[str, Sequence[Any]],
+    mv: MultiView,
+    n_features: Mapping[str, int],
+    selection: pd.DataFrame,
+    level: float,
 ) -> Stability:
     """Compute the index per view and over all views, and the share of each view."""
     index_rows = []
@@ -234,8 +241,8 @@ def stability_of(
             for f in ordered
         ]
         for view, sets, width in [
-            ("*", joined, sum(widths)),
-            *((v, [f.selected[v].index for f in ordered], mv.n_features[v]) for v in views),
+            ("*", joined, sum(n_features[v] for v in views)),
+            *((v, [f.selected[v].index for f in ordered], n_features[v]) for v in views),
         ]:
             found = _index(sets, width, level)
             index_rows.append((model, view, found.value, found.error, found.low, found.high))
@@ -244,7 +251,7 @@ def stability_of(
     return Stability(
         index=pd.DataFrame(index_rows, columns=columns),
         features=features.reset_index(drop=True),
-        views=_mean_shares(view_shares(fits), mv),
+        views=_mean_shares(view_shares(fits), n_features),
     )
 
 
@@ -252,7 +259,10 @@ def _index(sets: list[np.ndarray], width: int, level: float) -> StabilityIndex:
     if len(sets) < 2:
         nan = float("nan")
         return StabilityIndex(nan, nan, nan, nan)
-    return nogueira(sets, width, level)
+    # Positions among the columns that some fold selects: reference levels are columns, too.
+    used = np.unique(np.concatenate(sets))
+    chosen = [np.searchsorted(used, one) for one in sets]
+    return nogueira(chosen, max(width, len(used)), level)
 
 
 def view_shares(fits: Mapping[str, Sequence[Any]]) -> pd.DataFrame:
@@ -291,13 +301,13 @@ def view_shares(fits: Mapping[str, Sequence[Any]]) -> pd.DataFrame:
     return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=columns)
 
 
-def _mean_shares(each: pd.DataFrame, mv: MultiView) -> pd.DataFrame:
+def _mean_shares(each: pd.DataFrame, n_features: Mapping[str, int]) -> pd.DataFrame:
     """Return the means over folds, one row per model and view."""
     columns = ["model", "view", "frequency", "percent_of_view", "share", "variance_share"]
     rows = []
     for (model, view), part in each.groupby(["model", "view"], sort=False):
         selected = part["selected"].to_numpy(dtype=float)
-        percent = 100 * selected.mean() / mv.n_features[str(view)]
+        percent = 100 * selected.mean() / n_features[str(view)]
         # A plain mean: one fold without a figure leaves none.
         means = (float(part[c].to_numpy(dtype=float).mean()) for c in columns[-2:])
         rows.append((model, view, float((selected > 0).mean()), float(percent), *means))

@@ -127,13 +127,16 @@ def read_selection(estimator: Any, mv: MultiView) -> dict[str, np.ndarray]:
     Returns
     -------
     dict of str to int array
-        A model without masks counts as using every feature; views it was not given are left out.
+        A model without masks counts as using every feature that its preparation leaves; views it
+        was not given are left out.
     """
     masks = getattr(estimator, "selected_features_", None)
+    columns = getattr(getattr(estimator, "preparation_", None), "columns_", {})
     found = {}
     for name in mv.view_names:
         if not isinstance(masks, dict):
-            found[name] = np.arange(mv.n_features[name], dtype=np.int32)
+            every = columns.get(name, np.arange(mv.n_features[name]))
+            found[name] = np.asarray(every).astype(np.int32)
         elif name in masks:
             found[name] = np.flatnonzero(np.asarray(masks[name])).astype(np.int32)
     return found
