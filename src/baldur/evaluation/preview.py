@@ -16,9 +16,9 @@ from baldur.estimators.regressor import BaldurRegressor
 from baldur.evaluation.clinical.logistic_fit import needs_platt
 from baldur.evaluation.design import Comparison
 from baldur.evaluation.engine.job import predict_rows
-from baldur.evaluation.engine.tasks import seed_of
+from baldur.evaluation.engine.tasks import ALL, outcomes_of, seed_of
 from baldur.evaluation.models import fit_with_groups
-from baldur.evaluation.splits import Fold
+from baldur.evaluation.splits import Fold, label_strata
 from baldur.evaluation.threads import one_thread
 from baldur.inference.inner_folds import n_repeats
 from baldur.views import MultiView
@@ -104,10 +104,11 @@ def preview(comparison: Comparison, *, trial: bool = False, parts: int = 0) -> P
     for model in comparison.models:
         settings = len(model.settings())
         tried = settings if settings > 1 else 0
-        jobs[model.name] = runs * len(folds) * (tried + 1)
-        fits[model.name] = runs * sum(tried * len(pairs) + 1 for pairs in inner)
+        times = len(outcomes_of(comparison, model))
+        jobs[model.name] = times * runs * len(folds) * (tried + 1)
+        fits[model.name] = times * runs * sum(tried * len(pairs) + 1 for pairs in inner)
         if needs_platt(model.estimator, comparison.n_classes):
-            fits[model.name] += (1 + parts) * sum(len(pairs) for pairs in inner)
+            fits[model.name] += times * (1 + parts) * sum(len(pairs) for pairs in inner)
     found = Preview(comparison.plan.scheme, folds, len(inner[0]), jobs, fits)
     if trial:
         _try_models(comparison, folds[0], inner[0][0], found)
@@ -125,11 +126,14 @@ def _try_models(
         seed = seed_of(comparison, model, 0, fold)
         try:
             own = replace(comparison, data=comparison.data_of(model))
-            # Grids are written from one extreme to the other, and strong penalties are fast.
+            if outcomes_of(comparison, model) != [ALL]:
+                own = own.one_outcome(0)
+            # Grids are written from one extreme to the other, often in powers, and strong
+            # penalties are fast: the time of a middle one is about their geometric mean.
             ends = [settings[0], settings[-1]] if searching else settings
             made = [model.make(one, seed, searching=searching) for one in ends]
             seconds = [_estimate(own, estimator, inner, rows) for estimator in made]
-            found.seconds[model.name] = float(np.mean(seconds))
+            found.seconds[model.name] = float(np.exp(np.mean(np.log(seconds))))
         except Exception as error:  # a model may fail in any way; that is what is asked here
             found.failures[model.name] = " ".join(str(error).split()) or type(error).__name__
 
@@ -221,11 +225,15 @@ def _at_width(widths: list[int], seconds: list[float], width: int) -> float:
 
 def _fewer_rows(comparison: Comparison, train: np.ndarray, steps: tuple[int, ...]) -> np.ndarray:
     """Return every fourth or second training row of each class, or all of them if they are few."""
-    order = np.argsort(comparison.y[train], kind="stable")
+    y = comparison.y if comparison.y.ndim == 1 else label_strata(comparison.y, _LEAST_ROWS)
+    order = np.argsort(y[train], kind="stable")
     for step in steps:
         kept = np.sort(train[order[::step]])
-        if comparison.n_classes:
-            least = np.bincount(comparison.y[kept], minlength=comparison.n_classes).min()
+        if comparison.outcomes:
+            count = comparison.y[kept].sum(axis=0)
+            least = np.minimum(count, len(kept) - count).min()
+        elif comparison.n_classes:
+            least = np.bincount(y[kept], minlength=comparison.n_classes).min()
         else:
             least = len(kept)
         if least >= _LEAST_ROWS:

@@ -17,7 +17,7 @@ from baldur.report.fitted import FittedModel
 from baldur.report.formatting import plain, short
 from baldur.report.results import HAS, StudyResults
 
-__all__ = ["Numbers", "Picture", "Plan", "draw", "plans_of", "validation_plans"]
+__all__ = ["Numbers", "Picture", "Plan", "draw", "latent_plans", "plans_of", "validation_plans"]
 
 CURVES = 3
 """Models whose curves share a figure; more are hard to distinguish."""
@@ -308,6 +308,7 @@ def _plans_of_model(model: FittedModel) -> list[Plan]:
             "view-share", "views", "Share of each view in the fit on all people",
             lambda: plots.ViewShareDisplay.from_estimator(inner),
         ),
+        *latent_plans(model, "views"),
         Plan(
             "history", "repeat", "Convergence of the fit",
             lambda: plots.HistoryDisplay.from_estimator(inner), optional=True,
@@ -326,6 +327,33 @@ def _plans_of_model(model: FittedModel) -> list[Plan]:
             ),
         ]  # fmt: skip
     return made
+
+
+def latent_plans(model: FittedModel, section: str) -> list[Plan]:
+    """Return the figure of the latent factors of a model with several outputs.
+
+    Parameters
+    ----------
+    model : FittedModel
+    section : str
+        Section of the page.
+
+    Returns
+    -------
+    list of Plan
+        Empty for a model with a single output, whose one factor is its score.
+    """
+    inner = model.inner
+    loadings = getattr(inner, "loadings_", None)
+    if loadings is None or len(loadings) < 2:
+        return []
+    names = model.classes if len(model.classes) == len(loadings) else None
+    return [
+        Plan(
+            "loadings", section, "Latent factors: loadings of the outputs, and shares of the views",
+            lambda: plots.LoadingsDisplay.from_estimator(inner, names),
+        )
+    ]  # fmt: skip
 
 
 def _with_names(display: plots.Display, model: FittedModel) -> plots.Display:

@@ -40,14 +40,23 @@ class SelectedFeatures:
         Their columns.
     weight, raw : array of shape (k, n_readings), or None
         Per standard deviation and per unit of the input, one column for each class that is read.
-    variance : float or None
-        Of what the view adds to the linear predictor, over the training rows.
+    variance : float, list of float or None
+        Of what the view adds to the linear predictor, over the training rows; one number for each
+        label of a label matrix.
     """
 
     index: np.ndarray
     weight: np.ndarray | None = None
     raw: np.ndarray | None = None
-    variance: float | None = None
+    variance: float | list[float] | None = None
+
+    def one_output(self, column: int) -> SelectedFeatures:
+        """Return the same features with the weights and the variance of one label."""
+        weight, raw = (None if a is None else a[:, [column]] for a in (self.weight, self.raw))
+        variance = self.variance
+        return SelectedFeatures(
+            self.index, weight, raw, variance[column] if isinstance(variance, list) else variance
+        )
 
     def weights(self, n_readings: int) -> tuple[np.ndarray, np.ndarray]:
         """Return both kinds of weights, NaN where the model has none."""
