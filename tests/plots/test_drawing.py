@@ -56,6 +56,7 @@ MAKERS = {
         f("regressor"), f("cohort").data, f("regressor").predict(f("cohort").data)
     ),
     "missing": lambda f: plots.MissingViewsDisplay.from_result(f("run")),
+    "added value": lambda f: plots.AddedValueDisplay.from_result(f("view_sets")),
     "manhattan": lambda f: plots.ManhattanDisplay(
         pd.DataFrame(
             {
@@ -367,6 +368,7 @@ EMPTY = {
     ),
     "learning": lambda: plots.LearningCurveDisplay(pd.DataFrame(columns=["model", "class"])),
     "missing": lambda: plots.MissingViewsDisplay(pd.DataFrame(columns=["has_a"])),
+    "added value": lambda: plots.AddedValueDisplay(pd.DataFrame()),
     "manhattan": lambda: plots.ManhattanDisplay(pd.DataFrame(columns=["feature"])),
     "history": lambda: plots.HistoryDisplay([]),
 }

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from baldur.evaluation.added_value.study import AddedValue, added_value_of
 from baldur.evaluation.clinical.evaluation import Evaluation, evaluate
 from baldur.evaluation.clinical.resampled import Resampled
 from baldur.evaluation.design import Comparison
@@ -69,7 +70,9 @@ class NestedResult:
     jobs: JobResults
 
     def __post_init__(self) -> None:
-        self.predictions = self._predictions(self.finished())
+        self.predictions = predictions_frame(
+            self.finished(), self.data, self.truth, self.classes, self.groups, self.sites
+        )
         self.selection = selection_frame(
             self.finished(), self.data, self.n_features, self._readings()
         )
@@ -165,10 +168,6 @@ class NestedResult:
         """Return the fits of the models that finished every fold."""
         return {m: self.fits[m] for m in self.models if m not in self.failures}
 
-    def _predictions(self, fits: Mapping[str, Sequence[OuterFit]]) -> pd.DataFrame:
-        names = [str(c) for c in self.classes]
-        return predictions_frame(fits, self.data, self.truth, names, self.groups, self.sites)
-
     # -- tables ----------------------------------------------------------------------------
 
     def scores(self) -> pd.DataFrame:
@@ -228,7 +227,8 @@ class NestedResult:
         Parameters
         ----------
         metrics : list of str, optional
-            Default: the metric settings were selected by. Pairs are adjusted within each.
+            Default: the metric settings were selected by. Pairs are adjusted within each, those
+            of models with all views apart from the others.
 
         Returns
         -------
@@ -236,10 +236,11 @@ class NestedResult:
             metric, model_a, model_b, difference, standard_error, t, df, p, p_holm.
         """
         ratio = float(np.mean([len(f.test) / len(f.train) for f in self.folds]))
+        some = self.comparison.with_some_views
         parts = []
         for metric in metrics or [self.select_by]:
             by_model = {model: self.fold_values(model, metric) for model in self.finished()}
-            parts.append(compare_pairs(by_model, ratio, metric))
+            parts.append(compare_pairs(by_model, ratio, metric, some))
         return pd.concat(parts, ignore_index=True)
 
     def fold_values(self, model: str, metric: str) -> np.ndarray:
@@ -296,13 +297,39 @@ class NestedResult:
 
     @cached_property
     def _few_features(self) -> pd.DataFrame:
+        def predictions(fits: Mapping[str, Sequence[OuterFit]]) -> pd.DataFrame:
+            return predictions_frame(
+                fits, self.data, self.truth, self.classes, self.groups, self.sites
+            )
+
         with one_thread():
-            names = [str(c) for c in self.classes]
-            return few_features_frame(self.finished(), self._predictions, names)
+            return few_features_frame(self.finished(), predictions, [str(c) for c in self.classes])
 
     def few_names(self) -> pd.DataFrame:
         """Return in how many outer folds each feature is among the first few: model, limit, ..."""
         return few_names_frame(self.finished(), self.data)
+
+    def added_value(self, baseline: Sequence[str] | None = None, **options: Any) -> AddedValue:
+        """Return what each view adds to the views that one has anyway.
+
+        Parameters
+        ----------
+        baseline : list of str, optional
+            Views that one has anyway; default the `baseline_views` of the comparison.
+        **options
+            As in `baldur.evaluation.added_value`: model, thresholds and prevalence.
+
+        Returns
+        -------
+        AddedValue
+        """
+        views = self.comparison.baseline_views if baseline is None else baseline
+        with one_thread():
+            found = added_value_of(
+                self.comparison, self.finished(), self.resampled, views, **options
+            )
+        found.result = self
+        return found
 
     def harmonisation(self) -> pd.DataFrame:
         """Return what site harmonisation changed in every outer fold: repeat, fold, view, ...

@@ -26,6 +26,7 @@ and a picture of itself in a notebook. Drawing needs matplotlib: ``pip install
 `DecisionDisplay`          net benefit over threshold probabilities
 `LearningCurveDisplay`     scores against the number of training samples
 `MissingViewsDisplay`      patterns of present and missing views
+`AddedValueDisplay`        how well sets of views predict, and what each view adds
 `ManhattanDisplay`         variants along the chromosomes
 `BrainDisplay`             selected voxels or regions of each image view, and their overlap
 `HistoryDisplay`           convergence of a fit
@@ -52,6 +53,7 @@ from baldur.plots.model.loadings import LoadingsDisplay
 from baldur.plots.model.manhattan import ManhattanDisplay
 from baldur.plots.model.submodel_path import PathDisplay
 from baldur.plots.model.view_share import ViewShareDisplay
+from baldur.plots.results.added_value import AddedValueDisplay
 from baldur.plots.results.comparison import ComparisonDisplay
 from baldur.plots.results.fold_heatmap import FoldHeatmapDisplay
 from baldur.plots.results.fold_weights import FoldWeightsDisplay
@@ -61,6 +63,7 @@ from baldur.plots.results.outcomes import OutcomesDisplay
 from baldur.plots.results.tables import Results
 
 __all__ = [
+    "AddedValueDisplay",
     "BrainDisplay",
     "CalibrationDisplay",
     "ComparisonDisplay",

@@ -187,6 +187,13 @@ def _plans_of_run(run: StudyResults, main: str) -> list[Plan]:
         made = made[1:]
     if len(run.record.get("views", [])) < 2:
         made = [plan for plan in made if plan.id != "view-share-folds"]
+    if len(run.table("added_value")):
+        made.append(
+            Plan(
+                "added", "added", "Ladder of views: how well they predict, and what each adds",
+                lambda: plots.AddedValueDisplay.from_result(results), wide=True,
+            )
+        )  # fmt: skip
     if len(run.table("decision")):
         made.append(
             Plan(
@@ -259,7 +266,7 @@ def _shown_models(run: StudyResults, main: str) -> list[str]:
         return [main]
     metric = str(run.record.get("select_by", ""))
     table = run.table("table")
-    others = [m for m in run.finished if m != main]
+    others = [m for m in run.with_all_views if m != main]
     if f"{metric}_pooled" in table and metric in METRICS:
         values = table.set_index("model")[f"{metric}_pooled"].astype(float)
         sign = -1.0 if METRICS[metric].greater_is_better else 1.0

@@ -1,4 +1,4 @@
-"""The table of held-out predictions, one row per model, repeat and sample."""
+"""predictions_frame: the held-out predictions of every model as one table."""
 
 from __future__ import annotations
 
@@ -19,29 +19,32 @@ def predictions_frame(
     fits: Mapping[str, Sequence[OuterFit]],
     data: MultiView,
     truth: np.ndarray,
-    names: Sequence[str],
-    groups: np.ndarray | None,
-    sites: np.ndarray | None,
+    classes: Sequence[Any],
+    groups: np.ndarray | None = None,
+    sites: np.ndarray | None = None,
 ) -> pd.DataFrame:
-    """Return the predictions of some models; for the columns see `NestedResult`.
+    """Return one row for each model, repeat and sample.
 
     Parameters
     ----------
     fits : dict of str to list of OuterFit
-        By the name of the model.
+        Fits of the models that finished.
     data : MultiView
-    truth : ndarray
-        Class codes or numbers of all samples.
-    names : list of str
-        Names of the classes; empty in regression.
-    groups, sites : ndarray or None
-        Of all samples.
+        The samples.
+    truth : ndarray of shape (n_samples,)
+        Class codes, or numbers.
+    classes : sequence
+        Classes with the positive one last; empty in regression.
+    groups, sites : ndarray of shape (n_samples,), optional
+        Written where they are given.
 
     Returns
     -------
     DataFrame
+        As `NestedResult.predictions`.
     """
     parts = []
+    names = [str(c) for c in classes]
     scaled = any(f.scaled for own in fits.values() for f in own)
     for model, own in fits.items():
         for f in own:
@@ -54,12 +57,11 @@ def predictions_frame(
             for name, values in (("group", groups), ("site", sites)):
                 if values is not None:
                     columns[name] = values[f.test]
-            outcome = truth[f.test]
             if not names:
-                columns.update(label=outcome, predicted=f.label)
+                columns.update(label=truth[f.test], predicted=f.label)
                 parts.append(pd.DataFrame(columns))
                 continue
-            columns["label"] = np.array(names)[outcome]
+            columns["label"] = np.array(names)[truth[f.test]]
             columns["predicted"] = np.array(names)[f.label.astype(int)]
             for c, name in enumerate(names):
                 columns[f"p_{name}"] = np.nan if f.proba is None else f.proba[:, c]

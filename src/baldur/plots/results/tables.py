@@ -127,6 +127,9 @@ class Results:
         }
         if name in makers:
             return makers[name]()
+        if name in ("added_value", "reclassification") and result.comparison.baseline_views:
+            added = result.added_value()
+            self._kept |= {"added_value": added.table, "reclassification": added.reclassification}
         if name in _EVALUATED and len(result.predictions):
             # Once for all of them, those without rows too.
             for table, frame in vars(result.evaluation()).items():
