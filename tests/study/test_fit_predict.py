@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 
 from baldur.cli import app
 from baldur.exceptions import InputError, ShiftWarning, StudyError
+from baldur.report import report_folder
 from baldur.saving import SavedModel, load_model, read_manifest, save_model
 from baldur.study import fit_study, load_study, predict_study, validate_study
 from baldur.study.predict import shift_in_notes
@@ -356,3 +357,18 @@ def test_columns_that_the_model_never_had_may_hold_anything(parts, tables, write
     tables["blood"]["blood_0"] = days
     with pytest.raises(StudyError, match="'blood_0' holds dates"):
         predict_study(model, new_study(parts, tables, write, tmp_path))
+
+
+def test_costs_of_a_study(parts, tables, write, tmp_path):
+    """Costs are settings of a model; the page of the fitted model says what to order."""
+    settings = {"cost": {"brain": 800, "blood": 20}, "n_features": {"blood": 2, "brain": 1}}
+    parts["models"] = [{"name": "BALDUR", "settings": settings}]
+    model, _ = fit_study(load_study(write(parts, tables, tmp_path)))
+    saved = load_model(save_model(model, tmp_path / "model"))
+    inner = saved.estimator
+    assert inner.cost == settings["cost"]
+    assert set(", ".join(inner.cost_path_["orders"]).split(", ")) - {""} == {"blood", "brain"}
+    counts = {view: int(mask.sum()) for view, mask in inner.selected_features_.items()}
+    assert counts == {"blood": 2, "brain": 1}
+    page = report_folder(tmp_path / "model")
+    assert "Which tests give which accuracy" in page.read_text()
