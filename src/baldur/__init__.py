@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from baldur.saving import load, save
     from baldur.views.container import MultiView
 
-__version__ = "0.1.0.dev0"
+__version__ = "0.2.0"
 
 _PARTS = (
     "baselines",
@@ -68,6 +68,8 @@ _HOMES = {
 _HOOKS = {
     "save": ("baldur.saving", "save"),
     "make_card": ("baldur.saving.cards", "make_card"),
+    "added_value_text": ("baldur.report.added_value", "added_value_text"),
+    "added_value_figure": ("baldur.plots", "AddedValueDisplay"),
     "report_model": ("baldur.report", "report_model"),
     "report_result": ("baldur.report", "report_result"),
 }

@@ -88,6 +88,8 @@ def run_learning_curve(
     for share in shares:
         if not 0 < share < 1:
             raise InputError(f"shares must lie between 0 and 1, but got {share!r}.")
+    if comparison.outcomes:
+        raise InputError("a learning curve is drawn for one outcome; give one column of y.")
     comparison = replace(comparison, permutations=0)
     parts = [
         replace(comparison, plan=replace(comparison.plan, train_share=float(share)))
@@ -136,7 +138,7 @@ def people_needed(result: NestedResult) -> pd.DataFrame:
     rows = []
     for record in table[table["failure"] == ""].to_dict("records"):
         model = result.comparison.model(str(record["model"]))
-        width = result.comparison.data_of(model).shape[1]
+        width = sum(result.n_features[v] for v in model.views or result.data.view_names)
         selected = float(record["features_percent"]) / 100 * width
         sizes = {"all": float(width)}
         if np.isfinite(selected) and selected < width:

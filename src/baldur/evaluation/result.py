@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -10,12 +11,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from baldur.evaluation.added_value.study import AddedValue, added_value_of
 from baldur.evaluation.clinical.evaluation import Evaluation, evaluate
-from baldur.evaluation.clinical.held_out import PLATT
 from baldur.evaluation.clinical.resampled import Resampled
 from baldur.evaluation.design import Comparison
 from baldur.evaluation.engine.job_results import JobResults, OuterFit
-from baldur.evaluation.metrics import METRICS
 from baldur.evaluation.selection.feature_locations import (
     feature_locations,
     image_grids,
@@ -30,9 +30,11 @@ from baldur.evaluation.selection.features import (
     weights_frame,
 )
 from baldur.evaluation.splits import Fold
+from baldur.evaluation.tables.few_features import few_features_frame, few_names_frame
 from baldur.evaluation.tables.formatting import format_table
-from baldur.evaluation.tables.model_tests import compare_pairs, holm, permutation_p_value
+from baldur.evaluation.tables.model_tests import compare_pairs, permutation_tests
 from baldur.evaluation.tables.participants import participants_frame
+from baldur.evaluation.tables.predictions import predictions_frame
 from baldur.evaluation.tables.table import build_table, fold_scores
 from baldur.evaluation.threads import one_thread
 from baldur.hooks import call_hook
@@ -68,8 +70,12 @@ class NestedResult:
     jobs: JobResults
 
     def __post_init__(self) -> None:
-        self.predictions = self._predictions()
-        self.selection = selection_frame(self.finished(), self.data, self._readings())
+        self.predictions = predictions_frame(
+            self.finished(), self.data, self.truth, self.classes, self.groups, self.sites
+        )
+        self.selection = selection_frame(
+            self.finished(), self.data, self.n_features, self._readings()
+        )
         rows = [
             (model, f.repeat + 1, f.fold + 1, key, value)
             for model, fits in self.fits.items()
@@ -99,6 +105,11 @@ class NestedResult:
     def data(self) -> MultiView:
         """The samples on which the models were compared."""
         return self.comparison.data
+
+    @property
+    def n_features(self) -> dict[str, int]:
+        """Features of each view, without the reference levels of categories."""
+        return self.comparison.n_features
 
     @cached_property
     def folds(self) -> list[Fold]:
@@ -157,43 +168,6 @@ class NestedResult:
         """Return the fits of the models that finished every fold."""
         return {m: self.fits[m] for m in self.models if m not in self.failures}
 
-    def _predictions(self) -> pd.DataFrame:
-        parts = []
-        names = [str(c) for c in self.classes]
-        finished = self.finished()
-        scaled = any(f.scaled for fits in finished.values() for f in fits)
-        for model, fits in finished.items():
-            for f in fits:
-                columns: dict[str, Any] = {
-                    "model": model,
-                    "repeat": f.repeat + 1,
-                    "fold": f.fold + 1,
-                    "sample": self.data.sample_ids[f.test].astype(str),
-                }
-                for name, values in (("group", self.groups), ("site", self.sites)):
-                    if values is not None:
-                        columns[name] = values[f.test]
-                truth = self.truth[f.test]
-                if not names:
-                    columns.update(label=truth, predicted=f.label)
-                    parts.append(pd.DataFrame(columns))
-                    continue
-                columns["label"] = np.array(names)[truth]
-                columns["predicted"] = np.array(names)[f.label.astype(int)]
-                for c, name in enumerate(names):
-                    columns[f"p_{name}"] = np.nan if f.proba is None else f.proba[:, c]
-                if scaled:
-                    columns["probability"] = PLATT if f.scaled else "model"
-                if f.margin is not None and f.margin.ndim == 1:
-                    columns["score"] = f.margin
-                elif f.margin is not None:
-                    columns.update({f"score_{n}": f.margin[:, c] for c, n in enumerate(names)})
-                parts.append(pd.DataFrame(columns))
-        if not parts:
-            fixed = ["model", "repeat", "fold", "sample", "label", "predicted"]
-            return pd.DataFrame(columns=[*fixed, *(f"p_{name}" for name in names)])
-        return pd.concat(parts, ignore_index=True)
-
     # -- tables ----------------------------------------------------------------------------
 
     def scores(self) -> pd.DataFrame:
@@ -223,11 +197,11 @@ class NestedResult:
             [str(c) for c in self.classes],
             models=self.models,
             failures=self.failures,
-            sample=self._resampled if len(self.predictions) else None,
+            sample=self.resampled if len(self.predictions) else None,
         )
 
     @cached_property
-    def _resampled(self) -> Resampled:
+    def resampled(self) -> Resampled:
         """Predictions with the bootstrap resamples that the table and all intervals use."""
         return Resampled(self.predictions, [str(c) for c in self.classes])
 
@@ -253,7 +227,8 @@ class NestedResult:
         Parameters
         ----------
         metrics : list of str, optional
-            Default: the metric settings were selected by. Pairs are adjusted within each.
+            Default: the metric settings were selected by. Pairs are adjusted within each, those
+            of models with all views apart from the others.
 
         Returns
         -------
@@ -261,36 +236,36 @@ class NestedResult:
             metric, model_a, model_b, difference, standard_error, t, df, p, p_holm.
         """
         ratio = float(np.mean([len(f.test) / len(f.train) for f in self.folds]))
-        wanted = metrics or [self.select_by]
-        n_classes = len(self.classes)
+        some = self.comparison.with_some_views
         parts = []
-        for metric in wanted:
-            by_model = {
-                model: np.array([f.score(metric, self.truth, n_classes) for f in fits])
-                for model, fits in self.finished().items()
-            }
-            parts.append(compare_pairs(by_model, ratio, metric))
+        for metric in metrics or [self.select_by]:
+            by_model = {model: self.fold_values(model, metric) for model in self.finished()}
+            parts.append(compare_pairs(by_model, ratio, metric, some))
         return pd.concat(parts, ignore_index=True)
+
+    def fold_values(self, model: str, metric: str) -> np.ndarray:
+        """Return a metric of one model on the test rows of every outer fold.
+
+        Parameters
+        ----------
+        model : str
+            One that finished.
+        metric : str
+
+        Returns
+        -------
+        ndarray of shape (n_folds,)
+        """
+        fits = self.fits[model]
+        return np.array([f.score(metric, self.truth, len(self.classes)) for f in fits])
 
     def permutation_test(self) -> pd.DataFrame:
         """Return score, mean permuted score and p-value of every model with permutations.
 
         p is adjusted over the models by Holm's rule in the column p_holm.
         """
-        better = METRICS[self.select_by].greater_is_better
-        rows = []
-        for model, fits in self.finished().items():
-            permuted = np.array(self.permuted.get(model, []))
-            if not len(permuted):
-                continue
-            values = [f.score(self.select_by, self.truth, len(self.classes)) for f in fits]
-            seen = float(np.nanmean(values))
-            p = permutation_p_value(seen, permuted, better)
-            rows.append((model, self.select_by, seen, float(permuted.mean()), len(permuted), p))
-        columns = ["model", "metric", "score", "permuted_mean", "permutations", "p"]
-        frame = pd.DataFrame(rows, columns=columns)
-        frame["p_holm"] = holm(frame["p"].to_numpy(dtype=float))
-        return frame
+        scores = {model: self.fold_values(model, self.select_by) for model in self.finished()}
+        return permutation_tests(scores, self.permuted, self.select_by)
 
     def evaluation(self, **keywords: Any) -> Evaluation:
         """Intervals, calibration, usefulness and subgroups on the held-out predictions.
@@ -306,10 +281,55 @@ class NestedResult:
         """
         own = {k: keywords.pop(k) for k in ("resamples", "level", "random_state") if k in keywords}
         with one_thread():
-            sample = self._resampled
+            sample = self.resampled
             if own:
                 sample = Resampled(self.predictions, [str(c) for c in self.classes], **own)
             return evaluate(sample, **{"metrics": self.metrics, **keywords})
+
+    def few_features(self) -> pd.DataFrame:
+        """Return how well models with few features predict: model, limit, metric, estimate, ...
+
+        One row for 1, 2, 3, 5, 10 and 20 features at most and for the model as it was selected, of
+        every model with submodels (BALDUR), with the AUC and log-loss (R2 and RMSE in regression)
+        on the outer folds, their 95 % intervals, and paired differences from the last row.
+        """
+        return self._few_features.copy()
+
+    @cached_property
+    def _few_features(self) -> pd.DataFrame:
+        def predictions(fits: Mapping[str, Sequence[OuterFit]]) -> pd.DataFrame:
+            return predictions_frame(
+                fits, self.data, self.truth, self.classes, self.groups, self.sites
+            )
+
+        with one_thread():
+            return few_features_frame(self.finished(), predictions, [str(c) for c in self.classes])
+
+    def few_names(self) -> pd.DataFrame:
+        """Return in how many outer folds each feature is among the first few: model, limit, ..."""
+        return few_names_frame(self.finished(), self.data)
+
+    def added_value(self, baseline: Sequence[str] | None = None, **options: Any) -> AddedValue:
+        """Return what each view adds to the views that one has anyway.
+
+        Parameters
+        ----------
+        baseline : list of str, optional
+            Views that one has anyway; default the `baseline_views` of the comparison.
+        **options
+            As in `baldur.evaluation.added_value`: model, thresholds and prevalence.
+
+        Returns
+        -------
+        AddedValue
+        """
+        views = self.comparison.baseline_views if baseline is None else baseline
+        with one_thread():
+            found = added_value_of(
+                self.comparison, self.finished(), self.resampled, views, **options
+            )
+        found.result = self
+        return found
 
     def harmonisation(self) -> pd.DataFrame:
         """Return what site harmonisation changed in every outer fold: repeat, fold, view, ...
@@ -360,7 +380,7 @@ class NestedResult:
         -------
         Stability
         """
-        return stability_of(self.finished(), self.data, self.selection, level)
+        return stability_of(self.finished(), self.data, self.n_features, self.selection, level)
 
     def weights(self) -> pd.DataFrame:
         """Return the selected features and weights of every fold: model, repeat, fold, view, ..."""

@@ -4,16 +4,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import pandas as pd
 
+from baldur.evaluation.label_matrix import NO_YES
 from baldur.evaluation.metrics import METRICS
 from baldur.report.formatting import count, short
 from baldur.report.results import StudyResults
 from baldur.report.sentences import CalibrationEvidence, ComparisonEvidence, Interval, Prediction
 
-__all__ = ["calibration_of", "comparison_of", "interval_of", "prediction_of"]
+__all__ = [
+    "calibration_of",
+    "comparison_of",
+    "differences_between",
+    "interval_of",
+    "prediction_of",
+]
 
 
 def interval_of(rows: pd.DataFrame, **where: str) -> Interval:
@@ -50,11 +58,11 @@ def prediction_of(run: StudyResults, main: str) -> Prediction:
     rows = run.of_model("intervals", main)
     classes = run.classes
     if classes:
-        what = (
-            f"{short(classes[-1])} against {short(classes[0])}"
-            if len(classes) == 2
-            else f"{len(classes)} classes"
-        )
+        what = f"{len(classes)} classes"
+        if classes == NO_YES and run.record.get("outcome"):
+            what = short(run.record["outcome"])
+        elif len(classes) == 2:
+            what = f"{short(classes[-1])} against {short(classes[0])}"
         of, metric, chance = f"{short(main)} for {what}", "auc", 0.5
         value = interval_of(rows, metric="auc", site="*")
         if not math.isfinite(value.estimate):  # a model that only predicts labels
@@ -99,7 +107,28 @@ def calibration_of(
 
 
 def comparison_of(run: StudyResults, main: str) -> ComparisonEvidence | None:
-    """Return the evidence on other models; None where there is no other.
+    """Return the evidence on other models with all views; None where there is no other.
+
+    Parameters
+    ----------
+    run : StudyResults
+    main : str
+
+    Returns
+    -------
+    ComparisonEvidence or None
+    """
+    found = differences_between(run, main)
+    if found is None:
+        return None
+    # Rows with some of the views are compared where it is said what a view adds.
+    others = run.with_all_views if main in run.with_all_views else run.finished
+    whole = {m: d for m, d in found.differences.items() if m in others}
+    return replace(found, differences=whole) if whole else None
+
+
+def differences_between(run: StudyResults, main: str) -> ComparisonEvidence | None:
+    """Return the differences between a model and every other; None where there is no other.
 
     Parameters
     ----------

@@ -17,7 +17,7 @@ from baldur.report.fitted import FittedModel
 from baldur.report.formatting import plain, short
 from baldur.report.results import HAS, StudyResults
 
-__all__ = ["Numbers", "Picture", "Plan", "draw", "plans_of", "validation_plans"]
+__all__ = ["Numbers", "Picture", "Plan", "draw", "latent_plans", "plans_of", "validation_plans"]
 
 CURVES = 3
 """Models whose curves share a figure; more are hard to distinguish."""
@@ -120,23 +120,29 @@ def plans_of(run: StudyResults | None, main: str | None, model: FittedModel | No
     if run is not None and main is not None:
         made += _plans_of_run(run, main)
     if model is not None and model.inner is not None:
-        made += _plans_of_model(model)
+        # The outer folds of a study answer the same question without having chosen anything.
+        own = _plans_of_model(model)
+        made += own if run is None else [p for p in own if p.id != "few-features-fit"]
     return made
 
 
 def _plans_of_run(run: StudyResults, main: str) -> list[Plan]:
     results, classes = run.results, run.classes
     name, few = short(main), _shown_models(run, main)
+    some = _left_out(run, few)
     curves = [
-        Plan("roc", "models", "ROC curves", lambda: plots.RocDisplay.from_result(results, few)),
         Plan(
-            "precision-recall", "models", "Precision and recall",
+            "roc", "models", f"ROC curves{some}",
+            lambda: plots.RocDisplay.from_result(results, few),
+        ),
+        Plan(
+            "precision-recall", "models", f"Precision and recall{some}",
             lambda: plots.PrecisionRecallDisplay.from_result(results, few),
         ),
     ]  # fmt: skip
     calibration = (
         "Calibration: predicted and observed" if classes else "Predicted and observed outcomes"
-    )
+    ) + some
     made = [
         Plan(
             "missing-views", "studied", "Samples with missing views",
@@ -150,6 +156,10 @@ def _plans_of_run(run: StudyResults, main: str) -> list[Plan]:
         Plan(
             "forest-folds", "features", f"Weights of {name} over the folds",
             lambda: plots.ForestDisplay.from_result(results, main),
+        ),
+        Plan(
+            "few-features", "features", f"Accuracy of {name} with few features",
+            lambda: plots.FewFeaturesDisplay.from_result(results, main), optional=True,
         ),
         Plan(
             "fold-weights", "features", f"Features of {name} in every fold",
@@ -175,10 +185,20 @@ def _plans_of_run(run: StudyResults, main: str) -> list[Plan]:
     # Where every sample has every view there is nothing to show.
     if not len(run.people) or run.people.filter(regex=f"^{HAS}").to_numpy(dtype=float).all():
         made = made[1:]
+    if len(run.record.get("views", [])) < 2:
+        made = [plan for plan in made if plan.id != "view-share-folds"]
+    if len(run.table("added_value")):
+        made.append(
+            Plan(
+                "added", "added", "Ladder of views: how well they predict, and what each adds",
+                lambda: plots.AddedValueDisplay.from_result(results), wide=True,
+            )
+        )  # fmt: skip
     if len(run.table("decision")):
         made.append(
             Plan(
-                "decision", "usefulness", "Decision curve: net benefit of using the predictions",
+                "decision", "usefulness",
+                f"Decision curve: net benefit of using the predictions{some}",
                 lambda: plots.DecisionDisplay.from_result(results, few),
             )
         )  # fmt: skip
@@ -224,10 +244,13 @@ def validation_plans(run: StudyResults, main: str) -> list[Plan]:
             lambda: plots.CalibrationDisplay.from_result(results, few), optional=True,
         )
     )  # fmt: skip
+    if len(run.record.get("views", [])) < 2:
+        made = [plan for plan in made if plan.id != "view-share-folds"]
     if len(run.table("decision")):
         made.append(
             Plan(
-                "decision", "usefulness", "Decision curve: net benefit of using the predictions",
+                "decision", "usefulness",
+                "Decision curve: net benefit of using the predictions",
                 lambda: plots.DecisionDisplay.from_result(results, few),
             )
         )  # fmt: skip
@@ -243,13 +266,22 @@ def _shown_models(run: StudyResults, main: str) -> list[str]:
         return [main]
     metric = str(run.record.get("select_by", ""))
     table = run.table("table")
-    others = [m for m in run.finished if m != main]
+    others = [m for m in run.with_all_views if m != main]
     if f"{metric}_pooled" in table and metric in METRICS:
         values = table.set_index("model")[f"{metric}_pooled"].astype(float)
         sign = -1.0 if METRICS[metric].greater_is_better else 1.0
         others = [m for m in others if np.isfinite(values.get(m, np.nan))]
         others.sort(key=lambda m: sign * float(values[m]))
     return [main, *others[: CURVES - 1]]
+
+
+def _left_out(run: StudyResults, drawn: list[str]) -> str:
+    """Return which part of the models curves are drawn of; nothing where it is all of them."""
+    n = len(run.finished)
+    if len(drawn) == n:
+        return ""
+    which = "one" if len(drawn) == 1 else f"{len(drawn)}"
+    return f", {which} of {n} models"
 
 
 def _plans_of_model(model: FittedModel) -> list[Plan]:
@@ -264,6 +296,14 @@ def _plans_of_model(model: FittedModel) -> list[Plan]:
             lambda: plots.PathDisplay.from_estimator(inner) if len(model.path()) else None,
         ),
         Plan(
+            "few-features-fit", "features", "Accuracy with few features, on the inner folds",
+            lambda: plots.FewFeaturesDisplay.from_estimator(inner), optional=True,
+        ),
+        Plan(
+            "costs", "features", "Which tests give which accuracy, on the inner folds",
+            lambda: plots.CostDisplay.from_estimator(inner), optional=True,
+        ),
+        Plan(
             "manhattan", "features", "Variants along the chromosomes",
             lambda: plots.ManhattanDisplay.from_estimator(inner), optional=True,
         ),
@@ -275,6 +315,7 @@ def _plans_of_model(model: FittedModel) -> list[Plan]:
             "view-share", "views", "Share of each view in the fit on all people",
             lambda: plots.ViewShareDisplay.from_estimator(inner),
         ),
+        *latent_plans(model, "views"),
         Plan(
             "history", "repeat", "Convergence of the fit",
             lambda: plots.HistoryDisplay.from_estimator(inner), optional=True,
@@ -293,6 +334,33 @@ def _plans_of_model(model: FittedModel) -> list[Plan]:
             ),
         ]  # fmt: skip
     return made
+
+
+def latent_plans(model: FittedModel, section: str) -> list[Plan]:
+    """Return the figure of the latent factors of a model with several outputs.
+
+    Parameters
+    ----------
+    model : FittedModel
+    section : str
+        Section of the page.
+
+    Returns
+    -------
+    list of Plan
+        Empty for a model with a single output, whose one factor is its score.
+    """
+    inner = model.inner
+    loadings = getattr(inner, "loadings_", None)
+    if loadings is None or len(loadings) < 2:
+        return []
+    names = model.classes if len(model.classes) == len(loadings) else None
+    return [
+        Plan(
+            "loadings", section, "Latent factors: loadings of the outputs, and shares of the views",
+            lambda: plots.LoadingsDisplay.from_estimator(inner, names),
+        )
+    ]  # fmt: skip
 
 
 def _with_names(display: plots.Display, model: FittedModel) -> plots.Display:

@@ -10,6 +10,7 @@ from typing import Any
 
 import pandas as pd
 
+from baldur.evaluation.label_matrix import AVERAGE
 from baldur.evaluation.record import record_of
 from baldur.evaluation.result import NestedResult
 from baldur.evaluation.tables.record_reader import read_record
@@ -31,7 +32,8 @@ _USED = (
     "table", "predictions", "selection", "stability", "views", "view_shares", "presence",
     "participants", "folds", "weights", "settings", "comparisons", "differences", "permutation",
     "intervals", "calibration", "calibration_curve", "decision", "thresholds", "subgroups",
-    "learning_curve", "sample_size", "feature_locations",
+    "learning_curve", "sample_size", "feature_locations", "added_value", "reclassification",
+    "few_features", "few_names",
 )  # fmt: skip
 """Tables that a page is made from."""
 
@@ -163,6 +165,12 @@ class StudyResults:
         failed = self.record.get("failures", {})
         return [m for m in self.record.get("models", []) if m not in failed]
 
+    @property
+    def with_all_views(self) -> list[str]:
+        """Those of the finished models that get all views."""
+        some = self.record.get("view_sets", {})
+        return [m for m in self.finished if m not in some]
+
 
 def read_tables(
     folder: Path, names: tuple[str, ...], required: tuple[str, ...] = ()
@@ -230,7 +238,8 @@ def _check_classes(tables: dict[str, pd.DataFrame], record: dict[str, Any]) -> l
 
 
 def _check_models(table: pd.DataFrame, record: dict[str, Any], folder: Path) -> None:
-    if list(table["model"]) != record["models"]:
+    rows = table[table["outcome"] == AVERAGE] if "outcome" in table else table
+    if list(rows["model"]) != record["models"]:
         raise InputError(
             f"{folder}: table.csv and run.json name different models, so they are not of one "
             "study. Run the study again, or restore the files."

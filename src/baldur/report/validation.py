@@ -242,14 +242,16 @@ def _drift_table(run: StudyResults) -> Table:
     columns = [
         Column("View", numeric=False), Column("Median shift", "in training s.d."),
         Column("Spread", "s.d. as a multiple of that in training"),
-        Column("Outside range", "share of cells"), Column("Shifted features"),
+        Column("Outside range", "share of cells"), Column("Shifted columns"),
         Column("Most shifted", numeric=False), Column("Samples without it"),
     ]  # fmt: skip
     table = Table("drift", "Predictors of the new cohort compared with training", columns)
     if "view" not in frame:
         return table
     for row in frame.to_dict("records"):
-        worst = f"{short(row['worst'], 40)} ({number(row['worst_shift'], sign=True)})"
+        worst = "no feature used"
+        if np.isfinite(row["worst_shift"]):
+            worst = f"{short(row['worst'], 40)} ({number(row['worst_shift'], sign=True)})"
         far = f"{_whole(row['far'])} of {_whole(row['features'])}"
         table.add(
             [

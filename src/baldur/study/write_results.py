@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -12,18 +12,19 @@ from typing import Any
 import pandas as pd
 
 from baldur.atomic_io import replace_files
-from baldur.evaluation import NestedResult, people_needed
+from baldur.evaluation import AddedValue, NestedResult, people_needed
 from baldur.evaluation.record import record_of
 from baldur.evaluation.tables.record_reader import RECORD
 from baldur.evaluation.tables.results_reader import digest
+from baldur.exceptions import InputError
 from baldur.safety.escape import one_line
 from baldur.safety.spreadsheet import csv_text
 from baldur.study.config import StudyConfig
 from baldur.study.toml_file import toml_text
 
 __all__ = [
-    "FILES", "INDEX", "JOBS", "LOG", "REPORT", "RESULT_FILES", "WrittenResults", "index_text",
-    "write_results",
+    "FILES", "INDEX", "JOBS", "LOG", "OUTCOMES", "REPORT", "RESULT_FILES", "WrittenResults",
+    "described", "index_text", "write_results", "write_set",
 ]  # fmt: skip
 
 INDEX = "README.txt"
@@ -31,6 +32,8 @@ REPORT = "report.html"
 LOG = "log.txt"
 JOBS = "jobs"
 """Folder of finished jobs."""
+OUTCOMES = "outcomes"
+"""Folder of the results of every outcome, where a study has several."""
 
 
 @dataclass(frozen=True)
@@ -56,6 +59,18 @@ class _Run:
         options = {} if self.config is None else self.config.report.clinical_options()
         return self.result.evaluation(subgroups=self.subgroups, **options).frames()
 
+    @cached_property
+    def added(self) -> AddedValue | None:
+        """What each view adds; None where it was not asked for, or models that it needs failed."""
+        result = self.result
+        if not result.comparison.baseline_views or not len(result.predictions):
+            return None
+        options = {} if self.config is None else self.config.report.clinical_options()
+        try:
+            return result.added_value(**options)
+        except InputError:
+            return None
+
 
 @dataclass(frozen=True)
 class WrittenResults:
@@ -69,11 +84,14 @@ class WrittenResults:
         Content of ``run.json``.
     grids : dict of str to dict
         Shape and affine of every view made of images.
+    added : AddedValue or None
+        What each view adds, where the study asks for it.
     """
 
     tables: dict[str, pd.DataFrame]
     record: dict[str, Any]
     grids: dict[str, dict[str, Any]]
+    added: AddedValue | None = None
 
 
 @dataclass(frozen=True)
@@ -116,23 +134,35 @@ def _grids(run: _Run) -> str | None:
     return json.dumps(grids, indent=1) + "\n" if grids else None
 
 
-def _study(run: _Run) -> str | None:
-    if run.config is None:
+def study_text(config: StudyConfig | None) -> str | None:
+    """Return the study file as it was run, or None without one."""
+    if config is None:
         return None
-    where = run.config.folder.resolve()
+    where = config.folder.resolve()
     head = one_line(
         f"# As resolved. To run it from here: baldur evaluate study.toml --data {where}"
     )
-    return f"{head}\n{toml_text(run.config.as_toml())}"
+    return f"{head}\n{toml_text(config.as_toml())}"
 
 
-def _described(config: StudyConfig | None) -> dict[str, Any]:
-    """Return what the study file says about itself, for ``run.json``."""
+def described(config: StudyConfig | None, outcome: str | None = None) -> dict[str, Any]:
+    """Return what the study file says about itself, for ``run.json``.
+
+    Parameters
+    ----------
+    config : StudyConfig or None
+    outcome : str, optional
+        Name of one of several outcomes.
+
+    Returns
+    -------
+    dict
+    """
     if config is None:
         return {}
     return {
-        "title": config.title,
-        "outcome": config.outcome.column,
+        "title": ": ".join(part for part in (config.title, outcome) if part),
+        "outcome": config.outcome.column if outcome is None else outcome,
         "seed": config.seed,
         "scheme": config.folds.scheme,
         "inner": config.folds.inner,
@@ -169,11 +199,19 @@ FILES = (
     ResultFile("feature_locations.csv", "where selected variants, voxels or regions lie",
                lambda run: _filled(run.result.feature_locations())),
     ResultFile("grids.json", "the grids of views made of images", _grids),
+    ResultFile("few_features.csv", "accuracy with 1, 2, 3, 5, 10 and 20 features on the held-out "
+               "folds", lambda run: _filled(run.result.few_features())),
+    ResultFile("few_names.csv", "which features these are, and in how many folds",
+               lambda run: _filled(run.result.few_names())),
     ResultFile("predictions.csv", "every held-out prediction; all figures follow from it and "
                "selection.csv", lambda run: run.result.predictions),
     ResultFile("presence.csv", "which sample has which view", lambda run: run.result.presence()),
     ResultFile("participants.csv", "characteristics of the participants, by outcome",
                lambda run: run.result.participants()),
+    ResultFile("added_value.csv", "what each view adds to the baseline and to all others",
+               lambda run: None if run.added is None else run.added.table),
+    ResultFile("reclassification.csv", "who moves across the thresholds when a view is added",
+               lambda run: None if run.added is None else _filled(run.added.reclassification)),
     _clinical("calibration.csv", "agreement of probabilities with observed frequencies"),
     _clinical("calibration_curve.csv", "the same, as a curve"),
     _clinical("decision.csv", "net benefit of decisions based on the predictions"),
@@ -192,7 +230,8 @@ FILES = (
     ResultFile("table_folds.md", "the comparison as mean and s.d. over folds; table_folds.tex is "
                "the same", lambda run: run.result.format("markdown", "folds")),
     ResultFile("table_folds.tex", "", lambda run: run.result.format("latex", "folds")),
-    ResultFile("study.toml", "the study as it was run", _study),
+    ResultFile("study.toml", "the study as it was run",
+               lambda run: study_text(run.config)),
     # Written last, as it lists the others.
     ResultFile(RECORD, "counts, versions, notes and findings, for programs that read this folder",
                lambda run: None),
@@ -204,9 +243,10 @@ RESULT_FILES = frozenset({INDEX, *(file.name for file in FILES)})
 
 _ABOUT = {file.name: file.about for file in FILES if file.about} | {
     LOG: "what happened, with warnings and times",
+    OUTCOMES: "a folder with the results and the page of every outcome",
     JOBS: "finished jobs, so that the same command continues; may be deleted at the end",
 }
-_FIRST = (REPORT, "table.txt", "selection.csv", "views.csv", "predictions.csv")
+_FIRST = (REPORT, "table.txt", OUTCOMES, "selection.csv", "views.csv", "predictions.csv")
 
 
 def write_results(
@@ -216,6 +256,7 @@ def write_results(
     subgroups: pd.DataFrame | None = None,
     learning_curve: pd.DataFrame | None = None,
     findings: dict[str, Any] | None = None,
+    outcome: str | None = None,
 ) -> WrittenResults:
     """Write every file of a results folder, in place of those of an earlier run.
 
@@ -233,32 +274,63 @@ def write_results(
         As `baldur.evaluation.learning_curve` returns it.
     findings : dict, optional
         Findings about the data, for ``run.json``.
+    outcome : str, optional
+        Name of the outcome, where it is one of several.
 
     Returns
     -------
     WrittenResults
     """
     run = _Run(result, config, subgroups, learning_curve, findings or {})
-    contents: dict[str, bytes] = {}
-    tables: dict[str, pd.DataFrame] = {}
-    for file in FILES:
-        made = file.content(run)
-        if made is not None:
-            text = made if isinstance(made, str) else csv_text(made)
-            contents[file.name] = text.encode()
-        if isinstance(made, pd.DataFrame):
-            tables[file.name.removesuffix(".csv")] = made
-    record = {**record_of(result), **_described(config), **run.findings}
+    made = {file.name: file.content(run) for file in FILES}
+    record = {**record_of(result), **described(config, outcome), **run.findings}
+    beside = {LOG, JOBS} if outcome is None else set()
+    tables = write_set(folder, made, record, beside)
+    return WrittenResults(tables, record, result.grids(), run.added)
+
+
+def write_set(
+    folder: Path,
+    made: Mapping[str, pd.DataFrame | str | None],
+    record: dict[str, Any],
+    beside: Collection[str],
+) -> dict[str, pd.DataFrame]:
+    """Write a set of result files with ``run.json`` and README.txt, all of them or none.
+
+    Parameters
+    ----------
+    folder : Path
+        Where to; it must exist.
+    made : dict of str to DataFrame, str or None
+        Contents by file name; None where there is nothing to write.
+    record : dict
+        Content of ``run.json``; the digests of the files are added.
+    beside : collection of str
+        Other names in the folder that README.txt lists.
+
+    Returns
+    -------
+    dict of str to DataFrame
+        The tables, by the names of their files without ending.
+    """
+    contents = {
+        name: (content if isinstance(content, str) else csv_text(content)).encode()
+        for name, content in made.items()
+        if content is not None
+    }
     record["files"] = {
         name: digest(content)
         for name, content in contents.items()
         if name.endswith((".csv", ".json"))
     }
     contents[RECORD] = (json.dumps(record, indent=1) + "\n").encode()
-    title = "" if config is None else config.title
-    contents[INDEX] = index_text(title, {*contents, LOG, JOBS}).encode()
+    contents[INDEX] = index_text(record.get("title", ""), {*contents, *beside}).encode()
     replace_files(folder, contents, RESULT_FILES)
-    return WrittenResults(tables, record, result.grids())
+    return {
+        name.removesuffix(".csv"): content
+        for name, content in made.items()
+        if isinstance(content, pd.DataFrame)
+    }
 
 
 def index_text(title: str, names: Collection[str]) -> str:

@@ -8,12 +8,14 @@ Holm's step-down rule.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from itertools import combinations
 
 import numpy as np
 import pandas as pd
 from scipy.stats import t as student
+
+from baldur.evaluation.metrics import METRICS
 
 __all__ = [
     "compare_pairs",
@@ -21,6 +23,7 @@ __all__ = [
     "corrected_t_test",
     "holm",
     "permutation_p_value",
+    "permutation_tests",
 ]
 
 
@@ -99,7 +102,10 @@ def holm(p_values: np.ndarray) -> np.ndarray:
 
 
 def compare_pairs(
-    scores: Mapping[str, np.ndarray], test_train_ratio: float, metric: str = ""
+    scores: Mapping[str, np.ndarray],
+    test_train_ratio: float,
+    metric: str = "",
+    apart: Collection[str] = (),
 ) -> pd.DataFrame:
     """Compare every pair of models by the corrected resampled t-test.
 
@@ -112,6 +118,9 @@ def compare_pairs(
         Test rows over training rows of a fold, averaged.
     metric : str, default=""
         Written into the column of that name.
+    apart : collection of str
+        Models whose pairs are adjusted as a family of their own, so that the p-values of the
+        other models do not depend on how many of them there are.
 
     Returns
     -------
@@ -127,8 +136,10 @@ def compare_pairs(
         error = corrected_error(difference, test_train_ratio)
         rows.append((metric, a, b, mean, error, statistic, degrees, p))
     columns = ["metric", "model_a", "model_b", "difference", "standard_error", "t", "df", "p"]
-    frame = pd.DataFrame(rows, columns=columns)
-    frame["p_holm"] = holm(frame["p"].to_numpy(dtype=float))
+    frame = pd.DataFrame(rows, columns=columns).assign(p_holm=np.nan)
+    other = frame["model_a"].isin(apart) | frame["model_b"].isin(apart)
+    for family in (other, ~other):
+        frame.loc[family, "p_holm"] = holm(frame.loc[family, "p"].to_numpy(dtype=float))
     return frame
 
 
@@ -159,3 +170,37 @@ def permutation_p_value(
     # Equal scores may differ in their last digits.
     as_good = np.sum(sign * permuted >= sign * observed - 1e-12)
     return float((1 + as_good) / (1 + len(permuted)))
+
+
+def permutation_tests(
+    scores: Mapping[str, np.ndarray], permuted: Mapping[str, Sequence[float]], metric: str
+) -> pd.DataFrame:
+    """Compare every model with itself on permuted labels.
+
+    Parameters
+    ----------
+    scores : dict of str to array of shape (n_folds,)
+        Of every model, its metric on each fold.
+    permuted : dict of str to list of float
+        Of every model, its mean over the folds with each permutation; models without are left out.
+    metric : str
+        Name of the metric.
+
+    Returns
+    -------
+    DataFrame
+        model, metric, score, permuted_mean, permutations, p, p_holm.
+    """
+    better = METRICS[metric].greater_is_better
+    rows = []
+    for model, values in scores.items():
+        found = np.array(permuted.get(model, []))
+        if not len(found):
+            continue
+        seen = float(np.nanmean(values))
+        p = permutation_p_value(seen, found, better)
+        rows.append((model, metric, seen, float(found.mean()), len(found), p))
+    columns = ["model", "metric", "score", "permuted_mean", "permutations", "p"]
+    frame = pd.DataFrame(rows, columns=columns)
+    frame["p_holm"] = holm(frame["p"].to_numpy(dtype=float))
+    return frame

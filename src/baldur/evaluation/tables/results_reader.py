@@ -68,7 +68,7 @@ _FOLD = {"model": TEXT, "repeat": COUNT, "fold": COUNT}
 _ENDS = "estimate low high"
 
 TABLES: dict[str, TableSchema] = {
-    "table": TableSchema(_columns("model note failure", count="folds")),
+    "table": TableSchema(_columns("model note failure", count="folds"), _columns("outcome")),
     "predictions": TableSchema(
         {**_FOLD, **_columns("sample", label=ANY, predicted=ANY)},
         _columns("group site probability flags"),
@@ -99,7 +99,9 @@ TABLES: dict[str, TableSchema] = {
     ),
     "weights": TableSchema({**_FOLD, **_columns("view feature class", "weight raw_weight")}),
     "settings": TableSchema({**_FOLD, **_columns("setting value")}),
-    "intervals": TableSchema(_columns("model site metric note", _ENDS, "people units")),
+    "intervals": TableSchema(
+        _columns("model site metric note", _ENDS, "people units"), _columns("outcome")
+    ),
     "differences": TableSchema(_columns("metric model_a model_b note", "difference low high")),
     "calibration": TableSchema(_columns("model class measure note", _ENDS)),
     "calibration_curve": TableSchema(_columns("model class", "predicted observed low high")),
@@ -111,6 +113,16 @@ TABLES: dict[str, TableSchema] = {
             f"{_ENDS} difference difference_low difference_high",
             "people cases",
         )
+    ),
+    "few_features": TableSchema(
+        _columns(
+            "model limit metric",
+            f"features_mean features_min features_max {_ENDS} difference difference_low "
+            "difference_high chance",
+        )
+    ),
+    "few_names": TableSchema(
+        _columns("model limit view feature", count="folds", share=SHARE)
     ),
     "left_out": TableSchema(_columns("model figure reason")),
     "learning_curve": TableSchema(_columns("model metric kind", f"people {_ENDS}")),
@@ -124,6 +136,20 @@ TABLES: dict[str, TableSchema] = {
         _columns("model view_a feature_a view_b feature_b", "correlation")
     ),
     "feature_locations": TableSchema(_columns("view feature"), _columns("chromosome"), rest=ANY),
+    "added_value": TableSchema(
+        _columns(
+            "question view model reference metric outcome note",
+            "threshold value value_low value_high reference_value difference low high "
+            "standard_error detectable p p_holm",
+            "people of_people units",
+        )
+    ),
+    "reclassification": TableSchema(
+        _columns(
+            "question view model reference class",
+            "threshold people up down unchanged net low high",
+        )
+    ),
     "harmonisation": TableSchema(_columns("view", "", "repeat fold"), rest=ANY),
     # What baldur validate writes besides those above.
     "scores": TableSchema(_FOLD),
