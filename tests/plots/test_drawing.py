@@ -21,6 +21,7 @@ MAKERS = {
     "forest of ten": lambda f: plots.ForestDisplay.from_estimator(f("ten_classes")),
     "forest of folds": lambda f: plots.ForestDisplay.from_result(f("result")),
     "path": lambda f: plots.PathDisplay.from_estimator(f("model")),
+    "few features": lambda f: plots.FewFeaturesDisplay.from_estimator(f("model")),
     "shares": lambda f: plots.ViewShareDisplay.from_result(f("result")),
     "shares of factors": lambda f: plots.ViewShareDisplay.from_estimator(f("ten_classes")),
     "contributions": lambda f: plots.ContributionsDisplay.from_estimator(
@@ -338,6 +339,9 @@ EMPTY = {
     ),
     "path": lambda: plots.PathDisplay(
         pd.DataFrame(columns=["step", "n_features", "loss_difference", "selected"]), 0.1
+    ),
+    "few features": lambda: plots.FewFeaturesDisplay(
+        pd.DataFrame(columns=["limit", "metric", "estimate", "low", "high", "chance"])
     ),
     "shares": lambda: plots.ViewShareDisplay(pd.DataFrame(columns=["group", "view", "share"])),
     "comparison": lambda: plots.ComparisonDisplay(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -30,6 +30,7 @@ from baldur.evaluation.selection.features import (
     weights_frame,
 )
 from baldur.evaluation.splits import Fold
+from baldur.evaluation.tables.few_features import few_features_frame, few_names_frame
 from baldur.evaluation.tables.formatting import format_table
 from baldur.evaluation.tables.model_tests import compare_pairs, permutation_tests
 from baldur.evaluation.tables.participants import participants_frame
@@ -284,6 +285,29 @@ class NestedResult:
             if own:
                 sample = Resampled(self.predictions, [str(c) for c in self.classes], **own)
             return evaluate(sample, **{"metrics": self.metrics, **keywords})
+
+    def few_features(self) -> pd.DataFrame:
+        """Return how well models with few features predict: model, limit, metric, estimate, ...
+
+        One row for 1, 2, 3, 5, 10 and 20 features at most and for the model as it was selected, of
+        every model with submodels (BALDUR), with the AUC and log-loss (R2 and RMSE in regression)
+        on the outer folds, their 95 % intervals, and paired differences from the last row.
+        """
+        return self._few_features.copy()
+
+    @cached_property
+    def _few_features(self) -> pd.DataFrame:
+        def predictions(fits: Mapping[str, Sequence[OuterFit]]) -> pd.DataFrame:
+            return predictions_frame(
+                fits, self.data, self.truth, self.classes, self.groups, self.sites
+            )
+
+        with one_thread():
+            return few_features_frame(self.finished(), predictions, [str(c) for c in self.classes])
+
+    def few_names(self) -> pd.DataFrame:
+        """Return in how many outer folds each feature is among the first few: model, limit, ..."""
+        return few_names_frame(self.finished(), self.data)
 
     def added_value(self, baseline: Sequence[str] | None = None, **options: Any) -> AddedValue:
         """Return what each view adds to the views that one has anyway.

@@ -9,6 +9,8 @@ and a picture of itself in a notebook. Drawing needs matplotlib: ``pip install
 =========================  =====================================================================
 `ForestDisplay`            weights with intervals and inclusion probabilities
 `PathDisplay`              held-out loss along the submodel path, with the selected submodel
+`FewFeaturesDisplay`       accuracy with 1, 2, 3, 5, 10, 20 features and without a limit
+`CostDisplay`              accuracy by the cost of what is measured
 `FoldWeightsDisplay`       absolute weights of the features selected in each fold
 `FoldHeatmapDisplay`       signed weights of the same features, one cell per feature and fold
 `ViewShareDisplay`         share of each view in the prediction, per fold or factor
@@ -43,6 +45,7 @@ from baldur.plots.drawing.display import Display
 from baldur.plots.model.brain import BrainDisplay
 from baldur.plots.model.contributions import ContributionsDisplay
 from baldur.plots.model.correlation import CorrelationDisplay
+from baldur.plots.model.few_features import CostDisplay, FewFeaturesDisplay
 from baldur.plots.model.forest import ForestDisplay
 from baldur.plots.model.history import HistoryDisplay
 from baldur.plots.model.latent import LatentDisplay
@@ -66,8 +69,10 @@ __all__ = [
     "ComparisonDisplay",
     "ContributionsDisplay",
     "CorrelationDisplay",
+    "CostDisplay",
     "DecisionDisplay",
     "Display",
+    "FewFeaturesDisplay",
     "FoldHeatmapDisplay",
     "FoldWeightsDisplay",
     "ForestDisplay",

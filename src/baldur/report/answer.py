@@ -11,6 +11,7 @@ from baldur.inference.selection import against_base_rate
 from baldur.report.added_value import added_value_answer
 from baldur.report.checks import Check, doubts_of
 from baldur.report.evidence import calibration_of, comparison_of, prediction_of
+from baldur.report.few_sentences import few_sentence
 from baldur.report.fitted import FittedModel
 from baldur.report.formatting import count, listed, short
 from baldur.report.linear_enough import linear_answer
@@ -96,6 +97,9 @@ def answer_of_run(
         made.append(calibrated)
     doubtful = any(c.code == "B01" for c in checks)
     made.append(Sentence(FEATURES, selection_of_folds(run, main, model, doubtful=doubtful)))
+    few = few_sentence(run, main, case.outcome == SHOWN)
+    if few is not None:
+        made.append(few)
     others = comparison_of(run, main)
     if others is not None:
         case = case_of(COMPARISON, others)

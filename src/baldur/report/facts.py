@@ -33,6 +33,11 @@ from baldur.report.tables.added_value import (
 from baldur.report.tables.base import Cell, Column, Table
 from baldur.report.tables.clinical import subgroup_table, threshold_table
 from baldur.report.tables.features import feature_table
+from baldur.report.tables.few_features import (
+    cost_table,
+    few_table_of_model,
+    few_table_of_run,
+)
 from baldur.report.tables.models import difference_table, model_table
 from baldur.report.tables.participants import participants_table, presence_table
 from baldur.report.tables.views import ViewCard, view_cards
@@ -197,7 +202,8 @@ def _of_run(run: StudyResults, model: FittedModel | None, people: str, title: st
         model_table(run), difference_table(run, main), feature_table(run, main, fitted),
         participants_table(run), presence_table(run), threshold_table(run),
         subgroup_table(run, main), view_set_table(run), addition_table(run),
-        reclassification_table(run),
+        reclassification_table(run), few_table_of_run(run, main),
+        *([] if fitted is None else [cost_table(fitted)]),
     ]  # fmt: skip
     shown, left = people_of_run(run, main, people)
     record = run.record
@@ -305,7 +311,10 @@ def _of_model(model: FittedModel, people: str, title: str | None) -> Facts:
     if model.inner is not None:
         n = sum(int(mask.sum()) for mask in model.inner.selected_features_.values())
         selected = f", {n:,} selected"
-    tables = [feature_table(None, None, model), _counts(model)]
+    tables = [
+        feature_table(None, None, model), _counts(model), few_table_of_model(model),
+        cost_table(model),
+    ]  # fmt: skip
     saved = {k: str(v) for k, v in model.versions.items()}
     return Facts(
         title=title or str(model.details.get("title") or "") or f"{short(model.name)}, fitted",

@@ -120,7 +120,9 @@ def plans_of(run: StudyResults | None, main: str | None, model: FittedModel | No
     if run is not None and main is not None:
         made += _plans_of_run(run, main)
     if model is not None and model.inner is not None:
-        made += _plans_of_model(model)
+        # The outer folds of a study answer the same question without having chosen anything.
+        own = _plans_of_model(model)
+        made += own if run is None else [p for p in own if p.id != "few-features-fit"]
     return made
 
 
@@ -154,6 +156,10 @@ def _plans_of_run(run: StudyResults, main: str) -> list[Plan]:
         Plan(
             "forest-folds", "features", f"Weights of {name} over the folds",
             lambda: plots.ForestDisplay.from_result(results, main),
+        ),
+        Plan(
+            "few-features", "features", f"Accuracy of {name} with few features",
+            lambda: plots.FewFeaturesDisplay.from_result(results, main), optional=True,
         ),
         Plan(
             "fold-weights", "features", f"Features of {name} in every fold",
@@ -288,6 +294,14 @@ def _plans_of_model(model: FittedModel) -> list[Plan]:
         Plan(
             "path", "features", "Submodel path: held-out loss against the number of features",
             lambda: plots.PathDisplay.from_estimator(inner) if len(model.path()) else None,
+        ),
+        Plan(
+            "few-features-fit", "features", "Accuracy with few features, on the inner folds",
+            lambda: plots.FewFeaturesDisplay.from_estimator(inner), optional=True,
+        ),
+        Plan(
+            "costs", "features", "Which tests give which accuracy, on the inner folds",
+            lambda: plots.CostDisplay.from_estimator(inner), optional=True,
         ),
         Plan(
             "manhattan", "features", "Variants along the chromosomes",

@@ -33,6 +33,7 @@ _USED = (
     "participants", "folds", "weights", "settings", "comparisons", "differences", "permutation",
     "intervals", "calibration", "calibration_curve", "decision", "thresholds", "subgroups",
     "learning_curve", "sample_size", "feature_locations", "added_value", "reclassification",
+    "few_features", "few_names",
 )  # fmt: skip
 """Tables that a page is made from."""
 

@@ -199,6 +199,10 @@ FILES = (
     ResultFile("feature_locations.csv", "where selected variants, voxels or regions lie",
                lambda run: _filled(run.result.feature_locations())),
     ResultFile("grids.json", "the grids of views made of images", _grids),
+    ResultFile("few_features.csv", "accuracy with 1, 2, 3, 5, 10 and 20 features on the held-out "
+               "folds", lambda run: _filled(run.result.few_features())),
+    ResultFile("few_names.csv", "which features these are, and in how many folds",
+               lambda run: _filled(run.result.few_names())),
     ResultFile("predictions.csv", "every held-out prediction; all figures follow from it and "
                "selection.csv", lambda run: run.result.predictions),
     ResultFile("presence.csv", "which sample has which view", lambda run: run.result.presence()),

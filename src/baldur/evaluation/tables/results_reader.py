@@ -114,6 +114,16 @@ TABLES: dict[str, TableSchema] = {
             "people cases",
         )
     ),
+    "few_features": TableSchema(
+        _columns(
+            "model limit metric",
+            f"features_mean features_min features_max {_ENDS} difference difference_low "
+            "difference_high chance",
+        )
+    ),
+    "few_names": TableSchema(
+        _columns("model limit view feature", count="folds", share=SHARE)
+    ),
     "left_out": TableSchema(_columns("model figure reason")),
     "learning_curve": TableSchema(_columns("model metric kind", f"people {_ENDS}")),
     "sample_size": TableSchema(

@@ -121,6 +121,8 @@ class Results:
             "correlations": result.correlations,
             "feature_locations": result.feature_locations,
             "settings": lambda: result.settings,
+            "few_features": result.few_features,
+            "few_names": result.few_names,
             "permutation": result.permutation_test,
         }
         if name in makers:
