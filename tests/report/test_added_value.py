@@ -18,6 +18,7 @@ from baldur.report.linear_enough import LINEAR, LinearEvidence, linear_answer, l
 from baldur.report.results import StudyResults
 from baldur.report.sentences import NOT_SHOWN, SHOWN, UNKNOWN, Interval, case_of
 from baldur.study.write_results import write_results
+from evaluation import spies
 
 NAN, INF, TINY = math.nan, math.inf, 1e-9
 
@@ -167,3 +168,13 @@ def test_a_study_that_does_not_ask_has_none_of_it(result):
     assert linear_evidence(plain) is None
     assert linear_answer(plain) is None
     assert "B22" not in gather_facts(plain).made
+
+
+def test_a_page_without_the_models_that_it_needs(result):
+    """The row with all views fails, so that nothing can be compared."""
+    model = Model("RF", spies.Fails(), views=None)
+    failed = nested_cv([model], result.data, result.truth, outer=2, baseline_views=["clinic"])
+    assert len(failed.failures) == 7
+    facts = gather_facts(StudyResults.from_result(failed))
+    assert facts.added == []
+    assert "added_value" not in facts.tables
