@@ -17,6 +17,11 @@ from baldur.report.facts import gather_facts
 from baldur.report.linear_enough import LINEAR, LinearEvidence, linear_answer, linear_evidence
 from baldur.report.results import StudyResults
 from baldur.report.sentences import NOT_SHOWN, SHOWN, UNKNOWN, Interval, case_of
+from baldur.report.tables.added_value import (
+    addition_table,
+    reclassification_table,
+    view_set_table,
+)
 from baldur.study.write_results import write_results
 from evaluation import spies
 
@@ -178,3 +183,17 @@ def test_a_page_without_the_models_that_it_needs(result):
     facts = gather_facts(StudyResults.from_result(failed))
     assert facts.added == []
     assert "added_value" not in facts.tables
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -1.0, 2.5])
+def test_forged_numbers_are_no_traceback(result, value):
+    run = StudyResults.from_result(result)
+    for name in ("added_value", "reclassification"):
+        table = run.table(name)
+        for column in table.select_dtypes("number"):
+            changed = StudyResults.from_result(result)
+            changed.results._kept[name] = table.assign(**{column: value})
+            assert added_value_section(changed)
+            assert view_set_table(changed).rows
+            assert addition_table(changed).rows
+            assert reclassification_table(changed).rows

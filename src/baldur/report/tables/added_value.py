@@ -172,7 +172,7 @@ def reclassification_table(run: StudyResults) -> Table:
     base = baseline_of(run.table("added_value"))
     for row in rows.to_dict("records") if "question" in rows else []:
         whole = [
-            Cell.of(row[c], 0 if float(row[c]) == round(float(row[c])) else 1)
+            Cell.of(row[c], 0 if float(row[c]).is_integer() else 1)
             for c in ("people", "up", "down", "unchanged")
         ]
         table.add(
