@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 import baldur
 from baldur.evaluation.metrics import METRICS
 from baldur.evaluation.record import versions
@@ -360,6 +362,12 @@ def _counts(model: FittedModel) -> Table:
     columns = [Column("Outcome", numeric=False), Column("People")]
     table = Table("participants", "People passed with the model, by outcome", columns)
     if model.y is None or not model.classes:
+        return table
+    if np.ndim(model.y) == 2:
+        # Of a label matrix each column is an outcome, and people may have several.
+        table.caption = "People passed with the model who have each outcome"
+        for name, n in zip(model.classes, np.asarray(model.y).sum(axis=0), strict=True):
+            table.add([Cell.name(name), Cell.whole(n)])
         return table
     for name in model.classes:
         n = sum(str(label) == name for label in model.y)
