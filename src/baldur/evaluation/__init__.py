@@ -21,6 +21,7 @@ It may import estimators, baselines, preparation and views; never saving, plots,
 from baldur.evaluation.adapters import SideBySide
 from baldur.evaluation.clinical import (
     Evaluation,
+    Resampled,
     brier_parts,
     calibration_curves,
     calibration_line,
@@ -65,6 +66,7 @@ __all__ = [
     "FoldPlan",
     "Preview",
     "Progress",
+    "Resampled",
     "SideBySide",
     "Stability",
     "StabilityIndex",

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from baldur.evaluation.clinical.evaluation import Evaluation, evaluate
+from baldur.evaluation.clinical.evaluation import Evaluation, evaluate_predictions
 from baldur.evaluation.clinical.held_out import PLATT
 from baldur.evaluation.clinical.resampled import Resampled
 from baldur.evaluation.design import Comparison
@@ -314,7 +314,7 @@ class NestedResult:
             sample = self.resampled
             if own:
                 sample = Resampled(self.predictions, [str(c) for c in self.classes], **own)
-            return evaluate(sample, **{"metrics": self.metrics, **keywords})
+            return evaluate_predictions(sample, **{"metrics": self.metrics, **keywords})
 
     def harmonisation(self) -> pd.DataFrame:
         """Return what site harmonisation changed in every outer fold: repeat, fold, view, ...
