@@ -263,11 +263,13 @@ def lead_of_run(run: StudyResults, outcomes: str = "") -> str:
     """
     record = run.record
     views = record.get("views", [])
+    some = record.get("view_sets", {})
     return (
         f"{count(record.get('people', 0), 'person', 'people')}, {count(len(views), 'data view')} "
         f"with {count(sum(v['features'] for v in views), 'feature')}, "
         f"{outcomes + ', ' if outcomes else ''}"
-        f"{count(len(record.get('models', [])), 'model')} compared by cross-validation."
+        f"{count(len(record.get('models', [])) - len(some), 'model')}"
+        f"{' and ' + count(len(some), 'view set') if some else ''} compared by cross-validation."
     )
 
 
