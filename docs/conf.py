@@ -101,7 +101,7 @@ html_theme_options = {
     "pygments_dark_style": "a11y-high-contrast-dark",
 }
 html_sidebars = {"index": [], "search": [], "genindex": []}
-html_baseurl = ""
+html_extra_path = ["_generated/site"]
 
 # Formulas are drawn in the page, by a copy of MathJax that lies beside it: no network is needed.
 _mathjax = Path(importlib.import_module("sphinx-mathjax-offline").__file__).parent
