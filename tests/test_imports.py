@@ -45,6 +45,7 @@ ORDER = (
     "plots",
     "study",
     "report",
+    "reproduction",
     "cli",
 )
 

@@ -25,6 +25,7 @@ CHANGES = {
     "margin": ({"margin": 0.0}, 1.0),
     "n_features": (QUICK, 2),
     "always": ({**QUICK, "n_features": 1}, ("genes_11",)),
+    "cost": ({**QUICK, "n_features": 1}, {"clinic": 100.0}),
     "max_iter": (ITERATED, 2),
 }
 # Tested below, by what they do instead of by the answer.

@@ -1,5 +1,7 @@
 """Submodels: `submodel(k)` is what `n_features=k` fits, with all methods of an estimator."""
 
+import pickle
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -168,10 +170,10 @@ def test_contributions_add_up(fitted):
 
 def test_a_submodel_is_saved_and_reported(fitted, tmp_path):
     auto, data, _, _ = fitted
-    for k in (0, 3):
-        small = auto.submodel(k)
+    for k, asked in enumerate((0, {"clinic": 1, "genes": 2})):
+        small = auto.submodel(asked)
         loaded = baldur.load(small.save(tmp_path / f"model{k}"))
-        assert loaded.n_features == k
+        assert loaded.n_features == asked
         for one, other in zip(answers(small, data), answers(loaded, data), strict=True):
             assert_allclose(one, other, atol=1e-12)
         with pytest.raises(InputError, match="model folder has the model that was saved"):
@@ -255,6 +257,9 @@ def test_equal_columns_break_no_count():
     for k in range(6):
         small = auto.submodel(k)
         assert n_selected(small) == k
+        if k < 5:  # the path itself has four of the five columns
+            same = auto.submodel({"X": k})
+            assert_allclose(same.predict_proba(X), small.predict_proba(X), atol=1e-10)
         direct = BaldurClassifier(n_features=k).fit(X, y)
         assert_allclose(small.predict_proba(X), direct.predict_proba(X), atol=1e-10)
 
@@ -278,3 +283,110 @@ def test_the_number_of_features_is_checked(fitted, wrong):
 def test_the_argument_is_checked(wrong):
     with pytest.raises(InputError, match="n_features"):
         BaldurClassifier(n_features=wrong).fit(np.eye(10), np.arange(10) % 2)
+
+
+PER_VIEW = ({"clinic": 2, "genes": 3}, {"genes": 4}, {"clinic": 0})
+
+
+@pytest.mark.parametrize("asked", PER_VIEW, ids=str)
+def test_numbers_per_view_are_what_n_features_fits(fitted, asked):
+    auto, data, _, fit = fitted
+    direct = fit(n_features=asked)
+    for view in DIMS:
+        assert direct.selected_features_[view].sum() == asked.get(view, 0)
+    small = auto.submodel(asked)
+    for one, other in zip(answers(small, data), answers(direct, data), strict=True):
+        assert_allclose(one, other, atol=1e-10, rtol=0)
+    for view in DIMS:
+        assert_array_equal(small.selected_features_[view], direct.selected_features_[view])
+        assert_allclose(small.coef_std_[view], direct.coef_std_[view], atol=1e-10, rtol=0)
+    pd.testing.assert_frame_equal(small.sparsity_path_, direct.sparsity_path_)
+    assert small.get_params() == direct.get_params()
+    assert small.summary().heading == direct.summary().heading
+    table = small.explain(data[N:])
+    terms = table[table["feature"] != "(uncertainty)"]
+    sums = terms.groupby(["sample", "output"], sort=False)["contribution"].sum()
+    said = table.groupby(["sample", "output"], sort=False)["linear_predictor"].first()
+    assert_allclose(sums, said, atol=1e-9)
+
+
+def test_numbers_per_view_take_the_first_features_of_the_path(fitted):
+    auto, *_ = fitted
+    path = auto.sparsity_path_
+    steps = path[(path["step"] == "features") & (path["n_features"] <= 5)]
+    first = ", ".join(steps["enters"]).split(", ")
+    counts = {view: sum(name.startswith(f"{view}:") for name in first) for view in DIMS}
+    small, same = auto.submodel(counts), auto.submodel(5)
+    # In folds the first five have other numbers per view, so only the calibration differs.
+    for one, other in zip(*(np.hstack(list(m.coef_.values())) for m in (small, same)), strict=True):
+        assert_allclose(one / np.abs(one).sum(), other / np.abs(other).sum(), atol=1e-9)
+    row = small.sparsity_path_.query("selected").iloc[0]
+    assert row["enters"].split(", ") == first
+    again = auto.submodel({"clinic": 2, "genes": 2}).submodel(3)
+    pd.testing.assert_frame_equal(again.sparsity_path_, auto.submodel(3).sparsity_path_)
+
+
+def test_a_view_that_was_left_out_needs_a_fit():
+    rng = np.random.default_rng(0)
+    X = {"clinic": rng.standard_normal((120, 4)), "noise": rng.standard_normal((120, 150))}
+    y = (2.0 * X["clinic"][:, 0] + rng.logistic(size=120) > 0).astype(int)
+    data = MultiView(X)
+    auto = BaldurClassifier(members=("spike_slab", "per_view")).fit(data, y)
+    with pytest.raises(InputError, match=r"begins with \d+ of 'noise', fewer than were asked for"):
+        auto.submodel({"noise": 90})
+    direct = BaldurClassifier(members=("spike_slab", "per_view"), n_features={"noise": 90})
+    direct.fit(data, y)
+    assert [int(mask.sum()) for mask in direct.selected_features_.values()] == [0, 90]
+
+
+def test_categories_count_once_in_a_view():
+    rng = np.random.default_rng(0)
+    n = 120
+    site = rng.choice(["a", "b", "c", "d"], n)
+    X = pd.DataFrame(rng.standard_normal((n, 6)), columns=[f"x{i}" for i in range(6)])
+    y = (2.0 * np.isin(site, ["a", "b"]) + X["x0"] + rng.logistic(size=n) > 1).astype(int)
+    X.insert(0, "site", site)
+    views = {"one": ["site", "x0", "x1"], "two": ["x2", "x3", "x4", "x5"]}
+    auto = BaldurClassifier(views=views, always=["x5"]).fit(X, y)
+    small = auto.submodel({"one": 2, "two": 2})
+    used = set(X.columns[small.feature_importances_ > 0])
+    assert {"site", "x0", "x5"} < used
+    assert len(used) == 5
+    assert small.selected_features_["one"].sum() == 4  # the first of four levels has no column
+    direct = BaldurClassifier(views=views, always=["x5"], n_features={"one": 2, "two": 2})
+    assert_allclose(direct.fit(X, y).predict_proba(X), small.predict_proba(X), atol=1e-10)
+
+
+@pytest.mark.parametrize("wrong", [{"clinc": 1}, {"clinic": -1}, {"clinic": 1.5}, {}, {3: 1}])
+def test_numbers_per_view_are_checked(fitted, wrong):
+    auto, data, y, _ = fitted
+    with pytest.raises(InputError, match=r"whole number|Did you mean 'clinic'"):
+        auto.submodel(wrong)
+    with pytest.raises(InputError, match="n_features"):
+        type(auto)(n_features=wrong, members=("pooled",)).fit(data[:N], y[:N])
+
+
+def test_a_copy_holds_no_cells_for_numbers_per_view(fitted):
+    auto, *_ = fitted
+    copied = pickle.loads(pickle.dumps(auto))
+    assert not hasattr(copied, "_stored_path")
+    assert n_selected(copied.submodel(3)) == 3
+    with pytest.raises(InputError, match="in the session in which the model was fitted"):
+        copied.submodel({"clinic": 1})
+
+
+def test_several_labels():
+    rng = np.random.default_rng(0)
+    data = MultiView(
+        {"clinic": rng.standard_normal((80, 5)), "genes": rng.standard_normal((80, 15))}
+    )
+    score = data.view("clinic").read()[:, :2] + data.view("genes").read()[:, :1]
+    Y = (score + rng.logistic(size=(80, 2)) > 0).astype(int)
+    options = {"members": ("spike_slab", "pooled")}
+    auto = BaldurClassifier(**options).fit(data, Y)
+    path = auto.sparsity_path_
+    assert {"auc", "auc_lower", "auc_upper", "loss_lower", "loss_upper", "enters"} <= set(path)
+    for asked in (2, {"clinic": 2, "genes": 1}):
+        direct = BaldurClassifier(n_features=asked, **options).fit(data, Y)
+        assert_allclose(auto.submodel(asked).predict_proba(data), direct.predict_proba(data),
+                        atol=1e-10)  # fmt: skip

@@ -208,7 +208,7 @@ def test_folds_of_a_batch_have_the_paths_of_folds_alone(task, form):
     data, _, ensemble = fitted(task, form, absent=True)
     given = stacking()
     whole = make_path(data, ensemble, given, 2, 8, task)
-    mean, var = path_moments(data, ensemble, whole, [1, 3, 8])
+    mean, var = path_moments(data, ensemble.batch, whole, [1, 3, 8])
     candidates = np.arange(data.columns.shape[1])
     for f, fold in enumerate(unequal_folds(N)):
         one = type(ensemble.batch).of([fold], [candidates])
@@ -220,7 +220,9 @@ def test_folds_of_a_batch_have_the_paths_of_folds_alone(task, form):
             for got, want in zip(whole.weights_of(f, size), path.weights_of(0, size), strict=True):
                 np.testing.assert_allclose(got, want, rtol=1e-6, atol=1e-7)
         p = len(fold[1])
-        for got, want in zip((mean, var), path_moments(data, alone, path, [1, 3, 8]), strict=True):
+        for got, want in zip(
+            (mean, var), path_moments(data, alone.batch, path, [1, 3, 8]), strict=True
+        ):
             np.testing.assert_allclose(got[:, f, :, :p], want[:, 0], rtol=1e-6, atol=1e-7)
 
 
@@ -231,7 +233,7 @@ def test_moments_of_the_path_are_literal(task, form):
     data, batch, ensemble = fitted(task, form, absent=True)
     path = make_path(data, ensemble, stacking(), 2, 12, task)
     sizes = [1, 3, 12, 100]
-    means, variances = path_moments(data, ensemble, path, sizes)
+    means, variances = path_moments(data, ensemble.batch, path, sizes)
     np.testing.assert_allclose(means[3], means[2], rtol=1e-12)  # no further than its end
     for f, (train, held) in enumerate(unequal_folds(N)):
         p = len(held)
@@ -253,7 +255,7 @@ def test_moments_of_the_path_are_literal(task, form):
             var = np.maximum(var, 1e-12) + (data.absent[held] @ lacking).T + path.noise[f][:, None]
             np.testing.assert_allclose(means[i, f, :, :p], w @ X1.T, rtol=1e-6, atol=1e-9)
             np.testing.assert_allclose(variances[i, f, :, :p], var, rtol=1e-6)
-            signal, spread = submodel_signal(data, ensemble, path, f, k)
+            signal, spread = submodel_signal(data, ensemble.batch, path, f, k)
             np.testing.assert_allclose(spread, lacking, rtol=1e-8)
             assert (signal <= spread + 1e-12).all()
     assert batch.held_counted.sum() == sum(len(held) for _, held in unequal_folds(N))
@@ -265,7 +267,7 @@ def test_all_features_of_the_path_are_the_ensemble(task):
     data, batch, ensemble = fitted(task)
     path = make_path(data, ensemble, stacking(), 2, 12, task)
     assert path.basis.length.tolist() == [12] * 3
-    mean, var = path_moments(data, ensemble, path, [12])
+    mean, var = path_moments(data, ensemble.batch, path, [12])
     want, want_var = view_moments(data, ensemble, stacking(), [2])
     real = np.broadcast_to(batch.held_counted[:, None] > 0, mean[0].shape)
     np.testing.assert_allclose(mean[0][real], want[0][real], rtol=1e-6, atol=1e-7)
@@ -293,7 +295,7 @@ def test_the_order_of_the_path_does_not_depend_on_the_stacking_weights():
 def test_a_stack_that_is_nearly_the_base_rate_predicts_the_base_rate():
     data, _, ensemble = fitted()
     path = make_path(data, ensemble, stacking(3, 1e-4, 0.0), 2, 12, "binary")
-    mean, _ = path_moments(data, ensemble, path, [1, 2])
+    mean, _ = path_moments(data, ensemble.batch, path, [1, 2])
     base = np.broadcast_to(ensemble.base_logit[..., None], mean.shape)
     np.testing.assert_allclose(mean, base, atol=5e-3)
 
@@ -467,7 +469,7 @@ def test_groups_of_several_folds_are_kept_whole():
         for end in ends:
             numbers = data.groups[path.basis.order[f, :end]]
             assert (np.bincount(numbers)[np.unique(numbers)] == 2).all()
-    mean, _ = path_moments(data, ensemble, path, [1, 2, 3])
+    mean, _ = path_moments(data, ensemble.batch, path, [1, 2, 3])
     np.testing.assert_array_equal(mean[0], mean[1])
     assert np.abs(mean[2] - mean[1]).max() > 0
 

@@ -322,3 +322,60 @@ def test_the_first_look_at_a_wide_parquet_file_comes_to_its_end(tmp_path):
     assert path.stat().st_size << 15 > limit
     view = read_table(path, max_bytes=limit).view("f")
     np.testing.assert_array_equal(view.read(), np.tile(np.eye(2), 2000))
+
+
+def _same(one, other):
+    assert one.sample_ids.tolist() == other.sample_ids.tolist()
+    (view,) = one.view_names
+    assert one.feature_names[view].tolist() == other.feature_names[view].tolist()
+    np.testing.assert_array_equal(one.view(view).read(), other.view(view).read())
+
+
+@pytest.mark.parametrize("ending", [".csv", ".tsv", ".parquet", ".xlsx"])
+@settings(max_examples=15, deadline=None)
+@given(frame=frames())
+def test_a_transposed_table_is_read_as_the_table(ending, frame):
+    turned = frame.T.set_axis(list(frame.index), axis=1)
+    with tempfile.TemporaryDirectory() as folder:
+        whole = write(frame, Path(folder) / f"t{ending}")
+        file = write(turned, Path(folder) / f"u{ending}")
+        _same(read_table(file, name="t", transpose=True), read_table(whole, name="t"))
+
+
+MIXED = "id;age;sex;stage\n007;61,5;f;2\n008;NA;m;3a\n009;70;;2\n"
+TURNED = "name;007;008;009\nage;61,5;NA;70\nsex;f;m;\nstage;2;3a;2\n"
+
+
+def test_a_transposed_table_of_numbers_and_categories(tmp_path):
+    european = {"separator": ";", "decimal": ",", "name": "t", "categorical": ["stage"]}
+    plain = table(tmp_path, MIXED, "plain.csv")
+    turned = table(tmp_path, TURNED, "turned.csv")
+    _same(read_table(turned, transpose=True, **european), read_table(plain, **european))
+    for option in ({"columns": ["age", "stage"]}, {"exclude": ["sex"]}, {"missing": ["2"]}):
+        _same(
+            read_table(turned, transpose=True, **european, **option),
+            read_table(plain, **european, **option),
+        )
+
+
+def test_columns_that_describe_features_are_left_out_of_a_transposed_table(tmp_path):
+    text = "gene,what,a,b\ng1,first,1,2\ng2,second,3,4\n"
+    file = table(tmp_path, text)
+    with pytest.raises(InputError, match=r"'what' holds text where.*exclude = \[\"what\"\]"):
+        read_table(file, transpose=True)
+    found = read_table(file, transpose=True, exclude=["what", "g1"])
+    assert found.sample_ids.tolist() == ["a", "b"]
+    assert found.view("t").read().tolist() == [[3.0], [4.0]]
+
+
+def test_transposing_needs_a_header_of_ids_and_names_of_features(tmp_path):
+    file = table(tmp_path, "gene,a,b\ng1,1,2\n")
+    with pytest.raises(InputError, match="not for sample_ids"):
+        read_table(file, transpose=True, sample_ids=["a", "b"])
+    with pytest.raises(InputError, match="id_column must be the column of feature names"):
+        read_table(file, transpose=True, id_column=None)
+    np.save(tmp_path / "x.npy", np.eye(2))
+    with pytest.raises(InputError, match="not for arrays"):
+        read_table(tmp_path / "x.npy", transpose=True)
+    with pytest.raises(InputError, match="g1"):
+        read_table(table(tmp_path, "gene,a,b\ng1,1,2\ng1,3,4\n", "u.csv"), transpose=True)

@@ -61,6 +61,20 @@ def test_no_table_scrolls_sideways_on_a_phone(browser, pages, name):
     assert browser.run("return document.querySelectorAll('table.stacked').length") == 0
 
 
+def test_tables_are_stacked_again_when_a_phone_is_turned(browser, pages):
+    """From a width at which participants fit side by side to one at which they do not."""
+    browser.open(pages["run"], width=600)
+    wide = "return document.querySelector('#t-people').classList.contains('stacked')"
+    size = {"height": 900, "deviceScaleFactor": 1, "mobile": True}
+    seen = [browser.run(wide)]
+    for width in (260, 600):
+        command = "Emulation.setDeviceMetricsOverride"
+        browser.driver.execute_cdp_cmd(command, {**size, "width": width})
+        browser.run("return document.documentElement.scrollWidth")
+        seen.append(browser.run(wide))
+    assert seen == [False, True, False]
+
+
 def test_headings_sort_numbers_and_names(browser, pages, result):
     browser.open(pages["both"])
     heads = [h.text.strip() for h in browser.all("#t-models th button")]

@@ -27,7 +27,9 @@ from baldur.report.formatting import (
 )
 from baldur.report.results import StudyResults
 from baldur.report.tables.clinical import multiplicity
+from baldur.report.tables.participants import mean_sd
 from baldur.report.text.explanations import EXPLANATIONS
+from baldur.report.text.selection import _which
 from baldur.saving import SavedModel
 
 pytestmark = pytest.mark.usefixtures("one_repeat")
@@ -373,6 +375,34 @@ def test_everything_selected_still_names_five_features(changed):
     assert sentence.startswith("All 20 are used; no smaller set was shown to predict as well.")
     assert "The 5 features with the largest weights are" in sentence
     assert sentence.count("of 3 folds") == 5
+
+
+@pytest.mark.parametrize(
+    ("frequencies", "said"),
+    [
+        ([1, 1, 1, 1, 1, 1, 0.5], "6 features are selected in 4 of 4 folds; the 5 of them with"),
+        ([1, 1, 1, 0.5, 0.5, 0.25], "The 5 features selected most often are"),
+        ([1, 1, 1, 0.5, 0.5, 0.5], "most often, of equals those with the largest weights, are"),
+        ([0.75, 0.75], "The 2 features selected most often are"),
+        ([1], "The feature selected most often is"),
+    ],
+)
+def test_equally_frequent_features_are_told_apart_by_their_weights(frequencies, said):
+    assert said in _which(np.array(frequencies, dtype=float), 4)
+
+
+@pytest.mark.parametrize(
+    ("mean", "sd", "text"),
+    [
+        (67.04, 7.13, "67.0 (7.1)"),
+        (0.98762, 0.00312, "0.9876 (0.0031)"),
+        (5.78, 0.56, "5.78 (0.56)"),
+        (1234.5, 320.4, "1234 (320)"),
+        (3.0, 0.0, "3.00 (0.00)"),
+    ],
+)
+def test_means_have_as_many_decimals_as_their_spread_allows(mean, sd, text):
+    assert mean_sd(mean, sd) == text
 
 
 def test_the_top_features_say_how_sure_they_are(run, model):

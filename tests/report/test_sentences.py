@@ -3,6 +3,7 @@
 import math
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from baldur.report import sentences
@@ -115,6 +116,31 @@ def test_calibration(slope, intercept, said):
     for estimate in (1.0, 1.37):
         evidence = CalibrationEvidence(Interval(estimate, *slope), intercept)
         assert told(CALIBRATION, evidence) == said
+
+
+@pytest.mark.parametrize(
+    ("slope", "intercept", "said"),
+    [
+        (Interval(), Interval(0.2, 0.0, 0.4), ("no slope", UNKNOWN)),
+        (Interval(), Interval(0.2, TINY, 0.4), ("too low", NOT_SHOWN)),
+        (Interval(), Interval(-0.8, -1.2, -TINY), ("too high", NOT_SHOWN)),
+        (Interval(0.7, 0.5, 1 - TINY), Interval(), ("too extreme", NOT_SHOWN)),
+        (Interval(1.7, 1 + TINY, 3), Interval(), ("too cautious", NOT_SHOWN)),
+        (Interval(1, 0.9, 1.1), Interval(), ("no intercept", UNKNOWN)),
+        (Interval(1, -np.inf, np.inf), Interval(0, -1, 1), ("no slope", UNKNOWN)),
+        (Interval(0.3, -np.inf, 0.5), Interval(0, -1, 1), ("no slope", UNKNOWN)),
+    ],
+)
+def test_what_one_interval_shows_needs_no_other(slope, intercept, said):
+    assert told(CALIBRATION, CalibrationEvidence(slope, intercept)) == said
+
+
+def test_an_end_near_0_shows_its_side():
+    differences = {"B": Interval(0.03, -0.0004, 0.06), "C": Interval(0.03, 0.0004, 0.06)}
+    evidence = ComparisonEvidence(differences, "A", "AUC")
+    text = case_of(COMPARISON, evidence).text(evidence)
+    assert "B (+0.0300 [−0.0004, 0.0600]), whose interval includes 0" in text
+    assert "C (+0.0300 [0.0004, 0.0600]) predicts worse" in text
 
 
 def test_the_intercept_of_a_regression_has_no_part():

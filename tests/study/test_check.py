@@ -98,6 +98,24 @@ def test_decimal_commas_are_named_however_many_values_there_are(tmp_path):
         assert "iron" in data.data.view("blood").feature_names
 
 
+@pytest.mark.parametrize("described", [False, True])
+def test_a_transposed_table_is_recognised_and_read(described, parts, tables, write):
+    plain = read_study(load_study(write(parts, tables)))
+    brain = tables["brain"]
+    turned = brain.set_index("sample").T.rename_axis("feature").reset_index()
+    if described:
+        turned.insert(1, "about", [f"region {k}" for k in range(len(turned))])
+    tables["brain"] = turned
+    with pytest.raises(StudyError) as caught:
+        read_study(load_study(write(parts, tables)))
+    count = f"60 of {60 + described} columns of brain.csv are named as samples ('p00', ...)"
+    assert count in str(caught.value)
+    assert "write transpose = true in [views.brain]" in str(caught.value)
+    parts["views"]["brain"] |= {"transpose": True} | ({"exclude": ["about"]} if described else {})
+    read = read_study(load_study(write(parts, tables)))
+    np.testing.assert_array_equal(read.data.view("brain").read(), plain.data.view("brain").read())
+
+
 def test_strict_turns_the_first_warning_into_an_error(tmp_path):
     study = load_study(WRONG / "sentinel_minus_9" / "study.toml")
     with pytest.raises(StudyError, match="-9 occurs 3 times") as caught:
@@ -226,6 +244,28 @@ def test_sentinels_among_values_of_their_size_are_left_alone():
     assert sentinel_cells(np.array([990.0, 999.0, 1010.0])) == {}
     assert sentinel_cells(np.array([1.0, 2.0, -9.0, -99.0, np.nan])) == {-9.0: 1, -99.0: 1}
     assert sentinel_cells(np.array([-1.2, 0.4, 0.9, 999.0])) == {999.0: 1}
+
+
+def test_sentinels_count_only_where_the_numbers_beside_them_do_not_stand_apart(
+    parts, tables, write
+):
+    """Whole numbers around 300, as of a microarray: some columns have one negative number."""
+    rng = np.random.default_rng(0)
+    cells = rng.normal(250, 120, size=(60, 1500)).round()
+    frame = pd.DataFrame(cells, columns=[f"g{j}" for j in range(1500)])
+    frame.insert(0, "sample", tables["blood"]["sample"])
+    parts["views"]["blood"] = {"file": "genes.csv"}
+
+    def found():
+        check = checked(load_study(write(parts, {**tables, "genes": frame})), trial=False)
+        return [f.what for f in check.findings if "away from" in f.what]
+
+    alone = [j for j in range(1500) if sentinel_cells(cells[:, j])]
+    assert alone
+    assert not found()
+    frame.iloc[:3, 1:200] = -9.0
+    assert len(found()) == 1
+    assert "-9 occurs" in found()[0]
 
 
 def test_dates_and_comma_numbers_by_their_form():

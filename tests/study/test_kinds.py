@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from baldur.datasets import make_biofind_like
+from baldur.datasets import make_adni_like, make_biofind_like
 from baldur.exceptions import StudyError
 from baldur.io.view_sections import PlinkView
 from baldur.study import evaluate_study, load_study, read_study, simulate_study
@@ -41,16 +41,36 @@ def test_variant_filters_of_a_study_are_learned_on_training_rows(tmp_path):
     assert max(counts) < row["n_features"].item()
 
 
-def test_wide_float_views_go_to_npz_and_come_back(tmp_path, monkeypatch):
-    monkeypatch.setattr("baldur.study.examples.simulate.WIDEST_CSV", 1000)
-    models = [{"name": "Dummy"}]
-    file = simulate_study("adni", tmp_path, scale=0.03, models=models, folds={"outer": 3})
+def test_images_are_written_as_nifti_and_come_back(tmp_path):
+    pytest.importorskip("nibabel")
+    file = simulate_study("adni", tmp_path, scale=0.004, models=[{"name": "Dummy"}])
     study = load_study(file)
-    assert study.views["grey_matter"].file == "grey_matter.npz"
+    assert (study.folds.outer, study.folds.inner) == (10, 10)
+    found = read_study(study).data
+    cohort = make_adni_like(scale=0.004, random_state=0).data
+    for view in cohort.view_names:
+        np.testing.assert_allclose(found.view(view).read(), cohort.view(view).read(), atol=1e-6)
+        assert found.feature_names[view].tolist() == cohort.feature_names[view].tolist()
+    for name in ("shape", "affine"):
+        read, made = (d.feature_info["grey_matter"].attrs[name] for d in (found, cohort))
+        np.testing.assert_allclose(read, made)
+    truth = pd.read_csv(tmp_path / "truth.csv", dtype=str)
+    voxels = truth.loc[truth["view"] == "grey_matter", "feature"]
+    assert set(voxels) <= set(found.feature_names["grey_matter"])
+
+
+def test_wide_float_views_go_to_npz_and_come_back(tmp_path, monkeypatch):
+    monkeypatch.setattr("baldur.study.examples.simulate.WIDEST_CSV", 15)
+    file = simulate_study("multiview", tmp_path, models=[{"name": "Dummy"}], folds={"outer": 3})
+    study = load_study(file)
+    wide = [name for name, view in study.views.items() if view.file.endswith(".npz")]
+    assert wide
     found = read_study(study)
-    assert found.data.n_features["grey_matter"] > 1000
     truth = pd.read_csv(tmp_path / "truth.csv")
-    assert set(truth["feature"]) & set(found.data.feature_names["grey_matter"])
+    for view in wide:
+        assert found.data.n_features[view] > 15
+        named = truth.loc[truth["view"] == view, "feature"]
+        assert set(named) <= set(found.data.feature_names[view])
 
 
 def test_files_outside_the_study_are_not_read(parts, tables, write, tmp_path):

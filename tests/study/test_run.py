@@ -9,8 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from baldur.evaluation import evaluate_predictions, nested_cv, recompute_table
+from baldur.evaluation import (
+    evaluate_predictions,
+    nested_cv,
+    recompute_table,
+    threshold_measures,
+)
 from baldur.exceptions import StudyError
+from baldur.report.facts import gather_facts
+from baldur.report.results import StudyResults
 from baldur.study import evaluate_study, load_study, read_study, study_schema
 from baldur.study.comparison import make_models
 from baldur.study.toml_file import toml_text
@@ -260,9 +267,32 @@ def test_subgroups_thresholds_and_prevalence_are_reported(parts, tables, write):
     )
 
 
+def test_thresholds_are_chosen_for_a_sensitivity_in_the_study_file(parts, tables, write):
+    parts["models"] = parts["models"][:1]
+    parts["report"] = {"sensitivities": [0.9], "specificities": [0.8]}
+    done = evaluate_study(load_study(write(parts, tables)))
+    tests = read(done.folder, "thresholds.csv")
+    assert set(tests["rule"]) == {"stated", "prevalence", "sensitivity 0.9", "specificity 0.8"}
+    expected = threshold_measures(
+        read(done.folder, "predictions.csv"), sensitivities=[0.9], specificities=[0.8]
+    )
+    columns = ["threshold", "rule", "measure", "estimate"]
+    pd.testing.assert_frame_equal(tests[columns], expected[columns])
+    rows = gather_facts(StudyResults.from_folder(done.folder)).tables["thresholds"]
+    assert [row[1].small for row in rows.rows] == [
+        "",
+        "prevalence",
+        "chosen for sensitivity 0.9",
+        "chosen for specificity 0.8",
+    ]
+    assert "with the threshold chosen on the other folds." in rows.note
+
+
 @pytest.mark.parametrize(
     ("report", "said"),
     [
+        ({"sensitivities": [0]}, "report.sensitivities"),
+        ({"specificities": [1.2]}, "report.specificities"),
         ({"subgroups": ["height"]}, "report.subgroups"),
         ({"prevalence": 5}, "between 0 and 1"),
         ({"thresholds": 0.5}, "list of numbers"),

@@ -6,6 +6,7 @@ screen, and an exit code that is not 0 where something failed.
 - `app`: the command itself, with ``init``, ``models`` and ``simulate``, and how it ends.
 - `study_commands`: ``evaluate``, ``report`` and ``demo``, which concern a whole study.
 - `model_commands`: ``fit``, ``predict`` and ``validate``, which concern a saved model.
+- `reproduce_command`: ``reproduce``, the paper's two studies.
 - `options`: arguments that several commands share.
 - `screen`: progress with the time left, notes, and the table of results.
 

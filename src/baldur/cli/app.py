@@ -19,6 +19,7 @@ import typer
 
 import baldur
 from baldur.cli.model_commands import fit, predict, validate
+from baldur.cli.reproduce_command import reproduce
 from baldur.cli.screen import Screen
 from baldur.cli.study_commands import demo, evaluate, report
 from baldur.exceptions import BaldurError, InputError
@@ -84,7 +85,7 @@ def init(
 
 
 # In the order of the help.
-for _command in (evaluate, report, fit, predict, validate, demo):
+for _command in (evaluate, report, fit, predict, validate, demo, reproduce):
     app.command()(_command)
 
 

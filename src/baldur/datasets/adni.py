@@ -55,10 +55,32 @@ def make_adni_like(scale: float = 1.0, *, random_state: RandomState = None) -> B
     sklearn.utils.Bunch
         ``data`` (`MultiView`, 1,063 rows), ``target`` (1 for the 661 late, 0 for the 402 early),
         ``target_names``, ``truth`` (`Truth`), ``mask`` (3-D, bool; voxels are in its C order) and
-        ``affine`` (4 x 4, to millimetres). ``data.feature_info`` holds the voxels' grid indices
-        ``i j k``, positions ``x y z`` in millimetres and ``region``. An effect is the difference
-        of the class means (late minus early) in units of the feature's s.d. within a class;
-        ``truth.score`` is the latent score, and ``truth.redundant`` names the tables.
+        ``affine`` (4 x 4, to millimetres). Voxels are named by their grid indices, such as
+        ``"12_20_9"``. ``data.feature_info`` holds these indices ``i j k``, positions ``x y z`` in
+        millimetres and ``region``, and in its ``attrs`` shape and affine of the image. An effect
+        is the difference of the class means (late minus early) in units of the feature's s.d.
+        within a class; ``truth.score`` is the latent score, and ``truth.redundant`` names the
+        tables.
+
+    Notes
+    -----
+    What the paper states of the real cohort: 661 people with late and 402 with early mild
+    cognitive impairment (a prevalence of 62 %), T1-weighted intensities and grey matter densities
+    on voxels of 4 mm (37,643 voxels), volumes of grey matter, white matter and cerebrospinal fluid
+    in 136 regions, and which regions its model selected: hippocampus, amygdala and parahippocampal
+    cortex on both sides in grey matter, with smaller clusters in thalamus and cerebellum; the
+    ventricles, with hippocampus, cerebellum and thalamus, in the intensities.
+
+    Assumptions, which the paper does not settle: an ellipsoid stands for the brain. Noise of an
+    image has a Gaussian autocorrelation of 12 mm FWHM, usual after registration and modulation
+    (neighbouring voxels of 4 mm correlate by .86), and half of its variance is shared by the two
+    images, because both come from one scan. The class means of the latent score differ by two
+    standard deviations, and a voxel in the middle of a patch has half a standard deviation of it:
+    a single such voxel separates the classes with an AUC of .74 and the latent score itself with
+    .92; the paper reports .85. Patches of 14 mm lie at the hippocampi (both images), one of 12 mm
+    at the ventricles (intensities) and one in the cerebellum (grey matter). Tables are means of
+    regions of similar size with noise of .7 of their standard deviation, so that they contain
+    nothing that the images do not.
 
     Examples
     --------
@@ -83,11 +105,13 @@ def make_adni_like(scale: float = 1.0, *, random_state: RandomState = None) -> B
 
     views: dict[str, NDArray[np.float32]] = {**images, **tables}
     voxels = _voxel_table(grid, region)
+    voxel_names = ["_".join(map(str, ijk)) for ijk in grid.indices.tolist()]
     region_names = [f"region{r + 1:03d}" for r in range(N_REGIONS)]
+    names = dict.fromkeys(IMAGES, voxel_names) | dict.fromkeys(TABLES, region_names)
     data = MultiView(
         views,
         sample_ids=np.array([f"adni{i:04d}" for i in range(n)]),
-        feature_names=dict.fromkeys(TABLES, region_names),
+        feature_names=names,
         feature_info=dict.fromkeys(IMAGES, voxels),
     )
     return Bunch(
@@ -169,10 +193,12 @@ def _draw_tables(
 
 
 def _voxel_table(grid: BrainGrid, region: NDArray[np.int16]) -> pd.DataFrame:
-    """List grid indices, positions and region of every voxel."""
+    """List grid indices, positions and region of every voxel; the grid itself is in ``attrs``."""
     table = pd.DataFrame(grid.indices.astype(np.int32), columns=["i", "j", "k"])
     table[["x", "y", "z"]] = grid.millimetres
     table["region"] = region
+    # As the reader of NIfTI images has them, so that weights can be drawn and written as images.
+    table.attrs.update(shape=list(grid.mask.shape), affine=grid.affine.tolist(), kind="voxels")
     return table
 
 

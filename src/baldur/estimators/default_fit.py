@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from baldur.estimators.base import Training
+from baldur.estimators.costs import entry_costs
 from baldur.estimators.progress import Reporter
-from baldur.estimators.required_features import required_columns
+from baldur.estimators.required_features import features_per_view, required_columns
 from baldur.exceptions import NoSignalWarning
 from baldur.inference.fit import FitResult, fit_default
 from baldur.inference.inner_folds import inner_folds
@@ -34,14 +35,19 @@ def fit_posterior(model: Any, views: list[PreparedView], training: Training) -> 
     mv = training.mv
     names = {name: mv.view(name).feature_names for name in model.view_names_}
     always = required_columns(model.always, names, model.preparation_)
-    problem = Problem(views, T, training.weight, task, model.preparation_.feature_groups)
+    costs = entry_costs(model.cost, names, model.preparation_)
+    n_features: Any = None if model.n_features == "auto" else model.n_features
+    if isinstance(n_features, Mapping):
+        n_features = features_per_view(n_features, model.view_names_)
+    groups = model.preparation_.feature_groups
+    problem = Problem(views, T, training.weight, task, groups, costs)
     with Reporter(model.verbose, type(model).__name__) as reporter:
         return fit_default(
             problem,
             inner_folds(training.labels, task, training.groups, model.random_state),
             members=tuple(model.members),
             margin=float(model.margin),
-            n_features=None if model.n_features == "auto" else int(model.n_features),
+            n_features=n_features,
             always=always,
             n_factors=None if model.n_factors == "auto" else int(model.n_factors),
             n_jobs=model.n_jobs,
@@ -59,10 +65,11 @@ def set_selection_attributes(model: Any, result: FitResult) -> None:
     }
     columns = model.preparation_.columns_
     features = [np.asarray(model.feature_names_[name])[columns[name]] for name in names]
-    path = pd.DataFrame(result.path)
-    path["enters"] = [_entering(pairs, names, features) for pairs in path["enters"]]
-    model.sparsity_path_ = path
+    model.sparsity_path_ = path_frame(model, result.path)
+    by_cost = path_frame(model, result.cost_path)
+    model.cost_path_ = by_cost.reindex(columns=cost_columns(model.sparsity_path_))
     model._submodels, model._all_features = result.submodels, result.n_features
+    model._stored_path = result.stored_path
     by_factor = ["n_factors", "loss", "loss_difference", "standard_error", "selected"]
     model.factor_path_ = pd.DataFrame(result.factor_path, columns=by_factor)
     model.stacking_weights_ = result.stacking
@@ -92,6 +99,23 @@ def set_selection_attributes(model: Any, result: FitResult) -> None:
             "min_abs_correlation",
         ],
     )
+
+
+def cost_columns(path: pd.DataFrame) -> list[str]:
+    """Return the columns of `cost_path_`, given the table of the submodel path."""
+    metric = "r2" if "r2" in path else "auc"
+    figures = [f"{name}{end}" for name in ("loss", metric) for end in ("", "_lower", "_upper")]
+    return ["cost", "orders", "n_views", "n_features", *figures, "enters"]
+
+
+def path_frame(model: Any, records: list[dict[str, Any]]) -> pd.DataFrame:
+    """Return records of submodels as a table, with the names of what enters."""
+    names, columns = model.view_names_, model.preparation_.columns_
+    features = [np.asarray(model.feature_names_[name])[columns[name]] for name in names]
+    table = pd.DataFrame(records)
+    for what in {"enters", "orders"} & set(table):
+        table[what] = [_entering(record[what], names, features) for record in records]
+    return table
 
 
 def _entering(pairs: Entering, names: Sequence[str], features: Sequence[Any]) -> str:

@@ -10,10 +10,10 @@ from typing import Any
 from sklearn.utils import check_random_state
 
 from baldur.inference.ensemble_members import MEMBERS
-from baldur.parameters import Constraint, is_number, is_one_of, one_of
+from baldur.parameters import NON_NEGATIVE, Constraint, is_number, is_one_of, one_of
 from baldur.preparation import SCALES
 
-__all__ = ["CONSTRAINTS", "is_number_of_features"]
+__all__ = ["CONSTRAINTS", "are_numbers_of_features", "is_number_of_features"]
 
 
 def _is_count(value: Any) -> bool:
@@ -23,6 +23,23 @@ def _is_count(value: Any) -> bool:
 def is_number_of_features(value: Any) -> bool:
     """Return whether a value is a whole number from 0 on."""
     return isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= 0
+
+
+def are_numbers_of_features(value: Any) -> bool:
+    """Return whether a value is a dict of names of views to whole numbers from 0 on."""
+    return (
+        isinstance(value, Mapping)
+        and bool(value)
+        and all(isinstance(view, str) for view in value)
+        and all(is_number_of_features(number) for number in value.values())
+    )
+
+
+def _are_costs(value: Any) -> bool:
+    if value is None:
+        return True
+    named = isinstance(value, Mapping) and all(isinstance(name, str) for name in value)
+    return named and all(NON_NEGATIVE.is_legal(number) for number in value.values())
 
 
 def _are_names(value: Any) -> bool:
@@ -51,8 +68,14 @@ CONSTRAINTS: Mapping[str, Constraint] = MappingProxyType(
             lambda v: is_one_of(v, ("auto",)) or _is_count(v), '"auto" or a positive integer'
         ),
         "n_features": Constraint(
-            lambda v: is_one_of(v, ("auto",)) or is_number_of_features(v),
-            '"auto" or a whole number from 0 on',
+            lambda v: (
+                is_one_of(v, ("auto",)) or is_number_of_features(v) or are_numbers_of_features(v)
+            ),
+            '"auto", a whole number from 0 on, or a dict of views to such numbers',
+        ),
+        "cost": Constraint(
+            _are_costs,
+            "None, or a dict of names of views or features to finite numbers from 0 on",
         ),
         "always": Constraint(_are_names, "None, or a list or tuple of names of features"),
         "max_iter": Constraint(_is_count, "a positive integer"),

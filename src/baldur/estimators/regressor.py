@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -133,10 +133,12 @@ class BaldurRegressor(SubmodelMixin, RegressorBase):
     members : sequence of str, default=("spike_slab", "spike_slab_wide", "per_view", "pooled")
         Priors whose posteriors form the ensemble, one or more of these names; see
         `BaldurClassifier`.
-    n_features : "auto" or int, default="auto"
-        How many features are selected; see `BaldurClassifier`.
+    n_features : "auto", int or dict of str to int, default="auto"
+        How many features are selected, of all views or of each; see `BaldurClassifier`.
     always : list of str, optional
         Features that are in every submodel and do not count; see `BaldurClassifier`.
+    cost : dict of str to float, optional
+        What views and features cost; features then enter by gain per cost; see `BaldurClassifier`.
     margin : float, default=0.1
         The part of what the ensemble gains over the base rate that a smaller model may lose, with
         95 % confidence. 0 selects whatever predicts best; larger values select less.
@@ -167,7 +169,7 @@ class BaldurRegressor(SubmodelMixin, RegressorBase):
         As in `BaldurClassifier`.
     sparsity_, inclusion_probability_, sparsity_path_, stacking_weights_, signal_, signal_shown_
         As in `BaldurClassifier`.
-    credible_sets_, space_
+    cost_path_, credible_sets_, space_
         As in `BaldurClassifier`.
     history_, n_iter_, converged_, preparation_
         As in `BaldurClassifier`.
@@ -194,6 +196,7 @@ class BaldurRegressor(SubmodelMixin, RegressorBase):
         members: Sequence[str] = MEMBERS,
         n_features: Any = "auto",
         always: Sequence[str] | None = None,
+        cost: Mapping[str, float] | None = None,
         margin: float = 0.1,
         max_iter: int = 200,
         random_state: Any = 0,
@@ -207,6 +210,7 @@ class BaldurRegressor(SubmodelMixin, RegressorBase):
         self.members = members
         self.n_features = n_features
         self.always = always
+        self.cost = cost
         self.margin = margin
         self.max_iter = max_iter
         self.random_state = random_state

@@ -1,18 +1,31 @@
-"""The argument `always`: names of features that every submodel has, as prepared columns."""
+"""The arguments `always` and `n_features`: what a submodel must have, as prepared columns."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
 
+from baldur.estimators.feature_names import NamedColumns, check_views, did_you_mean
 from baldur.exceptions import InputError
 from baldur.inference.screening import with_their_groups
-from baldur.types import Index
+from baldur.types import Index, IntArray
 
-__all__ = ["required_columns"]
+__all__ = ["features_per_view", "required_columns"]
+
+
+def features_per_view(n_features: Mapping[str, int], views: list[str]) -> IntArray:
+    """Return the largest number of features of every view, 0 for views that are not named.
+
+    Parameters
+    ----------
+    n_features : dict of str to int
+    views : list of str
+        All views, in their order.
+    """
+    check_views("n_features", n_features, views)
+    return np.array([int(n_features.get(view, 0)) for view in views], dtype=np.intp)
 
 
 def required_columns(
@@ -33,39 +46,26 @@ def required_columns(
     """
     if not always:
         return None
-    levels, columns = preparation.level_columns, preparation.columns_
-    known: dict[str, set[tuple[str, int]]] = {}
-    removed: set[str] = set()
-    for view, names in feature_names.items():
-        place = {int(column): d for d, column in enumerate(columns[view])}
-        for column, name in enumerate(map(str, names)):
-            called = {name, levels.get(view, {}).get(name, name)}
-            for text in [*called, *(f"{view}:{one}" for one in called)]:
-                if column in place:
-                    known.setdefault(text, set()).add((view, place[column]))
-                else:
-                    removed.add(text)
+    named = NamedColumns.of(feature_names, preparation)
     index: dict[str, list[int]] = {view: [] for view in feature_names}
     for name in always:
-        if name not in known:
-            raise InputError(_unknown(name, known, removed))
-        for view, column in known[name]:
+        if name not in named.columns:
+            raise InputError(_unknown(name, named))
+        for view, column in named.columns[name]:
             index[view].append(column)
     found = [np.unique(np.array(own, dtype=np.intp)) for own in index.values()]
     groups = preparation.feature_groups
     return found if groups is None else with_their_groups(found, groups)
 
 
-def _unknown(name: str, known: Mapping[str, Any], removed: set[str]) -> str:
+def _unknown(name: str, named: NamedColumns) -> str:
     """Return the message about a name that no column has."""
-    if name in removed:
+    if name in named.removed:
         return (
             f"always: the preparation has removed {name!r}, so no submodel can have it. Leave it "
             "out of always, or change the preparation."
         )
-    near = get_close_matches(name, list(known), n=1)
-    hint = f" Did you mean {near[0]!r}?" if near else ""
     return (
-        f"always: no view has a feature {name!r}.{hint} Give names of features or categories, or "
-        '"view:feature".'
+        f"always: no view has a feature {name!r}.{did_you_mean(name, named.columns)} Give names of "
+        'features or categories, or "view:feature".'
     )

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from baldur.inference.ensemble_members import Designs, Ensemble, noise_variance, restricted
-from baldur.inference.fold_batch import EnsembleData
+from baldur.inference.fold_batch import EnsembleData, FoldBatch
 from baldur.inference.gaussians import KernelGaussian, WeightGaussian
 from baldur.inference.predictive import shrinkage
 from baldur.inference.predictor import Calibration, Predictor, mean_squares, pool
@@ -21,27 +21,39 @@ from baldur.types import Index, IntArray, Mask
 
 
 @dataclass(frozen=True)
-class FittedEnsemble:
-    """The stacked ensemble on all rows, from which the predictor is built.
+class TrainingRows:
+    """All training rows, from which the predictor of a submodel is built.
 
     Attributes
     ----------
     problem : Problem
     data : EnsembleData
     index : candidates of each view
-    full : Ensemble, fitted on all rows
-    stacking : Stacking, learned on all held-out rows
+    everyone : FoldBatch, a single fold with all rows
     """
 
     problem: Problem
     data: EnsembleData
     index: Index
+    everyone: FoldBatch
+
+
+@dataclass(frozen=True)
+class FittedEnsemble(TrainingRows):
+    """The stacked ensemble on all rows, from which the predictor of whole views is built.
+
+    Attributes
+    ----------
+    full : Ensemble, fitted on all rows
+    stacking : Stacking, learned on all held-out rows
+    """
+
     full: Ensemble
     stacking: Stacking
 
 
 def submodel_predictor(
-    fit: FittedEnsemble, path: SubmodelPath, size: int, step: Scores
+    fit: TrainingRows, path: SubmodelPath, size: int, step: Scores
 ) -> tuple[Predictor, list[Mask], IntArray]:
     """Return the ensemble projected onto the first features of the path.
 
@@ -56,7 +68,7 @@ def submodel_predictor(
     parts = np.split(flat, np.cumsum([len(i) for i in fit.index])[:-1])
     index = [columns[part] for columns, part in zip(fit.index, parts, strict=True)]
     mean, cov = path.weights_of(0, size)
-    signal, lacking = submodel_signal(fit.data, fit.full, path, 0, size)
+    signal, lacking = submodel_signal(fit.data, fit.everyone, path, 0, size)
     mean, cov = mean[:, reorder], cov[:, reorder][:, :, reorder]
     shrink, noise, stretch = np.ones(len(mean)), path.noise[0], step.stretch[0]
     if fit.problem.task == "regression":

@@ -21,7 +21,7 @@ The features that are selected are exactly those that predict.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import count
 from typing import Any
@@ -29,6 +29,7 @@ from typing import Any
 import numpy as np
 from joblib import Parallel, delayed
 
+from baldur.inference.cost_path import cost_levels, paid_measurements, prefixes_within
 from baldur.inference.credible_sets import CredibleSet, credible_sets
 from baldur.inference.ensemble_members import (
     BATCH_BYTES,
@@ -39,10 +40,12 @@ from baldur.inference.ensemble_members import (
     fit_ensemble,
     view_moments,
 )
-from baldur.inference.final_predictor import FittedEnsemble
+from baldur.inference.final_predictor import FittedEnsemble, TrainingRows
 from baldur.inference.fold_batch import EnsembleData, FoldBatch
 from baldur.inference.gaussians import gather
+from baldur.inference.held_out_scorer import HeldOutScorer, without_padding
 from baldur.inference.path_table import entering_columns, entering_views, path_records
+from baldur.inference.per_view import STORED, StoredPath, first_columns
 from baldur.inference.predictive import Task
 from baldur.inference.predictor import Predictor
 from baldur.inference.screening import Problem, candidates
@@ -51,7 +54,6 @@ from baldur.inference.selection import (
     Scores,
     mean_losses,
     paired_gap,
-    score_submodels,
     select_smallest,
 )
 from baldur.inference.shared_factors import (
@@ -64,6 +66,7 @@ from baldur.inference.submodel_path import (
     SIZES,
     SubmodelPath,
     make_path,
+    moments_at,
     path_moments,
 )
 from baldur.inference.submodels import (
@@ -101,6 +104,8 @@ class FitResult:
     stacking : dict of str to float, weight of each member's linear predictor
     signal : Gap, what the ensemble gains over the base rate per held-out row
     path : list of dict, one per submodel
+    stored_path : StoredPath, for submodels with a number of features per view
+    cost_path : list of dict, one per cost that is paid; empty without costs
     factor_path : list of dict, one per number of latent factors; empty with a single output
     credible_sets : list of CredibleSet, one per selected feature; empty where all are used
     history : list of dict, the record of the fit on all rows
@@ -116,6 +121,8 @@ class FitResult:
     stacking: dict[str, float]
     signal: Gap
     path: list[dict[str, Any]]
+    stored_path: StoredPath
+    cost_path: list[dict[str, Any]]
     factor_path: list[dict[str, Any]]
     credible_sets: list[CredibleSet]
     history: list[dict[str, Any]]
@@ -139,7 +146,7 @@ def fit_default(
     *,
     members: Sequence[str] = MEMBERS,
     margin: float = 0.1,
-    n_features: int | None = None,
+    n_features: int | IntArray | None = None,
     always: Index | None = None,
     n_factors: int | None = None,
     n_jobs: int | None = None,
@@ -151,13 +158,14 @@ def fit_default(
     Parameters
     ----------
     problem : Problem
+        With costs, features enter the path by gain per cost, and no view is left out before.
     folds : list of (training rows, held-out rows), of one or several repeats
     members : names out of `MEMBERS`
     margin : float
         Part of the ensemble's gain over the base rate that a submodel may lose.
-    n_features : int, optional
-        Select the largest submodel with at most so many features, a category counted once. None
-        selects the number by `margin`.
+    n_features : int or (M,) int array, optional
+        Select the largest submodel with at most so many features, or with at most so many of each
+        view, a category counted once. None selects the number by `margin`.
     always : Index, optional
         Columns of each view that every submodel has, whole categories. They do not count in
         `n_features`, and no view is left out before features are selected.
@@ -199,6 +207,7 @@ def gather_data(
         for index in chosen
     ]
     narrow = sum(problem.widths) < N
+    starts = np.cumsum([0, *problem.widths[:-1]])
     absent = np.stack([view.absent for view in problem.views], axis=1).astype(float)
     weight = np.repeat(problem.weight[None], problem.T.shape[1], axis=0)
     data = EnsembleData(
@@ -214,6 +223,11 @@ def gather_data(
         None
         if always is None
         else np.concatenate([np.isin(own, more) for own, more in zip(union, always, strict=True)]),
+        None
+        if problem.costs is None
+        else problem.costs.take(
+            np.concatenate([own + start for own, start in zip(union, starts, strict=True)])
+        ),
     )
     return data, places
 
@@ -249,9 +263,14 @@ class _Fit:
         self.held_rows = [held for _, held in folds]
 
     def run(
-        self, margin: float, n_factors: int | None = None, n_features: int | None = None
+        self,
+        margin: float,
+        n_factors: int | None = None,
+        n_features: int | IntArray | None = None,
     ) -> FitResult:
         """Fit, stack, test for a signal, select views, then features."""
+        if isinstance(n_features, np.ndarray) and not n_features.any():
+            n_features = 0
         self._fit_ensembles()
         self._stack()
         base, by_views, counts = self._score_views()
@@ -259,21 +278,32 @@ class _Fit:
         signal = paired_gap(base.losses[0], ensemble_loss, self.weight)
         allowed = margin * max(signal.mean, 0.0)
         at_view = select_smallest(by_views.losses, ensemble_loss, allowed, self.weight)[0]
-        if self.data.always is not None:
+        if self.data.always is not None or self.data.costs is not None:
             at_view = len(counts) - 1
         n_views, whole = counts[at_view], by_views[at_view : at_view + 1]
         views = first_views(self.full.view_order(), n_views)
         path, sizes, steps = self._score_path(n_views, views[0], whole)
+        folds = self.fold_paths
         n_factors, factor_path = self._select_factors(n_factors)
         first_row = 1 + len(counts)
-        submodels = make_submodels(self.fitted, path, sizes, steps, n_factors, first_row)
+        submodels = make_submodels(
+            self.fitted,
+            path,
+            sizes,
+            steps,
+            n_factors,
+            first_row,
+            self._cost_along(self.everyone, path, 0),
+        )
         last = len(submodels)
         # Where the path has all features, its last submodel has them too.
         total = count_features(self.problem, views[0]) - self._n_always(path)[1]
         complete = submodels[-1].n_features == total
         shown = [*sizes.shown, len(sizes.columns)]
         last_row = first_row + len(sizes.shown)
-        if n_features is None:
+        if isinstance(n_features, np.ndarray):
+            at = 0  # replaced below by a submodel that is not on the path
+        elif n_features is None:
             places = [*sizes.automatic, len(sizes.columns)]
             losses = steps.losses[places]
             at = 1 + places[select_smallest(losses, ensemble_loss, allowed, self.weight)[0]]
@@ -284,9 +314,10 @@ class _Fit:
             all_features = whole_views_submodel(
                 self.fitted, views, whole, n_factors, last_row, total
             )
+            all_features = replace(all_features, cost=self.problem.total_cost())
             # Training rows are stored only where the selected submodel needs them.
-            stored = at == last or not all_features.predictor.holds_training_rows
-            if stored and not complete:
+            kept = at == last or not all_features.predictor.holds_training_rows
+            if kept and not complete:
                 submodels.append(all_features)
         chosen = submodels[at] if at < last else all_features
         sets: list[CredibleSet] = []
@@ -308,8 +339,20 @@ class _Fit:
         enters = [*entering_columns(path.basis.order[0], by_size, self.index), None]
         by_size.append(self._width(views[0]))
         table += add("features", [n_views] * len(by_size), by_size, steps[shown], enters)
+        stored = self._stored_path(path, folds, views[0], n_factors, ensemble_loss, allowed)
+        if isinstance(n_features, np.ndarray):
+            asked = stored
+            if len(stored.missing(n_features)):
+                asked = self._path_per_view(n_features, n_factors, ensemble_loss, allowed)
+            chosen, record = asked.submodel(n_features, len(table))
+            table.append(record)
+            first = asked.first_of_views(n_features)
+            sets = credible_sets(self.data, self.full, first, self.index) if len(first) else []
         for row, record in enumerate(table):
             record["selected"] = row == chosen.row
+        by_cost = self._cost_records(path, folds, sizes, add)
+        if by_cost:
+            by_cost.insert(0, {"cost": 0.0, "orders": [], **table[0]})
         inclusion, share = self._inclusion()
         weights = self.stacking.member_weights[0].tolist()
         return FitResult(
@@ -321,6 +364,8 @@ class _Fit:
             dict(zip(self.full.names, weights, strict=True)),
             signal,
             table,
+            stored,
+            by_cost,
             factor_path,
             sets,
             [
@@ -335,7 +380,9 @@ class _Fit:
     @property
     def fitted(self) -> FittedEnsemble:
         """The stacked ensemble on all rows."""
-        return FittedEnsemble(self.problem, self.data, self.index, self.full, self.stacking)
+        return FittedEnsemble(
+            self.problem, self.data, self.index, self.everyone, self.full, self.stacking
+        )
 
     # -- the ensemble and its weights ------------------------------------------------------
 
@@ -364,12 +411,6 @@ class _Fit:
 
         self.ensembles = self._each(job)
 
-    def _flat(self, b: int, values: Array) -> Array:
-        """Return predictions (..., F, C, p) of a batch as (..., R, C), without padding."""
-        real = self.batches[b].held_counted > 0
-        moved = np.moveaxis(values, -2, -1)  # (..., F, p, C)
-        return moved[..., real, :]
-
     def _stack(self) -> None:
         """Learn the stacking weights, with and without the held-out rows of each fold."""
         held = [batch.held[batch.held_counted > 0] for batch in self.batches]
@@ -395,23 +436,6 @@ class _Fit:
 
     # -- held-out losses -------------------------------------------------------------------
 
-    def _score(self, found: list[tuple[Array, Array]]) -> Scores:
-        """Score submodels by their held-out moments (V, F, C, p) in every batch."""
-        mean, var = (
-            np.concatenate([self._flat(b, part) for b, part in enumerate(parts)], axis=1)
-            for parts in zip(*found, strict=True)
-        )
-        return score_submodels(
-            mean,
-            var,
-            *self.whole_moments,
-            slope=float(self.stacking.slope[0]),
-            row=self.row,
-            T=self.T,
-            weight=self.weight,
-            task=self.task,
-        )
-
     def _score_views(self) -> tuple[Scores, Scores, list[int]]:
         """Return scores of the base rate and of fewer views, and the numbers of views."""
         M = len(self.problem.views)
@@ -420,14 +444,27 @@ class _Fit:
             lambda b: view_moments(self.data, self.ensembles[b], self._stacking_of(b), counts)
         )
         self.held_whole = [(mean[-1], var[-1]) for mean, var in found]
-        self.whole_moments = tuple(
-            np.concatenate([self._flat(b, part[-1]) for b, part in enumerate(parts)])
+        whole_mean, whole_var = (
+            np.concatenate(
+                [without_padding(b, part[-1]) for b, part in zip(self.batches, parts, strict=True)]
+            )
             for parts in zip(*found, strict=True)
+        )
+        slope = float(self.stacking.slope[0])
+        self.scorer = HeldOutScorer(
+            self.batches,
+            whole_mean,
+            whole_var,
+            slope,
+            self.row,
+            self.T,
+            self.weight,
+            self.task,
         )
         base = mean_losses(self.base_mean, self.base_var + 1e-12, self.row, self.T, self.task)
         nothing = np.zeros((1, self.T.shape[1]))
         known = np.array([0.0 if self.task == "regression" else 0.5])
-        scores = self._score(found)
+        scores = self.scorer.score(found)
         self._tell("submodels with fewer views are scored", 0.85)
         # One value for all rows orders none of them and explains no variance.
         return Scores(nothing + 1.0, nothing, base[None], known, np.zeros(1)), scores, counts
@@ -448,7 +485,10 @@ class _Fit:
             noisy = self.task == "regression"
             found.append(rank_moments(directions, *self.held_whole[b], ranks, noisy=noisy))
         mean, var = (
-            np.concatenate([self._flat(b, part) for b, part in enumerate(parts)], axis=1)
+            np.concatenate(
+                [without_padding(b, part) for b, part in zip(self.batches, parts, strict=True)],
+                axis=1,
+            )
             for parts in zip(*found, strict=True)
         )
         losses = mean_losses(mean, var, self.row, self.T, self.task)
@@ -475,19 +515,115 @@ class _Fit:
         size = max(SIZES) + (0 if self.data.always is None else int(self.data.always.sum()))
         path = make_path(self.data, self.full, self.stacking, n_views, size, self.task)
         total = count_features(self.problem, views)
-        sizes = path_sizes(path.basis, self._width(views), total, self._n_always(path)[0])
+        paid = self._cost_along(self.everyone, path, 0)
+        sizes = path_sizes(path.basis, self._width(views), total, self._n_always(path)[0], paid)
+        self.fold_paths = self._fold_paths(n_views, max(sizes.scored, default=1))
         if not sizes.scored:
             return path, sizes, whole
-        longest = max(sizes.scored)
 
         def job(b: int) -> tuple[Array, Array]:
-            ensemble, stacking = self.ensembles[b], self._stacking_of(b)
-            own = make_path(self.data, ensemble, stacking, n_views, longest, self.task)
-            return path_moments(self.data, ensemble, own, sizes.scored)
+            return path_moments(self.data, self.batches[b], self.fold_paths[b], sizes.scored)
 
-        scores = self._score(self._each(job)).followed_by(whole)
+        scores = self.scorer.score(self._each(job)).followed_by(whole)
         self._tell("submodels with fewer features are scored", 0.99)
         return path, sizes, scores
+
+    def _fold_paths(
+        self, n_views: int, size: int, most: IntArray | None = None
+    ) -> list[SubmodelPath]:
+        """Return the submodel paths of all inner folds, one object per batch."""
+
+        def job(b: int) -> SubmodelPath:
+            ensemble, stacking = self.ensembles[b], self._stacking_of(b)
+            return make_path(self.data, ensemble, stacking, n_views, size, self.task, most)
+
+        return self._each(job)
+
+    def _stored_path(
+        self,
+        path: SubmodelPath,
+        folds: list[SubmodelPath],
+        views: Mask,
+        n_factors: int,
+        ensemble_loss: Array,
+        allowed: float,
+        limit: int = STORED,
+    ) -> StoredPath:
+        """Return what is kept of a path for submodels with a number of features per view."""
+        cut = first_columns(path, limit)
+        M = len(self.problem.widths)
+        widths = [count_features(self.problem, np.arange(M) == m) for m in range(M)]
+        return StoredPath(
+            TrainingRows(self.problem, self.data, self.index, self.everyone),
+            cut,
+            [(b, first_columns(own, limit)) for b, own in zip(self.batches, folds, strict=True)],
+            views,
+            bool(cut.basis.length[0] == path.basis.length[0] < max(SIZES)),
+            np.array(widths),
+            self.scorer,
+            ensemble_loss,
+            allowed,
+            n_factors,
+        )
+
+    def _path_per_view(
+        self, most: IntArray, n_factors: int, ensemble_loss: Array, allowed: float
+    ) -> StoredPath:
+        """Return a path over all views on which none has more features than it may have."""
+        M = len(self.problem.widths)
+        n_always = 0 if self.data.always is None else int(self.data.always.sum())
+        groups = self.data.groups
+        levels = 1 if groups is None else int(np.bincount(groups).max())
+        size = int(np.minimum(most, self.problem.widths).sum()) * levels + n_always
+        path = make_path(self.data, self.full, self.stacking, M, size, self.task, most)
+        folds = self._fold_paths(M, size, most)
+        every = np.ones(M, dtype=bool)
+        return self._stored_path(path, folds, every, n_factors, ensemble_loss, allowed, size)
+
+    def _cost_along(self, batch: FoldBatch, path: SubmodelPath, fold: int) -> Array | None:
+        """Return the cost so far after each column of the path of a fold; None without costs."""
+        if self.data.costs is None:
+            return None
+        columns = batch.candidates[fold][path.basis.order[fold, : path.basis.length[fold]]]
+        numbers = np.arange(len(self.data.owner)) if self.data.groups is None else self.data.groups
+        return self.data.costs.along(columns, self.data.owner, numbers)
+
+    def _cost_records(
+        self,
+        path: SubmodelPath,
+        folds: list[SubmodelPath],
+        sizes: PathSizes,
+        add: Callable[..., list[dict[str, Any]]],
+    ) -> list[dict[str, Any]]:
+        """Return a record for every cost along the path; each fold spends at most as much."""
+        paid = self._cost_along(self.everyone, path, 0)
+        if paid is None or not sizes.columns:
+            return []
+        columns, cost = cost_levels(paid, sizes.columns)
+        found = []
+        for batch, own in zip(self.batches, folds, strict=True):
+            spent = [self._cost_along(batch, own, f) for f in range(len(batch))]
+            at = prefixes_within(spent, own.basis.ends, cost)
+            found.append(moments_at(self.data, batch, own, at))
+        scores = self.scorer.score(found)
+        order = path.basis.order[0]
+        owner = self.data.owner[self.everyone.candidates[0][order]]
+        n_views = [len(np.unique(owner[:k])) for k in columns]
+        records = add(
+            "cost", n_views, columns, scores, entering_columns(order, columns, self.index)
+        )
+        orders = paid_measurements(*self._payments(path), columns, records)
+        return [
+            {"cost": float(one), "orders": paid_for, **record}
+            for one, paid_for, record in zip(cost, orders, records, strict=True)
+        ]
+
+    def _payments(self, path: SubmodelPath) -> tuple[Array, Array]:
+        """Return what is paid for views and for features with each column of the path."""
+        assert self.data.costs is not None
+        columns = self.everyone.candidates[0][path.basis.order[0, : path.basis.length[0]]]
+        numbers = np.arange(len(self.data.owner)) if self.data.groups is None else self.data.groups
+        return self.data.costs.payments(columns, self.data.owner, numbers)
 
     def _n_always(self, path: SubmodelPath) -> tuple[int, int]:
         """Return how many columns and features of the path every submodel has."""

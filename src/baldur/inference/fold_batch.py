@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from baldur.inference.design import ColumnDesign, GramDesign
+from baldur.inference.entry_costs import EntryCosts
 from baldur.model.likelihood import GaussianLikelihood, LogisticLikelihood
 from baldur.model.posterior import INTERCEPT_VAR, with_ones
 from baldur.types import Array, IntArray, Mask
@@ -33,6 +34,7 @@ class EnsembleData:
     T, weight : (C, N) arrays, outputs and how much each row counts
     logistic : bool, whether outputs are labels
     always : (U,) bool array, columns that every submodel has, or None
+    costs : EntryCosts, of the U columns, or None
     """
 
     columns: Array
@@ -45,6 +47,7 @@ class EnsembleData:
     weight: Array
     logistic: bool
     always: Mask | None = None
+    costs: EntryCosts | None = None
 
     @property
     def n_views(self) -> int:
@@ -97,6 +100,10 @@ class FoldBatch:
     def always(self, data: EnsembleData) -> Mask | None:
         """Return which candidates every submodel has, (F, L), or None."""
         return None if data.always is None else data.always[self.candidates] & (self.used > 0)
+
+    def costs(self, data: EnsembleData) -> EntryCosts | None:
+        """Return what the candidates cost, (F, L), or None."""
+        return None if data.costs is None else data.costs.take(self.candidates)
 
     def absent(self, data: EnsembleData) -> Array | None:
         """Return 1 where a view of a training row is missing, (F, n, M), or None."""

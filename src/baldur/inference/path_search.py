@@ -17,11 +17,13 @@ Shapes: F folds, C outputs, n training rows, L candidate columns, K features of 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from scipy import linalg
 
+from baldur.inference.entry_costs import CostOrder, EntryCosts
 from baldur.types import Array, IntArray, Mask
 
 COLLINEAR = 1e-3
@@ -108,12 +110,15 @@ def search(
     count: Array,
     groups: IntArray | None = None,
     always: Mask | None = None,
+    owner: IntArray | None = None,
+    most: IntArray | None = None,
+    costs: EntryCosts | None = None,
 ) -> Basis:
     """Order features by greedy forward search: each explains most of what is left.
 
     An incomplete Cholesky factorisation of Sigma whose pivot is the feature that explains most of
-    what is left of u. With one column of a group the others follow at once, unless they say what
-    is in already.
+    what is left of u, or most per unit of cost. With one column of a group the others follow at
+    once, unless they say what is in already.
 
     Parameters
     ----------
@@ -128,6 +133,12 @@ def search(
         Columns with the same number come in together.
     always : (F, L) bool array, optional
         Columns that come before all others.
+    owner : (F, L) int array, optional
+        View of each column, the number of views for padding; needed with `most` and `costs`.
+    most : (M,) int array, optional
+        Largest number of features of each view, those of `always` not counted.
+    costs : EntryCosts, optional
+        Of (F, L) columns; see `baldur.inference.entry_costs`.
     """
     F, n, _ = X.shape
     C = H.shape[1]
@@ -140,12 +151,20 @@ def search(
     weighted = H * eta
     agree = share * (np.matmul(weighted, X) - weighted.sum(axis=-1)[..., None] * centre)
     agree += a[:, None, None] * left * w
-    chosen, used = _most_promising(agree, left, w, groups, allowed, always)
+    by_view = None if most is None and costs is None else owner
+    chosen, used = _most_promising(agree, left, w, groups, allowed, always, by_view)
     narrow = X.shape[2] > chosen.shape[1]
     cells = np.take_along_axis(X, chosen[:, None, :], axis=2) if narrow else X
     here = (lambda v: np.take_along_axis(v, chosen[:, None, :], axis=2)) if narrow else np.asarray
     own = None if groups is None else np.take_along_axis(groups, chosen, axis=1)
     ahead = None if always is None else np.take_along_axis(always, chosen, axis=1)
+    views = None if owner is None else np.take_along_axis(owner, chosen, axis=1)
+    order_by = None
+    if costs is not None and views is not None:
+        order_by = _cost_order(
+            EntryCosts(costs.views, np.take_along_axis(costs.columns, chosen, axis=1)),
+            *(cells, H, eta, here(w) * used[:, None], here(left), here(centre), a, views),
+        )
     per_fold = 8 * (n * cells.shape[2] + C * cells.shape[2] * min(size, n))
     step = max(1, SEARCH_BYTES // per_fold)
     orders: list[list[int]] = []
@@ -164,6 +183,9 @@ def search(
             count[at],
             None if own is None else own[at],
             None if ahead is None else ahead[at],
+            None if views is None else views[at],
+            most,
+            None if order_by is None else order_by(at),
         )
         orders += found[0]
         ends += found[1]
@@ -178,8 +200,12 @@ def _most_promising(
     groups: IntArray | None,
     allowed: Array,
     always: Mask | None,
+    owner: IntArray | None,
 ) -> tuple[IntArray, Array]:
-    """Return the columns that are searched, (F, K), ascending, and 1 where they are not padding."""
+    """Return the columns that are searched, (F, K), ascending, and 1 where they are not padding.
+
+    With `owner`, the view of each column, every view has its share among them.
+    """
     F, _, L = left.shape
     if L <= 2 * SEARCHED:
         return np.tile(np.arange(L), (F, 1)), allowed
@@ -189,6 +215,13 @@ def _most_promising(
     for score in (gain, size):
         best = np.argpartition(-score, SEARCHED, axis=1)[:, :SEARCHED]
         np.put_along_axis(mask, best, True, axis=1)
+        n_views = 0 if owner is None else int(owner.max()) + 1
+        for m in range(n_views):
+            own = np.where(owner == m, score, -1.0)
+            best = np.argpartition(-own, SEARCHED // n_views, axis=1)[:, : SEARCHED // n_views]
+            here = np.zeros((F, L), dtype=bool)
+            np.put_along_axis(here, best, True, axis=1)
+            mask |= here & np.asarray(owner == m)
     if always is not None:
         mask |= always
     mask &= allowed > 0
@@ -211,6 +244,9 @@ def _pivots(
     count: Array,
     groups: IntArray | None,
     always: Mask | None,
+    owner: IntArray | None,
+    most: IntArray | None,
+    order_by: CostOrder | None,
 ) -> tuple[list[list[int]], list[list[int]], list[Array]]:
     """Return for every fold the chosen columns, where groups end, and the rows of R, (C, K, L)."""
     F, _, L = X.shape
@@ -223,10 +259,10 @@ def _pivots(
             members[f] = np.bincount(numbers[f], minlength=1)[numbers[f]]
     longest = np.clip(np.minimum(L, count.astype(int) - 2), 0, None)
     wanted = np.minimum(size, longest)
-    most = int(np.minimum(wanted + members.max(axis=1) - 1, longest).max())
+    length = int(np.minimum(wanted + members.max(axis=1) - 1, longest).max())
     diagonal = left.copy()
     tiny = np.finfo(float).tiny
-    rows = np.zeros((F, C, most, L))
+    rows = np.zeros((F, C, length, L))
     orders: list[list[int]] = [[] for _ in range(F)]
     ends: list[list[int]] = [[] for _ in range(F)]
     waiting = np.zeros((F, L), dtype=bool)  # others of a group that is begun
@@ -234,7 +270,8 @@ def _pivots(
     going = np.ones(F, dtype=bool)
     share = (1.0 - a)[:, None, None]
     each, outputs = np.arange(F), np.arange(C)[None, :]
-    for k in range(most + 1):
+    room = None if most is None else np.tile(np.append(most, 0), (F, 1))
+    for k in range(length + 1):
         usable &= np.asarray((left > COLLINEAR * diagonal).all(axis=1))
         waiting &= usable
         has = np.asarray(waiting.any(axis=1))
@@ -243,6 +280,10 @@ def _pivots(
                 ends[f].append(k)
         going &= has | (wanted > k)
         free = np.where(has[:, None], waiting, usable & (members <= (longest - k)[:, None]))
+        if room is not None and owner is not None:
+            full = np.take_along_axis(room, owner, axis=1) <= 0
+            full &= ~waiting if always is None else ~(waiting | always)
+            free &= ~full
         open_agree = np.where(free[:, None], agree, 0.0)  # left of the others may be 0
         gain = np.where(free, (open_agree**2 / np.maximum(left, tiny)).sum(axis=1), -1.0)
         if always is not None:  # they come first, even if they add nothing
@@ -250,10 +291,17 @@ def _pivots(
             gain = np.where(
                 early.any(axis=1, keepdims=True), np.where(early, gain + tiny, -1.0), gain
             )
-        best = gain.argmax(axis=1)
+        score = gain
+        if order_by is not None:
+            choose = ~has if always is None else ~has & ~early.any(axis=1)
+            score = np.where(choose[:, None], order_by.score(gain, open_agree), gain)
+        best = score.argmax(axis=1)
         going &= has | (gain[each, best] > 0.0)
         if not going.any():
             break
+        if room is not None and owner is not None:
+            counts = going & ~has if always is None else going & ~has & ~always[each, best]
+            room[each[counts], owner[each, best][counts]] -= 1
         waiting |= (numbers == numbers[each, best][:, None]) & going[:, None]
         waiting[each, best] = False
         x = H * np.take_along_axis(X, best[:, None, None], axis=2)[:, None, :, 0]  # (F, C, n)
@@ -270,9 +318,46 @@ def _pivots(
         left = np.where(going[:, None, None], np.maximum(left - row**2, 0.0), left)
         agree = np.where(going[:, None, None], agree - row * along, agree)
         usable[each[going], best[going]] = False
+        if order_by is not None:
+            order_by.enter(each[going], best[going], row)
         for f in np.flatnonzero(going).tolist():
             orders[f].append(int(best[f]))
     return orders, ends, [rows[f] for f in range(F)]
+
+
+def _cost_order(
+    costs: EntryCosts,
+    X: Array,
+    H: Array,
+    eta: Array,
+    w: Array,
+    left: Array,
+    centre: Array,
+    a: Array,
+    owner: IntArray,
+) -> Callable[[slice], CostOrder]:
+    """Return a function that makes the order by cost of some of the folds.
+
+    Arguments as in `search`, for the searched columns (F, K) and w without padding.
+    """
+    M = len(costs.views)
+
+    def make(at: slice) -> CostOrder:
+        own = owner[at][:, None, None, :] == np.arange(M)[:, None]
+        free = (costs.columns[at] == 0)[:, None]
+        parts = own * (w[at] * free)[:, :, None, :]  # (F, C, M, K)
+        rows = np.matmul(parts, X[at].swapaxes(1, 2)[:, None])  # (F, C, M, n)
+        rows -= np.matmul(parts, centre[at][..., None])
+        share, noise = 1.0 - a[at, None, None], a[at, None, None]
+        variance = share * np.einsum("fcmn,fcn->fcm", rows**2, H[at])
+        variance += noise * np.einsum("fcmk,fck->fcm", parts**2, left[at])
+        middle = (H[at] * eta[at]).sum(axis=-1) / H[at].sum(axis=-1)
+        total = (1.0 - a[at]) * np.einsum("fcn,fcn->f", H[at], (eta[at] - middle[..., None]) ** 2)
+        total += a[at] * np.einsum("fck,fck->f", w[at] ** 2, left[at])
+        return CostOrder(EntryCosts(costs.views, costs.columns[at]), owner[at], parts, variance,
+                         total)  # fmt: skip
+
+    return make
 
 
 def _basis(

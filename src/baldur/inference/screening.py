@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from baldur.inference.entry_costs import EntryCosts
 from baldur.inference.predictive import Task
 from baldur.model.likelihood import residual
 from baldur.types import Array, Index, IntArray
@@ -33,6 +34,8 @@ class Problem:
     groups : list of M (D_m,) int arrays, or None
         Columns of a view with the same number, those of one category, are selected together. None:
         every column stands alone.
+    costs : EntryCosts, or None
+        Of the columns of all views side by side.
     """
 
     views: Sequence[PreparedView]
@@ -40,6 +43,7 @@ class Problem:
     weight: Array
     task: Task
     groups: Sequence[IntArray] | None = None
+    costs: EntryCosts | None = None
 
     @property
     def n_samples(self) -> int:
@@ -50,6 +54,16 @@ class Problem:
     def widths(self) -> list[int]:
         """Number of features of each view."""
         return [view.shape[1] for view in self.views]
+
+    def total_cost(self) -> float:
+        """Return what all features of all views cost together."""
+        if self.costs is None:
+            return 0.0
+        owner = np.repeat(np.arange(len(self.widths)), self.widths)
+        numbers = self.group_numbers([np.arange(D) for D in self.widths])
+        every = np.arange(len(owner))
+        along = self.costs.along(every, owner, every if numbers is None else numbers)
+        return float(along[-1])
 
     def group_numbers(self, index: Index) -> IntArray | None:
         """Return one number for each of some columns, those of all views side by side, (L,).

@@ -29,7 +29,7 @@ from baldur.inference.ensemble_members import (
     noise_variance,
     restricted,
 )
-from baldur.inference.fold_batch import EnsembleData
+from baldur.inference.fold_batch import EnsembleData, FoldBatch
 from baldur.inference.path_search import Basis, search
 from baldur.inference.predictive import Task, pooled_weights
 from baldur.inference.stacking import Stacking
@@ -78,8 +78,12 @@ def make_path(
     n_views: int,
     size: int,
     task: Task,
+    most: IntArray | None = None,
 ) -> SubmodelPath:
-    """Order the features of the first views of every fold and project the ensemble onto them."""
+    """Order the features of the first views of every fold and project the ensemble onto them.
+
+    `most` is the largest number of features of each view, (M,), or None.
+    """
     batch = ensemble.batch
     designs = Designs.of(data, batch, held=False)
     views = first_views(ensemble.view_order(), n_views)
@@ -123,6 +127,9 @@ def make_path(
         count=batch.count,
         groups=groups,
         always=batch.always(data),
+        owner=owner,
+        most=most,
+        costs=batch.costs(data),
     )
     projection = _Projection(basis, X, J)
     for j, folds, q, s in found:
@@ -199,14 +206,26 @@ class _Projection:
 
 
 def path_moments(
-    data: EnsembleData, ensemble: Ensemble, path: SubmodelPath, sizes: Sequence[int]
+    data: EnsembleData, batch: FoldBatch, path: SubmodelPath, sizes: Sequence[int]
 ) -> tuple[Array, Array]:
     """Return held-out moments with the first k features, for every k of `sizes`, (S, F, C, p).
 
-    A group that k would cut is taken whole. The variance with k features is that with k - 1 plus
+    A group that k would cut is taken whole.
+    """
+    folds = range(len(batch))
+    at = np.array([[path.basis.whole_groups(f, size) for f in folds] for size in sizes])
+    return moments_at(data, batch, path, at)
+
+
+def moments_at(
+    data: EnsembleData, batch: FoldBatch, path: SubmodelPath, at: IntArray
+) -> tuple[Array, Array]:
+    """Return held-out moments with the first features of every fold, (S, F, C, p).
+
+    `at` (S, F) are their numbers. The variance with k features is that with k - 1 plus
     a_k (2 sum_{i<k} Z_ki a_i + Z_kk a_k). Noise is included.
     """
-    batch, basis = ensemble.batch, path.basis
+    basis = path.basis
     cells = batch.candidate_cells(data, batch.held, batch.held_counted)
     rows = with_ones(np.take_along_axis(cells, basis.order[:, None, :], axis=2))
     A = np.matmul(rows[:, None], basis.R_inverse)  # (F, C, p, K + 1)
@@ -215,26 +234,24 @@ def path_moments(
     np.einsum("...ii->...i", low)[...] += np.einsum("...ii->...i", path.cov)
     spread = np.cumsum(A * np.matmul(A, low.swapaxes(2, 3)), axis=-1)
     F = len(batch)
-    at = np.array([[basis.whole_groups(f, size) for f in range(F)] for size in sizes])
     mean = np.stack([means[np.arange(F), :, :, k] for k in at])
     var = np.maximum(np.stack([spread[np.arange(F), :, :, k] for k in at]), 1e-12)
     absent = batch.held_absent(data)
     if absent is not None:
         for f in np.flatnonzero(absent.any(axis=(1, 2))):
             for i, k in enumerate(at[:, f]):
-                _, lacking = submodel_signal(data, ensemble, path, int(f), int(k))
+                _, lacking = submodel_signal(data, batch, path, int(f), int(k))
                 var[i, f] += np.einsum("pm,mc->cp", absent[f], lacking)
     return mean, var + path.noise[..., None]
 
 
 def submodel_signal(
-    data: EnsembleData, ensemble: Ensemble, path: SubmodelPath, fold: int, size: int
+    data: EnsembleData, batch: FoldBatch, path: SubmodelPath, fold: int, size: int
 ) -> tuple[Array, Array]:
     """Return the mean square of each view's part with the first features, (M, C).
 
     And its variance for a row in which the view is missing, with the uncertainty of the weights.
     """
-    batch = ensemble.batch
     chosen = batch.candidates[fold][path.basis.order[fold, :size]]
     real = batch.counted[fold] > 0
     rows = batch.rows[fold][real]

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from baldur.inference.cost_path import last_before_payments
 from baldur.inference.final_predictor import (
     FittedEnsemble,
     submodel_predictor,
@@ -19,7 +20,7 @@ from baldur.inference.screening import Problem
 from baldur.inference.selection import Scores
 from baldur.inference.shared_factors import share_factors
 from baldur.inference.submodel_path import SIZES, SubmodelPath
-from baldur.types import Index, Mask
+from baldur.types import Array, Index, Mask
 
 EVERY_SIZE = 20
 """Every number of features up to this one is scored, so that it can be asked for."""
@@ -39,12 +40,15 @@ class Submodel:
         Selected columns of each view.
     row : int
         Its row in the table of the submodel path.
+    cost : float
+        What its features cost.
     """
 
     n_features: int
     predictor: Predictor
     columns: Index
     row: int
+    cost: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -81,11 +85,14 @@ def column_masks(submodel: Submodel) -> list[Mask]:
     return masks
 
 
-def path_sizes(basis: Basis, width: int, n_features: int, always: int = 0) -> PathSizes:
+def path_sizes(
+    basis: Basis, width: int, n_features: int, always: int = 0, paid: Array | None = None
+) -> PathSizes:
     """Return the sizes of the submodel path on all rows.
 
     These are `SIZES` (of those that a group makes one, the largest), every number of features up to
-    `EVERY_SIZE`, and all features where the path has them all.
+    `EVERY_SIZE`, the last one before something is paid for, and all features where the path has
+    them all.
 
     Parameters
     ----------
@@ -94,6 +101,8 @@ def path_sizes(basis: Basis, width: int, n_features: int, always: int = 0) -> Pa
         Columns of the selected views, and their features, a category counted once.
     always : int
         Columns at the beginning of the path that every submodel has. They do not count.
+    paid : array, optional
+        Cost so far after each column of the path.
     """
     longest = int(basis.length[0])
     grid = [always + size for size in ((0, *SIZES) if always else SIZES)]
@@ -104,6 +113,9 @@ def path_sizes(basis: Basis, width: int, n_features: int, always: int = 0) -> Pa
     free = int(np.searchsorted(ends, always, side="right"))  # features that do not count
     for size in [*ends[free : free + EVERY_SIZE], *(ends[-1:] if len(ends) == n_features else [])]:
         by_columns.setdefault(int(size), int(size))
+    if paid is not None:
+        for size in last_before_payments(paid):
+            by_columns.setdefault(size, size)
     columns = sorted(by_columns)
     counts = 1 + np.searchsorted(ends, columns) - free
     return PathSizes(
@@ -138,6 +150,7 @@ def make_submodels(
     steps: Scores,
     n_factors: int,
     first_row: int,
+    paid: Array | None = None,
 ) -> list[Submodel]:
     """Return the base rate and the submodel of every size, from small to large.
 
@@ -149,6 +162,7 @@ def make_submodels(
     steps : Scores, how each size compares with the ensemble
     n_factors : int, latent factors behind several outputs
     first_row : int, row of the smallest size in the table of the path
+    paid : (K,) array, cost so far after each column of the path, or None
     """
     base = base_rate_predictor(fit)
     made = [Submodel(0, base, base.blocks[0].entering(base.widths), 0)]
@@ -157,7 +171,8 @@ def make_submodels(
         predictor, selected, _ = submodel_predictor(fit, path, columns, step)
         predictor = share_factors(predictor, fit.problem.views, n_factors)
         index = [np.flatnonzero(mask) for mask in selected]
-        made.append(Submodel(count, predictor, index, first_row + place))
+        cost = 0.0 if paid is None else float(paid[columns - 1])
+        made.append(Submodel(count, predictor, index, first_row + place, cost))
     return made
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,8 @@ from baldur.io.formats.excel import read_excel
 from baldur.io.formats.files import check_ids, find_file, suffix_of
 from baldur.io.formats.numpy_files import read_npy, read_npz
 from baldur.io.formats.parquet import read_parquet
-from baldur.safety.budget import MAX_BYTES, Deadline, no_bare_memory_error
+from baldur.io.formats.transposed import transposed
+from baldur.safety.budget import MAX_BYTES, Deadline, check_size, no_bare_memory_error
 from baldur.views.container import MultiView
 from baldur.views.encode import MAX_LEVELS, encode_frame, feature_names, mark_missing
 from baldur.views.replace_columns import select_columns
@@ -48,6 +49,7 @@ def read_table(
     encoding: str = "utf-8",
     sheet: str | int = 0,
     array: str | None = None,
+    transpose: bool = False,
     needed: Sequence[str] | None = None,
     max_bytes: int = MAX_BYTES,
 ) -> MultiView:
@@ -97,6 +99,11 @@ def read_table(
     array : str, optional
         Which array of an ``.npz`` is the matrix; by default ``X``, or the only 2-D one. Feature
         names are taken from ``features``.
+    transpose : bool, default=False
+        The table has a row per feature and a column per sample, as expression tables often have.
+        Its header then holds the sample ids and `id_column` the feature names. `columns`,
+        `exclude` and `categorical` name features; `exclude` also columns that are not samples,
+        such as descriptions of the features. Not for ``.npz`` and ``.npy``, nor with `sample_ids`.
     needed : sequence of str, optional
         Columns that have to become numbers, all by default. Others that cannot, such as dates and
         free text, become columns of missing cells instead of an error.
@@ -141,36 +148,30 @@ def read_table(
     options = {"columns": columns, "exclude": exclude, "categorical": categorical}
     wanted = {key: _names(value, key) for key, value in options.items()}
     markers = [*MISSING_MARKERS, *(_names(missing, "missing") or [])]
+    if transpose and (sample_ids is not None or suffix_of(path) in (".npy", ".npz")):
+        raise InputError(
+            f"{path}: transpose is for tables whose header holds the sample ids, not for "
+            f"{'sample_ids' if sample_ids is not None else 'arrays'}. Save the table with one row "
+            "per sample."
+        )
     if suffix_of(path) in (".npy", ".npz"):
         return _from_arrays(path, view, sample_ids, array, wanted, max_bytes)
-    lazy: Any = None
     ids_in: str | int | None = None if sample_ids is not None else id_column
-    if suffix_of(path) == ".parquet":
-        frame, ids_in, lazy = read_parquet(
-            path, ids_in, wanted["columns"], wanted["exclude"] or [], max_bytes, deadline
-        )
-    elif suffix_of(path) == ".xlsx":
-        frame = read_excel(path, sheet, max_bytes, deadline)
-    else:
-        frame = read_delimited(
-            path,
-            separator=separator,
-            decimal=decimal,
-            encoding=encoding,
-            missing=markers,
-            id_column=ids_in,
-            max_bytes=max_bytes,
-            deadline=deadline,
-        )
+    text = {"separator": separator, "decimal": decimal, "encoding": encoding, "missing": markers}
+    chosen = {} if transpose else wanted
+    frame, ids_in, lazy = _read_frame(path, ids_in, chosen, text, sheet, max_bytes, deadline)
     ids, frame = _split_ids(path, frame, ids_in, max_bytes, deadline)
     if sample_ids is not None:
         ids = read_ids(sample_ids, len(frame), str(path), max_bytes)
-    if lazy is not None:
+    if lazy is not None and not transpose:
         names = feature_names(lazy.columns, path, max_bytes)
         return MultiView({view: lazy}, sample_ids=ids, feature_names={view: names})
-    frame = _choose(path, frame, wanted)
     if suffix_of(path) in (".parquet", ".xlsx"):
-        frame = mark_missing(frame, markers)
+        frame, decimal = mark_missing(frame, markers), "."
+    if transpose:
+        frame = _with_lazy(path, frame, lazy, max_bytes)
+        ids, frame = _turned(path, frame, ids, wanted, decimal, max_bytes, deadline)
+    frame = _choose(path, frame, wanted)
     made = encode_frame(
         frame,
         origin=str(path),
@@ -186,6 +187,58 @@ def read_table(
         feature_names={view: made.names},
         feature_info=None if made.info is None else {view: made.info},
     )
+
+
+def _read_frame(
+    path: Path,
+    ids_in: str | int | None,
+    wanted: Mapping[str, list[str] | None],
+    text: Mapping[str, Any],
+    sheet: str | int,
+    max_bytes: int,
+    deadline: Deadline,
+) -> tuple[pd.DataFrame, str | int | None, Any]:
+    """Return the table, its column of ids, and a matrix that stays on disk."""
+    limits: dict[str, Any] = {"max_bytes": max_bytes, "deadline": deadline}
+    if suffix_of(path) == ".parquet":
+        columns, exclude = wanted.get("columns"), wanted.get("exclude") or []
+        return read_parquet(path, ids_in, columns, exclude, **limits)
+    if suffix_of(path) == ".xlsx":
+        return read_excel(path, sheet, **limits), ids_in, None
+    return read_delimited(path, id_column=ids_in, **text, **limits), ids_in, None
+
+
+def _with_lazy(path: Path, frame: pd.DataFrame, lazy: Any, max_bytes: int) -> pd.DataFrame:
+    """Return the table with the columns that were left on disk."""
+    if lazy is None:
+        return frame
+    n_bytes = 2.0 * lazy.dtype.itemsize * lazy.shape[0] * lazy.shape[1]
+    check_size(path, n_bytes, max_bytes, "Save it with one row per sample.")
+    cells = pd.DataFrame(lazy.read(None, slice(None)), columns=pd.Index(lazy.columns))
+    return pd.concat([frame.reset_index(drop=True), cells], axis=1)
+
+
+def _turned(
+    path: Path,
+    frame: pd.DataFrame,
+    features: np.ndarray | None,
+    wanted: dict[str, list[str] | None],
+    decimal: str,
+    max_bytes: int,
+    deadline: Deadline,
+) -> tuple[np.ndarray, pd.DataFrame]:
+    """Return the sample ids of a table with a row per feature, and the table turned round."""
+    if features is None:
+        raise InputError(f"{path}: with transpose, id_column must be the column of feature names.")
+    # Columns that are not samples; the other names are those of features.
+    exclude = wanted["exclude"] or []
+    wanted["exclude"] = [name for name in exclude if name not in frame.columns]
+    frame = frame.drop(columns=[name for name in exclude if name in frame.columns])
+    ids = check_ids([str(c) for c in frame.columns], frame.shape[1], f"{path}, header", max_bytes)
+    turned = transposed(
+        path, frame, features.tolist(), decimal=decimal, max_bytes=max_bytes, deadline=deadline
+    )
+    return ids, turned
 
 
 def read_ids(

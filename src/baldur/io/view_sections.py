@@ -83,6 +83,8 @@ class TableView(_View):
     """sheet of a workbook, by name or number; default the first"""
     array: Text | None = None
     """array of an .npz file that is the matrix; default X"""
+    transpose: bool | None = None
+    """whether the table has a row per feature and a column per sample; default false"""
     drop: Annotated[str, OneOf(("first", "if_binary", "none"))] | None = None
     """categories whose reference level gets no column; default "first", which means all"""
     unknown: Annotated[str, OneOf(("ignore", "error"))] | None = None

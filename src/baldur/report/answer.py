@@ -20,8 +20,8 @@ from baldur.report.sentences import (
     PREDICTION,
     SHOWN,
     UNKNOWN,
+    CalibrationEvidence,
     Case,
-    Interval,
     Sentence,
     case_of,
 )
@@ -157,29 +157,48 @@ def calibration_sentence(run: StudyResults, main: str) -> Sentence | None:
 
 def _calibration_of_classes(rows: pd.DataFrame, classes: list[str]) -> Sentence:
     """Return one sentence for several classes, each judged by its own intervals."""
-    cases: dict[str, Case] = {}
-    slopes: dict[str, Interval] = {}
-    for name in classes:
-        evidence = calibration_of(rows[rows["class"].astype(str) == name])
-        cases[name], slopes[name] = case_of(CALIBRATION, evidence), evidence.slope
-    by_outcome = {
-        outcome: [name for name, case in cases.items() if case.outcome == outcome]
-        for outcome in (SHOWN, NOT_SHOWN, UNKNOWN)
-    }
-    wrong, unknown = by_outcome[NOT_SHOWN], by_outcome[UNKNOWN]
+    evidence = {n: calibration_of(rows[rows["class"].astype(str) == n]) for n in classes}
+    cases = {name: case_of(CALIBRATION, one) for name, one in evidence.items()}
+    wrong, unknown = (
+        [name for name, case in cases.items() if case.outcome == outcome]
+        for outcome in (NOT_SHOWN, UNKNOWN)
+    )
     if wrong:
-        seen = [f"{short(n)} ({cases[n].name}, slope {slopes[n]})" for n in wrong]
+        seen = [f"{short(n)} ({_wrong(cases[n], evidence[n])})" for n in wrong]
         text = f"No, not for {listed(seen, 5)}."
         if unknown:
             others = count(len(unknown), "other class", "other classes")
             text += f" For {others} it cannot be determined."
         return Sentence(CALIBRATED, f"{text} The intervals are in calibration.csv.", NOT_SHOWN)
     if unknown:
-        some = f"{len(unknown)} of {len(classes)} classes"
-        seen = [f"{short(n)} {slopes[n]}" for n in unknown if slopes[n].known]
-        text = f"This cannot be determined for {some}: the intervals of their calibration slopes "
-        text += f"reach beyond 0.80 to 1.25 ({listed(seen, 3)})" if seen else "are not known"
-        text += "; see calibration.csv."
-        return Sentence(CALIBRATED, text, UNKNOWN)
-    text = "Yes, for every class the interval of the calibration slope lies within 0.80 to 1.25."
+        text = f"This cannot be determined for {len(unknown)} of {len(classes)} classes: "
+        return Sentence(CALIBRATED, f"{text}{_unknown(cases, evidence)}.", UNKNOWN)
+    text = (
+        "Yes, for every class the interval of the calibration slope lies within 0.80 to 1.25 and "
+        "that of the intercept includes 0."
+    )
     return Sentence(CALIBRATED, text, SHOWN)
+
+
+def _wrong(case: Case, evidence: CalibrationEvidence) -> str:
+    """Return why the probabilities of a class are wrong, with the interval that shows it."""
+    by_intercept = case.name in ("too low", "too high")
+    figure = f"intercept {evidence.intercept}" if by_intercept else f"slope {evidence.slope}"
+    return f"{case.name}, {figure}"
+
+
+def _unknown(cases: dict[str, Case], evidence: dict[str, CalibrationEvidence]) -> str:
+    """Return why it cannot be determined whether the probabilities of some classes are right."""
+    missing = sum(case.name in ("no slope", "no intercept") for case in cases.values())
+    wide = [f"{short(n)} {evidence[n].slope}" for n, c in cases.items() if c.name == "too wide"]
+    parts = []
+    if missing:
+        of = count(missing, "class", "classes")
+        parts.append(f"the calibration slope or intercept of {of} could not be estimated")
+    if wide:
+        parts.append(
+            f"the {'interval' if len(wide) == 1 else 'intervals'} of the calibration slope of "
+            f"{count(len(wide), 'class', 'classes')} {'reaches' if len(wide) == 1 else 'reach'} "
+            f"beyond 0.80 to 1.25 ({listed(wide, 3)})"
+        )
+    return f"{', and '.join(parts)}; see calibration.csv"

@@ -11,6 +11,7 @@ from baldur.safety.escape import one_line
 
 __all__ = [
     "count",
+    "decimals",
     "distinct",
     "estimate",
     "in_words",
@@ -26,6 +27,8 @@ __all__ = [
 
 UNBROKEN = 24
 """Characters of a word that fit into a column."""
+MOST_DECIMALS = 4
+"""Of an end of an interval that lies close to 0."""
 LONGEST = 60
 """Characters of a name inside a sentence; tables and figures have the whole one."""
 
@@ -52,9 +55,25 @@ def number(value: Any, digits: int = 2, *, small: bool = False, sign: bool = Fal
     return f"+{text}" if sign and x > 0 else text
 
 
-def estimate(value: Any, low: Any = None, high: Any = None, digits: int = 2) -> str:
+def decimals(ends: Iterable[Any], digits: int = 2) -> int:
+    """Return so many decimals that an end of an interval is not shown as 0 unless it is 0.
+
+    Whether an interval includes 0 decides sentences, so that its ends have to show it.
+    """
+    known = [abs(float(x)) for x in ends if x is not None and np.isfinite(float(x))]
+    least = min((x for x in known if x > 0), default=1.0)
+    while digits < MOST_DECIMALS and least < 0.5 * 10.0**-digits:
+        digits += 1
+    return digits
+
+
+def estimate(
+    value: Any, low: Any = None, high: Any = None, digits: int = 2, *, sign: bool = False
+) -> str:
     """Return ``0.86 [0.80, 0.90]``, without brackets where the ends are not known."""
-    text = number(value, digits)
+    if low is not None and high is not None:
+        digits = decimals((low, high), digits)
+    text = number(value, digits, sign=sign)
     if low is None or high is None or text == "–":
         return text
     ends = [number(low, digits), number(high, digits)]
@@ -63,6 +82,7 @@ def estimate(value: Any, low: Any = None, high: Any = None, digits: int = 2) -> 
 
 def in_words(value: Any, low: Any, high: Any, digits: int = 2) -> str:
     """Return ``0.86 (95 % interval 0.80 to 0.90)``, without the interval where it is not known."""
+    digits = decimals((low, high), digits)
     ends = [number(low, digits), number(high, digits)]
     text = number(value, digits)
     return text if "–" in ends else f"{text} (95 % interval {ends[0]} to {ends[1]})"

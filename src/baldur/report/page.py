@@ -17,7 +17,7 @@ from baldur.report.people import Person
 from baldur.report.pictures import Picture
 from baldur.report.text.explanations import EXPLANATIONS
 
-__all__ = ["Page", "check_extra", "render"]
+__all__ = ["Page", "asset", "check_extra", "render"]
 
 
 _SECTIONS = [
@@ -83,9 +83,9 @@ def render(page: Page) -> str:
     )
     safe = import_extra("markupsafe", "report", "A report").Markup
     facts = page.facts
-    scripts = [_asset("page.js")]
+    scripts = [asset("page.js")]
     if page.calculator.ready:
-        scripts += [page.calculator.script, _asset("calculator.js")]
+        scripts += [page.calculator.script, asset("calculator.js")]
     by_section: dict[str, list[Any]] = {}
     for picture in page.figures:
         picture.svg = safe(picture.svg)  # drawn by this package, which escapes names
@@ -102,7 +102,7 @@ def render(page: Page) -> str:
     }
     features = facts.tables.get("features")
     tags = features.tags if features is not None else []
-    text: str = environment.from_string(_asset("page.html.j2")).render(
+    text: str = environment.from_string(asset("page.html.j2")).render(
         facts=facts,
         figures={name: by_section.get(name, []) for name, _ in _SECTIONS},
         calculator=page.calculator,
@@ -122,7 +122,7 @@ def render(page: Page) -> str:
         filled=sum(bool(i.answer) for i in facts.tripod),
         number=number,
         kind=kind,
-        style=safe(_asset("style.css")),
+        style=safe(asset("style.css")),
         scripts=[safe(s) for s in scripts],
         script_hashes=safe(" ".join(_hash(s) for s in scripts)),
         data=safe(_json(_data(page))),
@@ -195,7 +195,18 @@ def _hash(script: str) -> str:
     return f"'sha256-{digest}'"
 
 
-def _asset(name: str) -> str:
+def asset(name: str) -> str:
+    """Return a file of the page, such as its style sheet.
+
+    Parameters
+    ----------
+    name : str
+        Name of the file.
+
+    Returns
+    -------
+    str
+    """
     return (resources.files("baldur.report") / "templates" / name).read_text(encoding="utf-8")
 
 

@@ -217,15 +217,6 @@ _TOLERATED = f"{SLOPES[0]:.2f} to {SLOPES[1]:.2f}"
 
 CALIBRATION = (
     Case(
-        "no slope", UNKNOWN, lambda e: not e.slope.known,
-        lambda e: "This cannot be determined: the calibration slope could not be estimated.",
-    ),
-    Case(
-        "no intercept", UNKNOWN, lambda e: e.needs_intercept and not e.intercept.known,
-        lambda e: "This cannot be determined: the calibration intercept could not be estimated; "
-        f"{e.figure}.",
-    ),
-    Case(
         "right", SHOWN,
         lambda e: e.slope.within(*SLOPES) and (not e.needs_intercept or e.intercept.includes(0.0)),
         lambda e: f"Yes, the {e.what} are well calibrated: {e.figure}, and its interval lies "
@@ -234,22 +225,35 @@ CALIBRATION = (
            else "."),
     ),
     Case(
-        "too extreme", NOT_SHOWN, lambda e: e.slope.high < 1 and not e.slope.within(*SLOPES),
+        "too extreme", NOT_SHOWN,
+        lambda e: e.slope.known and e.slope.high < 1 and not e.slope.within(*SLOPES),
         lambda e: f"No, the {e.what} are too extreme: {e.figure}, and its interval lies below 1.",
     ),
     Case(
-        "too cautious", NOT_SHOWN, lambda e: e.slope.low > 1 and not e.slope.within(*SLOPES),
+        "too cautious", NOT_SHOWN,
+        lambda e: e.slope.known and e.slope.low > 1 and not e.slope.within(*SLOPES),
         lambda e: f"No, the {e.what} are too cautious: {e.figure}, and its interval lies above 1.",
     ),
     Case(
-        "too low", NOT_SHOWN, lambda e: e.needs_intercept and e.intercept.low > 0,
+        "too low", NOT_SHOWN,
+        lambda e: e.needs_intercept and e.intercept.known and e.intercept.low > 0,
         lambda e: f"No, the {e.what} are too low as a whole: the calibration intercept is "
         f"{e.intercept}, where 0 is right, and its interval lies above 0.",
     ),
     Case(
-        "too high", NOT_SHOWN, lambda e: e.needs_intercept and e.intercept.high < 0,
+        "too high", NOT_SHOWN,
+        lambda e: e.needs_intercept and e.intercept.known and e.intercept.high < 0,
         lambda e: f"No, the {e.what} are too high as a whole: the calibration intercept is "
         f"{e.intercept}, where 0 is right, and its interval lies below 0.",
+    ),
+    Case(
+        "no slope", UNKNOWN, lambda e: not e.slope.known,
+        lambda e: "This cannot be determined: the calibration slope could not be estimated.",
+    ),
+    Case(
+        "no intercept", UNKNOWN, lambda e: e.needs_intercept and not e.intercept.known,
+        lambda e: "This cannot be determined: the calibration intercept could not be estimated; "
+        f"{e.figure}.",
     ),
     Case(
         "too wide", UNKNOWN, lambda e: True,
@@ -306,7 +310,7 @@ class ComparisonEvidence:
         parts = []
         for name in names:
             d = self.differences[name]
-            seen = f"{number(d.estimate, sign=True)} [{number(d.low)}, {number(d.high)}]"
+            seen = estimate(d.estimate, d.low, d.high, sign=True)
             parts.append(f"{short(name)} ({seen if d.known else 'no interval'})")
         return listed(parts, 6)
 

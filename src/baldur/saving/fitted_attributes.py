@@ -130,6 +130,8 @@ def _path_fault(path: Any) -> str | None:
         return "expected one selected row"
     if not len(whole) or (path["step"] == "nothing").sum() != 1:
         return "expected one row of nothing, and rows of views"
+    if selected["step"].iloc[0] == "per view":
+        return None
     if selected["n_views"].iloc[0] not in {0, *whole["n_views"]}:
         return "expected a row of as many views as are selected"
     return None
@@ -231,6 +233,24 @@ def _path_table(task: str) -> Attribute:
     return _table(_PATH_COLUMNS, _path_fault, dict.fromkeys(bounds, "numbers") | {"enters": "text"})
 
 
+def _cost_table(task: str) -> Attribute:
+    """The table of the costs along the submodel path, with AUC or R2."""
+    metric = "r2" if task == "regression" else "auc"
+    figures = [f"{name}{end}" for name in ("loss", metric) for end in ("", "_lower", "_upper")]
+    return _optional(
+        _table(
+            {
+                "cost": "numbers",
+                "orders": "text",
+                "n_views": "whole numbers",
+                "n_features": "whole numbers",
+                **dict.fromkeys(figures, "numbers"),
+                "enters": "text",
+            }
+        )
+    )
+
+
 _SELECTION: dict[str, Attribute] = {
     "inclusion_probability_": _by_view(
         lambda f, view, width: f.array(view, (width,), low=0.0, high=1.0 + 1e-9)
@@ -276,4 +296,5 @@ def attributes_of(kind: str, task: str) -> Mapping[str, Attribute]:
     made = {**_SHARED, **(_REGRESSOR if task == "regression" else _CLASSIFIER)}
     if not kind.startswith("baldur"):
         return made | _MEAN_FIELD
-    return made | _SELECTION | {"sparsity_path_": _path_table(task)}
+    tables = {"sparsity_path_": _path_table(task), "cost_path_": _cost_table(task)}
+    return made | _SELECTION | tables

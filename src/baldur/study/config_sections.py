@@ -23,6 +23,7 @@ _MOST_REPEATS = 1_000  # the same, for repeated folds
 _MOST_PERMUTATIONS = 100_000  # p values below 1e-5 are of no use
 
 Share: TypeAlias = Annotated[float, Field(gt=0, lt=1)]
+Rate: TypeAlias = Annotated[float, Field(gt=0, le=1)]
 Metric: TypeAlias = Annotated[str, OneOf(tuple(METRICS))]
 
 
@@ -125,7 +126,11 @@ class ReportSection(Section):
     subgroups: Names = Field(default_factory=list)
     """columns of the samples table that divide the samples into subgroups"""
     thresholds: Annotated[list[Share], Field(min_length=1)] | None = None
-    """probabilities from which a sample tests positive; default 0.5"""
+    """probabilities from which a sample tests positive; default 0.5 and the prevalence"""
+    sensitivities: Annotated[list[Rate], Field(min_length=1)] | None = None
+    """sensitivities for which a threshold is chosen, each on other folds"""
+    specificities: Annotated[list[Rate], Field(min_length=1)] | None = None
+    """specificities for which a threshold is chosen, each on other folds"""
     prevalence: Share | None = None
     """share of cases in the target population; default that of the study"""
     learning_curve: Annotated[list[Share], Field(min_length=1)] | None = None
@@ -133,7 +138,7 @@ class ReportSection(Section):
     baseline_views: Annotated[Names, Field(min_length=1)] | None = None
     """views that one has anyway, to report what each other view adds to them"""
 
-    @field_validator("metrics", "thresholds", "learning_curve")
+    @field_validator("metrics", "thresholds", "sensitivities", "specificities", "learning_curve")
     @classmethod
     def _sorted(cls, values: list[Any] | None) -> list[Any] | None:
         if values is None or isinstance(values[0], str):
@@ -143,8 +148,9 @@ class ReportSection(Section):
         return sorted(set(values))
 
     def clinical_options(self) -> dict[str, Any]:
-        """Return prevalence and thresholds, those that were given."""
-        return self.model_dump(include={"prevalence", "thresholds"}, exclude_none=True)
+        """Return prevalence and thresholds or what these are chosen for, those that were given."""
+        names = {"prevalence", "thresholds", "sensitivities", "specificities"}
+        return self.model_dump(include=names, exclude_none=True)
 
 
 class ModelEntry(Section):

@@ -22,6 +22,7 @@ from baldur.study.config import COVARIATES, StudyConfig
 from baldur.study.covariates import CovariateCoding
 from baldur.study.samples import (
     check_column,
+    check_orientation,
     check_outcome,
     check_overlap,
     find_label,
@@ -78,7 +79,9 @@ class StudyData:
 
 
 def read_views(
-    config: StudyConfig, needed: Mapping[str, Sequence[str] | None] | None = None
+    config: StudyConfig,
+    ids: pd.Index,
+    needed: Mapping[str, Sequence[str] | None] | None = None,
 ) -> list[MultiView]:
     """Read the file of every view.
 
@@ -86,6 +89,8 @@ def read_views(
     ----------
     config : StudyConfig
         The study.
+    ids : Index of str
+        Of the samples table, to recognise tables with one column per sample.
     needed : dict of str to sequence of str, optional
         For views, the columns of a table that have to become numbers; see `read_table`.
 
@@ -95,18 +100,22 @@ def read_views(
     """
     parts = []
     for name, view in config.views.items():
+        section = _named(name, view)
         try:
-            section = _named(name, view)
             columns = None if needed is None else needed.get(section.name)
-            parts.append(read_view(section, config.folder, roots=config.roots, needed=columns))
+            part = read_view(section, config.folder, roots=config.roots, needed=columns)
         except MissingExtraError as error:
             raise config.problem(
                 f"views.{name}", str(error).rstrip("."), "or remove the view"
             ) from error
         except BaldurError as error:
+            check_orientation(config, name, section, ids)
             raise config.problem(
                 f"views.{name}", str(error).rstrip("."), "correct this section or its file"
             ) from error
+        if not np.isin(part.sample_ids.astype(str), ids.to_numpy(dtype=str)).any():
+            check_orientation(config, name, section, ids)
+        parts.append(part)
     return parts
 
 
@@ -154,7 +163,7 @@ def read_study(config: StudyConfig) -> StudyData:
     if not known.all():
         notes.append(no_outcome_note(int((~known).sum()), column))
     check_outcome(config, table.loc[known, column])
-    parts = read_views(config)
+    parts = read_views(config, table.index)
     for part, name in zip(parts, config.views, strict=True):
         check_overlap(config, name, part, table.index)
     rows = pd.Series(np.arange(len(table)), index=table.index)[known.to_numpy()]

@@ -65,7 +65,8 @@ def read_new_samples(
     parts = []
     included = model.details.get("included") is not None
     wanted = [v for v in model.n_features if not (included and v == COVARIATES)]
-    for part in read_views(config, {view: _columns_of(model, view) for view in wanted}):
+    columns = {view: _columns_of(model, view) for view in wanted}
+    for part in read_views(config, table.index, columns):
         for view in part.view_names:
             if view not in wanted:
                 notes.append(f"view {view!r} is not one of the model's and is left out")

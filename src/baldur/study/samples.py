@@ -10,13 +10,25 @@ import pandas as pd
 from baldur.exceptions import BaldurError, InputError, MissingExtraError
 from baldur.io import read_text_table, simplify_id
 from baldur.io.schema import nearest
+from baldur.io.view_sections import TableView
 from baldur.safety.confine import is_below
 from baldur.safety.escape import check_names
 from baldur.study.checks.labels import variants
 from baldur.study.config import StudyConfig
 from baldur.views import MultiView
 
-__all__ = ["check_column", "check_outcome", "check_overlap", "find_label", "read_samples"]
+__all__ = [
+    "check_column",
+    "check_orientation",
+    "check_outcome",
+    "check_overlap",
+    "find_label",
+    "read_samples",
+]
+
+# Share of the columns of a table that have to be named as samples to call it transposed.
+# Descriptions of features may stand beside them.
+_TRANSPOSED = 0.5
 
 
 def read_samples(config: StudyConfig) -> pd.DataFrame:
@@ -205,3 +217,40 @@ def check_overlap(config: StudyConfig, name: str, part: MultiView, ids: pd.Index
         f"none of its ids ({str(have[0])!r}, ...) is in {config.samples.file} ({ids[0]!r}, ...)",
         fix,
     )
+
+
+def check_orientation(config: StudyConfig, name: str, section: Any, ids: pd.Index) -> None:
+    """Refuse a table whose columns, and not its rows, are named as the samples.
+
+    Called when the file of a view could not be read or has none of the samples.
+
+    Parameters
+    ----------
+    config : StudyConfig
+        The study.
+    name : str
+        The view.
+    section : ViewSection
+        Its section.
+    ids : Index of str
+        Of the samples table.
+    """
+    if not isinstance(section, TableView) or section.transpose:
+        return
+    path = config.folder / section.file
+    if not is_below(path, [config.folder, *config.roots], strictly=True):
+        return
+    keys = {"separator", "decimal", "encoding", "sheet"}
+    try:
+        table = read_text_table(path, **section.model_dump(include=keys, exclude_none=True))
+    except BaldurError:
+        return
+    columns = table.columns.to_numpy(dtype=str)[1:]
+    samples = np.isin(columns, ids.to_numpy(dtype=str))
+    if len(columns) and samples.mean() >= _TRANSPOSED:
+        raise config.problem(
+            f"views.{name}",
+            f"{samples.sum()} of {len(columns)} columns of {path.name} are named as samples "
+            f"({str(columns[samples][0])!r}, ...), so that its rows are the features",
+            f"write transpose = true in [views.{name}]",
+        )

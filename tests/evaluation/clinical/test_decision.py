@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from scipy.special import logit
 
 from baldur.evaluation import decision_curves, net_benefit, shift_prevalence, threshold_measures
+from baldur.evaluation.clinical.thresholds import SAME_PEOPLE
 from baldur.exceptions import InputError
 from evaluation.clinical.cohorts import cohort, table
 
@@ -122,6 +123,34 @@ def test_chosen_thresholds_keep_their_promise(wanted):
         got = found.loc[(f"{rule} {wanted:g}", rule)]
         assert got["estimate"] >= wanted - 1e-12
         assert got["estimate"] <= wanted + 1 / min(events.sum(), (~events).sum()) + 1e-12
+
+
+def test_people_of_a_fold_are_judged_by_a_threshold_of_the_others():
+    """Each fold alone, with the threshold that the others give, counted by hand."""
+    events, p = cohort(150, seed=3)
+    fold = np.arange(150) % 5
+    found = threshold_measures(table(events, p, fold=fold), [], sensitivities=[0.8])
+    whole = threshold_measures(table(events, p), [], sensitivities=[0.8])
+    assert set(found["threshold"]) == set(whole["threshold"])
+    assert (whole["note"] == SAME_PEOPLE).all()
+    assert (found["note"] == "").all()
+    positive = np.zeros(150, dtype=bool)
+    for one in range(5):
+        cases = np.sort(p[events & (fold != one)])
+        positive[fold == one] = p[fold == one] >= cases[int(len(cases) * 0.2 + 1e-9)]
+    estimate = found.set_index("measure")["estimate"]
+    assert estimate["sensitivity"] == pytest.approx(positive[events].mean())
+    assert estimate["specificity"] == pytest.approx(1 - positive[~events].mean())
+
+
+def test_where_other_folds_have_no_case_the_choice_is_called_optimistic():
+    events, p = cohort(100, seed=4)
+    fold = np.where(events, 0, np.arange(100) % 3)
+    found = threshold_measures(
+        table(events, p, fold=fold), [], sensitivities=[0.9], specificities=[0.9]
+    )
+    noted = found.groupby("rule")["note"].first()
+    assert noted.to_dict() == {"sensitivity 0.9": SAME_PEOPLE, "specificity 0.9": ""}
 
 
 def test_empty_cells_have_intervals_and_wrong_settings_are_named():

@@ -40,6 +40,8 @@ class HeldOutPredictions:
     scaled : bool
         Probabilities come from decision scores by Platt scaling.
     sites : array of str of shape (n_people,), optional
+    folds : list of array, optional
+        For each repeat the outer fold in which each of its people was predicted.
     """
 
     model: str
@@ -50,6 +52,7 @@ class HeldOutPredictions:
     classes: list[str]
     scaled: bool = False
     sites: np.ndarray | None = None
+    folds: list[np.ndarray] | None = None
 
     @property
     def has_proba(self) -> bool:
@@ -75,7 +78,10 @@ class HeldOutPredictions:
         for rows, predicted in self.repeats:
             at = chosen[rows]
             kept.append((rows[at], predicted.take(at)))
-        return replace(self, repeats=kept)
+        folds = self.folds
+        if folds is not None:
+            folds = [f[chosen[rows]] for f, (rows, _) in zip(folds, self.repeats, strict=True)]
+        return replace(self, repeats=kept, folds=folds)
 
     @property
     def n_units(self) -> int:
@@ -126,8 +132,8 @@ def read_held_out(
     predictions : DataFrame
         As ``predictions.csv``: sample, label and, in classification, p_<class> for each class with
         the positive one last (or of the positive class only), or score (decision scores); in
-        regression predicted. Further columns may be left out: model, repeat, predicted, group,
-        site, and probability ("platt" where probabilities come from Platt scaling).
+        regression predicted. Further columns may be left out: model, repeat, fold, predicted,
+        group, site, and probability ("platt" where probabilities come from Platt scaling).
     classes : list of str, optional
         Classes with the positive one last; [] for regression. Default: those with a column.
 
@@ -159,15 +165,16 @@ def read_held_out(
     sites = _attribute(table, person, len(people), "site")
     found = {}
     for model, part in table.groupby("model", sort=False):
-        repeats = []
+        repeats, folds = [], []
         for _, one in part.groupby("repeat", sort=True):
             repeats.append((person[one.index.to_numpy()], predicted_of(one, names)))
+            folds.append(one["fold"].to_numpy() if "fold" in one else np.zeros(len(one)))
         scaled = "probability" in part and bool((part["probability"] == PLATT).any())
         if scaled:
             # Decision scores of different folds have no common scale; probabilities have.
             repeats = [(rows, replace(p, margin=None)) for rows, p in repeats]
         found[str(model)] = HeldOutPredictions(
-            str(model), np.asarray(people), units, truth, repeats, names, scaled, sites
+            str(model), np.asarray(people), units, truth, repeats, names, scaled, sites, folds
         )
     return found
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
@@ -27,6 +27,8 @@ __all__ = ["threshold_measures"]
 
 HALF = 0.5
 """The threshold of `predict`; reported by default beside the share of cases."""
+SAME_PEOPLE = "chosen on the same people, which is optimistic"
+"""Note on a threshold that could not be chosen on other folds."""
 COLUMNS = ["model", "threshold", "rule", "measure", "estimate", "low", "high", "note"]
 
 
@@ -53,7 +55,11 @@ def threshold_measures(
         Probabilities from which a person tests positive; default 0.5 and the prevalence.
     sensitivities, specificities : list of float
         Thresholds to be chosen in these data: the highest with at least this sensitivity, the
-        lowest with at least this specificity. What they were chosen for is optimistic.
+        lowest with at least this specificity. The threshold returned is chosen on all people. The
+        measures are for the people of each fold with the threshold chosen on the other folds, so
+        that nobody is judged by a threshold chosen on themselves. Without folds (a new cohort,
+        one fixed split) they are for the people it was chosen on, which is optimistic; the column
+        ``note`` then says so.
     prevalence : float, optional
         Share of cases in the population the test is meant for; default that of the predictions.
     shift : bool, default=True
@@ -89,17 +95,33 @@ def thresholds_of(
     for model, one in sample.models.items():
         if usable(one):
             continue
-        chosen = [(float(t), "stated") for t in stated]
+        share = _prevalence(one) if prevalence is None else prevalence
+        cuts = [_Cut.same(one, float(t), "stated") for t in stated]
         if thresholds is None:
-            chosen.append((_prevalence(one) if prevalence is None else prevalence, "prevalence"))
+            cuts.append(_Cut.same(one, share, "prevalence"))
         for rule, values in (("sensitivity", sensitivities), ("specificity", specificities)):
-            for wanted in values:
-                at = _chosen(one, rule, wanted, prevalence, shift)
-                chosen.append((at, f"{rule} {wanted:g}"))
-        for threshold, rule in chosen:
-            for measure, value, low, high in _at(one, sample.boot, threshold, prevalence, shift):
-                rows.append((model, threshold, rule, measure, value, low, high, one.mark))
+            cuts += [_chosen(one, rule, wanted, prevalence, shift) for wanted in values]
+        for cut in cuts:
+            note = "; ".join(filter(None, (cut.note, one.mark)))
+            for measure, value, low, high in _at(one, sample.boot, cut, prevalence, shift):
+                rows.append((model, cut.threshold, cut.rule, measure, value, low, high, note))
     return pd.DataFrame(rows, columns=COLUMNS)
+
+
+@dataclass(frozen=True)
+class _Cut:
+    """A threshold, why it is used, and the thresholds at which each repeat's people are judged."""
+
+    threshold: float
+    rule: str
+    per_repeat: list[np.ndarray]
+    note: str = ""
+
+    @classmethod
+    def same(cls, held: HeldOutPredictions, threshold: float, rule: str, note: str = "") -> _Cut:
+        """Return a cut that is the same for everybody."""
+        each = [np.full(len(rows), threshold) for rows, _ in held.repeats]
+        return cls(threshold, rule, each, note)
 
 
 def _prevalence(held: HeldOutPredictions) -> float:
@@ -109,19 +131,35 @@ def _prevalence(held: HeldOutPredictions) -> float:
 
 def _chosen(
     held: HeldOutPredictions, rule: str, wanted: float, prevalence: float | None, shift: bool
-) -> float:
+) -> _Cut:
     """Return the highest threshold with a sensitivity, or the lowest with a specificity.
 
-    It is chosen over all repeats together.
+    It is chosen over all repeats together, and for the people of a fold on the other folds.
     """
     if not 0 < wanted <= 1:
         raise InputError(f"A {rule} must lie above 0 and up to 1, but got {wanted!r}.")
     side = 1 if rule == "sensitivity" else 0
-    predicted = np.sort(
-        np.concatenate(
-            [shifted(held, p, prevalence, shift)[p.truth == side] for _, p in held.repeats]
-        )
-    )
+    predicted = [shifted(held, p, prevalence, shift) for _, p in held.repeats]
+    of_side = [p.truth == side for _, p in held.repeats]
+    both = zip(predicted, of_side, strict=True)
+    threshold = _reaching(np.concatenate([p[at] for p, at in both]), side, wanted)
+    name = f"{rule} {wanted:g}"
+    folds = held.folds or [np.zeros(len(p)) for p in predicted]
+    each = []
+    for p, at, fold in zip(predicted, of_side, folds, strict=True):
+        cuts = np.full(len(p), np.nan)
+        for one in np.unique(fold):
+            others = p[at & (fold != one)]
+            if not len(others):
+                return _Cut.same(held, threshold, name, SAME_PEOPLE)
+            cuts[fold == one] = _reaching(others, side, wanted)
+        each.append(cuts)
+    return _Cut(threshold, name, each)
+
+
+def _reaching(predicted: np.ndarray, side: int, wanted: float) -> float:
+    """Return the threshold at which a share of cases (controls) is on the right side."""
+    predicted = np.sort(predicted)
     # So many people may lie on the wrong side; rounding must not add or take one.
     if side:
         return float(predicted[int(len(predicted) * (1 - wanted) + 1e-9)])
@@ -131,15 +169,19 @@ def _chosen(
 def _at(
     held: HeldOutPredictions,
     boot: Bootstrap,
-    threshold: float,
+    cut: _Cut,
     prevalence: float | None,
     shift: bool,
 ) -> list[tuple[str, float, float, float]]:
     """Return measure, estimate, low and high of a test at one threshold."""
+    judged = []
+    for (rows, p), cuts in zip(held.repeats, cut.per_repeat, strict=True):
+        positive = shifted(held, p, prevalence, shift) >= cuts
+        judged.append((rows, replace(p, label=positive.astype(np.intp))))
+    tests = replace(held, repeats=judged)
 
     def rates(p: Predicted, weights: np.ndarray) -> np.ndarray:
-        predicted = shifted(held, p, prevalence, shift)
-        found = positive_rates(predicted, p.truth == 1, np.array([threshold]), weights)
+        found = positive_rates(p.label, p.truth == 1, np.array([HALF]), weights)
         return np.concatenate(found[:2], axis=1)
 
     inside = held.members
@@ -147,11 +189,11 @@ def _at(
     alone = len(held.repeats) == 1 and held.n_units == len(case)
     if alone:
         sensitivity, alarm = (
-            float(v) for v in rates(held.repeats[0][1], np.ones((1, len(case))))[0]
+            float(v) for v in rates(tests.repeats[0][1], np.ones((1, len(case))))[0]
         )
         n_case, n_control = float(case.sum()), float((~case).sum())
     else:
-        draws = held.draw(boot, rates)
+        draws = tests.draw(boot, rates)
         sensitivity, alarm = (float(v) for v in draws.estimate)
         n_case, n_control = _effective(held, draws, case)
     test = _Test(sensitivity, alarm, n_case, n_control, boot.level)

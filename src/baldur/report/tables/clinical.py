@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
+from baldur.evaluation.clinical.thresholds import SAME_PEOPLE
 from baldur.evaluation.metrics import METRICS
 from baldur.report.formatting import count, number
 from baldur.report.results import StudyResults
@@ -22,6 +23,10 @@ _MEASURES = {
     "number_needed_to_evaluate": "Number needed to evaluate",
 }  # fmt: skip
 _RULES = {"stated": "", "prevalence": "prevalence"}
+_CHOSEN = (
+    "A threshold that was chosen for a sensitivity or specificity is the one chosen on all people. "
+    "Its figures are for the people of each fold with the threshold chosen on the other folds"
+)
 
 
 def threshold_table(run: StudyResults) -> Table:
@@ -43,7 +48,9 @@ def threshold_table(run: StudyResults) -> Table:
         return table
     for (model, threshold, rule), part in frame.groupby(["model", "threshold", "rule"], sort=False):
         by = part.drop_duplicates("measure").set_index("measure")
-        at = _RULES.get(str(rule), str(rule))
+        at = _RULES.get(str(rule), f"chosen for {rule}")
+        if SAME_PEOPLE in str(part["note"].iloc[0]):
+            at += ", optimistic"
         cells = [Cell.name(model), Cell(number(threshold), float(str(threshold)), at)]
         for key in _MEASURES:
             if key in by.index:
@@ -52,6 +59,14 @@ def threshold_table(run: StudyResults) -> Table:
             else:
                 cells.append(Cell("–"))
         table.add(cells, model=str(model))
+    chosen = frame[~frame["rule"].isin(_RULES)]
+    same = chosen["note"].astype(str).str.contains(SAME_PEOPLE)
+    if len(chosen):
+        table.note = (
+            f"{_CHOSEN}."
+            if not same.any()
+            else f"{_CHOSEN}; those marked ‘optimistic’ are for the people on whom it was chosen."
+        )
     return table
 
 

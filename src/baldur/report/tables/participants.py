@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -19,6 +20,7 @@ MOST_SITES = 12
 """Sites listed; more are in presence.csv and predictions.csv."""
 MOST_PATTERNS = 50
 """Patterns of missing views listed."""
+_MOST_DECIMALS = 6
 MOST_CLASSES = 6
 """Classes with a column of their own; the table of more would be too wide to read."""
 
@@ -124,8 +126,13 @@ def _described(row: Mapping[Any, Any], kind: str) -> Cell:
 
 
 def mean_sd(mean: float, sd: float) -> str:
-    """Return ``67.0 (7.1)``, with so many decimals that the s.d. has two or three digits."""
-    digits = 1 if sd >= 5 or abs(mean) >= 100 else 2
+    """Return ``67.0 (7.1)``, with so many decimals that the s.d. has two digits.
+
+    Of values that do not vary, the mean has two decimals.
+    """
+    digits = 2
+    if np.isfinite(sd) and sd > 0:
+        digits = min(max(1 - math.floor(math.log10(sd)), 0), _MOST_DECIMALS)
     return f"{number(mean, digits)} ({number(sd, digits)})"
 
 

@@ -115,7 +115,7 @@
       table.classList.add("stacked");
     }
   }
-  narrow.addEventListener("change", stack);
+  addEventListener("resize", stack);  // also when a phone is turned
   document.addEventListener("toggle", stack, true);  // a table inside <details> has no width before
   stack();
 

@@ -8,7 +8,16 @@ import numpy as np
 import pandas as pd
 
 from baldur.report.fitted import FittedModel
-from baldur.report.formatting import count, distinct, listed, number, percent, probability, short
+from baldur.report.formatting import (
+    count,
+    distinct,
+    estimate,
+    listed,
+    number,
+    percent,
+    probability,
+    short,
+)
 from baldur.report.results import StudyResults
 
 __all__ = ["selection_of_folds", "selection_of_model"]
@@ -57,27 +66,43 @@ def _in_folds(run: StudyResults, main: str) -> str:
     rows = run.of_model("selection", main)
     if not len(rows):
         return f"It is not known which features {short(main)} uses."
-    whole, each = rows[rows["feature"] == "*"], rows[rows["feature"] != "*"]
-    total = int(whole["n_features"].fillna(0).sum())
-    counts = _fold_counts(whole)
+    views, each = rows[rows["feature"] == "*"], rows[rows["feature"] != "*"]
+    total = int(views["n_features"].fillna(0).sum())
+    counts = _fold_counts(views)
     if not len(counts) or not counts.any():
         return f"None: {short(main)} selected no feature in any fold."
     selected = float(counts.mean())
-    if counts.min() >= total:
+    whole = counts.min() >= total
+    if whole:
         text = f"All {total:,} are used"
         if main.startswith("BALDUR"):
             text += "; no smaller set was shown to predict as well"
-        lead = "with the largest weights are"
     else:
         digits = 0 if selected > MOST * total else 1
         text = f"On average {number(selected, digits)} of {count(total, 'feature')}"
-        lead = "selected most often are"
-    named = _top(each, len(counts))
-    if named:
-        text += f". The {count(len(named), 'feature')} {lead} {listed(named, NAMED)}"
-        if len(named) == 1:
-            text = text.replace("The 1 feature", "The feature").replace(" are ", " is ")
+    ordered = _ordered(each)
+    if len(ordered):
+        frequency = ordered["frequency"].to_numpy(dtype=float)
+        lead = _lead(min(NAMED, len(ordered))) if whole else _which(frequency, len(counts))
+        text += f". {lead} {listed(_named(ordered.head(NAMED), len(counts)), NAMED)}"
     return text + "."
+
+
+def _which(frequency: np.ndarray, n: int) -> str:
+    """Return by what the first features of a list were chosen, from their frequencies."""
+    first = min(NAMED, len(frequency))
+    if first == 1:
+        return "The feature selected most often is"
+    equal = int(np.sum(frequency == frequency[0]))
+    if equal > first:
+        folds = f"{round(float(frequency[0]) * n)} of {n} folds"
+        return (
+            f"{equal:,} features are selected in {folds}; the {first} of them with the largest "
+            "weights are"
+        )
+    lead = f"The {first} features selected most often"
+    tied = len(frequency) > first and frequency[first] == frequency[first - 1]
+    return f"{lead}{', of equals those with the largest weights,' if tied else ''} are"
 
 
 def _fold_counts(whole: pd.DataFrame) -> np.ndarray:
@@ -88,15 +113,17 @@ def _fold_counts(whole: pd.DataFrame) -> np.ndarray:
     return np.array(each, dtype=float).sum(axis=0)
 
 
-def _top(each: pd.DataFrame, n: int) -> list[str]:
-    """Return the top features, each with the number of folds that select it."""
-    if not len(each):
-        return []
+def _ordered(each: pd.DataFrame) -> pd.DataFrame:
+    """Return each feature once: those that most folds select first, then by size of weight."""
     size = each["mean_weight"].astype(float).abs().fillna(0.0)
     ordered = each.assign(size=size).sort_values(
         ["frequency", "size"], ascending=[False, False], kind="stable"
     )
-    ordered = ordered.drop_duplicates(["view", "feature"]).head(NAMED)
+    return ordered.drop_duplicates(["view", "feature"])
+
+
+def _named(ordered: pd.DataFrame, n: int) -> list[str]:
+    """Return features by name, each with the number of folds that select it."""
     names = distinct(ordered["feature"])
     made = []
     for name, row in zip(names, ordered.to_dict("records"), strict=True):
@@ -115,8 +142,8 @@ def _sure(row: dict[Any, Any]) -> list[str]:
     if p is not None and np.isfinite(p):
         said.append(f"inclusion probability {probability(p)}")
     if np.isfinite(row["lower"]) and np.isfinite(row["upper"]):
-        ends = f"[{number(row['lower'])}, {number(row['upper'])}]"
-        said.append(f"weight {number(row['weight_scaled'], sign=True)} {ends}")
+        seen = estimate(row["weight_scaled"], row["lower"], row["upper"], sign=True)
+        said.append(f"weight {seen}")
     return said
 
 
@@ -164,5 +191,5 @@ def _lead(n: int) -> str:
     return (
         "The feature with the largest weight is"
         if n == 1
-        else f"The {n} with the largest weights are"
+        else f"The {n} features with the largest weights are"
     )

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from baldur.report.fitted import FittedModel
-from baldur.report.formatting import count, distinct, listed, short
+from baldur.report.formatting import count, distinct, listed, number, short
 from baldur.report.results import StudyResults
 from baldur.report.text.methods import missing_views
 
@@ -156,8 +156,12 @@ def _output(run: StudyResults) -> str:
     if not run.classes:
         return "A number with its interval."
     cuts = run.table("thresholds")
-    named = sorted(set(cuts["threshold"])) if "threshold" in cuts else []
-    at = f" Thresholds: {listed([f'{t:g}' for t in named])}." if named else ""
+    at = ""
+    if "rule" in cuts and len(cuts):
+        fixed = cuts["rule"].isin(["stated", "prevalence"])
+        named = [number(t, 2) for t in sorted(set(cuts.loc[fixed, "threshold"]))]
+        named += [f"chosen for {rule}" for rule in dict.fromkeys(cuts.loc[~fixed, "rule"])]
+        at = f" Thresholds: {listed(named)}."
     return f"Probability of each class, with an interval.{at}"
 
 

@@ -7,15 +7,28 @@ from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
+from scipy.stats import poisson
 
 from baldur.study.checks.finding import Finding, names, option_of
 from baldur.views.encode import decimal_commas
 from baldur.views.validate import counted
 
-__all__ = ["comma_decimals", "dated", "dates", "missing_option", "sentinel_cells", "sentinels"]
+__all__ = [
+    "beyond_chance",
+    "comma_decimals",
+    "dated",
+    "dates",
+    "missing_option",
+    "sentinel_cells",
+    "sentinels",
+]
 
 SENTINELS = (-9.0, -99.0, -999.0, 999.0)
 """Numbers that stand for "missing" in PLINK, SPSS and many questionnaires."""
+_STEPS = (-2.0, -1.0, 1.0, 2.0)
+NEIGHBOURS = tuple(value + step for value in SENTINELS for step in _STEPS)
+"""Numbers beside the sentinels, which stand for nothing: how often these stand apart is chance."""
+_LEVEL = 0.01  # of the test whether a sentinel stands apart more often than its neighbours
 
 _DATE_NAME = re.compile(r"(?:^|[^a-z])(?:date|datum|dob|birth|visit_?day|timestamp)", re.IGNORECASE)
 # Days since 1900, as spreadsheets count: 1955 to 2064.
@@ -52,7 +65,7 @@ def comma_decimals(key: str, column: str, levels: Sequence[str]) -> list[Finding
     ]
 
 
-def sentinel_cells(cells: np.ndarray) -> dict[float, int]:
+def sentinel_cells(cells: np.ndarray, sentinels: Sequence[float] = SENTINELS) -> dict[float, int]:
     """Return which sentinels a column holds far away from its other values, and how often.
 
     A sentinel is suspicious below values that are never negative, or where it lies further from
@@ -62,25 +75,57 @@ def sentinel_cells(cells: np.ndarray) -> dict[float, int]:
     ----------
     cells : array of shape (n_samples,)
         One column, NaN where missing.
+    sentinels : sequence of float
+        The values to look for.
 
     Returns
     -------
     dict of float to int
     """
     known = cells[np.isfinite(cells)]
-    special = np.isin(known, SENTINELS)
+    special = np.isin(known, sentinels)
     rest = known[~special]
     if not special.any() or len(rest) < 2:
         return {}
     low, high = float(rest.min()), float(rest.max())
     spread = max(high - low, 1.0)
     found = {}
-    for value in SENTINELS:
+    for value in sentinels:
         count = int(np.sum(known == value))
         apart = value > high + spread if value > 0 else value < low - spread or low >= 0
         if count and apart:
             found[value] = count
     return found
+
+
+def beyond_chance(
+    found: dict[str, dict[float, int]], near: dict[float, int]
+) -> dict[str, dict[float, int]]:
+    """Leave out sentinels that stand apart in no more columns than the numbers beside them do.
+
+    Among thousands of columns with negative numbers, -9 is the only negative one in some, and so
+    are -8 and -10 in others.
+
+    Parameters
+    ----------
+    found : dict of str to dict
+        Column to what `sentinel_cells` returned.
+    near : dict of float to int
+        For values beside the sentinels, `NEIGHBOURS`, the number of columns in which they stand
+        apart in the same way.
+
+    Returns
+    -------
+    dict of str to dict
+    """
+    kept = set()
+    for value in SENTINELS:
+        columns = sum(value in held for held in found.values())
+        expected = float(np.mean([near.get(value + step, 0) for step in _STEPS]))
+        if columns and (not expected or poisson.sf(columns - 1, expected) < _LEVEL):
+            kept.add(value)
+    left = {n: {v: k for v, k in held.items() if v in kept} for n, held in found.items()}
+    return {name: held for name, held in left.items() if held}
 
 
 def missing_option(key: str, codes: Sequence[str], given: Sequence[str] | None) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,7 +10,9 @@ import numpy as np
 import pandas as pd
 
 from baldur.study.checks.cells import (
+    NEIGHBOURS,
     SENTINELS,
+    beyond_chance,
     comma_decimals,
     dated,
     dates,
@@ -157,9 +160,20 @@ def _look_at(
             for j, site in constant_columns(block, found.sites, width):
                 fixed.setdefault(_name(view, cols, j), site)
     section = config.samples if view.name == COVARIATES else config.views.get(view.name)
+    if held:
+        held = beyond_chance(held, _beside_sentinels(view))
     made = sentinels(key, held, getattr(section, "missing", None)) + dates(key, late)
     made += copies(key, config.outcome.column, same) + constant_in_site(key, fixed)
     return made, hashes.pairs()
+
+
+def _beside_sentinels(view: View) -> dict[float, int]:
+    """Return in how many columns each number beside a sentinel stands apart as sentinels do."""
+    near: Counter[float] = Counter()
+    for _, block in view.iter_blocks():
+        for j in np.flatnonzero(np.isin(block, NEIGHBOURS).any(axis=0)).tolist():
+            near.update(sentinel_cells(block[:, j], NEIGHBOURS).keys())
+    return near
 
 
 def _name(view: View, cols: slice, j: int) -> str:

@@ -12,6 +12,7 @@ from baldur.atomic_io import atomic_file, make_folder, write_atomically
 from baldur.datasets import make_adni_like, make_biofind_like, make_multiview
 from baldur.exceptions import InputError
 from baldur.safety.spreadsheet import csv_text
+from baldur.study.examples.image_writer import write_images
 from baldur.study.examples.plink_writer import write_bed
 from baldur.study.toml_file import toml_text
 from baldur.views import MultiView
@@ -19,6 +20,8 @@ from baldur.views import MultiView
 __all__ = ["KINDS", "simulate_study"]
 
 KINDS = ("biofind", "adni", "multiview")
+FOLDS = {"biofind": 5, "adni": 10, "multiview": 5}
+"""Outer and inner folds; the first two are those of the paper."""
 WIDEST_CSV = 5000
 
 
@@ -30,13 +33,16 @@ def simulate_study(
     seed: int = 0,
     models: list[Any] | None = None,
     folds: dict[str, Any] | None = None,
+    in_memory: bool = False,
+    more: dict[str, Any] | None = None,
 ) -> Path:
     """Write a simulated study, ready to be evaluated.
 
     Parameters
     ----------
     kind : {"biofind", "adni", "multiview"}
-        Which simulator of `baldur.datasets`.
+        Which simulator of `baldur.datasets`. Images of "adni" are written as NIfTI files, which
+        needs the extra ``imaging``.
     folder : str or Path
         Where to; made if needed. A study file that is there is refused.
     scale : float, default=0.001
@@ -47,7 +53,11 @@ def simulate_study(
     models : list, optional
         Models of the study file.
     folds : dict, optional
-        The [folds] section.
+        The [folds] section; default five outer and inner folds, ten for "adni" as in the paper.
+    in_memory : bool, default=False
+        Whether the study reads PLINK genotypes into memory at once, which is quicker.
+    more : dict, optional
+        Further keys and sections of the study file, such as its title.
 
     Returns
     -------
@@ -73,7 +83,7 @@ def simulate_study(
     make_folder(folder)
     ids = _ids(sim.data)
     _write(folder / "samples.csv", pd.DataFrame({"sample": ids, "diagnosis": names}))
-    views = {v: _write_view(folder, sim.data, v, ids) for v in sim.data.view_names}
+    views = {v: _write_view(folder, sim.data, v, ids, in_memory) for v in sim.data.view_names}
     _write(folder / "truth.csv", _truth(sim))
     study = {
         "title": f"Simulated study ({kind})",
@@ -82,8 +92,9 @@ def simulate_study(
         "samples": {"file": "samples.csv", "id": "sample"},
         "outcome": {"column": "diagnosis", "positive": positive},
         "views": views,
-        "folds": folds or {"outer": 5, "inner": 5},
+        "folds": folds or {"outer": FOLDS[kind], "inner": FOLDS[kind]},
         "models": models or [{"name": n} for n in ("BALDUR", "LSVM-l1", "Lasso-MkSVM")],
+        **(more or {}),
     }
     write_atomically(file, toml_text(study).encode())
     return file
@@ -98,11 +109,15 @@ def _write(path: Path, frame: pd.DataFrame) -> None:
     write_atomically(path, csv_text(frame).encode())
 
 
-def _write_view(folder: Path, data: MultiView, view: str, ids: np.ndarray) -> dict[str, Any]:
+def _write_view(
+    folder: Path, data: MultiView, view: str, ids: np.ndarray, in_memory: bool
+) -> dict[str, Any]:
     cells = data.view(view)
+    if cells.feature_info is not None and "affine" in cells.feature_info.attrs:
+        return write_images(folder, view, cells, ids)
     if cells.dtype == np.int8 and cells.shape[1] > WIDEST_CSV:
         write_bed(folder / f"{view}.bed", cells, ids)
-        return {"file": f"{view}.bed", "kind": "plink"}
+        return {"file": f"{view}.bed", "kind": "plink"} | ({"in_memory": True} if in_memory else {})
     if cells.shape[1] > WIDEST_CSV:
         with atomic_file(folder / f"{view}.npz") as file:
             np.savez(file, X=cells.raw(), features=cells.feature_names, samples=ids)

@@ -61,7 +61,9 @@ inner = 5
 #            "brier", "calibration"]
 # permutations = 0            # runs with permuted labels, for a permutation test
 # subgroups = ["sex", "site"] # columns of the samples table to report by
-# thresholds = [0.1, 0.5]     # probabilities from which a person tests positive
+# thresholds = [0.1, 0.5]     # probabilities from which a person tests positive; default 0.5
+#                             # and the prevalence
+# sensitivities = [0.9]       # choose a threshold for these; specificities = [0.9] likewise
 # learning_curve = [0.4, 0.6, 0.8]  # train on these shares as well
 # prevalence = 0.05           # of cases where the test will be used; default that of the samples
 

@@ -1,0 +1,86 @@
+"""Costs along a submodel path: where something is paid for, and what a budget buys in each fold."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from baldur.inference.path_table import Entering
+from baldur.types import Array, IntArray
+
+MOST_PAYMENTS = 40
+"""Payments whose submodels are scored besides the usual sizes of the path: enough for tests that
+are ordered one by one, where each of thousands of features has a cost the usual sizes serve."""
+
+
+def last_before_payments(paid: Array) -> list[int]:
+    """Return the numbers of columns after which something is paid for, and all columns.
+
+    Parameters
+    ----------
+    paid : (K,) array, cost so far after each column
+    """
+    ends = np.flatnonzero(np.diff(paid) > 0) + 1
+    return [*ends[:MOST_PAYMENTS].tolist(), *([len(paid)] if len(paid) else [])]
+
+
+def cost_levels(paid: Array, columns: Sequence[int]) -> tuple[list[int], Array]:
+    """Return the largest of some submodels at every cost, and these costs, both rising.
+
+    Parameters
+    ----------
+    paid : (K,) array, cost so far after each column
+    columns : rising numbers of columns of the submodels
+    """
+    cost = paid[np.array(columns) - 1]
+    last = np.append(np.diff(cost) > 0, True)
+    return [k for k, use in zip(columns, last, strict=True) if use], cost[last]
+
+
+def paid_measurements(
+    of_views: Array,
+    of_features: Array,
+    columns: Sequence[int],
+    records: Sequence[dict[str, Any]],
+) -> list[Entering]:
+    """Return the views and features that are paid for at each cost, in the order of the path.
+
+    Parameters
+    ----------
+    of_views, of_features : (K,) arrays, what is paid with each column of the path
+    columns : rising numbers of columns of the submodels
+    records : list of dict, their records, which say what enters
+    """
+    found: list[Entering] = []
+    for start, record in zip([0, *columns], records, strict=False):
+        paid: list[tuple[int, int | None]] = []
+        for place, (view, column) in enumerate(record["enters"], start):
+            if of_views[place] > 0:
+                paid.append((view, None))
+            if of_features[place] > 0:
+                paid.append((view, column))
+        found.append(paid)
+    return found
+
+
+def prefixes_within(
+    spent: Sequence[Array | None], ends: Sequence[IntArray], budgets: Array
+) -> IntArray:
+    """Return how many columns of each fold cost at most each budget, (S, F).
+
+    Parameters
+    ----------
+    spent : list of F arrays, cost so far after each column of the path
+    ends : list of F int arrays, numbers of columns at which no group is cut
+    budgets : (S,) array
+    """
+    at = np.zeros((len(budgets), len(spent)), dtype=np.intp)
+    for f, (cost, whole) in enumerate(zip(spent, ends, strict=True)):
+        if cost is None or not len(whole):
+            continue
+        # Costs are sums in another order: equal ones may differ by rounding.
+        within = np.searchsorted(cost[whole - 1], budgets * (1.0 + 1e-12), side="right")
+        at[:, f] = np.concatenate([[0], whole])[within]
+    return at

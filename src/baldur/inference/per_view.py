@@ -1,0 +1,216 @@
+"""Submodels with a number of features for each view, from a path that was made before.
+
+A submodel path gives the projection onto any of its features, not only onto the first ones: with
+z = R^-T u as in `baldur.inference.submodel_path`, u = R^T z and Sigma = R^T R are known for all
+features of the path, and the features S have R_S^T R_S = Sigma_SS and z_S = R_S^-T u_S. So a number
+of features for each view needs no second fit: of every view its first features are taken, in the
+order of the path, in every fold.
+
+Shapes: F folds, C outputs, K features of the path, M views.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import linalg
+
+from baldur.inference.final_predictor import TrainingRows, submodel_predictor
+from baldur.inference.fold_batch import EnsembleData, FoldBatch
+from baldur.inference.held_out_scorer import HeldOutScorer
+from baldur.inference.path_search import Basis
+from baldur.inference.path_table import entering_columns, path_records
+from baldur.inference.shared_factors import share_factors
+from baldur.inference.submodel_path import SubmodelPath, moments_at
+from baldur.inference.submodels import Submodel
+from baldur.types import Array, IntArray, Mask
+
+STORED = 64
+"""Columns of a path that are stored for submodels per view: a few megabytes for forty folds."""
+
+
+def first_columns(path: SubmodelPath, limit: int = STORED) -> SubmodelPath:
+    """Return the path cut after so many columns, without what only a projection needs."""
+    basis = path.basis
+    length = []
+    for f, ends in enumerate(basis.ends):
+        within = ends[ends <= limit]
+        # A category with more levels than that is kept whole.
+        length.append(int(within[-1]) if len(within) else basis.whole_groups(f, 1))
+    k = max(length, default=0)
+    F, C = path.noise.shape
+    cut = Basis(
+        basis.order[:, :k].copy(),
+        np.array(length, dtype=np.intp),
+        np.zeros((F, C, 0, 0)),
+        np.zeros((F, C, 0)),
+        basis.R_inverse[:, :, : k + 1, : k + 1].copy(),
+        [ends[ends <= size] for ends, size in zip(basis.ends, length, strict=True)],
+    )
+    mean, cov = path.mean[..., : k + 1].copy(), path.cov[..., : k + 1, : k + 1].copy()
+    return SubmodelPath(cut, mean, cov, path.noise)
+
+
+def with_columns(path: SubmodelPath, places: Sequence[IntArray]) -> SubmodelPath:
+    """Return the path with some of its columns only.
+
+    Parameters
+    ----------
+    path : SubmodelPath
+    places : list of F int arrays
+        Rising places of these columns in the path of each fold.
+    """
+    basis = path.basis
+    F, C = path.noise.shape
+    length = np.array([len(at) for at in places], dtype=np.intp)
+    K = int(length.max(initial=0))
+    order = np.zeros((F, K), dtype=np.intp)
+    R_inverse = np.zeros((F, C, K + 1, K + 1))
+    mean, cov = np.zeros((F, C, K + 1)), np.zeros((F, C, K + 1, K + 1))
+    for f, at in enumerate(places):
+        k, size = len(at), int(basis.length[f])
+        order[f, :k] = basis.order[f, at]
+        for c in range(C):
+            old = basis.R_inverse[f, c, : size + 1, : size + 1]
+            R = linalg.solve_triangular(old[1:, 1:], np.eye(size))
+            centre = -old[0, 1:] @ R
+            # R_S: the triangle of the columns S of R.
+            triangle = np.linalg.qr(R[:, at], mode="r")
+            inverse = linalg.solve_triangular(triangle, np.eye(k))
+            R_inverse[f, c, 0, 0] = old[0, 0]
+            R_inverse[f, c, 0, 1 : k + 1] = -centre[at] @ inverse
+            R_inverse[f, c, 1 : k + 1, 1 : k + 1] = inverse
+            new = np.zeros((k + 1, size + 1))  # z_S = R_S^-T R_.S^T z
+            new[0, 0] = 1.0
+            new[1:, 1:] = inverse.T @ R[:, at].T
+            mean[f, c, : k + 1] = new @ path.mean[f, c, : size + 1]
+            cov[f, c, : k + 1, : k + 1] = new @ path.cov[f, c, : size + 1, : size + 1] @ new.T
+    ends = [np.array([k], dtype=np.intp) for k in length]
+    nothing = np.zeros((F, C, 0, 0)), np.zeros((F, C, 0))
+    return SubmodelPath(Basis(order, length, *nothing, R_inverse, ends), mean, cov, path.noise)
+
+
+@dataclass(frozen=True)
+class _Columns:
+    """View, feature and necessity of the columns of one path, (K,) arrays in its order."""
+
+    owner: IntArray
+    numbers: IntArray
+    always: Mask
+
+    @classmethod
+    def of(cls, data: EnsembleData, batch: FoldBatch, path: SubmodelPath, fold: int) -> _Columns:
+        """Look up the columns of the path of one fold."""
+        length = path.basis.length[fold]
+        columns = batch.candidates[fold][path.basis.order[fold, :length]]
+        numbers = columns if data.groups is None else data.groups[columns]
+        always = np.zeros(len(columns), dtype=bool) if data.always is None else data.always[columns]
+        return cls(data.owner[columns], numbers, always)
+
+    def counts(self, n_views: int) -> IntArray:
+        """Return how many features of each view count, (M,)."""
+        counted = ~self.always
+        first = np.unique(self.numbers[counted], return_index=True)[1]
+        return np.bincount(self.owner[counted][first], minlength=n_views)
+
+    def first_of_views(self, most: IntArray) -> IntArray:
+        """Return the places of the first features of each view, and of those always in."""
+        room = most.copy()
+        taken: set[int] = set()
+        places = []
+        for place, (view, number) in enumerate(zip(self.owner, self.numbers, strict=True)):
+            if not self.always[place] and number not in taken:
+                if room[view] < 1:
+                    continue
+                room[view] -= 1
+                taken.add(int(number))
+            places.append(place)
+        return np.array(places, dtype=np.intp)
+
+
+@dataclass(frozen=True)
+class StoredPath:
+    """A submodel path on all rows and in every inner fold, cut to its first columns.
+
+    Attributes
+    ----------
+    rows : TrainingRows
+    path : SubmodelPath, on all rows
+    folds : list of (FoldBatch, SubmodelPath)
+    views : (M,) bool array, views whose features the path may have
+    complete : bool, whether nothing was cut off
+    widths : (M,) int array, features of each view, a category counted once
+    scorer : HeldOutScorer
+    ensemble : (N,) array, held-out losses of the ensemble
+    allowed : float, loss above the ensemble's that a candidate may have
+    n_factors : int, latent factors behind several outputs
+    """
+
+    rows: TrainingRows
+    path: SubmodelPath
+    folds: Sequence[tuple[FoldBatch, SubmodelPath]]
+    views: Mask
+    complete: bool
+    widths: IntArray
+    scorer: HeldOutScorer
+    ensemble: Array
+    allowed: float
+    n_factors: int
+
+    def available(self) -> IntArray:
+        """Return how many features of each view the path has on all rows, (M,)."""
+        columns = _Columns.of(self.rows.data, self.rows.everyone, self.path, 0)
+        return columns.counts(len(self.widths))
+
+    def missing(self, most: IntArray) -> IntArray:
+        """Return the views that have more features than the path has, although asked for."""
+        wanted = np.minimum(most, self.widths)
+        enough = (wanted <= self.available()) | (self.views & self.complete)
+        return np.flatnonzero(~enough & (most > 0))
+
+    def first_of_views(self, most: IntArray) -> IntArray:
+        """Return the candidates, on all rows, that `submodel` selects, in the order of the path."""
+        columns = _Columns.of(self.rows.data, self.rows.everyone, self.path, 0)
+        return self.path.basis.order[0, columns.first_of_views(most)]
+
+    def submodel(self, most: IntArray, row: int) -> tuple[Submodel, dict[str, Any]]:
+        """Return the submodel with at most so many features of each view, and its record.
+
+        Parameters
+        ----------
+        most : (M,) int array
+        row : int, its row in the table of the path
+        """
+        data = self.rows.data
+        found = []
+        for batch, path in self.folds:
+            places = [
+                _Columns.of(data, batch, path, f).first_of_views(most) for f in range(len(batch))
+            ]
+            own = with_columns(path, places)
+            found.append(moments_at(data, batch, own, own.basis.length[None]))
+        scores = self.scorer.score(found)
+        columns = _Columns.of(data, self.rows.everyone, self.path, 0)
+        path = with_columns(self.path, [columns.first_of_views(most)])
+        size = int(path.basis.length[0])
+        predictor, selected, _ = submodel_predictor(self.rows, path, size, scores)
+        predictor = share_factors(predictor, self.rows.problem.views, self.n_factors)
+        index = [np.flatnonzero(mask) for mask in selected]
+        chosen = _Columns.of(data, self.rows.everyone, path, 0)
+        count = int(chosen.counts(len(self.widths)).sum())
+        n_views = len(np.unique(chosen.owner))
+        records = path_records(
+            "per view",
+            [n_views],
+            [size],
+            scores,
+            entering_columns(path.basis.order[0], [size], self.rows.index),
+            ensemble=self.ensemble,
+            weight=self.scorer.weight,
+            allowed=self.allowed,
+            task=self.scorer.task,
+        )
+        return Submodel(count, predictor, index, row), {**records[0], "selected": True}

@@ -1,0 +1,202 @@
+"""Evidence: the figures of a finished run that the claims are decided by."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import pandas as pd
+
+from baldur.evaluation import NestedResult
+from baldur.reproduction.protocol import DEFAULT, PAPER, Protocol
+
+__all__ = ["Difference", "Evidence"]
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A difference of a metric between two models (a minus b) with its 95 % interval."""
+
+    a: str
+    b: str
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """The figures of a run.
+
+    Attributes
+    ----------
+    protocol : Protocol
+        The study.
+    result : NestedResult
+        Of all models.
+    differences : DataFrame
+        Between every two models, as in the results folder.
+    truth : DataFrame or None
+        View, feature and effect of what was simulated; None for a user's own data.
+    factors : int or None
+        Live factors of the paper's posterior, fitted on all people.
+    not_run : dict of str to str
+        Models that were left out or failed, and why.
+    """
+
+    protocol: Protocol
+    result: NestedResult
+    differences: pd.DataFrame
+    truth: pd.DataFrame | None = None
+    factors: int | None = None
+    not_run: dict[str, str] | None = None
+
+    @property
+    def simulated(self) -> bool:
+        """Whether the truth behind the data is known."""
+        return self.truth is not None
+
+    @cached_property
+    def table(self) -> pd.DataFrame:
+        """The table of the comparison, models as index; only those with figures."""
+        table = self.result.table().set_index("model")
+        return table[table["folds"] > 0]
+
+    @property
+    def baselines(self) -> list[str]:
+        """Baselines that were run."""
+        return [name for name in self.table.index if name not in (PAPER, DEFAULT)]
+
+    def best(self, metric: str, among: list[str]) -> str:
+        """Return the model with the highest pooled estimate of a metric.
+
+        Parameters
+        ----------
+        metric : str
+        among : list of str
+            Models to look at.
+
+        Returns
+        -------
+        str
+        """
+        return str(self.table.loc[among, f"{metric}_pooled"].astype(float).idxmax())
+
+    def pooled(self, model: str, metric: str) -> tuple[float, float, float]:
+        """Return estimate and 95 % interval of a metric on pooled held-out predictions.
+
+        Parameters
+        ----------
+        model, metric : str
+
+        Returns
+        -------
+        (estimate, low, high)
+        """
+        columns = [f"{metric}_{end}" for end in ("pooled", "low", "high")]
+        estimate, low, high = map(float, self.table.loc[model, columns].to_numpy(dtype=float))
+        return estimate, low, high
+
+    def difference(self, a: str, b: str, metric: str) -> Difference:
+        """Return the difference of a metric between two models, by the paired bootstrap.
+
+        Parameters
+        ----------
+        a, b, metric : str
+
+        Returns
+        -------
+        Difference
+        """
+        table = self.differences[self.differences["metric"] == metric]
+        for first, second, sign in ((a, b, 1.0), (b, a, -1.0)):
+            row = table[(table["model_a"] == first) & (table["model_b"] == second)]
+            if len(row):
+                value, *ends = (sign * float(row[c].iloc[0]) for c in ("difference", "low", "high"))
+                return Difference(a, b, value, min(ends), max(ends))
+        nan = float("nan")
+        return Difference(a, b, nan, nan, nan)
+
+    # -- selected features -------------------------------------------------------------------------
+
+    @cached_property
+    def _views(self) -> pd.DataFrame:
+        selection = self.result.selection
+        return selection[selection["feature"] == "*"]
+
+    def selected(self, model: str) -> pd.DataFrame:
+        """Return the number of selected features: one row per fold, one column per view.
+
+        Parameters
+        ----------
+        model : str
+
+        Returns
+        -------
+        DataFrame
+        """
+        mine = self._views[self._views["model"] == model]
+        counts = {
+            row.view: [int(k) for k in str(row.folds).split(";")] for row in mine.itertuples()
+        }
+        return pd.DataFrame(counts)
+
+    def percent(self, model: str) -> np.ndarray:
+        """Return the share of all features that a model selects in each fold, in per cent.
+
+        Parameters
+        ----------
+        model : str
+
+        Returns
+        -------
+        ndarray
+        """
+        width = sum(self.result.data.n_features.values())
+        found: np.ndarray = 100.0 * self.selected(model).sum(axis=1).to_numpy(dtype=float) / width
+        return found
+
+    def features(self, model: str) -> pd.DataFrame:
+        """Return the features that some fold selects: view, feature, frequency, folds.
+
+        Parameters
+        ----------
+        model : str
+
+        Returns
+        -------
+        DataFrame
+        """
+        selection = self.result.selection
+        mine = selection[(selection["model"] == model) & (selection["feature"] != "*")]
+        return mine[["view", "feature", "frequency", "folds"]].reset_index(drop=True)
+
+    def hits(self, model: str, wanted: set[tuple[str, str]]) -> np.ndarray:
+        """Return how many of some features each fold selects.
+
+        Parameters
+        ----------
+        model : str
+        wanted : set of (view, feature)
+
+        Returns
+        -------
+        ndarray of int
+        """
+        found = self.features(model)
+        chosen = [pair in wanted for pair in zip(found["view"], found["feature"], strict=True)]
+        rows = [[int(k) for k in str(folds).split(";")] for folds in found.loc[chosen, "folds"]]
+        counts: np.ndarray = np.sum(rows, axis=0) if rows else np.zeros(self.n_folds, dtype=int)
+        return counts
+
+    @property
+    def n_folds(self) -> int:
+        """Number of outer folds."""
+        return len(self.result.folds)
+
+    def effects(self) -> set[tuple[str, str]]:
+        """Return view and feature of what carries signal in the simulation."""
+        if self.truth is None:
+            return set()
+        return set(zip(self.truth["view"], self.truth["feature"].astype(str), strict=True))

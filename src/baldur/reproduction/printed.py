@@ -1,0 +1,170 @@
+"""The two tables of results as the paper prints them, and what arithmetic says about their rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+__all__ = ["METRICS", "PRINTED", "Implied", "PrintedRow", "implied", "swapped"]
+
+METRICS = ("accuracy", "balanced_accuracy", "precision", "recall", "f1", "auc")
+"""Columns of both tables, under our names; the share of selected features comes last."""
+
+TOLERANCE = 0.035
+"""Largest difference between a printed accuracy and that implied by precision and recall.
+
+Printed values are means over folds, rounded to two decimals. In the rows of models that assign
+everybody to one class, where nothing can be exchanged, the difference is up to .033."""
+
+Cell = tuple[float, float] | None
+
+
+@dataclass(frozen=True)
+class PrintedRow:
+    """One row of a printed table.
+
+    Attributes
+    ----------
+    cells : dict of str to (mean, s.d.) or None
+        Metric to what is printed; None where the paper has a dash.
+    percent : (mean, s.d.)
+        Share of the features that are selected, in per cent; s.d. 0 where none is printed.
+    chance : bool
+        Whether the paper marks the row as being at chance level.
+    """
+
+    cells: Mapping[str, Cell]
+    percent: tuple[float, float]
+    chance: bool = False
+
+    def mean(self, metric: str) -> float:
+        """Return the printed mean of a metric, NaN where there is a dash.
+
+        Parameters
+        ----------
+        metric : str
+
+        Returns
+        -------
+        float
+        """
+        cell = self.cells[metric]
+        return float("nan") if cell is None else cell[0]
+
+
+def _row(
+    text: str, percent: tuple[float, float] = (100.0, 0.0), *, chance: bool = False
+) -> PrintedRow:
+    """Read ``mean sd`` of every metric, separated by commas; a dash where nothing is printed."""
+    parts = [part.split() for part in text.split(",")]
+    cells: list[Cell] = [None if p == ["-"] else (float(p[0]), float(p[1])) for p in parts]
+    return PrintedRow(MappingProxyType(dict(zip(METRICS, cells, strict=True))), percent, chance)
+
+
+PRINTED: Mapping[str, Mapping[str, PrintedRow]] = MappingProxyType({
+    "biofind": MappingProxyType({
+        "LSVM-l1": _row(".51 .02, .51 .02, .58 .02, .54 .03, .56 .02, .48 .05", (6.78, 0.56)),
+        "RF": _row(".56 .01, .49 .01, .57 .01, .95 .03, .71 .01, -", (45.56, 34.03), chance=True),
+        "SGP+ARD": _row(".57 .01, .50 .00, .57 .01, 1.00 .00, .73 .01, .58 .06", chance=True),
+        "PCA-MCCD": _row(".57 .01, .50 .00, .57 .01, 1.00 .00, .73 .01, -", chance=True),
+        "K-MCCD": _row(".57 .01, .50 .00, .57 .01, 1.00 .00, .73 .01, -", chance=True),
+        "PCA-AWDR": _row(".56 .02, .49 .01, .56 .04, .93 .13, .70 .06, -", chance=True),
+        "K-AWDR": _row(".56 .02, .49 .01, .56 .04, .93 .13, .70 .06, -", chance=True),
+        "CPM-Nets": _row(".57 .01, .50 .00, .57 .01, 1.00 .00, .73 .01, -", chance=True),
+        "PB-MVBoost": _row(".57 .01, .50 .00, .57 .01, 1.00 .00, .73 .01, -", chance=True),
+        "MV-PLS": _row(".43 .02, .49 .05, .52 .12, .38 .22, .41 .20, .49 .06"),
+        "Lasso-MkSVM": _row(".66 .07, .66 .07, .64 .13, .73 .06, .68 .10, .68 .08", (5.68, 0.98)),
+        "BALDUR": _row(".68 .05, .70 .05, .55 .08, .82 .09, .66 .08, .73 .06", (9.5e-4, 7.6e-5)),
+    }),
+    "adni": MappingProxyType({
+        "LSVM-l1": _row(".68 .06, .70 .06, .82 .05, .62 .09, .70 .07, .75 .05", (0.23, 0.03)),
+        "RF": _row(".75 .03, .74 .03, .81 .02, .80 .04, .80 .03, -", (75.64, 18.16)),
+        "SGP+ARD": _row(".74 .03, .75 .02, .87 .02, .67 .05, .76 .03, .81 .04"),
+        "PCA-MCCD": _row(".62 .001, .50 .00, .62 .01, 1.00 .00, .76 .01, -", chance=True),
+        "K-MCCD": _row(".62 .001, .50 .00, .62 .01, 1.00 .00, .76 .01, -", chance=True),
+        "PCA-AWDR": _row(".78 .04, .70 .02, .78 .04, .77 .02, .78 .02, -"),
+        "K-AWDR": _row(".77 .02, .75 .03, .80 .02, .82 .02, .80 .02, -"),
+        "CPM-Nets": _row(".62 .001, .50 .00, .62 .01, 1.00 .00, .76 .01, -", chance=True),
+        "PB-MVBoost": _row(".61 .01, .48 .01, .61 .01, .97 .01, .75 .01, -", chance=True),
+        "MV-PLS": _row(".67 .02, .70 .04, .80 .05, .63 .05, .70 .04, .68 .06"),
+        "Lasso-MkSVM": _row(".68 .06, .61 .05, .72 .10, .75 .04, .73 .06, .63 .07", (0.54, 0.11)),
+        "BALDUR": _row(".78 .03, .80 .02, .80 .12, .93 .02, .80 .03, .85 .03", (2.36, 0.98)),
+    }),
+})  # fmt: skip
+"""Study to the rows of its printed table, in their order."""
+
+
+@dataclass(frozen=True)
+class Implied:
+    """Accuracy and balanced accuracy that precision and recall imply."""
+
+    accuracy: float
+    balanced_accuracy: float
+
+    def distance(self, row: PrintedRow) -> float:
+        """Return the larger of the two differences from what the row prints.
+
+        Parameters
+        ----------
+        row : PrintedRow
+
+        Returns
+        -------
+        float
+        """
+        return max(
+            abs(row.mean("accuracy") - self.accuracy),
+            abs(row.mean("balanced_accuracy") - self.balanced_accuracy),
+        )
+
+
+def implied(precision: float, recall: float, positives: int, negatives: int) -> Implied:
+    """Return what precision and recall imply for a cohort of known size.
+
+    Parameters
+    ----------
+    precision, recall : float
+        Of the positive class.
+    positives, negatives : int
+        People with and without the disease.
+
+    Returns
+    -------
+    Implied
+
+    Examples
+    --------
+    >>> from baldur.reproduction.printed import implied
+    >>> found = implied(0.82, 0.55, 119, 96)
+    >>> round(found.accuracy, 2), round(found.balanced_accuracy, 2)
+    (0.68, 0.7)
+    """
+    true_positives = recall * positives
+    false_positives = true_positives * (1.0 / precision - 1.0)
+    true_negatives = negatives - false_positives
+    return Implied(
+        (true_positives + true_negatives) / (positives + negatives),
+        0.5 * (recall + true_negatives / negatives),
+    )
+
+
+def swapped(row: PrintedRow, positives: int, negatives: int) -> bool | None:
+    """Return whether precision and recall of a printed row are exchanged, decided by arithmetic.
+
+    Parameters
+    ----------
+    row : PrintedRow
+    positives, negatives : int
+        People of the two classes.
+
+    Returns
+    -------
+    bool or None
+        True where only the exchanged values imply the printed accuracies, False where only the
+        printed ones do, and None where both or neither do.
+    """
+    precision, recall = row.mean("precision"), row.mean("recall")
+    pairs = ((precision, recall), (recall, precision))
+    fits = [implied(p, r, positives, negatives).distance(row) <= TOLERANCE for p, r in pairs]
+    return None if fits[0] == fits[1] else fits[1]

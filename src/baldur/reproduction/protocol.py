@@ -1,0 +1,182 @@
+"""The protocol of the paper's two studies: views, folds, models, and the settings to search."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+from baldur.baselines import BASELINES
+from baldur.exceptions import InputError
+from baldur.reproduction.printed import METRICS
+
+__all__ = ["DEFAULT", "PAPER", "PROTOCOLS", "Protocol", "protocol_of"]
+
+PAPER = "BALDUR (mean-field)"
+"""Our row of the paper's BALDUR."""
+DEFAULT = "BALDUR"
+"""Our row of the default estimator, which the paper does not have."""
+
+
+QUICK = {"PB-MVBoost": {"n_rounds": 50}, "RF": {"n_estimators": 100}}
+"""Settings of a quick run where the default takes minutes."""
+QUICK_FOLDS = (5, 3)
+"""Outer and inner folds of a quick run; inner ones only calibrate the scores of some models."""
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """One study of the paper.
+
+    Attributes
+    ----------
+    name, cohort, disease : str
+        "biofind" or "adni", the name of the cohort, and what is told apart.
+    positive, negative : str
+        Classes in the outcome column of a user's files.
+    counts : (int, int)
+        People of the positive and of the negative class in the paper.
+    views : dict of str to int
+        Names and widths of the views in the paper.
+    folds : int
+        Outer folds, and inner folds of each.
+    scale, quick_scale : float
+        Share of the wide views that is simulated by default, and with ``quick``.
+    """
+
+    name: str
+    cohort: str
+    disease: str
+    positive: str
+    negative: str
+    counts: tuple[int, int]
+    views: Mapping[str, int]
+    folds: int
+    scale: float
+    quick_scale: float
+
+    def sections(self, quick: bool, width: int) -> dict[str, Any]:
+        """Return the sections of the study file that follow from the protocol.
+
+        Parameters
+        ----------
+        quick : bool
+            Five outer folds, and the default settings of every model instead of a search.
+        width : int
+            Features of all views; a model that cannot be fitted at this width is left out.
+
+        Returns
+        -------
+        dict
+            folds, report and models.
+        """
+        outer, inner = QUICK_FOLDS if quick else (self.folds, self.folds)
+        names = [name for name in self.rows if name not in self.too_wide(width)]
+        return {
+            "folds": {"scheme": "stratified", "outer": outer, "inner": inner},
+            "report": {"metrics": [*METRICS, "log_loss", "brier"]},
+            "models": [_entry(name, quick) for name in names],
+        }
+
+    @property
+    def rows(self) -> list[str]:
+        """Models of the study: the paper's eleven baselines, its BALDUR, and our default."""
+        return [*(name for name, entry in BASELINES.items() if entry.in_paper), PAPER, DEFAULT]
+
+    def too_wide(self, width: int) -> dict[str, str]:
+        """Return the models that cannot be fitted at a width, and why.
+
+        Parameters
+        ----------
+        width : int
+            Features of all views.
+
+        Returns
+        -------
+        dict of str to str
+        """
+        return {name: why for name, (most, why) in WIDEST.items() if width > most}
+
+
+GRIDS: Mapping[str, Mapping[str, list[Any]]] = MappingProxyType({
+    "LSVM-l1": {"c_ratio": [1.5, 3.0, 10.0, 30.0]},
+    "RF": {"max_features": ["sqrt"], "max_depth": ["none", 5], "min_samples_leaf": [1, 5]},
+    "PCA-MCCD": {"g1": [1e-2, 1.0, 1e2], "g2": [0.0, 1.0], "n_components": [0.95]},
+    "K-MCCD": {"g1": [1e-2, 1.0], "g2": [0.0, 1.0]},
+    "PCA-AWDR": {"g": [1e-2, 1.0, 1e2], "n_neighbors": [9], "n_components": [10, 0.95]},
+    "K-AWDR": {"g": [1e-2, 1.0, 1e2], "n_neighbors": [3, 9]},
+    "PB-MVBoost": {"n_rounds": [10, 50], "max_depth": [1, 2]},
+    "MV-PLS": {"n_components": [1, 2, 3, 5, 8], "block_scale": [True]},
+    "Lasso-MkSVM": {"fraction": [0.1, 0.2, 0.4], "C": [1.0, 10.0]},
+})  # fmt: skip
+"""Settings that are searched on inner folds.
+
+The paper says that settings were "validated within standard ranges" and lists none. These are at
+most six of each model's own grid, so that 10 times 10 folds of 11 baselines end within hours."""
+
+FIXED: Mapping[str, Mapping[str, Any]] = MappingProxyType({
+    "LSVM-l1": {"class_weight": "none"},
+    "SGP+ARD": {"n_inducing": 50, "learning_rate": 0.05},
+    "CPM-Nets": {"n_latent": 32, "lam": 1.0},
+})  # fmt: skip
+"""Settings that are not searched: one fit of SGP+ARD or CPM-Nets takes as long as ten or more of
+the others."""
+
+WIDEST: Mapping[str, tuple[int, str]] = MappingProxyType({
+    "SGP+ARD": (
+        200_000,
+        "not run: one length scale for each feature is optimised in 300 steps, which takes too "
+        "long at this width",
+    ),
+})  # fmt: skip
+"""Largest number of features at which a model can be fitted, and what to say beyond."""
+
+
+def _entry(name: str, quick: bool) -> dict[str, Any]:
+    made: dict[str, Any] = {"name": name}
+    if name in BASELINES:
+        grid = {} if quick else GRIDS.get(name, {})
+        made["grid"] = {key: list(values) for key, values in grid.items()}
+        settings = {**FIXED.get(name, {}), **(QUICK.get(name, {}) if quick else {})}
+        made |= {"settings": settings} if settings else {}
+    return made
+
+
+PROTOCOLS: Mapping[str, Protocol] = MappingProxyType({
+    "biofind": Protocol(
+        name="biofind", cohort="BioFIND", disease="Parkinson's disease against healthy controls",
+        positive="PD", negative="control", counts=(119, 96),
+        views=MappingProxyType({
+            "neuropsychological": 18, "sleep": 19, "socio-economic": 2, "demographical": 8,
+            "genetic": 841_685,
+        }),
+        folds=5, scale=1.0, quick_scale=0.005,
+    ),
+    "adni": Protocol(
+        name="adni", cohort="ADNI", disease="late against early mild cognitive impairment",
+        positive="LMCI", negative="EMCI", counts=(661, 402),
+        views=MappingProxyType({
+            "t1_intensity": 37_643, "grey_matter": 37_643, "grey_matter_volume": 136,
+            "white_matter_volume": 136, "csf_volume": 136,
+        }),
+        folds=10, scale=0.2, quick_scale=0.01,
+    ),
+})  # fmt: skip
+"""Name of a study to its protocol."""
+
+
+def protocol_of(name: str) -> Protocol:
+    """Return the protocol of a study.
+
+    Parameters
+    ----------
+    name : {"biofind", "adni"}
+
+    Returns
+    -------
+    Protocol
+    """
+    if name not in PROTOCOLS:
+        raise InputError(f"The paper's studies are {' and '.join(PROTOCOLS)}, but got {name!r}.")
+    return PROTOCOLS[name]

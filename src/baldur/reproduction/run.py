@@ -1,0 +1,175 @@
+"""reproduce: one of the paper's studies from its data to the page; continues when interrupted."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from baldur.atomic_io import make_folder, write_atomically
+from baldur.evaluation import Progress, fit_all_rows
+from baldur.exceptions import InputError
+from baldur.report.facts import made_with
+from baldur.report.page import check_extra
+from baldur.reproduction.cohort import own_study, simulated_study
+from baldur.reproduction.contents import FIGURES, page_of
+from baldur.reproduction.document import html_of, markdown_of
+from baldur.reproduction.evidence import Evidence
+from baldur.reproduction.protocol import PAPER, Protocol, protocol_of
+from baldur.study import EvaluatedStudy, StudyCheck, evaluate_study
+
+__all__ = ["Reproduction", "reproduce"]
+
+REQUEST = "reproduction.json"
+"""What was asked for when the folder was made."""
+PAGE = "reproduction"
+"""Name of the page, without ending."""
+
+
+@dataclass(frozen=True)
+class Reproduction:
+    """A finished reproduction: its page, and the study behind it.
+
+    Attributes
+    ----------
+    page, markdown : Path
+        The page as HTML and as Markdown.
+    study : EvaluatedStudy
+        The comparison and its results folder.
+    evidence : Evidence
+        The figures that decided the claims.
+    """
+
+    page: Path
+    markdown: Path
+    study: EvaluatedStudy
+    evidence: Evidence
+
+
+def reproduce(
+    study: str,
+    folder: str | Path,
+    *,
+    scale: float | None = None,
+    quick: bool = False,
+    data: str | Path | None = None,
+    seed: int = 0,
+    n_jobs: int = 1,
+    progress: Callable[[Progress], None] | None = None,
+    on_check: Callable[[StudyCheck], None] | None = None,
+) -> Reproduction:
+    """Run one of the paper's two studies and write the page about it.
+
+    The folder becomes an ordinary study with a results folder. The same call after an interruption
+    continues, and gives the same bytes as one that was not interrupted.
+
+    Parameters
+    ----------
+    study : {"biofind", "adni"}
+        Which study.
+    folder : str or Path
+        Where to write.
+    scale : float, optional
+        Share of the wide views to simulate; default 1 for "biofind" and 0.2 for "adni", and less
+        with `quick`.
+    quick : bool, default=False
+        A small cohort, five outer folds and no search of settings: minutes instead of hours.
+    data : str or Path, optional
+        Folder with a user's own files, instead of simulated ones; see ``docs/reproduction.md``.
+    seed : int, default=0
+        Of the simulation, the folds and the models.
+    n_jobs : int, default=1
+        Processes; -1 for all cores. Results do not change.
+    progress : callable, optional
+        Called with a `Progress` after every job.
+    on_check : callable, optional
+        Called with the `StudyCheck` before anything is fitted.
+
+    Returns
+    -------
+    Reproduction
+    """
+    protocol = protocol_of(study)
+    if data is not None and scale is not None:
+        raise InputError("scale is for simulated data; leave it out where data are given.")
+    check_extra()
+    folder = make_folder(folder)
+    if data is None:
+        scale = scale or (protocol.quick_scale if quick else protocol.scale)
+    request = _claimed(folder, protocol, scale, quick, data, seed)
+    if data is None:
+        assert scale is not None
+        config = simulated_study(protocol, folder, scale, seed, quick)
+    else:
+        config = own_study(protocol, folder, Path(data), seed, quick)
+    done = evaluate_study(config, n_jobs=n_jobs, progress=progress, on_check=on_check)
+    evidence = _evidence(protocol, done, folder if data is None else None)
+    make_folder(folder / FIGURES)
+    page = page_of(evidence, request, folder)
+    html, markdown = folder / f"{PAGE}.html", folder / f"{PAGE}.md"
+    write_atomically(html, html_of(page, made_with()).encode())
+    write_atomically(markdown, markdown_of(page, f"Made with {made_with()}.").encode())
+    return Reproduction(html, markdown, done, evidence)
+
+
+def _claimed(
+    folder: Path, protocol: Protocol, scale: float | None, quick: bool, data: Any, seed: int
+) -> dict[str, Any]:
+    """Return the request of a folder, written when it is new; refuse another one."""
+    mine: dict[str, Any] = {
+        "study": protocol.name,
+        "scale": None if scale is None else float(scale),
+        "quick": quick,
+        "seed": seed,
+        "data": None if data is None else str(Path(data).resolve()),
+    }
+    file = folder / REQUEST
+    if file.is_file():
+        try:
+            found = json.loads(file.read_text(encoding="utf-8"))
+            differ = [key for key in mine if found[key] != mine[key]]
+        except (ValueError, KeyError, TypeError) as error:
+            raise InputError(f"{file} is damaged ({error}); choose another folder.") from error
+        if differ:
+            raise InputError(
+                f"{folder} holds a reproduction with {differ[0]} = {found[differ[0]]!r}, and this "
+                f"one has {mine[differ[0]]!r}; choose another folder."
+            )
+        return dict(found)
+    if any(folder.iterdir()):
+        raise InputError(f"{folder} holds other files; choose an empty folder or a new one.")
+    # The date of reproducible builds, where one is set.
+    moment = int(os.environ.get("SOURCE_DATE_EPOCH") or time.time())
+    words = [f"baldur reproduce {protocol.name}"]
+    words += ["--quick"] if quick else []
+    words += [f"--scale {scale:g}"] if scale is not None else [f"--data {mine['data']}"]
+    words += [f"--seed {seed}"] if seed else []
+    mine["command"] = " ".join(words)
+    mine["date"] = time.strftime("%Y-%m-%d", time.gmtime(moment))
+    write_atomically(file, (json.dumps(mine, indent=1) + "\n").encode())
+    return mine
+
+
+def _evidence(protocol: Protocol, done: EvaluatedStudy, simulated: Path | None) -> Evidence:
+    """Return the figures of a run; of a simulated cohort with its truth."""
+    result = done.result
+    factors = None
+    if PAPER in result.models and PAPER not in result.failures:
+        fitted, _ = fit_all_rows(result.comparison, PAPER)
+        factors = int(fitted.n_factors_)
+    left = protocol.too_wide(sum(result.data.n_features.values()))
+    not_run = {name: why for name, why in left.items() if name not in result.models}
+    return Evidence(
+        protocol,
+        result,
+        done.written.tables.get("differences", pd.DataFrame()),
+        None if simulated is None else pd.read_csv(simulated / "truth.csv", dtype={"feature": str}),
+        factors,
+        not_run | {name: f"failed: {why.rstrip('.')}" for name, why in result.failures.items()},
+    )
