@@ -12,7 +12,8 @@ PYTHON ?= $(shell for p in python3.11 python3 python python3.12; do \
 
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: demo test browser docs docs-check slow lowest coverage lint format types spelling graph clean
+.PHONY: demo test browser docs docs-check slow lowest coverage lint format types spelling graph package smoke \
+	extras container release clean
 
 demo: $(VENV)/.report
 	@$(BIN)/baldur demo --out build/demo
@@ -67,6 +68,26 @@ format: $(VENV)/.test
 
 types: $(VENV)/.test
 	$(BIN)/mypy
+
+# The sdist and the wheel in dist/, both checked.
+package: $(VENV)/.test
+	$(BIN)/python .ci/package.py
+
+# The wheel in bare environments of every supported Python that is here.
+smoke: package
+	$(BIN)/python .ci/smoke.py
+
+# Every extra alone in a bare environment: slow, as each installs its libraries anew.
+extras: package
+	$(BIN)/python .ci/extras.py
+
+# The container image, or its steps where no image can be built.
+container: package
+	$(BIN)/python .ci/container.py
+
+# Dates the changelog, commits and tags. Nothing is uploaded: see docs/develop/releasing.md.
+release: smoke
+	$(BIN)/python .ci/release.py
 
 clean:
 	rm -rf $(VENV) $(VENV)-lowest build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

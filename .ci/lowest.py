@@ -6,6 +6,8 @@ from pathlib import Path
 # Checkers, and what only a slow test needs; the tests run without them.
 LEAVE_OUT = (
     "baldur-multiview[",
+    "build",
+    "check-wheel-contents",
     "codespell",
     "jax",
     "mypy",
@@ -13,6 +15,7 @@ LEAVE_OUT = (
     "pandas-stubs",
     "pytest-cov",
     "ruff",
+    "twine",
 )
 
 

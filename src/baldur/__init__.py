@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from baldur.saving import load, save
     from baldur.views.container import MultiView
 
-__version__ = "0.1.0.dev0"
+__version__ = "0.2.0"
 
 _PARTS = (
     "baselines",

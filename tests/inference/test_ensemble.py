@@ -12,13 +12,11 @@ from baldur.inference.ensemble_members import (
     NEGLIGIBLE,
     Designs,
     FoldBatch,
-    first_views,
     fit_ensemble,
     held_moments,
     mixture,
-    restricted,
-    view_moments,
 )
+from baldur.inference.fewer_views import first_views, restricted, view_moments
 from baldur.inference.predictive import calibrated_moments, shrinkage
 from baldur.inference.screening import Problem
 from baldur.inference.selection import mean_losses

@@ -147,6 +147,22 @@ def test_inactive_columns_change_little(monkeypatch, kind, noise, wide):
 
 @pytest.mark.usefixtures("patient")
 @pytest.mark.parametrize("wide", [False, True])
+@pytest.mark.parametrize("kind", KINDS)
+def test_columns_left_out_of_the_feature_solver_change_little(monkeypatch, kind, wide):
+    """The same where columns are fewer than rows, and some have no part in the posterior at all."""
+    X, likelihood = plain_problem(kind, N=90, L=40)
+    every = fit(X, likelihood, wide=wide, max_iter=300)
+    monkeypatch.setattr(spike_slab_member, "MANY_COLUMNS", 4)
+    some = fit(X, likelihood, wide=wide, max_iter=300)
+    left_out = some.points[0].q.s == 0
+    assert 0 < left_out.sum() < 40
+    assert (every.spike_slab.rho[left_out[:, 0]] < 0.05).all()
+    np.testing.assert_allclose(some.spike_slab.rho, every.spike_slab.rho, atol=1e-2)
+    np.testing.assert_allclose(weights(some, X), weights(every, X), atol=0.02)
+
+
+@pytest.mark.usefixtures("patient")
+@pytest.mark.parametrize("wide", [False, True])
 def test_variances_have_an_end_where_classes_separate(wide):
     """The prior of the s.d. of the linear predictor holds them; iterations do not matter."""
     X, likelihood = plain_problem(N=60, L=80, separable=True)

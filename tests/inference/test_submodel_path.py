@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from baldur.inference import path_search
-from baldur.inference.ensemble_members import fit_ensemble, mixture, view_moments
+from baldur.inference.ensemble_members import fit_ensemble, mixture
+from baldur.inference.fewer_views import view_moments
 from baldur.inference.path_search import COLLINEAR, correlation_noise, search
 from baldur.inference.stacking import Stacking
 from baldur.inference.submodel_path import (

@@ -77,6 +77,23 @@ class ColumnDesign:
         owner = np.where(used > 0, np.take_along_axis(self.owner, chosen, axis=1), self.n_views)
         return ColumnDesign(X1, owner, self.count, self.n_views, self.intercept_var)
 
+    def reordered(self, columns: IntArray) -> ColumnDesign:
+        """Return the design with its columns in another order (F, L), different in each fold."""
+        at = np.concatenate([np.zeros((len(columns), 1), dtype=np.intp), 1 + columns], axis=1)
+        held = None if self.held is None else np.take_along_axis(self.held, at[:, None], axis=2)
+        return replace(
+            self,
+            X1=np.take_along_axis(self.X1, at[:, None], axis=2),
+            owner=np.take_along_axis(self.owner, columns, axis=1),
+            held=held,
+        )
+
+    def first(self, count: int) -> ColumnDesign:
+        """Return the design with its first columns, the intercept counted."""
+        held = None if self.held is None else self.held[:, :, :count]
+        owner = self.owner[:, : count - 1]
+        return replace(self, X1=self.X1[:, :, :count], owner=owner, held=held)
+
     def scales(self) -> Array:
         """Return sum_d mean_n x_nd^2 of every view, (F, M)."""
         squares = np.einsum("fnl,fnl->fl", self.X1[:, :, 1:], self.X1[:, :, 1:])
@@ -115,12 +132,17 @@ class ColumnDesign:
         K += self.intercept_var
         return K
 
-    def posterior(self, s: Array, sites: Sites, kernel: Array | None) -> Posterior:
-        """Return q(w) of every fold and output; `kernel` is that of `s`."""
+    def posterior(
+        self, s: Array, sites: Sites, kernel: Array | None, *, rows: bool = True
+    ) -> Posterior:
+        """Return q(w) of every fold and output; `kernel` is that of `s`.
+
+        Without `rows` the feature solver leaves variances of the training rows out.
+        """
         if kernel is not None:
             return sample_posterior(kernel, *sites)
         first = np.full((*s.shape[:2], 1), self.intercept_var)
-        return feature_posterior(self.X1, np.concatenate([first, s], axis=2), *sites)
+        return feature_posterior(self.X1, np.concatenate([first, s], axis=2), *sites, rows=rows)
 
     def statistics(self, q: Posterior, h: Array) -> tuple[Array, Array]:
         """Return x_d^T alpha and x_d^T C^-1 x_d of the columns, each (F, C, L)."""
@@ -159,9 +181,11 @@ class ColumnDesign:
             for m in range(self.n_views):
                 own = np.flatnonzero(self.owner[f] == m)
                 X = self.X1[f][:, 1 + own]
+                gram = X.T @ X if isinstance(q, FeaturePosterior) else None
                 for c in range(C):
-                    if isinstance(q, FeaturePosterior):
-                        out[f, m, c] = np.square(q.half[f, c][:, 1 + own] @ X.T).sum()
+                    if gram is not None:
+                        half = q.half[f, c][:, 1 + own]
+                        out[f, m, c] = max(float(np.vdot(half.T @ half, gram)), 0.0)
                     else:
                         scaled = X * np.sqrt(s[f, c, own])
                         out[f, m, c] = _left_variance(scaled @ scaled.T, q.half[f, c])
@@ -237,7 +261,9 @@ class GramDesign:
         K += self.intercept_var
         return K
 
-    def posterior(self, s: Array, sites: Sites, kernel: Array | None) -> SamplePosterior:
+    def posterior(
+        self, s: Array, sites: Sites, kernel: Array | None, *, rows: bool = True
+    ) -> SamplePosterior:
         """Return q(w) of every fold and output; `kernel` is that of `s`."""
         return sample_posterior(self.kernel(s) if kernel is None else kernel, *sites)
 

@@ -15,12 +15,11 @@ import numpy as np
 from baldur.inference.dense_members import Member, WarmStart, fit_per_view, fit_pooled
 from baldur.inference.design import ColumnDesign, Design
 from baldur.inference.fold_batch import EnsembleData, FoldBatch
-from baldur.inference.predictive import calibrated_moments, shrinkage
+from baldur.inference.predictive import shrinkage
 from baldur.inference.spike_slab_member import fit_spike_slab
-from baldur.inference.stacking import Stacking
 from baldur.inference.weight_posterior import WeightPosterior
 from baldur.model.likelihood import Likelihood, shared_precision
-from baldur.types import Array, IntArray, Mask
+from baldur.types import Array, IntArray
 
 MEMBERS = ("spike_slab", "spike_slab_wide", "per_view", "pooled")
 """Priors of the ensemble. With a single view "per_view" is "pooled", and only one is fitted."""
@@ -168,30 +167,6 @@ class Designs:
         """Return the q(w) of some folds of a point, without its solution."""
         design = self.dense if point.dense else self.candidates
         return replace(point.q.take(at), design=design.take(point.folds[at]))
-
-
-def restricted(q: WeightPosterior, views: Mask) -> WeightPosterior:
-    """Return q(w) without some views (F, M): variances as learned, means at their optimum.
-
-    Site precisions stay as they are, so that one factorisation is enough. Those of Gaussian outputs
-    are learned once more.
-    """
-    if views.all():
-        q.refresh()
-        return q
-    C = q.s.shape[1]
-    mask = np.repeat(views[:, None].astype(float), C, axis=1)
-    smaller = q.with_variances(q.s * q.design.spread(mask))
-    for _ in range(1 if q.absent is None else 2):
-        smaller.refresh()
-        smaller.refresh_extra()
-        if smaller.noise is None:
-            smaller.optimise_means()
-        else:
-            smaller.damped_update(0)
-    if smaller.noise is not None:
-        smaller.refresh()
-    return smaller
 
 
 def noise_variance(noise: Any, shape: tuple[int, int]) -> Array:
@@ -344,45 +319,3 @@ def _summarise(
         noise_variance(noise, (F, C)),
         fitted,
     )
-
-
-def view_moments(
-    data: EnsembleData, ensemble: Ensemble, stacking: Stacking, counts: Sequence[int]
-) -> tuple[Array, Array]:
-    """Return held-out moments of the stacked ensemble on its first views, each (V, F, C, p).
-
-    Parameters
-    ----------
-    data : EnsembleData
-    ensemble : Ensemble
-    stacking : Stacking of each fold
-    counts : numbers of views, the last one all of them
-    """
-    weights = ensemble.point_weights(stacking.shares)
-    designs = Designs.of(data, ensemble.batch) if len(counts) > 1 else None
-    order, held_absent = ensemble.view_order(), ensemble.batch.held_absent(data)
-    found = []
-    for count in counts:
-        mean, var = ensemble.held_mean, ensemble.held_var
-        if count < data.n_views:
-            assert designs is not None
-            mean, var = mean.copy(), var.copy()
-            views = first_views(order, count)
-            for j, at in ensemble.used(weights):
-                folds = ensemble.points[j].folds[at]
-                q = restricted(designs.attach(ensemble.points[j], at), views[folds])
-                lacking = None if held_absent is None else held_absent[folds]
-                mean[j, folds], var[j, folds] = held_moments(q, lacking)
-        pooled = mixture(mean, var, weights[..., None])
-        slope, slope_var = stacking.slope[:, None, None], stacking.slope_var[:, None, None]
-        base = ensemble.base_logit[..., None]
-        found.append(calibrated_moments(*pooled, base, slope, slope_var))
-    means, variances = zip(*found, strict=True)
-    return np.stack(means), np.stack(variances)
-
-
-def first_views(order: IntArray, count: int) -> Mask:
-    """Return the mask of the first views of every fold, (F, M)."""
-    mask = np.zeros(order.shape, dtype=bool)
-    np.put_along_axis(mask, order[:, :count], True, axis=1)
-    return mask

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from baldur.inference.ensemble_members import Designs, Ensemble, noise_variance, restricted
+from baldur.inference.ensemble_members import Designs, Ensemble, noise_variance
+from baldur.inference.fewer_views import restricted
 from baldur.inference.fold_batch import EnsembleData, FoldBatch
 from baldur.inference.gaussians import KernelGaussian, WeightGaussian
 from baldur.inference.predictive import shrinkage

@@ -36,10 +36,9 @@ from baldur.inference.ensemble_members import (
     CACHE_BYTES,
     MEMBERS,
     Ensemble,
-    first_views,
     fit_ensemble,
-    view_moments,
 )
+from baldur.inference.fewer_views import first_views, view_moments
 from baldur.inference.final_predictor import FittedEnsemble, TrainingRows
 from baldur.inference.fold_batch import EnsembleData, FoldBatch
 from baldur.inference.gaussians import gather

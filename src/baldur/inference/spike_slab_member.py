@@ -53,6 +53,10 @@ NEGLIGIBLE = 1e-2
 average inactive one. Inactive columns share their mean variance while the others are updated, and
 are updated themselves every few iterations. The posterior at the end has every column's own."""
 LOOK_EVERY = 4
+MANY_COLUMNS, LEFT_OUT = 256, 0.25
+"""Where the feature solver is used, all columns are active up to so many: a posterior then costs
+less than choosing among them. With more, columns are left out of which the data determine less than
+`LEFT_OUT` of one weight in all."""
 
 
 @dataclass
@@ -175,12 +179,12 @@ def fit_spike_slab(
         least = MIN_OWN_ITER
     shares = joint is not None or likelihood.n_precisions < likelihood.n_outputs
     tolerance = SHARED_TOLERANCE if shares else TOLERANCE
+    uses_all = design.uses_features and s.shape[2] <= MANY_COLUMNS
     for iteration in range(max_iter if joint is None else min(OWN_ITER, max_iter)):
-        look = iteration % LOOK_EVERY == 0 or iteration == 2 or design.uses_features
+        look = iteration % LOOK_EVERY == 0 or iteration == 2 or uses_all
         if look:
-            chosen, used, shared = _active(state, q.sites.h)
-            whole_design = state.design.uses_features
-            part = state.design if whole_design else state.design.columns(chosen, used)
+            chosen, used, shared = _active(state, q.sites.h, uses_all)
+            part = state.design if uses_all else state.design.columns(chosen, used)
         at = chosen[:, None, :]
         own = part.owner[:, None, :]
         s_own = np.take_along_axis(state.s, at, axis=2) * used[:, None]
@@ -227,10 +231,12 @@ def fit_spike_slab(
         _store(whole, final_s, final, folds, q, state)
     # Not integrated over scales, as the other members are: these variances have seen the data
     # feature by feature, and the evidence would count it again and prefer them too large.
+    if design.uses_features and not uses_all and likelihood.n_outputs == C:
+        squares = design.X1[:, :, 1:] ** 2
+        final_s = final_s * _determined(final_s * np.matmul(whole.sites.h, squares))[:, None]
     whole.s, whole.kernel = final_s, None
     if joint is not None:
-        whole.refresh()
-        whole.optimise_means()
+        whole.refresh(optimise_means=True)
         converged = joint.converged
     else:
         whole.optimise_sites(SITES_ITER, SITES_TOLERANCE)
@@ -260,7 +266,7 @@ def _by_owner(values: Array, owner: IntArray) -> Array:
     return np.take_along_axis(padded, owner, axis=1)
 
 
-def _active(state: _State, h: Array) -> tuple[IntArray, Array, Array]:
+def _active(state: _State, h: Array, uses_all: bool) -> tuple[IntArray, Array, Array]:
     """Return the active columns of each fold, 1 where they are real, and the variance of the rest.
 
     The last is (F, C, M): the mean variance of the inactive columns of each view, or zero where
@@ -268,10 +274,13 @@ def _active(state: _State, h: Array) -> tuple[IntArray, Array, Array]:
     """
     design, s = state.design, state.s
     M = design.n_views
-    if design.uses_features:  # few columns: no gain from leaving any out
+    none = np.zeros((*s.shape[:2], M))
+    if uses_all:
         every = np.tile(np.arange(s.shape[2]), (len(s), 1))
-        return every, (design.owner < M).astype(float), np.zeros((*s.shape[:2], M))
+        return every, (design.owner < M).astype(float), none
     determined = np.matmul(h, state.squares.swapaxes(1, 2))  # (F, C, L)
+    if design.uses_features:  # columns that share a variance would cost as much as active ones
+        return *_padded(_determined(s * determined) & (design.owner < M)), none
     inactive = np.ones(design.owner.shape, dtype=bool)
     shared = _mean_variances(design, s, inactive)
     for _ in range(2):
@@ -282,6 +291,19 @@ def _active(state: _State, h: Array) -> tuple[IntArray, Array, Array]:
     shared[total < NEGLIGIBLE] = 0.0
     chosen, used = _padded(~inactive & (design.owner < M))
     return chosen, used, shared
+
+
+def _determined(parts: Array) -> Mask:
+    """Return which columns (F, L) are needed besides those that are negligible together.
+
+    `parts` (F, C, L) are s_d x_d^T R x_d: about the part of each weight that the data determine.
+    """
+    most = parts.max(axis=1)
+    order = np.argsort(most, axis=1)
+    total = np.cumsum(np.take_along_axis(most, order, axis=1), axis=1)
+    needed = np.zeros(most.shape, dtype=bool)
+    np.put_along_axis(needed, order, total > LEFT_OUT, axis=1)
+    return needed
 
 
 def _mean_variances(design: ColumnDesign, s: Array, among: Array) -> Array:

@@ -17,18 +17,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from baldur.inference.design import GramDesign
-from baldur.inference.ensemble_members import (
-    Designs,
-    Ensemble,
-    first_views,
-    mixture,
-    noise_variance,
-    restricted,
-)
+from baldur.inference.ensemble_members import Designs, Ensemble, mixture, noise_variance
+from baldur.inference.fewer_views import first_views, restricted
 from baldur.inference.fold_batch import EnsembleData, FoldBatch
 from baldur.inference.path_search import Basis, search
 from baldur.inference.predictive import Task, pooled_weights
@@ -95,14 +90,17 @@ def make_path(
     first, final = ensemble.first_weights(), ensemble.point_weights(stacking.shares)
     found = []
     J = len(ensemble.points)
-    mean, var = np.zeros((J, *ensemble.mean.shape[1:])), np.zeros((J, *ensemble.mean.shape[1:]))
+    mean, var = ensemble.mean, ensemble.var
+    if not views.all():
+        mean, var = mean.copy(), var.copy()
     w = np.zeros((F, C, X.shape[2]))
     noise = np.zeros((F, C))
     for j, at in ensemble.used(first + final):
         point = ensemble.points[j]
         folds = point.folds[at]
         q = restricted(designs.attach(point, at), views[folds])
-        mean[j, folds], var[j, folds] = q.moments()
+        if not views[folds].all():
+            mean[j, folds], var[j, folds] = q.moments()
         s = q.s
         if isinstance(q.design, GramDesign):
             s = designs.candidates.take(folds).spread(s)
@@ -151,13 +149,23 @@ class _Projection:
     """
 
     def __init__(self, basis: Basis, X: Array, J: int) -> None:
-        self.basis = basis
-        F, C, n, K1 = basis.forms.shape
+        self.basis, self.X = basis, X
+        F, C, _, K1 = basis.forms.shape
         self.cells = np.take_along_axis(X, basis.order[:, None, :], axis=2)
         self.means = np.zeros((J, F, C, K1))
         self.cov = np.zeros((F, C, K1, K1))
-        self.kernel = np.zeros((F, C, n, n))
+        self.kernel: Array | None = None  # where the sample solver was used
         self.s = np.zeros((F, C, K1 - 1))
+
+    @cached_property
+    def linear(self) -> Array:
+        """X1^T forms + e: u is linear in the weights, intercept first, (F, C, 1 + L, K + 1)."""
+        basis = self.basis
+        found = np.matmul(with_ones(self.X)[:, None].swapaxes(-1, -2), basis.forms)
+        f, c = np.ogrid[: basis.e.shape[0], : basis.e.shape[1]]
+        for k in range(basis.e.shape[2]):
+            found[f, c, 1 + basis.order[:, k, None], 1 + k] += basis.e[:, :, k]
+        return found
 
     def add(self, j: int, folds: IntArray, q: WeightPosterior, s: Array, weight: Array) -> None:
         """Add one Gaussian with weights (P, C); s (P, C, L) are variances of the candidates."""
@@ -165,10 +173,7 @@ class _Projection:
         forms, e, order = basis.forms[folds], basis.e[folds], basis.order[folds]
         w = weight[..., None, None]
         if isinstance(solution, FeaturePosterior):
-            linear = np.matmul(solution.X1[:, None].swapaxes(-1, -2), forms)
-            p, c = np.ogrid[: e.shape[0], : e.shape[1]]
-            for k in range(e.shape[2]):
-                linear[p, c, 1 + order[:, k, None], 1 + k] += e[:, :, k]
+            linear = self.linear[folds]
             self.means[j, folds] = np.matmul(solution.w[..., None, :], linear)[..., 0, :]
             part = np.matmul(solution.half, linear)
             self.cov[folds] += w * np.matmul(part.swapaxes(-1, -2), part)
@@ -180,6 +185,8 @@ class _Projection:
         self.means[j, folds] = np.matmul(solution.alpha[..., None, :], Y)[..., 0, :]
         part = np.matmul(solution.half, Y)
         self.cov[folds] -= w * np.matmul(part.swapaxes(-1, -2), part)
+        if self.kernel is None:
+            self.kernel = np.zeros((*self.cov.shape[:2], *q.kernel.shape[2:]))
         self.kernel[folds] += w * q.kernel
         self.s[folds] += weight[..., None] * s
 
@@ -187,12 +194,13 @@ class _Projection:
         """Return mean (F, C, K + 1) and covariance of z under the stacked ensemble."""
         basis, cov = self.basis, self.cov
         forms, e = basis.forms, basis.e
-        cov += np.matmul(forms.swapaxes(-1, -2), np.matmul(self.kernel, forms))
-        extra = self.cells[:, None] * (self.s * e)[:, :, None, :]
-        cross = np.matmul(forms.swapaxes(-1, -2), extra)
-        cov[..., :, 1:] += cross
-        cov[..., 1:, :] += cross.swapaxes(-1, -2)
-        np.einsum("...ii->...i", cov)[..., 1:] += e**2 * self.s
+        if self.kernel is not None:
+            cov += np.matmul(forms.swapaxes(-1, -2), np.matmul(self.kernel, forms))
+            extra = self.cells[:, None] * (self.s * e)[:, :, None, :]
+            cross = np.matmul(forms.swapaxes(-1, -2), extra)
+            cov[..., :, 1:] += cross
+            cov[..., 1:, :] += cross.swapaxes(-1, -2)
+            np.einsum("...ii->...i", cov)[..., 1:] += e**2 * self.s
         base = np.zeros(cov.shape[:-1])
         base[..., 0] = forms[..., 0].sum(axis=-1) * base_logit
         slope, slope_var = stacking.slope[:, None], stacking.slope_var[:, None]

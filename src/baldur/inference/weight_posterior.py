@@ -118,12 +118,16 @@ class WeightPosterior:
             K += s0
         return replace(self, s=factor * self.s, kernel=K, solution=None)
 
-    def refresh(self) -> None:
-        """Recompute q(w) at the present sites."""
+    def refresh(self, *, optimise_means: bool = False, rows: bool = True) -> None:
+        """Recompute q(w) at the present sites, with means at their optimum where asked for.
+
+        Outputs with a shared site precision always have their means there. `moments` are known only
+        with `rows`.
+        """
         if self.kernel is None:
             self.kernel = self.design.kernel(self.s)
-        self.solution = self.design.posterior(self.s, self.sites, self.kernel)
-        if isinstance(self.likelihood, SharedPrecision):
+        self.solution = self.design.posterior(self.s, self.sites, self.kernel, rows=rows)
+        if optimise_means or isinstance(self.likelihood, SharedPrecision):
             self.optimise_means()
 
     def optimise_means(self) -> None:
@@ -256,8 +260,7 @@ class WeightPosterior:
         Gains shrink by a steady factor, so the sum of those to come is known from the last two;
         a fold is finished when it is below `tol` of its bound for every output.
         """
-        self.refresh()
-        self.optimise_means()
+        self.refresh(optimise_means=True)
         value, target = self.evaluate()
         before = np.zeros_like(value)
         folds, now = np.arange(len(value)), self
@@ -294,8 +297,7 @@ class WeightPosterior:
             value, target = self.evaluate()
         old = self.sites
         self.sites = target
-        self.refresh()
-        self.optimise_means()
+        self.refresh(optimise_means=True)
         after, best = self.evaluate()
         fell = self._fell(after, value)
         if fell.any():

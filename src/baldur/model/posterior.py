@@ -102,7 +102,8 @@ class FeaturePosterior:
     alpha : (F, C, n) array, j - h <f>: the same vector as that of the sample solver
     w : (F, C, 1 + L) array
     half : (F, C, 1 + L, 1 + L) array with half^T half the covariance
-    mean, var : (F, C, n) arrays, moments of f on the training rows
+    mean, var : (F, C, n) arrays, moments of f on the training rows; `var` is None where it was not
+        asked for
     kl : (F, C) array, KL(q || prior)
     """
 
@@ -112,7 +113,7 @@ class FeaturePosterior:
     w: Array
     half: Array
     mean: Array
-    var: Array
+    var: Any
     kl: Array
 
     @cached_property
@@ -129,9 +130,10 @@ class FeaturePosterior:
 
     def quadratics(self, X1: Array, h: Array) -> Array:
         """Return x_d^T C^-1 x_d of columns X1 (F, n, L), any columns, as an array (F, C, L)."""
-        weighted = h[..., None] * X1[:, None]
-        cross = np.matmul(self.X1[:, None].swapaxes(-1, -2), weighted)
-        own = np.einsum("fcnl,fnl->fcl", weighted, X1, optimize=True)
+        kind = precision(self.half.shape[-1], X1.shape[1])
+        weighted = h[..., None].astype(kind) * X1[:, None].astype(kind)
+        cross = np.matmul(self.X1[:, None].swapaxes(-1, -2).astype(kind), weighted)
+        own = np.matmul(h, X1**2)
         return np.maximum(own - triangle_squares(self.half, cross), 0.0)
 
     def weights_at(self, j: Array) -> Array:
@@ -148,6 +150,16 @@ class FeaturePosterior:
         alpha = j - h * mean
         kl = self.kl + 0.5 * ((alpha * mean).sum(axis=-1) - (self.alpha * self.mean).sum(axis=-1))
         return replace(self, alpha=alpha, mean=mean, kl=kl, w=self.weights_at(j))
+
+    def leading(self, X1: Array, half: Array, sites: Any, var: Array) -> FeaturePosterior:
+        """Return the posterior on the first columns X1, of which `half` and `var` are known.
+
+        Its divergence from the prior is not known, and set to zero.
+        """
+        none = np.zeros_like(self.alpha)
+        empty = FeaturePosterior(X1, None, none, none, half, none, var, np.zeros_like(self.kl))
+        mean = np.matmul(empty.weights_at(sites.j), X1.swapaxes(-1, -2))
+        return empty.with_linear(sites.h, sites.j, mean)
 
 
 def take(posterior: Posterior, at: IntArray) -> Posterior:
@@ -201,6 +213,25 @@ def triangle_squares(half: Array, X: Array) -> Array:
             part = triangle_times(half[f, c].astype(kind, copy=False), cells)
             np.einsum("nl,nl->l", part, part, out=out[f, c])
     return out
+
+
+def leading_squares(half: Array, X: Array, ends: IntArray) -> Array:
+    """Return column sums of (half X)^2 over the first rows of half, (V, F, C, L).
+
+    `half` are lower triangles (F, C, n, n), X is (F, n, L), and `ends` (V, F) are numbers of rows,
+    ascending over V.
+    """
+    F, C = half.shape[:2]
+    out = np.zeros((len(ends), F, C, X.shape[-1]))
+    kind = precision(half.shape[-1], X.shape[-1])
+    for f in range(F):
+        most = int(ends[-1, f])
+        cells = np.ascontiguousarray(X[f, :most], dtype=kind)
+        for c in range(C):
+            part = triangle_times(half[f, c, :most, :most].astype(kind, copy=False), cells)
+            for v, (start, end) in enumerate(zip([0, *ends[:-1, f]], ends[:, f], strict=True)):
+                np.einsum("nl,nl->l", part[start:end], part[start:end], out=out[v, f, c])
+    return np.asarray(np.cumsum(out, axis=0))
 
 
 def precision(side: int, columns: int) -> type[np.floating[Any]]:
@@ -269,15 +300,20 @@ def _mend_small(var: Array, K: Array, half: Array, h: Array, j: Array) -> None:
         var[at][rows] = K[at].diagonal()[rows] - np.einsum("ij,ij->j", part, part)
 
 
-def feature_posterior(X1: Array, s1: Array, h: Array, j: Array) -> FeaturePosterior:
+def feature_posterior(
+    X1: Array, s1: Array, h: Array, j: Array, *, rows: bool = True
+) -> FeaturePosterior:
     """Return q(w) from columns X1 (F, n, 1 + L), prior variances s1 (F, C, 1 + L) and the sites.
+
+    Variances of the training rows cost a third of it, and are left out unless `rows`.
 
     A zero variance is a weight that is left out; scaling by s^1/2 keeps the algebra finite there:
     Sigma = s^1/2 A^-1 s^1/2 with A = I + s^1/2 X^T R X s^1/2, and tr(C^-1 K) = L + 1 - tr A^-1.
     """
     used = np.asarray(s1.any(axis=(0, 1)))
     if not used.all():
-        return _spread(feature_posterior(X1[:, :, used], s1[..., used], h, j), X1, used)
+        part = feature_posterior(X1[:, :, used], s1[..., used], h, j, rows=rows)
+        return _spread(part, X1, used)
     kind = precision(X1.shape[2], X1.shape[1])
     root = np.sqrt(s1)
     weighted = X1[:, None].astype(kind) * np.sqrt(h)[..., None].astype(kind)
@@ -297,7 +333,7 @@ def feature_posterior(X1: Array, s1: Array, h: Array, j: Array) -> FeaturePoster
     mean = np.matmul(w, X1.swapaxes(-1, -2))
     alpha = j - h * mean
     kl = 0.5 * ((alpha * mean).sum(axis=-1) - trace + log_det)
-    var = triangle_squares(half, X1.swapaxes(-1, -2))
+    var = triangle_squares(half, X1.swapaxes(-1, -2)) if rows else None
     return FeaturePosterior(X1, gram, alpha, w, half, mean, var, kl)
 
 

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from multiprocessing import resource_tracker
 from typing import Protocol
 
 import joblib
@@ -63,13 +66,36 @@ class LocalRunner:
         )
         try:
             calls = (joblib.delayed(_run_in_worker)(os.getpid(), path, store, job) for job in jobs)
-            for key, outcome in parallel(calls):
-                on_done(by_key[key], outcome)
+            # The workers are started by this call, before the first result is asked for.
+            with _interrupts_held_back():
+                results = parallel(calls)
+            with closing(results):
+                for key, outcome in results:
+                    on_done(by_key[key], outcome)
         except TerminatedWorkerError as error:
             raise StudyError(
                 "A worker process was ended by the system, most often because memory ran out. The "
                 "finished jobs are stored; run the same command with fewer jobs (--jobs 1)."
             ) from error
+
+
+@contextmanager
+def _interrupts_held_back() -> Iterator[None]:
+    """Deliver Ctrl-C after the block only; processes started in the block never receive it.
+
+    The terminal sends the signal to workers too, which print a traceback where it reaches them
+    during their imports. Their parent ends them. Windows has no such mask.
+    """
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    # It would start with the first worker, and in doing so deliver signals again (Python 3.11).
+    resource_tracker.ensure_running()
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _run_in_worker(parent: int, path: str, store: JobStore, job: Job) -> tuple[str, Outcome]:
