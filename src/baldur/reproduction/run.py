@@ -81,7 +81,8 @@ def reproduce(
     quick : bool, default=False
         A small cohort, five outer folds and no search of settings: minutes instead of hours.
     data : str or Path, optional
-        Folder with a user's own files, instead of simulated ones; see ``docs/reproduction.md``.
+        Folder with a user's own files, instead of simulated ones; see
+        ``docs/howto/reproduction.md``.
     seed : int, default=0
         Of the simulation, the folds and the models.
     n_jobs : int, default=1
