@@ -9,6 +9,7 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 import pytest
+
 from report.browser import Browser
 
 SITE = Path(__file__).parents[2] / "build" / "docs"
