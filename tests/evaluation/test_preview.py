@@ -39,7 +39,7 @@ def opened(n, width):
 def test_wide_views_are_tried_on_some_columns_before_all(fits):
     plan = preview(opened(40, 900), trial=True)
     assert plan.seconds["Ridge logistic"] > 0
-    assert [width for _, width in fits] == [303, 905]
+    assert list(dict.fromkeys(width for _, width in fits)) == [303, 905]
 
 
 def test_all_columns_are_not_tried_where_that_may_take_long(fits, monkeypatch):
@@ -50,8 +50,32 @@ def test_all_columns_are_not_tried_where_that_may_take_long(fits, monkeypatch):
 
 def test_half_of_many_rows_are_tried(fits):
     preview(opened(400, 20), trial=True)
-    ((rows, _),) = fits
+    (rows,) = {rows for rows, _ in fits}
     assert 45 <= rows <= 55
+
+
+def test_short_trials_are_repeated_and_long_ones_are_not(fits, monkeypatch):
+    module = sys.modules["baldur.evaluation.preview"]
+    counts = []
+    for limit in (0.0, 1e9):
+        monkeypatch.setattr(module, "_SHORT_TRIAL", limit)
+        fits.clear()
+        preview(opened(40, 20), trial=True)
+        counts.append(len(fits))
+    assert counts[1] == 2 * counts[0]
+
+
+def test_both_ends_of_a_grid_are_tried(monkeypatch):
+    module = sys.modules["baldur.evaluation.preview"]
+    tried = []
+    monkeypatch.setattr(module, "_once", lambda c, e, *a: tried.append(e.C) or 10.0 * e.C)
+    sim = make_multiview(40, {"a": 5}, random_state=1)
+    models = {"Ridge logistic": {"C": [0.1, 1.0, 10.0]}}
+    plan = preview(
+        open_comparison(Design(outer=2, inner=2), models, sim.data, sim.target), trial=True
+    )
+    assert set(tried) == {0.1, 10.0}
+    assert plan.seconds["Ridge logistic"] == pytest.approx((1 + 100) / 2)
 
 
 @pytest.mark.parametrize(
@@ -87,5 +111,8 @@ def test_the_time_left_is_that_of_each_model():
     for _ in range(4):
         state.count(job("slow", "final"), Outcome({"seconds": 60.0}))
     assert state.seconds_left() == pytest.approx(19 * 0.4 + 5 * 0.1)
-    state.leave_out(["fast"])
-    assert (state.seconds_left(), state.total, state.done) == (0.0, 6, 6)
+    for _ in range(19):
+        state.count(job("fast", "setting"), Outcome({"seconds": 0.4}))
+    # Its settings failed, so that there are no final fits.
+    state.leave_out({"fast": 5})
+    assert (state.seconds_left(), state.total, state.done) == (0.0, 25, 25)

@@ -1,12 +1,17 @@
 """Nogueira's index equals its definition on dense masks, and its interval covers."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from baldur import MultiView
+from baldur.evaluation import nested_cv
+from baldur.evaluation.record import record_of
 from baldur.evaluation.selection.stability import nogueira
 from baldur.exceptions import InputError
+from baldur.preparation import CategoryEncoder, Preparation
 
 
 def literal(Z):
@@ -68,3 +73,30 @@ def test_wrong_input_is_explained():
         nogueira([np.array([0])], 5)
     with pytest.raises(InputError, match="between 0 and 4"):
         nogueira([np.array([0]), np.array([9])], 5)
+
+
+def test_a_model_that_uses_everything_uses_all_features_of_categories():
+    """Reference levels are not counted: sex is one feature, and a site of three levels two."""
+    rng = np.random.default_rng(0)
+    y = np.arange(60) % 2
+    frame = pd.DataFrame(
+        {
+            "age": rng.normal(size=60) + y,
+            "sex": rng.choice(["f", "m"], 60),
+            "site": rng.choice(["a", "b", "c"], 60),
+        }
+    )
+    X = MultiView.from_dict({"clinic": frame, "lab": rng.normal(size=(60, 4))})
+    result = nested_cv(["Ridge logistic", "Dummy"], X, y, outer=3, inner=3)
+    assert result.n_features == {"clinic": 4, "lab": 4}
+    table = result.table().set_index("model")
+    assert table["features_percent"].to_dict() == {"Ridge logistic": 100.0, "Dummy": 0.0}
+    whole = result.selection[result.selection["feature"] == "*"]
+    assert set(whole["n_features"]) == {4}
+    assert [view["features"] for view in record_of(result)["views"]] == [4, 4]
+    steps = [CategoryEncoder("clinic", drop=None)]
+    every = nested_cv(
+        ["Ridge logistic"], X, y, outer=3, inner=3, preparation=Preparation(steps=steps)
+    )
+    assert every.n_features == {"clinic": 6, "lab": 4}
+    assert every.table()["features_percent"].tolist() == [100.0]

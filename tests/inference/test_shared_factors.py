@@ -13,6 +13,7 @@ from baldur.inference.shared_factors import (
     principal_directions,
     rank_moments,
     ranks_to_score,
+    select_rank,
     share_factors,
 )
 from model.problems import make_views
@@ -49,6 +50,24 @@ def test_directions_are_those_of_a_singular_value_decomposition():
         assert_allclose(np.abs(found.rows[f]), np.abs(right), atol=1e-8)
         largest = np.abs(found.rows[f]).argmax(axis=1)
         assert (found.rows[f][np.arange(C), largest] > 0).all()
+
+
+@pytest.mark.parametrize(
+    ("means", "noise", "place"),
+    [
+        ([1.0, 0.5, 0.5 - 1e-3, 0.6], 0.1, 1),  # within one standard error of the best
+        ([1.0, 0.5, 0.3, 0.6], 0.1, 2),  # the third factor is needed
+        ([1.0, 0.5, 0.5, 0.5 - 1e-3], 0.1, 3),  # one factor per output predicts best
+        ([0.5, 0.5, 0.5, 0.6], 0.1, 0),
+    ],
+)
+def test_the_fewest_factors_within_a_standard_error_are_selected(means, noise, place):
+    rng = np.random.default_rng(0)
+    wiggle = rng.normal(size=(4, 200))
+    wiggle = (wiggle - wiggle.mean(axis=1, keepdims=True)) * noise
+    losses = np.array(means)[:, None] + wiggle
+    assert select_rank(losses, np.ones(200)) == place
+    assert select_rank(losses[:, ::-1], np.full(200, 3.0)) == place
 
 
 def test_moments_of_each_rank_are_those_of_the_projected_predictor():

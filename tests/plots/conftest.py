@@ -3,6 +3,7 @@
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from baldur import BaldurClassifier, BaldurRegressor, PaperClassifier
@@ -50,6 +51,29 @@ def ten_classes(cohort):
     rank = cohort.data.view("clinic").read()[:, 0].argsort().argsort()
     target = np.array([f"c{k}" for k in rank // 7])
     return fitted(BaldurClassifier(n_factors=4, members=("pooled",)), cohort.data, target)
+
+
+@pytest.fixture(scope="session")
+def labels(cohort):
+    """Three outcomes of the same people, with an awkward name among them."""
+    cells = cohort.data.view("clinic").read()[:, :2]
+    rng = np.random.default_rng(0)
+    Y = cells @ rng.normal(size=(2, 3)) + rng.normal(size=(len(cells), 3)) > 0
+    return pd.DataFrame(Y.astype(int), columns=["stroke", "<b>fall</b> " * 5, "pain"])
+
+
+@pytest.fixture(scope="session")
+def multilabel(cohort, labels):
+    """A classifier of three labels with two factors."""
+    model = BaldurClassifier(n_factors=2, members=("pooled",))
+    return fitted(model, cohort.data, labels.to_numpy())
+
+
+@pytest.fixture(scope="session")
+def outcomes(cohort, labels):
+    """A comparison of models for three outcomes."""
+    given = {"ridge": RidgeLogisticClassifier(), "prior": PriorClassifier()}
+    return nested_cv(given, cohort.data, labels, outer=3)
 
 
 @pytest.fixture(scope="session")

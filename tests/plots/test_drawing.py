@@ -43,6 +43,14 @@ MAKERS = {
     "latent of ten": lambda f: plots.LatentDisplay.from_estimator(
         f("ten_classes"), f("cohort").data, f("ten_classes").predict(f("cohort").data)
     ),
+    "latent of labels": lambda f: plots.LatentDisplay.from_estimator(
+        f("multilabel"), f("cohort").data, f("labels")
+    ),
+    "loadings": lambda f: plots.LoadingsDisplay.from_estimator(
+        f("multilabel"), list(f("labels").columns)
+    ),
+    "loadings of ten": lambda f: plots.LoadingsDisplay.from_estimator(f("ten_classes")),
+    "outcomes": lambda f: plots.OutcomesDisplay.from_result(f("outcomes")),
     "latent number": lambda f: plots.LatentDisplay.from_estimator(
         f("regressor"), f("cohort").data, f("regressor").predict(f("cohort").data)
     ),
@@ -347,6 +355,12 @@ EMPTY = {
     ),
     "correlation": lambda: plots.CorrelationDisplay(pd.DataFrame()),
     "latent": lambda: plots.LatentDisplay(pd.DataFrame(columns=["sample", "factor0"])),
+    "loadings": lambda: plots.LoadingsDisplay(
+        pd.DataFrame(columns=["factor", "features", "kind", "name", "value"])
+    ),
+    "outcomes": lambda: plots.OutcomesDisplay(
+        pd.DataFrame(columns=["outcome", "model", "metric", "estimate", "low", "high"])
+    ),
     "learning": lambda: plots.LearningCurveDisplay(pd.DataFrame(columns=["model", "class"])),
     "missing": lambda: plots.MissingViewsDisplay(pd.DataFrame(columns=["has_a"])),
     "manhattan": lambda: plots.ManhattanDisplay(pd.DataFrame(columns=["feature"])),

@@ -318,6 +318,7 @@ FIGURES = {
     "ContributionsDisplay": lambda m, X, y: plots.ContributionsDisplay.from_estimator(m, X[:1]),
     "CorrelationDisplay": lambda m, X, y: plots.CorrelationDisplay.from_estimator(m, X),
     "LatentDisplay": lambda m, X, y: plots.LatentDisplay.from_estimator(m, X, y),
+    "LoadingsDisplay": lambda m, X, y: plots.LoadingsDisplay.from_estimator(m),
     "HistoryDisplay": lambda m, X, y: plots.HistoryDisplay.from_estimator(m),
     "ManhattanDisplay": lambda m, X, y: plots.ManhattanDisplay.from_estimator(m, "blood"),
 }

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     # The numerics take a second to import, which commands that need none should not pay.
     import pandas as pd
 
-    from baldur.evaluation import NestedResult
+    from baldur.evaluation import MultilabelResult, NestedResult
     from baldur.evaluation import Progress as State
     from baldur.study import StudyCheck
 
@@ -111,7 +111,8 @@ class Screen:
         def show(state: State) -> None:
             nonlocal last, said
             now = time.monotonic()
-            line = f"{state.done} of {state.total} jobs, {_left(state)}"
+            parts = (f"{state.done} of {state.total} jobs", _left(state))
+            line = ", ".join(part for part in parts if part)
             due = now - last >= _SECONDS_BETWEEN_LINES or state.done == state.total
             if due and line != said:
                 last, said = now, line
@@ -119,18 +120,41 @@ class Screen:
 
         return show
 
-    def paired(self, result: NestedResult, differences: pd.DataFrame) -> None:
+    def outcomes(self, result: MultilabelResult) -> None:
+        """Print the metric that settings were selected by, for every outcome and model.
+
+        Parameters
+        ----------
+        result : MultilabelResult
+        """
+        from baldur.evaluation import METRICS
+
+        by = result.select_by
+        found = result.intervals()
+        self.result(f"{METRICS[by].heading} of every outcome, with 95 % intervals:")
+        for outcome in result.outcomes:
+            mine = found[(found["outcome"] == outcome) & (found["metric"] == by)]
+            cells = [
+                f"{row['model']} {row['estimate']:.2f} [{row['low']:.2f}, {row['high']:.2f}]"
+                for row in mine.to_dict("records")
+            ]
+            self.result(f"  {outcome}: {'; '.join(cells)}")
+
+    def paired(self, result: NestedResult | MultilabelResult, differences: pd.DataFrame) -> None:
         """Print how the best model compares with the others.
 
         Parameters
         ----------
-        result : NestedResult
+        result : NestedResult or MultilabelResult
         differences : DataFrame
             As `metric_differences` makes it.
         """
-        from baldur.evaluation import METRICS
+        from baldur.evaluation import METRICS, MultilabelResult
 
-        table, by = result.table(), result.select_by
+        by = result.select_by
+        table, what = result.table(), METRICS[by].heading
+        if isinstance(result, MultilabelResult):
+            table, what = result.average(), f"Mean {what}"
         pooled = f"{by}_pooled"
         if self.quiet or "metric" not in differences or pooled not in table:
             return
@@ -142,7 +166,7 @@ class Screen:
         best = ranked.sort_values(pooled, ascending=ascending, kind="stable")["model"].iloc[0]
         tests = result.compare().set_index(["model_a", "model_b"])["p_holm"].to_dict()
         self.say(
-            f"{METRICS[by].heading} of {best} minus that of the others, on the same people, with "
+            f"{what} of {best} minus that of the others, on the same people, with "
             "95 % intervals (p of the corrected t-test over folds, Holm):"
         )
         for row in pairs.to_dict("records"):
@@ -172,17 +196,22 @@ def _left(state: State) -> str:
         return "done"
     if seconds is None:
         return ""
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    text = f"{hours} h {minutes:02d} min" if hours else f"{minutes} min {rest:02d} s"
-    return f"about {text} left"
+    # Imported with the run that has been started anyway.
+    from baldur.estimators.progress import duration
+
+    return f"about {duration(seconds)} left"
 
 
-def screen_table(result: NestedResult, width: int | None = None) -> list[Any]:
-    """Return the table in as many pieces side by side as the screen is wide, then the notes."""
-    from baldur.evaluation.tables.formatting import table_cells
+def screen_table(result: NestedResult | MultilabelResult, width: int | None = None) -> list[Any]:
+    """Return the table in as many pieces side by side as the screen is wide, then the notes.
 
-    heads, cells, _ = table_cells(result.table(), result.metrics, "screen")
+    Of several outcomes it is the table of the mean over them.
+    """
+    from baldur.evaluation import MultilabelResult
+    from baldur.evaluation.tables.formatting import format_table, table_cells
+
+    table = result.average() if isinstance(result, MultilabelResult) else result.table()
+    heads, cells, _ = table_cells(table, result.metrics, "screen")
     sizes = [max(len(row[j].strip("*")) for row in [heads, *cells]) for j in range(len(heads))]
     pieces: list[list[int]] = [[0]]
     used = sizes[0]
@@ -199,7 +228,8 @@ def screen_table(result: NestedResult, width: int | None = None) -> list[Any]:
         parts += [
             _line([row[j] for j in piece], [sizes[j] for j in piece]) for row in [heads, *cells]
         ]
-    notes = [line for line in result.format("text").splitlines()[2 + len(cells) :] if line]
+    text = format_table(table, result.metrics)
+    notes = [line for line in text.splitlines()[2 + len(cells) :] if line]
     return parts + notes
 
 

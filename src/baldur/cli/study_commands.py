@@ -128,6 +128,7 @@ def _cluster(address: str | None) -> Iterator[Any]:
 
 def _evaluate(config: Any, screen: Screen, report: bool = True, **keywords: Any) -> Any:
     """Run a study, show its table and return it as `EvaluatedStudy`."""
+    from baldur.evaluation import MultilabelResult
     from baldur.exceptions import UnfinishedError
     from baldur.study import evaluate_study
 
@@ -146,11 +147,15 @@ def _evaluate(config: Any, screen: Screen, report: bool = True, **keywords: Any)
             screen.result(f"{model} failed: {reason}")
         raise typer.Exit(1 if error.failures else 0) from None
     result = done.result
+    if isinstance(result, MultilabelResult):
+        screen.result(f"Mean over {len(result.outcomes)} outcomes:")
     for part in screen_table(result, screen.out.width if screen.out.is_terminal else None):
         screen.result(part)
     differences = done.written.tables.get("differences")
     if differences is not None:
         screen.paired(result, differences)
+    if isinstance(result, MultilabelResult):
+        screen.outcomes(result)
     screen.result(f"Results: {done.folder}")
     if report:
         _report_results(done, screen)

@@ -176,8 +176,8 @@ class BaldurClassifier(SubmodelMixin, ClassifierBase):
         instead of the one above. Text and categories in a DataFrame are encoded without it.
     n_factors : "auto" or int, default="auto"
         Latent factors behind several outputs (classes, or columns of a label matrix). "auto"
-        selects the number that predicts held-out samples best, and has one factor per output where
-        sharing does not help. A number is used as it is.
+        selects the fewest whose held-out loss is within one standard error of the smallest, and has
+        one factor per output where sharing does not help. A number is used as it is.
     members : sequence of str, default=("spike_slab", "spike_slab_wide", "per_view", "pooled")
         Priors whose posteriors form the ensemble, one or more of these names. "spike_slab" and
         "spike_slab_wide": spike-and-slab priors, where a feature has an effect or none, with a

@@ -1,9 +1,11 @@
 """Evaluation: compare models by nested cross-validation, and judge held-out predictions.
 
 In: a `Design` (how models are compared), models, data and labels. `open_comparison` checks them
-and returns a `Comparison`; `run_comparison` runs its jobs; `nested_cv` does both.
-Out: a `NestedResult`, from which all tables are computed with one bootstrap; or, from a predictions
-table of any model, an `Evaluation`.
+and returns a `Comparison`; `run_comparison` (of a label matrix `run_outcomes`) runs its jobs;
+`nested_cv` does both.
+Out: a `NestedResult`, from which all tables are computed with one bootstrap (for a label matrix a
+`MultilabelResult` with one for each label); or, from a predictions table of any model, an
+`Evaluation`.
 
 `engine` runs and stores jobs, `tables` has the table of metrics and tests between models,
 `selection` the selected features, `clinical` intervals, calibration, net benefit and subgroups, and
@@ -41,7 +43,8 @@ from baldur.evaluation.engine.progress import Progress
 from baldur.evaluation.learning_curve import learning_curve, people_needed, run_learning_curve
 from baldur.evaluation.metrics import METRICS
 from baldur.evaluation.models import Model, known_models, make_model, make_models
-from baldur.evaluation.nested import fit_all_rows, nested_cv, run_comparison
+from baldur.evaluation.multilabel import MultilabelResult
+from baldur.evaluation.nested import fit_all_rows, nested_cv, run_comparison, run_outcomes
 from baldur.evaluation.preview import Preview, preview
 from baldur.evaluation.result import NestedResult
 from baldur.evaluation.selection.features import Stability
@@ -57,6 +60,7 @@ __all__ = [
     "Design",
     "Evaluation",
     "Model",
+    "MultilabelResult",
     "NestedResult",
     "FoldPlan",
     "Preview",
@@ -94,6 +98,7 @@ __all__ = [
     "preview",
     "recompute_table",
     "run_comparison",
+    "run_outcomes",
     "run_learning_curve",
     "shift_prevalence",
     "subgroup_measures",

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from baldur.evaluation.label_matrix import NO_YES, is_label_matrix, read_label_matrix
 from baldur.evaluation.metrics import default_metrics
 from baldur.evaluation.models import Model, make_models
 from baldur.evaluation.splits import Fold, FoldPlan
@@ -16,6 +18,7 @@ from baldur.evaluation.view_sets import check_views, on_views, prepare_views, vi
 from baldur.exceptions import InputError
 from baldur.preparation import Preparation
 from baldur.preparation.covariates import sample_column
+from baldur.preparation.steps.categories import feature_counts
 from baldur.views import MultiView, as_multiview
 from baldur.views.labels import match_labels
 
@@ -33,7 +36,8 @@ class Design:
     task : {"classification", "regression"}, default="classification"
         What is predicted.
     positive : label, optional
-        Positive class among two; default the last in sorted order.
+        Positive class among two; default the last in sorted order. In a label matrix, what means
+        yes in every column where it is not obvious.
     scheme : {"stratified", "grouped", "leave-one-site-out", "fixed"}, optional
         Outer folds. Default: by what is given, of `split`, `sites`, `groups` in this order,
         otherwise "stratified".
@@ -94,8 +98,8 @@ class Comparison:
         The models, with the preparation of the design among their parameters.
     data : MultiView
         The samples.
-    y : ndarray of shape (n_samples,)
-        Class codes, or the numeric outcome in regression.
+    y : ndarray of shape (n_samples,) or (n_samples, n_labels)
+        Class codes, the numeric outcome in regression, or a label matrix of 0 and 1.
     classes : list
         Labels behind the codes, the positive one last; empty in regression.
     plan : FoldPlan
@@ -106,8 +110,14 @@ class Comparison:
         Metrics of the table.
     permutations : int
         How often everything is repeated with permuted labels.
+    outcomes : list of str
+        Names of the columns of a label matrix; empty for a single outcome.
+    stratify : ndarray, optional
+        Labels that folds are made from, where they are not `y`: of one outcome, those of all.
     baseline_views : tuple of str
         Views that one has anyway, in the order of the data; empty where none were named.
+    preparation : Preparation or None
+        That of the design.
     """
 
     models: list[Model]
@@ -119,6 +129,15 @@ class Comparison:
     metrics: list[str]
     permutations: int = 0
     baseline_views: tuple[str, ...] = ()
+    preparation: Preparation | None = None
+    outcomes: Sequence[str] = ()
+    stratify: np.ndarray | None = None
+
+    @cached_property
+    def n_features(self) -> dict[str, int]:
+        """Features of each view, without the reference levels of categories."""
+        steps = () if self.preparation is None else self.preparation.steps
+        return feature_counts(self.data, steps)
 
     @property
     def n_classes(self) -> int:
@@ -128,7 +147,21 @@ class Comparison:
     @property
     def folds(self) -> list[Fold]:
         """The outer folds of the samples."""
-        return self.plan.outer_folds(self.y)
+        return self.plan.outer_folds(self.y if self.stratify is None else self.stratify)
+
+    def one_outcome(self, column: int) -> Comparison:
+        """Return the comparison for one column of the label matrix, on the same folds.
+
+        Parameters
+        ----------
+        column : int
+            Position in `outcomes`.
+
+        Returns
+        -------
+        Comparison
+        """
+        return replace(self, y=self.y[:, column], outcomes=(), stratify=self.y)
 
     def model(self, name: str | None = None) -> Model:
         """Return the model of this name, or the first one.
@@ -191,7 +224,12 @@ def open_comparison(design: Design, models: Any, X: Any, y: Any) -> Comparison:
     made = make_models(models, classification)
     data = as_multiview(X, design.views, estimator_name="nested_cv")
     y = match_labels(y, data.sample_ids, X)
-    codes, classes = encode_labels(y, len(data), classification, design.positive)
+    outcomes: list[str] = []
+    if classification and is_label_matrix(y):
+        codes, outcomes = read_label_matrix(y, len(data), design.positive)
+        classes: list[Any] = list(NO_YES)
+    else:
+        codes, classes = encode_labels(y, len(data), classification, design.positive)
     made = [on_views(model, data) for model in made]
     baseline: tuple[str, ...] = ()
     if design.baseline_views is not None:
@@ -216,7 +254,17 @@ def open_comparison(design: Design, models: Any, X: Any, y: Any) -> Comparison:
             )
     plan = _plan(design, len(data))
     return Comparison(
-        made, data, codes, classes, plan, metric, metrics, design.permutations, baseline
+        made,
+        data,
+        codes,
+        classes,
+        plan,
+        metric,
+        metrics,
+        design.permutations,
+        baseline,
+        design.preparation,
+        outcomes,
     )
 
 
@@ -240,8 +288,16 @@ def encode_labels(
     """Return class codes with the positive class last, and the classes; or the numbers and []."""
     values = np.asarray(y)
     if values.shape != (n,):
+        several = (
+            ""
+            if classification or values.ndim != 2
+            else (
+                " Several numeric outcomes are evaluated one at a time, as averages over different "
+                "units have no meaning."
+            )
+        )
         raise InputError(
-            f"y must have one value per sample ({n}), but its shape is {values.shape}."
+            f"y must have one value per sample ({n}), but its shape is {values.shape}.{several}"
         )
     missing = pd.isna(values)
     if missing.any():

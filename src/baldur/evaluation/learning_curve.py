@@ -88,6 +88,8 @@ def run_learning_curve(
     for share in shares:
         if not 0 < share < 1:
             raise InputError(f"shares must lie between 0 and 1, but got {share!r}.")
+    if comparison.outcomes:
+        raise InputError("a learning curve is drawn for one outcome; give one column of y.")
     comparison = replace(comparison, permutations=0)
     parts = [
         replace(comparison, plan=replace(comparison.plan, train_share=float(share)))

@@ -13,7 +13,7 @@ from sklearn.base import clone
 from sklearn.model_selection import ParameterGrid
 
 from baldur.baselines import BASELINES, Entry
-from baldur.estimators.classifier import BaldurClassifier
+from baldur.estimators.classifier import BaldurClassifier, ClassifierBase
 from baldur.estimators.regressor import BaldurRegressor
 from baldur.evaluation.adapters import SideBySide, takes_views
 from baldur.exceptions import InputError
@@ -82,6 +82,11 @@ class Model:
     def seed_name(self) -> str:
         """Name that the seed is made of: that of the model without its views."""
         return self.base or self.name
+
+    @property
+    def joint(self) -> bool:
+        """Whether all labels of a label matrix are fitted together, not one after another."""
+        return isinstance(self.estimator, ClassifierBase)
 
     def prepared_by(self, preparation: Any) -> Model:
         """Return the model with this preparation, unless its estimator has one of its own.

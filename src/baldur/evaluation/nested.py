@@ -10,18 +10,20 @@ from typing import Any
 import joblib
 
 from baldur.evaluation.design import Comparison, Design, open_comparison
+from baldur.evaluation.engine.job_results import JobResults
 from baldur.evaluation.engine.job_store import JobStore
 from baldur.evaluation.engine.progress import Progress
 from baldur.evaluation.engine.run import run_jobs, search_on_all_rows
 from baldur.evaluation.engine.runners import LocalRunner, Runner
 from baldur.evaluation.engine.tasks import Shard, seed_of, whole_sample, without_prefix
 from baldur.evaluation.models import fit_with_groups
+from baldur.evaluation.multilabel import MultilabelResult
 from baldur.evaluation.result import NestedResult
 from baldur.evaluation.threads import one_thread
 from baldur.evaluation.view_sets import rows_with_views
 from baldur.exceptions import InputError, NoSignalWarning
 
-__all__ = ["fit_all_rows", "nested_cv", "run_comparison"]
+__all__ = ["fit_all_rows", "nested_cv", "run_comparison", "run_outcomes"]
 
 
 def nested_cv(
@@ -35,7 +37,7 @@ def nested_cv(
     shard: str | None = None,
     progress: Callable[[Progress], None] | None = None,
     **design: Any,
-) -> NestedResult:
+) -> NestedResult | MultilabelResult:
     """Compare models by nested cross-validation.
 
     In each outer fold every setting of a model's grid is scored on inner folds of the training
@@ -51,8 +53,9 @@ def nested_cv(
         views side by side. `make_model` makes a model that gets some of the views only.
     X : MultiView, or 2-D array or DataFrame
         The data.
-    y : array-like of shape (n_samples,)
-        Labels, or numbers in regression.
+    y : array-like of shape (n_samples,) or (n_samples, n_labels)
+        Labels, or numbers in regression. A matrix of 0 and 1, or a DataFrame of yes/no columns,
+        has several outcomes; missing values are refused.
     n_jobs : int, default=1
         Processes; -1 for all cores.
     client : distributed.Client, optional
@@ -72,8 +75,9 @@ def nested_cv(
 
     Returns
     -------
-    NestedResult
-        With `table()`, `predictions`, `stability()`, `compare()` and more.
+    NestedResult or MultilabelResult
+        With `table()`, `predictions`, `stability()`, `compare()` and more. For several outcomes a
+        `MultilabelResult`, which has the result of each and their mean.
 
     Examples
     --------
@@ -86,7 +90,8 @@ def nested_cv(
     ['Dummy', 'Ridge logistic']
     """
     comparison = open_comparison(Design(**design), models, X, y)
-    result = run_comparison(
+    run = run_outcomes if comparison.outcomes else run_comparison
+    result = run(
         comparison, n_jobs=n_jobs, client=client, store=store, shard=shard, progress=progress
     )
     if result.no_signal:
@@ -110,7 +115,7 @@ def run_comparison(
     shard: str | None = None,
     progress: Callable[[Progress], None] | None = None,
 ) -> NestedResult:
-    """Run the nested cross-validation of a comparison.
+    """Run the nested cross-validation of a comparison with one outcome.
 
     Parameters
     ----------
@@ -123,11 +128,51 @@ def run_comparison(
     -------
     NestedResult
     """
+    if comparison.outcomes:
+        raise InputError("The comparison has several outcomes; run it with run_outcomes.")
+    found = _run(comparison, n_jobs, client, store, shard, progress)
+    return NestedResult(comparison, found[0])
+
+
+def run_outcomes(
+    comparison: Comparison,
+    *,
+    n_jobs: int = 1,
+    client: Any = None,
+    store: str | Path | None = None,
+    shard: str | None = None,
+    progress: Callable[[Progress], None] | None = None,
+) -> MultilabelResult:
+    """Run the nested cross-validation of a comparison with several outcomes.
+
+    Parameters
+    ----------
+    comparison : Comparison
+        As `open_comparison` returns it for a label matrix.
+    n_jobs, client, store, shard, progress
+        As in `nested_cv`.
+
+    Returns
+    -------
+    MultilabelResult
+    """
+    if not comparison.outcomes:
+        raise InputError("The comparison has one outcome; run it with run_comparison.")
+    return MultilabelResult(comparison, _run(comparison, n_jobs, client, store, shard, progress))
+
+
+def _run(
+    comparison: Comparison,
+    n_jobs: int,
+    client: Any,
+    store: str | Path | None,
+    shard: str | None,
+    progress: Callable[[Progress], None] | None,
+) -> list[JobResults]:
     if shard is not None and store is None:
         raise InputError("shard needs store, the folder that all shards share.")
     part = None if shard is None else Shard.of(shard)
-    found = run_jobs(comparison, _runner(n_jobs, client), JobStore(store), part, progress)
-    return NestedResult(comparison, found)
+    return run_jobs(comparison, _runner(n_jobs, client), JobStore(store), part, progress)
 
 
 def fit_all_rows(
@@ -153,11 +198,16 @@ def fit_all_rows(
     Returns
     -------
     estimator : fitted estimator
-        It predicts class codes, which are positions in `comparison.classes`.
+        It predicts class codes, which are positions in `comparison.classes`, or 0 and 1 for each
+        of `comparison.outcomes`.
     setting : dict
         The selected setting.
     """
     chosen = comparison.model(model)
+    if comparison.outcomes and not chosen.joint:
+        raise InputError(
+            f"{chosen.name} cannot be fitted to several outcomes at once; name one outcome."
+        )
     setting = search_on_all_rows(comparison, chosen, _runner(n_jobs), progress)
     with one_thread():
         seed = seed_of(comparison, chosen, 0, whole_sample(comparison))

@@ -11,6 +11,7 @@ import scipy
 import sklearn
 
 import baldur
+from baldur.evaluation.multilabel import MultilabelResult
 from baldur.evaluation.result import NestedResult
 
 __all__ = ["SCHEMA", "record_of", "versions"]
@@ -36,19 +37,24 @@ def versions() -> dict[str, str]:
     }
 
 
-def record_of(result: NestedResult) -> dict[str, Any]:
+def record_of(result: NestedResult | MultilabelResult) -> dict[str, Any]:
     """Return samples, classes, folds and models as JSON values; without times, to be reproducible.
 
     Parameters
     ----------
-    result : NestedResult
+    result : NestedResult or MultilabelResult
 
     Returns
     -------
     dict
         schema, task, people, classes, views (features and people of each), models, failures,
-        notes, metrics, select_by, folds, repeats, groups, sites, versions.
+        notes, metrics, select_by, folds, repeats, groups, sites, versions; of a label matrix also
+        outcomes.
     """
+    if isinstance(result, MultilabelResult):
+        notes = {model: notes for model, notes in result.notes.items() if notes}
+        mean = {"failures": result.failures, "notes": notes, "outcomes": result.outcomes}
+        return {**record_of(result[result.outcomes[0]]), **mean}
     names = [str(c) for c in result.classes]
     repeats = 1 + max((f.repeat for f in result.folds), default=0)
     return {
@@ -62,7 +68,7 @@ def record_of(result: NestedResult) -> dict[str, Any]:
                 "features": int(width),
                 "people": int(np.sum(result.data.view(view).present)),
             }
-            for view, width in result.data.n_features.items()
+            for view, width in result.n_features.items()
         ],
         "models": list(result.models),
         "failures": dict(result.failures),

@@ -15,7 +15,6 @@ from baldur.evaluation.clinical.held_out import PLATT
 from baldur.evaluation.clinical.resampled import Resampled
 from baldur.evaluation.design import Comparison
 from baldur.evaluation.engine.job_results import JobResults, OuterFit
-from baldur.evaluation.metrics import METRICS
 from baldur.evaluation.selection.feature_locations import (
     feature_locations,
     image_grids,
@@ -31,7 +30,7 @@ from baldur.evaluation.selection.features import (
 )
 from baldur.evaluation.splits import Fold
 from baldur.evaluation.tables.formatting import format_table
-from baldur.evaluation.tables.model_tests import compare_pairs, holm, permutation_p_value
+from baldur.evaluation.tables.model_tests import compare_pairs, permutation_tests
 from baldur.evaluation.tables.participants import participants_frame
 from baldur.evaluation.tables.table import build_table, fold_scores
 from baldur.evaluation.threads import one_thread
@@ -69,7 +68,9 @@ class NestedResult:
 
     def __post_init__(self) -> None:
         self.predictions = self._predictions()
-        self.selection = selection_frame(self.finished(), self.data, self._readings())
+        self.selection = selection_frame(
+            self.finished(), self.data, self.n_features, self._readings()
+        )
         rows = [
             (model, f.repeat + 1, f.fold + 1, key, value)
             for model, fits in self.fits.items()
@@ -99,6 +100,11 @@ class NestedResult:
     def data(self) -> MultiView:
         """The samples on which the models were compared."""
         return self.comparison.data
+
+    @property
+    def n_features(self) -> dict[str, int]:
+        """Features of each view, without the reference levels of categories."""
+        return self.comparison.n_features
 
     @cached_property
     def folds(self) -> list[Fold]:
@@ -223,11 +229,11 @@ class NestedResult:
             [str(c) for c in self.classes],
             models=self.models,
             failures=self.failures,
-            sample=self._resampled if len(self.predictions) else None,
+            sample=self.resampled if len(self.predictions) else None,
         )
 
     @cached_property
-    def _resampled(self) -> Resampled:
+    def resampled(self) -> Resampled:
         """Predictions with the bootstrap resamples that the table and all intervals use."""
         return Resampled(self.predictions, [str(c) for c in self.classes])
 
@@ -261,36 +267,35 @@ class NestedResult:
             metric, model_a, model_b, difference, standard_error, t, df, p, p_holm.
         """
         ratio = float(np.mean([len(f.test) / len(f.train) for f in self.folds]))
-        wanted = metrics or [self.select_by]
-        n_classes = len(self.classes)
         parts = []
-        for metric in wanted:
-            by_model = {
-                model: np.array([f.score(metric, self.truth, n_classes) for f in fits])
-                for model, fits in self.finished().items()
-            }
+        for metric in metrics or [self.select_by]:
+            by_model = {model: self.fold_values(model, metric) for model in self.finished()}
             parts.append(compare_pairs(by_model, ratio, metric))
         return pd.concat(parts, ignore_index=True)
+
+    def fold_values(self, model: str, metric: str) -> np.ndarray:
+        """Return a metric of one model on the test rows of every outer fold.
+
+        Parameters
+        ----------
+        model : str
+            One that finished.
+        metric : str
+
+        Returns
+        -------
+        ndarray of shape (n_folds,)
+        """
+        fits = self.fits[model]
+        return np.array([f.score(metric, self.truth, len(self.classes)) for f in fits])
 
     def permutation_test(self) -> pd.DataFrame:
         """Return score, mean permuted score and p-value of every model with permutations.
 
         p is adjusted over the models by Holm's rule in the column p_holm.
         """
-        better = METRICS[self.select_by].greater_is_better
-        rows = []
-        for model, fits in self.finished().items():
-            permuted = np.array(self.permuted.get(model, []))
-            if not len(permuted):
-                continue
-            values = [f.score(self.select_by, self.truth, len(self.classes)) for f in fits]
-            seen = float(np.nanmean(values))
-            p = permutation_p_value(seen, permuted, better)
-            rows.append((model, self.select_by, seen, float(permuted.mean()), len(permuted), p))
-        columns = ["model", "metric", "score", "permuted_mean", "permutations", "p"]
-        frame = pd.DataFrame(rows, columns=columns)
-        frame["p_holm"] = holm(frame["p"].to_numpy(dtype=float))
-        return frame
+        scores = {model: self.fold_values(model, self.select_by) for model in self.finished()}
+        return permutation_tests(scores, self.permuted, self.select_by)
 
     def evaluation(self, **keywords: Any) -> Evaluation:
         """Intervals, calibration, usefulness and subgroups on the held-out predictions.
@@ -306,7 +311,7 @@ class NestedResult:
         """
         own = {k: keywords.pop(k) for k in ("resamples", "level", "random_state") if k in keywords}
         with one_thread():
-            sample = self._resampled
+            sample = self.resampled
             if own:
                 sample = Resampled(self.predictions, [str(c) for c in self.classes], **own)
             return evaluate(sample, **{"metrics": self.metrics, **keywords})
@@ -360,7 +365,7 @@ class NestedResult:
         -------
         Stability
         """
-        return stability_of(self.finished(), self.data, self.selection, level)
+        return stability_of(self.finished(), self.data, self.n_features, self.selection, level)
 
     def weights(self) -> pd.DataFrame:
         """Return the selected features and weights of every fold: model, repeat, fold, view, ..."""

@@ -3,6 +3,8 @@
 Groups (families, repeated visits) never lie on both sides of a split, in outer and inner folds
 alike. In a leave-one-site-out study the inner folds keep sites together as well, unless groups
 are named, so that settings are chosen for the question asked: how the model does elsewhere.
+
+Rows of a label matrix are stratified by their combination of labels (`label_strata`).
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ from sklearn.model_selection import (
 
 from baldur.exceptions import InputError
 
-__all__ = ["SCHEMES", "Fold", "FoldPlan", "permute_labels"]
+__all__ = ["SCHEMES", "Fold", "FoldPlan", "label_strata", "permute_labels"]
 
 _MOST_ROW_NUMBERS = 200_000_000
 """Of all outer folds together, 1.6 GB; a hundred repeats of ten folds of 100,000 rows have half."""
@@ -109,8 +111,8 @@ class FoldPlan:
 
         Parameters
         ----------
-        y : array of shape (n_samples,)
-            Class codes, or the numeric outcome.
+        y : array of shape (n_samples,) or (n_samples, n_labels)
+            Class codes, the numeric outcome, or a matrix of 0 and 1.
 
         Returns
         -------
@@ -140,7 +142,9 @@ class FoldPlan:
         units = rows if self.groups is None else self.groups[rows]
         names, first, unit = np.unique(units, return_index=True, return_inverse=True)
         # A group counts as its first row's class.
-        kind = y[rows][first] if self.classification else np.zeros(len(names), dtype=int)
+        kind = np.zeros(len(names), dtype=int)
+        if self.classification:
+            kind = (y if y.ndim == 1 else label_strata(y, 1))[rows][first]
         order = np.random.default_rng([self.seed, 5, fold.repeat, fold.number]).permutation(
             len(names)
         )
@@ -155,8 +159,8 @@ class FoldPlan:
 
         Parameters
         ----------
-        y : array of shape (n_samples,)
-            Class codes, or the numeric outcome, of all rows.
+        y : array of shape (n_samples,) or (n_samples, n_labels)
+            Class codes, the numeric outcome, or a matrix of 0 and 1, of all rows.
         fold : Fold
 
         Returns
@@ -216,6 +220,7 @@ class FoldPlan:
         self, y: np.ndarray, groups: np.ndarray | None, k: int, seed: int, which: str
     ) -> list[tuple[np.ndarray, np.ndarray]]:
         rows = np.zeros((len(y), 1))
+        labels, y = y, label_strata(y, k) if y.ndim == 2 else y
         splitter: Any
         if groups is not None:
             have = len(np.unique(groups))
@@ -227,12 +232,7 @@ class FoldPlan:
             kind = StratifiedGroupKFold if self.classification else GroupKFold
             splitter = kind(n_splits=k, shuffle=True, random_state=seed)
         elif self.classification:
-            least = int(np.bincount(y)[np.unique(y)].min())
-            if least < k:
-                raise InputError(
-                    f"{k} {which} folds need at least {k} rows of each class, but the smallest "
-                    f"has {least}; ask for fewer {which} folds."
-                )
+            self._check_classes(labels, k, which)
             splitter = StratifiedKFold(n_splits=k, shuffle=True, random_state=seed)
         else:
             if len(y) < 2 * k:
@@ -242,6 +242,20 @@ class FoldPlan:
             # Too few groups of a class: what follows from it is checked and said by us.
             warnings.simplefilter("ignore", UserWarning)
             return list(splitter.split(rows, y, groups))
+
+    def _check_classes(self, y: np.ndarray, k: int, which: str) -> None:
+        """Refuse more folds than there are rows of a class, or of either value of a label."""
+        if y.ndim == 2:
+            least = int(np.minimum(y.sum(axis=0), len(y) - y.sum(axis=0)).min())
+            what, smallest = "rows with and without each label", "the rarest"
+        else:
+            least = int(np.bincount(y)[np.unique(y)].min())
+            what, smallest = "rows of each class", "the smallest"
+        if least < k:
+            raise InputError(
+                f"{k} {which} folds need at least {k} {what}, but {smallest} has {least}; ask for "
+                f"fewer {which} folds."
+            )
 
     def _check_size(self, n: int) -> None:
         """Refuse more outer folds than there is memory for, before they are made."""
@@ -255,13 +269,62 @@ class FoldPlan:
             )
 
     def _check_training(self, y: np.ndarray, fold: Fold) -> None:
-        """Refuse a fold whose training rows have one class; some classes may be missing."""
-        if self.classification and len(np.unique(y[fold.train])) < 2:
+        """Refuse a fold whose training rows have one class; some classes may be missing.
+
+        Of a label matrix every label needs both values.
+        """
+        if not self.classification:
+            return
+        rows = y[fold.train]
+        if (rows == rows[0]).all(axis=0).any():
+            what = "one class" if y.ndim == 1 else f"one value of label {_constant(rows) + 1}"
             raise InputError(
-                f"Outer fold {fold.number + 1} has training rows of one class only, because all "
+                f"Outer fold {fold.number + 1} has training rows of {what} only, because all "
                 "others lie in the groups or sites left out; ask for more outer folds or merge "
                 "groups."
             )
+
+
+def _constant(rows: np.ndarray) -> int:
+    return int(np.flatnonzero((rows == rows[0]).all(axis=0))[0])
+
+
+def label_strata(Y: np.ndarray, least: int) -> np.ndarray:
+    """Return a stratum of every row of a label matrix, so that folds have labels in equal shares.
+
+    A stratum is a combination of labels. Rows of a combination that fewer than `least` rows have
+    are put together by the rarest label that they have, so that rare labels are spread over the
+    folds as well. Where no stratum has `least` rows, all rows are one.
+
+    Parameters
+    ----------
+    Y : array of shape (n_samples, n_labels)
+        0 and 1.
+    least : int
+        Rows of a combination that is a stratum of its own.
+
+    Returns
+    -------
+    ndarray of int of shape (n_samples,)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from baldur.evaluation.splits import label_strata
+    >>> Y = np.array([[0, 0], [0, 0], [1, 0], [1, 0], [1, 1]])
+    >>> label_strata(Y, 2).tolist()
+    [0, 0, 1, 1, 2]
+    """
+    Y = np.asarray(Y).astype(bool)
+    _, combination, count = np.unique(Y, axis=0, return_inverse=True, return_counts=True)
+    combination = combination.reshape(-1)
+    # Labels from the rarest to the most frequent; the first that a row has, or none.
+    order = np.argsort(Y.sum(axis=0), kind="stable")
+    rarest = np.where(Y.any(axis=1), order[Y[:, order].argmax(axis=1)], Y.shape[1])
+    stratum = np.where(count[combination] < least, len(count) + rarest, combination)
+    codes = np.unique(stratum, return_inverse=True)[1].reshape(-1)
+    # Where all strata are that small, there is nothing to stratify by.
+    return codes if np.bincount(codes).max() >= least else np.zeros_like(codes)
 
 
 def permute_labels(
@@ -271,8 +334,8 @@ def permute_labels(
 
     Parameters
     ----------
-    y : array of shape (n_samples,)
-        Labels.
+    y : array of shape (n_samples,) or (n_samples, n_labels)
+        Labels; those of one sample stay together.
     groups : array of shape (n_samples,), optional
         Rows that belong together. Where labels vary within groups they change places within
         them; where each group has one label, groups of the same size exchange theirs.
@@ -281,14 +344,14 @@ def permute_labels(
 
     Returns
     -------
-    ndarray of shape (n_samples,)
+    ndarray with the shape of `y`
     """
     out = y.copy()
     if groups is None:
         return rng.permutation(out)
     names, member = np.unique(groups, return_inverse=True)
     rows = [np.flatnonzero(member == g) for g in range(len(names))]
-    if any(len(np.unique(y[r])) > 1 for r in rows):
+    if any((y[r] != y[r[0]]).any() for r in rows):
         for r in rows:
             out[r] = rng.permutation(y[r])
         return out

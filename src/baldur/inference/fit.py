@@ -59,6 +59,7 @@ from baldur.inference.shared_factors import (
     principal_directions,
     rank_moments,
     ranks_to_score,
+    select_rank,
 )
 from baldur.inference.stacking import HeldOut, Stacking, fit_stacking
 from baldur.inference.submodel_path import (
@@ -492,7 +493,7 @@ class _Fit:
         )
         losses = mean_losses(mean, var, self.row, self.T, self.task)
         total = losses @ self.weight
-        at = int(total.argmin())
+        at = select_rank(losses, self.weight)
         records = []
         for place, (rank, loss) in enumerate(zip(ranks, losses, strict=True)):
             gap = paired_gap(loss, losses[-1], self.weight)

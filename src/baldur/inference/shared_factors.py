@@ -7,10 +7,12 @@ directions, as where four symptoms have two causes. The ensemble is projected, n
     eta_n = centre + R^T f_n          so the loadings are V = R^T
 
 R has the leading principal directions of the linear predictors over the training rows. Every number
-of factors is scored on held-out rows, with directions from the training rows of their fold, and the
-number with the smallest loss is selected: directions beyond the true ones carry the noise of
-estimation alone, and a missing one costs far more. Where outputs share nothing, all C directions
-are needed, and the factors are the outputs themselves (V = I).
+of factors is scored on held-out rows, with directions from the training rows of their fold:
+directions beyond the true ones carry the noise of estimation alone, and a missing one costs far
+more. If all C directions have the smallest loss, outputs share nothing, and the factors are the
+outputs themselves (V = I). Otherwise the fewest factors whose loss is within one standard error of
+the smallest are selected (the one-standard-error rule): a direction of noise costs so little that
+the smallest loss alone often has one or two of them.
 
 Departure from the paper: its loadings V have an ARD prior and a posterior of their own, whose
 precisions prune factors. Under a logistic link V and W shrink together (both scale the logits), so
@@ -28,6 +30,7 @@ import numpy as np
 
 from baldur.inference.gaussians import Views
 from baldur.inference.predictor import Predictor, SharedFactors, mean_squares
+from baldur.inference.selection import paired_gap
 from baldur.types import Array
 
 RANKS = (*range(1, 17), 20, 24, 32, 48, 64, 96, 128)
@@ -63,6 +66,25 @@ def principal_directions(eta: Array, counted: Array) -> Directions:
     # The sign of an eigenvector is arbitrary; the largest loading of each factor is positive.
     largest = np.take_along_axis(rows, np.abs(rows).argmax(axis=2)[..., None], axis=2)
     return Directions(centre, rows * np.where(largest < 0, -1.0, 1.0))
+
+
+def select_rank(losses: Array, weight: Array) -> int:
+    """Return the place of the selected number of factors.
+
+    Parameters
+    ----------
+    losses : (V, N) array, held-out loss of every row, by rising number of factors; the last number
+        is one per output
+    weight : (N,) array, how much each row counts
+    """
+    best = int((losses @ weight).argmin())
+    if best == len(losses) - 1:
+        return best
+    for place in range(best):
+        gap = paired_gap(losses[place], losses[best], weight)
+        if gap.mean <= gap.error:
+            return place
+    return best
 
 
 def rank_moments(

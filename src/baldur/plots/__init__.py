@@ -14,8 +14,10 @@ and a picture of itself in a notebook. Drawing needs matplotlib: ``pip install
 `ViewShareDisplay`         share of each view in the prediction, per fold or factor
 `CorrelationDisplay`       correlations of the selected features, with their credible sets
 `LatentDisplay`            samples in the latent space
+`LoadingsDisplay`          outputs on the latent factors, and the views that factors come from
 `ContributionsDisplay`     the prediction for one sample, term by term
 `ComparisonDisplay`        metrics of several models with intervals
+`OutcomesDisplay`          one metric of every model for each of several outcomes
 `RocDisplay`               ROC curves
 `PrecisionRecallDisplay`   precision-recall curves
 `CalibrationDisplay`       smooth calibration curves
@@ -43,6 +45,7 @@ from baldur.plots.model.correlation import CorrelationDisplay
 from baldur.plots.model.forest import ForestDisplay
 from baldur.plots.model.history import HistoryDisplay
 from baldur.plots.model.latent import LatentDisplay
+from baldur.plots.model.loadings import LoadingsDisplay
 from baldur.plots.model.manhattan import ManhattanDisplay
 from baldur.plots.model.submodel_path import PathDisplay
 from baldur.plots.model.view_share import ViewShareDisplay
@@ -51,6 +54,7 @@ from baldur.plots.results.fold_heatmap import FoldHeatmapDisplay
 from baldur.plots.results.fold_weights import FoldWeightsDisplay
 from baldur.plots.results.learning_curve import LearningCurveDisplay
 from baldur.plots.results.missing_views import MissingViewsDisplay
+from baldur.plots.results.outcomes import OutcomesDisplay
 from baldur.plots.results.tables import Results
 
 __all__ = [
@@ -67,8 +71,10 @@ __all__ = [
     "HistoryDisplay",
     "LatentDisplay",
     "LearningCurveDisplay",
+    "LoadingsDisplay",
     "ManhattanDisplay",
     "MissingViewsDisplay",
+    "OutcomesDisplay",
     "PathDisplay",
     "PrecisionRecallDisplay",
     "Results",

@@ -9,17 +9,20 @@ from pathlib import Path
 from typing import Any
 
 from baldur.atomic_io import check_writable, write_atomically
+from baldur.evaluation.multilabel import MultilabelResult
 from baldur.evaluation.result import NestedResult
 from baldur.exceptions import InputError
 from baldur.report.calculator import calculator_of
 from baldur.report.facts import gather_facts
 from baldur.report.fitted import FittedModel
+from baldur.report.outcomes import OutcomesResults, outcomes_page
 from baldur.report.page import Page, check_extra, render
 from baldur.report.pictures import draw, plans_of
 from baldur.report.results import StudyResults
 from baldur.report.validation import is_validation, open_validation, validation_page
 from baldur.saving import SavedModel, load_model
 from baldur.study.evaluate import EvaluatedStudy
+from baldur.study.write_outcomes import WrittenOutcomes
 from baldur.study.write_results import INDEX, REPORT, index_text
 
 __all__ = ["report_folder", "report_model", "report_result", "report_study"]
@@ -72,7 +75,12 @@ def report_folder(
         return _write_page(target, page)
     run = StudyResults.from_folder(place)
     added = None if model is None else FittedModel.of_saved(load_model(model))
-    written = _write(target, run, added, people, title)
+    if run.record.get("outcomes"):
+        check_extra()
+        several = OutcomesResults.from_folder(run, place, linked=path is None)
+        written = _write_page(target, outcomes_page(several, added, people, title))
+    else:
+        written = _write(target, run, added, people, title)
     if path is None:
         _list_page(run, place)
     return written
@@ -111,16 +119,26 @@ def report_study(
         The file.
     """
     written = study.written
+    added = None if model is None else FittedModel.of_saved(model)
+    if isinstance(written, WrittenOutcomes):
+        check_extra()
+        several = OutcomesResults.from_written(written, study.folder)
+        for one in several.each.values():
+            if one.folder is not None:
+                _write(one.folder / REPORT, one, None, people, None)
+                _list_page(one, one.folder)
+        page = _write_page(study.folder / REPORT, outcomes_page(several, added, people, None))
+        _list_page(several.mean, study.folder)
+        return page
     run = StudyResults.from_tables(written.tables, written.record, written.grids)
     run.folder = study.folder
-    added = None if model is None else FittedModel.of_saved(model)
     page = _write(study.folder / REPORT, run, added, people, None)
     _list_page(run, study.folder)
     return page
 
 
 def report_result(
-    result: NestedResult | StudyResults,
+    result: NestedResult | MultilabelResult | StudyResults,
     path: str | Path,
     *,
     model: Any = None,
@@ -131,7 +149,7 @@ def report_result(
 
     Parameters
     ----------
-    result : NestedResult or StudyResults
+    result : NestedResult, MultilabelResult or StudyResults
         What `nested_cv` returned, or its tables with the record of a study.
     path : str or Path
         HTML file to write.
@@ -150,6 +168,10 @@ def report_result(
         fitted = FittedModel.of_saved(model)
     elif model is not None:
         fitted = FittedModel.of(model)
+    if isinstance(result, MultilabelResult):
+        check_extra()
+        several = OutcomesResults.from_result(result)
+        return _write_page(_file_at(Path(path)), outcomes_page(several, fitted, people, title))
     run = result if isinstance(result, StudyResults) else StudyResults.from_result(result)
     return _write(_file_at(Path(path)), run, fitted, people, title)
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pandas as pd
 
+from baldur.evaluation.label_matrix import NO_YES
 from baldur.evaluation.metrics import METRICS
 from baldur.report.formatting import count, short
 from baldur.report.results import StudyResults
@@ -50,11 +51,11 @@ def prediction_of(run: StudyResults, main: str) -> Prediction:
     rows = run.of_model("intervals", main)
     classes = run.classes
     if classes:
-        what = (
-            f"{short(classes[-1])} against {short(classes[0])}"
-            if len(classes) == 2
-            else f"{len(classes)} classes"
-        )
+        what = f"{len(classes)} classes"
+        if classes == NO_YES and run.record.get("outcome"):
+            what = short(run.record["outcome"])
+        elif len(classes) == 2:
+            what = f"{short(classes[-1])} against {short(classes[0])}"
         of, metric, chance = f"{short(main)} for {what}", "auc", 0.5
         value = interval_of(rows, metric="auc", site="*")
         if not math.isfinite(value.estimate):  # a model that only predicts labels

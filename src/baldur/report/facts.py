@@ -39,7 +39,30 @@ from baldur.report.text.methods import (
 )
 from baldur.report.text.tripod import Item, tripod_items
 
-__all__ = ["Facts", "gather_facts"]
+__all__ = ["Facts", "OutcomeFacts", "factors_of", "gather_facts", "lead_of_run", "settings_of_run"]
+
+
+@dataclass
+class OutcomeFacts:
+    """The short section of one of several outcomes.
+
+    Attributes
+    ----------
+    id, name : str
+    main : str
+        The model that it is about.
+    answer : list of Sentence
+    checks : list of Check
+    link : str
+        Address of the page of this outcome, or "".
+    """
+
+    id: str
+    name: str
+    main: str
+    answer: list[Sentence]
+    checks: list[Check]
+    link: str = ""
 
 
 @dataclass
@@ -75,6 +98,10 @@ class Facts:
         Whether the page is about a model in a new cohort.
     made, not_made : list of str
         Codes of the checks that could be made, and of those that could not.
+    factors : str
+        What the latent factors of the model are, where it has any.
+    outcomes : list of OutcomeFacts
+        A short section for each of several outcomes; empty for a single one.
     """
 
     title: str
@@ -96,11 +123,19 @@ class Facts:
     validation: bool = False
     made: list[str] = field(default_factory=list)
     not_made: list[str] = field(default_factory=list)
+    factors: str = ""
+    outcomes: list[OutcomeFacts] = field(default_factory=list)
 
     @property
     def explanations(self) -> list[Any]:
         """Explanations of the checks that apply, in the order of their codes."""
-        return [EXPLANATIONS[code] for code in sorted({c.code for c in self.checks})]
+        checks = [*self.checks, *(c for o in self.outcomes for c in o.checks)]
+        return [EXPLANATIONS[code] for code in sorted({c.code for c in checks})]
+
+    @property
+    def one_model(self) -> bool:
+        """Whether the page shows features, views and calculator of a model of one outcome."""
+        return not self.validation and not self.outcomes
 
     @property
     def value_name(self) -> str:
@@ -156,18 +191,12 @@ def _of_run(run: StudyResults, model: FittedModel | None, people: str, title: st
     ]  # fmt: skip
     shown, left = people_of_run(run, main, people)
     record = run.record
-    views = record.get("views", [])
-    lead = (
-        f"{count(record.get('people', 0), 'person', 'people')}, {count(len(views), 'data view')} "
-        f"with {count(sum(v['features'] for v in views), 'feature')}, "
-        f"{count(len(record.get('models', [])), 'model')} compared by cross-validation."
-    )
     notes = [
         f"{short(m)}: {short(n, 400)}" for m, ns in record.get("notes", {}).items() for n in ns
     ]
     return Facts(
         title=title or str(record.get("title") or "") or "Comparison of models",
-        lead=lead,
+        lead=lead_of_run(run),
         main=main or "",
         classes=run.classes,
         answer=answer_of_run(run, main, checks, fitted),
@@ -178,12 +207,13 @@ def _of_run(run: StudyResults, model: FittedModel | None, people: str, title: st
         people_left=left,
         methods=methods_of_run(run, main),
         tripod=tripod_items(run, main, fitted),
-        settings=_settings_of_run(run),
+        settings=settings_of_run(run),
         versions={str(k): str(v) for k, v in record.get("versions", versions()).items()},
         repeat=repeat_of_run(run),
         notes=notes + [short(n, 400) for n in record.get("notes_on_data", [])],
         made=made,
         not_made=not_made,
+        factors="" if fitted is None else factors_of(fitted),
     )
 
 
@@ -201,7 +231,31 @@ def _other_data(run: StudyResults, model: FittedModel) -> Check | None:
     return Check("B18", CARE, f"Views that differ: {listed(seen)}.")
 
 
-def _settings_of_run(run: StudyResults) -> list[tuple[str, str]]:
+def lead_of_run(run: StudyResults, outcomes: str = "") -> str:
+    """Return the first line of a page: people, views and features, models.
+
+    Parameters
+    ----------
+    run : StudyResults
+    outcomes : str
+        Such as "4 outcomes", where there are several.
+
+    Returns
+    -------
+    str
+    """
+    record = run.record
+    views = record.get("views", [])
+    return (
+        f"{count(record.get('people', 0), 'person', 'people')}, {count(len(views), 'data view')} "
+        f"with {count(sum(v['features'] for v in views), 'feature')}, "
+        f"{outcomes + ', ' if outcomes else ''}"
+        f"{count(len(record.get('models', [])), 'model')} compared by cross-validation."
+    )
+
+
+def settings_of_run(run: StudyResults) -> list[tuple[str, str]]:
+    """Return the settings of a comparison, each with its name."""
     record = run.record
     made = [
         (name, plain(record[key]))
@@ -259,6 +313,39 @@ def _of_model(model: FittedModel, people: str, title: str | None) -> Facts:
         repeat=repeat_of_model(model),
         made=made,
         not_made=not_made,
+        factors=factors_of(model),
+    )
+
+
+def factors_of(model: FittedModel) -> str:
+    """Return what the latent factors of a model are: how many, behind which outputs, and names.
+
+    Parameters
+    ----------
+    model : FittedModel
+
+    Returns
+    -------
+    str
+        "" for a model without latent factors.
+    """
+    loadings = getattr(model.inner, "loadings_", None)
+    names = getattr(model.inner, "factor_names_", None)
+    if loadings is None or names is None:
+        return ""
+    outputs, factors = loadings.shape
+    if outputs == 1:
+        return "The model has one output, and so one latent factor, which is its score."
+    if factors == outputs:
+        return (
+            f"The {outputs} outputs of the model share no latent factors: each has a factor of its "
+            "own."
+        )
+    listing = "; ".join(f"factor{k}: {short(name, 120)}" for k, name in enumerate(names[:8]))
+    more = f"; {factors - 8} more" if factors > 8 else ""
+    return (
+        f"{outputs} outputs of the model share {count(factors, 'latent factor')}, here with their "
+        f"strongest features: {listing}{more}."
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -36,6 +37,17 @@ def inside(estimator: Any) -> Any:
     return None
 
 
+def _without_references(widths: Mapping[str, int], estimator: Any) -> dict[str, int]:
+    """Return the number of features of each view without the reference levels of categories."""
+    left = dict(widths)
+    preparation = getattr(inside(estimator) or estimator, "preparation_", None)
+    for step in getattr(preparation, "steps_", ()):
+        for view, references in getattr(step, "reference_", {}).items():
+            if view in left:
+                left[view] -= len(references)
+    return left
+
+
 @dataclass
 class FittedModel:
     """A fitted model, with the people that a report shows.
@@ -68,6 +80,7 @@ class FittedModel:
         labels = getattr(estimator, "classes_", None)
         inner = inside(estimator)
         widths = {} if inner is None else {v: len(m) for v, m in inner.selected_features_.items()}
+        widths = _without_references(widths, estimator)
         return cls(
             estimator,
             [] if labels is None else [str(c) for c in labels],
@@ -84,7 +97,7 @@ class FittedModel:
             [str(c) for c in saved.classes],
             dict(saved.details),
             saved.training,
-            dict(saved.n_features),
+            _without_references(saved.n_features, saved.estimator),
         )
 
     @property

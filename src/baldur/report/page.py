@@ -24,6 +24,7 @@ _SECTIONS = [
     ("answer", "Answer"),
     ("studied", "Participants"),
     ("models", "Models"),
+    ("outcomes", "Outcomes"),
     ("cohort", "New cohort"),
     ("features", "Features"),
     ("views", "Views"),
@@ -90,21 +91,24 @@ def render(page: Page) -> str:
     for picture in page.figures:
         picture.svg = safe(picture.svg)  # drawn by this package, which escapes names
         by_section.setdefault(picture.section, []).append(picture)
+    names = [*(name for name, _ in _SECTIONS), *(o.id for o in facts.outcomes)]
     useful = {"thresholds", "subgroups"} & set(facts.tables) or by_section.get("usefulness")
     there = {
         "models": "models" in facts.tables,
+        "outcomes": bool(facts.outcomes),
         "cohort": "figures" in facts.tables,
-        "features": not facts.validation,
-        "views": not facts.validation,
+        "features": facts.one_model,
+        "views": facts.one_model,
         "usefulness": bool(useful),
-        "calculator": not facts.validation,
+        "calculator": facts.one_model,
+        "people": not facts.outcomes,
         "tripod": bool(facts.tripod),
     }
     features = facts.tables.get("features")
     tags = features.tags if features is not None else []
     text: str = environment.from_string(asset("page.html.j2")).render(
         facts=facts,
-        figures={name: by_section.get(name, []) for name, _ in _SECTIONS},
+        figures={name: by_section.get(name, []) for name in names},
         calculator=page.calculator,
         sections=[(i, n) for i, n in _SECTIONS if there.get(i, True)],
         explanations=facts.explanations or list(EXPLANATIONS.values()),

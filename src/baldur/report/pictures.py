@@ -17,7 +17,7 @@ from baldur.report.fitted import FittedModel
 from baldur.report.formatting import plain, short
 from baldur.report.results import HAS, StudyResults
 
-__all__ = ["Numbers", "Picture", "Plan", "draw", "plans_of", "validation_plans"]
+__all__ = ["Numbers", "Picture", "Plan", "draw", "latent_plans", "plans_of", "validation_plans"]
 
 CURVES = 3
 """Models whose curves share a figure; more are hard to distinguish."""
@@ -127,16 +127,20 @@ def plans_of(run: StudyResults | None, main: str | None, model: FittedModel | No
 def _plans_of_run(run: StudyResults, main: str) -> list[Plan]:
     results, classes = run.results, run.classes
     name, few = short(main), _shown_models(run, main)
+    some = _left_out(run, few)
     curves = [
-        Plan("roc", "models", "ROC curves", lambda: plots.RocDisplay.from_result(results, few)),
         Plan(
-            "precision-recall", "models", "Precision and recall",
+            "roc", "models", f"ROC curves{some}",
+            lambda: plots.RocDisplay.from_result(results, few),
+        ),
+        Plan(
+            "precision-recall", "models", f"Precision and recall{some}",
             lambda: plots.PrecisionRecallDisplay.from_result(results, few),
         ),
     ]  # fmt: skip
     calibration = (
         "Calibration: predicted and observed" if classes else "Predicted and observed outcomes"
-    )
+    ) + some
     made = [
         Plan(
             "missing-views", "studied", "Samples with missing views",
@@ -175,10 +179,13 @@ def _plans_of_run(run: StudyResults, main: str) -> list[Plan]:
     # Where every sample has every view there is nothing to show.
     if not len(run.people) or run.people.filter(regex=f"^{HAS}").to_numpy(dtype=float).all():
         made = made[1:]
+    if len(run.record.get("views", [])) < 2:
+        made = [plan for plan in made if plan.id != "view-share-folds"]
     if len(run.table("decision")):
         made.append(
             Plan(
-                "decision", "usefulness", "Decision curve: net benefit of using the predictions",
+                "decision", "usefulness",
+                f"Decision curve: net benefit of using the predictions{some}",
                 lambda: plots.DecisionDisplay.from_result(results, few),
             )
         )  # fmt: skip
@@ -224,10 +231,13 @@ def validation_plans(run: StudyResults, main: str) -> list[Plan]:
             lambda: plots.CalibrationDisplay.from_result(results, few), optional=True,
         )
     )  # fmt: skip
+    if len(run.record.get("views", [])) < 2:
+        made = [plan for plan in made if plan.id != "view-share-folds"]
     if len(run.table("decision")):
         made.append(
             Plan(
-                "decision", "usefulness", "Decision curve: net benefit of using the predictions",
+                "decision", "usefulness",
+                "Decision curve: net benefit of using the predictions",
                 lambda: plots.DecisionDisplay.from_result(results, few),
             )
         )  # fmt: skip
@@ -250,6 +260,15 @@ def _shown_models(run: StudyResults, main: str) -> list[str]:
         others = [m for m in others if np.isfinite(values.get(m, np.nan))]
         others.sort(key=lambda m: sign * float(values[m]))
     return [main, *others[: CURVES - 1]]
+
+
+def _left_out(run: StudyResults, drawn: list[str]) -> str:
+    """Return which part of the models curves are drawn of; nothing where it is all of them."""
+    n = len(run.finished)
+    if len(drawn) == n:
+        return ""
+    which = "one" if len(drawn) == 1 else f"{len(drawn)}"
+    return f", {which} of {n} models"
 
 
 def _plans_of_model(model: FittedModel) -> list[Plan]:
@@ -275,6 +294,7 @@ def _plans_of_model(model: FittedModel) -> list[Plan]:
             "view-share", "views", "Share of each view in the fit on all people",
             lambda: plots.ViewShareDisplay.from_estimator(inner),
         ),
+        *latent_plans(model, "views"),
         Plan(
             "history", "repeat", "Convergence of the fit",
             lambda: plots.HistoryDisplay.from_estimator(inner), optional=True,
@@ -293,6 +313,33 @@ def _plans_of_model(model: FittedModel) -> list[Plan]:
             ),
         ]  # fmt: skip
     return made
+
+
+def latent_plans(model: FittedModel, section: str) -> list[Plan]:
+    """Return the figure of the latent factors of a model with several outputs.
+
+    Parameters
+    ----------
+    model : FittedModel
+    section : str
+        Section of the page.
+
+    Returns
+    -------
+    list of Plan
+        Empty for a model with a single output, whose one factor is its score.
+    """
+    inner = model.inner
+    loadings = getattr(inner, "loadings_", None)
+    if loadings is None or len(loadings) < 2:
+        return []
+    names = model.classes if len(model.classes) == len(loadings) else None
+    return [
+        Plan(
+            "loadings", section, "Latent factors: loadings of the outputs, and shares of the views",
+            lambda: plots.LoadingsDisplay.from_estimator(inner, names),
+        )
+    ]  # fmt: skip
 
 
 def _with_names(display: plots.Display, model: FittedModel) -> plots.Display:

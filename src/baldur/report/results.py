@@ -10,6 +10,7 @@ from typing import Any
 
 import pandas as pd
 
+from baldur.evaluation.label_matrix import AVERAGE
 from baldur.evaluation.record import record_of
 from baldur.evaluation.result import NestedResult
 from baldur.evaluation.tables.record_reader import read_record
@@ -230,7 +231,8 @@ def _check_classes(tables: dict[str, pd.DataFrame], record: dict[str, Any]) -> l
 
 
 def _check_models(table: pd.DataFrame, record: dict[str, Any], folder: Path) -> None:
-    if list(table["model"]) != record["models"]:
+    rows = table[table["outcome"] == AVERAGE] if "outcome" in table else table
+    if list(rows["model"]) != record["models"]:
         raise InputError(
             f"{folder}: table.csv and run.json name different models, so they are not of one "
             "study. Run the study again, or restore the files."

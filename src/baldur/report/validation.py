@@ -249,7 +249,9 @@ def _drift_table(run: StudyResults) -> Table:
     if "view" not in frame:
         return table
     for row in frame.to_dict("records"):
-        worst = f"{short(row['worst'], 40)} ({number(row['worst_shift'], sign=True)})"
+        worst = "no feature used"
+        if np.isfinite(row["worst_shift"]):
+            worst = f"{short(row['worst'], 40)} ({number(row['worst_shift'], sign=True)})"
         far = f"{_whole(row['far'])} of {_whole(row['features'])}"
         table.add(
             [

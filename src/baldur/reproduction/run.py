@@ -13,7 +13,7 @@ from typing import Any
 import pandas as pd
 
 from baldur.atomic_io import make_folder, write_atomically
-from baldur.evaluation import Progress, fit_all_rows
+from baldur.evaluation import NestedResult, Progress, fit_all_rows
 from baldur.exceptions import InputError
 from baldur.report.facts import made_with
 from baldur.report.page import check_extra
@@ -160,6 +160,8 @@ def _claimed(
 def _evidence(protocol: Protocol, done: EvaluatedStudy, simulated: Path | None) -> Evidence:
     """Return the figures of a run; of a simulated cohort with its truth."""
     result = done.result
+    if not isinstance(result, NestedResult):
+        raise TypeError("the paper's studies have one outcome each")
     factors = None
     if PAPER in result.models and PAPER not in result.failures:
         fitted, _ = fit_all_rows(result.comparison, PAPER)

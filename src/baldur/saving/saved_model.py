@@ -24,7 +24,7 @@ class SavedModel:
         Fitted.
     classes : list
         Labels in the order of the estimator's own, which may be their places in this list; the
-        positive one is last. Empty for numbers.
+        positive one is last. Empty for numbers. Of a label matrix, the names of the outcomes.
     details : dict
         Anything else that JSON holds.
     training : dict of str to dict of str to ndarray
@@ -36,6 +36,12 @@ class SavedModel:
     classes: list[Any] = field(default_factory=list)
     details: dict[str, Any] = field(default_factory=dict)
     training: dict[str, dict[str, np.ndarray]] = field(default_factory=dict)
+
+    @property
+    def outcomes(self) -> list[str]:
+        """Names of the outcomes of a model of a label matrix; empty for a single outcome."""
+        several = getattr(self.estimator, "_task", None) == "multilabel"
+        return [str(name) for name in self.classes] if several else []
 
     @property
     def features(self) -> dict[str, np.ndarray | None]:

@@ -6,11 +6,13 @@ from dataclasses import dataclass, field
 
 import joblib
 import numpy as np
+import pandas as pd
 
 from baldur.estimators.progress import duration
 from baldur.evaluation import Comparison
 from baldur.evaluation.preview import Preview, preview
 from baldur.exceptions import InputError
+from baldur.preparation.steps.categories import feature_counts
 from baldur.study.checks.finding import Finding, names
 from baldur.study.checks.run import find_problems
 from baldur.study.comparison import folds_problem
@@ -46,7 +48,8 @@ class StudyCheck:
         """Return samples, classes, views, folds, jobs and time, a line each."""
         found = self.data
         made = [_samples(found)]
-        for view, width in found.data.n_features.items():
+        steps = () if found.preparation is None else found.preparation.steps
+        for view, width in feature_counts(found.data, steps).items():
             made.append(_view(found, view, width))
         made.append(_folds(self.plan))
         made.append(_jobs(self.plan, self.n_jobs))
@@ -99,8 +102,8 @@ def check_study(
     except InputError as error:
         raise folds_problem(config, data, error) from error
     findings = find_problems(config, data, plan.folds, plan.scheme)
-    if config.classification:
-        findings += _absent_classes(data.y, plan)
+    if config.classification and config.outcome.column:
+        findings += _absent_classes(np.asarray(data.y), plan)
     findings += [
         Finding(f"models.{model}", f"a trial fit failed: {reason.rstrip('.')}", "correct the model")
         for model, reason in plan.failures.items()
@@ -127,6 +130,9 @@ def _absent_classes(y: np.ndarray, plan: Preview) -> list[Finding]:
 
 def _samples(found: StudyData) -> str:
     n = len(found.data)
+    if isinstance(found.y, pd.DataFrame):
+        cases = ", ".join(f"{int(found.y[c].sum())} {c}" for c in found.y)
+        return f"{n} samples, {found.y.shape[1]} outcomes: {cases}"
     if found.y.dtype.kind == "f" or found.y.dtype.kind in "iu":
         return f"{n} samples, outcome {found.y.min():.4g} to {found.y.max():.4g}"
     classes, counts = np.unique(found.y, return_counts=True)

@@ -106,7 +106,7 @@ def folds_problem(config: StudyConfig, data: StudyData, error: InputError) -> St
     -------
     StudyError
     """
-    if config.classification:
+    if config.classification and config.outcome.column:
         # Two ways of writing one class may be why there are too few samples of it.
         for twin in variants("outcome.column", config.outcome.column, np.unique(data.y)):
             return config.problem(*twin)

@@ -75,7 +75,7 @@ def _shortened(text: str) -> str:
 
 def _no_outcome() -> OutcomeSection:
     # A file that describes new samples for a fitted model needs no outcome.
-    return OutcomeSection.model_construct(column="")
+    return OutcomeSection.model_construct(column="", columns=[])
 
 
 class StudyConfig(Section):
@@ -88,7 +88,8 @@ class StudyConfig(Section):
     seed : int
         Seed of folds and models.
     samples, outcome, covariates, preparation, folds, report : Section
-        The sections of the file. ``outcome.column`` is "" where the file has no outcome.
+        The sections of the file. ``outcome.column`` is "" where the file has no outcome, or
+        several, which are ``outcome.columns``.
     harmonise : HarmoniseSection or None
         With `by` filled in; None where the file does not align sites.
     views : dict of str to ViewSection
@@ -183,7 +184,10 @@ class StudyConfig(Section):
             name: _absolute(view.model_dump(exclude_unset=True), folder)
             for name, view in self.views.items()
         }
-        if not self.outcome.column:
+        found["outcome"] = {key: value for key, value in found["outcome"].items() if value != []}
+        if self.outcome.columns:
+            del found["outcome"]["column"]
+        elif not self.outcome.column:
             del found["outcome"]
         return found
 
@@ -232,10 +236,10 @@ class StudyConfig(Section):
         if by is None:
             fix = "name it here or as samples.site"
             raise SectionError("there is no column of sites", fix, "by")
-        if outcome.column in (by, *section.keep):
-            what = f"{outcome.column!r} is the outcome, which is not known for new samples"
-            key = "by" if outcome.column == by else "keep"
-            raise SectionError(what, "name another column", key)
+        for name in outcome.names:
+            if name in (by, *section.keep):
+                what = f"{name!r} is the outcome, which is not known for new samples"
+                raise SectionError(what, "name another column", "by" if name == by else "keep")
         if by in section.keep:
             raise SectionError(f"{by!r} is the column of sites itself", "remove it here", "keep")
         return section.model_copy(update={"by": by})
@@ -244,6 +248,11 @@ class StudyConfig(Section):
     def _together(self) -> StudyConfig:
         self._check_scheme()
         self._check_covariates()
+        if self.outcome.columns and self.report.learning_curve:
+            what = "a learning curve is drawn for one outcome"
+            raise SectionError(
+                what, "remove it, or name one outcome.column", "report.learning_curve"
+            )
         legal = [m for m, d in METRICS.items() if d.classification == self.classification]
         chosen = [("folds.select_by", self.folds.select_by)]
         chosen += [("report.metrics", metric) for metric in self.report.metrics or ()]
@@ -279,9 +288,9 @@ class StudyConfig(Section):
         if both:
             what = f"{both[0]!r} is regressed out as well"
             raise SectionError(what, "name it in one of the two", "covariates.include")
-        if self.outcome.column in (*include, *regress_out):
-            what = f"{self.outcome.column!r} is the outcome"
-            raise SectionError(what, "remove it here", "covariates")
+        for name in self.outcome.names:
+            if name in (*include, *regress_out):
+                raise SectionError(f"{name!r} is the outcome", "remove it here", "covariates")
 
 
 def _absolute(options: dict[str, Any], folder: Path) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal, TypeAlias
 
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
 
 from baldur.evaluation.metrics import METRICS
 from baldur.evaluation.models import name_with_views
@@ -58,14 +58,41 @@ class SamplesSection(Section):
 
 
 class OutcomeSection(Section):
-    """The outcome: its column, task and positive class."""
+    """The outcome: its column, task and positive class; or several yes/no columns."""
 
-    column: Text
+    column: Text = ""
     """column of the samples table to predict"""
+    columns: Names = Field(default_factory=list)
+    """several yes/no columns of the samples table to predict together"""
     task: Annotated[str, OneOf(("classification", "regression"))] = "classification"
     """kind of the outcome"""
     positive: Text | bool | int | float | None = None
-    """positive class; default the last in sorted order"""
+    """positive class; default the last in sorted order, and what means yes in several columns"""
+
+    @model_validator(mode="after")
+    def _one_or_several(self) -> OutcomeSection:
+        if self.column and self.columns:
+            what = "there are both column and columns"
+            raise SectionError(what, "name one outcome as column, or several as columns", "columns")
+        if not self.column and not self.columns:
+            raise SectionError("missing", "give column of the samples table to predict", "column")
+        if len(self.columns) == 1:
+            fix = f"write column = {self.columns[0]!r}"
+            raise SectionError("there is one column only", fix, "columns")
+        if self.columns and self.task == "regression":
+            what = "several numeric outcomes cannot be evaluated together"
+            raise SectionError(what, "name one of them as column in a study of its own", "columns")
+        return self
+
+    @property
+    def names(self) -> list[str]:
+        """The columns of the outcome, one or several."""
+        return list(self.columns) if self.columns else [self.column]
+
+    @property
+    def text(self) -> str:
+        """The columns of the outcome, for a sentence."""
+        return " and ".join(map(repr, self.names))
 
 
 class CovariatesSection(Section):

@@ -20,10 +20,10 @@ from baldur.io.schema import nearest
 from baldur.preparation import Preparation, SiteHarmoniser, Step
 from baldur.study.config import COVARIATES, StudyConfig
 from baldur.study.covariates import CovariateCoding
+from baldur.study.outcomes import check_outcomes, outcome_key, read_outcomes
 from baldur.study.samples import (
     check_column,
     check_orientation,
-    check_outcome,
     check_overlap,
     find_label,
     read_samples,
@@ -43,8 +43,8 @@ class StudyData:
     data : MultiView
         Views, included covariates among them; covariates to regress out and sites to align are in
         its table about the samples.
-    y : ndarray
-        Labels as text, or numbers.
+    y : ndarray or DataFrame
+        Labels as text, or numbers; of several outcomes 0 and 1, a column for each.
     positive : str or None
         The positive class as the samples table writes it.
     groups, sites, split : ndarray of str, or None
@@ -65,7 +65,7 @@ class StudyData:
     """
 
     data: MultiView
-    y: np.ndarray
+    y: np.ndarray | pd.DataFrame
     positive: str | None = None
     groups: np.ndarray | None = None
     sites: np.ndarray | None = None
@@ -151,18 +151,22 @@ def read_study(config: StudyConfig) -> StudyData:
         One line that names the key and the fix.
     """
     table = read_samples(config)
-    column = config.outcome.column
     for key, name in _named_columns(config):
         check_column(config, key, name, table)
     notes = []
-    known = table[column] != ""
+    given = table[config.outcome.names] != ""
+    for column in config.outcome.names:
+        if not given[column].any():
+            raise config.problem(
+                outcome_key(config), f"column {column!r} has no values", "name another column"
+            )
+        if not given[column].all():
+            notes.append(no_outcome_note(int((~given[column]).sum()), column))
+    known = given.all(axis=1)
     if not known.any():
-        raise config.problem(
-            "outcome.column", f"column {column!r} has no values", "name another column"
-        )
-    if not known.all():
-        notes.append(no_outcome_note(int((~known).sum()), column))
-    check_outcome(config, table.loc[known, column])
+        what = f"no sample has all of {config.outcome.text}"
+        raise config.problem("outcome.columns", what, "leave a column out")
+    check_outcomes(config, table[known])
     parts = read_views(config, table.index)
     for part, name in zip(parts, config.views, strict=True):
         check_overlap(config, name, part, table.index)
@@ -181,8 +185,8 @@ def read_study(config: StudyConfig) -> StudyData:
         notes.append(
             counted(
                 lost,
-                f"sample with {column!r} has {why} and is left out",
-                f"samples with {column!r} have {why} and are left out",
+                f"sample with {config.outcome.text} has {why} and is left out",
+                f"samples with {config.outcome.text} have {why} and are left out",
             )
         )
     if len(report.near_misses):
@@ -194,7 +198,7 @@ def read_study(config: StudyConfig) -> StudyData:
     # Rows follow the samples table, whatever order the views have.
     order = np.argsort(kept.to_numpy(), kind="stable")
     data, table = data[order], table.iloc[kept.to_numpy().astype(int)[order]]
-    check_outcome(config, table[column])
+    check_outcomes(config, table)
     found = _gather(config, data, table, notes)
     found.left_out = lost
     found.preparation = _preparation(config, found, table, _steps(config, parts))
@@ -211,7 +215,7 @@ def _named_columns(config: StudyConfig) -> list[tuple[str, str]]:
     """Return the columns of the samples table that a study names, each with its key."""
     samples, covariates, harmonise = config.samples, config.covariates, config.harmonise
     found: list[tuple[str, list[str | None] | list[str]]] = [
-        ("outcome.column", [config.outcome.column]),
+        (outcome_key(config), config.outcome.names),
         ("samples.group", [samples.group]),
         ("samples.site", [samples.site]),
         ("samples.split", [samples.split]),
@@ -317,11 +321,13 @@ def _gather(
     found = StudyData(data=data, y=np.zeros(0), notes=notes)
     if config.report.subgroups:
         found.subgroups = table[config.report.subgroups].set_axis(data.sample_ids.astype(str))
-    cells = table[config.outcome.column]
-    found.y = (
-        cells.to_numpy(dtype=str) if config.classification else pd.to_numeric(cells).to_numpy()
-    )
-    if config.outcome.positive is not None and config.classification:
+    if config.outcome.columns:
+        found.y = read_outcomes(config, table).set_axis(data.sample_ids)
+    elif config.classification:
+        found.y = table[config.outcome.column].to_numpy(dtype=str)
+    else:
+        found.y = pd.to_numeric(table[config.outcome.column]).to_numpy()
+    if config.outcome.positive is not None and config.classification and config.outcome.column:
         found.positive = find_label(config.outcome.positive, np.unique(found.y).tolist())
     found.groups = _labels(config, "group", config.samples.group, table)
     found.sites = _labels(config, "site", config.samples.site, table)

@@ -13,7 +13,14 @@ import numpy as np
 import sklearn
 
 import baldur
-from baldur.evaluation import NestedResult, Progress, run_comparison, run_learning_curve
+from baldur.evaluation import (
+    MultilabelResult,
+    NestedResult,
+    Progress,
+    run_comparison,
+    run_learning_curve,
+    run_outcomes,
+)
 from baldur.evaluation.engine.job_store import JobStore
 from baldur.evaluation.engine.tasks import Shard
 from baldur.exceptions import InputError, StudyError, UnfinishedError
@@ -22,6 +29,7 @@ from baldur.study.comparison import folds_problem, open_study
 from baldur.study.config import StudyConfig
 from baldur.study.data import read_study
 from baldur.study.output_folder import Log, claim_folder, results_folder
+from baldur.study.write_outcomes import WrittenOutcomes, remove_outcomes, write_outcomes
 from baldur.study.write_results import JOBS, LOG, RESULT_FILES, WrittenResults, write_results
 
 __all__ = ["EvaluatedStudy", "evaluate_study"]
@@ -31,9 +39,9 @@ __all__ = ["EvaluatedStudy", "evaluate_study"]
 class EvaluatedStudy:
     """A finished study: its result, its folder, the tables written there, and notes."""
 
-    result: NestedResult
+    result: NestedResult | MultilabelResult
     folder: Path
-    written: WrittenResults
+    written: WrittenResults | WrittenOutcomes
     notes: list[str] = field(default_factory=list)
 
 
@@ -98,7 +106,7 @@ def evaluate_study(
         f"baldur {baldur.__version__}, Python {platform.python_version()}, numpy "
         f"{np.__version__}, scikit-learn {sklearn.__version__}"
     )
-    log(f"{found.data.shape[0]} samples, {found.data.n_features} features")
+    log(f"{found.data.shape[0]} samples, {comparison.n_features} features")
     for note in found.notes:
         log(f"note: {note}")
     for finding in check.findings:
@@ -116,7 +124,8 @@ def evaluate_study(
     started = time.monotonic()
     how = {"client": client, "n_jobs": n_jobs, "progress": watch, "store": folder / JOBS}
     try:
-        result = run_comparison(comparison, shard=shard, **how)
+        run = run_outcomes if comparison.outcomes else run_comparison
+        result = run(comparison, shard=shard, **how)
     except InputError as error:
         log(f"stopped: {error}")
         raise folds_problem(config, found, error) from error
@@ -134,7 +143,7 @@ def evaluate_study(
     for model, fits in result.fits.items():
         log(f"{model}: {sum(f.seconds for f in fits):.1f} s in {len(fits)} outer fits")
     learned = None
-    if config.report.learning_curve:
+    if config.report.learning_curve and isinstance(result, NestedResult):
         # Whichever process has the whole result does this part alone, in the same store.
         try:
             learned = run_learning_curve(
@@ -148,6 +157,11 @@ def evaluate_study(
         "notes_on_data": list(found.notes),
         "left_out": found.left_out,
     }
-    written = write_results(result, folder, config, found.subgroups, learned, findings)
+    written: WrittenResults | WrittenOutcomes
+    if isinstance(result, MultilabelResult):
+        written = write_outcomes(result, folder, config, found.subgroups, findings)
+    else:
+        remove_outcomes(folder)
+        written = write_results(result, folder, config, found.subgroups, learned, findings)
     log(f"finished in {time.monotonic() - started:.1f} s; {reused} jobs were done before")
     return EvaluatedStudy(result, folder, written, found.notes)

@@ -53,13 +53,17 @@ def fit_study(
     chosen = names[0] if name is None else name
     found = read_study(config)
     comparison = open_study(config, found, only=chosen)
+    if comparison.outcomes and not comparison.models[0].joint:
+        what = f"{chosen} is fitted to one outcome at a time"
+        raise config.problem("outcome.columns", what, "name one as outcome.column, or fit BALDUR")
     try:
         estimator, setting = fit_all_rows(comparison, n_jobs=n_jobs, progress=progress)
     except BaldurError as error:
         raise config.problem(
             "models", f"{chosen}: {str(error).rstrip('.')}", "change the model or its settings"
         ) from error
-    classes, data = comparison.classes, comparison.data_of(comparison.models[0])
+    classes = list(comparison.outcomes) or comparison.classes
+    data = comparison.data_of(comparison.models[0])
     if hasattr(estimator, "predictor") and classes:
         # Evaluation works with class codes; users of the saved model expect the labels.
         estimator.classes_ = np.array([str(label) for label in classes])
@@ -71,7 +75,7 @@ def fit_study(
         "model": chosen,
         "setting": setting,
         "task": config.outcome.task,
-        "outcome": config.outcome.column,
+        "outcome": ", ".join(config.outcome.names),
         "samples": len(data) if has is None else int(has.sum()),
         "title": config.title,
         "included": coding,

@@ -11,7 +11,8 @@ import numpy as np
 import pandas as pd
 
 from baldur.estimators.summary import named_outputs, views_used
-from baldur.evaluation.engine.job import predict_rows
+from baldur.evaluation.engine.job import one_label, predict_rows
+from baldur.evaluation.label_matrix import NO_YES
 from baldur.exceptions import ShiftWarning
 from baldur.preparation.sample_flags import UnknownLevel
 from baldur.saving import SavedModel
@@ -47,7 +48,8 @@ def predict_study(
     Returns
     -------
     predictions : DataFrame
-        sample, predicted, and for classes p_<class> with the ends of a 95 % interval, or score;
+        sample, predicted, and for classes p_<class> with the ends of a 95 % interval, or score
+        (for several outcomes predicted_<outcome>, and p_<outcome> with its interval);
         for numbers sd and the ends of an interval; and the views that were used. Intervals and
         sd where the model has them.
     notes : list of str
@@ -61,6 +63,7 @@ def predictions_of(
     data: MultiView,
     *,
     bare: bool = False,
+    outcome: str | None = None,
     unknown: Sequence[UnknownLevel] = (),
 ) -> pd.DataFrame:
     """Return one row per sample: what is predicted, how sure that is, and from which views.
@@ -72,6 +75,8 @@ def predictions_of(
         As `baldur.study.new_samples.read_new_samples` returns it.
     bare : bool, default=False
         Without intervals, sd, views and flags, in the columns that scores are computed from.
+    outcome : str, optional
+        Of a model of several outcomes, predict this one alone, with the classes "no" and "yes".
     unknown : sequence of UnknownLevel
         Categories whose level did not occur in training, which are missing in `data`. They are
         among the flags, and a warning names them.
@@ -89,7 +94,13 @@ def predictions_of(
     columns: dict[str, Any] = {"sample": data.sample_ids.astype(str)}
     with _no_shift_warnings():
         found = predict_rows(estimator, data, len(model.classes))
-        if model.classes:
+        if outcome is not None:
+            one = one_label(found, model.outcomes.index(outcome))
+            columns["predicted"] = np.array(NO_YES)[one["label"].astype(int)]
+            columns |= {f"p_{c}": one["proba"][:, j] for j, c in enumerate(NO_YES)}
+        elif model.outcomes:
+            columns |= _of_outcomes(model, data, found, sure)
+        elif model.classes:
             columns |= _of_classes(model, data, found, sure)
         else:
             columns["predicted"] = found["label"]
@@ -131,6 +142,20 @@ def shift_in_notes(notes: list[str]) -> Iterator[None]:
             warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
         elif (note := str(one.message).rstrip(".")) not in notes:
             notes.append(note)
+
+
+def _of_outcomes(
+    model: SavedModel, data: MultiView, found: dict[str, np.ndarray], sure: bool
+) -> dict[str, np.ndarray]:
+    """Return yes or no for every outcome, its probability, and the interval of that."""
+    ends = model.estimator.predict_interval(data) if sure else ()
+    columns = {}
+    for j, name in enumerate(model.outcomes):
+        columns[f"predicted_{name}"] = np.array(NO_YES)[found["label"][:, j].astype(int)]
+        columns[f"p_{name}"] = found["proba"][:, j]
+        for end, values in zip(("lower", "upper"), ends, strict=False):
+            columns[f"p_{name}_{end}"] = values[:, j]
+    return columns
 
 
 def _of_classes(

@@ -62,7 +62,8 @@ def read_samples(config: StudyConfig) -> pd.DataFrame:
         ) from error
     check_column(config, "samples.id", config.samples.id, table)
     ids = table[config.samples.id]
-    become_names = [("samples.id", config.samples.id), ("outcome.column", config.outcome.column)]
+    become_names = [("samples.id", config.samples.id)]
+    become_names += [("outcome.column", column) for column in config.outcome.names]
     for key, columns in config.covariates:
         become_names += [(f"covariates.{key}", column) for column in columns]
     for key, column in become_names:

@@ -14,6 +14,7 @@ from baldur.atomic_io import replace_files
 from baldur.evaluation import METRICS
 from baldur.evaluation.clinical import Evaluation, evaluate_predictions
 from baldur.evaluation.clinical.metric_intervals import ALL
+from baldur.evaluation.label_matrix import NO_YES, yes_or_no
 from baldur.evaluation.metrics import default_metrics
 from baldur.evaluation.tables.results_reader import read_result_table
 from baldur.evaluation.tables.table import fold_scores
@@ -21,6 +22,7 @@ from baldur.evaluation.threads import one_thread
 from baldur.evaluation.validation.drift import predictor_shift
 from baldur.evaluation.validation.recalibration import Recalibrated, recalibrate
 from baldur.exceptions import InputError
+from baldur.io.schema import nearest
 from baldur.preparation.sample_flags import UnknownLevel
 from baldur.safety.escape import one_line
 from baldur.safety.spreadsheet import csv_text
@@ -30,6 +32,7 @@ from baldur.study.data import no_outcome_note
 from baldur.study.new_samples import read_new_samples
 from baldur.study.output_folder import Log, claim_folder, results_folder
 from baldur.study.predict import features_used, predictions_of, shift_in_notes
+from baldur.study.samples import find_label
 from baldur.study.write_results import REPORT
 from baldur.views import MultiView
 from baldur.views.validate import counted
@@ -54,6 +57,15 @@ VALIDATION_FILES = frozenset(
     }
 )  # fmt: skip
 """All names the files of a validation may have."""
+
+_MEASURES = {
+    "ici": "integrated calibration index",
+    "brier": "Brier score",
+    "miscalibration": "its part by miscalibration",
+    "discrimination": "its part by discrimination, which is subtracted",
+    "uncertainty": "its part by the outcome itself",
+}
+"""Names of measures of calibration on the screen."""
 
 
 @dataclass
@@ -128,8 +140,14 @@ def validate_study(
     -------
     ValidatedStudy
     """
+    if config.outcome.columns:
+        fix = "name one of them as outcome.column, and validate them one after another"
+        raise config.problem("outcome.columns", "a validation is about one outcome", fix)
     if not config.outcome.column:
         raise config.problem("outcome", "missing", "add [outcome] with column, to compare with")
+    if model.outcomes and config.outcome.column not in model.outcomes:
+        what = f"the model does not predict {config.outcome.column!r}"
+        raise config.problem("outcome.column", what, nearest(config.outcome.column, model.outcomes))
     data, table, notes, unknown = read_new_samples(model, config, missing=missing)
     every = data.sample_ids
     data, table = _with_outcome(model, config, data, table, notes)
@@ -142,7 +160,7 @@ def validate_study(
     with one_thread():
         with shift_in_notes(notes):
             predictions = _predictions(model, config, data, table, unknown)
-        classes = [str(c) for c in model.classes]
+        classes = _classes(model)
         metrics = config.report.metrics or default_metrics(bool(classes))
         keywords: dict[str, Any] = {"classes": classes, "metrics": metrics}
         keywords |= config.report.clinical_options()
@@ -228,8 +246,15 @@ def _with_outcome(
     if not known.all():
         notes.append(no_outcome_note(int((~known).sum()), column))
     data, table = data[np.flatnonzero(known)], table[known]
-    if model.classes:
-        classes = [str(c) for c in model.classes]
+    if model.outcomes:
+        try:
+            yes_or_no(table[column], column, _positive(config, table[column]))
+        except InputError as error:
+            what, _, fix = str(error).rstrip(".").rpartition("; ")
+            fix = fix if what else "correct the column"
+            raise config.problem("outcome.column", what or str(error).rstrip("."), fix) from None
+    elif model.classes:
+        classes = _classes(model)
         other = sorted(set(table[column]) - set(classes))
         if other:
             raise config.problem(
@@ -251,6 +276,17 @@ def _with_outcome(
     return data, table
 
 
+def _classes(model: SavedModel) -> list[str]:
+    """Return the classes that are predicted; of a model of several outcomes those of each."""
+    return list(NO_YES) if model.outcomes else [str(c) for c in model.classes]
+
+
+def _positive(config: StudyConfig, cells: pd.Series) -> str | None:
+    """Return what means yes in a column, as it is written there."""
+    given = config.outcome.positive
+    return None if given is None else find_label(given, sorted(cells.unique()))
+
+
 def _groups_and_sites(config: StudyConfig) -> dict[str, str]:
     """Return the columns of groups and of sites, where the study names them."""
     return config.samples.model_dump(include={"group", "site"}, exclude_none=True)
@@ -264,15 +300,22 @@ def _predictions(
     unknown: list[UnknownLevel],
 ) -> pd.DataFrame:
     """Return predictions in the columns that a study's ``predictions.csv`` has."""
-    made = predictions_of(model, data, bare=True, unknown=unknown)
+    column = config.outcome.column
+    outcome = column if model.outcomes else None
+    made = predictions_of(model, data, bare=True, outcome=outcome, unknown=unknown)
     found: dict[str, Any] = {
         "model": str(model.details.get("model", "model")), "repeat": 1, "fold": 1,
         "sample": made["sample"],
     }  # fmt: skip
     for key, name in _groups_and_sites(config).items():
         found[key] = table[name].to_numpy(dtype=str)
-    cells = table[config.outcome.column]
-    found["label"] = cells.to_numpy(dtype=str) if model.classes else pd.to_numeric(cells).to_numpy()
+    cells = table[column]
+    if model.outcomes:
+        found["label"] = np.array(NO_YES)[yes_or_no(cells, column, _positive(config, cells))]
+    elif model.classes:
+        found["label"] = cells.to_numpy(dtype=str)
+    else:
+        found["label"] = pd.to_numeric(cells).to_numpy()
     found.update({c: made[c] for c in made.columns if c != "sample"})
     if model.classes and not any(c.startswith("p_") for c in made.columns):
         found.update({f"p_{c}": np.nan for c in model.classes})
@@ -297,12 +340,12 @@ def summary(done: ValidatedStudy, model: SavedModel) -> str:
         f"{name}, trained on {model.details.get('samples')} samples, unchanged, on "
         f"{counted(len(done.predictions), 'new one')}.",
         "",
+        "Figures with 95 % intervals:",
         *_figures(done.evaluation, name, done.development),
     ]
-    for title, frame in (("Calibration", done.evaluation.calibration),):
-        if len(frame):
-            lines += ["", f"{title} (intercept 0 and slope 1 are right):"]
-            lines += [_interval(row["measure"], row) for _, row in frame.iterrows()]
+    if len(done.evaluation.calibration):
+        lines += ["", "Calibration (intercept 0 and slope 1 are right):"]
+        lines += _calibration(done.evaluation.calibration, done.development)
     if len(done.shift_views):
         lines += ["", "Predictors against training (shift in training s.d.):"]
         for _, row in done.shift_views.iterrows():
@@ -345,6 +388,20 @@ def _figures(evaluation: Evaluation, name: str, before: pd.DataFrame | None = No
         line = _interval(METRICS[row["metric"]].heading, row)
         if row["metric"] in known:
             line += f"; in development {_interval('', known[row['metric']]).removeprefix('  : ')}"
+        lines.append(line)
+    return lines
+
+
+def _calibration(frame: pd.DataFrame, before: pd.DataFrame | None) -> list[str]:
+    """Return the measures of calibration, of every class where there are more than two."""
+    several = "class" in frame and frame["class"].nunique() > 1
+    known = {} if before is None or several else {r["metric"]: r for _, r in before.iterrows()}
+    lines = []
+    for _, row in frame.iterrows():
+        what = _MEASURES.get(row["measure"], row["measure"])
+        line = _interval(f"{row['class']}, {what}" if several else what, row)
+        if row["measure"] in known and row["measure"] not in METRICS:
+            line += f"; in development {_interval('', known[row['measure']]).removeprefix('  : ')}"
         lines.append(line)
     return lines
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -22,8 +22,8 @@ from baldur.study.config import StudyConfig
 from baldur.study.toml_file import toml_text
 
 __all__ = [
-    "FILES", "INDEX", "JOBS", "LOG", "REPORT", "RESULT_FILES", "WrittenResults", "index_text",
-    "write_results",
+    "FILES", "INDEX", "JOBS", "LOG", "OUTCOMES", "REPORT", "RESULT_FILES", "WrittenResults",
+    "described", "index_text", "write_results", "write_set",
 ]  # fmt: skip
 
 INDEX = "README.txt"
@@ -31,6 +31,8 @@ REPORT = "report.html"
 LOG = "log.txt"
 JOBS = "jobs"
 """Folder of finished jobs."""
+OUTCOMES = "outcomes"
+"""Folder of the results of every outcome, where a study has several."""
 
 
 @dataclass(frozen=True)
@@ -116,23 +118,35 @@ def _grids(run: _Run) -> str | None:
     return json.dumps(grids, indent=1) + "\n" if grids else None
 
 
-def _study(run: _Run) -> str | None:
-    if run.config is None:
+def study_text(config: StudyConfig | None) -> str | None:
+    """Return the study file as it was run, or None without one."""
+    if config is None:
         return None
-    where = run.config.folder.resolve()
+    where = config.folder.resolve()
     head = one_line(
         f"# As resolved. To run it from here: baldur evaluate study.toml --data {where}"
     )
-    return f"{head}\n{toml_text(run.config.as_toml())}"
+    return f"{head}\n{toml_text(config.as_toml())}"
 
 
-def _described(config: StudyConfig | None) -> dict[str, Any]:
-    """Return what the study file says about itself, for ``run.json``."""
+def described(config: StudyConfig | None, outcome: str | None = None) -> dict[str, Any]:
+    """Return what the study file says about itself, for ``run.json``.
+
+    Parameters
+    ----------
+    config : StudyConfig or None
+    outcome : str, optional
+        Name of one of several outcomes.
+
+    Returns
+    -------
+    dict
+    """
     if config is None:
         return {}
     return {
-        "title": config.title,
-        "outcome": config.outcome.column,
+        "title": ": ".join(part for part in (config.title, outcome) if part),
+        "outcome": config.outcome.column if outcome is None else outcome,
         "seed": config.seed,
         "scheme": config.folds.scheme,
         "inner": config.folds.inner,
@@ -192,7 +206,8 @@ FILES = (
     ResultFile("table_folds.md", "the comparison as mean and s.d. over folds; table_folds.tex is "
                "the same", lambda run: run.result.format("markdown", "folds")),
     ResultFile("table_folds.tex", "", lambda run: run.result.format("latex", "folds")),
-    ResultFile("study.toml", "the study as it was run", _study),
+    ResultFile("study.toml", "the study as it was run",
+               lambda run: study_text(run.config)),
     # Written last, as it lists the others.
     ResultFile(RECORD, "counts, versions, notes and findings, for programs that read this folder",
                lambda run: None),
@@ -204,9 +219,10 @@ RESULT_FILES = frozenset({INDEX, *(file.name for file in FILES)})
 
 _ABOUT = {file.name: file.about for file in FILES if file.about} | {
     LOG: "what happened, with warnings and times",
+    OUTCOMES: "a folder with the results and the page of every outcome",
     JOBS: "finished jobs, so that the same command continues; may be deleted at the end",
 }
-_FIRST = (REPORT, "table.txt", "selection.csv", "views.csv", "predictions.csv")
+_FIRST = (REPORT, "table.txt", OUTCOMES, "selection.csv", "views.csv", "predictions.csv")
 
 
 def write_results(
@@ -216,6 +232,7 @@ def write_results(
     subgroups: pd.DataFrame | None = None,
     learning_curve: pd.DataFrame | None = None,
     findings: dict[str, Any] | None = None,
+    outcome: str | None = None,
 ) -> WrittenResults:
     """Write every file of a results folder, in place of those of an earlier run.
 
@@ -233,32 +250,63 @@ def write_results(
         As `baldur.evaluation.learning_curve` returns it.
     findings : dict, optional
         Findings about the data, for ``run.json``.
+    outcome : str, optional
+        Name of the outcome, where it is one of several.
 
     Returns
     -------
     WrittenResults
     """
     run = _Run(result, config, subgroups, learning_curve, findings or {})
-    contents: dict[str, bytes] = {}
-    tables: dict[str, pd.DataFrame] = {}
-    for file in FILES:
-        made = file.content(run)
-        if made is not None:
-            text = made if isinstance(made, str) else csv_text(made)
-            contents[file.name] = text.encode()
-        if isinstance(made, pd.DataFrame):
-            tables[file.name.removesuffix(".csv")] = made
-    record = {**record_of(result), **_described(config), **run.findings}
+    made = {file.name: file.content(run) for file in FILES}
+    record = {**record_of(result), **described(config, outcome), **run.findings}
+    beside = {LOG, JOBS} if outcome is None else set()
+    tables = write_set(folder, made, record, beside)
+    return WrittenResults(tables, record, result.grids())
+
+
+def write_set(
+    folder: Path,
+    made: Mapping[str, pd.DataFrame | str | None],
+    record: dict[str, Any],
+    beside: Collection[str],
+) -> dict[str, pd.DataFrame]:
+    """Write a set of result files with ``run.json`` and README.txt, all of them or none.
+
+    Parameters
+    ----------
+    folder : Path
+        Where to; it must exist.
+    made : dict of str to DataFrame, str or None
+        Contents by file name; None where there is nothing to write.
+    record : dict
+        Content of ``run.json``; the digests of the files are added.
+    beside : collection of str
+        Other names in the folder that README.txt lists.
+
+    Returns
+    -------
+    dict of str to DataFrame
+        The tables, by the names of their files without ending.
+    """
+    contents = {
+        name: (content if isinstance(content, str) else csv_text(content)).encode()
+        for name, content in made.items()
+        if content is not None
+    }
     record["files"] = {
         name: digest(content)
         for name, content in contents.items()
         if name.endswith((".csv", ".json"))
     }
     contents[RECORD] = (json.dumps(record, indent=1) + "\n").encode()
-    title = "" if config is None else config.title
-    contents[INDEX] = index_text(title, {*contents, LOG, JOBS}).encode()
+    contents[INDEX] = index_text(record.get("title", ""), {*contents, *beside}).encode()
     replace_files(folder, contents, RESULT_FILES)
-    return WrittenResults(tables, record, result.grids())
+    return {
+        name.removesuffix(".csv"): content
+        for name, content in made.items()
+        if isinstance(content, pd.DataFrame)
+    }
 
 
 def index_text(title: str, names: Collection[str]) -> str:

@@ -22,7 +22,7 @@ from baldur.evaluation.threads import one_thread
 from baldur.exceptions import NoSignalWarning, StudyError
 from baldur.views import MultiView
 
-__all__ = ["Job", "predict_rows", "run_job"]
+__all__ = ["Job", "one_label", "predict_rows", "run_job"]
 
 _LONGEST_REASON = 300
 _MOST_WARNINGS = 5
@@ -43,15 +43,17 @@ class Job:
         What it is for.
     estimator : estimator
         With its setting and seed.
-    y : array of shape (n_samples,)
-        Class codes or numbers of all rows.
+    y : array of shape (n_samples,) or (n_samples, n_labels)
+        Class codes or numbers of all rows, or a label matrix.
     splits : list of (train, test) index arrays
     metric : str
         For "setting".
     groups : array of shape (n_samples,), or None
         Passed to estimators that make inner folds of their own.
     n_classes : int
-        0 in regression.
+        0 in regression, 2 for every label of a label matrix.
+    outcome : int
+        Column of a label matrix that it is for, -1 for all or the only one.
     inner : list of (train, test) index arrays
         For "final", of a model with decision scores only: folds of the training rows for Platt
         scaling; empty for none.
@@ -71,6 +73,7 @@ class Job:
     metric: str
     n_classes: int
     groups: np.ndarray | None = None
+    outcome: int = -1
     inner: list[tuple[np.ndarray, np.ndarray]] = field(default_factory=list)
     views: tuple[str, ...] | None = None
 
@@ -83,9 +86,13 @@ class Job:
 def predict_rows(estimator: Any, X: Any, n_classes: int) -> dict[str, np.ndarray]:
     """Return labels and, where the estimator has them, probabilities or else decision scores.
 
-    A class that no training row had gets the probability 0, and the smallest score.
+    A class that no training row had gets the probability 0, and the smallest score. A model of a
+    label matrix gives labels and the probability of each, both of shape (n_samples, n_labels).
     """
     found = {"label": np.asarray(estimator.predict(X))}
+    if n_classes and found["label"].ndim == 2:
+        found["proba"] = np.asarray(estimator.predict_proba(X), dtype=float)
+        return found
     if n_classes == 0:
         found["label"] = found["label"].astype(float).reshape(-1)
         return found
@@ -113,19 +120,36 @@ def _over_all(
     return full
 
 
+def one_label(found: dict[str, np.ndarray], column: int) -> dict[str, np.ndarray]:
+    """Return the predictions of one label, out of those of a label matrix, as of two classes."""
+    p = found["proba"][:, column]
+    return {"label": found["label"][:, column], "proba": np.column_stack([1.0 - p, p])}
+
+
+def _mean_score(metric: str, truth: np.ndarray, found: dict[str, np.ndarray], k: int) -> float:
+    """Return a metric; of a label matrix its mean over the labels for which it is defined."""
+    if truth.ndim == 1:
+        return score(metric, Predicted(truth=truth, n_classes=k, **found))
+    values = [
+        score(metric, Predicted(truth=truth[:, j], n_classes=k, **one_label(found, j)))
+        for j in range(truth.shape[1])
+    ]
+    known = [v for v in values if np.isfinite(v)]
+    return float(np.mean(known)) if known else float("nan")
+
+
 def _try_setting(job: Job, mv: Any) -> Outcome:
     values, ties = [], []
     # Settings of equal score are ranked by this metric.
     second = "log_loss" if job.n_classes else "rmse"
     for train, test in job.splits:
-        if job.n_classes and len(np.unique(job.y[train])) < 2:
+        if job.n_classes and (job.y[train] == job.y[train][0]).all(axis=0).any():
             # Leaving a site out may leave training rows of one class; nothing can be learned.
             continue
         fitted = job.fit(mv, train)
         found = predict_rows(fitted, mv[test], job.n_classes)
-        predicted = Predicted(truth=job.y[test], n_classes=job.n_classes, **found)
-        values.append(score(job.metric, predicted))
-        ties.append(score(second, predicted))
+        values.append(_mean_score(job.metric, job.y[test], found, job.n_classes))
+        ties.append(_mean_score(second, job.y[test], found, job.n_classes))
     known = [v for v in values if np.isfinite(v)]
     if not known:
         raise StudyError(
@@ -153,14 +177,21 @@ def _fit_and_predict(job: Job, mv: Any) -> Outcome:
     rows = mv[train]
     weights = weights_of(fitted, rows)
     seen = np.unique(job.y[train]).astype(np.intp) if job.n_classes else np.zeros(0, dtype=np.intp)
-    views, variance = [], []
+    joint = job.y.ndim == 2
+    views: list[str] = []
+    variance: list[float | list[float] | None] = []
     for i, (view, index) in enumerate(read_selection(fitted, rows).items()):
         views.append(view)
         arrays[f"index{i}"] = index
-        variance.append(None if weights is None else weights.variance[view])
-        if weights is not None:
-            arrays[f"weight{i}"] = by_class(weights.per_sd[view][index], job.n_classes, seen)
-            arrays[f"raw{i}"] = by_class(weights.raw[view][index], job.n_classes, seen)
+        if weights is None:
+            variance.append(None)
+            continue
+        mine = weights.variance[view]
+        # Of several labels each has weights and a variance of its own.
+        variance.append(mine.tolist() if joint else float(mine.sum()))
+        for name, part in (("weight", weights.per_sd[view]), ("raw", weights.raw[view])):
+            given = part[index]
+            arrays[f"{name}{i}"] = given if joint else by_class(given, job.n_classes, seen)
     facts["views"], facts["variance"] = views, variance
     preparation = getattr(fitted, "preparation_", None)
     changed = None if preparation is None else preparation.site_report_

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
-from baldur.evaluation.engine.job import Job
+from baldur.evaluation.engine.job import Job, one_label
 from baldur.evaluation.engine.job_store import Outcome
 from baldur.evaluation.metrics import Predicted, score
 from baldur.evaluation.selection.features import SelectedFeatures
@@ -21,7 +21,8 @@ _MOST_NOTES = 10
 class OuterFit:
     """One model on one outer fold: its setting, predictions and selected features.
 
-    With `scaled` the probabilities come from decision scores by Platt scaling.
+    With `scaled` the probabilities come from decision scores by Platt scaling. The arrays of a fit
+    to a label matrix have a column for each label, and `one_outcome` gives the fit of one of them.
     """
 
     repeat: int
@@ -62,6 +63,12 @@ class OuterFit:
             harmonisation=outcome.facts.get("harmonisation", []),
         )
 
+    def one_outcome(self, column: int) -> OuterFit:
+        """Return the fit of one label, out of that of a label matrix."""
+        found = one_label({"label": self.label, "proba": np.asarray(self.proba)}, column)
+        selected = {view: chosen.one_output(column) for view, chosen in self.selected.items()}
+        return replace(self, label=found["label"], proba=found["proba"], selected=selected)
+
     def score(self, metric: str, y: np.ndarray, n_classes: int) -> float:
         """Return one metric on the test rows of this fold."""
         predicted = Predicted(y[self.test], self.label, self.proba, self.margin, n_classes)
@@ -75,7 +82,7 @@ class JobResults:
     Attributes
     ----------
     fits : dict of str to list of OuterFit
-        Fits of every model on the outer folds, with the true labels.
+        Fits of every model on the outer folds, with the true labels, of one outcome.
     failures : dict of str to str
         Models without results, and why.
     notes : dict of str to list of str

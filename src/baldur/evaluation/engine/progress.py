@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from baldur.evaluation.engine.job import Job
@@ -76,12 +76,17 @@ class Progress:
         if seconds is not None:
             self._seconds.setdefault(kind, []).append(float(seconds))
 
-    def leave_out(self, models: Collection[str]) -> None:
-        """Subtract the remaining jobs of models that failed."""
-        for kind, count in self._left.items():
-            if kind[0] in models:
-                self.total -= count
-                self._left[kind] = 0
+    def leave_out(self, fits: Mapping[str, int]) -> None:
+        """Subtract the final fits that models do not have because their settings failed.
+
+        Parameters
+        ----------
+        fits : dict of str to int
+            Number of fits of each model.
+        """
+        for model, count in fits.items():
+            self.total -= count
+            self._left[model, "final"] -= count
 
     def seconds_left(self) -> float | None:
         """Estimate the time left from the mean time of the same kind of job of the same model.

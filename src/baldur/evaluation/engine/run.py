@@ -3,10 +3,14 @@
 Models are run in the order listed. The jobs of a model come in two rounds: the first scores every
 setting on the inner folds, the second fits the selected settings. One job of every model is run
 before all others, so that the time left can be estimated from the start.
+
+Of a label matrix the models that take one are fitted to all labels at once, and the others to one
+label after another, with settings selected for each. Results are those of every label.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -21,10 +25,12 @@ from baldur.evaluation.engine.progress import Progress
 from baldur.evaluation.engine.runners import LocalRunner, Runner
 from baldur.evaluation.engine.shared_data import SharedData
 from baldur.evaluation.engine.tasks import (
+    ALL,
     FoldTask,
     Shard,
     TaskKey,
     fold_tasks,
+    outcomes_of,
     seed_of,
     whole_sample,
     without_prefix,
@@ -44,6 +50,9 @@ _TIE_DIGITS = 10
 
 Split = tuple[np.ndarray, np.ndarray]
 
+Results = dict[int, JobResults]
+"""Of every outcome, by its column; a single outcome has the number `ALL`."""
+
 
 def run_jobs(
     comparison: Comparison,
@@ -51,7 +60,7 @@ def run_jobs(
     store: JobStore | None = None,
     shard: Shard | None = None,
     on_progress: Callable[[Progress], None] | None = None,
-) -> JobResults:
+) -> list[JobResults]:
     """Run the jobs of a comparison that the store does not have, and gather all results.
 
     Parameters
@@ -69,7 +78,8 @@ def run_jobs(
 
     Returns
     -------
-    JobResults
+    list of JobResults
+        Of the outcome, or of each column of a label matrix.
 
     Raises
     ------
@@ -80,10 +90,11 @@ def run_jobs(
     tasks = fold_tasks(comparison)
     with SharedData(comparison.data) as shared:
         if shard is None:
-            return run.both_rounds(tasks, shared)
-        own = run.both_rounds(shard.part_of(tasks, len(comparison.models)), shared)
+            return list(run.both_rounds(tasks, shared).values())
+        per_fold = sum(len(outcomes_of(comparison, model)) for model in comparison.models)
+        own = run.both_rounds(shard.part_of(tasks, per_fold), shared)
     try:
-        return run.both_rounds(tasks, None)
+        return list(run.both_rounds(tasks, None).values())
     except _NotInStoreError as missing:
         raise UnfinishedError(
             f"Shard {shard} is done; at least {missing.count} jobs of other shards are not "
@@ -91,7 +102,7 @@ def run_jobs(
             "shard to end writes the results; the same command without --shard runs the jobs that "
             "are left.",
             missing.count,
-            own.failures,
+            {name: why for one in own.values() for name, why in one.failures.items()},
         ) from None
 
 
@@ -129,7 +140,7 @@ def search_on_all_rows(
         run.do([job for job, _ in jobs], shared, outcomes, results)
     best = run.best_setting(task, jobs, outcomes, results)
     if best is None:
-        raise InputError(results.failures[model.name])
+        raise InputError(next(iter(results.values())).failures[model.name])
     return best
 
 
@@ -163,7 +174,11 @@ class _Run:
         sets = {model.views for model in comparison.models}
         self._measured = {views: rows_with_views(comparison.data, views) for views in sets}
 
-    def both_rounds(self, tasks: list[FoldTask], shared: SharedData | None) -> JobResults:
+    def _results_of(self, outcome: int, results: Results) -> list[JobResults]:
+        """Return the results that a task or job is for: of one outcome, or of all."""
+        return list(results.values()) if outcome == ALL else [results[outcome]]
+
+    def both_rounds(self, tasks: list[FoldTask], shared: SharedData | None) -> Results:
         """Select settings and fit, model after model; without data, from the store only."""
         results = self.start(tasks)
         outcomes: dict[str, Outcome] = {}
@@ -179,15 +194,19 @@ class _Run:
                 if task.searched:
                     best = self.best_setting(task, searches[task.key], outcomes, results)
                     settings |= {} if best is None else {task.key: best}
-            self.progress.leave_out(results.failures)
-            selected = {
-                task.key: self._final_job(task, settings[task.key])
-                for task in part
-                if task.searched and task.model.name not in results.failures
-            }
+            searched = [task for task in part if task.searched]
+            fitted = [task for task in searched if not self._has_failed(task, results)]
+            counts = Counter(task.model.name for task in searched)
+            self.progress.leave_out(counts - Counter(task.model.name for task in fitted))
+            selected = {task.key: self._final_job(task, settings[task.key]) for task in fitted}
             self.do(list(selected.values()), shared, outcomes, results)
             self._gather(part, final | selected, settings, outcomes, results)
         return results
+
+    def _has_failed(self, task: FoldTask, results: Results) -> bool:
+        return any(
+            task.model.name in one.failures for one in self._results_of(task.outcome, results)
+        )
 
     def _in_turn(self, tasks: list[FoldTask]) -> list[list[FoldTask]]:
         """Return one list of tasks per model, or a single list if workers outnumber folds."""
@@ -209,8 +228,8 @@ class _Run:
                 found[task.model.name] = self._final_job(task, task.model.settings()[0])
         return list(found.values())
 
-    def start(self, tasks: list[FoldTask], final: bool = True) -> JobResults:
-        """Return empty results, and count the jobs of the tasks."""
+    def start(self, tasks: list[FoldTask], final: bool = True) -> Results:
+        """Return empty results of every outcome, and count the jobs of the tasks."""
         counts: dict[tuple[str, str], int] = {}
         for task in tasks:
             name = task.model.name
@@ -221,11 +240,14 @@ class _Run:
                 counts[name, "final"] = counts.get((name, "final"), 0) + 1
         self.progress = Progress.of(counts, self.comparison.plan.inner, self.runner.n_jobs)
         names = [m.name for m in self.comparison.models]
-        return JobResults(
-            fits={n: [] for n in names},
-            notes={n: [] for n in names},
-            permuted={n: [] for n in names},
-        )
+        return {
+            outcome: JobResults(
+                fits={n: [] for n in names},
+                notes={n: [] for n in names},
+                permuted={n: [] for n in names},
+            )
+            for outcome in (range(len(self.comparison.outcomes)) or [ALL])
+        }
 
     def setting_jobs(self, task: FoldTask) -> list[tuple[Job, dict[str, Any]]]:
         """Return a job for every setting of a task, with the setting."""
@@ -240,24 +262,27 @@ class _Run:
         task: FoldTask,
         jobs: list[tuple[Job, dict[str, Any]]],
         outcomes: dict[str, Outcome],
-        results: JobResults,
+        results: Results,
     ) -> dict[str, Any] | None:
         """Return the setting with the best score, or None and a failure where every one failed."""
         sign = 1.0 if METRICS[self.comparison.metric].greater_is_better else -1.0
         best: tuple[tuple[float, float], dict[str, Any]] | None = None
         error = ""
+        concerned = self._results_of(task.outcome, results)
         for job, setting in jobs:
             facts = outcomes[job.key].facts
             if "error" in facts:
                 error = error or facts["error"]
-                results.note(job.model, f"a setting failed and was passed over: {facts['error']}")
+                for one in concerned:
+                    one.note(job.model, f"a setting failed and was passed over: {facts['error']}")
                 continue
             rank = _rank(sign * facts["score"], facts.get("tie"))
             # The first of equals wins, so the order of the grid is the order of preference.
             if best is None or rank > best[0]:
                 best = (rank, setting)
         if best is None:
-            results.failures.setdefault(task.model.name, f"every setting failed: {error}")
+            for one in concerned:
+                one.failures.setdefault(task.model.name, f"every setting failed: {error}")
             return None
         return best[1]
 
@@ -266,7 +291,7 @@ class _Run:
         jobs: list[Job],
         shared: SharedData | None,
         outcomes: dict[str, Outcome],
-        results: JobResults,
+        results: Results,
     ) -> None:
         """Add the outcome of every job to `outcomes`, from the store or by running it."""
         waiting: dict[str, Job] = {}
@@ -297,7 +322,8 @@ class _Run:
             if self._count(job, outcomes[job.key], reused=True):
                 self._tell()
             for text in outcomes[job.key].facts.get("warnings", []):
-                results.note(job.model, text)
+                for one in self._results_of(job.outcome, results):
+                    one.note(job.model, text)
 
     def _count(self, job: Job, outcome: Outcome, *, reused: bool = False) -> bool:
         """Count a job of a model as done; return False if it was counted before."""
@@ -313,12 +339,27 @@ class _Run:
         jobs: dict[TaskKey, Job],
         settings: dict[TaskKey, dict[str, Any]],
         outcomes: dict[str, Outcome],
-        results: JobResults,
+        results: Results,
     ) -> None:
         """Put the fits of every model into the results, and its scores with permuted labels."""
+        for outcome, mine in results.items():
+            self._gather_one(outcome, tasks, jobs, settings, outcomes, mine)
+
+    def _gather_one(
+        self,
+        column: int,
+        tasks: list[FoldTask],
+        jobs: dict[TaskKey, Job],
+        settings: dict[TaskKey, dict[str, Any]],
+        outcomes: dict[str, Outcome],
+        results: JobResults,
+    ) -> None:
+        """Do so for one outcome, which is a column of the label matrix or `ALL`."""
         metric, n_classes = self.comparison.metric, self.comparison.n_classes
         scores: dict[tuple[str, int], list[float]] = {}
         for task in tasks:
+            if task.outcome not in (ALL, column):
+                continue
             if task.key not in jobs:
                 continue
             job = jobs[task.key]
@@ -327,13 +368,16 @@ class _Run:
                 results.failures.setdefault(job.model, outcome.facts["error"])
                 continue
             fit = OuterFit.from_outcome(job, without_prefix(settings[task.key]), outcome)
+            joint = task.y.ndim == 2
+            fit = fit.one_outcome(column) if joint else fit
             if task.permutation == 0:
                 results.fits[job.model].append(fit)
                 if outcome.facts.get("no_signal"):
                     results.no_signal[job.model] = results.no_signal.get(job.model, 0) + 1
             else:
                 at = (job.model, task.permutation)
-                scores.setdefault(at, []).append(fit.score(metric, task.y, n_classes))
+                truth = task.y[:, column] if joint else task.y
+                scores.setdefault(at, []).append(fit.score(metric, truth, n_classes))
         for (name, _), values in sorted(scores.items()):
             results.permuted[name].append(float(np.nanmean(values)))
         for name in {task.model.name for task in tasks} & set(results.no_signal):
@@ -368,15 +412,15 @@ class _Run:
         return Job(
             key=key, kind=kind, model=model.name, repeat=task.fold.repeat, fold=task.fold.number,
             permutation=task.permutation, estimator=estimator, y=y, splits=splits,
-            metric=comparison.metric, n_classes=comparison.n_classes, groups=groups, inner=inner,
-            views=model.views,
+            metric=comparison.metric, n_classes=comparison.n_classes, groups=groups,
+            outcome=task.outcome, inner=inner, views=model.views,
         )  # fmt: skip
 
     def _inner_folds(self, task: FoldTask) -> list[Split]:
         """Return the inner folds of a task, made once for all models."""
         at = (task.permutation, task.fold.repeat, task.fold.number)
         if at not in self._inner:
-            self._inner[at] = self.comparison.plan.inner_folds(task.y, task.fold)
+            self._inner[at] = self.comparison.plan.inner_folds(task.labels, task.fold)
         return self._inner[at]
 
     def _platt_folds(self, task: FoldTask, estimator: Any) -> list[Split]:

@@ -16,31 +16,56 @@ from baldur.evaluation.splits import Fold, permute_labels
 from baldur.exceptions import InputError
 
 __all__ = [
+    "ALL",
     "FoldTask",
     "Shard",
     "TaskKey",
     "fold_tasks",
+    "outcomes_of",
     "seed_of",
     "whole_sample",
     "without_prefix",
 ]
 
-TaskKey = tuple[str, int, int, int]
+ALL = -1
+"""The outcome of a task that is about all of them."""
+
+TaskKey = tuple[str, int, int, int, int]
 
 
 @dataclass(frozen=True)
 class FoldTask:
-    """One model on one outer fold, with the true labels or one permutation of them."""
+    """One model on one outer fold, with the true labels or one permutation of them.
+
+    Attributes
+    ----------
+    model : Model
+    permutation : int
+        0 for the true labels.
+    labels : ndarray of shape (n_samples,) or (n_samples, n_labels)
+        Labels of the comparison, from which inner folds are made.
+    fold : Fold
+    outcome : int
+        Column of a label matrix, for a model that is fitted to one outcome at a time; `ALL` for
+        all labels together, and for a single outcome.
+    """
 
     model: Model
     permutation: int
-    y: np.ndarray
+    labels: np.ndarray
     fold: Fold
+    outcome: int = ALL
 
     @property
     def key(self) -> TaskKey:
-        """Name of the model, permutation, repeat and fold."""
-        return (self.model.name, self.permutation, self.fold.repeat, self.fold.number)
+        """Name of the model, outcome, permutation, repeat and fold."""
+        where = (self.permutation, self.fold.repeat, self.fold.number)
+        return (self.model.name, self.outcome, *where)
+
+    @property
+    def y(self) -> np.ndarray:
+        """The labels that the model is fitted to."""
+        return self.labels if self.outcome == ALL else self.labels[:, self.outcome]
 
     @property
     def searched(self) -> bool:
@@ -61,11 +86,30 @@ def fold_tasks(comparison: Comparison) -> list[FoldTask]:
         rng = np.random.default_rng([comparison.plan.seed, 3, b])
         labels.append(permute_labels(comparison.y, comparison.plan.groups, rng))
     return [
-        FoldTask(model, b, y, fold)
+        FoldTask(model, b, y, fold, outcome)
         for b, y in enumerate(labels)
         for fold in comparison.plan.outer_folds(y)
         for model in comparison.models
+        for outcome in outcomes_of(comparison, model)
     ]
+
+
+def outcomes_of(comparison: Comparison, model: Model) -> list[int]:
+    """Return the columns of a label matrix that a model is fitted to one after another.
+
+    Parameters
+    ----------
+    comparison : Comparison
+    model : Model
+        One of its models.
+
+    Returns
+    -------
+    list of int
+        `ALL` alone for a single outcome, and for a model that takes label matrices.
+    """
+    apart = bool(comparison.outcomes) and not model.joint
+    return list(range(len(comparison.outcomes))) if apart else [ALL]
 
 
 def seed_of(comparison: Comparison, model: Model, permutation: int, fold: Fold) -> int:
@@ -120,7 +164,7 @@ class Shard:
     def __str__(self) -> str:
         return f"{self.number}/{self.count}"
 
-    def part_of(self, tasks: Sequence[FoldTask], n_models: int) -> list[FoldTask]:
+    def part_of(self, tasks: Sequence[FoldTask], per_fold: int) -> list[FoldTask]:
         """Return the tasks of this shard; every task belongs to exactly one shard.
 
         All settings of one model on one fold stay together with the fit that needs the best of
@@ -130,17 +174,17 @@ class Shard:
         ----------
         tasks : sequence of FoldTask
             All tasks, with the models of a fold side by side.
-        n_models : int
-            Number of models.
+        per_fold : int
+            Number of tasks of a fold: of models, or of models and outcomes.
 
         Returns
         -------
         list of FoldTask
         """
-        folds = len(tasks) // n_models
+        folds = len(tasks) // per_fold
         # Numbered model by model, so that slow models are spread over the parts.
         return [
             task
             for i, task in enumerate(tasks)
-            if ((i % n_models) * folds + i // n_models) % self.count == self.number - 1
+            if ((i % per_fold) * folds + i // per_fold) % self.count == self.number - 1
         ]

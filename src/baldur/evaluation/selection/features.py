@@ -40,14 +40,23 @@ class SelectedFeatures:
         Their columns.
     weight, raw : array of shape (k, n_readings), or None
         Per standard deviation and per unit of the input, one column for each class that is read.
-    variance : float or None
-        Of what the view adds to the linear predictor, over the training rows.
+    variance : float, list of float or None
+        Of what the view adds to the linear predictor, over the training rows; one number for each
+        label of a label matrix.
     """
 
     index: np.ndarray
     weight: np.ndarray | None = None
     raw: np.ndarray | None = None
-    variance: float | None = None
+    variance: float | list[float] | None = None
+
+    def one_output(self, column: int) -> SelectedFeatures:
+        """Return the same features with the weights and the variance of one label."""
+        weight, raw = (None if a is None else a[:, [column]] for a in (self.weight, self.raw))
+        variance = self.variance
+        return SelectedFeatures(
+            self.index, weight, raw, variance[column] if isinstance(variance, list) else variance
+        )
 
     def weights(self, n_readings: int) -> tuple[np.ndarray, np.ndarray]:
         """Return both kinds of weights, NaN where the model has none."""
@@ -89,7 +98,10 @@ def _whole(fits: Sequence[Any], view: str, width: int) -> bool:
 
 
 def selection_frame(
-    fits: Mapping[str, Sequence[Any]], mv: MultiView, readings: Sequence[str]
+    fits: Mapping[str, Sequence[Any]],
+    mv: MultiView,
+    n_features: Mapping[str, int],
+    readings: Sequence[str],
 ) -> pd.DataFrame:
     """Summarise the selections of every model over its folds.
 
@@ -106,7 +118,7 @@ def selection_frame(
         if not ordered:
             continue
         for view in ordered[0].selected:
-            width = mv.n_features[view]
+            width = n_features[view]
             counts = [len(f.selected[view].index) for f in ordered]
             folds = ";".join(map(str, counts))
             none = np.nan
@@ -218,7 +230,11 @@ def weights_frame(
 
 
 def stability_of(
-    fits: Mapping[str, Sequence[Any]], mv: MultiView, selection: pd.DataFrame, level: float
+    fits: Mapping[str, Sequence[Any]],
+    mv: MultiView,
+    n_features: Mapping[str, int],
+    selection: pd.DataFrame,
+    level: float,
 ) -> Stability:
     """Compute the index per view and over all views, and the share of each view."""
     index_rows = []
@@ -234,8 +250,8 @@ def stability_of(
             for f in ordered
         ]
         for view, sets, width in [
-            ("*", joined, sum(widths)),
-            *((v, [f.selected[v].index for f in ordered], mv.n_features[v]) for v in views),
+            ("*", joined, sum(n_features[v] for v in views)),
+            *((v, [f.selected[v].index for f in ordered], n_features[v]) for v in views),
         ]:
             found = _index(sets, width, level)
             index_rows.append((model, view, found.value, found.error, found.low, found.high))
@@ -244,7 +260,7 @@ def stability_of(
     return Stability(
         index=pd.DataFrame(index_rows, columns=columns),
         features=features.reset_index(drop=True),
-        views=_mean_shares(view_shares(fits), mv),
+        views=_mean_shares(view_shares(fits), n_features),
     )
 
 
@@ -252,7 +268,10 @@ def _index(sets: list[np.ndarray], width: int, level: float) -> StabilityIndex:
     if len(sets) < 2:
         nan = float("nan")
         return StabilityIndex(nan, nan, nan, nan)
-    return nogueira(sets, width, level)
+    # Positions among the columns that some fold selects: reference levels are columns, too.
+    used = np.unique(np.concatenate(sets))
+    chosen = [np.searchsorted(used, one) for one in sets]
+    return nogueira(chosen, max(width, len(used)), level)
 
 
 def view_shares(fits: Mapping[str, Sequence[Any]]) -> pd.DataFrame:
@@ -291,13 +310,13 @@ def view_shares(fits: Mapping[str, Sequence[Any]]) -> pd.DataFrame:
     return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=columns)
 
 
-def _mean_shares(each: pd.DataFrame, mv: MultiView) -> pd.DataFrame:
+def _mean_shares(each: pd.DataFrame, n_features: Mapping[str, int]) -> pd.DataFrame:
     """Return the means over folds, one row per model and view."""
     columns = ["model", "view", "frequency", "percent_of_view", "share", "variance_share"]
     rows = []
     for (model, view), part in each.groupby(["model", "view"], sort=False):
         selected = part["selected"].to_numpy(dtype=float)
-        percent = 100 * selected.mean() / mv.n_features[str(view)]
+        percent = 100 * selected.mean() / n_features[str(view)]
         # A plain mean: one fold without a figure leaves none.
         means = (float(part[c].to_numpy(dtype=float).mean()) for c in columns[-2:])
         rows.append((model, view, float((selected > 0).mean()), float(percent), *means))

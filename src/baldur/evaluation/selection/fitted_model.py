@@ -28,13 +28,13 @@ class ModelWeights:
         For one standard deviation of the prepared column.
     raw : dict of str to ndarray of shape (n_features, n_outputs)
         For one unit of the input.
-    variance : dict of str to float
-        Variance over the rows of what the view adds to the linear predictor, summed over outputs.
+    variance : dict of str to ndarray of shape (n_outputs,)
+        Variance over the rows of what the view adds to each linear predictor.
     """
 
     per_sd: dict[str, np.ndarray]
     raw: dict[str, np.ndarray]
-    variance: dict[str, float]
+    variance: dict[str, np.ndarray]
 
 
 def weights_of(estimator: Any, mv: MultiView) -> ModelWeights | None:
@@ -75,7 +75,7 @@ def weights_of(estimator: Any, mv: MultiView) -> ModelWeights | None:
             raw[name] = given[name]
             per_sd[name] = np.divide(raw[name], unit, out=np.zeros_like(raw[name]), where=unit != 0)
         part = np.asarray(prepared[name].apply(per_sd[name][columns]))
-        variance[name] = float(part.var(axis=0).sum())
+        variance[name] = np.atleast_1d(part.var(axis=0))
     return ModelWeights(per_sd, raw, variance)
 
 
@@ -127,13 +127,16 @@ def read_selection(estimator: Any, mv: MultiView) -> dict[str, np.ndarray]:
     Returns
     -------
     dict of str to int array
-        A model without masks counts as using every feature; views it was not given are left out.
+        A model without masks counts as using every feature that its preparation leaves; views it
+        was not given are left out.
     """
     masks = getattr(estimator, "selected_features_", None)
+    columns = getattr(getattr(estimator, "preparation_", None), "columns_", {})
     found = {}
     for name in mv.view_names:
         if not isinstance(masks, dict):
-            found[name] = np.arange(mv.n_features[name], dtype=np.int32)
+            every = columns.get(name, np.arange(mv.n_features[name]))
+            found[name] = np.asarray(every).astype(np.int32)
         elif name in masks:
             found[name] = np.flatnonzero(np.asarray(masks[name])).astype(np.int32)
     return found

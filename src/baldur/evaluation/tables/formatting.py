@@ -12,7 +12,7 @@ from baldur.evaluation.tables.table import FEATURES, POOLED
 from baldur.exceptions import InputError
 from baldur.safety.escape import latex, markdown, one_line
 
-__all__ = ["FIGURES", "format_table", "table_cells"]
+__all__ = ["FIGURES", "format_heading", "format_table", "table_cells"]
 
 FIGURES = ("intervals", "folds")
 """What a cell holds: estimate [low, high], or mean and s.d. over folds."""
@@ -64,6 +64,27 @@ def format_table(
         lines += ["| " + " | ".join(row) + " |" for row in cells]
         return "\n".join([*lines, "", *(f"{n}  " for n in notes)]).rstrip() + "\n"
     return _as_latex(heads, cells, notes)
+
+
+def format_heading(text: str, form: str) -> str:
+    """Return the heading of one of several tables, with its line end.
+
+    Parameters
+    ----------
+    text : str
+    form : {"text", "markdown", "latex"}
+        As in `format_table`.
+
+    Returns
+    -------
+    str
+    """
+    if form not in ("text", "markdown", "latex"):
+        raise InputError(f"form must be 'text', 'markdown' or 'latex', but got {form!r}.")
+    text = _ESCAPE[form](text)
+    if form == "latex":
+        return rf"\paragraph{{{text}}}" + "\n"
+    return f"### {text}\n\n" if form == "markdown" else f"{text}\n"
 
 
 def table_cells(

@@ -8,12 +8,14 @@ Holm's step-down rule.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import combinations
 
 import numpy as np
 import pandas as pd
 from scipy.stats import t as student
+
+from baldur.evaluation.metrics import METRICS
 
 __all__ = [
     "compare_pairs",
@@ -21,6 +23,7 @@ __all__ = [
     "corrected_t_test",
     "holm",
     "permutation_p_value",
+    "permutation_tests",
 ]
 
 
@@ -159,3 +162,37 @@ def permutation_p_value(
     # Equal scores may differ in their last digits.
     as_good = np.sum(sign * permuted >= sign * observed - 1e-12)
     return float((1 + as_good) / (1 + len(permuted)))
+
+
+def permutation_tests(
+    scores: Mapping[str, np.ndarray], permuted: Mapping[str, Sequence[float]], metric: str
+) -> pd.DataFrame:
+    """Compare every model with itself on permuted labels.
+
+    Parameters
+    ----------
+    scores : dict of str to array of shape (n_folds,)
+        Of every model, its metric on each fold.
+    permuted : dict of str to list of float
+        Of every model, its mean over the folds with each permutation; models without are left out.
+    metric : str
+        Name of the metric.
+
+    Returns
+    -------
+    DataFrame
+        model, metric, score, permuted_mean, permutations, p, p_holm.
+    """
+    better = METRICS[metric].greater_is_better
+    rows = []
+    for model, values in scores.items():
+        found = np.array(permuted.get(model, []))
+        if not len(found):
+            continue
+        seen = float(np.nanmean(values))
+        p = permutation_p_value(seen, found, better)
+        rows.append((model, metric, seen, float(found.mean()), len(found), p))
+    columns = ["model", "metric", "score", "permuted_mean", "permutations", "p"]
+    frame = pd.DataFrame(rows, columns=columns)
+    frame["p_holm"] = holm(frame["p"].to_numpy(dtype=float))
+    return frame

@@ -80,6 +80,7 @@ _OPTIONAL: dict[str, tuple[Callable[[Any], bool], str]] = {
     "files": (_is_text_map, "a text for each file"),
     "title": (lambda v: isinstance(v, str), "a text"),
     "outcome": (lambda v: isinstance(v, str), "a text"),
+    "outcomes": (_is_texts, "a list of texts"),
     "seed": (_or_nothing(_is_count), "a whole number, or null"),
     "scheme": (_or_nothing(lambda v: isinstance(v, str)), "a text, or null"),
     "inner": (_or_nothing(_is_count), "a whole number, or null"),

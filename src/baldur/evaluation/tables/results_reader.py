@@ -68,7 +68,7 @@ _FOLD = {"model": TEXT, "repeat": COUNT, "fold": COUNT}
 _ENDS = "estimate low high"
 
 TABLES: dict[str, TableSchema] = {
-    "table": TableSchema(_columns("model note failure", count="folds")),
+    "table": TableSchema(_columns("model note failure", count="folds"), _columns("outcome")),
     "predictions": TableSchema(
         {**_FOLD, **_columns("sample", label=ANY, predicted=ANY)},
         _columns("group site probability flags"),
@@ -99,7 +99,9 @@ TABLES: dict[str, TableSchema] = {
     ),
     "weights": TableSchema({**_FOLD, **_columns("view feature class", "weight raw_weight")}),
     "settings": TableSchema({**_FOLD, **_columns("setting value")}),
-    "intervals": TableSchema(_columns("model site metric note", _ENDS, "people units")),
+    "intervals": TableSchema(
+        _columns("model site metric note", _ENDS, "people units"), _columns("outcome")
+    ),
     "differences": TableSchema(_columns("metric model_a model_b note", "difference low high")),
     "calibration": TableSchema(_columns("model class measure note", _ENDS)),
     "calibration_curve": TableSchema(_columns("model class", "predicted observed low high")),

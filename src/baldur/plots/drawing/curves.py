@@ -103,8 +103,9 @@ def interval_text(called: str, found: tuple[float, float, float] | None) -> str:
     """Return ", AUC 0.90 (0.85 to 0.94)" for a measure; nothing where it is not known."""
     if found is None or not np.isfinite(found[0]):
         return ""
-    text = f", {called} {found[0]:.2f}"
-    return f"{text} ({found[1]:.2f} to {found[2]:.2f})" if np.isfinite(found[1:]).all() else text
+    value, low, high = (f"{one:.2f}".replace("-", "−") for one in found)
+    text = f", {called} {value}"
+    return f"{text} ({low} to {high})" if np.isfinite(found[1:]).all() else text
 
 
 def banded(lines: Sequence[Line]) -> Line | None:

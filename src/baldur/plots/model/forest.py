@@ -15,6 +15,9 @@ from baldur.plots.results.tables import Results, one_model
 
 __all__ = ["ForestDisplay"]
 
+FEWEST = 5
+"""Features that are drawn however many outputs there are."""
+
 
 class ForestDisplay(Display):
     """Weights per standard deviation with intervals, and inclusion probabilities.
@@ -166,7 +169,8 @@ class ForestDisplay(Display):
         ax, theme, width
             As in `Display.plot`.
         most : int, default=30
-            Largest number of features that are drawn; a line says how many more there are.
+            Largest number of features that are drawn; a line says how many more there are. With
+            several outputs, which share the row of a feature, fewer are drawn.
 
         Returns
         -------
@@ -176,13 +180,16 @@ class ForestDisplay(Display):
         features = table[["view", "feature"]]
         if self._many_outputs:
             features = features.drop_duplicates()
+        outputs = list(dict.fromkeys(table["output"])) if self._many_outputs else [None]
+        if len(outputs) > 1:
+            # A feature is as tall as all its outputs; the figure should fit on a page.
+            most = max(FEWEST, 2 * most // len(outputs))
         shown = features.head(most)
         rows = {key: i for i, key in enumerate(shown.itertuples(index=False, name=None))}
         known = table.get("inclusion_probability")
         sure = known is not None and known.notna().any() and len(rows)
         narrow = style_of(theme, width, ax).narrow
         widths = ((3.0, 1.0) if not narrow else (2.2, 1.0)) if sure else (1.0,)
-        outputs = list(dict.fromkeys(table["output"])) if self._many_outputs else [None]
         # Several outputs share the row of a feature.
         tall = len(rows) * max(1.0, 0.4 * len(outputs))
         height = row_height(int(np.ceil(tall)), 1.2 + (0.6 if len(outputs) > 1 else 0.0))

@@ -19,6 +19,9 @@ __all__ = ["LatentDisplay"]
 
 MOST_VECTOR = 4000
 """Samples drawn as vectors; more of them are rasterised."""
+MOST_COMBINATIONS = 6
+"""Combinations of labels with a colour of their own."""
+NO_LABEL, OTHER_LABELS = "no label", "other combinations"
 
 
 class LatentDisplay(Display):
@@ -27,8 +30,9 @@ class LatentDisplay(Display):
     Parameters
     ----------
     table : DataFrame
-        sample, label (class or number) where it is known, and one column per factor. Without a
-        label nothing is drawn or said about the outcome.
+        sample, label (class or number; of a label matrix the labels that a sample has) where it is
+        known, and one column per factor. Without a label nothing is drawn or said about the
+        outcome.
     continuous : bool, default=False
         Whether the label is a number.
     """
@@ -46,9 +50,10 @@ class LatentDisplay(Display):
         ----------
         model : fitted estimator
         X : MultiView, or array or DataFrame of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,), optional
-            Labels or outcomes, in the order of the rows. Without them the figure says nothing
-            about the outcome.
+        y : array-like of shape (n_samples,) or (n_samples, n_labels), optional
+            Labels or outcomes, in the order of the rows. Of a label matrix the most frequent
+            combinations of labels are shown, and all others as one. Without labels the figure says
+            nothing about the outcome.
 
         Returns
         -------
@@ -58,6 +63,8 @@ class LatentDisplay(Display):
         table: dict[str, Any] = {"sample": sample_names(X)}
         if y is not None:
             label_of = np.asarray(y)
+            if label_of.ndim == 2 and len(label_of) == len(Z) and label_of.shape[1] > 1:
+                label_of = _combinations(y, model)
             if label_of.shape != (len(Z),):
                 raise InputError(
                     f"y: expected {len(Z)} labels, one per row, but got shape {label_of.shape}."
@@ -210,3 +217,19 @@ class LatentDisplay(Display):
             bar.update_ticks()
             ax.set_ylabel(label(factors[1]))
         ax.set_xlabel(label(factors[0]))
+
+
+def _combinations(y: Any, model: Any) -> np.ndarray:
+    """Return the labels that every sample has, as one text; rare combinations as one."""
+    if not hasattr(model, "classes_"):
+        raise InputError(
+            "y: the latent space is drawn for one numeric outcome; give one column of y."
+        )
+    names = [str(c) for c in getattr(y, "columns", model.classes_)]
+    rows = np.asarray(y).astype(bool)
+    each = [" + ".join(n for n, has in zip(names, row, strict=True) if has) for row in rows]
+    texts = pd.Series([text or NO_LABEL for text in each])
+    frequent = texts.value_counts(sort=True).index[: MOST_COMBINATIONS - 1]
+    if texts.nunique() > MOST_COMBINATIONS:
+        texts = texts.where(texts.isin(frequent), OTHER_LABELS)
+    return texts.to_numpy(dtype=str)

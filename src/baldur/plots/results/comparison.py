@@ -16,7 +16,7 @@ from baldur.plots.drawing.parts import empty, fit_ticks, intervals, name_rows, r
 from baldur.plots.drawing.style import Style, style_of
 from baldur.plots.results.tables import Results
 
-__all__ = ["ComparisonDisplay"]
+__all__ = ["ComparisonDisplay", "metric_name"]
 
 # Metrics that are shown unless others are asked for.
 DEFAULT = ("auc", "balanced_accuracy", "brier", "r2", "mae")
@@ -108,7 +108,8 @@ class ComparisonDisplay(Display):
         more = f", and {len(part) - 5} more" if len(part) > 5 else ""
         failed = f"; {len(self.failures)} failed" if self.failures else ""
         return (
-            f"{_heading(metric)} of {len(part)} models with 95 % intervals: {listed}{more}{failed}."
+            f"{metric_name(metric)} of {len(part)} models with 95 % intervals: "
+            f"{listed}{more}{failed}."
         )
 
     def _plot(self, ax: Any, theme: str | None, width: float | None) -> None:
@@ -146,7 +147,7 @@ class ComparisonDisplay(Display):
                     va="center", color=style.ink, style="italic",
                 )  # fmt: skip
         up = metric not in METRICS or METRICS[metric].greater_is_better
-        name = label(_heading(metric))
+        name = label(metric_name(metric))
         if len(self.metrics) > 1 and not style.narrow:
             # The panels are narrow: each word gets a line.
             name = name.replace(" ", "\n")
@@ -162,7 +163,8 @@ class ComparisonDisplay(Display):
         return 0.0 if metric in ("r2", "correlation") else None
 
 
-def _heading(metric: str) -> str:
+def metric_name(metric: str) -> str:
+    """Return the name of a metric on an axis."""
     names = {"balanced_accuracy": "Balanced accuracy", "brier": "Brier score", "r2": "R²"}
     return names.get(metric) or (METRICS[metric].heading if metric in METRICS else metric)
 

@@ -27,7 +27,7 @@ from baldur.views.replace_columns import select_columns, set_view
 from baldur.views.validate import rename_hint, some
 from baldur.views.view import View
 
-__all__ = ["CategoryEncoder", "has_categories"]
+__all__ = ["CategoryEncoder", "feature_counts", "has_categories"]
 
 _ENCODED = "encoded"
 """Mark among ``feature_info.attrs`` of a view that has been encoded, and passes unchanged."""
@@ -413,6 +413,43 @@ class CategoryEncoder(Step):
                 }
             )
             return name
+
+
+def feature_counts(mv: MultiView, steps: Sequence[Any] = ()) -> dict[str, int]:
+    """Return the number of features of each view, with categories as models get them.
+
+    A category has one feature for each level without the reference level, so that a model that
+    uses everything uses all features.
+
+    Parameters
+    ----------
+    mv : MultiView
+        With one column per level.
+    steps : sequence of Step
+        Of the preparation; a `CategoryEncoder` among them says which categories have a reference
+        level.
+
+    Returns
+    -------
+    dict of str to int
+    """
+    drops: dict[str, str | None] = dict.fromkeys(mv.view_names, "first")
+    for step in steps:
+        if isinstance(step, CategoryEncoder):
+            chosen = mv.view_names if step.views is None else np.atleast_1d(step.views).tolist()
+            drops |= dict.fromkeys(chosen, step.drop)
+    return {
+        name: width - _n_references(mv.view(name), drops[name])
+        for name, width in mv.n_features.items()
+    }
+
+
+def _n_references(view: View, drop: str | None) -> int:
+    coded, info = _coded(view), view.feature_info
+    if coded is None or info is None or drop is None:
+        return 0
+    levels = [len(rows) for _, rows in _groups(info["column"].to_numpy(), np.flatnonzero(coded))]
+    return sum(n == 2 or (n > 2 and drop == "first") for n in levels)
 
 
 def has_categories(view: View) -> bool:

@@ -43,10 +43,12 @@ def feature_table(run: StudyResults | None, main: str | None, model: FittedModel
     folds = _of_folds(run, main)
     fitted = _of_fit(model)
     several = len(set(fitted.get("output", [])) | set(folds.get("class", []))) > 1
-    columns = [Column("Model", numeric=False)] if run is not None else []
-    columns += [Column("View", numeric=False), Column("Feature", numeric=False)]
+    # The first column is the title of a card on a phone.
+    columns = [Column("Feature", numeric=False), Column("View", numeric=False)]
     if several:
         columns.append(Column("Class", "that the weight points to", numeric=False))
+    if run is not None:
+        columns.append(Column("Model", numeric=False))
     columns.append(Column("Weight per s.d.", "of the fit on all people; else mean over folds"))
     known = [c for c in ("inclusion_probability", "credible_set") if c in fitted]
     columns += [Column(*_KNOWN[name]) for name in known]
@@ -63,10 +65,11 @@ def feature_table(run: StudyResults | None, main: str | None, model: FittedModel
         shown = part.head(limit[name])
         left += len(part) - len(shown)
         for row in shown.to_dict("records"):
-            cells = [Cell.name(row["model"])] if run is not None else []
-            cells += [Cell.name(row["view"]), Cell.name(row["feature"])]
+            cells = [Cell.name(row["feature"]), Cell.name(row["view"])]
             if several:
                 cells.append(Cell.name(row["class"]))
+            if run is not None:
+                cells.append(Cell.name(row["model"]))
             if np.isfinite(row["lower"]):
                 cells.append(Cell.interval(row["weight"], row["lower"], row["upper"]))
             else:

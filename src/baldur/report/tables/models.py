@@ -16,8 +16,8 @@ from baldur.report.tables.base import Cell, Column, Table
 __all__ = ["difference_table", "metric_heading", "model_table"]
 
 _SHARE = (
-    "mean over folds, % of the columns of all views; the reference level of a category is one of "
-    "them, though no model uses it"
+    "mean over folds, % of the features of all views; a category has one feature for each level "
+    "without the reference level"
 )
 _MEANING = {
     "calibration": "mean distance of probabilities from observed frequencies, in bins; ",

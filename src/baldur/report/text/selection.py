@@ -162,7 +162,7 @@ def selection_of_model(model: FittedModel, *, views: bool = True) -> str:
     """
     inner = model.inner
     masks = inner.selected_features_
-    total = sum(len(mask) for mask in masks.values())
+    total = sum(model.n_features.values())
     selected = sum(int(np.sum(mask)) for mask in masks.values())
     if not selected:
         return f"None of {count(total, 'feature')}, so everybody gets the base rate."

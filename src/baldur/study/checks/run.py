@@ -27,6 +27,7 @@ from baldur.study.checks.repeats import RowHashes, repeats
 from baldur.study.checks.sites import constant_columns, constant_in_site, site_predicts
 from baldur.study.config import COVARIATES, StudyConfig
 from baldur.study.data import StudyData
+from baldur.study.outcomes import labels_by_outcome
 from baldur.views import View
 from baldur.views.validate import counted
 
@@ -74,26 +75,32 @@ def find_problems(
 
 def _about_samples(config: StudyConfig, found: StudyData, scheme: str) -> list[Finding]:
     made = []
-    outcome = config.outcome.column
-    if config.classification:
-        labels = np.unique(found.y).tolist()
-        made += variants("outcome.column", outcome, labels)
-        codes = [label for label in labels if label in {f"{s:.0f}" for s in SENTINELS}]
-        made += [
-            Finding(
-                "outcome.column",
-                f"{label!r} is a class of {counted(int(np.sum(found.y == label)), 'sample')}",
-                f"write {missing_option('outcome', codes, config.samples.missing)} if it stands "
-                "for a missing value",
-            )
-            for label in codes
-        ]
-    else:
-        made += _numbers("outcome.column", found.y[:, None], [outcome], config.samples.missing)
+    every = labels_by_outcome(config, found.y)
+    if isinstance(found.y, np.ndarray):
+        made += _about_labels(config, found.y)
     if found.sites is not None and config.samples.site is not None:
         made += variants("samples.site", config.samples.site, np.unique(found.sites).tolist())
-        made += site_predicts(found.sites, found.y, outcome, config.classification, scheme)
+        for outcome, y in every.items():
+            made += site_predicts(found.sites, y, outcome, config.classification, scheme)
     return made
+
+
+def _about_labels(config: StudyConfig, y: np.ndarray) -> list[Finding]:
+    """Check the values of a single outcome; those of several are yes and no."""
+    outcome = config.outcome.column
+    if not config.classification:
+        return _numbers("outcome.column", y[:, None], [outcome], config.samples.missing)
+    labels = np.unique(y).tolist()
+    codes = [label for label in labels if label in {f"{s:.0f}" for s in SENTINELS}]
+    return variants("outcome.column", outcome, labels) + [
+        Finding(
+            "outcome.column",
+            f"{label!r} is a class of {counted(int(np.sum(y == label)), 'sample')}",
+            f"write {missing_option('outcome', codes, config.samples.missing)} if it stands "
+            "for a missing value",
+        )
+        for label in codes
+    ]
 
 
 def _about_covariate(column: pd.Series, given: Sequence[str] | None) -> list[Finding]:
@@ -134,9 +141,11 @@ def _look_at(
     hashes = RowHashes(view.present)
     held: dict[str, dict[float, int]] = {}
     late: list[str] = []
-    same: list[str] = []
+    every = labels_by_outcome(config, found.y)
+    same: dict[str, list[str]] = {outcome: [] for outcome in every}
     fixed: dict[str, str] = {}
-    codes = np.unique(found.y, return_inverse=True)[1] if config.classification else None
+    if config.classification:
+        every = {name: np.unique(y, return_inverse=True)[1] for name, y in every.items()}
     # Codes of genotypes are neither dates nor sentinels.
     numbers = view.dtype != np.int8
     for cols, block in view.iter_blocks():
@@ -150,12 +159,13 @@ def _look_at(
             for j in np.flatnonzero(large).tolist():
                 name = _name(view, cols, j)
                 late += [name] if dated(block[:, j].astype(np.float64), name) else []
-        copying = (
-            copying_numbers(block, found.y)
-            if codes is None
-            else copying_classes(block, codes, width)
-        )
-        same += [_name(view, cols, j) for j in np.flatnonzero(copying).tolist()]
+        for outcome, y in every.items():
+            copying = (
+                copying_classes(block, y, width)
+                if config.classification
+                else copying_numbers(block, y)
+            )
+            same[outcome] += [_name(view, cols, j) for j in np.flatnonzero(copying).tolist()]
         if found.sites is not None:
             for j, site in constant_columns(block, found.sites, width):
                 fixed.setdefault(_name(view, cols, j), site)
@@ -163,7 +173,9 @@ def _look_at(
     if held:
         held = beyond_chance(held, _beside_sentinels(view))
     made = sentinels(key, held, getattr(section, "missing", None)) + dates(key, late)
-    made += copies(key, config.outcome.column, same) + constant_in_site(key, fixed)
+    for outcome, columns in same.items():
+        made += copies(key, outcome, columns)
+    made += constant_in_site(key, fixed)
     return made, hashes.pairs()
 
 

@@ -1,0 +1,363 @@
+"""MultilabelResult: the result of every label of a label matrix, and the mean over the labels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from baldur.evaluation.clinical.bootstrap import Draws
+from baldur.evaluation.clinical.metric_intervals import rows_behind, scale_of
+from baldur.evaluation.design import Comparison
+from baldur.evaluation.engine.job_results import JobResults, OuterFit
+from baldur.evaluation.engine.tasks import ALL, outcomes_of
+from baldur.evaluation.label_matrix import AVERAGE
+from baldur.evaluation.metrics import METRICS
+from baldur.evaluation.result import NestedResult
+from baldur.evaluation.splits import Fold
+from baldur.evaluation.tables.formatting import format_heading, format_table
+from baldur.evaluation.tables.model_tests import compare_pairs, permutation_tests
+from baldur.evaluation.tables.table import FEATURES, POOLED
+from baldur.evaluation.threads import one_thread
+from baldur.exceptions import InputError
+from baldur.hooks import call_hook
+
+__all__ = ["ONE_AT_A_TIME", "MultilabelResult"]
+
+ONE_AT_A_TIME = "fitted to one outcome at a time, with settings selected for each"
+"""Note of models that cannot be fitted to a label matrix."""
+
+
+@dataclass
+class MultilabelResult:
+    """Result of `nested_cv` for a label matrix: one result per outcome, and their mean.
+
+    ``result["stroke"]`` is the `NestedResult` of the outcome "stroke" (with the classes "no" and
+    "yes"), on the same folds and from the same fits as those of the other outcomes.
+
+    Attributes
+    ----------
+    comparison : Comparison
+        What was compared.
+    jobs : list of JobResults
+        What the jobs gave, of each outcome.
+    results : dict of str to NestedResult
+        Result of every outcome.
+    """
+
+    comparison: Comparison
+    jobs: list[JobResults]
+
+    def __post_init__(self) -> None:
+        self.results = {
+            name: NestedResult(self.comparison.one_outcome(j), found)
+            for j, (name, found) in enumerate(zip(self.outcomes, self.jobs, strict=True))
+        }
+
+    def __getitem__(self, outcome: str) -> NestedResult:
+        if outcome not in self.results:
+            raise InputError(f"There is no outcome {outcome!r}; there are {self.outcomes}.")
+        return self.results[outcome]
+
+    def __repr__(self) -> str:
+        return self.format("text")
+
+    @property
+    def outcomes(self) -> list[str]:
+        """Names of the outcomes, the columns of the label matrix."""
+        return list(self.comparison.outcomes)
+
+    @property
+    def models(self) -> list[str]:
+        """Names of the models, the rows of the table."""
+        return [m.name for m in self.comparison.models]
+
+    @property
+    def metrics(self) -> list[str]:
+        """Metrics that are columns of the table."""
+        return self.comparison.metrics
+
+    @property
+    def select_by(self) -> str:
+        """Metric that selected settings on the inner folds."""
+        return self.comparison.metric
+
+    @property
+    def folds(self) -> list[Fold]:
+        """The outer folds, which all outcomes share."""
+        return self._first.folds
+
+    @property
+    def fits(self) -> dict[str, list[OuterFit]]:
+        """Fits of every model; one to the whole label matrix is listed once, as of one outcome."""
+        return {
+            model.name: [
+                fit
+                for result in list(self.results.values())[
+                    : len(outcomes_of(self.comparison, model))
+                ]
+                for fit in result.fits[model.name]
+            ]
+            for model in self.comparison.models
+        }
+
+    @property
+    def _first(self) -> NestedResult:
+        return next(iter(self.results.values()))
+
+    @property
+    def failures(self) -> dict[str, str]:
+        """Models without a mean, because they failed for an outcome, with the reason of each."""
+        found: dict[str, str] = {}
+        for outcome, result in self.results.items():
+            for model, why in result.failures.items():
+                found.setdefault(model, f"{outcome}: {why}")
+        return found
+
+    @property
+    def notes(self) -> dict[str, list[str]]:
+        """Warnings and settings that failed, of every model over all outcomes, each once."""
+        merged = JobResults(fits={}, notes={model: [] for model in self.models})
+        for result in self.results.values():
+            for model, notes in result.notes.items():
+                for text in notes:
+                    merged.note(model, text)
+        return merged.notes
+
+    @property
+    def no_signal(self) -> dict[str, int]:
+        """Folds of a model without evidence of signal, the most over the outcomes."""
+        found: dict[str, int] = {}
+        for result in self.results.values():
+            for model, k in result.no_signal.items():
+                found[model] = max(k, found.get(model, 0))
+        return found
+
+    def finished(self) -> list[str]:
+        """Return the models that finished every fold for every outcome."""
+        return [m for m in self.models if m not in self.failures]
+
+    @cached_property
+    def predictions(self) -> pd.DataFrame:
+        """Held-out predictions of all outcomes, with the column outcome first."""
+        return self._over_outcomes(lambda result: result.predictions)
+
+    def _over_outcomes(self, table: Any) -> pd.DataFrame:
+        parts = []
+        for outcome, result in self.results.items():
+            part = table(result).copy()
+            part.insert(0, "outcome", outcome)
+            parts.append(part)
+        return pd.concat(parts, ignore_index=True)
+
+    # -- the mean over outcomes --------------------------------------------------------------
+
+    def table(self) -> pd.DataFrame:
+        """Return the table of the mean over outcomes ("*" in the column outcome) and of each.
+
+        The columns are those of `NestedResult.table` after the column outcome. A mean over outcomes
+        has the interval of the mean: people are resampled, with all their outcomes.
+        """
+        average = self.average()
+        average.insert(0, "outcome", AVERAGE)
+        return pd.concat(
+            [average, self._over_outcomes(lambda result: result.table())], ignore_index=True
+        )
+
+    def average(self) -> pd.DataFrame:
+        """Return the mean of every metric over the outcomes, as `NestedResult.table` has it."""
+        return self._average.copy()
+
+    @cached_property
+    def _average(self) -> pd.DataFrame:
+        scores = {name: result.scores() for name, result in self.results.items()}
+        rows: list[dict[str, Any]] = []
+        for model in self.comparison.models:
+            row: dict[str, Any] = {"model": model.name}
+            done = model.name not in self.failures
+            mine = [s[s["model"] == model.name] for s in scores.values()] if done else []
+            notes = [] if outcomes_of(self.comparison, model) == [ALL] else [ONE_AT_A_TIME]
+            for metric in (*self.metrics, FEATURES):
+                values = sum(s[metric].to_numpy(dtype=float) for s in mine) / len(scores)
+                known = np.atleast_1d(values)[np.isfinite(values)] if done else np.zeros(0)
+                row[metric] = float(known.mean()) if len(known) else np.nan
+                row[f"{metric}_sd"] = float(known.std(ddof=1)) if len(known) > 1 else np.nan
+                if metric == FEATURES:
+                    continue
+                if done and 0 < len(known) < len(mine[0]):
+                    heading = METRICS[metric].heading
+                    notes.append(f"{heading} over {len(known)} of {len(mine[0])} folds")
+                pooled = self._interval(model.name, metric) if done else (np.nan,) * 3
+                row |= {f"{metric}_{e}": v for e, v in zip(POOLED, pooled, strict=True)}
+            row |= {"folds": len(mine[0]) if done else 0, "note": "; ".join(notes)}
+            rows.append({**row, "failure": self.failures.get(model.name, "")})
+        return pd.DataFrame(rows)
+
+    def _interval(self, model: str, metric: str) -> tuple[float, float, float]:
+        with one_thread():
+            draws = self._draws(model, metric)
+            low, high = draws.interval(scale_of(metric))
+            if scale_of(metric) == "logit":
+                below, above = self._beyond(model, metric)
+                low, high = low - below, high + above
+        return float(draws.estimate), float(low), float(high)
+
+    def _beyond(self, model: str, metric: str) -> tuple[float, float]:
+        """Return how far outcomes with an estimate of exactly 0 or 1 widen the interval of a mean.
+
+        All resamples of such an outcome agree and say nothing; it counts with the ends of its own
+        interval, which is Wilson's.
+        """
+        below = above = 0.0
+        for result in self.results.values():
+            draws = result.resampled.metric(model, metric)
+            if float(draws.estimate) in (0.0, 1.0):
+                held = result.resampled.models[model]
+                low, high = draws.interval("logit", rows_behind(metric, held))
+                below += float(draws.estimate) - float(low)
+                above += float(high) - float(draws.estimate)
+        return below / len(self.outcomes), above / len(self.outcomes)
+
+    def _draws(self, model: str, metric: str) -> Draws:
+        """Return the mean over outcomes on the sample and on every resample.
+
+        The people of all outcomes are the same in the same order, so that the bootstrap, with one
+        seed, draws the same people for each of them.
+        """
+        each = [result.resampled.metric(model, metric) for result in self.results.values()]
+        first = each[0]
+        return Draws(
+            np.mean([d.estimate for d in each], axis=0),
+            np.mean([d.resampled for d in each], axis=0),
+            first.units,
+            first.level,
+        )
+
+    def intervals(self) -> pd.DataFrame:
+        """Return every metric with its interval: outcome ("*": mean), model, metric, ...
+
+        The columns after outcome are those of `metric_intervals`.
+        """
+        held = next(iter(self._first.resampled.models.values()), None)
+        people = (0, 0) if held is None else (int(held.members.sum()), held.n_units)
+        long = []
+        for record in self.table().to_dict("records"):
+            for metric in self.metrics if record["failure"] == "" else ():
+                ends = [float(record[f"{metric}_{e}"]) for e in POOLED]
+                key = (record["outcome"], record["model"], AVERAGE, metric)
+                long.append((*key, *ends, *people, ""))
+        columns = [
+            "outcome", "model", "site", "metric", "estimate", "low", "high", "people", "units",
+            "note",
+        ]  # fmt: skip
+        return pd.DataFrame(long, columns=columns)
+
+    def differences(self, metrics: Sequence[str] | None = None) -> pd.DataFrame:
+        """Return differences between models of the mean over outcomes, with their intervals.
+
+        Parameters
+        ----------
+        metrics : list of str, optional
+            Default all of the table.
+
+        Returns
+        -------
+        DataFrame
+            As `metric_differences`.
+        """
+        rows = []
+        with one_thread():
+            for metric in metrics or self.metrics:
+                for a, b in combinations(self.finished(), 2):
+                    draws = self._draws(a, metric).minus(self._draws(b, metric))
+                    low, high = draws.interval()
+                    known = np.isfinite(draws.estimate)
+                    note = "" if known else f"{METRICS[metric].heading} is not defined for one"
+                    ends = (float(draws.estimate), float(low), float(high))
+                    rows.append((metric, a, b, *ends, note))
+        columns = ["metric", "model_a", "model_b", "difference", "low", "high", "note"]
+        return pd.DataFrame(rows, columns=columns)
+
+    def _fold_values(self, model: str, metric: str) -> np.ndarray:
+        """Return the mean over outcomes of a metric of a model, on every outer fold."""
+        each = [result.fold_values(model, metric) for result in self.results.values()]
+        return np.asarray(np.mean(each, axis=0))
+
+    def compare(self, metrics: Sequence[str] | None = None) -> pd.DataFrame:
+        """Compare models by the corrected resampled t-test of the mean over outcomes.
+
+        Parameters
+        ----------
+        metrics : list of str, optional
+            Default: the metric settings were selected by. Pairs are adjusted within each.
+
+        Returns
+        -------
+        DataFrame
+            As `NestedResult.compare`.
+        """
+        ratio = float(np.mean([len(f.test) / len(f.train) for f in self.folds]))
+        parts = []
+        for metric in metrics or [self.select_by]:
+            by_model = {model: self._fold_values(model, metric) for model in self.finished()}
+            parts.append(compare_pairs(by_model, ratio, metric))
+        return pd.concat(parts, ignore_index=True)
+
+    def permutation_test(self) -> pd.DataFrame:
+        """Return the permutation test of the mean over outcomes, as `NestedResult` has it.
+
+        Outcomes of a sample are permuted together.
+        """
+        scores = {model: self._fold_values(model, self.select_by) for model in self.finished()}
+        permuted = {
+            model: np.mean([r.permuted[model] for r in self.results.values()], axis=0).tolist()
+            for model in scores
+        }
+        return permutation_tests(scores, permuted, self.select_by)
+
+    def format(self, form: str = "text", figures: str = "intervals") -> str:
+        """Return the tables as they are printed: the mean over outcomes, then every outcome.
+
+        Parameters
+        ----------
+        form : {"text", "markdown", "latex"}, default="text"
+            For the terminal, a README, or a paper.
+        figures : {"intervals", "folds"}, default="intervals"
+            As in `NestedResult.format`.
+
+        Returns
+        -------
+        str
+        """
+        parts = [
+            format_heading(f"Mean over {len(self.outcomes)} outcomes", form),
+            format_table(self.average(), self.metrics, form, figures),
+        ]
+        for outcome, result in self.results.items():
+            parts += ["\n", format_heading(outcome, form), result.format(form, figures)]
+        return "".join(parts)
+
+    def report(self, path: str | Path, **options: Any) -> Path:
+        """Write one page about this comparison: the mean over outcomes, then every outcome.
+
+        Parameters
+        ----------
+        path : str or Path
+            HTML file to write; it needs no network and no other file. ``result["stroke"].report``
+            writes the complete page of one outcome.
+        **options
+            As in `baldur.report.report_result`: model, people, title.
+
+        Returns
+        -------
+        Path
+            The file.
+        """
+        made: Path = call_hook("report_result", self, path, **options)
+        return made

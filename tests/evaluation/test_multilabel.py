@@ -1,0 +1,350 @@
+"""Label matrices: every outcome has an ordinary result, and the mean is that of the outcomes."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+
+from baldur import BaldurClassifier
+from baldur.baselines import PriorClassifier, RidgeLogisticClassifier
+from baldur.datasets import make_multiview
+from baldur.evaluation import (
+    Design,
+    FoldPlan,
+    MultilabelResult,
+    fit_all_rows,
+    learning_curve,
+    nested_cv,
+    open_comparison,
+    preview,
+)
+from baldur.evaluation.clinical.bootstrap import Draws
+from baldur.evaluation.label_matrix import read_label_matrix
+from baldur.evaluation.multilabel import ONE_AT_A_TIME
+from baldur.evaluation.splits import label_strata, permute_labels
+from baldur.exceptions import InputError, UnfinishedError
+
+NAMES = ["stroke", "fall", "pain"]
+pytestmark = pytest.mark.usefixtures("one_repeat", "few_resamples")
+
+
+class OnlyBalanced(PriorClassifier):
+    """A model that cannot be fitted where more than half of the rows are cases."""
+
+    def fit(self, X, y):
+        if np.mean(y) > 0.5:
+            raise RuntimeError("too many cases")
+        return super().fit(X, y)
+
+
+def make_cohort(n=90):
+    sim = make_multiview(
+        n, {"clinic": 4, "genes": 8}, informative={"clinic": 2, "genes": 2}, random_state=1
+    )
+    rng = np.random.default_rng(0)
+    score = sim.data.view("clinic").read()[:, :2] @ rng.normal(size=(2, 3))
+    Y = (score + rng.normal(size=(n, 3)) > [0.0, 0.6, -0.6]).astype(int)
+    return sim.data, pd.DataFrame(Y, columns=NAMES, index=sim.data.sample_ids)
+
+
+def models():
+    return {
+        "BALDUR": BaldurClassifier(members=("pooled",)),
+        "ridge": (RidgeLogisticClassifier(), {"C": [0.1, 1.0]}),
+        "prior": PriorClassifier(),
+        "fails": OnlyBalanced(),
+    }
+
+
+@pytest.fixture(scope="module")
+def cohort():
+    return make_cohort()
+
+
+@pytest.fixture(scope="module")
+def result(cohort, one_repeat, few_resamples):
+    return nested_cv(models(), *cohort, outer=3, inner=2)
+
+
+@pytest.fixture(scope="module")
+def split(cohort):
+    return np.where(np.arange(len(cohort[0])) % 3 == 0, "test", "train")
+
+
+# -- the results of single outcomes ----------------------------------------------------------
+
+
+def test_every_outcome_has_an_ordinary_result(result):
+    assert isinstance(result, MultilabelResult)
+    assert list(result.results) == NAMES
+    for name in NAMES:
+        one = result[name]
+        assert one.classes == ["no", "yes"]
+        assert set(one.predictions["label"]) == {"no", "yes"}
+        assert len(one.evaluation().calibration)
+        assert len(one.stability().index)
+        for a, b in zip(one.folds, result.folds, strict=True):
+            assert_array_equal(a.test, b.test)
+    with pytest.raises(InputError, match="no outcome 'death'"):
+        result["death"]
+
+
+def test_a_model_of_one_outcome_is_fitted_as_if_it_were_alone(cohort, split):
+    """Predictions, weights and intervals are those of a comparison with this outcome only."""
+    X, Y = cohort
+    given = {"ridge": RidgeLogisticClassifier(), "prior": PriorClassifier()}
+    several = nested_cv(given, X, Y, split=split)
+    for name in NAMES:
+        alone = nested_cv(given, X, Y[name], split=split)
+        renamed = alone.predictions.rename(columns={"p_0": "p_no", "p_1": "p_yes"})
+        words = {"label": {"0": "no", "1": "yes"}, "predicted": {"0": "no", "1": "yes"}}
+        pd.testing.assert_frame_equal(several[name].predictions, renamed.replace(words))
+        pd.testing.assert_frame_equal(several[name].table(), alone.table())
+        weights = several[name].selection["mean_weight"]
+        assert_allclose(weights, alone.selection["mean_weight"])
+
+
+def test_a_joint_model_is_fitted_once_to_all_outcomes(cohort, split):
+    X, Y = cohort
+    model = BaldurClassifier(members=("pooled",), random_state=0)
+    several = nested_cv({"BALDUR": model}, X, Y, split=split, inner=2)
+    train, test = np.flatnonzero(split == "train"), np.flatnonzero(split == "test")
+    fit = several[NAMES[0]].fits["BALDUR"][0]
+    proba = np.column_stack([several[n].predictions["p_yes"] for n in NAMES])
+    again = fitted_like(several, X, Y, train)
+    assert_allclose(proba, again.predict_proba(X[test]))
+    for j, name in enumerate(NAMES):
+        chosen = several[name].fits["BALDUR"][0].selected
+        for view, mask in again.selected_features_.items():
+            assert_array_equal(chosen[view].index, np.flatnonzero(mask))
+            assert_allclose(chosen[view].raw[:, 0], again.coef_[view][j, mask])
+        shares = several[name].view_shares()["variance_share"]
+        assert shares.sum() == pytest.approx(1.0)
+    assert len(several.fits["BALDUR"]) == 1
+    assert fit.setting == {}
+
+
+def fitted_like(several, X, Y, train):
+    """Fit the model of a comparison with the seed that its only fold has."""
+    from baldur.evaluation.engine.tasks import seed_of
+
+    comparison = several.comparison
+    seed = seed_of(comparison, comparison.models[0], 0, several.folds[0])
+    made = comparison.models[0].make({}, seed)
+    return made.fit(X[train], Y.to_numpy()[train])
+
+
+def test_the_order_of_outcomes_changes_nothing(cohort, split):
+    X, Y = cohort
+    given = {"ridge": RidgeLogisticClassifier()}
+    one = nested_cv(given, X, Y, split=split)
+    other = nested_cv(given, X, Y[NAMES[::-1]], split=split)
+    assert other.outcomes == NAMES[::-1]
+    for name in NAMES:
+        pd.testing.assert_frame_equal(one[name].predictions, other[name].predictions)
+    pd.testing.assert_frame_equal(one.average(), other.average())
+
+
+# -- the mean over outcomes -------------------------------------------------------------------
+
+
+def test_the_table_has_the_mean_first(result):
+    table = result.table()
+    assert list(dict.fromkeys(table["outcome"])) == ["*", *NAMES]
+    for metric in ("auc", "brier", "log_loss"):
+        wide = table.pivot(index="model", columns="outcome", values=f"{metric}_pooled")
+        known = wide.loc[["BALDUR", "ridge", "prior"]]
+        assert_allclose(known["*"], known[NAMES].mean(axis=1))
+    mean = table[table["outcome"] == "*"].set_index("model")
+    assert mean.loc["ridge", "note"].startswith(ONE_AT_A_TIME)
+    assert mean.loc["BALDUR", "note"] == ""
+    assert (mean["auc_low"].dropna() < mean["auc_pooled"].dropna()).all()
+
+
+def test_the_interval_of_the_mean_is_that_of_people_with_all_their_outcomes(result):
+    """Of every resample, the mean over outcomes of the metric on the people drawn."""
+    each = [result[n].resampled for n in NAMES]
+    for other in each[1:]:
+        assert_array_equal(other.models["ridge"].people, each[0].models["ridge"].people)
+    draws = [r.metric("ridge", "brier") for r in each]
+    mean = Draws(
+        np.mean([d.estimate for d in draws]),
+        np.mean([d.resampled for d in draws], axis=0),
+        draws[0].units,
+        draws[0].level,
+    )
+    row = result.average().set_index("model").loc["ridge"]
+    low, high = mean.interval("logit")
+    assert_allclose([row["brier_low"], row["brier_high"]], [low, high])
+    assert mean.error() < np.mean([d.error() for d in draws])
+    # People with all their outcomes: errors of one person in two outcomes do not average out.
+    assert mean.error() > 0.5 * np.mean([d.error() for d in draws]) / np.sqrt(3)
+
+
+def test_a_perfect_outcome_widens_the_interval_of_the_mean(result):
+    """Recall of exactly 0 or 1 has no spread over resamples; it is not taken as certain."""
+    row = result.average().set_index("model").loc["prior"]
+    assert row["recall_low"] < row["recall_pooled"] < row["recall_high"]
+
+
+def test_differences_and_tests_are_those_of_the_mean(result):
+    differences = result.differences(["auc"]).set_index(["model_a", "model_b"])
+    mean = result.average().set_index("model")["auc_pooled"]
+    assert differences.loc[("BALDUR", "ridge"), "difference"] == pytest.approx(
+        mean["BALDUR"] - mean["ridge"]
+    )
+    tests = result.compare().set_index(["model_a", "model_b"])
+    folds = result.average().set_index("model")["auc"]
+    assert tests.loc[("BALDUR", "ridge"), "difference"] == pytest.approx(
+        folds["BALDUR"] - folds["ridge"]
+    )
+
+
+def test_a_model_that_fails_for_one_outcome_has_no_mean(result):
+    assert "pain" in result.failures["fails"]
+    assert "too many cases" in result.failures["fails"]
+    assert "fails" not in result["fall"].failures
+    assert "fails" in result.format()
+    mean = result.average().set_index("model").loc["fails"]
+    assert np.isnan(mean["auc_pooled"])
+
+
+@pytest.mark.parametrize("form", ["text", "markdown", "latex"])
+def test_the_tables_are_printed_one_below_the_other(result, form):
+    text = result.format(form)
+    heads = {"text": "{}", "markdown": "### {}", "latex": r"\paragraph{{{}}}"}
+    names = [heads[form].format(name) for name in ("Mean over 3 outcomes", *NAMES)]
+    assert [line for line in text.splitlines() if line in names] == names
+    assert result.format(form, "folds") != text
+
+
+def test_permuted_labels_of_a_sample_stay_together(cohort):
+    X, Y = cohort
+    found = nested_cv(
+        {"ridge": RidgeLogisticClassifier()}, X, Y, outer=3, permutations=2
+    ).permutation_test()
+    assert found["permutations"].tolist() == [2]
+    groups = np.repeat(np.arange(30), 3)
+    for within in (None, groups):
+        made = permute_labels(Y.to_numpy(), within, np.random.default_rng(0))
+        assert sorted(map(tuple, made)) == sorted(map(tuple, Y.to_numpy()))
+
+
+# -- jobs -------------------------------------------------------------------------------------
+
+
+def test_finished_jobs_are_found_again_and_shards_make_the_whole(result, cohort, tmp_path):
+    given = {name: made for name, made in models().items() if name != "fails"}
+    how = {"outer": 3, "inner": 2, "store": tmp_path}
+    with pytest.raises(UnfinishedError):
+        nested_cv(given, *cohort, shard="1/2", **how)
+    seen = []
+    found = nested_cv(
+        given, *cohort, shard="2/2", progress=lambda p: seen.append((p.done, p.total)), **how
+    )
+    for name in NAMES:
+        want = result[name].predictions
+        want = want[want["model"] != "fails"].reset_index(drop=True)
+        pd.testing.assert_frame_equal(found[name].predictions, want)
+    again = nested_cv(given, *cohort, progress=lambda p: seen.append((p.reused, p.total)), **how)
+    assert seen[-1][0] == seen[-1][1]
+    pd.testing.assert_frame_equal(again.table(), found.table())
+
+
+def test_the_jobs_are_counted_before_they_are_run(result, cohort):
+    comparison = open_comparison(Design(outer=3, inner=2), models(), *cohort)
+    plan = preview(comparison, trial=True)
+    assert plan.jobs["BALDUR"] == 3
+    assert plan.jobs["ridge"] == 3 * 3 * (2 + 1)
+    assert set(plan.seconds) >= {"BALDUR", "ridge", "prior"}
+
+
+def test_a_joint_model_is_fitted_to_all_rows_and_others_are_refused(cohort):
+    X, Y = cohort
+    comparison = open_comparison(Design(inner=2), models(), X, Y)
+    fitted, _ = fit_all_rows(comparison, "BALDUR")
+    assert fitted.predict_proba(X).shape == (len(X), 3)
+    with pytest.raises(InputError, match="ridge cannot be fitted to several outcomes"):
+        fit_all_rows(comparison, "ridge")
+
+
+# -- folds ------------------------------------------------------------------------------------
+
+
+@given(st.integers(0, 10_000), st.integers(2, 5), st.integers(2, 5))
+def test_folds_have_labels_in_equal_shares(seed, n_labels, k):
+    """Rows of each stratum are spread evenly, and so are those with the rarest label."""
+    rng = np.random.default_rng(seed)
+    Y = (rng.uniform(size=(60, n_labels)) < rng.uniform(0.15, 0.85, n_labels)).astype(int)
+    least = np.minimum(Y.sum(axis=0), 60 - Y.sum(axis=0)).min()
+    if least < k:
+        with pytest.raises(InputError, match="rows with and without each label"):
+            FoldPlan(outer=k).outer_folds(Y)
+        return
+    strata = label_strata(Y, k)
+    folds = FoldPlan(outer=k).outer_folds(Y)
+    assert sorted(np.concatenate([f.test for f in folds])) == list(range(60))
+    for stratum in np.unique(strata):
+        counts = [int(np.sum(strata[f.test] == stratum)) for f in folds]
+        assert max(counts) - min(counts) <= 1
+    rarest = Y[:, Y.sum(axis=0).argmin()]
+    counts = [int(rarest[f.test].sum()) for f in folds]
+    assert max(counts) - min(counts) <= len(np.unique(strata[rarest == 1]))
+
+
+def test_strata_are_combinations_and_rare_ones_their_rarest_label():
+    Y = np.array([[0, 0]] * 4 + [[1, 0]] * 4 + [[1, 1]] + [[0, 1]])
+    strata = label_strata(Y, 3)
+    assert len(set(strata[:4])) == len(set(strata[4:8])) == 1
+    assert strata[8] == strata[9]
+    assert not label_strata(Y, 99).any()
+
+
+def test_a_fold_without_cases_of_a_label_is_refused():
+    Y = np.array([[0, 0], [0, 1], [1, 0], [1, 1]] * 5)
+    sites = np.array(["a"] * 8 + ["b"] * 6 + ["c"] * 6)
+    Y[8:, 1] = 0
+    with pytest.raises(InputError, match="one value of label 2 only"):
+        FoldPlan("leave-one-site-out", sites=sites).outer_folds(Y)
+
+
+# -- what is refused --------------------------------------------------------------------------
+
+
+def test_yes_and_no_are_read_as_they_are_written():
+    frame = pd.DataFrame({"a": ["Yes", "no"], "b": [True, False], "c": [0.0, 1.0], "d": ["N", "Y"]})
+    values, names = read_label_matrix(frame, 2)
+    assert values.tolist() == [[1, 1, 0, 0], [0, 0, 1, 1]]
+    assert names == list("abcd")
+    words = pd.DataFrame({"a": ["case", "control"], "b": ["control", "case"]})
+    assert read_label_matrix(words, 2, "case")[0].tolist() == [[1, 0], [0, 1]]
+    assert read_label_matrix(np.eye(2), 2)[1] == ["label 1", "label 2"]
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (lambda Y: Y.assign(fall=[np.nan, *Y["fall"][1:]]), "1 of 'fall'"),
+        (lambda Y: Y.assign(fall=1), "must have two values"),
+        (lambda Y: Y.assign(fall=np.arange(len(Y)) % 3), "has 3"),
+        (lambda Y: Y.assign(fall=np.where(Y["fall"], "case", "control")), "means yes"),
+        (lambda Y: Y.set_axis(["a", "a", "b"], axis=1), "different names"),
+        (lambda Y: Y.set_axis(["a", "*", "b"], axis=1), "different names"),
+    ],
+)
+def test_labels_that_are_not_yes_and_no_are_refused(cohort, change, says):
+    X, Y = cohort
+    with pytest.raises(InputError, match=says):
+        nested_cv(["Dummy"], X, change(Y))
+
+
+def test_several_numbers_and_learning_curves_are_refused(cohort):
+    X, Y = cohort
+    with pytest.raises(InputError, match="one at a time"):
+        nested_cv(["Dummy"], X, Y, task="regression")
+    with pytest.raises(InputError, match="one outcome"):
+        learning_curve(["Dummy"], X, Y)
+    with pytest.raises(InputError, match="positive is 'x'"):
+        nested_cv(["Dummy"], X, Y, positive="x")
