@@ -86,6 +86,7 @@ html_theme = "pydata_sphinx_theme"
 html_title = f"baldur {version}"
 html_static_path = ["_static"]
 html_css_files = ["baldur.css"]
+html_js_files = ["baldur.js"]
 html_show_sourcelink = False
 html_copy_source = False
 html_show_sphinx = False
