@@ -38,13 +38,14 @@ def try_study(here: Environment, wheel: Path) -> None:
     """Run a small study from its files to the page, and score people with its model."""
     here.install(f"{wheel}[report]")
     baldur = here.bin / "baldur"
-    here.call(baldur, "simulate", "multiview", "--out", ".", quiet=True)
-    (here.folder / "small.toml").write_text(STUDY)
-    here.call(baldur, "evaluate", "small.toml", "--jobs", 2, "--quiet")
-    here.call(baldur, "fit", "small.toml", "--model", "BALDUR", "--out", "model", quiet=True)
-    here.call(baldur, "predict", "model", "small.toml", "--out", "predictions.csv", "--quiet")
+    study = Path("simulated", "small.toml")
+    here.call(baldur, "simulate", "multiview", "--out", "simulated", quiet=True)
+    (here.folder / study).write_text(STUDY)
+    here.call(baldur, "evaluate", study, "--jobs", 2, "--quiet")
+    here.call(baldur, "fit", study, "--model", "BALDUR", "--out", "model", quiet=True)
+    here.call(baldur, "predict", "model", study, "--out", "predictions.csv", "--quiet")
     here.call(baldur, "report", "model", "--quiet")
-    for name in ("results/report.html", "predictions.csv", "model/report.html"):
+    for name in ("simulated/results/report.html", "predictions.csv", "model/report.html"):
         if not (here.folder / name).is_file():
             sys.exit(f"the study wrote no {name}")
 

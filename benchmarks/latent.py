@@ -9,12 +9,15 @@ Each factor depends on three features of the first view and four of the second, 
 random direction of the factors, or on one factor of its own ("no sharing").
 
 Bars: the right number of factors in at least 8 of 10 cohorts, and a mean AUC not below that of one
-factor per label (``n_factors`` equal to the number of labels). Canonical correlations between the
-estimated and the true factors on the test samples are printed as well.
+factor per label (``n_factors`` equal to the number of labels). The least canonical correlation
+between the estimated and the true factors on the test samples is printed beside that of a reference
+that is told which features have an effect and fits a logistic regression to each label: a factor
+that only few labels depend on cannot be estimated well from 300 samples.
 """
 
 import numpy as np
 from common import Bars, auc, header, loss, parse, row, run
+from sklearn.linear_model import LogisticRegression
 
 from baldur import BaldurClassifier, MultiView
 
@@ -44,7 +47,20 @@ def simulate(seed, n_labels, n_factors):
     eta = STRENGTH * factors @ V.T
     y = (rng.random(eta.shape) < 1.0 / (1.0 + np.exp(-eta))).astype(int)
     views = MultiView({"clinical": X[:, : DIMS[0]], "genes": X[:, DIMS[0] :]})
-    return views, y, factors
+    return views, y, factors, np.flatnonzero(W.any(axis=1))
+
+
+def told(X, y, factors, used):
+    """Return the least correlation of a model that is told the features with an effect."""
+    cells = np.hstack([X.view(name).read() for name in X.view_names])[:, used]
+    train, test = cells[:N_TRAIN], cells[N_TRAIN:]
+    fits = [LogisticRegression().fit(train, column) for column in y[:N_TRAIN].T]
+    seen, new = (
+        np.column_stack([m.decision_function(part) for m in fits]) for part in (train, test)
+    )
+    directions = np.linalg.svd(seen - seen.mean(axis=0), full_matrices=False)[2]
+    latent = (new - seen.mean(axis=0)) @ directions[: factors.shape[1]].T
+    return float(canonical(latent, factors[N_TRAIN:]).min())
 
 
 def canonical(A, B):
@@ -61,9 +77,9 @@ def scores(model, X, y):
 
 
 def one(part, seed):
-    """Return number of factors, least correlation, and scores with and without sharing."""
+    """Return number of factors, least correlations, and scores with and without sharing."""
     n_labels, n_factors = PARTS[part]
-    X, y, factors = simulate(seed, n_labels, n_factors)
+    X, y, factors, used = simulate(seed, n_labels, n_factors)
     train, test = slice(0, N_TRAIN), slice(N_TRAIN, None)
     model = BaldurClassifier().fit(X[train], y[train])
     apart = BaldurClassifier(n_factors=n_labels).fit(X[train], y[train])
@@ -71,6 +87,7 @@ def one(part, seed):
     return (
         model.n_factors_,
         float(least),
+        told(X, y, factors, used),
         *scores(model, X[test], y[test]),
         *scores(apart, X[test], y[test]),
     )
@@ -81,16 +98,17 @@ def main():
     given = parse(__doc__, PARTS, 10)
     bars = Bars()
     header(
-        "cohorts", "right number", "least correlation", "AUC", "one each", "log-loss", "one each"
-    )
+        "cohorts", "right number", "least correlation", "features told", "AUC", "one each",
+        "log-loss", "one each",
+    )  # fmt: skip
     for part in given.part:
         found = run(one, [(part, seed) for seed in range(given.seeds)], given.jobs)
         table = np.array(found, dtype=float)
         right = float((table[:, 0] == PARTS[part][1]).mean())
         mean = table.mean(axis=0)
-        row(part, right, mean[1], mean[2], mean[4], mean[3], mean[5])
+        row(part, right, mean[1], mean[2], mean[3], mean[5], mean[4], mean[6])
         bars.least(f"{part}: share with the right number of factors", right, 0.8)
-        bars.least(f"{part}: AUC against one factor per label", mean[2], mean[4])
+        bars.least(f"{part}: AUC against one factor per label", mean[3], mean[5])
     bars.show()
 
 

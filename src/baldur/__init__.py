@@ -68,6 +68,8 @@ _HOMES = {
 _HOOKS = {
     "save": ("baldur.saving", "save"),
     "make_card": ("baldur.saving.cards", "make_card"),
+    "added_value_text": ("baldur.report.added_value", "added_value_text"),
+    "added_value_figure": ("baldur.plots", "AddedValueDisplay"),
     "report_model": ("baldur.report", "report_model"),
     "report_result": ("baldur.report", "report_result"),
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-__all__ = ["MODELS", "REGRESSION_MODELS"]
+__all__ = ["LINEAR_MODELS", "MODELS", "REGRESSION_MODELS", "TREE_MODELS"]
 
 MODELS: Mapping[str, str] = MappingProxyType(
     {
@@ -33,3 +33,11 @@ MODELS: Mapping[str, str] = MappingProxyType(
 
 REGRESSION_MODELS = ("BALDUR", "BALDUR (mean-field)", "RF", "MV-PLS", "Boosted trees", "Dummy")
 """Models that also predict numbers."""
+
+LINEAR_MODELS = (
+    "BALDUR", "BALDUR (mean-field)", "LSVM-l1", "MV-PLS", "Ridge logistic", "Elastic-net logistic",
+)  # fmt: skip
+"""Models whose score is linear in the prepared features."""
+
+TREE_MODELS = ("RF", "Boosted trees")
+"""Models of decision trees, which can use thresholds and interactions of features."""

@@ -139,9 +139,18 @@ def test_the_summary_says_how_few_are_enough(fitted):
     metric = "r2" if isinstance(auto, BaldurRegressor) else "auc"
     three = path[(path["step"] == "features") & (path["n_features"] == 3)].iloc[0]
     low, high = three[f"{metric}_lower"], three[f"{metric}_upper"]
-    text = str(auto.summary())
-    assert f", 3: {three[metric]:.2f} [{low:.2f}, {high:.2f}], 5: " in text
-    assert f"{'R2' if metric == 'r2' else 'AUC'} on held-out rows" in text
+    summary = auto.summary()
+    lines = str(summary).splitlines()
+    start = next(i for i, line in enumerate(lines) if line.startswith("How few features"))
+    assert lines[start + 1].split()[:3] == ["features", metric.upper(), "loss"]
+    shown = {line.split()[0]: line for line in lines[start + 2 : start + 9]}
+    assert f"{three[metric]:.2f} [{low:.2f}, {high:.2f}]" in shown["3"]
+    assert three["enters"] in shown["3"]
+    assert list(shown) == ["1", "2", "3", "5", "10", "20", "36"]
+    table = summary.few_features
+    assert table["n_features"].tolist() == [1, 2, 3, 5, 10, 20, 36]
+    assert [len(names) for names in table["enters"]] == [1, 1, 1, 2, 5, 10, 0]
+    assert summary.head(1).few_features is table
     assert str(auto.submodel(3).summary()).count(" selected, because n_features=3 was set.") == 1
 
 

@@ -157,3 +157,14 @@ def test_parameters_that_name_other_views_are_restricted(sim):
 def test_wrong_views_are_explained(sim, models, keywords, said):
     with pytest.raises(InputError, match=said):
         nested_cv([models()], sim.data, sim.target, **FOLDS, **keywords)
+
+
+def test_rows_with_some_views_leave_the_tests_of_the_others_alone(sim):
+    models = [ridge(), make_model("Dummy"), make_model("MV-PLS", grid={"n_components": [1]})]
+    plain = nested_cv(models, sim.data, sim.target, **FOLDS).compare()
+    more = nested_cv([*models, ridge("a"), ridge("b")], sim.data, sim.target, **FOLDS).compare()
+    names = [m.name for m in models]
+    same = more[more["model_a"].isin(names) & more["model_b"].isin(names)].reset_index(drop=True)
+    pd.testing.assert_frame_equal(same, plain)
+    assert len(more) == 10
+    assert more["p_holm"].notna().all()

@@ -1,7 +1,5 @@
 """Small problems for the tests of the ensemble, its path and its selection."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from sklearn.model_selection import StratifiedKFold
@@ -63,9 +61,9 @@ def gathered(problem, folds, by_grams=False):
     With `by_grams` the dense members see the features through their Gram matrices.
     """
     index = [np.arange(D) for D in problem.widths]
-    data, places = gather_data(problem, [index] * len(folds))
-    grams = np.stack([view.weighted_gram() for view in problem.views]) if by_grams else None
-    return replace(data, grams=grams), FoldBatch.of(folds, places)
+    grams = [view.weighted_gram() for view in problem.views] if by_grams else None
+    data, places = gather_data(problem, [index] * len(folds), grams)
+    return data, FoldBatch.of(folds, places)
 
 
 def on_all_rows(problem, by_grams=False):

@@ -8,6 +8,7 @@ import pytest
 from baldur.inference.design import ColumnDesign, GramDesign, predict_rows
 from baldur.inference.fit import gather_data
 from baldur.inference.gaussians import gather
+from baldur.inference.screening import candidates
 from baldur.model.likelihood import Sites
 from baldur.model.posterior import INTERCEPT_VAR, FeaturePosterior, SamplePosterior
 from inference.problems import gathered, make_problem, unequal_folds
@@ -262,7 +263,8 @@ def test_predicted_rows_are_those_of_the_kernel(setting):
 def test_what_has_fewer_columns_than_rows_has_no_gram_matrices():
     for N, narrow in ((48, True), (24, False)):
         problem, _ = make_problem(N=N, sizes=(5, 20))
-        data, _ = gather_data(problem, [[np.arange(5), np.arange(20)]])
+        chosen, grams = candidates(problem, [np.arange(N)])
+        data, _ = gather_data(problem, chosen, grams)
         assert (data.grams is None) == narrow
     assert GramDesign.uses_features is False
 
@@ -272,7 +274,7 @@ def test_where_columns_come_from():
     views = make_views(48, (3, 12), absent=True)
     problem, _ = make_problem(views=views)
     chosen = [[np.array([2]), np.array([0, 4])], [np.array([0, 2]), np.array([4, 9])]]
-    data, places = gather_data(problem, chosen)
+    data, places = gather_data(problem, chosen, None)
     np.testing.assert_array_equal(data.owner, [0, 0, 1, 1, 1])
     union = [np.array([0, 2]), np.array([0, 4, 9])]
     np.testing.assert_array_equal(data.columns, gather(views, union))
@@ -280,4 +282,4 @@ def test_where_columns_come_from():
     np.testing.assert_array_equal(data.absent[:, 1], np.arange(48) % 5 == 2)
     np.testing.assert_array_equal(data.n_features, [3, 12])
     none, _ = make_problem(N=48)
-    assert gather_data(none, chosen)[0].absent is None
+    assert gather_data(none, chosen, None)[0].absent is None

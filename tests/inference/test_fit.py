@@ -171,7 +171,7 @@ def test_wide_views_are_screened_and_nothing_else_changes(monkeypatch, task):
     monkeypatch.setattr(screening, "CANDIDATES", 30)
     monkeypatch.setattr(screening, "PER_VIEW", 4)
     problem, folds = make_problem(task, N=48, sizes=(5, 90), absent=True)
-    index = screening.candidates(problem, [np.arange(48)])[0]
+    (index,), _ = screening.candidates(problem, [np.arange(48)])
     assert 30 <= sum(map(len, index)) <= 38
     for margin in (0.0, 0.1):
         result = fit_default(problem, folds, margin=margin, max_iter=60)
@@ -191,7 +191,7 @@ def scored(task, sizes=(4, 8)):
     problem, _ = make_problem(task, N=42, sizes=sizes, absent=True)
     everyone = np.arange(42)
     index = [np.arange(D) for D in problem.widths]
-    data, places = gather_data(problem, [index, index])
+    data, places = gather_data(problem, [index, index], None)
     fit = _Fit(problem, data, index, places, [(everyone, everyone)], MEMBERS, 200, None, None)
     fit._fit_ensembles()
     fit.ensembles = [fit_ensemble(data, fit.batches[0])]

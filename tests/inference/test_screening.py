@@ -24,7 +24,10 @@ def test_candidates_have_the_largest_literal_projections(monkeypatch, task):
     problem, folds = make_problem(task, N=18, absent=True)
     T = problem.T
     fits = [rows for rows, _ in folds]
-    for rows, index in zip(fits, candidates(problem, fits), strict=True):
+    chosen, grams = candidates(problem, fits)
+    for view, gram in zip(problem.views, grams, strict=True):
+        np.testing.assert_array_equal(gram, view.weighted_gram())
+    for rows, index in zip(fits, chosen, strict=True):
         residual = T[rows] - T[rows].mean(axis=0)
         scores = []
         for view in problem.views:
@@ -40,7 +43,7 @@ def test_all_features_are_candidates_where_they_are_few(monkeypatch):
     problem, folds = make_problem(N=48, sizes=(5, 20))
     for limit in (25, 3):  # no more than the limit; or no more than the samples
         monkeypatch.setattr(screening, "CANDIDATES", limit)
-        for index in candidates(problem, [rows for rows, _ in folds]):
+        for index in candidates(problem, [rows for rows, _ in folds])[0]:
             assert [i.tolist() for i in index] == [list(range(5)), list(range(20))]
 
 

@@ -110,3 +110,10 @@ def run(result, tmp_path_factory):
     folder = tmp_path_factory.mktemp("run")
     write_results(result, folder)
     return folder
+
+
+@pytest.fixture(scope="session")
+def view_sets(cohort):
+    """A comparison of view sets."""
+    ridge = {"ridge": RidgeLogisticClassifier()}
+    return nested_cv(ridge, cohort.data, cohort.target, outer=3, baseline_views=["clinic"])

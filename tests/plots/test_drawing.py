@@ -21,6 +21,7 @@ MAKERS = {
     "forest of ten": lambda f: plots.ForestDisplay.from_estimator(f("ten_classes")),
     "forest of folds": lambda f: plots.ForestDisplay.from_result(f("result")),
     "path": lambda f: plots.PathDisplay.from_estimator(f("model")),
+    "few features": lambda f: plots.FewFeaturesDisplay.from_estimator(f("model")),
     "shares": lambda f: plots.ViewShareDisplay.from_result(f("result")),
     "shares of factors": lambda f: plots.ViewShareDisplay.from_estimator(f("ten_classes")),
     "contributions": lambda f: plots.ContributionsDisplay.from_estimator(
@@ -55,6 +56,7 @@ MAKERS = {
         f("regressor"), f("cohort").data, f("regressor").predict(f("cohort").data)
     ),
     "missing": lambda f: plots.MissingViewsDisplay.from_result(f("run")),
+    "added value": lambda f: plots.AddedValueDisplay.from_result(f("view_sets")),
     "manhattan": lambda f: plots.ManhattanDisplay(
         pd.DataFrame(
             {
@@ -338,6 +340,9 @@ EMPTY = {
     "path": lambda: plots.PathDisplay(
         pd.DataFrame(columns=["step", "n_features", "loss_difference", "selected"]), 0.1
     ),
+    "few features": lambda: plots.FewFeaturesDisplay(
+        pd.DataFrame(columns=["limit", "metric", "estimate", "low", "high", "chance"])
+    ),
     "shares": lambda: plots.ViewShareDisplay(pd.DataFrame(columns=["group", "view", "share"])),
     "comparison": lambda: plots.ComparisonDisplay(
         pd.DataFrame(columns=["model", "metric", "estimate", "low", "high"]),
@@ -363,6 +368,7 @@ EMPTY = {
     ),
     "learning": lambda: plots.LearningCurveDisplay(pd.DataFrame(columns=["model", "class"])),
     "missing": lambda: plots.MissingViewsDisplay(pd.DataFrame(columns=["has_a"])),
+    "added value": lambda: plots.AddedValueDisplay(pd.DataFrame()),
     "manhattan": lambda: plots.ManhattanDisplay(pd.DataFrame(columns=["feature"])),
     "history": lambda: plots.HistoryDisplay([]),
 }

@@ -13,6 +13,7 @@ from baldur.evaluation import learning_curve
 from baldur.evaluation.selection.correlations import feature_correlations
 from baldur.exceptions import InputError
 from baldur.plots import (
+    AddedValueDisplay,
     CorrelationDisplay,
     FoldHeatmapDisplay,
     FoldWeightsDisplay,
@@ -306,3 +307,21 @@ def test_history_of_a_mean_field_has_its_bound(nothing):
     assert_frame_equal(again.table, display.table)
     with pytest.raises(InputError, match="no record"):
         HistoryDisplay.from_estimator(object())
+
+
+def test_the_ladder_shows_the_numbers_of_the_table(view_sets):
+    table = view_sets.added_value().table
+    auc = table[table["metric"] == "auc"].set_index("question")
+    display = AddedValueDisplay(table)
+    rungs = display.table.set_index("views")
+    assert list(rungs.index) == ["clinic (baseline)", "all views", "genes alone"]
+    columns = ["value", "value_low", "value_high"]
+    for rung, question in (("clinic (baseline)", "baseline"), ("all views", "all")):
+        assert rungs.loc[rung, columns].tolist() == auc.loc[question, columns].tolist()
+    added, beyond = auc.loc["added"], auc.loc["beyond the others"]
+    assert rungs.loc["all views", "compared_with"] == "clinic"
+    assert rungs.loc["all views", "low"] == added["low"]
+    # Without a view, the difference is what all views lose.
+    assert rungs.loc["genes alone", "compared_with"] == "all views"
+    assert rungs.loc["genes alone", "difference"] == -beyond["difference"]
+    assert rungs.loc["genes alone", "low"] == -beyond["high"]

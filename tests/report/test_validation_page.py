@@ -43,6 +43,10 @@ def test_the_command_prints_the_auc_and_writes_a_page(places):
     before = before.set_index("metric").loc["auc"]
     assert f"AUC: {auc['estimate']:.3f} ({auc['low']:.3f} to {auc['high']:.3f})" in said
     assert f"in development {before['estimate']:.3f} ({before['low']:.3f}" in said
+    slopes = [pd.read_csv(there / "calibration.csv") for there in (folder, study)]
+    slopes = [f.query("model == 'Ridge logistic' and measure == 'slope'").iloc[0] for f in slopes]
+    new, old = (f"{s['estimate']:.3f} ({s['low']:.3f} to {s['high']:.3f})" for s in slopes)
+    assert f"slope: {new}; in development {old}" in said
     assert (folder / "report.html").is_file()
     assert is_validation(folder)
     assert not is_validation(study)

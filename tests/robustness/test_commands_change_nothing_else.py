@@ -95,6 +95,12 @@ def as_nobody(arguments, scratch):
     if os.getuid() != 0 or shutil.which("setpriv") is None:
         pytest.skip("only root can become another user, with setpriv")
     who = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]
+    imports = [*who, sys.executable, "-c", "import json, numpy"]
+    tried = subprocess.run(
+        imports, capture_output=True, cwd="/", env=settings(scratch), check=False
+    )
+    if tried.returncode != 0:
+        pytest.skip(f"an ordinary user may not read {sys.base_prefix} here")
     return subprocess.run(
         [*who, *command(*arguments)],
         env=settings(scratch), capture_output=True, text=True, check=False, cwd="/", timeout=300,

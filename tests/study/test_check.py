@@ -268,6 +268,18 @@ def test_sentinels_count_only_where_the_numbers_beside_them_do_not_stand_apart(
     assert "-9 occurs" in found()[0]
 
 
+def test_a_column_that_only_one_class_has_is_reported(parts, tables, write):
+    """Days to an event, with a code for missing in people without the event."""
+    case = (tables["samples"]["diagnosis"] == "patient").to_numpy()
+    days = np.where(case, np.arange(60) + 20.0, np.nan)
+    tables["blood"]["days to event"] = days
+    tables["blood"].loc[::7, "blood_0"] = np.nan
+    findings = checked(load_study(write(parts, tables)), trial=False).findings
+    (found,) = [f for f in findings if "missing tells" in f.what]
+    assert "whether 'days to event' is missing tells 'diagnosis'" in found.what
+    assert "exclude = ['days to event'] in [views.blood]" in found.fix
+
+
 def test_dates_and_comma_numbers_by_their_form():
     days = pd.date_range("1999-12-20", periods=30).strftime("%Y%m%d").astype(float).to_numpy()
     assert dated(days, "x")

@@ -158,8 +158,11 @@ class Screen:
         pooled = f"{by}_pooled"
         if self.quiet or "metric" not in differences or pooled not in table:
             return
-        ranked = table[table["failure"] == ""].dropna(subset=[pooled])
+        whole = [m.name for m in result.comparison.models if m.views is None] or result.models
+        ranked = table[(table["failure"] == "") & table["model"].isin(whole)]
+        ranked = ranked.dropna(subset=[pooled])
         pairs = differences[differences["metric"] == by]
+        pairs = pairs[pairs["model_a"].isin(whole) & pairs["model_b"].isin(whole)]
         if not len(ranked) or not len(pairs):
             return
         ascending = not METRICS[by].greater_is_better

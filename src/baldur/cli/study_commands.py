@@ -156,6 +156,9 @@ def _evaluate(config: Any, screen: Screen, report: bool = True, **keywords: Any)
         screen.paired(result, differences)
     if isinstance(result, MultilabelResult):
         screen.outcomes(result)
+    added = getattr(done.written, "added", None)  # each of several outcomes has its own
+    if added is not None:
+        screen.say(added.summary())
     screen.result(f"Results: {done.folder}")
     if report:
         _report_results(done, screen)

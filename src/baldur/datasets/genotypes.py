@@ -7,7 +7,7 @@ from scipy.special import ndtri
 
 __all__ = ["MISSING", "draw_genotypes"]
 
-MISSING = -127  # the code for "not called" in int8, as bed-reader uses it
+MISSING = -127  # the code for "not called" in int8, as in `read_plink`
 
 # Columns are drawn in frames: within one the alleles of a haplotype follow a chain, and the chain
 # is cut at random places, where a new linkage block begins. A chunk of frames has its own random

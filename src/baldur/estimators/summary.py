@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 
+from baldur.estimators.few_features import cost_text, few_features_table, few_features_text
 from baldur.inference.selection import against_base_rate
 from baldur.views.container import MultiView
 
@@ -23,8 +24,6 @@ PURE = 0.5
 Features of a set that are hardly correlated cannot be interchangeable: such a set only says that
 the data do not identify which feature has the effect.
 """
-FEW = (1, 2, 3, 5, 10, 20)
-"""Numbers of features whose held-out AUC or R2 is printed."""
 PROBABLE = 0.9
 """Inclusion probability from which an interval that includes 0 needs an explanation."""
 BOTH = (
@@ -44,10 +43,13 @@ class Summary(pd.DataFrame):
     ----------
     heading : str
         The lines printed before the table.
+    few_features : DataFrame
+        Held-out figures of 1, 2, 3, 5, 10, 20 features and all; see `few_features_table`.
     """
 
-    _metadata: ClassVar[list[str]] = ["heading"]  # kept by pandas when the table is cut
+    _metadata: ClassVar[list[str]] = ["heading", "few_features"]  # kept when the table is cut
     heading: str
+    few_features: pd.DataFrame
 
     @property
     def _constructor(self) -> type[Summary]:
@@ -168,6 +170,7 @@ def summarise(model: Any, *, everything: bool = False) -> Summary:
     order = np.argsort(-np.abs(table["weight_scaled"].to_numpy(dtype=float)), kind="stable")
     table = table.iloc[order].reset_index(drop=True)
     table.heading = heading(model)
+    table.few_features = few_features_table(model)
     return table
 
 
@@ -183,7 +186,7 @@ def heading(model: Any) -> str:
     if hasattr(model, "signal_shown_"):
         lines.append(signal_sentence(model))
         lines.append(path_sentence(model))
-        lines.append(few_sentence(model))
+        lines += [few_features_text(model), cost_text(model)]
     lines.append(
         "Weights per standard deviation with 95 % intervals:" if sum(selected.values()) else ""
     )
@@ -218,28 +221,6 @@ def path_sentence(model: Any) -> str:
     return (
         f"{losses}, {first}{chosen['loss']:.3f} with the {_count(chosen['n_features'], 'feature')} "
         "selected, the fewest that predict about as well as the best."
-    )
-
-
-def few_sentence(model: Any) -> str:
-    """Return the held-out AUC or R2 of a few features and of all, with 95 % intervals."""
-    path = model.sparsity_path_
-    metric = next((name for name in ("auc", "r2") if name in path), None)
-    if metric is None:
-        return ""
-    steps = path[(path["step"] == "features") & path["n_features"].isin(FEW)]
-    steps = pd.concat([steps, path[path["step"] == "views"].iloc[-1:]])
-    steps = steps.drop_duplicates("n_features", keep="last")
-    values = [
-        f"{int(step['n_features']):,}: {step[metric]:.2f} "
-        f"[{step[f'{metric}_lower']:.2f}, {step[f'{metric}_upper']:.2f}]"
-        for _, step in steps.iterrows()
-    ]
-    name = {"auc": "AUC", "r2": "R2"}[metric]
-    return (
-        f"{name} on held-out rows by number of features, with 95 % intervals: "
-        + ", ".join(values)
-        + "; see submodel."
     )
 
 

@@ -8,8 +8,8 @@ Out: a `NestedResult`, from which all tables are computed with one bootstrap (fo
 `Evaluation`.
 
 `engine` runs and stores jobs, `tables` has the table of metrics and tests between models,
-`selection` the selected features, `clinical` intervals, calibration, net benefit and subgroups, and
-`validation` a frozen model on a new cohort.
+`selection` the selected features, `clinical` intervals, calibration, net benefit and subgroups,
+`added_value` what each view adds, and `validation` a frozen model on a new cohort.
 
 It may import estimators, baselines, preparation and views; never saving, plots, study or report.
 
@@ -19,6 +19,8 @@ It may import estimators, baselines, preparation and views; never saving, plots,
 """
 
 from baldur.evaluation.adapters import SideBySide
+from baldur.evaluation.added_value.from_data import added_value
+from baldur.evaluation.added_value.study import AddedValue
 from baldur.evaluation.clinical import (
     Evaluation,
     brier_parts,
@@ -56,6 +58,7 @@ from baldur.evaluation.validation.drift import batch_drift
 
 __all__ = [
     "METRICS",
+    "AddedValue",
     "Comparison",
     "Design",
     "Evaluation",
@@ -68,6 +71,7 @@ __all__ = [
     "SideBySide",
     "Stability",
     "StabilityIndex",
+    "added_value",
     "batch_drift",
     "brier_parts",
     "build_table",

@@ -138,7 +138,7 @@ def people_needed(result: NestedResult) -> pd.DataFrame:
     rows = []
     for record in table[table["failure"] == ""].to_dict("records"):
         model = result.comparison.model(str(record["model"]))
-        width = result.comparison.data_of(model).shape[1]
+        width = sum(result.n_features[v] for v in model.views or result.data.view_names)
         selected = float(record["features_percent"]) / 100 * width
         sizes = {"all": float(width)}
         if np.isfinite(selected) and selected < width:

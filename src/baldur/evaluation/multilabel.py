@@ -306,7 +306,8 @@ class MultilabelResult:
         parts = []
         for metric in metrics or [self.select_by]:
             by_model = {model: self._fold_values(model, metric) for model in self.finished()}
-            parts.append(compare_pairs(by_model, ratio, metric))
+            some = self.comparison.with_some_views
+            parts.append(compare_pairs(by_model, ratio, metric, some))
         return pd.concat(parts, ignore_index=True)
 
     def permutation_test(self) -> pd.DataFrame:

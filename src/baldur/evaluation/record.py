@@ -47,9 +47,9 @@ def record_of(result: NestedResult | MultilabelResult) -> dict[str, Any]:
     Returns
     -------
     dict
-        schema, task, people, classes, views (features and people of each), models, failures,
-        notes, metrics, select_by, folds, repeats, groups, sites, versions; of a label matrix also
-        outcomes.
+        schema, task, people, classes, views (features and people of each), models, view_sets (of
+        models that get some of the views only), baseline_views, failures, notes, metrics,
+        select_by, folds, repeats, groups, sites, versions; of a label matrix also outcomes.
     """
     if isinstance(result, MultilabelResult):
         notes = {model: notes for model, notes in result.notes.items() if notes}
@@ -71,6 +71,12 @@ def record_of(result: NestedResult | MultilabelResult) -> dict[str, Any]:
             for view, width in result.n_features.items()
         ],
         "models": list(result.models),
+        "view_sets": {
+            model.name: list(model.views)
+            for model in result.comparison.models
+            if model.views is not None
+        },
+        "baseline_views": list(result.comparison.baseline_views),
         "failures": dict(result.failures),
         "notes": {model: list(notes) for model, notes in result.notes.items() if notes},
         "metrics": list(result.metrics),

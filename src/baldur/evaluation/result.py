@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -10,8 +11,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from baldur.evaluation.added_value.study import AddedValue, added_value_of
 from baldur.evaluation.clinical.evaluation import Evaluation, evaluate
-from baldur.evaluation.clinical.held_out import PLATT
 from baldur.evaluation.clinical.resampled import Resampled
 from baldur.evaluation.design import Comparison
 from baldur.evaluation.engine.job_results import JobResults, OuterFit
@@ -29,9 +30,11 @@ from baldur.evaluation.selection.features import (
     weights_frame,
 )
 from baldur.evaluation.splits import Fold
+from baldur.evaluation.tables.few_features import few_features_frame, few_names_frame
 from baldur.evaluation.tables.formatting import format_table
 from baldur.evaluation.tables.model_tests import compare_pairs, permutation_tests
 from baldur.evaluation.tables.participants import participants_frame
+from baldur.evaluation.tables.predictions import predictions_frame
 from baldur.evaluation.tables.table import build_table, fold_scores
 from baldur.evaluation.threads import one_thread
 from baldur.hooks import call_hook
@@ -67,7 +70,9 @@ class NestedResult:
     jobs: JobResults
 
     def __post_init__(self) -> None:
-        self.predictions = self._predictions()
+        self.predictions = predictions_frame(
+            self.finished(), self.data, self.truth, self.classes, self.groups, self.sites
+        )
         self.selection = selection_frame(
             self.finished(), self.data, self.n_features, self._readings()
         )
@@ -163,43 +168,6 @@ class NestedResult:
         """Return the fits of the models that finished every fold."""
         return {m: self.fits[m] for m in self.models if m not in self.failures}
 
-    def _predictions(self) -> pd.DataFrame:
-        parts = []
-        names = [str(c) for c in self.classes]
-        finished = self.finished()
-        scaled = any(f.scaled for fits in finished.values() for f in fits)
-        for model, fits in finished.items():
-            for f in fits:
-                columns: dict[str, Any] = {
-                    "model": model,
-                    "repeat": f.repeat + 1,
-                    "fold": f.fold + 1,
-                    "sample": self.data.sample_ids[f.test].astype(str),
-                }
-                for name, values in (("group", self.groups), ("site", self.sites)):
-                    if values is not None:
-                        columns[name] = values[f.test]
-                truth = self.truth[f.test]
-                if not names:
-                    columns.update(label=truth, predicted=f.label)
-                    parts.append(pd.DataFrame(columns))
-                    continue
-                columns["label"] = np.array(names)[truth]
-                columns["predicted"] = np.array(names)[f.label.astype(int)]
-                for c, name in enumerate(names):
-                    columns[f"p_{name}"] = np.nan if f.proba is None else f.proba[:, c]
-                if scaled:
-                    columns["probability"] = PLATT if f.scaled else "model"
-                if f.margin is not None and f.margin.ndim == 1:
-                    columns["score"] = f.margin
-                elif f.margin is not None:
-                    columns.update({f"score_{n}": f.margin[:, c] for c, n in enumerate(names)})
-                parts.append(pd.DataFrame(columns))
-        if not parts:
-            fixed = ["model", "repeat", "fold", "sample", "label", "predicted"]
-            return pd.DataFrame(columns=[*fixed, *(f"p_{name}" for name in names)])
-        return pd.concat(parts, ignore_index=True)
-
     # -- tables ----------------------------------------------------------------------------
 
     def scores(self) -> pd.DataFrame:
@@ -259,7 +227,8 @@ class NestedResult:
         Parameters
         ----------
         metrics : list of str, optional
-            Default: the metric settings were selected by. Pairs are adjusted within each.
+            Default: the metric settings were selected by. Pairs are adjusted within each, those
+            of models with all views apart from the others.
 
         Returns
         -------
@@ -267,10 +236,11 @@ class NestedResult:
             metric, model_a, model_b, difference, standard_error, t, df, p, p_holm.
         """
         ratio = float(np.mean([len(f.test) / len(f.train) for f in self.folds]))
+        some = self.comparison.with_some_views
         parts = []
         for metric in metrics or [self.select_by]:
             by_model = {model: self.fold_values(model, metric) for model in self.finished()}
-            parts.append(compare_pairs(by_model, ratio, metric))
+            parts.append(compare_pairs(by_model, ratio, metric, some))
         return pd.concat(parts, ignore_index=True)
 
     def fold_values(self, model: str, metric: str) -> np.ndarray:
@@ -315,6 +285,51 @@ class NestedResult:
             if own:
                 sample = Resampled(self.predictions, [str(c) for c in self.classes], **own)
             return evaluate(sample, **{"metrics": self.metrics, **keywords})
+
+    def few_features(self) -> pd.DataFrame:
+        """Return how well models with few features predict: model, limit, metric, estimate, ...
+
+        One row for 1, 2, 3, 5, 10 and 20 features at most and for the model as it was selected, of
+        every model with submodels (BALDUR), with the AUC and log-loss (R2 and RMSE in regression)
+        on the outer folds, their 95 % intervals, and paired differences from the last row.
+        """
+        return self._few_features.copy()
+
+    @cached_property
+    def _few_features(self) -> pd.DataFrame:
+        def predictions(fits: Mapping[str, Sequence[OuterFit]]) -> pd.DataFrame:
+            return predictions_frame(
+                fits, self.data, self.truth, self.classes, self.groups, self.sites
+            )
+
+        with one_thread():
+            return few_features_frame(self.finished(), predictions, [str(c) for c in self.classes])
+
+    def few_names(self) -> pd.DataFrame:
+        """Return in how many outer folds each feature is among the first few: model, limit, ..."""
+        return few_names_frame(self.finished(), self.data)
+
+    def added_value(self, baseline: Sequence[str] | None = None, **options: Any) -> AddedValue:
+        """Return what each view adds to the views that one has anyway.
+
+        Parameters
+        ----------
+        baseline : list of str, optional
+            Views that one has anyway; default the `baseline_views` of the comparison.
+        **options
+            As in `baldur.evaluation.added_value`: model, thresholds and prevalence.
+
+        Returns
+        -------
+        AddedValue
+        """
+        views = self.comparison.baseline_views if baseline is None else baseline
+        with one_thread():
+            found = added_value_of(
+                self.comparison, self.finished(), self.resampled, views, **options
+            )
+        found.result = self
+        return found
 
     def harmonisation(self) -> pd.DataFrame:
         """Return what site harmonisation changed in every outer fold: repeat, fold, view, ...

@@ -274,11 +274,16 @@ def same_model(model: Model, whole: Model, data: MultiView) -> bool:
 
 
 def _identity(model: Model) -> str:
-    """Return a text that two models share if their jobs are the same."""
+    """Return a text that two models share if their jobs are the same.
+
+    The preparation of the comparison, whose steps may name views, is the same for all models.
+    """
+    made = clone(model.estimator)
+    own = [k for k in made.get_params(deep=True) if k.rpartition("__")[2] == "preparation"]
     return job_key(
         seed=model.seed_name,
         views=model.views,
-        estimator=model.estimator,
+        estimator=made.set_params(**dict.fromkeys(own)),
         grid=dict(model.grid),
         search=dict(model.search),
     )

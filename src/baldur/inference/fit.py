@@ -179,25 +179,34 @@ def fit_default(
         Called with a record after each step.
     """
     with few_blas_threads(problem.n_samples):
-        chosen = candidates(problem, [*(train for train, _ in folds), np.arange(problem.n_samples)])
+        everyone = np.arange(problem.n_samples)
+        chosen, grams = candidates(problem, [*(train for train, _ in folds), everyone])
         if always is not None:
             chosen = [
                 [np.union1d(own, more) for own, more in zip(index, always, strict=True)]
                 for index in chosen
             ]
-        data, places = gather_data(problem, chosen, always)
+        data, places = gather_data(problem, chosen, grams, always)
         fit = _Fit(problem, data, chosen[-1], places, folds, members, max_iter, n_jobs, watch)
         return fit.run(margin, n_factors, n_features)
 
 
 def gather_data(
-    problem: Problem, chosen: Sequence[Index], always: Index | None = None
+    problem: Problem,
+    chosen: Sequence[Index],
+    grams: Sequence[Array] | None,
+    always: Index | None = None,
 ) -> tuple[EnsembleData, list[IntArray]]:
     """Return the data that all folds share, and the indices of each fold's candidates in it.
 
-    One pass over the views for the Gram matrices and one for the candidate columns.
+    Parameters
+    ----------
+    problem : Problem
+    chosen : candidates of each fold
+    grams : Gram matrices of the views, or None where features are fewer than samples
+    always : columns of each view that every submodel has, or None
     """
-    M, N = len(problem.views), problem.n_samples
+    M = len(problem.views)
     union = [np.unique(np.concatenate([index[m] for index in chosen])) for m in range(M)]
     edges = np.concatenate([[0], np.cumsum([len(columns) for columns in union])])
     places = [
@@ -206,7 +215,6 @@ def gather_data(
         )
         for index in chosen
     ]
-    narrow = sum(problem.widths) < N
     starts = np.cumsum([0, *problem.widths[:-1]])
     absent = np.stack([view.absent for view in problem.views], axis=1).astype(float)
     weight = np.repeat(problem.weight[None], problem.T.shape[1], axis=0)
@@ -214,7 +222,7 @@ def gather_data(
         gather(problem.views, union),
         np.repeat(np.arange(M), [len(columns) for columns in union]),
         problem.group_numbers(union),
-        None if narrow else np.stack([view.weighted_gram() for view in problem.views]),
+        None if grams is None else np.stack(grams),
         np.array(problem.widths, dtype=float),
         absent if absent.any() else None,
         np.ascontiguousarray(problem.T.T),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -55,6 +56,13 @@ class Problem:
         """Number of features of each view."""
         return [view.shape[1] for view in self.views]
 
+    @cached_property
+    def n_features(self) -> list[int]:
+        """Number of features of each view, a category counted once."""
+        if self.groups is None:
+            return self.widths
+        return [len(np.unique(group)) for group in self.groups]
+
     def total_cost(self) -> float:
         """Return what all features of all views cost together."""
         if self.costs is None:
@@ -86,13 +94,20 @@ def best_features(scores: Sequence[Array], limit: int) -> Index:
     return [np.flatnonzero(best[edges[m] : edges[m + 1]]) for m in range(len(scores))]
 
 
-def candidates(problem: Problem, fits: Sequence[IntArray]) -> list[Index]:
-    """Return the candidates of each set of training rows: one pass for all of them.
+def candidates(
+    problem: Problem, fits: Sequence[IntArray]
+) -> tuple[list[Index], list[Array] | None]:
+    """Return the candidates of each set of training rows, and the Gram matrix of each view.
 
-    All features, where they are fewer than the samples or than `CANDIDATES`.
+    One pass over the views gives both. The candidates are all features, and there are no Gram
+    matrices, where features are fewer than the samples; and all features, where they are fewer than
+    `CANDIDATES`.
     """
     if sum(problem.widths) <= max(CANDIDATES, problem.n_samples):
-        return [[np.arange(D) for D in problem.widths] for _ in fits]
+        every = [[np.arange(D) for D in problem.widths] for _ in fits]
+        if sum(problem.widths) < problem.n_samples:
+            return every, None
+        return every, [view.weighted_gram() for view in problem.views]
     columns = []
     for rows in fits:
         logistic = problem.task != "regression"
@@ -102,16 +117,25 @@ def candidates(problem: Problem, fits: Sequence[IntArray]) -> list[Index]:
         columns.append(full)
     first = np.cumsum([0, *(part.shape[1] for part in columns[:-1])])
     A = np.hstack(columns)
-    best = [strongest(view, A, first, max(CANDIDATES, PER_VIEW)) for view in problem.views]
+    grams = [np.zeros((problem.n_samples, problem.n_samples)) for _ in problem.views]
+    most = max(CANDIDATES, PER_VIEW)
+    best = [
+        strongest(view, A, first, most, gram)
+        for view, gram in zip(problem.views, grams, strict=True)
+    ]
     chosen = []
     for f in range(len(fits)):
         index = best_everywhere([scores[:, f] for _, scores in best], CANDIDATES, PER_VIEW)
         chosen.append([places[i, f] for i, (places, _) in zip(index, best, strict=True)])
     groups = problem.groups
-    return chosen if groups is None else [with_their_groups(index, groups) for index in chosen]
+    if groups is not None:
+        chosen = [with_their_groups(index, groups) for index in chosen]
+    return chosen, grams
 
 
-def strongest(view: PreparedView, A: Array, first: IntArray, count: int) -> tuple[IntArray, Array]:
+def strongest(
+    view: PreparedView, A: Array, first: IntArray, count: int, gram: Array | None = None
+) -> tuple[IntArray, Array]:
     """Return the features with the largest |x_d^T a| of every fit, and the values, (K, fits).
 
     In one pass, without holding the projections of all features. Features are in rising order.
@@ -123,10 +147,12 @@ def strongest(view: PreparedView, A: Array, first: IntArray, count: int) -> tupl
     first : (fits,) where the columns of each fit begin
     count : int
         How many features, at most those of the view.
+    gram : (N, N) array, optional
+        The Gram matrix of the view is added to it, from the same pass.
     """
     places = np.empty((0, len(first)), dtype=np.intp)
     scores = np.empty((0, len(first)))
-    for columns, part in view.project_blocks(A):
+    for columns, part in view.project_blocks(A, gram):
         here = np.maximum.reduceat(np.abs(part), first, axis=1).astype(float)
         at = np.arange(view.shape[1])[columns]
         places = np.concatenate([places, np.tile(at[:, None], len(first))])

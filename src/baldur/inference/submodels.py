@@ -191,6 +191,4 @@ def whole_views_submodel(
 
 def count_features(problem: Problem, views: Mask) -> int:
     """Return the number of features of some views (M,), a category counted once."""
-    widths, groups = problem.widths, problem.groups
-    numbers = [np.arange(D) for D in widths] if groups is None else groups
-    return sum(len(np.unique(own)) for own, use in zip(numbers, views, strict=True) if use)
+    return sum(n for n, use in zip(problem.n_features, views, strict=True) if use)

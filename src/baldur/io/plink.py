@@ -36,7 +36,6 @@ def read_plink(
     drop_monomorphic: bool = False,
     filter_ids: Sequence[Any] | None = None,
     in_memory: bool = False,
-    threads: int = 1,
     max_bytes: int = MAX_BYTES,
 ) -> MultiView:
     """Read genotypes of PLINK 1 (``.bed/.bim/.fam``) or PLINK 2 (``.pgen/.pvar/.psam``).
@@ -65,8 +64,6 @@ def read_plink(
         give their ids, or put a `VariantFilter` in front of the estimator.
     in_memory : bool, default=False
         Read all genotypes at once, one byte each.
-    threads : int, default=1
-        Threads that decode a ``.bed`` file.
     max_bytes : int, default=4 GB
         Largest matrix read into memory.
 
@@ -82,7 +79,7 @@ def read_plink(
     InputError
         Where a file is missing, damaged, or does not belong to the others.
     MissingExtraError
-        Without the extra ``genetics``.
+        Without the extra ``genetics``, for PLINK 2 files.
 
     See Also
     --------
@@ -115,9 +112,7 @@ def read_plink(
     if path.suffix.lower() == ".pgen":
         matrix = PgenMatrix(path, len(people), len(names))
     else:
-        matrix = BedMatrix(path, len(people), len(names), threads)
-        # Whether the library is there should be known now, not at the first read.
-        matrix._open()
+        matrix = BedMatrix(path, len(people), len(names))
     X = MultiView(
         {name: matrix},
         sample_ids=sample_ids,

@@ -117,8 +117,6 @@ class PlinkView(_View):
     """whether variants with one value among training rows are left out"""
     in_memory: bool | None = None
     """whether all genotypes are read into memory at once"""
-    threads: Annotated[int, Field(ge=1, le=1024)] | None = None
-    """threads that read the file; default 1"""
 
     @classmethod
     def learned_options(cls) -> tuple[str, ...]:

@@ -9,6 +9,8 @@ and a picture of itself in a notebook. Drawing needs matplotlib: ``pip install
 =========================  =====================================================================
 `ForestDisplay`            weights with intervals and inclusion probabilities
 `PathDisplay`              held-out loss along the submodel path, with the selected submodel
+`FewFeaturesDisplay`       accuracy with 1, 2, 3, 5, 10, 20 features and without a limit
+`CostDisplay`              accuracy by the cost of what is measured
 `FoldWeightsDisplay`       absolute weights of the features selected in each fold
 `FoldHeatmapDisplay`       signed weights of the same features, one cell per feature and fold
 `ViewShareDisplay`         share of each view in the prediction, per fold or factor
@@ -24,6 +26,7 @@ and a picture of itself in a notebook. Drawing needs matplotlib: ``pip install
 `DecisionDisplay`          net benefit over threshold probabilities
 `LearningCurveDisplay`     scores against the number of training samples
 `MissingViewsDisplay`      patterns of present and missing views
+`AddedValueDisplay`        how well sets of views predict, and what each view adds
 `ManhattanDisplay`         variants along the chromosomes
 `BrainDisplay`             selected voxels or regions of each image view, and their overlap
 `HistoryDisplay`           convergence of a fit
@@ -42,6 +45,7 @@ from baldur.plots.drawing.display import Display
 from baldur.plots.model.brain import BrainDisplay
 from baldur.plots.model.contributions import ContributionsDisplay
 from baldur.plots.model.correlation import CorrelationDisplay
+from baldur.plots.model.few_features import CostDisplay, FewFeaturesDisplay
 from baldur.plots.model.forest import ForestDisplay
 from baldur.plots.model.history import HistoryDisplay
 from baldur.plots.model.latent import LatentDisplay
@@ -49,6 +53,7 @@ from baldur.plots.model.loadings import LoadingsDisplay
 from baldur.plots.model.manhattan import ManhattanDisplay
 from baldur.plots.model.submodel_path import PathDisplay
 from baldur.plots.model.view_share import ViewShareDisplay
+from baldur.plots.results.added_value import AddedValueDisplay
 from baldur.plots.results.comparison import ComparisonDisplay
 from baldur.plots.results.fold_heatmap import FoldHeatmapDisplay
 from baldur.plots.results.fold_weights import FoldWeightsDisplay
@@ -58,13 +63,16 @@ from baldur.plots.results.outcomes import OutcomesDisplay
 from baldur.plots.results.tables import Results
 
 __all__ = [
+    "AddedValueDisplay",
     "BrainDisplay",
     "CalibrationDisplay",
     "ComparisonDisplay",
     "ContributionsDisplay",
     "CorrelationDisplay",
+    "CostDisplay",
     "DecisionDisplay",
     "Display",
+    "FewFeaturesDisplay",
     "FoldHeatmapDisplay",
     "FoldWeightsDisplay",
     "ForestDisplay",

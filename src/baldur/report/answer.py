@@ -8,10 +8,13 @@ import pandas as pd
 
 from baldur.evaluation.metrics import METRICS
 from baldur.inference.selection import against_base_rate
+from baldur.report.added_value import added_value_answer
 from baldur.report.checks import Check, doubts_of
 from baldur.report.evidence import calibration_of, comparison_of, prediction_of
+from baldur.report.few_sentences import few_sentence
 from baldur.report.fitted import FittedModel
 from baldur.report.formatting import count, listed, short
+from baldur.report.linear_enough import linear_answer
 from baldur.report.results import StudyResults
 from baldur.report.sentences import (
     CALIBRATION,
@@ -49,7 +52,7 @@ def main_model(run: StudyResults) -> str | None:
     str or None
         None where every model failed.
     """
-    there = run.finished
+    there = run.with_all_views or run.finished
     own = [m for m in there if m.startswith(_OWN)]
     if own:
         return own[0]
@@ -94,11 +97,15 @@ def answer_of_run(
         made.append(calibrated)
     doubtful = any(c.code == "B01" for c in checks)
     made.append(Sentence(FEATURES, selection_of_folds(run, main, model, doubtful=doubtful)))
+    few = few_sentence(run, main, case.outcome == SHOWN)
+    if few is not None:
+        made.append(few)
     others = comparison_of(run, main)
     if others is not None:
         case = case_of(COMPARISON, others)
         made.append(Sentence(OTHERS, case.text(others), case.outcome))
-    return made
+    more = (linear_answer(run), added_value_answer(run))
+    return made + [sentence for sentence in more if sentence is not None]
 
 
 def answer_of_model(model: FittedModel) -> list[Sentence]:

@@ -12,6 +12,7 @@ from baldur.inference.selection import against_base_rate
 from baldur.report.evidence import interval_of, prediction_of
 from baldur.report.fitted import FittedModel
 from baldur.report.formatting import count, distinct, estimate, listed, number, percent, short
+from baldur.report.linear_enough import linear_evidence
 from baldur.report.results import StudyResults
 from baldur.report.sentences import PREDICTION, SHOWN, case_of
 from baldur.report.text.explanations import (
@@ -85,6 +86,7 @@ def checks_of_run(run: StudyResults, main: str | None) -> list[Check]:
             _calibration(run, main),
         ]
     found += [_small_classes(run), _sites(run), _missing_views(run), *_warnings(run)]
+    found.append(_trees(run))
     found += [
         Check("B09", CARE, f"{short(model)} has no figures: {short(reason, 300)}")
         for model, reason in run.record.get("failures", {}).items()
@@ -147,6 +149,8 @@ def made_of_run(run: StudyResults, main: str | None) -> tuple[list[str], list[st
         "B11": "findings" in run.record,
         "B15": bool(own.get("view_shares")),
     }
+    if linear_evidence(run) is not None:
+        known["B22"] = True
     if run.classes:
         known["B02"] = "label" in run.people
     known |= dict.fromkeys(("B07", "B09", "B10", "B16", "B17"), True)
@@ -364,6 +368,15 @@ def _warnings(run: StudyResults) -> list[Check]:
     data = run.record.get("notes_on_data", [])
     found += [Check("B20", NOTE, short(text, 400)) for text in data]
     return found
+
+
+def _trees(run: StudyResults) -> Check | None:
+    """Return the check that applies where models of trees are shown to be better."""
+    evidence = linear_evidence(run)
+    if evidence is None or not evidence.better:
+        return None
+    text = f"Better than every linear model: {evidence.named(evidence.better)}. {evidence.legend}"
+    return Check("B22", CARE, text)
 
 
 def _missing_views(run: StudyResults) -> Check | None:

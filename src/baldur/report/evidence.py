@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import pandas as pd
@@ -14,7 +15,13 @@ from baldur.report.formatting import count, short
 from baldur.report.results import StudyResults
 from baldur.report.sentences import CalibrationEvidence, ComparisonEvidence, Interval, Prediction
 
-__all__ = ["calibration_of", "comparison_of", "interval_of", "prediction_of"]
+__all__ = [
+    "calibration_of",
+    "comparison_of",
+    "differences_between",
+    "interval_of",
+    "prediction_of",
+]
 
 
 def interval_of(rows: pd.DataFrame, **where: str) -> Interval:
@@ -100,7 +107,28 @@ def calibration_of(
 
 
 def comparison_of(run: StudyResults, main: str) -> ComparisonEvidence | None:
-    """Return the evidence on other models; None where there is no other.
+    """Return the evidence on other models with all views; None where there is no other.
+
+    Parameters
+    ----------
+    run : StudyResults
+    main : str
+
+    Returns
+    -------
+    ComparisonEvidence or None
+    """
+    found = differences_between(run, main)
+    if found is None:
+        return None
+    # Rows with some of the views are compared where it is said what a view adds.
+    others = run.with_all_views if main in run.with_all_views else run.finished
+    whole = {m: d for m, d in found.differences.items() if m in others}
+    return replace(found, differences=whole) if whole else None
+
+
+def differences_between(run: StudyResults, main: str) -> ComparisonEvidence | None:
+    """Return the differences between a model and every other; None where there is no other.
 
     Parameters
     ----------

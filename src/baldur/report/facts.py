@@ -8,6 +8,7 @@ from typing import Any
 import baldur
 from baldur.evaluation.metrics import METRICS
 from baldur.evaluation.record import versions
+from baldur.report.added_value import added_value_section
 from baldur.report.answer import answer_of_model, answer_of_run, main_model
 from baldur.report.checks import (
     CARE,
@@ -24,9 +25,19 @@ from baldur.report.formatting import count, distinct, listed, plain, short
 from baldur.report.people import Person, people_of_model, people_of_run
 from baldur.report.results import StudyResults
 from baldur.report.sentences import Sentence
+from baldur.report.tables.added_value import (
+    addition_table,
+    reclassification_table,
+    view_set_table,
+)
 from baldur.report.tables.base import Cell, Column, Table
 from baldur.report.tables.clinical import subgroup_table, threshold_table
 from baldur.report.tables.features import feature_table
+from baldur.report.tables.few_features import (
+    cost_table,
+    few_table_of_model,
+    few_table_of_run,
+)
 from baldur.report.tables.models import difference_table, model_table
 from baldur.report.tables.participants import participants_table, presence_table
 from baldur.report.tables.views import ViewCard, view_cards
@@ -102,6 +113,8 @@ class Facts:
         What the latent factors of the model are, where it has any.
     outcomes : list of OutcomeFacts
         A short section for each of several outcomes; empty for a single one.
+    added : list of str
+        Sentences on what each view adds, and notes on them; empty where it was not asked.
     """
 
     title: str
@@ -125,6 +138,7 @@ class Facts:
     not_made: list[str] = field(default_factory=list)
     factors: str = ""
     outcomes: list[OutcomeFacts] = field(default_factory=list)
+    added: list[str] = field(default_factory=list)
 
     @property
     def explanations(self) -> list[Any]:
@@ -187,7 +201,9 @@ def _of_run(run: StudyResults, model: FittedModel | None, people: str, title: st
     tables = [
         model_table(run), difference_table(run, main), feature_table(run, main, fitted),
         participants_table(run), presence_table(run), threshold_table(run),
-        subgroup_table(run, main),
+        subgroup_table(run, main), view_set_table(run), addition_table(run),
+        reclassification_table(run), few_table_of_run(run, main),
+        *([] if fitted is None else [cost_table(fitted)]),
     ]  # fmt: skip
     shown, left = people_of_run(run, main, people)
     record = run.record
@@ -214,6 +230,7 @@ def _of_run(run: StudyResults, model: FittedModel | None, people: str, title: st
         made=made,
         not_made=not_made,
         factors="" if fitted is None else factors_of(fitted),
+        added=added_value_section(run),
     )
 
 
@@ -292,7 +309,10 @@ def _of_model(model: FittedModel, people: str, title: str | None) -> Facts:
     if model.inner is not None:
         n = sum(int(mask.sum()) for mask in model.inner.selected_features_.values())
         selected = f", {n:,} selected"
-    tables = [feature_table(None, None, model), _counts(model)]
+    tables = [
+        feature_table(None, None, model), _counts(model), few_table_of_model(model),
+        cost_table(model),
+    ]  # fmt: skip
     saved = {k: str(v) for k, v in model.versions.items()}
     return Facts(
         title=title or str(model.details.get("title") or "") or f"{short(model.name)}, fitted",

@@ -13,6 +13,8 @@ from baldur.evaluation.label_matrix import AVERAGE
 from baldur.evaluation.metrics import METRICS
 from baldur.evaluation.multilabel import MultilabelResult
 from baldur.evaluation.record import record_of
+from baldur.evaluation.tables.record_reader import AGAIN
+from baldur.exceptions import InputError
 from baldur.report.answer import OTHERS, answer_of_run, main_model
 from baldur.report.calculator import Calculator
 from baldur.report.checks import checks_of_run
@@ -102,6 +104,12 @@ class OutcomesResults:
         -------
         OutcomesResults
         """
+        lacking = {"outcome", "model", "metric"} - set(run.table("intervals"))
+        if lacking:
+            raise InputError(
+                f"{folder / 'intervals.csv'} is missing or damaged, or has no column "
+                f"{min(lacking)!r}. {AGAIN}"
+            )
         # Names of folders follow from those of the outcomes; none is taken from the file.
         places = outcome_folders(run.record["outcomes"])
         each = {

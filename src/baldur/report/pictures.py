@@ -120,7 +120,9 @@ def plans_of(run: StudyResults | None, main: str | None, model: FittedModel | No
     if run is not None and main is not None:
         made += _plans_of_run(run, main)
     if model is not None and model.inner is not None:
-        made += _plans_of_model(model)
+        # The outer folds of a study answer the same question without having chosen anything.
+        own = _plans_of_model(model)
+        made += own if run is None else [p for p in own if p.id != "few-features-fit"]
     return made
 
 
@@ -156,6 +158,10 @@ def _plans_of_run(run: StudyResults, main: str) -> list[Plan]:
             lambda: plots.ForestDisplay.from_result(results, main),
         ),
         Plan(
+            "few-features", "features", f"Accuracy of {name} with few features",
+            lambda: plots.FewFeaturesDisplay.from_result(results, main), optional=True,
+        ),
+        Plan(
             "fold-weights", "features", f"Features of {name} in every fold",
             lambda: plots.FoldWeightsDisplay.from_result(results, main), optional=True,
         ),
@@ -181,6 +187,13 @@ def _plans_of_run(run: StudyResults, main: str) -> list[Plan]:
         made = made[1:]
     if len(run.record.get("views", [])) < 2:
         made = [plan for plan in made if plan.id != "view-share-folds"]
+    if len(run.table("added_value")):
+        made.append(
+            Plan(
+                "added", "added", "Ladder of views: how well they predict, and what each adds",
+                lambda: plots.AddedValueDisplay.from_result(results), wide=True,
+            )
+        )  # fmt: skip
     if len(run.table("decision")):
         made.append(
             Plan(
@@ -253,7 +266,7 @@ def _shown_models(run: StudyResults, main: str) -> list[str]:
         return [main]
     metric = str(run.record.get("select_by", ""))
     table = run.table("table")
-    others = [m for m in run.finished if m != main]
+    others = [m for m in run.with_all_views if m != main]
     if f"{metric}_pooled" in table and metric in METRICS:
         values = table.set_index("model")[f"{metric}_pooled"].astype(float)
         sign = -1.0 if METRICS[metric].greater_is_better else 1.0
@@ -281,6 +294,14 @@ def _plans_of_model(model: FittedModel) -> list[Plan]:
         Plan(
             "path", "features", "Submodel path: held-out loss against the number of features",
             lambda: plots.PathDisplay.from_estimator(inner) if len(model.path()) else None,
+        ),
+        Plan(
+            "few-features-fit", "features", "Accuracy with few features, on the inner folds",
+            lambda: plots.FewFeaturesDisplay.from_estimator(inner), optional=True,
+        ),
+        Plan(
+            "costs", "features", "Which tests give which accuracy, on the inner folds",
+            lambda: plots.CostDisplay.from_estimator(inner), optional=True,
         ),
         Plan(
             "manhattan", "features", "Variants along the chromosomes",

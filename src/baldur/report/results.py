@@ -32,7 +32,8 @@ _USED = (
     "table", "predictions", "selection", "stability", "views", "view_shares", "presence",
     "participants", "folds", "weights", "settings", "comparisons", "differences", "permutation",
     "intervals", "calibration", "calibration_curve", "decision", "thresholds", "subgroups",
-    "learning_curve", "sample_size", "feature_locations",
+    "learning_curve", "sample_size", "feature_locations", "added_value", "reclassification",
+    "few_features", "few_names",
 )  # fmt: skip
 """Tables that a page is made from."""
 
@@ -163,6 +164,12 @@ class StudyResults:
         """Names of the models that finished every fold."""
         failed = self.record.get("failures", {})
         return [m for m in self.record.get("models", []) if m not in failed]
+
+    @property
+    def with_all_views(self) -> list[str]:
+        """Those of the finished models that get all views."""
+        some = self.record.get("view_sets", {})
+        return [m for m in self.finished if m not in some]
 
 
 def read_tables(

@@ -357,7 +357,7 @@ def summary(done: ValidatedStudy, model: SavedModel) -> str:
             lines.append(
                 f"  {row['view']}: median shift {row['mean_shift']:.2f}, spread x "
                 f"{row['spread_ratio']:.2f}, {row['outside']:.1%} of cells outside the range, "
-                f"{row['far']} of {row['features']} features far ({worst}), "
+                f"{row['far']} of {row['features']} columns far ({worst}), "
                 f"{row['absent']:.0%} of samples without it"
             )
     if done.recalibrated_evaluation is not None:

@@ -12,10 +12,11 @@ from typing import Any
 import pandas as pd
 
 from baldur.atomic_io import replace_files
-from baldur.evaluation import NestedResult, people_needed
+from baldur.evaluation import AddedValue, NestedResult, people_needed
 from baldur.evaluation.record import record_of
 from baldur.evaluation.tables.record_reader import RECORD
 from baldur.evaluation.tables.results_reader import digest
+from baldur.exceptions import InputError
 from baldur.safety.escape import one_line
 from baldur.safety.spreadsheet import csv_text
 from baldur.study.config import StudyConfig
@@ -58,6 +59,18 @@ class _Run:
         options = {} if self.config is None else self.config.report.clinical_options()
         return self.result.evaluation(subgroups=self.subgroups, **options).frames()
 
+    @cached_property
+    def added(self) -> AddedValue | None:
+        """What each view adds; None where it was not asked for, or models that it needs failed."""
+        result = self.result
+        if not result.comparison.baseline_views or not len(result.predictions):
+            return None
+        options = {} if self.config is None else self.config.report.clinical_options()
+        try:
+            return result.added_value(**options)
+        except InputError:
+            return None
+
 
 @dataclass(frozen=True)
 class WrittenResults:
@@ -71,11 +84,14 @@ class WrittenResults:
         Content of ``run.json``.
     grids : dict of str to dict
         Shape and affine of every view made of images.
+    added : AddedValue or None
+        What each view adds, where the study asks for it.
     """
 
     tables: dict[str, pd.DataFrame]
     record: dict[str, Any]
     grids: dict[str, dict[str, Any]]
+    added: AddedValue | None = None
 
 
 @dataclass(frozen=True)
@@ -183,11 +199,19 @@ FILES = (
     ResultFile("feature_locations.csv", "where selected variants, voxels or regions lie",
                lambda run: _filled(run.result.feature_locations())),
     ResultFile("grids.json", "the grids of views made of images", _grids),
+    ResultFile("few_features.csv", "accuracy with 1, 2, 3, 5, 10 and 20 features on the held-out "
+               "folds", lambda run: _filled(run.result.few_features())),
+    ResultFile("few_names.csv", "which features these are, and in how many folds",
+               lambda run: _filled(run.result.few_names())),
     ResultFile("predictions.csv", "every held-out prediction; all figures follow from it and "
                "selection.csv", lambda run: run.result.predictions),
     ResultFile("presence.csv", "which sample has which view", lambda run: run.result.presence()),
     ResultFile("participants.csv", "characteristics of the participants, by outcome",
                lambda run: run.result.participants()),
+    ResultFile("added_value.csv", "what each view adds to the baseline and to all others",
+               lambda run: None if run.added is None else run.added.table),
+    ResultFile("reclassification.csv", "who moves across the thresholds when a view is added",
+               lambda run: None if run.added is None else _filled(run.added.reclassification)),
     _clinical("calibration.csv", "agreement of probabilities with observed frequencies"),
     _clinical("calibration_curve.csv", "the same, as a curve"),
     _clinical("decision.csv", "net benefit of decisions based on the predictions"),
@@ -262,7 +286,7 @@ def write_results(
     record = {**record_of(result), **described(config, outcome), **run.findings}
     beside = {LOG, JOBS} if outcome is None else set()
     tables = write_set(folder, made, record, beside)
-    return WrittenResults(tables, record, result.grids())
+    return WrittenResults(tables, record, result.grids(), run.added)
 
 
 def write_set(

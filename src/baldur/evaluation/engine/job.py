@@ -7,6 +7,7 @@ import json
 import time
 import warnings
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from sklearn.base import clone
 from baldur.atomic_io import writing
 from baldur.evaluation.clinical.logistic_fit import Platt
 from baldur.evaluation.engine.job_store import JobStore, Outcome
+from baldur.evaluation.engine.submodel_predictions import predict_submodels
 from baldur.evaluation.metrics import METRICS, Predicted, score
 from baldur.evaluation.models import fit_with_groups
 from baldur.evaluation.selection.fitted_model import by_class, read_selection, weights_of
@@ -193,6 +195,9 @@ def _fit_and_predict(job: Job, mv: Any) -> Outcome:
             given = part[index]
             arrays[f"{name}{i}"] = given if joint else by_class(given, job.n_classes, seen)
     facts["views"], facts["variance"] = views, variance
+    if not job.permutation:
+        predict = partial(predict_rows, n_classes=job.n_classes)
+        arrays |= predict_submodels(fitted, rows, mv[test], predict)
     preparation = getattr(fitted, "preparation_", None)
     changed = None if preparation is None else preparation.site_report_
     if changed is not None:

@@ -9,6 +9,7 @@ import numpy as np
 
 from baldur.evaluation.engine.job import Job, one_label
 from baldur.evaluation.engine.job_store import Outcome
+from baldur.evaluation.engine.submodel_predictions import FewFeatures, read_submodels
 from baldur.evaluation.metrics import Predicted, score
 from baldur.evaluation.selection.features import SelectedFeatures
 
@@ -21,8 +22,9 @@ _MOST_NOTES = 10
 class OuterFit:
     """One model on one outer fold: its setting, predictions and selected features.
 
-    With `scaled` the probabilities come from decision scores by Platt scaling. The arrays of a fit
-    to a label matrix have a column for each label, and `one_outcome` gives the fit of one of them.
+    With `scaled` the probabilities come from decision scores by Platt scaling. `few` has the
+    submodels by their largest number of features. The arrays of a fit to a label matrix have a
+    column for each label, and `one_outcome` gives the fit of one of them.
     """
 
     repeat: int
@@ -36,6 +38,7 @@ class OuterFit:
     scaled: bool = False
     selected: dict[str, SelectedFeatures] = field(default_factory=dict)
     harmonisation: list[dict[str, Any]] = field(default_factory=list)
+    few: dict[int, FewFeatures] = field(default_factory=dict)
 
     @classmethod
     def from_outcome(cls, job: Job, setting: dict[str, Any], outcome: Outcome) -> OuterFit:
@@ -61,13 +64,20 @@ class OuterFit:
                 for i, view in enumerate(outcome.facts["views"])
             },
             harmonisation=outcome.facts.get("harmonisation", []),
+            few=read_submodels(arrays),
         )
 
     def one_outcome(self, column: int) -> OuterFit:
         """Return the fit of one label, out of that of a label matrix."""
         found = one_label({"label": self.label, "proba": np.asarray(self.proba)}, column)
         selected = {view: chosen.one_output(column) for view, chosen in self.selected.items()}
-        return replace(self, label=found["label"], proba=found["proba"], selected=selected)
+        few = {
+            limit: replace(
+                one, **one_label({"label": one.label, "proba": np.asarray(one.proba)}, column)
+            )
+            for limit, one in self.few.items()
+        }
+        return replace(self, label=found["label"], proba=found["proba"], selected=selected, few=few)
 
     def score(self, metric: str, y: np.ndarray, n_classes: int) -> float:
         """Return one metric on the test rows of this fold."""

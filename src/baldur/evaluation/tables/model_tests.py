@@ -8,7 +8,7 @@ Holm's step-down rule.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from itertools import combinations
 
 import numpy as np
@@ -102,7 +102,10 @@ def holm(p_values: np.ndarray) -> np.ndarray:
 
 
 def compare_pairs(
-    scores: Mapping[str, np.ndarray], test_train_ratio: float, metric: str = ""
+    scores: Mapping[str, np.ndarray],
+    test_train_ratio: float,
+    metric: str = "",
+    apart: Collection[str] = (),
 ) -> pd.DataFrame:
     """Compare every pair of models by the corrected resampled t-test.
 
@@ -115,6 +118,9 @@ def compare_pairs(
         Test rows over training rows of a fold, averaged.
     metric : str, default=""
         Written into the column of that name.
+    apart : collection of str
+        Models whose pairs are adjusted as a family of their own, so that the p-values of the
+        other models do not depend on how many of them there are.
 
     Returns
     -------
@@ -130,8 +136,10 @@ def compare_pairs(
         error = corrected_error(difference, test_train_ratio)
         rows.append((metric, a, b, mean, error, statistic, degrees, p))
     columns = ["metric", "model_a", "model_b", "difference", "standard_error", "t", "df", "p"]
-    frame = pd.DataFrame(rows, columns=columns)
-    frame["p_holm"] = holm(frame["p"].to_numpy(dtype=float))
+    frame = pd.DataFrame(rows, columns=columns).assign(p_holm=np.nan)
+    other = frame["model_a"].isin(apart) | frame["model_b"].isin(apart)
+    for family in (other, ~other):
+        frame.loc[family, "p_holm"] = holm(frame.loc[family, "p"].to_numpy(dtype=float))
     return frame
 
 

@@ -90,6 +90,11 @@ _OPTIONAL: dict[str, tuple[Callable[[Any], bool], str]] = {
     "findings": (_is_texts, "a list of texts"),
     "notes_on_data": (_is_texts, "a list of texts"),
     "left_out": (_is_count, "a whole number"),
+    "view_sets": (
+        lambda v: isinstance(v, dict) and all(map(_is_texts, v.values())),
+        "a list of views for each model that gets some of them",
+    ),
+    "baseline_views": (_is_texts, "a list of texts"),
 }
 
 

@@ -114,6 +114,16 @@ TABLES: dict[str, TableSchema] = {
             "people cases",
         )
     ),
+    "few_features": TableSchema(
+        _columns(
+            "model limit metric",
+            f"features_mean features_min features_max {_ENDS} difference difference_low "
+            "difference_high chance",
+        )
+    ),
+    "few_names": TableSchema(
+        _columns("model limit view feature", count="folds", share=SHARE)
+    ),
     "left_out": TableSchema(_columns("model figure reason")),
     "learning_curve": TableSchema(_columns("model metric kind", f"people {_ENDS}")),
     "sample_size": TableSchema(
@@ -126,6 +136,20 @@ TABLES: dict[str, TableSchema] = {
         _columns("model view_a feature_a view_b feature_b", "correlation")
     ),
     "feature_locations": TableSchema(_columns("view feature"), _columns("chromosome"), rest=ANY),
+    "added_value": TableSchema(
+        _columns(
+            "question view model reference metric outcome note",
+            "threshold value value_low value_high reference_value difference low high "
+            "standard_error detectable p p_holm",
+            "people of_people units",
+        )
+    ),
+    "reclassification": TableSchema(
+        _columns(
+            "question view model reference class",
+            "threshold people up down unchanged net low high",
+        )
+    ),
     "harmonisation": TableSchema(_columns("view", "", "repeat fold"), rest=ANY),
     # What baldur validate writes besides those above.
     "scores": TableSchema(_FOLD),

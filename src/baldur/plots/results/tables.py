@@ -121,10 +121,15 @@ class Results:
             "correlations": result.correlations,
             "feature_locations": result.feature_locations,
             "settings": lambda: result.settings,
+            "few_features": result.few_features,
+            "few_names": result.few_names,
             "permutation": result.permutation_test,
         }
         if name in makers:
             return makers[name]()
+        if name in ("added_value", "reclassification") and result.comparison.baseline_views:
+            added = result.added_value()
+            self._kept |= {"added_value": added.table, "reclassification": added.reclassification}
         if name in _EVALUATED and len(result.predictions):
             # Once for all of them, those without rows too.
             for table, frame in vars(result.evaluation()).items():

@@ -164,6 +164,14 @@ _EXPLAINED = [
         "Check these cells, their units, and codes for missing values such as -999; then validate "
         "again.",
     ),
+    Explanation(
+        "B22", "Trees predict better",
+        "A forest or boosted trees predict better than every linear model of the study: the "
+        "interval of each difference lies above 0. Thresholds or interactions of features may "
+        "matter, which a linear model does not have.",
+        "Report both models. Look for features whose effect is not a straight line, and transform "
+        "them or cut them into categories.",
+    ),
 ]  # fmt: skip
 
 EXPLANATIONS = {e.code: e for e in _EXPLAINED}

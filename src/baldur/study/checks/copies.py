@@ -9,7 +9,7 @@ import numpy as np
 
 from baldur.study.checks.finding import Finding, names
 
-__all__ = ["copies", "copying_classes", "copying_numbers"]
+__all__ = ["copies", "copying_classes", "copying_numbers", "missing_copies"]
 
 LIMIT = 0.99
 """AUC of a single column (or its correlation with a number) above which it is suspicious."""
@@ -139,14 +139,47 @@ def copies(key: str, outcome: str, columns: list[str]) -> list[Finding]:
     """
     if not columns:
         return []
-    fix = f"leave such columns out (exclude = [{columns[0]!r}] in [{key}])"
-    if key.startswith("covariates"):
-        fix = "leave such covariates out"
     return [
         Finding(
             key,
             f"{names(columns)} {'alone tells' if len(columns) == 1 else 'each alone tell'} "
             f"{outcome!r} almost without error (above {LIMIT})",
-            f"{fix} if they were derived from the outcome or measured after it",
+            f"{_leave_out(key, columns)} if they were derived from the outcome or measured after "
+            "it",
         )
     ]
+
+
+def missing_copies(key: str, outcome: str, columns: list[str]) -> list[Finding]:
+    """Report the columns of a view whose missing cells tell the outcome.
+
+    Parameters
+    ----------
+    key : str
+        View or section.
+    outcome : str
+        Column of the outcome.
+    columns : list of str
+        Columns that are missing in one class and known in the other.
+
+    Returns
+    -------
+    list of Finding
+    """
+    if not columns:
+        return []
+    return [
+        Finding(
+            key,
+            f"whether {names(columns)} {'is' if len(columns) == 1 else 'are'} missing tells "
+            f"{outcome!r} almost without error (above {LIMIT})",
+            f"{_leave_out(key, columns)} if they were measured in one class only or after the "
+            "outcome",
+        )
+    ]
+
+
+def _leave_out(key: str, columns: list[str]) -> str:
+    if key.startswith("covariates"):
+        return "leave such covariates out"
+    return f"leave such columns out (exclude = [{columns[0]!r}] in [{key}])"

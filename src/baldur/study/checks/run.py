@@ -20,7 +20,12 @@ from baldur.study.checks.cells import (
     sentinel_cells,
     sentinels,
 )
-from baldur.study.checks.copies import copies, copying_classes, copying_numbers
+from baldur.study.checks.copies import (
+    copies,
+    copying_classes,
+    copying_numbers,
+    missing_copies,
+)
 from baldur.study.checks.finding import Finding
 from baldur.study.checks.labels import lost_ids, variants
 from baldur.study.checks.repeats import RowHashes, repeats
@@ -143,6 +148,7 @@ def _look_at(
     late: list[str] = []
     every = labels_by_outcome(config, found.y)
     same: dict[str, list[str]] = {outcome: [] for outcome in every}
+    gone: dict[str, list[str]] = {outcome: [] for outcome in every}
     fixed: dict[str, str] = {}
     if config.classification:
         every = {name: np.unique(y, return_inverse=True)[1] for name, y in every.items()}
@@ -166,6 +172,9 @@ def _look_at(
                 else copying_numbers(block, y)
             )
             same[outcome] += [_name(view, cols, j) for j in np.flatnonzero(copying).tolist()]
+            if config.classification and numbers:
+                told = _missing_tells(block[view.present], y[view.present], width)
+                gone[outcome] += [_name(view, cols, j) for j in told]
         if found.sites is not None:
             for j, site in constant_columns(block, found.sites, width):
                 fixed.setdefault(_name(view, cols, j), site)
@@ -173,10 +182,20 @@ def _look_at(
     if held:
         held = beyond_chance(held, _beside_sentinels(view))
     made = sentinels(key, held, getattr(section, "missing", None)) + dates(key, late)
-    for outcome, columns in same.items():
-        made += copies(key, outcome, columns)
+    for outcome in every:
+        made += copies(key, outcome, same[outcome]) + missing_copies(key, outcome, gone[outcome])
     made += constant_in_site(key, fixed)
     return made, hashes.pairs()
+
+
+def _missing_tells(block: np.ndarray, codes: np.ndarray, width: int) -> list[int]:
+    """Return the columns whose missing cells tell the class, among samples that have the view."""
+    missing = np.isnan(block)
+    some = np.flatnonzero(missing.any(axis=0))
+    if not len(some) or len(np.unique(codes)) < 2:
+        return []
+    told = copying_classes(missing[:, some].astype(float), codes, width)
+    return some[told].tolist()
 
 
 def _beside_sentinels(view: View) -> dict[float, int]:

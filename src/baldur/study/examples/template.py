@@ -65,6 +65,7 @@ inner = 5
 #                             # and the prevalence
 # sensitivities = [0.9]       # choose a threshold for these; specificities = [0.9] likewise
 # learning_curve = [0.4, 0.6, 0.8]  # train on these shares as well
+# baseline_views = ["clinical"] # views that one has anyway: what does each other one add?
 # prevalence = 0.05           # of cases where the test will be used; default that of the samples
 
 # Models to compare. A name is enough; grid lists the settings to try, settings fixes some.

@@ -148,12 +148,16 @@ class PreparedView:
             out[cols] = part
         return out
 
-    def project_blocks(self, A: Any) -> Iterator[tuple[slice, np.ndarray]]:
+    def project_blocks(
+        self, A: Any, gram: np.ndarray | None = None
+    ) -> Iterator[tuple[slice, np.ndarray]]:
         """Yield X^T A by blocks of features, for uses that do not need all of it at once.
 
         Parameters
         ----------
         A : array of shape (n_samples, k)
+        gram : array of shape (n_samples, n_samples), optional
+            X X^T is added to it block by block, from the same reading of the view.
 
         Yields
         ------
@@ -162,6 +166,8 @@ class PreparedView:
         """
         A = self._check(A, (self.shape[0], None), "A").astype(self.dtype)
         for cols, tile in self._tiles():
+            if gram is not None:
+                gram += tile @ tile.T
             yield cols, tile.T @ A
 
     def apply(self, B: Any) -> np.ndarray:

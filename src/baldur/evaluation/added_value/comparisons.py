@@ -1,0 +1,109 @@
+"""ViewComparison: two view sets of one model and the people on whom they are compared."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+__all__ = [
+    "ADDED",
+    "ALL",
+    "ALL_ADDED",
+    "ALONE",
+    "BASELINE",
+    "BEYOND",
+    "WITH",
+    "WITHOUT",
+    "ViewComparison",
+    "view_comparisons",
+]
+
+BASELINE, WITH, ALL, ALONE, WITHOUT = "baseline", "with", "all", "alone", "without"
+"""Questions about one view set: how well do these views predict? The baseline, the baseline with a
+view, all views, a view alone, and all without a view. A set has one row, of the first question."""
+ADDED, ALL_ADDED, BEYOND = "added", "all added", "beyond the others"
+"""Questions about two view sets: what does a view add to the baseline, what do all others add to
+it together, and what does a view add to all others?"""
+
+
+@dataclass(frozen=True)
+class ViewComparison:
+    """A model with some views, and the same model without some of them.
+
+    Attributes
+    ----------
+    question : str
+        One of the questions above.
+    view : str
+        The view in question, or the views of the baseline, separated by commas; empty for all.
+    model : str
+        The row with it.
+    reference : str
+        The row without it; empty where there is nothing to compare with.
+    people : ndarray of bool of shape (n_people,)
+        On whom: those who have the view in question and, in a comparison, one of the others.
+    """
+
+    question: str
+    view: str
+    model: str
+    reference: str
+    people: np.ndarray
+
+
+def view_comparisons(
+    rows: Mapping[tuple[str, ...], str],
+    baseline: Sequence[str],
+    present: Mapping[str, np.ndarray],
+) -> list[ViewComparison]:
+    """Return the comparisons that the view sets of a model allow, each pair once.
+
+    Parameters
+    ----------
+    rows : dict of tuple of str to str
+        View set, in the order of `present`, to the row of the model that has it. Sets that are
+        missing, such as one that failed, are left out of the comparisons.
+    baseline : sequence of str
+        Views that one has anyway.
+    present : dict of str to ndarray of bool
+        For every view, who has it.
+
+    Returns
+    -------
+    list of ViewComparison
+    """
+    known = tuple(present)
+    base = tuple(v for v in known if v in baseline)
+    others = [v for v in known if v not in baseline]
+
+    def has(views: Sequence[str]) -> np.ndarray:
+        return np.any([present[v] for v in views], axis=0)
+
+    asked: list[tuple[str, str, tuple[str, ...], tuple[str, ...]]] = [
+        (BASELINE, ", ".join(base), base, ())
+    ]
+    wider = {v: tuple(w for w in known if w in base or w == v) for v in others}
+    asked += [(WITH, v, wider[v], ()) for v in others if len(others) > 1]
+    asked.append((ALL, "", known, ()))
+    asked += [(ALONE, v, (v,), ()) for v in known]
+    asked += [(WITHOUT, v, tuple(w for w in known if w != v), ()) for v in known]
+    asked += [(ADDED, v, wider[v], base) for v in others]
+    asked.append((ALL_ADDED, ", ".join(others), known, base))
+    asked += [(BEYOND, v, known, tuple(w for w in known if w != v)) for v in known]
+    made: list[ViewComparison] = []
+    pairs: set[tuple[str, str]] = set()
+    for question, view, views, without in asked:
+        if views not in rows or (without and without not in rows):
+            continue  # its model failed
+        pair = (rows[views], rows[without] if without else "")
+        # A set may answer several questions; with two views comparisons are the same, too.
+        if pair in pairs:
+            continue
+        pairs.add(pair)
+        people = has(views)
+        if without:
+            people = has([v for v in views if v not in without]) & has(without)
+        made.append(ViewComparison(question, view, *pair, people))
+    return made

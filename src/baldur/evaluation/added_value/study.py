@@ -1,0 +1,193 @@
+"""AddedValue: what each view adds, from a result or from data in one call."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from baldur.evaluation.added_value.comparisons import ViewComparison, view_comparisons
+from baldur.evaluation.added_value.differences import compare_view_sets
+from baldur.evaluation.clinical.resampled import Resampled
+from baldur.evaluation.design import Comparison
+from baldur.evaluation.engine.job_results import OuterFit
+from baldur.evaluation.metrics import Predicted, score
+from baldur.evaluation.selection.features import view_shares
+from baldur.evaluation.tables.model_tests import corrected_t_test
+from baldur.evaluation.view_sets import check_views, model_for_added_value, same_model
+from baldur.exceptions import InputError
+from baldur.hooks import call_hook
+
+__all__ = ["AddedValue", "added_value_of"]
+
+
+@dataclass
+class AddedValue:
+    """What each view adds to the views that one has anyway.
+
+    Attributes
+    ----------
+    table : DataFrame
+        One row for each question and metric: question ("baseline", "with", "all", "alone" and
+        "without": how well do these views predict; "added": the view added to the baseline; "all
+        added": all other views added to it; "beyond the others": the view added to all others),
+        view, model and reference (the rows with and without it), metric, threshold (of a net
+        benefit), people (on whom), of_people (all), units, value, value_low and value_high (with
+        the view), reference_value, difference, low and high (its 95 % interval), standard_error,
+        detectable (the increase that would be shown with a probability of 80 %), p and p_holm
+        (corrected resampled t-test over the folds), outcome ("better", "worse", "not shown" or
+        "not known") and note.
+    reclassification : DataFrame
+        question, view, model, reference, threshold, class, people, up, down, unchanged (people,
+        averaged over repeats), net (share that moves to the right side), low, high.
+    shares : DataFrame
+        view, share: the mean share of each view in the variance of the linear predictor of the
+        model with all views, where it has one. This is what a view contributes, not what it adds.
+    baseline : tuple of str
+        Views that one has anyway.
+    model : str
+        Name of the model.
+    result : NestedResult
+        The comparison that it was computed from.
+    """
+
+    table: pd.DataFrame
+    reclassification: pd.DataFrame
+    shares: pd.DataFrame
+    baseline: tuple[str, ...]
+    model: str
+    result: Any = field(default=None, repr=False)
+
+    def summary(self) -> str:
+        """Return one sentence for each comparison, and what the intervals include.
+
+        Returns
+        -------
+        str
+        """
+        text: str = call_hook("added_value_text", self)
+        return text
+
+    def plot(self, ax: Any = None, **options: Any) -> Any:
+        """Draw the ladder: how well each view set predicts, and what each view adds.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to draw.
+        **options
+            As in `baldur.plots.Display.plot`.
+
+        Returns
+        -------
+        baldur.plots.AddedValueDisplay
+        """
+        return call_hook("added_value_figure", self.table).plot(ax, **options)
+
+    def __str__(self) -> str:
+        return self.summary()
+
+
+def added_value_of(
+    comparison: Comparison,
+    fits: Mapping[str, Sequence[OuterFit]],
+    sample: Resampled,
+    baseline: Sequence[str],
+    *,
+    model: str | None = None,
+    thresholds: Sequence[float] | None = None,
+    prevalence: float | None = None,
+) -> AddedValue:
+    """Compute what each view adds, from the rows of a comparison with different views.
+
+    Parameters
+    ----------
+    comparison : Comparison
+        With rows of one model on several view sets.
+    fits : dict of str to list of OuterFit
+        Fits of the models that finished.
+    sample : Resampled
+        Their predictions with resamples.
+    baseline : sequence of str
+        Views that one has anyway.
+    model : str, optional
+        Row of the model with all views; default BALDUR, or else the first.
+    thresholds, prevalence
+        As in `compare_view_sets`.
+
+    Returns
+    -------
+    AddedValue
+    """
+    data = comparison.data
+    base = check_views(baseline, data.view_names, "baseline")
+    models = comparison.models
+    whole = model_for_added_value(models) if model is None else comparison.model(model)
+    rows: dict[tuple[str, ...], str] = {}
+    for one in models:
+        if one.name in fits and same_model(one, whole, data):
+            rows.setdefault(one.views or tuple(data.view_names), one.name)
+    place = pd.Index(data.sample_ids.astype(str))
+    people = place.get_indexer(pd.Index(next(iter(sample.models.values())).people.astype(str)))
+    present = {view: data.view(view).present[people] for view in data.view_names}
+    asked = view_comparisons(rows, base, present)
+    if not any(one.reference for one in asked):
+        raise InputError(
+            f"There are no two view sets of {whole.name!r} to compare; run nested_cv with "
+            f"baseline_views={list(base)}."
+        )
+    found = compare_view_sets(
+        sample,
+        asked,
+        thresholds=thresholds,
+        prevalence=prevalence,
+        fold_test=_FoldTest(comparison, fits, people),
+    )
+    own = rows.get(tuple(data.view_names))
+    shares = view_shares({} if own is None else {own: fits[own]})
+    mean = shares.groupby("view", sort=False)["variance_share"].mean().reset_index(name="share")
+    return AddedValue(found.table, found.reclassification, mean.dropna(), base, whole.name)
+
+
+class _FoldTest:
+    """The corrected resampled t-test of a comparison over the folds, on its own people.
+
+    Parameters
+    ----------
+    comparison : Comparison
+        With outcomes and folds.
+    fits : dict of str to list of OuterFit
+        Fits of every model on the folds.
+    people : ndarray of int
+        For each person of the predictions, the row of the data.
+    """
+
+    def __init__(
+        self,
+        comparison: Comparison,
+        fits: Mapping[str, Sequence[OuterFit]],
+        people: np.ndarray,
+    ) -> None:
+        self.y, self.n_classes = comparison.y, comparison.n_classes
+        self.fits = fits
+        self.people = people
+        self.ratio = float(np.mean([len(f.test) / len(f.train) for f in comparison.folds]))
+
+    def __call__(self, one: ViewComparison, metric: str) -> float:
+        """Return the p-value of the difference of a metric."""
+        chosen = np.zeros(len(self.y), dtype=bool)
+        chosen[self.people] = one.people
+        difference = self._scores(one.model, metric, chosen)
+        difference -= self._scores(one.reference, metric, chosen)
+        return corrected_t_test(difference[~np.isnan(difference)], self.ratio)[2]
+
+    def _scores(self, name: str, metric: str, chosen: np.ndarray) -> np.ndarray:
+        found = []
+        for f in self.fits[name]:
+            predicted = Predicted(self.y[f.test], f.label, f.proba, f.margin, self.n_classes)
+            at = chosen[f.test]
+            found.append(score(metric, predicted.take(at)) if at.any() else np.nan)
+        return np.array(found, dtype=float)

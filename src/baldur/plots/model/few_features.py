@@ -1,0 +1,190 @@
+"""Accuracy with few features, and accuracy by cost: points with intervals, two metrics."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+import pandas as pd
+
+from baldur.estimators.few_features import few_features_table
+from baldur.evaluation.metrics import METRICS
+from baldur.evaluation.tables.few_features import AS_SELECTED
+from baldur.exceptions import InputError
+from baldur.plots.drawing.display import Display
+from baldur.plots.drawing.names import label, number
+from baldur.plots.drawing.parts import empty
+from baldur.plots.drawing.style import Style, style_of
+from baldur.plots.results.tables import Results, one_model
+
+__all__ = ["CostDisplay", "FewFeaturesDisplay"]
+
+COLUMNS = ["limit", "metric", "estimate", "low", "high", "chance"]
+
+
+class AccuracyDisplay(Display):
+    """Accuracy at several limits: a panel per metric, points with 95 % intervals."""
+
+    _xlabel = ""
+
+    @property
+    def metrics(self) -> list[str]:
+        """The metrics shown, in their order."""
+        return list(dict.fromkeys(self.table["metric"].astype(str)))
+
+    @property
+    def alt_text(self) -> str:
+        """What is shown, in one sentence with its numbers."""
+        if not len(self.table):
+            return f"Accuracy by {self._xlabel.lower()}, without points."
+        metric = self.metrics[0]
+        part = self.table[self.table["metric"] == metric]
+        said = "; ".join(
+            f"{row['limit']}: {number(row['estimate'])} ({number(row['low'])} to "
+            f"{number(row['high'])})"
+            for row in part.to_dict("records")
+        )
+        return f"{_heading(metric)} by {self._xlabel.lower()}, with 95 % intervals: {said}."
+
+    def _plot(self, ax: Any, theme: str | None, width: float | None) -> None:
+        """Draw a panel per metric with a point and its interval for each number."""
+        metrics = self.metrics
+        shares = (1.0,) * max(1, len(metrics))
+        below = style_of(theme, width, ax).narrow
+        height = 2.6 * len(shares) if below else 3.2
+        shape = ((1.0,), shares) if below else (shares, (1.0,))
+        with self._drawing(ax, theme, width, height, *shape) as (axes, style):
+            if not metrics:
+                empty(axes[0], "The model has no submodels.", style)
+                return
+            for panel, metric in zip(axes, metrics, strict=False):
+                self._panel(panel, metric, style)
+
+    def _panel(self, ax: Any, metric: str, style: Style) -> None:
+        part = self.table[self.table["metric"] == metric]
+        low, middle, high = (part[c].to_numpy(dtype=float) for c in ("low", "estimate", "high"))
+        at = np.arange(len(part))
+        known = np.isfinite(low) & np.isfinite(high)
+        colour = style.colour(0)
+        ax.vlines(at[known], low[known], high[known], color=colour, linewidth=1.6)
+        ax.plot(at, middle, color=colour, marker="o", markersize=6, linewidth=1.0)
+        chance = part["chance"].to_numpy(dtype=float)
+        if len(chance) and np.isfinite(chance[0]):
+            ax.axhline(chance[0], color=style.faint, linestyle="--", linewidth=1.0, zorder=0)
+        texts = [str(text).replace(AS_SELECTED, "sel.") for text in part["limit"]]
+        ax.set_xticks(at, texts)
+        ax.set_xlim(-0.5, len(at) - 0.5)
+        ax.set_xlabel(self._xlabel)
+        ax.set_ylabel(label(_heading(metric)))
+
+
+class FewFeaturesDisplay(AccuracyDisplay):
+    """Held-out accuracy with 1, 2, 3, 5, 10, 20 features and without a limit.
+
+    Parameters
+    ----------
+    table : DataFrame
+        limit, metric, estimate, low, high, chance; one row per number of features and metric.
+    """
+
+    _xlabel = "Largest number of features"
+
+    @classmethod
+    def from_result(cls, result: Any, model: str | None = None) -> Self:
+        """Show the outer folds of a comparison.
+
+        Parameters
+        ----------
+        result : NestedResult or path of a results folder
+        model : str, optional
+            Default: the first model with submodels.
+
+        Returns
+        -------
+        FewFeaturesDisplay
+        """
+        table = Results(result).frame("few_features")
+        name = one_model(table, model, "submodels")
+        return cls(table[table["model"] == name][COLUMNS].reset_index(drop=True))
+
+    @classmethod
+    def from_estimator(cls, model: Any) -> Self:
+        """Show the inner folds of a fitted `BaldurClassifier` or `BaldurRegressor`.
+
+        Parameters
+        ----------
+        model : fitted estimator
+
+        Returns
+        -------
+        FewFeaturesDisplay
+        """
+        found = few_features_table(model)
+        if not len(found):
+            raise InputError(
+                f"{type(model).__name__} has no submodel path: only BaldurClassifier and "
+                "BaldurRegressor have one."
+            )
+        texts = [f"{n:,}" for n in found["n_features"]]
+        texts[-1] = f"all {texts[-1]}"
+        return cls(_long(found, texts, base_loss(model)))
+
+
+class CostDisplay(AccuracyDisplay):
+    """Held-out accuracy by what has been paid for, in the order by gain per cost.
+
+    Parameters
+    ----------
+    table : DataFrame
+        limit (the cost so far), metric, estimate, low, high, chance.
+    """
+
+    _xlabel = "Cost so far"
+
+    @classmethod
+    def from_estimator(cls, model: Any) -> Self:
+        """Show `cost_path_` of a fitted `BaldurClassifier` or `BaldurRegressor`.
+
+        Parameters
+        ----------
+        model : fitted estimator with costs
+
+        Returns
+        -------
+        CostDisplay
+        """
+        found = getattr(model, "cost_path_", pd.DataFrame())
+        if not len(found):
+            raise InputError(f"{type(model).__name__} was fitted without costs.")
+        return cls(_long(found, [f"{cost:g}" for cost in found["cost"]], base_loss(model)))
+
+
+def base_loss(model: Any) -> float:
+    """Return the held-out loss of the base rate of a fitted model."""
+    path = model.sparsity_path_
+    return float(path[path["step"] == "nothing"]["loss"].iloc[0])
+
+
+def _long(found: pd.DataFrame, texts: list[str], base: float) -> pd.DataFrame:
+    """Return a table of a fit with one row per number and metric."""
+    metric = "r2" if "r2" in found else "auc"
+    chance = {metric: 0.0 if metric == "r2" else 0.5, "loss": base}
+    parts = [
+        pd.DataFrame(
+            {
+                "limit": texts,
+                "metric": name,
+                "estimate": found[name].to_numpy(dtype=float),
+                "low": found[f"{name}_lower"].to_numpy(dtype=float),
+                "high": found[f"{name}_upper"].to_numpy(dtype=float),
+                "chance": chance[name],
+            }
+        )
+        for name in (metric, "loss")
+    ]
+    return pd.concat(parts, ignore_index=True)
+
+
+def _heading(metric: str) -> str:
+    names = {"r2": "R²", "loss": "Loss"}
+    return names.get(metric) or (METRICS[metric].heading if metric in METRICS else metric)

@@ -1,0 +1,302 @@
+"""What each view adds, in words: sentences with their conditions, as in `sentences`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import pandas as pd
+
+from baldur.evaluation.added_value.comparisons import ADDED, ALL, ALL_ADDED, BASELINE, BEYOND
+from baldur.evaluation.added_value.differences import main_metric
+from baldur.evaluation.added_value.study import AddedValue
+from baldur.evaluation.metrics import METRICS
+from baldur.report.formatting import count, listed, number, percent, short
+from baldur.report.results import StudyResults
+from baldur.report.sentences import (
+    NOT_SHOWN,
+    SHOWN,
+    UNKNOWN,
+    Case,
+    Interval,
+    Sentence,
+    case_of,
+)
+
+__all__ = [
+    "ADDITION",
+    "Addition",
+    "added_value_answer",
+    "added_value_section",
+    "added_value_text",
+    "additions_of",
+    "baseline_of",
+    "legend_of",
+    "shares_text",
+]
+
+_COMPARED = (ADDED, ALL_ADDED, BEYOND)
+_MOST_SENTENCES = 6
+"""Views whose sentence is in the answer; the section has them all."""
+
+
+@dataclass(frozen=True)
+class Addition:
+    """Evidence on what a view adds to others.
+
+    Attributes
+    ----------
+    change : Interval
+        Of the metric, with the view minus without it, on the same held-out people.
+    value, reference : float
+        The metric with the view and without it.
+    view, others : str
+        The view, and those that it is added to.
+    metric : str
+        Its name, for example "AUC"; greater is better.
+    people, of_people : int
+        On whom, and how many there are in all.
+    detectable : float
+        Increase that would be shown with a probability of 80 %; NaN where there is none.
+    question : str
+        As in the table.
+    """
+
+    change: Interval
+    value: float
+    reference: float
+    view: str
+    others: str
+    metric: str
+    people: int
+    of_people: int
+    detectable: float
+    question: str = ADDED
+
+    @property
+    def on(self) -> str:
+        """On whom, and how the metric changes."""
+        who = f"on the same {count(self.people, 'person', 'people')}"
+        if self.people < self.of_people:
+            who += f" (of {self.of_people:,}) who have {self.view}"
+        return f"from {number(self.reference, 3)} to {number(self.value, 3)}, {who}"
+
+    @property
+    def power(self) -> str:
+        """The increase that could have been detected, as a sentence."""
+        who = count(self.people, "person", "people")
+        if math.isnan(self.detectable):
+            return f"With {who} no possible increase could have been detected reliably."
+        return f"With {who} an increase of {_number(self.detectable)} could have been detected."
+
+
+def _number(value: float) -> str:
+    return number(value, 3, small=True)
+
+
+def _interval(estimate: float, low: float, high: float) -> str:
+    return f"{_number(estimate)} [{_number(low)}, {_number(high)}]"
+
+
+ADDITION = (
+    Case(
+        "no interval", UNKNOWN, lambda e: not e.change.known,
+        lambda e: f"What {e.view} adds to {e.others} cannot be determined: the difference in "
+        f"{e.metric} could not be estimated with an interval.",
+    ),
+    Case(
+        "raised", SHOWN, lambda e: e.change.low > 0,
+        lambda e: f"Adding {e.view} to {e.others} raised the {e.metric} by "
+        f"{_interval(e.change.estimate, e.change.low, e.change.high)}, {e.on}.",
+    ),
+    Case(
+        "lowered", NOT_SHOWN, lambda e: e.change.high < 0,
+        lambda e: f"Adding {e.view} to {e.others} lowered the {e.metric} by "
+        f"{_interval(-e.change.estimate, -e.change.high, -e.change.low)}, {e.on}.",
+    ),
+    Case(
+        "not shown", NOT_SHOWN, lambda e: True,
+        lambda e: f"No added value of {e.view} beyond {e.others} was shown: the {e.metric} changed "
+        f"by {_interval(e.change.estimate, e.change.low, e.change.high)}, {e.on}. {e.power}",
+    ),
+)  # fmt: skip
+
+
+def additions_of(table: pd.DataFrame, classification: bool) -> list[Addition]:
+    """Return the evidence on every comparison of a table, by the main metric.
+
+    Parameters
+    ----------
+    table : DataFrame
+        As `AddedValue.table`.
+    classification : bool
+        Whether classes are predicted.
+
+    Returns
+    -------
+    list of Addition
+    """
+    if "question" not in table:
+        return []
+    metric = main_metric(classification)
+    rows = table[(table["metric"] == metric) & table["question"].isin(_COMPARED)]
+    heading = "R²" if metric == "r2" else METRICS[metric].heading
+    base = baseline_of(table)
+    found = []
+    for row in rows.to_dict("records"):
+        view = short(row["view"])
+        if row["question"] == ALL_ADDED:
+            view = f"all other views ({view})"
+        others = "all other views" if row["question"] == BEYOND else base
+        found.append(
+            Addition(
+                Interval(float(row["difference"]), float(row["low"]), float(row["high"])),
+                float(row["value"]), float(row["reference_value"]), view, others, heading,
+                int(row["people"]), int(row["of_people"]), float(row["detectable"]),
+                str(row["question"]),
+            )
+        )  # fmt: skip
+    return found
+
+
+def baseline_of(table: pd.DataFrame) -> str:
+    """Return the views that one has anyway, as text."""
+    rows = table[table["question"] == BASELINE] if "question" in table else table
+    return short(rows["view"].iloc[0]) if len(rows) else "the baseline"
+
+
+def legend_of(additions: Sequence[Addition], model: str) -> str:
+    """Return what the differences are, and how many there are.
+
+    Parameters
+    ----------
+    additions : sequence of Addition
+        All comparisons.
+    model : str
+        Name of the model.
+
+    Returns
+    -------
+    str
+    """
+    if not additions:
+        return ""
+    many = len(additions)
+    text = (
+        f"Numbers are differences in {additions[0].metric} of {short(model)} on the same held-out "
+        "people, with 95 % intervals from the paired bootstrap; models are not fitted again, so "
+        "the variation between models of other training people is not included. An increase could "
+        "have been detected if its interval would lie above 0 with a probability of 80 %."
+    )
+    if many > 1:
+        text += (
+            f" There are {many} comparisons, and each interval is taken alone: where no view adds "
+            "anything, about one in 40 comparisons shows an increase by chance."
+        )
+    return text
+
+
+def shares_text(shares: Mapping[str, float], model: str) -> str:
+    """Return the shares of the views in the model with all views, and how they differ.
+
+    Parameters
+    ----------
+    shares : dict of str to float
+        View to its share of the variance of the linear predictor.
+    model : str
+        Name of the model.
+
+    Returns
+    -------
+    str
+        Empty where the model has no shares.
+    """
+    if not shares:
+        return ""
+    seen = listed([f"{short(v)} {percent(s)}" for v, s in shares.items()], 12)
+    return (
+        f"Shares in the predictions of {short(model)} with all views: {seen}. A share is what a "
+        "view contributes to the joint model, not what it adds: views that hold the same "
+        "information divide it between them, so a view with a large share may add nothing to the "
+        "others."
+    )
+
+
+def added_value_text(added: AddedValue) -> str:
+    """Return the summary of an `AddedValue`: a line for each comparison, and the notes.
+
+    Parameters
+    ----------
+    added : AddedValue
+
+    Returns
+    -------
+    str
+    """
+    classification = bool((added.table["metric"] == main_metric(True)).any())
+    found = additions_of(added.table, classification)
+    shares = dict(zip(added.shares["view"], added.shares["share"], strict=True))
+    return "\n".join(_lines(found, added.model, shares))
+
+
+def added_value_answer(run: StudyResults) -> Sentence | None:
+    """Return the answer to what each view adds to the baseline; None where it was not asked.
+
+    Parameters
+    ----------
+    run : StudyResults
+
+    Returns
+    -------
+    Sentence or None
+    """
+    found = additions_of(run.table("added_value"), bool(run.classes))
+    asked = [one for one in found if one.question == ADDED]
+    if not asked:
+        return None
+    cases = [case_of(ADDITION, one) for one in asked]
+    outcomes = {case.outcome for case in cases}
+    outcome = next(o for o in (SHOWN, NOT_SHOWN, UNKNOWN) if o in outcomes)
+    texts = [case.text(one) for case, one in zip(cases, asked, strict=True)]
+    left = len(texts) - _MOST_SENTENCES
+    more = f" {count(left, 'more view')} below." if left > 0 else ""
+    if len(asked) > 1:
+        more += f" Each interval is taken alone (there are {len(asked)} views)."
+    return Sentence(
+        f"What do other views add to {asked[0].others}?",
+        " ".join(texts[:_MOST_SENTENCES]) + f"{more} Differences are on held-out people, with "
+        "95 % intervals from the paired bootstrap.",
+        outcome,
+    )
+
+
+def added_value_section(run: StudyResults) -> list[str]:
+    """Return the sentences of every comparison and the notes on them, for the page.
+
+    Parameters
+    ----------
+    run : StudyResults
+
+    Returns
+    -------
+    list of str
+        Empty where the study did not ask what a view adds.
+    """
+    table = run.table("added_value")
+    found = additions_of(table, bool(run.classes))
+    if not found:
+        return []
+    whole = table[table["question"] == ALL]
+    model = str(whole["model"].iloc[0]) if len(whole) else str(table["model"].iloc[-1])
+    rows = run.of_model("views", model)
+    known = rows.dropna(subset="variance_share") if "variance_share" in rows else rows.iloc[:0]
+    shares = {str(r["view"]): float(r["variance_share"]) for r in known.to_dict("records")}
+    return _lines(found, model, shares)
+
+
+def _lines(found: Sequence[Addition], model: str, shares: Mapping[str, float]) -> list[str]:
+    """Return a sentence for each comparison, and the notes."""
+    lines = [case_of(ADDITION, one).text(one) for one in found]
+    notes = [legend_of(found, model), shares_text(shares, model)]
+    return [*lines, *(note for note in notes if note)]

@@ -1,0 +1,253 @@
+"""The headline on few features: which number of features is shown to be enough.
+
+A number of features is enough if it is shown, in both metrics of the table, to lose at most a tenth
+of what the model gains over the base rate: the worse end of the 95 % interval of the paired
+difference lies within that. It loses if the whole interval of one of the differences lies on the
+worse side of 0. Numbers are tested in a fixed order, the largest first for "enough" and the
+smallest first for "loses", up to the first that is not shown; so the level holds for all of them
+together.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from baldur.evaluation.metrics import METRICS
+from baldur.evaluation.tables.few_features import AS_SELECTED
+from baldur.report.formatting import estimate, listed, number
+from baldur.report.results import StudyResults
+from baldur.report.sentences import NOT_SHOWN, SHOWN, UNKNOWN, Case, Interval, Sentence, case_of
+
+__all__ = ["ALLOWED", "FEW_FEATURES", "Difference", "FewEvidence", "few_of", "few_sentence"]
+
+QUESTION = "How few features are enough?"
+ALLOWED = 0.1
+"""Part of the gain over the base rate that may be lost, as `margin` of the estimators has it."""
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One metric with few features, compared with the model as it was selected.
+
+    Attributes
+    ----------
+    metric : str
+        Its heading.
+    value, difference : Interval
+        The metric, and how much it lies above that of the model; as in the table.
+    gain : float
+        What the model gains over the base rate; above 0 where it is better.
+    greater_is_better : bool
+    """
+
+    metric: str
+    value: Interval
+    difference: Interval
+    gain: float
+    greater_is_better: bool = True
+
+    @property
+    def known(self) -> bool:
+        """Whether the difference has an interval, and the model is better than the base rate."""
+        return self.difference.known and math.isfinite(self.gain) and self.gain > 0
+
+    @property
+    def allowed(self) -> float:
+        """How much may be lost."""
+        return ALLOWED * self.gain
+
+    @property
+    def worst(self) -> float:
+        """The largest loss within the interval."""
+        d = self.difference
+        return -d.low if self.greater_is_better else d.high
+
+    @property
+    def enough(self) -> bool:
+        """Whether the loss is shown to be allowed."""
+        return self.known and self.worst <= self.allowed
+
+    @property
+    def loses(self) -> bool:
+        """Whether the whole interval lies on the worse side of 0."""
+        d = self.difference
+        return d.known and (d.high < 0 if self.greater_is_better else d.low > 0)
+
+    def __str__(self) -> str:
+        d = self.difference
+        seen = estimate(d.estimate, d.low, d.high, 3, sign=True)
+        return f"{self.metric} {number(self.value.estimate, 3)}, a difference of {seen}"
+
+
+@dataclass(frozen=True)
+class FewEvidence:
+    """Evidence on few features.
+
+    Attributes
+    ----------
+    differences : dict of int to list of Difference
+        By the largest number of features, from small to large.
+    shown : bool
+        Whether the model as selected is shown to be better than guessing.
+    features : float
+        Mean number of features of the model as it was selected.
+    """
+
+    differences: dict[int, list[Difference]]
+    shown: bool
+    features: float
+
+    @property
+    def known(self) -> bool:
+        """Whether every difference has an interval."""
+        every = [one for found in self.differences.values() for one in found]
+        return bool(every) and all(one.known for one in every)
+
+    @property
+    def enough(self) -> list[int]:
+        """Numbers that are shown to be enough, in the fixed order from the largest."""
+        found: list[int] = []
+        for limit in reversed(self.differences):
+            if not all(one.enough for one in self.differences[limit]):
+                break
+            found.insert(0, limit)
+        return found
+
+    @property
+    def losing(self) -> list[int]:
+        """Numbers that are shown to lose, in the fixed order from the smallest."""
+        found: list[int] = []
+        for limit, differences in self.differences.items():
+            if limit in self.enough or not any(one.loses for one in differences):
+                break
+            found.append(limit)
+        return found
+
+    @property
+    def open(self) -> list[int]:
+        """Numbers of which neither is shown."""
+        return [k for k in self.differences if k not in self.enough and k not in self.losing]
+
+    def figures(self, limit: int) -> str:
+        """Return the metrics of a limit with their differences, as text."""
+        return "; ".join(map(str, self.differences[limit]))
+
+    @property
+    def legend(self) -> str:
+        """Explanation of the comparison."""
+        parts = [
+            f"{number(one.allowed, 3)} in {one.metric}"
+            for one in next(iter(self.differences.values()))
+        ]
+        return (
+            "Differences are those from the model as selected "
+            f"({number(self.features, 1).removesuffix('.0')} features on average), on the same "
+            "held-out people with 95 % intervals. Enough means that a loss above a tenth of what "
+            f"the model gains over the base rate ({listed(parts)}) is excluded in both."
+        )
+
+    def rest(self) -> str:
+        """Return a sentence on the other numbers of features, empty where there is none."""
+        text = ""
+        if self.losing:
+            text += f" With {_numbers(self.losing)} it is shown to predict worse."
+        if self.open:
+            text += f" For {_numbers(self.open)} it cannot be determined."
+        return text
+
+
+def _numbers(limits: Sequence[int]) -> str:
+    word = "feature" if list(limits) == [1] else "features"
+    texts = [str(limit) for limit in limits]
+    if len(texts) > 1:
+        return f"{', '.join(texts[:-1])} or {texts[-1]} {word}"
+    return f"{texts[0]} {word}"
+
+
+FEW_FEATURES = (
+    Case(
+        "model not shown", UNKNOWN, lambda e: not e.shown,
+        lambda e: "This cannot be determined: the model itself was not shown to predict better "
+        "than guessing.",
+    ),
+    Case(
+        "no intervals", UNKNOWN, lambda e: not e.known,
+        lambda e: "This cannot be determined: a difference could not be estimated with an "
+        "interval, or the model gains nothing over the base rate.",
+    ),
+    Case(
+        "enough", SHOWN, lambda e: bool(e.enough),
+        lambda e: f"{_numbers(e.enough[:1])} {'is' if e.enough[0] == 1 else 'are'} enough: "
+        f"{e.figures(e.enough[0])}.{e.rest()} {e.legend}",
+    ),
+    Case(
+        "all lose", NOT_SHOWN, lambda e: not e.open,
+        lambda e: f"More than {_numbers(e.losing[-1:])}: with these, {e.figures(e.losing[-1])}."
+        f"{e.rest()} {e.legend}",
+    ),
+    Case(
+        "cannot be told", UNKNOWN, lambda e: True,
+        lambda e: "This cannot be determined: no number up to "
+        f"{max(e.differences)} is shown to be enough. With {_numbers([max(e.differences)])}: "
+        f"{e.figures(max(e.differences))}.{e.rest()} {e.legend}",
+    ),
+)  # fmt: skip
+
+
+def few_of(run: StudyResults, main: str, shown: bool) -> FewEvidence | None:
+    """Return the evidence on few features; None for a model without submodels.
+
+    Parameters
+    ----------
+    run : StudyResults
+    main : str
+        The model that the page is about.
+    shown : bool
+        Whether the model is shown to be better than guessing.
+    """
+    rows = run.of_model("few_features", main)
+    if "limit" not in rows:
+        return None
+    own = rows[rows["limit"] == AS_SELECTED]
+    few = rows[rows["limit"].str.isdigit() & rows["metric"].isin(list(METRICS))]
+    if not len(own) or not len(few):
+        return None
+    model = {str(row["metric"]): row for row in own.to_dict("records")}
+    found: dict[int, list[Difference]] = {}
+    for limit in sorted(few["limit"].astype(int).unique()):
+        part = few[few["limit"].astype(int) == limit].to_dict("records")
+        found[int(limit)] = [
+            _difference(row, model[row["metric"]]) for row in part if row["metric"] in model
+        ]
+    return FewEvidence(found, shown, float(own["features_mean"].iloc[0]))
+
+
+def _difference(row: Mapping[Any, Any], own: Mapping[Any, Any]) -> Difference:
+    metric = str(row["metric"])
+    up = METRICS[metric].greater_is_better
+    gain = float(own["estimate"]) - float(own["chance"])
+    return Difference(
+        METRICS[metric].heading,
+        Interval(*(float(row[name]) for name in ("estimate", "low", "high"))),
+        Interval(*(float(row[f"difference{end}"]) for end in ("", "_low", "_high"))),
+        gain if up else -gain,
+        up,
+    )
+
+
+def few_sentence(run: StudyResults, main: str, shown: bool) -> Sentence | None:
+    """Return the headline on few features; None for a model without submodels.
+
+    Parameters
+    ----------
+    run, main, shown
+        As in `few_of`.
+    """
+    evidence = few_of(run, main, shown)
+    if evidence is None:
+        return None
+    case = case_of(FEW_FEATURES, evidence)
+    return Sentence(QUESTION, case.text(evidence), case.outcome)

@@ -1,0 +1,169 @@
+"""Sentences on added value and on trees, at the boundaries of their conditions; their page."""
+
+import math
+
+import numpy as np
+import pytest
+
+from baldur import MultiView
+from baldur.baselines import ForestClassifier
+from baldur.evaluation import make_model, nested_cv
+from baldur.evaluation.models import Model
+from baldur.report import report_folder
+from baldur.report.added_value import ADDITION, Addition, added_value_answer, added_value_section
+from baldur.report.answer import answer_of_run
+from baldur.report.evidence import comparison_of
+from baldur.report.facts import gather_facts
+from baldur.report.linear_enough import LINEAR, LinearEvidence, linear_answer, linear_evidence
+from baldur.report.results import StudyResults
+from baldur.report.sentences import NOT_SHOWN, SHOWN, UNKNOWN, Interval, case_of
+from baldur.study.write_results import write_results
+
+NAN, INF, TINY = math.nan, math.inf, 1e-9
+
+pytestmark = pytest.mark.usefixtures("few_resamples")
+
+
+def said(cases, evidence):
+    case = case_of(cases, evidence)
+    text = case.text(evidence)
+    assert text.endswith(".")
+    assert "nan" not in text
+    return case.name, case.outcome
+
+
+def addition(low, high, estimate=0.04, **more):
+    return Addition(
+        **{
+            "change": Interval(estimate, low, high), "value": 0.84, "reference": 0.8,
+            "view": "mri", "others": "clinical", "metric": "AUC", "people": 147,
+            "of_people": 147, "detectable": 0.06, **more,
+        }
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "outcome"),
+    [
+        (TINY, 0.07, ("raised", SHOWN)), (0.0, 0.07, ("not shown", NOT_SHOWN)),
+        (-0.01, 0.0, ("not shown", NOT_SHOWN)), (-0.05, -TINY, ("lowered", NOT_SHOWN)),
+        (0.0, 0.0, ("not shown", NOT_SHOWN)), (NAN, 0.07, ("no interval", UNKNOWN)),
+        (-INF, INF, ("no interval", UNKNOWN)),
+    ],
+)  # fmt: skip
+def test_additions(low, high, outcome):
+    assert said(ADDITION, addition(low, high)) == outcome
+    assert said(ADDITION, addition(low, high, detectable=NAN)) == outcome
+
+
+def test_what_the_sentences_say():
+    def text(one):
+        return case_of(ADDITION, one).text(one)
+
+    assert text(addition(0.01, 0.07)) == (
+        "Adding mri to clinical raised the AUC by 0.040 [0.010, 0.070], from 0.800 to 0.840, on "
+        "the same 147 people."
+    )
+    lower = addition(-0.07, -0.01, -0.04)
+    assert "lowered the AUC by 0.040 [0.010, 0.070]" in text(lower)
+    none = text(addition(-0.02, 0.07))
+    assert none.startswith("No added value of mri beyond clinical was shown: the AUC changed by")
+    assert none.endswith("With 147 people an increase of 0.060 could have been detected.")
+    few = text(addition(-0.2, 0.3, detectable=NAN))
+    assert few.endswith("With 147 people no possible increase could have been detected reliably.")
+    assert "the same 90 people (of 147) who have mri" in text(addition(0.01, 0.1, people=90))
+    # An end that is nearly 0 is not written as 0.
+    assert "[0.0001," in text(addition(0.0001, 0.07))
+
+
+def gains(**trees):
+    made = {t: {m: Interval(*d) for m, d in own.items()} for t, own in trees.items()}
+    return LinearEvidence(made, "AUC")
+
+
+ABOVE, BELOW, AROUND = (0.02, TINY, 0.04), (-0.02, -0.04, -TINY), (0.02, 0.0, 0.04)
+UNTOLD = (0.02, NAN, 0.04)
+
+
+@pytest.mark.parametrize(
+    ("evidence", "outcome"),
+    [
+        (gains(RF={"BALDUR": ABOVE}), ("trees are better", NOT_SHOWN)),
+        (gains(RF={"BALDUR": ABOVE, "Ridge logistic": ABOVE}), ("trees are better", NOT_SHOWN)),
+        # Better than one linear model is not better than the linear models.
+        (gains(RF={"BALDUR": ABOVE, "Ridge logistic": AROUND}), ("not distinguished", UNKNOWN)),
+        (gains(RF={"BALDUR": ABOVE, "Ridge logistic": UNTOLD}), ("not distinguished", UNKNOWN)),
+        (gains(RF={"BALDUR": AROUND}), ("not distinguished", UNKNOWN)),
+        (gains(RF={"BALDUR": (-0.02, -0.04, 0.0)}), ("not distinguished", UNKNOWN)),
+        (gains(RF={"BALDUR": BELOW}), ("trees are worse", SHOWN)),
+        (gains(RF={"BALDUR": BELOW, "Ridge logistic": AROUND}), ("trees are worse", SHOWN)),
+        (gains(RF={"BALDUR": BELOW}, trees={"BALDUR": AROUND}), ("not distinguished", UNKNOWN)),
+        (gains(RF={"BALDUR": BELOW}, trees={"BALDUR": ABOVE}), ("trees are better", NOT_SHOWN)),
+        (gains(RF={"BALDUR": UNTOLD}), ("no interval", UNKNOWN)),
+    ],
+)
+def test_trees_against_linear_models(evidence, outcome):
+    assert said(LINEAR, evidence) == outcome
+
+
+def test_the_gain_is_that_over_the_best_linear_model():
+    one = gains(RF={"BALDUR": (0.05, 0.01, 0.09), "Ridge logistic": (0.03, 0.01, 0.05)})
+    text = case_of(LINEAR, one).text(one)
+    assert "RF (+0.030 [0.010, 0.050] against Ridge logistic) predicts better" in text
+    assert "there are 2 comparisons" in text
+
+
+# -- the page --------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def result():
+    """A circle, which trees find and a linear model does not, in one of three views."""
+    rng = np.random.default_rng(0)
+    views = {name: rng.normal(size=(240, 2)) for name in ("clinic", "mri", "genes")}
+    y = np.where((views["mri"] ** 2).sum(axis=1) > 1.4, "case", "control")
+    forest = ForestClassifier(n_estimators=30, random_state=0)
+    models = [Model("RF", forest), make_model("Ridge logistic", grid={"C": [1.0]})]
+    data = MultiView(views, present={"mri": np.arange(240) % 5 > 0})
+    return nested_cv(models, data, y, outer=3, positive="case", baseline_views=["clinic"])
+
+
+@pytest.fixture(scope="module")
+def folder(result, tmp_path_factory):
+    place = tmp_path_factory.mktemp("added")
+    write_results(result, place)
+    return place
+
+
+def test_the_page_says_what_a_view_adds(result, folder):
+    run = StudyResults.from_folder(folder)
+    assert run.with_all_views == ["RF", "Ridge logistic"]
+    answer = {s.question: s for s in answer_of_run(run, "RF", [])}
+    added = answer["What do other views add to clinic?"]
+    assert added.outcome == SHOWN
+    assert added.answer.startswith("Adding mri to clinic raised the AUC by")
+    assert "192 people (of 240) who have mri" in added.answer
+    linear = answer["Is a linear model enough?"]
+    assert linear.outcome == NOT_SHOWN
+    assert "RF (+" in linear.answer
+    # Rows with some of the views are no other models.
+    assert set(comparison_of(run, "RF").differences) == {"Ridge logistic"}
+    memory = StudyResults.from_result(result)
+    assert added_value_section(memory) == added_value_section(run)
+    assert added_value_answer(memory) == added_value_answer(run)
+    facts = gather_facts(run)
+    assert {"added_value", "view_sets", "reclassification"} <= set(facts.tables)
+    assert [c.text for c in facts.checks if c.code == "B22"]
+    page = report_folder(folder).read_text(encoding="utf-8")
+    assert 'id="added"' in page
+    assert "Ladder of views" in page
+
+
+def test_a_study_that_does_not_ask_has_none_of_it(result):
+    models = [make_model("Ridge logistic", grid={"C": [1.0]}), "Dummy"]
+    plain = StudyResults.from_result(nested_cv(models, result.data, result.truth, outer=2, inner=2))
+    assert added_value_section(plain) == []
+    assert added_value_answer(plain) is None
+    assert linear_evidence(plain) is None
+    assert linear_answer(plain) is None
+    assert "B22" not in gather_facts(plain).made
