@@ -40,13 +40,13 @@ def command_lines():
                 yield pytest.param(words[1:], id=f"{page}: {line.strip()[:60]}")
 
 
-@pytest.mark.parametrize("words", command_lines())
+@pytest.mark.parametrize("words", list(command_lines()))
 def test_a_command_on_a_page_exists_with_its_options(words):
     command = typer.main.get_command(app).commands[words[0]]
     command.make_context(words[0], words[1:])  # fails on unknown options and missing arguments
 
 
-@pytest.mark.parametrize(("page", "code"), blocks("toml"))
+@pytest.mark.parametrize(("page", "code"), list(blocks("toml")))
 def test_the_keys_of_a_study_file_on_a_page_exist(page, code):
     """Whole files and parts of them alike; which values fit is tested with real files."""
     schema = study_schema()

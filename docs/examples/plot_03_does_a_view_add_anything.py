@@ -2,8 +2,8 @@
 Does MRI add anything?
 ======================
 
-A view can predict well and still add nothing to the others. To find out, compare the model with
-and without the view, on the same held-out people.
+A view can predict well and still add nothing to the others. To find out, the model is fitted with
+and without the view and compared on the same held-out people.
 """
 
 # %%
@@ -11,8 +11,8 @@ and without the view, on the same held-out people.
 # the genes have none.
 
 from baldur.datasets import make_multiview
-from baldur.evaluation import make_model, nested_cv
-from baldur.plots import ViewShareDisplay
+from baldur.evaluation import added_value
+from baldur.plots import AddedValueDisplay
 
 sim = make_multiview(
     220,
@@ -20,23 +20,18 @@ sim = make_multiview(
     informative={"clinical": 4, "mri": 2},
     random_state=3,
 )
-models = [
-    make_model("BALDUR"),
-    make_model("BALDUR", views=["clinical", "genes"]),
-    make_model("BALDUR", views=["clinical", "mri"]),
-]
-result = nested_cv(models, sim.data, sim.target, outer=3)
-print(result.table()[["model", "auc_pooled", "auc_low", "auc_high"]].round(3).to_string())
+added = added_value(sim.data, sim.target, baseline=["clinical"], outer=3)
+print(added.summary())
 
 # %%
-# Differences between models on the same people, with 95 % intervals. An interval that contains 0
-# shows no difference, which is not the same as showing that there is none.
+# Each set of views with its interval, and what each view adds to the clinical one.
 
-differences = result.evaluation().differences
-print(differences[differences["metric"].isin(["auc", "log_loss"])].round(3).to_string())
+figure = AddedValueDisplay(added.table).plot()
 
 # %%
-# The share of a view in the prediction answers another question: where the prediction comes from,
-# not what would be lost without the view.
+# Differences on the same people. An interval that contains 0 shows no difference, which is not the
+# same as showing that there is none.
 
-share = ViewShareDisplay.from_result(result, model="BALDUR").plot()
+columns = ["question", "view", "difference", "low", "high", "detectable", "outcome"]
+differences = added.table.query("question in ['added', 'beyond the others'] and metric == 'auc'")
+print(differences[columns].round(3).to_string(index=False))
