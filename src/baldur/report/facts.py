@@ -240,15 +240,18 @@ def _of_run(run: StudyResults, model: FittedModel | None, people: str, title: st
 def _other_data(run: StudyResults, model: FittedModel) -> Check | None:
     """Return the check that applies where the model was fitted on other columns than the study."""
     widths = {v["name"]: v["features"] for v in run.record.get("views", [])}
-    other = [v for v, n in model.n_features.items() if widths.get(v) != n]
-    if not other or not widths:
-        return None
     seen = [
-        f"{short(v)} ({model.n_features[v]:,} features in the model, {widths.get(v, 0):,} in the "
-        "study)"
-        for v in other
+        f"{short(v)} ({n:,} features in the model, {widths.get(v, 0):,} in the study)"
+        for v, n in model.n_features.items()
+        if widths and widths.get(v) != n
     ]
-    return Check("B18", CARE, f"Views that differ: {listed(seen)}.")
+    rows = run.table("selection")
+    named = rows[rows["feature"] != "*"] if "feature" in rows else rows
+    for view, part in named.groupby("view", sort=False) if len(named) else ():
+        unknown = model.lacks(str(view), dict.fromkeys(part["feature"].astype(str)))
+        if unknown:
+            seen.append(f"{short(view)} (the model does not have {listed(distinct(unknown), 3)})")
+    return Check("B18", CARE, f"Views that differ: {listed(seen)}.") if seen else None
 
 
 def lead_of_run(run: StudyResults, outcomes: str = "") -> str:
