@@ -29,7 +29,7 @@ from typing import Any
 import numpy as np
 from joblib import Parallel, delayed
 
-from baldur.inference.cost_path import cost_levels, paid_measurements, prefixes_within
+from baldur.inference.cost_path import cost_along, cost_records
 from baldur.inference.credible_sets import CredibleSet, credible_sets
 from baldur.inference.ensemble_members import (
     BATCH_BYTES,
@@ -66,7 +66,6 @@ from baldur.inference.submodel_path import (
     SIZES,
     SubmodelPath,
     make_path,
-    moments_at,
     path_moments,
 )
 from baldur.inference.submodels import (
@@ -301,7 +300,7 @@ class _Fit:
             steps,
             n_factors,
             first_row,
-            self._cost_along(self.everyone, path, 0),
+            cost_along(self.data, self.everyone, path, 0),
         )
         last = len(submodels)
         # Where the path has all features, its last submodel has them too.
@@ -358,7 +357,7 @@ class _Fit:
             sets = credible_sets(self.data, self.full, first, self.index) if len(first) else []
         for row, record in enumerate(table):
             record["selected"] = row == chosen.row
-        by_cost = self._cost_records(path, folds, sizes, add)
+        by_cost = cost_records(self.fitted, path, folds, sizes.columns, self.scorer, add)
         if by_cost:
             by_cost.insert(0, {"cost": 0.0, "orders": [], **table[0]})
         inclusion, share = self._inclusion()
@@ -523,7 +522,7 @@ class _Fit:
         size = max(SIZES) + (0 if self.data.always is None else int(self.data.always.sum()))
         path = make_path(self.data, self.full, self.stacking, n_views, size, self.task)
         total = count_features(self.problem, views)
-        paid = self._cost_along(self.everyone, path, 0)
+        paid = cost_along(self.data, self.everyone, path, 0)
         sizes = path_sizes(path.basis, self._width(views), total, self._n_always(path)[0], paid)
         self.fold_paths = self._fold_paths(n_views, max(sizes.scored, default=1))
         if not sizes.scored:
@@ -587,51 +586,6 @@ class _Fit:
         folds = self._fold_paths(M, size, most)
         every = np.ones(M, dtype=bool)
         return self._stored_path(path, folds, every, n_factors, ensemble_loss, allowed, size)
-
-    def _cost_along(self, batch: FoldBatch, path: SubmodelPath, fold: int) -> Array | None:
-        """Return the cost so far after each column of the path of a fold; None without costs."""
-        if self.data.costs is None:
-            return None
-        columns = batch.candidates[fold][path.basis.order[fold, : path.basis.length[fold]]]
-        numbers = np.arange(len(self.data.owner)) if self.data.groups is None else self.data.groups
-        return self.data.costs.along(columns, self.data.owner, numbers)
-
-    def _cost_records(
-        self,
-        path: SubmodelPath,
-        folds: list[SubmodelPath],
-        sizes: PathSizes,
-        add: Callable[..., list[dict[str, Any]]],
-    ) -> list[dict[str, Any]]:
-        """Return a record for every cost along the path; each fold spends at most as much."""
-        paid = self._cost_along(self.everyone, path, 0)
-        if paid is None or not sizes.columns:
-            return []
-        columns, cost = cost_levels(paid, sizes.columns)
-        found = []
-        for batch, own in zip(self.batches, folds, strict=True):
-            spent = [self._cost_along(batch, own, f) for f in range(len(batch))]
-            at = prefixes_within(spent, own.basis.ends, cost)
-            found.append(moments_at(self.data, batch, own, at))
-        scores = self.scorer.score(found)
-        order = path.basis.order[0]
-        owner = self.data.owner[self.everyone.candidates[0][order]]
-        n_views = [len(np.unique(owner[:k])) for k in columns]
-        records = add(
-            "cost", n_views, columns, scores, entering_columns(order, columns, self.index)
-        )
-        orders = paid_measurements(*self._payments(path), columns, records)
-        return [
-            {"cost": float(one), "orders": paid_for, **record}
-            for one, paid_for, record in zip(cost, orders, records, strict=True)
-        ]
-
-    def _payments(self, path: SubmodelPath) -> tuple[Array, Array]:
-        """Return what is paid for views and for features with each column of the path."""
-        assert self.data.costs is not None
-        columns = self.everyone.candidates[0][path.basis.order[0, : path.basis.length[0]]]
-        numbers = np.arange(len(self.data.owner)) if self.data.groups is None else self.data.groups
-        return self.data.costs.payments(columns, self.data.owner, numbers)
 
     def _n_always(self, path: SubmodelPath) -> tuple[int, int]:
         """Return how many columns and features of the path every submodel has."""

@@ -153,11 +153,16 @@ def additions_of(table: pd.DataFrame, classification: bool) -> list[Addition]:
             Addition(
                 Interval(float(row["difference"]), float(row["low"]), float(row["high"])),
                 float(row["value"]), float(row["reference_value"]), view, others, heading,
-                int(row["people"]), int(row["of_people"]), float(row["detectable"]),
+                _count(row["people"]), _count(row["of_people"]), float(row["detectable"]),
                 str(row["question"]),
             )
         )  # fmt: skip
     return found
+
+
+def _count(value: float) -> int:
+    """Return a number of people; 0 where a file that was changed has none."""
+    return int(value) if math.isfinite(value) else 0
 
 
 def baseline_of(table: pd.DataFrame) -> str:
@@ -192,7 +197,7 @@ def legend_of(additions: Sequence[Addition], model: str) -> str:
     if many > 1:
         text += (
             f" There are {many} comparisons, and each interval is taken alone: where no view adds "
-            "anything, about one in 40 comparisons shows an increase by chance."
+            "anything, up to one in 40 comparisons shows an increase by chance."
         )
     return text
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 import baldur
 from baldur.evaluation.metrics import METRICS
 from baldur.evaluation.record import versions
@@ -42,6 +44,7 @@ from baldur.report.tables.models import difference_table, model_table
 from baldur.report.tables.participants import participants_table, presence_table
 from baldur.report.tables.views import ViewCard, view_cards
 from baldur.report.text.explanations import EXPLANATIONS
+from baldur.report.text.factors import factors_of
 from baldur.report.text.methods import (
     methods_of_model,
     methods_of_run,
@@ -50,7 +53,7 @@ from baldur.report.text.methods import (
 )
 from baldur.report.text.tripod import Item, tripod_items
 
-__all__ = ["Facts", "OutcomeFacts", "factors_of", "gather_facts", "lead_of_run", "settings_of_run"]
+__all__ = ["Facts", "OutcomeFacts", "gather_facts", "lead_of_run", "settings_of_run"]
 
 
 @dataclass
@@ -237,15 +240,18 @@ def _of_run(run: StudyResults, model: FittedModel | None, people: str, title: st
 def _other_data(run: StudyResults, model: FittedModel) -> Check | None:
     """Return the check that applies where the model was fitted on other columns than the study."""
     widths = {v["name"]: v["features"] for v in run.record.get("views", [])}
-    other = [v for v, n in model.n_features.items() if widths.get(v) != n]
-    if not other or not widths:
-        return None
     seen = [
-        f"{short(v)} ({model.n_features[v]:,} features in the model, {widths.get(v, 0):,} in the "
-        "study)"
-        for v in other
+        f"{short(v)} ({n:,} features in the model, {widths.get(v, 0):,} in the study)"
+        for v, n in model.n_features.items()
+        if widths and widths.get(v) != n
     ]
-    return Check("B18", CARE, f"Views that differ: {listed(seen)}.")
+    rows = run.table("selection")
+    named = rows[rows["feature"] != "*"] if "feature" in rows else rows
+    for view, part in named.groupby("view", sort=False) if len(named) else ():
+        unknown = model.lacks(str(view), dict.fromkeys(part["feature"].astype(str)))
+        if unknown:
+            seen.append(f"{short(view)} (the model does not have {listed(distinct(unknown), 3)})")
+    return Check("B18", CARE, f"Views that differ: {listed(seen)}.") if seen else None
 
 
 def lead_of_run(run: StudyResults, outcomes: str = "") -> str:
@@ -263,11 +269,13 @@ def lead_of_run(run: StudyResults, outcomes: str = "") -> str:
     """
     record = run.record
     views = record.get("views", [])
+    some = record.get("view_sets", {})
     return (
         f"{count(record.get('people', 0), 'person', 'people')}, {count(len(views), 'data view')} "
         f"with {count(sum(v['features'] for v in views), 'feature')}, "
         f"{outcomes + ', ' if outcomes else ''}"
-        f"{count(len(record.get('models', [])), 'model')} compared by cross-validation."
+        f"{count(len(record.get('models', [])) - len(some), 'model')}"
+        f"{' and ' + count(len(some), 'view set') if some else ''} compared by cross-validation."
     )
 
 
@@ -337,38 +345,6 @@ def _of_model(model: FittedModel, people: str, title: str | None) -> Facts:
     )
 
 
-def factors_of(model: FittedModel) -> str:
-    """Return what the latent factors of a model are: how many, behind which outputs, and names.
-
-    Parameters
-    ----------
-    model : FittedModel
-
-    Returns
-    -------
-    str
-        "" for a model without latent factors.
-    """
-    loadings = getattr(model.inner, "loadings_", None)
-    names = getattr(model.inner, "factor_names_", None)
-    if loadings is None or names is None:
-        return ""
-    outputs, factors = loadings.shape
-    if outputs == 1:
-        return "The model has one output, and so one latent factor, which is its score."
-    if factors == outputs:
-        return (
-            f"The {outputs} outputs of the model share no latent factors: each has a factor of its "
-            "own."
-        )
-    listing = "; ".join(f"factor{k}: {short(name, 120)}" for k, name in enumerate(names[:8]))
-    more = f"; {factors - 8} more" if factors > 8 else ""
-    return (
-        f"{outputs} outputs of the model share {count(factors, 'latent factor')}, here with their "
-        f"strongest features: {listing}{more}."
-    )
-
-
 def _settings_of_model(model: FittedModel, inner: Any) -> list[tuple[str, str]]:
     made = [(k, plain(v)) for k, v in (model.details.get("setting") or {}).items()]
     if hasattr(inner, "get_params"):
@@ -380,6 +356,12 @@ def _counts(model: FittedModel) -> Table:
     columns = [Column("Outcome", numeric=False), Column("People")]
     table = Table("participants", "People passed with the model, by outcome", columns)
     if model.y is None or not model.classes:
+        return table
+    if np.ndim(model.y) == 2:
+        # Of a label matrix each column is an outcome, and people may have several.
+        table.caption = "People passed with the model who have each outcome"
+        for name, n in zip(model.classes, np.asarray(model.y).sum(axis=0), strict=True):
+            table.add([Cell.name(name), Cell.whole(n)])
         return table
     for name in model.classes:
         n = sum(str(label) == name for label in model.y)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -78,6 +78,8 @@ class FittedModel:
     def of(cls, estimator: Any, X: Any = None, y: Any = None) -> FittedModel:
         """Build it from a fitted estimator and, if given, people to show."""
         labels = getattr(estimator, "classes_", None)
+        if labels is not None and isinstance(y, pd.DataFrame) and y.shape[1] == len(labels) > 1:
+            labels = y.columns  # of a label matrix, which the estimator numbers
         inner = inside(estimator)
         widths = {} if inner is None else {v: len(m) for v, m in inner.selected_features_.items()}
         widths = _without_references(widths, estimator)
@@ -104,6 +106,18 @@ class FittedModel:
     def inner(self) -> Any:
         """The estimator that reports its features, or None."""
         return inside(self.estimator)
+
+    def lacks(self, view: str, names: Iterable[str]) -> list[str]:
+        """Return those of some features of a view that the model was not fitted with.
+
+        Empty where the names of its features are not known.
+        """
+        preparation = getattr(self.inner or self.estimator, "preparation_", None)
+        known = getattr(preparation, "feature_names", {}).get(view)
+        if known is None:
+            return []
+        have = set(map(str, known))
+        return [name for name in names if name not in have]
 
     @property
     def name(self) -> str:
