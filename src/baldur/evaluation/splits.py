@@ -4,7 +4,8 @@ Groups (families, repeated visits) never lie on both sides of a split, in outer 
 alike. In a leave-one-site-out study the inner folds keep sites together as well, unless groups
 are named, so that settings are chosen for the question asked: how the model does elsewhere.
 
-Rows of a label matrix are stratified by their combination of labels (`label_strata`).
+Rows of a label matrix are stratified iteratively, the rarest label first (`label_folds`); where
+groups must stay together they are stratified by their combination of labels (`label_strata`).
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from sklearn.model_selection import (
 
 from baldur.exceptions import InputError
 
-__all__ = ["SCHEMES", "Fold", "FoldPlan", "label_strata", "permute_labels"]
+__all__ = ["SCHEMES", "Fold", "FoldPlan", "label_folds", "label_strata", "permute_labels"]
 
 _MOST_ROW_NUMBERS = 200_000_000
 """Of all outer folds together, 1.6 GB; a hundred repeats of ten folds of 100,000 rows have half."""
@@ -220,7 +221,11 @@ class FoldPlan:
         self, y: np.ndarray, groups: np.ndarray | None, k: int, seed: int, which: str
     ) -> list[tuple[np.ndarray, np.ndarray]]:
         rows = np.zeros((len(y), 1))
-        labels, y = y, label_strata(y, k) if y.ndim == 2 else y
+        if y.ndim == 2 and groups is None:
+            self._check_classes(y, k, which)
+            fold = label_folds(y, k, np.random.default_rng(seed))
+            return [(np.flatnonzero(fold != i), np.flatnonzero(fold == i)) for i in range(k)]
+        y = label_strata(y, k) if y.ndim == 2 else y
         splitter: Any
         if groups is not None:
             have = len(np.unique(groups))
@@ -232,7 +237,7 @@ class FoldPlan:
             kind = StratifiedGroupKFold if self.classification else GroupKFold
             splitter = kind(n_splits=k, shuffle=True, random_state=seed)
         elif self.classification:
-            self._check_classes(labels, k, which)
+            self._check_classes(y, k, which)
             splitter = StratifiedKFold(n_splits=k, shuffle=True, random_state=seed)
         else:
             if len(y) < 2 * k:
@@ -289,8 +294,64 @@ def _constant(rows: np.ndarray) -> int:
     return int(np.flatnonzero((rows == rows[0]).all(axis=0))[0])
 
 
+def label_folds(Y: np.ndarray, k: int, rng: np.random.Generator) -> np.ndarray:
+    """Return the fold of every row of a label matrix, with each label in equal shares.
+
+    Iterative stratification [1]_: the label whose rarer value has the fewest rows left is dealt
+    with first. Each of these rows goes to the fold that lacks most of them, of equals to the one
+    with most room. Rows without a rare value fill the folds at the end. Sizes of folds differ by
+    one row at most; without this limit, which is ours, they may differ by many.
+
+    Parameters
+    ----------
+    Y : array of shape (n_samples, n_labels)
+        0 and 1.
+    k : int
+        Number of folds.
+    rng : numpy Generator
+        Source of the order of the rows.
+
+    Returns
+    -------
+    ndarray of int of shape (n_samples,)
+
+    References
+    ----------
+    .. [1] K. Sechidis, G. Tsoumakas and I. Vlahavas, "On the stratification of multi-label data",
+       ECML PKDD 2011.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from baldur.evaluation.splits import label_folds
+    >>> Y = np.array([[1, 0], [1, 0], [0, 1], [0, 1], [0, 0], [0, 0]])
+    >>> fold = label_folds(Y, 2, np.random.default_rng(0))
+    >>> [Y[fold == i].sum(axis=0).tolist() for i in range(2)]
+    [[1, 1], [1, 1]]
+    """
+    Y = np.asarray(Y).astype(bool)
+    rare = np.where(2 * Y.sum(axis=0) <= len(Y), Y, ~Y)
+    wanted = np.repeat(rare.sum(axis=0)[:, None] / k, k, axis=1)
+    room = np.bincount(np.arange(len(Y)) % k, minlength=k)
+    fold = np.full(len(Y), -1)
+    order = rng.permutation(len(Y))
+
+    def assign(row: int, lacking: np.ndarray) -> None:
+        fold[row] = np.lexsort((-room, -lacking, room == 0))[0]
+        wanted[rare[row], fold[row]] -= 1
+        room[fold[row]] -= 1
+
+    while (left := rare[fold < 0].sum(axis=0)).any():
+        label = np.where(left > 0, left, len(Y) + 1).argmin()
+        for row in order[rare[order, label] & (fold[order] < 0)]:
+            assign(row, wanted[label])
+    for row in order[fold[order] < 0]:
+        assign(row, room)
+    return fold
+
+
 def label_strata(Y: np.ndarray, least: int) -> np.ndarray:
-    """Return a stratum of every row of a label matrix, so that folds have labels in equal shares.
+    """Return a stratum of every row of a label matrix, where rows are drawn or grouped by stratum.
 
     A stratum is a combination of labels. Rows of a combination that fewer than `least` rows have
     are put together by the rarest label that they have, so that rare labels are spread over the
