@@ -7,7 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from baldur.inference.fold_batch import EnsembleData, FoldBatch
+from baldur.inference.held_out_scorer import HeldOutScorer
 from baldur.inference.path_table import Entering
+from baldur.inference.selection import Scores
+from baldur.inference.submodel_path import SubmodelPath, moments_at
 from baldur.types import Array, IntArray
 
 MOST_PAYMENTS = 40
@@ -84,3 +88,56 @@ def prefixes_within(
         within = np.searchsorted(cost[whole - 1], budgets * (1.0 + 1e-12), side="right")
         at[:, f] = np.concatenate([[0], whole])[within]
     return at
+
+
+def cost_along(
+    data: EnsembleData, batch: FoldBatch, path: SubmodelPath, fold: int = 0
+) -> Array | None:
+    """Return the cost so far after each column of the path of a fold; None without costs."""
+    if data.costs is None:
+        return None
+    columns = batch.candidates[fold][path.basis.order[fold, : path.basis.length[fold]]]
+    return data.costs.along(columns, data.owner, _group_numbers(data))
+
+
+def _group_numbers(data: EnsembleData) -> IntArray:
+    """Return the number of the group of each column, those that stand alone counted as groups."""
+    return np.arange(len(data.owner)) if data.groups is None else data.groups
+
+
+def score_costs(
+    data: EnsembleData,
+    everyone: FoldBatch,
+    path: SubmodelPath,
+    folds: Sequence[SubmodelPath],
+    columns: Sequence[int],
+    scorer: HeldOutScorer,
+) -> tuple[list[int], Array, Scores]:
+    """Return the largest submodel at every cost, these costs, and their held-out scores.
+
+    Each inner fold spends at most as much as the path on all rows.
+
+    Parameters
+    ----------
+    data : EnsembleData
+    everyone, path : the batch and the submodel path of all rows
+    folds : paths of the inner folds, one per batch
+    columns : rising numbers of columns of the submodels
+    scorer : HeldOutScorer
+    """
+    paid = cost_along(data, everyone, path)
+    assert paid is not None
+    largest, cost = cost_levels(paid, columns)
+    found = []
+    for batch, own in zip(scorer.batches, folds, strict=True):
+        spent = [cost_along(data, batch, own, f) for f in range(len(batch))]
+        at = prefixes_within(spent, own.basis.ends, cost)
+        found.append(moments_at(data, batch, own, at))
+    return largest, cost, scorer.score(found)
+
+
+def payments(data: EnsembleData, everyone: FoldBatch, path: SubmodelPath) -> tuple[Array, Array]:
+    """Return what is paid for views and for features with each column of the path on all rows."""
+    assert data.costs is not None
+    columns = everyone.candidates[0][path.basis.order[0, : path.basis.length[0]]]
+    return data.costs.payments(columns, data.owner, _group_numbers(data))
