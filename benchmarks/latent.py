@@ -64,9 +64,10 @@ def told(X, y, factors, used):
 
 
 def canonical(A, B):
-    """Return the canonical correlations of two sets of columns."""
+    """Return canonical correlations with the true factors, 0 for each one that is missing."""
     first, second = (np.linalg.qr(part - part.mean(axis=0))[0] for part in (A, B))
-    return np.linalg.svd(first.T @ second)[1]
+    found = np.linalg.svd(first.T @ second)[1]
+    return np.append(found, np.zeros(B.shape[1] - len(found)))
 
 
 def scores(model, X, y):

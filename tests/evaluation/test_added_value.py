@@ -63,7 +63,7 @@ def test_every_question_is_answered(added):
     assert list(asked.itertuples(index=False, name=None)) == [
         ("baseline", "clinical"), ("with", "mri"), ("with", "genes"), ("all", ""),
         ("alone", "mri"), ("alone", "genes"), ("without", "clinical"),
-        ("added", "mri"), ("added", "genes"), ("all added", "mri, genes"),
+        ("added", "mri"), ("added", "genes"), ("all added", "mri and genes"),
         ("beyond the others", "clinical"), ("beyond the others", "mri"),
         ("beyond the others", "genes"),
     ]  # fmt: skip
@@ -141,7 +141,7 @@ def test_reclassification_is_a_count(added, data):
 
 def test_net_benefit_follows_from_reclassification(added):
     moved = added.reclassification.set_index(["question", "view", "threshold", "class"])
-    for question, view in (("added", "mri"), ("all added", "mri, genes")):
+    for question, view in (("added", "mri"), ("all added", "mri and genes")):
         for threshold in (0.3, 0.5):
             case, control = (moved.loc[question, view, threshold, c] for c in ("1", "0"))
             n = case["people"] + control["people"]

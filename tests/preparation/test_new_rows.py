@@ -163,6 +163,15 @@ def test_one_absurd_value_in_a_batch_is_named_with_its_sample(cohort):
     assert len(caught) == 1
 
 
+def test_a_code_for_missing_values_does_not_hide_an_absurd_value(cohort):
+    model, cells = cohort
+    extreme = {v: c.copy() for v, c in cells.items()}
+    extreme["blood"][:9, 1] = -999.0
+    extreme["blood"][12, 2] = 540.0
+    with pytest.warns(ShiftWarning, match=r"sample '12' has blood_2 = 540.* and 5 more values"):
+        model.predict_proba(MultiView(extreme))
+
+
 def test_features_and_views_that_differ_are_named(cohort):
     model, cells = cohort
     with pytest.raises(InputError, match="'blood' missing"):

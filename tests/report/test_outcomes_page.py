@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from baldur import BaldurClassifier
 from baldur.evaluation import nested_cv
 from baldur.exceptions import InputError
 from baldur.report import report_folder
@@ -70,3 +71,16 @@ def test_a_changed_table_of_an_outcome_is_named_on_the_page(folder):
     text = report_folder(folder).read_text()
     assert "calibration.csv is missing" in text
     assert text.count('<details class="outcome"') == 2
+
+
+def test_the_page_of_a_model_of_labels_shows_its_people_in_the_latent_space(one_repeat, tmp_path):
+    X, y = small_data(60)
+    rng = np.random.default_rng(0)
+    Y = pd.DataFrame({name: y ^ (rng.uniform(size=60) < 0.2) for name in ("stroke", "fall")})
+    model = BaldurClassifier(members=("pooled",), n_factors=2).fit(X, Y.to_numpy())
+    text = model.report(tmp_path / "page.html", X, Y).read_text()
+    assert "Latent scores of these people" in text
+    assert "People are not listed for a model with several outcomes" in text
+    counts = re.search(r'id="t-participants".*?</table>', text, flags=re.DOTALL)[0]
+    for name in Y:
+        assert re.search(rf">{name}</td><td[^>]*>{int(Y[name].sum())}<", counts)

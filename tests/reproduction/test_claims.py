@@ -5,16 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from baldur.reproduction.claims import (
-    FAILS,
-    HOLDS,
-    IN_PART,
-    OPEN,
-    UNTESTED,
-    claims_of,
-    default_claims,
-)
+from baldur.reproduction.claims import claims_of
+from baldur.reproduction.default_claims import default_claims
 from baldur.reproduction.protocol import DEFAULT, PAPER
+from baldur.reproduction.verdicts import FAILS, HOLDS, IN_PART, OPEN, UNTESTED
 
 
 def with_gap(evidence, low, high):

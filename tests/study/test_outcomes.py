@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 
 from baldur.evaluation import MultilabelResult
-from baldur.exceptions import StudyError
-from baldur.plots import OutcomesDisplay
+from baldur.exceptions import InputError, StudyError
+from baldur.plots import ComparisonDisplay, OutcomesDisplay
 from baldur.report import report_folder, report_study
 from baldur.saving import load_model, save_model
 from baldur.study import (
@@ -96,6 +96,11 @@ def test_the_folder_has_the_mean_on_top_and_a_folder_for_each(done):
     shown = OutcomesDisplay.from_result(done.folder)
     assert shown.outcomes == ["*", *NAMES]
     pd.testing.assert_frame_equal(shown.table, OutcomesDisplay.from_result(done.result).table)
+    mean = ComparisonDisplay.from_result(done.folder, ["auc"]).table
+    want = done.result.average()["auc_pooled"]
+    np.testing.assert_allclose(mean["estimate"], want)
+    with pytest.raises(InputError, match="several outcomes; give that of one"):
+        ComparisonDisplay.from_result(done.result)
 
 
 def test_every_outcome_has_a_page_and_the_first_page_has_all(done, tmp_path):
@@ -183,11 +188,15 @@ def test_the_page_of_a_model_shows_its_latent_factors(model, tmp_path):
     assert "outputs of the model share" in text
 
 
-def test_a_model_is_validated_for_one_outcome(model, tmp_path):
+def test_a_model_is_validated_for_one_outcome(model, done, tmp_path):
     parts, tables = outcome_parts(), outcome_tables()
     parts["outcome"] = {"column": NAMES[1]}
     config = load_study(write_study(parts, tables, tmp_path / "new"), predicting=True)
-    done = validate_study(model, config)
+    with pytest.raises(InputError, match="results of several outcomes"):
+        validate_study(model, config, development=done.folder)
+    below = done.folder / "outcomes" / "fall_fracture"
+    done = validate_study(model, config, development=below)
+    assert len(done.development)
     assert set(done.predictions["label"]) == {"no", "yes"}
     direct, _ = predict_study(model, config)
     np.testing.assert_allclose(done.predictions["p_yes"], direct[f"p_{NAMES[1]}"])

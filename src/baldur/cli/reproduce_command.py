@@ -46,7 +46,7 @@ def reproduce(
 
     The data are simulated with the shape of the paper's cohorts, or your own. The page has our
     table beside the printed one, the paper's figures, and which of its claims the run reproduces.
-    The same command continues after an interruption. See docs/reproduction.md.
+    The same command continues after an interruption. See docs/howto/reproduction.md.
     """
     from baldur import reproduction
 

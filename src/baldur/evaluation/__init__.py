@@ -23,6 +23,7 @@ from baldur.evaluation.added_value.from_data import added_value
 from baldur.evaluation.added_value.study import AddedValue
 from baldur.evaluation.clinical import (
     Evaluation,
+    Resampled,
     brier_parts,
     calibration_curves,
     calibration_line,
@@ -68,6 +69,7 @@ __all__ = [
     "FoldPlan",
     "Preview",
     "Progress",
+    "Resampled",
     "SideBySide",
     "Stability",
     "StabilityIndex",

@@ -257,7 +257,7 @@ def _covariance(weights: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray
 
 METRICS: dict[str, Metric] = {
     "accuracy": Metric("Accuracy", accuracy),
-    "balanced_accuracy": Metric("bal Accuracy", balanced_accuracy),
+    "balanced_accuracy": Metric("Balanced accuracy", balanced_accuracy),
     "precision": Metric("Precision", precision),
     "recall": Metric("Recall", recall),
     "f1": Metric("F1", f1),

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from baldur.evaluation.added_value.study import AddedValue, added_value_of
-from baldur.evaluation.clinical.evaluation import Evaluation, evaluate
+from baldur.evaluation.clinical.evaluation import Evaluation, evaluate_predictions
 from baldur.evaluation.clinical.resampled import Resampled
 from baldur.evaluation.design import Comparison
 from baldur.evaluation.engine.job_results import JobResults, OuterFit
@@ -284,7 +284,7 @@ class NestedResult:
             sample = self.resampled
             if own:
                 sample = Resampled(self.predictions, [str(c) for c in self.classes], **own)
-            return evaluate(sample, **{"metrics": self.metrics, **keywords})
+            return evaluate_predictions(sample, **{"metrics": self.metrics, **keywords})
 
     def few_features(self) -> pd.DataFrame:
         """Return how well models with few features predict: model, limit, metric, estimate, ...

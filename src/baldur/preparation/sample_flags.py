@@ -163,6 +163,10 @@ def _warn_of_cells(
     view: View, block: _Block, samples: np.ndarray, rows: np.ndarray, at: np.ndarray
 ) -> None:
     names = view.names_of(block.columns)
+    # One cell of each feature first: a code for missing values must not hide an absurd age.
+    nth = pd.Series(at).groupby(at).cumcount().to_numpy()
+    order = np.argsort(nth, kind="stable")
+    rows, at = rows[order], at[order]
     listed = [
         f"sample {str(samples[i])!r} has {names[d]} = {block.cells[i, d]:.6g} (training: "
         f"{block.low[d]:.6g} to {block.high[d]:.6g})"

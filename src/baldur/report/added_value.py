@@ -192,7 +192,7 @@ def legend_of(additions: Sequence[Addition], model: str) -> str:
     if many > 1:
         text += (
             f" There are {many} comparisons, and each interval is taken alone: where no view adds "
-            "anything, about one in 40 comparisons shows an increase by chance."
+            "anything, up to one in 40 comparisons shows an increase by chance."
         )
     return text
 

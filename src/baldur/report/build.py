@@ -254,6 +254,8 @@ def make_page(
         absent = "People are left out of this page."
     elif run is not None:
         absent = "There are no predictions to show."
+    elif model is not None and model.X is not None:
+        absent = "People are not listed for a model with several outcomes."
     return Page(
         facts=facts,
         figures=figures,

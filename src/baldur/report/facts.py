@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 import baldur
 from baldur.evaluation.metrics import METRICS
 from baldur.evaluation.record import versions
@@ -263,11 +265,13 @@ def lead_of_run(run: StudyResults, outcomes: str = "") -> str:
     """
     record = run.record
     views = record.get("views", [])
+    some = record.get("view_sets", {})
     return (
         f"{count(record.get('people', 0), 'person', 'people')}, {count(len(views), 'data view')} "
         f"with {count(sum(v['features'] for v in views), 'feature')}, "
         f"{outcomes + ', ' if outcomes else ''}"
-        f"{count(len(record.get('models', [])), 'model')} compared by cross-validation."
+        f"{count(len(record.get('models', [])) - len(some), 'model')}"
+        f"{' and ' + count(len(some), 'view set') if some else ''} compared by cross-validation."
     )
 
 
@@ -380,6 +384,12 @@ def _counts(model: FittedModel) -> Table:
     columns = [Column("Outcome", numeric=False), Column("People")]
     table = Table("participants", "People passed with the model, by outcome", columns)
     if model.y is None or not model.classes:
+        return table
+    if np.ndim(model.y) == 2:
+        # Of a label matrix each column is an outcome, and people may have several.
+        table.caption = "People passed with the model who have each outcome"
+        for name, n in zip(model.classes, np.asarray(model.y).sum(axis=0), strict=True):
+            table.add([Cell.name(name), Cell.whole(n)])
         return table
     for name in model.classes:
         n = sum(str(label) == name for label in model.y)

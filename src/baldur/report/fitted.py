@@ -78,6 +78,8 @@ class FittedModel:
     def of(cls, estimator: Any, X: Any = None, y: Any = None) -> FittedModel:
         """Build it from a fitted estimator and, if given, people to show."""
         labels = getattr(estimator, "classes_", None)
+        if labels is not None and isinstance(y, pd.DataFrame) and y.shape[1] == len(labels) > 1:
+            labels = y.columns  # of a label matrix, which the estimator numbers
         inner = inside(estimator)
         widths = {} if inner is None else {v: len(m) for v, m in inner.selected_features_.items()}
         widths = _without_references(widths, estimator)

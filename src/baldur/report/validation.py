@@ -242,7 +242,7 @@ def _drift_table(run: StudyResults) -> Table:
     columns = [
         Column("View", numeric=False), Column("Median shift", "in training s.d."),
         Column("Spread", "s.d. as a multiple of that in training"),
-        Column("Outside range", "share of cells"), Column("Shifted features"),
+        Column("Outside range", "share of cells"), Column("Shifted columns"),
         Column("Most shifted", numeric=False), Column("Samples without it"),
     ]  # fmt: skip
     table = Table("drift", "Predictors of the new cohort compared with training", columns)

@@ -8,8 +8,10 @@ Markdown: our table beside the printed one, the paper's figures, and which of it
 - `protocol`: views, folds, models and grids of the two studies.
 - `cohort`: the study file, with simulated data or a user's own.
 - `evidence`: the figures of a finished run that claims are decided by.
-- `claims`: each claim of the paper, and whether the run reproduces it.
-- `contents`: what is on the page, as blocks; `document` writes blocks as HTML and Markdown.
+- `claims`: each claim of the paper, and whether the run reproduces it; `default_claims`: those of
+  this package; `verdicts`: the rules that decide them.
+- `contents` and `figures`: what is on the page, as blocks; `document` writes blocks as HTML and
+  Markdown.
 - `run`: `reproduce`, which does all of it and continues after an interruption.
 
 May import: every part but the command line.

@@ -3,23 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 
 from baldur.datasets.biofind import SIGNAL_ITEMS
-from baldur.report.formatting import count, in_words, listed, number
-from baldur.reproduction.evidence import Difference, Evidence
+from baldur.report.formatting import count, listed, number
+from baldur.reproduction.evidence import Evidence
 from baldur.reproduction.printed import PRINTED
 from baldur.reproduction.protocol import DEFAULT, PAPER
+from baldur.reproduction.verdicts import (
+    FAILS,
+    HOLDS,
+    IN_PART,
+    OPEN,
+    UNTESTED,
+    Claim,
+    Verdict,
+    by_folds,
+    decided,
+    gap_text,
+    no_row,
+)
 
-__all__ = ["Claim", "Verdict", "claims_of", "default_claims"]
-
-HOLDS, IN_PART, OPEN, FAILS, UNTESTED = (
-    "reproduced", "reproduced in part", "not decided", "not reproduced", "not tested",
-)  # fmt: skip
-"""Verdicts. "Not decided": the 95 % interval of the difference includes 0."""
+__all__ = ["SLEEP_ITEMS", "claims_of", "no_tables"]
 
 CHANCE = "chance level"
 """How the note of a row begins that assigns nearly everybody to one class."""
@@ -27,27 +34,8 @@ _WORDS = {
     "accuracy": "accuracy", "balanced_accuracy": "balanced accuracy", "recall": "recall",
     "f1": "F1 score", "auc": "AUC",
 }  # fmt: skip
-FEW_GENOTYPES = 2
-"""Genotypes that a sparse answer may have in a fold by chance."""
-MOST_SLEEP_ITEMS = 6
-"""Of the seven sleep items, those that a fold has to find on average."""
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """Whether a claim holds in a run, and the figures that decide it."""
-
-    outcome: str
-    figures: str
-    why: str = ""
-
-
-@dataclass(frozen=True)
-class Claim:
-    """A claim of the paper in our words, with the verdict of the run."""
-
-    text: str
-    verdict: Verdict
+SLEEP_ITEMS = {("sleep", item) for item in SIGNAL_ITEMS}
+"""View and name of the seven items that the paper reports."""
 
 
 def claims_of(evidence: Evidence) -> list[Claim]:
@@ -83,41 +71,10 @@ def claims_of(evidence: Evidence) -> list[Claim]:
             ("BALDUR selects few features (2.36 %).", _few),
             ("In each fold BALDUR uses one of the two images and not both.", _one_image),
             ("The tables of regions are always removed, because they repeat the images.",
-             _no_tables),
+             no_tables),
             ("The selected voxels lie in regions that the disease changes.", _true_voxels),
         ]  # fmt: skip
     return [Claim(text, decide(evidence)) for text, decide in made]
-
-
-def default_claims(evidence: Evidence) -> list[Claim]:
-    """Return what this package claims of its default on the same folds.
-
-    Parameters
-    ----------
-    evidence : Evidence
-
-    Returns
-    -------
-    list of Claim
-    """
-    made = [Claim("The default has at least the AUC of every baseline.", _default_first(evidence))]
-    if evidence.protocol.name == "biofind":
-        made.append(
-            Claim(
-                f"The default finds at least {MOST_SLEEP_ITEMS} of the seven sleep items in a fold "
-                "on average.",
-                _default_items(evidence),
-            )
-        )
-        made.append(
-            Claim(
-                f"The default selects at most {FEW_GENOTYPES} genotypes in every fold.",
-                _default_genotypes(evidence),
-            )
-        )
-    else:
-        made.append(Claim("The default uses no table of regions.", _no_tables(evidence, DEFAULT)))
-    return made
 
 
 # -- who is first ----------------------------------------------------------------------------------
@@ -134,28 +91,7 @@ def _is_first(evidence: Evidence, metric: str, *, without_chance: bool = False) 
         among = [m for m in among if not str(evidence.table.loc[m, "note"]).startswith(CHANCE)]
     if PAPER not in evidence.table.index or not among:
         return Verdict(UNTESTED, "The rows to be compared were not run.")
-    return _decided(evidence, PAPER, among, metric, "the paper's BALDUR")
-
-
-def _decided(evidence: Evidence, model: str, among: list[str], metric: str, name: str) -> Verdict:
-    best = evidence.best(metric, among)
-    gap = evidence.difference(model, best, metric)
-    ours, theirs = (in_words(*evidence.pooled(m, metric)) for m in (model, best))
-    figures = f"{name[0].upper()}{name[1:]} {ours}; best baseline, {best}, {theirs}; {_gap(gap)}."
-    if gap.low > 0:
-        return Verdict(HOLDS, figures)
-    if gap.high < 0:
-        return Verdict(FAILS, figures, f"{best} is better here.")
-    ahead = name if gap.value > 0 else best
-    return Verdict(
-        OPEN, figures, f"The point estimate of {ahead} is higher, but both may be equal."
-    )
-
-
-def _gap(gap: Difference) -> str:
-    return f"difference {number(gap.value, sign=True)} " + (
-        f"(95 % interval {number(gap.low, sign=True)} to {number(gap.high, sign=True)})"
-    )
+    return decided(evidence, PAPER, among, metric, "the paper's BALDUR")
 
 
 def _closest(evidence: Evidence) -> Verdict:
@@ -163,7 +99,7 @@ def _closest(evidence: Evidence) -> Verdict:
     others = [m for m in evidence.baselines if m != name]
     if name not in evidence.table.index or not others:
         return Verdict(UNTESTED, "The rows to be compared were not run.")
-    return _decided(evidence, name, others, "auc", name)
+    return decided(evidence, name, others, "auc", name)
 
 
 def _at_chance(evidence: Evidence) -> Verdict:
@@ -172,8 +108,8 @@ def _at_chance(evidence: Evidence) -> Verdict:
     here = [m for m in marked if _includes_chance(evidence, m)]
     all_here = [m for m in evidence.baselines if _includes_chance(evidence, m)]
     figures = (
-        f"Of the {len(marked)} baselines that the paper marks and that were run, {len(here)} have "
-        f"a balanced accuracy whose 95 % interval includes 0.5"
+        f"{len(here)} of the {len(marked)} baselines that the paper marks and that were run are at "
+        f"chance here, in that the 95 % interval of their balanced accuracy includes 0.5"
         f"{': ' + listed(here) if here else ''}; of all {len(evidence.baselines)} baselines, "
         f"{len(all_here)}."
     )
@@ -204,7 +140,7 @@ def _sparse_rivals(evidence: Evidence) -> Verdict:
         return Verdict(UNTESTED, "The rows to be compared were not run.")
     gaps = [evidence.difference(PAPER, m, "auc") for m in names]
     figures = "AUC of the paper's BALDUR minus that of " + "; ".join(
-        f"{gap.b}: {_gap(gap)}" for gap in gaps
+        f"{gap.b}: {gap_text(gap)}" for gap in gaps
     )
     worse = sum(gap.low > 0 for gap in gaps)
     better = sum(gap.high < 0 for gap in gaps)
@@ -222,7 +158,7 @@ def _sparse_rivals(evidence: Evidence) -> Verdict:
 
 def _fewest(evidence: Evidence) -> Verdict:
     if PAPER not in evidence.table.index:
-        return _no_row()
+        return no_row()
     mine = evidence.percent(PAPER)
     others = {m: evidence.percent(m) for m in evidence.baselines}
     fewer = np.all([mine < other for other in others.values()], axis=0)
@@ -238,7 +174,7 @@ def _fewest(evidence: Evidence) -> Verdict:
 
 def _few(evidence: Evidence) -> Verdict:
     if PAPER not in evidence.table.index:
-        return _no_row()
+        return no_row()
     mine = evidence.percent(PAPER)
     most = PRINTED["adni"]["BALDUR"].percent
     figures = (
@@ -268,11 +204,11 @@ def _one_factor(evidence: Evidence) -> Verdict:
 
 def _sleep_alone(evidence: Evidence) -> Verdict:
     if PAPER not in evidence.table.index:
-        return _no_row()
+        return no_row()
     counts = evidence.selected(PAPER)
     used = counts > 0
     alone = (used["sleep"] & (used.sum(axis=1) == 1)).to_numpy()
-    return _by_folds(alone, "The sleep view alone is used", _other_views(counts, "sleep"))
+    return by_folds(alone, "The sleep view alone is used", _other_views(counts, "sleep"))
 
 
 def _other_views(counts: pd.DataFrame, but: str) -> str:
@@ -282,11 +218,13 @@ def _other_views(counts: pd.DataFrame, but: str) -> str:
 
 def _seven_items(evidence: Evidence) -> Verdict:
     if PAPER not in evidence.table.index:
-        return _no_row()
-    found = evidence.hits(PAPER, _items())
+        return no_row()
+    found = evidence.hits(PAPER, SLEEP_ITEMS)
     every = evidence.features(PAPER)
     always = every[every["frequency"] >= 1.0 - 1e-9]
-    ours = [f for v, f in zip(always["view"], always["feature"], strict=True) if (v, f) in _items()]
+    ours = [
+        f for v, f in zip(always["view"], always["feature"], strict=True) if (v, f) in SLEEP_ITEMS
+    ]
     others = len(always) - len(ours)
     figures = (
         f"{len(ours)} of the seven items are selected in every fold"
@@ -296,13 +234,9 @@ def _seven_items(evidence: Evidence) -> Verdict:
     return Verdict(HOLDS if len(ours) == 7 else IN_PART if ours else FAILS, figures)
 
 
-def _items() -> set[tuple[str, str]]:
-    return {("sleep", item) for item in SIGNAL_ITEMS}
-
-
 def _one_image(evidence: Evidence) -> Verdict:
     if PAPER not in evidence.table.index:
-        return _no_row()
+        return no_row()
     counts = evidence.selected(PAPER)
     used = counts[["t1_intensity", "grey_matter"]] > 0
     one = (used.sum(axis=1) == 1).to_numpy()
@@ -312,7 +246,7 @@ def _one_image(evidence: Evidence) -> Verdict:
     if ours is not None:
         default = int((ours[["t1_intensity", "grey_matter"]] > 0).all(axis=1).sum())
         more += f", and by our default in {default}"
-    made = _by_folds(one, "One image alone is used", f"{more}.")
+    made = by_folds(one, "One image alone is used", f"{more}.")
     if made.outcome == HOLDS or not evidence.simulated:
         return made
     why = (
@@ -322,20 +256,33 @@ def _one_image(evidence: Evidence) -> Verdict:
     return Verdict(made.outcome, made.figures, why)
 
 
-def _no_tables(evidence: Evidence, model: str = PAPER) -> Verdict:
+def no_tables(evidence: Evidence, model: str = PAPER) -> Verdict:
+    """Decide whether a model uses none of the three tables of regions.
+
+    Parameters
+    ----------
+    evidence : Evidence
+        The figures of the ADNI study.
+    model : str
+        Name of a model.
+
+    Returns
+    -------
+    Verdict
+    """
     if model not in evidence.table.index:
-        return _no_row()
+        return no_row()
     counts = evidence.selected(model)
     tables = [v for v in counts if str(v).endswith("_volume")]
     without = (counts[tables].sum(axis=1) == 0).to_numpy()
     mean = counts[tables].sum(axis=1).mean()
     more = f"A fold selects {number(mean, 1)} features of the three tables on average."
-    return _by_folds(without, "No table is used", more)
+    return by_folds(without, "No table is used", more)
 
 
 def _true_voxels(evidence: Evidence) -> Verdict:
     if PAPER not in evidence.table.index:
-        return _no_row()
+        return no_row()
     if not evidence.simulated:
         return Verdict(UNTESTED, "The truth is not known; see the figure of the brain.")
     images = ("t1_intensity", "grey_matter")
@@ -357,57 +304,3 @@ def _true_voxels(evidence: Evidence) -> Verdict:
     return Verdict(
         outcome, figures, "" if outcome == HOLDS else "Voxels next to a patch count as wrong."
     )
-
-
-# -- the default -----------------------------------------------------------------------------------
-
-
-def _default_first(evidence: Evidence) -> Verdict:
-    if DEFAULT not in evidence.table.index or not evidence.baselines:
-        return _no_row()
-    best = evidence.best("auc", evidence.baselines)
-    gap = evidence.difference(DEFAULT, best, "auc")
-    means = evidence.table["auc"].astype(float)
-    top = str(means[evidence.baselines].idxmax())
-    figures = (
-        f"The default {in_words(*evidence.pooled(DEFAULT, 'auc'))}; best baseline, {best}, "
-        f"{in_words(*evidence.pooled(best, 'auc'))}; {_gap(gap)}. As means over folds: the default "
-        f"{number(means[DEFAULT], 3)}, best baseline, {top}, {number(means[top], 3)}."
-    )
-    if gap.high < 0:
-        return Verdict(FAILS, figures, f"{best} is better here.")
-    if gap.low > 0 or (gap.value >= 0 and means[DEFAULT] >= means[top]):
-        return Verdict(HOLDS, figures)
-    return Verdict(
-        OPEN, figures, f"{best if gap.value < 0 else top} has the higher point estimate."
-    )
-
-
-def _default_items(evidence: Evidence) -> Verdict:
-    if DEFAULT not in evidence.table.index:
-        return _no_row()
-    found = evidence.hits(DEFAULT, _items())
-    figures = (
-        f"{number(found.mean(), 1)} on average; by fold {', '.join(map(str, found.tolist()))}."
-    )
-    return Verdict(HOLDS if found.mean() >= MOST_SLEEP_ITEMS else FAILS, figures)
-
-
-def _default_genotypes(evidence: Evidence) -> Verdict:
-    if DEFAULT not in evidence.table.index:
-        return _no_row()
-    found = evidence.selected(DEFAULT)["genetic"].to_numpy()
-    figures = f"By fold {', '.join(map(str, found.tolist()))}."
-    return Verdict(HOLDS if found.max() <= FEW_GENOTYPES else FAILS, figures)
-
-
-# -- forms of verdicts -----------------------------------------------------------------------------
-
-
-def _by_folds(holds: np.ndarray, what: str, more: str) -> Verdict:
-    figures = f"{what} in {int(holds.sum())} of {count(len(holds), 'fold')}. {more}".strip()
-    return Verdict(HOLDS if holds.all() else IN_PART if holds.any() else FAILS, figures)
-
-
-def _no_row() -> Verdict:
-    return Verdict(UNTESTED, "The row was not run.")

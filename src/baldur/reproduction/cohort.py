@@ -74,7 +74,7 @@ def own_study(protocol: Protocol, folder: Path, data: Path, seed: int, quick: bo
         Where to.
     data : Path
         Folder with the files: with ``columns.toml``, whose sections samples, outcome and views are
-        those of a study file, or with the file names of ``docs/reproduction.md``.
+        those of a study file, or with the file names of ``docs/howto/reproduction.md``.
     seed : int
         Of the folds and the models.
     quick : bool
@@ -167,5 +167,5 @@ def _found(data: Path, name: str, endings: tuple[str, ...]) -> Path:
             return data / f"{name}{ending}"
     raise InputError(
         f"{data} has no file {name}{endings[0]} (nor {', '.join(endings[1:])}). Name the files as "
-        f"docs/reproduction.md says, or write {MAP}, which says where they are."
+        f"docs/howto/reproduction.md says, or write {MAP}, which says where they are."
     )

@@ -3,43 +3,37 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from scipy.stats import spearmanr
 
-from baldur import plots
-from baldur.report.formatting import count, listed, number
-from baldur.report.pictures import Plan, draw
-from baldur.reproduction.claims import FAILS, HOLDS, IN_PART, OPEN, Claim, claims_of, default_claims
+from baldur.report.formatting import listed, number
+from baldur.reproduction.claims import claims_of
+from baldur.reproduction.default_claims import default_claims
 from baldur.reproduction.document import (
     Cell,
     Document,
-    Figure,
     Finding,
     Findings,
     Section,
     Table,
 )
 from baldur.reproduction.evidence import Evidence
+from baldur.reproduction.figures import NAMES, brain_maps, selected_features
 from baldur.reproduction.printed import PRINTED, PrintedRow, implied, swapped
 from baldur.reproduction.protocol import DEFAULT, FIXED, GRIDS, PAPER
+from baldur.reproduction.verdicts import FAILS, HOLDS, IN_PART, OPEN, Claim
 
-__all__ = ["NAMES", "page_of"]
-
-NAMES = {PAPER: "BALDUR, the paper's posterior", DEFAULT: "BALDUR, our default"}
-"""What our two rows are called on the page."""
+__all__ = ["page_of"]
 
 HEADINGS = {
     "accuracy": "Accuracy", "balanced_accuracy": "Balanced accuracy", "precision": "Precision",
     "recall": "Recall", "f1": "F1", "auc": "AUC",
 }  # fmt: skip
 """Names of the metrics as the paper spells them out."""
-
-FIGURES = "figures"
-"""Folder of the figures of the Markdown page."""
 
 _FEWEST_ROWS = 4  # below which a correlation of ranks says nothing
 
@@ -68,10 +62,10 @@ def page_of(evidence: Evidence, request: dict[str, Any], folder: Path) -> Docume
         Section("Both tables, side by side", _tables(evidence)),
         Section("What can be compared", _comparable(evidence)),
         Section("Precision and recall in the printed table", _arithmetic(evidence)),
-        Section("Selected features", _selected(evidence, folder)),
+        Section("Selected features", selected_features(evidence, folder)),
     ]
     if protocol.name == "adni":
-        sections.append(Section("Brain maps", _brain(evidence, folder)))
+        sections.append(Section("Brain maps", brain_maps(evidence, folder)))
     sections.append(Section("How it was run", _how(evidence, request)))
     return Document(
         f"The paper's study of {protocol.cohort}, reproduced", _lead(evidence, request), sections
@@ -117,16 +111,20 @@ def _default(claims: list[Claim]) -> list[Any]:
         "The default estimator of this package, BaldurClassifier, was run on the same folds. It "
         "has the paper's model with another posterior and another rule of selection."
     )
-    return [lead, _claims(claims)]
+    return [
+        lead,
+        _claims(claims, {HOLDS: "holds", IN_PART: "holds in part", FAILS: "does not hold"}),
+    ]
 
 
-def _claims(claims: list[Claim]) -> Findings:
+def _claims(claims: list[Claim], words: Mapping[str, str] | None = None) -> Findings:
+    """Return the claims with their outcomes, in other words where some are given."""
     levels = {HOLDS: "note", FAILS: "serious"}
     return Findings(
         [
             Finding(
                 claim.text,
-                claim.verdict.outcome,
+                (words or {}).get(claim.verdict.outcome, claim.verdict.outcome),
                 claim.verdict.figures,
                 claim.verdict.why,
                 levels.get(claim.verdict.outcome, "care"),
@@ -288,87 +286,6 @@ def _arithmetic(evidence: Evidence) -> list[Any]:
     ]  # fmt: skip
     caption = "Implied: accuracy, balanced accuracy. Two values within 0.035 of each other agree."
     return [lead, Table(caption, columns, rows)]
-
-
-# -- figures ---------------------------------------------------------------------------------------
-
-
-def _selected(evidence: Evidence, folder: Path) -> list[Any]:
-    models = [m for m in (PAPER, DEFAULT) if m in evidence.table.index]
-    plans = [
-        Plan(
-            f"features-{'paper' if m == PAPER else 'default'}", "", _fold_caption(m),
-            _fold_weights(evidence, m), wide=True,
-        )
-        for m in models
-    ]  # fmt: skip
-    views = list(evidence.result.data.n_features)
-    rows: list[list[Cell | str]] = []
-    for model in models:
-        counts = evidence.selected(model)
-        cells = [Cell(number(counts[v].mean(), 1), _used(counts[v])) for v in views]
-        rows.append([NAMES[model], *cells])
-    table = Table(
-        "Selected features of each view: mean over folds, and number of folds that use the view",
-        ["Model", *views],
-        rows,
-    )
-    return [table, *_figures(plans, folder)]
-
-
-def _used(counts: Any) -> str:
-    return f"{int((counts > 0).sum())} of {count(len(counts), 'fold')}"
-
-
-def _fold_caption(model: str) -> str:
-    return (
-        f"{NAMES[model]}: features selected in each fold and their absolute weights, as in the "
-        "paper's figure of features per fold"
-    )
-
-
-def _fold_weights(evidence: Evidence, model: str) -> Callable[[], Any]:
-    return lambda: plots.FoldWeightsDisplay.from_result(evidence.result, model)
-
-
-def _brain(evidence: Evidence, folder: Path) -> list[Any]:
-    models = [m for m in (PAPER, DEFAULT) if m in evidence.table.index]
-    plans = [
-        Plan(
-            f"brain-{'paper' if m == PAPER else 'default'}", "",
-            f"{NAMES[m]}: voxels that at least one fold selects, with mean weights, and their "
-            "overlap, as in the paper's figure of brain regions",
-            _brain_map(evidence, m), wide=True,
-        )
-        for m in models
-    ]  # fmt: skip
-    lead = "The figures show slices through the centre of the weights."
-    if evidence.simulated:
-        lead += (
-            " The simulated brain is an ellipsoid; the template below it only serves orientation. "
-            "Signal was put into two patches at the hippocampi in both images, one at the "
-            "ventricles in the intensities, and one in the cerebellum in grey matter."
-        )
-    return [lead, *_figures(plans, folder)]
-
-
-def _brain_map(evidence: Evidence, model: str) -> Callable[[], Any]:
-    return lambda: plots.BrainDisplay.from_result(evidence.result, model)
-
-
-def _figures(plans: list[Plan], folder: Path) -> list[Any]:
-    """Draw the figures for both pages; one that cannot be drawn is said in words."""
-    pictures, left = draw(plans)
-    blocks: list[Any] = []
-    for picture in pictures:
-        plan = next(p for p in plans if p.id == picture.id)
-        file = f"{FIGURES}/{plan.id}.png"
-        plan.make().plot(theme="light").save(folder / file, dpi=_DPI)
-        blocks.append(Figure(picture, file))
-    return [*blocks, *([[f"Not drawn: {text}" for text in left]] if left else [])]
-
-
-_DPI = 110  # about 570 pixels wide, and some tens of kilobytes
 
 
 # -- how -------------------------------------------------------------------------------------------

@@ -18,9 +18,10 @@ from baldur.exceptions import InputError
 from baldur.report.facts import made_with
 from baldur.report.page import check_extra
 from baldur.reproduction.cohort import own_study, simulated_study
-from baldur.reproduction.contents import FIGURES, page_of
+from baldur.reproduction.contents import page_of
 from baldur.reproduction.document import html_of, markdown_of
 from baldur.reproduction.evidence import Evidence
+from baldur.reproduction.figures import FIGURES
 from baldur.reproduction.protocol import PAPER, Protocol, protocol_of
 from baldur.study import EvaluatedStudy, StudyCheck, evaluate_study
 
@@ -81,7 +82,8 @@ def reproduce(
     quick : bool, default=False
         A small cohort, five outer folds and no search of settings: minutes instead of hours.
     data : str or Path, optional
-        Folder with a user's own files, instead of simulated ones; see ``docs/reproduction.md``.
+        Folder with a user's own files, instead of simulated ones; their names are in
+        ``docs/howto/reproduction.md``.
     seed : int, default=0
         Of the simulation, the folds and the models.
     n_jobs : int, default=1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -72,9 +73,12 @@ def read_new_samples(
                 notes.append(f"view {view!r} is not one of the model's and is left out")
                 continue
             one = part.select(view)
-            for found in _unknown_levels(model, one, view):
+            told = _unknown_levels(model, one, view)
+            for found in told:
                 unknown.setdefault(str(one.sample_ids[found.row]), []).append(found)
-            parts.append(_fitting(model, config, one, view, missing, notes))
+            # Samples with these levels are named when they are scored.
+            named = {f"{found.column}={found.level}" for found in told}
+            parts.append(_fitting(model, config, one, view, missing, notes, named))
     if not parts:
         raise config.problem(
             "views",
@@ -163,8 +167,12 @@ def _fitting(
     view: str,
     missing: str,
     notes: list[str],
+    named: Collection[str] = (),
 ) -> MultiView:
-    """Return the columns of one view in the order that the model was fitted with."""
+    """Return the columns of one view in the order that the model was fitted with.
+
+    `named` are unknown levels that need no note here.
+    """
     names, width = model.features[view], model.n_features[view]
     have = part.view(view)
     if names is None:
@@ -184,6 +192,7 @@ def _fitting(
     levels = _levels_of(model, view)
     info = have.feature_info
     new, new_levels = _new_columns(have, extra, set(levels.values()))
+    new_levels = [level for level in new_levels if level not in named]
     if new_levels:
         notes.append(
             f"view {view!r}: levels that the model does not know count as missing: "

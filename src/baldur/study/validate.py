@@ -33,7 +33,7 @@ from baldur.study.new_samples import read_new_samples
 from baldur.study.output_folder import Log, claim_folder, results_folder
 from baldur.study.predict import features_used, predictions_of, shift_in_notes
 from baldur.study.samples import find_label
-from baldur.study.write_results import REPORT
+from baldur.study.write_results import OUTCOMES, REPORT
 from baldur.views import MultiView
 from baldur.views.validate import counted
 
@@ -210,6 +210,11 @@ def _development(folder: str | Path, model: str) -> pd.DataFrame:
         frame = read_result_table(folder, table)
         if not len(frame):
             continue
+        if "outcome" in frame:
+            raise InputError(
+                f"{folder} has the results of several outcomes. Give the folder of one, below "
+                f"{Path(folder) / OUTCOMES}."
+            )
         frame = frame[frame["model"] == model]
         if "site" in frame:
             frame = frame[frame["site"] == ALL]
@@ -357,7 +362,7 @@ def summary(done: ValidatedStudy, model: SavedModel) -> str:
             lines.append(
                 f"  {row['view']}: median shift {row['mean_shift']:.2f}, spread x "
                 f"{row['spread_ratio']:.2f}, {row['outside']:.1%} of cells outside the range, "
-                f"{row['far']} of {row['features']} features far ({worst}), "
+                f"{row['far']} of {row['features']} columns far ({worst}), "
                 f"{row['absent']:.0%} of samples without it"
             )
     if done.recalibrated_evaluation is not None:

@@ -37,7 +37,7 @@ class ViewComparison:
     question : str
         One of the questions above.
     view : str
-        The view in question, or the views of the baseline, separated by commas; empty for all.
+        The view in question, or the views of the baseline, such as "a, b and c"; empty for all.
     model : str
         The row with it.
     reference : str
@@ -82,7 +82,7 @@ def view_comparisons(
         return np.any([present[v] for v in views], axis=0)
 
     asked: list[tuple[str, str, tuple[str, ...], tuple[str, ...]]] = [
-        (BASELINE, ", ".join(base), base, ())
+        (BASELINE, _joined(base), base, ())
     ]
     wider = {v: tuple(w for w in known if w in base or w == v) for v in others}
     asked += [(WITH, v, wider[v], ()) for v in others if len(others) > 1]
@@ -90,7 +90,7 @@ def view_comparisons(
     asked += [(ALONE, v, (v,), ()) for v in known]
     asked += [(WITHOUT, v, tuple(w for w in known if w != v), ()) for v in known]
     asked += [(ADDED, v, wider[v], base) for v in others]
-    asked.append((ALL_ADDED, ", ".join(others), known, base))
+    asked.append((ALL_ADDED, _joined(others), known, base))
     asked += [(BEYOND, v, known, tuple(w for w in known if w != v)) for v in known]
     made: list[ViewComparison] = []
     pairs: set[tuple[str, str]] = set()
@@ -107,3 +107,7 @@ def view_comparisons(
             people = has([v for v in views if v not in without]) & has(without)
         made.append(ViewComparison(question, view, *pair, people))
     return made
+
+
+def _joined(names: Sequence[str]) -> str:
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)

@@ -29,6 +29,7 @@ from baldur.evaluation.clinical.evaluation import Evaluation, evaluate_predictio
 from baldur.evaluation.clinical.held_out import HeldOutPredictions, read_held_out
 from baldur.evaluation.clinical.learning_curves import learning_curves
 from baldur.evaluation.clinical.metric_intervals import metric_differences, metric_intervals
+from baldur.evaluation.clinical.resampled import Resampled
 from baldur.evaluation.clinical.sample_size import (
     minimum_people,
     minimum_people_regression,
@@ -43,6 +44,7 @@ __all__ = [
     "Draws",
     "Evaluation",
     "HeldOutPredictions",
+    "Resampled",
     "brier_parts",
     "calibration_curves",
     "calibration_line",

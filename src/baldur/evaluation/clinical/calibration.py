@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Iterator
+from typing import NamedTuple, Unpack
 
 import numpy as np
 import pandas as pd
@@ -13,7 +13,7 @@ from baldur.evaluation.clinical.bootstrap import Bootstrap, Draws
 from baldur.evaluation.clinical.held_out import HeldOutPredictions
 from baldur.evaluation.clinical.local_regression import Smoother
 from baldur.evaluation.clinical.logistic_fit import fit_intercept, fit_line, log_odds
-from baldur.evaluation.clinical.resampled import Resampled
+from baldur.evaluation.clinical.resampled import BootstrapOptions, Resampled, resample
 from baldur.evaluation.metrics import Predicted
 
 __all__ = [
@@ -144,12 +144,8 @@ def _is_binary(truth: np.ndarray) -> bool:
 
 
 def calibration_measures(
-    predictions: pd.DataFrame,
-    *,
-    classes: Sequence[str] | None = None,
-    resamples: int = 2000,
-    level: float = 0.95,
-    random_state: int = 0,
+    predictions: pd.DataFrame | Resampled,
+    **bootstrap: Unpack[BootstrapOptions],
 ) -> pd.DataFrame:
     """Give intercept, slope, integrated index and Brier score in parts of every model.
 
@@ -158,45 +154,85 @@ def calibration_measures(
 
     Parameters
     ----------
-    predictions : DataFrame
+    predictions : DataFrame or Resampled
         As ``predictions.csv``; see `read_held_out` for the columns.
-    classes, resamples, level, random_state
-        As in `metric_intervals`.
+    **bootstrap
+        classes, resamples, level and random_state, as in `Resampled`.
 
     Returns
     -------
     DataFrame
         model, class, measure, estimate, low, high, note.
     """
-    sample = Resampled(predictions, classes, resamples, level, random_state)
-    return measures_of(sample)
+    sample = resample(predictions, **bootstrap)
+    rows: list[tuple[object, ...]] = []
+    nan = float("nan")
+    for model, one in sample.models.items():
+        for name, target in targets_of(one):
+            if one.classes and not one.has_proba:
+                rows.append((model, name, "slope", nan, nan, nan, NO_PROBABILITIES))
+                continue
+            for measure, draws, scale in _drawn(one, sample.boot, target):
+                low, high = draws.interval(scale)
+                value = float(draws.estimate)
+                note = SEPARATED if measure == "slope" and np.isinf(value) else one.mark
+                rows.append((model, name, measure, value, float(low), float(high), note))
+            if target is None:
+                continue
+            # Resampling inflates what isotonic regression gains, so the parts have no intervals.
+            parts = np.mean(
+                [brier_parts(*pairs(p, target))[1:] for _, p in one.repeats], axis=0
+            ).tolist()
+            rows += [
+                (model, name, measure, value, nan, nan, one.mark)
+                for measure, value in zip(BrierParts._fields[1:], parts, strict=True)
+            ]
+    columns = ["model", "class", "measure", "estimate", "low", "high", "note"]
+    return pd.DataFrame(rows, columns=columns)
 
 
 def calibration_curves(
-    predictions: pd.DataFrame,
+    predictions: pd.DataFrame | Resampled,
     *,
-    classes: Sequence[str] | None = None,
-    resamples: int = 2000,
-    level: float = 0.95,
-    random_state: int = 0,
     points: int = CURVE_POINTS,
+    **bootstrap: Unpack[BootstrapOptions],
 ) -> pd.DataFrame:
     """Give the smooth calibration curve of every model with its pointwise band.
 
     Parameters
     ----------
-    predictions, classes, resamples, level, random_state
+    predictions : DataFrame or Resampled
         As in `calibration_measures`.
     points : int, default=51
         Points of the curve, evenly spaced where 98 % of the predictions lie.
+    **bootstrap
+        As in `calibration_measures`.
 
     Returns
     -------
     DataFrame
         model, class, predicted, observed, low, high.
     """
-    sample = Resampled(predictions, classes, resamples, level, random_state)
-    return curves_of(sample, points)
+    sample = resample(predictions, **bootstrap)
+    parts = []
+    for model, one in sample.models.items():
+        if one.classes and not one.has_proba:
+            continue
+        for name, target in targets_of(one):
+            everything = np.concatenate([pairs(p, target).predicted for _, p in one.repeats])
+            ends = np.quantile(everything, [_CURVE_TAIL, 1 - _CURVE_TAIL])
+            grid = np.unique(np.linspace(ends[0], ends[1], points))
+            draws = held_curve(one, sample.boot, target, grid)
+            near = Smoother(pairs(one.repeats[0][1], target).predicted, grid).neighbours
+            low, high = draws.interval("identity" if target is None else "logit", near)
+            parts.append(
+                pd.DataFrame(
+                    {"model": model, "class": name, "predicted": grid,
+                     "observed": draws.estimate, "low": low, "high": high}
+                )
+            )  # fmt: skip
+    columns = ["model", "class", "predicted", "observed", "low", "high"]
+    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=columns)
 
 
 class Pairs(NamedTuple):
@@ -251,34 +287,6 @@ def _straight_line(
     return intercept, np.divide(both, spread, out=np.full(len(total), np.nan), where=spread > 0)
 
 
-def measures_of(sample: Resampled) -> pd.DataFrame:
-    """Return the table of `calibration_measures`, from resampled predictions."""
-    rows: list[tuple[object, ...]] = []
-    nan = float("nan")
-    for model, one in sample.models.items():
-        for name, target in targets_of(one):
-            if one.classes and not one.has_proba:
-                rows.append((model, name, "slope", nan, nan, nan, NO_PROBABILITIES))
-                continue
-            for measure, draws, scale in _drawn(one, sample.boot, target):
-                low, high = draws.interval(scale)
-                value = float(draws.estimate)
-                note = SEPARATED if measure == "slope" and np.isinf(value) else one.mark
-                rows.append((model, name, measure, value, float(low), float(high), note))
-            if target is None:
-                continue
-            # Resampling inflates what isotonic regression gains, so the parts have no intervals.
-            parts = np.mean(
-                [brier_parts(*pairs(p, target))[1:] for _, p in one.repeats], axis=0
-            ).tolist()
-            rows += [
-                (model, name, measure, value, nan, nan, one.mark)
-                for measure, value in zip(BrierParts._fields[1:], parts, strict=True)
-            ]
-    columns = ["model", "class", "measure", "estimate", "low", "high", "note"]
-    return pd.DataFrame(rows, columns=columns)
-
-
 def _drawn(
     held: HeldOutPredictions, boot: Bootstrap, target: int | None
 ) -> Iterator[tuple[str, Draws, str]]:
@@ -293,29 +301,6 @@ def _drawn(
             return weights @ (predicted - observed) ** 2 / weights.sum(axis=1)
 
         yield "brier", held.draw(boot, brier), "logit"
-
-
-def curves_of(sample: Resampled, points: int = CURVE_POINTS) -> pd.DataFrame:
-    """Return the table of `calibration_curves`, from resampled predictions."""
-    parts = []
-    for model, one in sample.models.items():
-        if one.classes and not one.has_proba:
-            continue
-        for name, target in targets_of(one):
-            everything = np.concatenate([pairs(p, target).predicted for _, p in one.repeats])
-            ends = np.quantile(everything, [_CURVE_TAIL, 1 - _CURVE_TAIL])
-            grid = np.unique(np.linspace(ends[0], ends[1], points))
-            draws = held_curve(one, sample.boot, target, grid)
-            near = Smoother(pairs(one.repeats[0][1], target).predicted, grid).neighbours
-            low, high = draws.interval("identity" if target is None else "logit", near)
-            parts.append(
-                pd.DataFrame(
-                    {"model": model, "class": name, "predicted": grid,
-                     "observed": draws.estimate, "low": low, "high": high}
-                )
-            )  # fmt: skip
-    columns = ["model", "class", "predicted", "observed", "low", "high"]
-    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=columns)
 
 
 def held_curve(

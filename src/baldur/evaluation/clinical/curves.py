@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from typing import Unpack
 
 import numpy as np
 import pandas as pd
 
 from baldur.evaluation.clinical.calibration import targets_of
 from baldur.evaluation.clinical.held_out import HeldOutPredictions
-from baldur.evaluation.clinical.resampled import Resampled
+from baldur.evaluation.clinical.resampled import BootstrapOptions, Resampled, resample
 from baldur.evaluation.metrics import Predicted, weighted_auc
 
 __all__ = [
@@ -147,12 +148,8 @@ def average_precision(
 
 
 def roc_curves(
-    predictions: pd.DataFrame,
-    *,
-    classes: Sequence[str] | None = None,
-    resamples: int = 2000,
-    level: float = 0.95,
-    random_state: int = 0,
+    predictions: pd.DataFrame | Resampled,
+    **bootstrap: Unpack[BootstrapOptions],
 ) -> pd.DataFrame:
     """Give the ROC curve of every model with its pointwise band.
 
@@ -161,33 +158,29 @@ def roc_curves(
 
     Parameters
     ----------
-    predictions : DataFrame
+    predictions : DataFrame or Resampled
         As ``predictions.csv``; see `read_held_out` for the columns.
-    classes, resamples, level, random_state
-        As in `metric_intervals`.
+    **bootstrap
+        classes, resamples, level and random_state, as in `Resampled`.
 
     Returns
     -------
     DataFrame
         model, class, false_positive_rate, sensitivity, low, high; no rows in regression.
     """
-    sample = Resampled(predictions, classes, resamples, level, random_state)
+    sample = resample(predictions, **bootstrap)
     return _frame(sample, sensitivity_at, ("false_positive_rate", "sensitivity"))
 
 
 def precision_recall_curves(
-    predictions: pd.DataFrame,
-    *,
-    classes: Sequence[str] | None = None,
-    resamples: int = 2000,
-    level: float = 0.95,
-    random_state: int = 0,
+    predictions: pd.DataFrame | Resampled,
+    **bootstrap: Unpack[BootstrapOptions],
 ) -> pd.DataFrame:
     """Give the precision of every model at each sensitivity, with its pointwise band.
 
     Parameters
     ----------
-    predictions, classes, resamples, level, random_state
+    predictions, **bootstrap
         As in `roc_curves`.
 
     Returns
@@ -196,34 +189,33 @@ def precision_recall_curves(
         model, class, sensitivity, precision, low, high, prevalence (share of the class, the
         precision of chance); no rows in regression.
     """
-    sample = Resampled(predictions, classes, resamples, level, random_state)
+    sample = resample(predictions, **bootstrap)
     return _frame(sample, precision_at, ("sensitivity", "precision"))
 
 
 def curve_areas(
-    predictions: pd.DataFrame,
+    predictions: pd.DataFrame | Resampled,
     *,
-    classes: Sequence[str] | None = None,
-    resamples: int = 2000,
-    level: float = 0.95,
-    random_state: int = 0,
     measures: Sequence[str] = ("auc", "average_precision"),
+    **bootstrap: Unpack[BootstrapOptions],
 ) -> pd.DataFrame:
     """Give the area under both curves of every model and class, with intervals.
 
     Parameters
     ----------
-    predictions, classes, resamples, level, random_state
+    predictions : DataFrame or Resampled
         As in `roc_curves`.
     measures : list of {"auc", "average_precision"}
         Areas under the ROC curve and under the precision-recall curve.
+    **bootstrap
+        As in `roc_curves`.
 
     Returns
     -------
     DataFrame
         model, class, measure ("auc" or "average_precision"), estimate, low, high.
     """
-    sample = Resampled(predictions, classes, resamples, level, random_state)
+    sample = resample(predictions, **bootstrap)
     areas = {"auc": weighted_auc, "average_precision": average_precision}
     rows = []
     for model, one in sample.models.items():

@@ -9,6 +9,7 @@ controls are weighted anew.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Unpack
 
 import numpy as np
 import pandas as pd
@@ -17,7 +18,7 @@ from scipy.special import expit, logit
 from baldur.evaluation.clinical.bootstrap import Draws
 from baldur.evaluation.clinical.held_out import HeldOutPredictions
 from baldur.evaluation.clinical.logistic_fit import log_odds
-from baldur.evaluation.clinical.resampled import Resampled
+from baldur.evaluation.clinical.resampled import BootstrapOptions, Resampled, resample
 from baldur.evaluation.metrics import Predicted
 from baldur.exceptions import InputError
 
@@ -135,21 +136,18 @@ def check_prevalence(prevalence: float | None) -> None:
 
 
 def decision_curves(
-    predictions: pd.DataFrame,
+    predictions: pd.DataFrame | Resampled,
     *,
     prevalence: float | None = None,
     shift: bool = True,
     thresholds: Sequence[float] | np.ndarray = THRESHOLDS,
-    classes: Sequence[str] | None = None,
-    resamples: int = 2000,
-    level: float = 0.95,
-    random_state: int = 0,
+    **bootstrap: Unpack[BootstrapOptions],
 ) -> pd.DataFrame:
     """Give the net benefit of every model, of treating all and of treating none.
 
     Parameters
     ----------
-    predictions : DataFrame
+    predictions : DataFrame or Resampled
         As ``predictions.csv`` of a study with two classes; see `read_held_out` for the columns.
     prevalence : float, optional
         Share of cases in the population the test is meant for; default that of the predictions.
@@ -158,8 +156,8 @@ def decision_curves(
         population already.
     thresholds : array of float
         Default 0.01 to 0.99.
-    classes, resamples, level, random_state
-        As in `metric_intervals`.
+    **bootstrap
+        classes, resamples, level and random_state, as in `Resampled`.
 
     Returns
     -------
@@ -168,8 +166,28 @@ def decision_curves(
         with gain_low and gain_high; and test_tradeoff, how many people are tested for one more
         case found at no cost in controls treated (1 / gain, where there is a gain).
     """
-    sample = Resampled(predictions, classes, resamples, level, random_state)
-    return decisions_of(sample, check_thresholds(thresholds), prevalence, shift)
+    sample = resample(predictions, **bootstrap)
+    points = check_thresholds(thresholds)
+    check_prevalence(prevalence)
+    parts: list[pd.DataFrame] = []
+    for model, one in sample.models.items():
+        if usable(one):
+            continue
+        treat_all = one.draw(sample.boot, _of_all(points, prevalence))
+        if not parts:
+            parts.append(_frame(TREAT_ALL, points, treat_all, None))
+            parts.append(_frame(TREAT_NONE, points, treat_all.map(np.zeros_like), None))
+
+        def benefit(p: Predicted, w: np.ndarray, one: HeldOutPredictions = one) -> np.ndarray:
+            predicted = shifted(one, p, prevalence, shift)
+            return net_benefit(predicted, p.truth == 1, points, prevalence=prevalence, weights=w)
+
+        draws = one.draw(sample.boot, benefit)
+        default = treat_all.map(lambda x: np.maximum(x, 0.0))
+        parts.append(_frame(model, points, draws, draws.minus(default)))
+    columns = ["model", "threshold", "net_benefit", "low", "high", "gain", "gain_low", "gain_high",
+               "test_tradeoff"]  # fmt: skip
+    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=columns)
 
 
 def usable(held: HeldOutPredictions) -> str:
@@ -190,37 +208,6 @@ def shifted(
     return shift_prevalence(
         p.proba[:, 1], float(np.mean(held.truth[held.members] == 1)), prevalence
     )
-
-
-def decisions_of(
-    sample: Resampled,
-    thresholds: np.ndarray = THRESHOLDS,
-    prevalence: float | None = None,
-    shift: bool = True,
-) -> pd.DataFrame:
-    """Return the table of `decision_curves`, from resampled predictions."""
-    check_prevalence(prevalence)
-    parts: list[pd.DataFrame] = []
-    for model, one in sample.models.items():
-        if usable(one):
-            continue
-        treat_all = one.draw(sample.boot, _of_all(thresholds, prevalence))
-        if not parts:
-            parts.append(_frame(TREAT_ALL, thresholds, treat_all, None))
-            parts.append(_frame(TREAT_NONE, thresholds, treat_all.map(np.zeros_like), None))
-
-        def benefit(p: Predicted, w: np.ndarray, one: HeldOutPredictions = one) -> np.ndarray:
-            predicted = shifted(one, p, prevalence, shift)
-            return net_benefit(
-                predicted, p.truth == 1, thresholds, prevalence=prevalence, weights=w
-            )
-
-        draws = one.draw(sample.boot, benefit)
-        default = treat_all.map(lambda x: np.maximum(x, 0.0))
-        parts.append(_frame(model, thresholds, draws, draws.minus(default)))
-    columns = ["model", "threshold", "net_benefit", "low", "high", "gain", "gain_low", "gain_high",
-               "test_tradeoff"]  # fmt: skip
-    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=columns)
 
 
 def _of_all(

@@ -4,18 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Unpack
 
 import pandas as pd
 
-from baldur.evaluation.clinical.calibration import NO_PROBABILITIES, curves_of, measures_of
-from baldur.evaluation.clinical.decision import THRESHOLDS, decisions_of, usable
+from baldur.evaluation.clinical.calibration import (
+    NO_PROBABILITIES,
+    calibration_curves,
+    calibration_measures,
+)
+from baldur.evaluation.clinical.decision import decision_curves, usable
 from baldur.evaluation.clinical.held_out import HeldOutPredictions
-from baldur.evaluation.clinical.metric_intervals import differences_of, intervals_of
-from baldur.evaluation.clinical.resampled import Resampled
-from baldur.evaluation.clinical.subgroups import LEAST, subgroups_of
-from baldur.evaluation.clinical.thresholds import thresholds_of
+from baldur.evaluation.clinical.metric_intervals import metric_differences, metric_intervals
+from baldur.evaluation.clinical.resampled import BootstrapOptions, Resampled, resample
+from baldur.evaluation.clinical.subgroups import LEAST, subgroup_measures
+from baldur.evaluation.clinical.thresholds import threshold_measures
 
-__all__ = ["Evaluation", "evaluate", "evaluate_predictions"]
+__all__ = ["Evaluation", "evaluate_predictions"]
 
 
 @dataclass
@@ -57,9 +62,8 @@ class Evaluation:
 
 
 def evaluate_predictions(
-    predictions: pd.DataFrame,
+    predictions: pd.DataFrame | Resampled,
     *,
-    classes: Sequence[str] | None = None,
     metrics: Sequence[str] | None = None,
     thresholds: Sequence[float] | None = None,
     sensitivities: Sequence[float] = (),
@@ -68,19 +72,18 @@ def evaluate_predictions(
     shift: bool = True,
     subgroups: pd.DataFrame | None = None,
     least: int = LEAST,
-    resamples: int = 2000,
-    level: float = 0.95,
-    random_state: int = 0,
+    **bootstrap: Unpack[BootstrapOptions],
 ) -> Evaluation:
     """Compute intervals, calibration, net benefit and subgroups from a predictions table.
 
+    From a `Resampled`, every table is computed once for each choice of its arguments; only
+    subgroups are computed anew.
+
     Parameters
     ----------
-    predictions : DataFrame
+    predictions : DataFrame or Resampled
         As ``predictions.csv``, of any model: sample, label and p_<class> for each class with the
         positive one last; further columns as in `read_held_out`.
-    classes : list of str, optional
-        Classes with the positive one last, [] for regression; default by the columns.
     metrics : list of str, optional
         Names out of `METRICS`; default all of the task.
     thresholds, sensitivities, specificities
@@ -94,12 +97,8 @@ def evaluate_predictions(
         One row per sample, ids as index, one column per way of parting the people.
     least : int, default=10
         Cases, and controls, a subgroup must have.
-    resamples : int, default=2000
-        How often people (or groups) are drawn.
-    level : float, default=0.95
-        Coverage of intervals.
-    random_state : int, default=0
-        The same number gives the same figures.
+    **bootstrap
+        classes, resamples, level and random_state, as in `Resampled`.
 
     Returns
     -------
@@ -118,63 +117,40 @@ def evaluate_predictions(
     >>> bool(slope["low"] < 1 < slope["high"])
     True
     """
-    sample = Resampled(predictions, classes, resamples, level, random_state)
-    return evaluate(
-        sample,
-        metrics=metrics,
-        thresholds=thresholds,
-        sensitivities=sensitivities,
-        specificities=specificities,
-        prevalence=prevalence,
-        shift=shift,
-        subgroups=subgroups,
-        least=least,
-    )
-
-
-def evaluate(
-    sample: Resampled,
-    *,
-    metrics: Sequence[str] | None = None,
-    thresholds: Sequence[float] | None = None,
-    sensitivities: Sequence[float] = (),
-    specificities: Sequence[float] = (),
-    prevalence: float | None = None,
-    shift: bool = True,
-    subgroups: pd.DataFrame | None = None,
-    least: int = LEAST,
-) -> Evaluation:
-    """Compute the tables of `evaluate_predictions` from resampled predictions.
-
-    Every table is computed once for each choice of its arguments; only subgroups are computed anew.
-
-    Parameters
-    ----------
-    sample : Resampled
-        Predictions with their resamples.
-    metrics, thresholds, sensitivities, specificities, prevalence, shift, subgroups, least
-        As in `evaluate_predictions`.
-
-    Returns
-    -------
-    Evaluation
-    """
+    sample = resample(predictions, **bootstrap)
     names = tuple(sample.metrics(metrics))
     stated = None if thresholds is None else tuple(thresholds)
     rules = (stated, tuple(sensitivities), tuple(specificities))
     population = (prevalence, shift)
     return Evaluation(
-        intervals=sample.once(("intervals", names), lambda: intervals_of(sample, names)),
-        differences=sample.once(("differences", names), lambda: differences_of(sample, names)),
-        calibration=sample.once("calibration", lambda: measures_of(sample)),
-        calibration_curve=sample.once("calibration_curve", lambda: curves_of(sample)),
+        intervals=sample.once(
+            ("intervals", names), lambda: metric_intervals(sample, metrics=names)
+        ),
+        differences=sample.once(
+            ("differences", names), lambda: metric_differences(sample, metrics=names)
+        ),
+        calibration=sample.once("calibration", lambda: calibration_measures(sample)),
+        calibration_curve=sample.once("calibration_curve", lambda: calibration_curves(sample)),
         decision=sample.once(
-            ("decision", population), lambda: decisions_of(sample, THRESHOLDS, *population)
+            ("decision", *population),
+            lambda: decision_curves(sample, prevalence=prevalence, shift=shift),
         ),
         thresholds=sample.once(
-            ("thresholds", rules, population), lambda: thresholds_of(sample, *rules, *population)
+            ("thresholds", *rules, *population),
+            lambda: threshold_measures(
+                sample,
+                stated,
+                sensitivities=rules[1],
+                specificities=rules[2],
+                prevalence=prevalence,
+                shift=shift,
+            ),
         ),
-        subgroups=pd.DataFrame() if subgroups is None else subgroups_of(sample, subgroups, least),
+        subgroups=(
+            pd.DataFrame()
+            if subgroups is None
+            else subgroup_measures(sample, subgroups, least=least)
+        ),
         left_out=_left_out(sample.models),
     )
 

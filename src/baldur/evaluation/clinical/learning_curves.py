@@ -9,13 +9,14 @@ does not include the choice of the training people, nor that the true curve may 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Unpack
 
 import numpy as np
 import pandas as pd
 
 from baldur.evaluation.clinical.bootstrap import Draws
 from baldur.evaluation.clinical.metric_intervals import rows_behind, scale_of
-from baldur.evaluation.clinical.resampled import Resampled
+from baldur.evaluation.clinical.resampled import BootstrapOptions, resample
 from baldur.evaluation.metrics import METRICS
 from baldur.exceptions import InputError
 
@@ -87,10 +88,7 @@ def learning_curves(
     metric: str,
     *,
     more: Sequence[int] = MORE,
-    classes: Sequence[str] | None = None,
-    resamples: int = 2000,
-    level: float = 0.95,
-    random_state: int = 0,
+    **bootstrap: Unpack[BootstrapOptions],
 ) -> pd.DataFrame:
     """Give scores against training people, the curve through them, and what more people would add.
 
@@ -103,8 +101,8 @@ def learning_curves(
         A key of `METRICS`.
     more : list of int
         Numbers of further people to give the gain of.
-    classes, resamples, level, random_state
-        As in `metric_intervals`.
+    **bootstrap
+        classes, resamples, level and random_state, as in `Resampled`.
 
     Returns
     -------
@@ -125,7 +123,7 @@ def learning_curves(
         for j, n in enumerate(people)
     ]
     table = pd.concat(parts, ignore_index=True)
-    sample = Resampled(table, classes, resamples, level, random_state)
+    sample = resample(table, **bootstrap)
     held = sample.models
     better = METRICS[metric].greater_is_better
     sign, best = (1.0, 1.0) if better else (-1.0, 0.0)

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import combinations
+from typing import Unpack
 
 import numpy as np
 import pandas as pd
 
 from baldur.evaluation.clinical.held_out import HeldOutPredictions
-from baldur.evaluation.clinical.resampled import Resampled, draw_metric
+from baldur.evaluation.clinical.resampled import (
+    BootstrapOptions,
+    Resampled,
+    draw_metric,
+    resample,
+)
 from baldur.evaluation.metrics import METRICS
 
 __all__ = ["metric_differences", "metric_intervals"]
@@ -44,14 +50,11 @@ def rows_behind(metric: str, held: HeldOutPredictions) -> float:
 
 
 def metric_intervals(
-    predictions: pd.DataFrame,
+    predictions: pd.DataFrame | Resampled,
     *,
     metrics: Sequence[str] | None = None,
-    classes: Sequence[str] | None = None,
     by_site: bool = True,
-    resamples: int = 2000,
-    level: float = 0.95,
-    random_state: int = 0,
+    **bootstrap: Unpack[BootstrapOptions],
 ) -> pd.DataFrame:
     """Give every metric of every model with its interval, on pooled held-out predictions.
 
@@ -61,63 +64,21 @@ def metric_intervals(
 
     Parameters
     ----------
-    predictions : DataFrame
+    predictions : DataFrame or Resampled
         As ``predictions.csv``; see `read_held_out` for the columns.
     metrics : list of str, optional
         Names out of `METRICS`; default all of the task.
-    classes : list of str, optional
-        Classes with the positive one last; default by the columns.
     by_site : bool, default=True
         Also for each site, where there is a column "site".
-    resamples : int, default=2000
-        How often people are drawn.
-    level : float, default=0.95
-        Coverage.
-    random_state : int, default=0
-        The same number gives the same intervals.
+    **bootstrap
+        classes, resamples, level and random_state, as in `Resampled`.
 
     Returns
     -------
     DataFrame
         model, site ("*": all), metric, estimate, low, high, people, units, note.
     """
-    sample = Resampled(predictions, classes, resamples, level, random_state)
-    return intervals_of(sample, metrics, by_site)
-
-
-def metric_differences(
-    predictions: pd.DataFrame,
-    *,
-    metrics: Sequence[str] | None = None,
-    classes: Sequence[str] | None = None,
-    resamples: int = 2000,
-    level: float = 0.95,
-    random_state: int = 0,
-) -> pd.DataFrame:
-    """Give the difference of every metric between every two models, with its interval.
-
-    The same resamples serve all models, so that what makes a person hard for both is taken out.
-
-    Parameters
-    ----------
-    predictions, metrics, classes, resamples, level, random_state
-        As in `metric_intervals`.
-
-    Returns
-    -------
-    DataFrame
-        metric, model_a, model_b, difference (a minus b), low, high, note.
-    """
-    sample = Resampled(predictions, classes, resamples, level, random_state)
-    return differences_of(sample, metrics)
-
-
-def intervals_of(
-    sample: Resampled,
-    metrics: Sequence[str] | None = None,
-    by_site: bool = True,
-) -> pd.DataFrame:
-    """Return the table of `metric_intervals`, from resampled predictions."""
+    sample = resample(predictions, **bootstrap)
     rows = []
     for model, one in sample.models.items():
         parts: list[tuple[str, HeldOutPredictions]] = [(ALL, one)]
@@ -142,24 +103,27 @@ def intervals_of(
     return pd.DataFrame(rows, columns=columns)
 
 
-def _note(held: HeldOutPredictions, metric: str, estimate: float, units: int) -> str:
-    heading = METRICS[metric].heading
-    if np.isnan(estimate):
-        if held.classes and len(np.unique(np.concatenate([p.truth for _, p in held.repeats]))) < 2:
-            return f"{heading} needs two classes"
-        if held.classes and not held.has_proba:
-            return f"{heading} needs probabilities, which this model does not give"
-        return f"{heading} is not defined for these predictions"
-    notes = []
-    if held.scaled and metric in ("log_loss", "brier", "calibration"):
-        notes.append(held.mark)
-    if units < _FEW_UNITS:
-        notes.append(f"rests on {units} people or groups, so that the interval is rough")
-    return "; ".join(notes)
+def metric_differences(
+    predictions: pd.DataFrame | Resampled,
+    *,
+    metrics: Sequence[str] | None = None,
+    **bootstrap: Unpack[BootstrapOptions],
+) -> pd.DataFrame:
+    """Give the difference of every metric between every two models, with its interval.
 
+    The same resamples serve all models, so that what makes a person hard for both is taken out.
 
-def differences_of(sample: Resampled, metrics: Sequence[str] | None = None) -> pd.DataFrame:
-    """Return the table of `metric_differences`, from resampled predictions."""
+    Parameters
+    ----------
+    predictions, metrics, **bootstrap
+        As in `metric_intervals`.
+
+    Returns
+    -------
+    DataFrame
+        metric, model_a, model_b, difference (a minus b), low, high, note.
+    """
+    sample = resample(predictions, **bootstrap)
     rows: list[tuple[object, ...]] = []
     nan = float("nan")
     held = sample.models
@@ -176,3 +140,19 @@ def differences_of(sample: Resampled, metrics: Sequence[str] | None = None) -> p
             rows.append((metric, a, b, float(draws.estimate), float(low), float(high), why))
     columns = ["metric", "model_a", "model_b", "difference", "low", "high", "note"]
     return pd.DataFrame(rows, columns=columns)
+
+
+def _note(held: HeldOutPredictions, metric: str, estimate: float, units: int) -> str:
+    heading = METRICS[metric].heading
+    if np.isnan(estimate):
+        if held.classes and len(np.unique(np.concatenate([p.truth for _, p in held.repeats]))) < 2:
+            return f"{heading} needs two classes"
+        if held.classes and not held.has_proba:
+            return f"{heading} needs probabilities, which this model does not give"
+        return f"{heading} is not defined for these predictions"
+    notes = []
+    if held.scaled and metric in ("log_loss", "brier", "calibration"):
+        notes.append(held.mark)
+    if units < _FEW_UNITS:
+        notes.append(f"rests on {units} people or groups, so that the interval is rough")
+    return "; ".join(notes)

@@ -7,6 +7,7 @@ the differences between models.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
+from typing import TypedDict, Unpack
 
 import numpy as np
 import pandas as pd
@@ -14,8 +15,9 @@ import pandas as pd
 from baldur.evaluation.clinical.bootstrap import Bootstrap, Draws
 from baldur.evaluation.clinical.held_out import HeldOutPredictions, read_held_out
 from baldur.evaluation.metrics import Predicted, default_metrics, scores
+from baldur.exceptions import InputError
 
-__all__ = ["Resampled", "draw_metric"]
+__all__ = ["BootstrapOptions", "Resampled", "draw_metric", "resample"]
 
 
 class Resampled:
@@ -26,9 +28,13 @@ class Resampled:
     predictions : DataFrame
         As ``predictions.csv``; see `read_held_out` for the columns.
     classes : list of str, optional
-        Classes with the positive one last; default by the columns.
-    resamples, level, random_state
-        As in `Bootstrap`.
+        Classes with the positive one last, [] for regression; default by the columns.
+    resamples : int, default=2000
+        How often people (or groups) are drawn.
+    level : float, default=0.95
+        Coverage of intervals.
+    random_state : int, default=0
+        The same number gives the same intervals.
 
     Attributes
     ----------
@@ -73,6 +79,42 @@ class Resampled:
         if key not in self._frames:
             self._frames[key] = make()
         return self._frames[key].copy()
+
+
+class BootstrapOptions(TypedDict, total=False):
+    """Arguments of `Resampled` besides the predictions, for functions that pass them on."""
+
+    classes: Sequence[str] | None
+    resamples: int
+    level: float
+    random_state: int
+
+
+def resample(
+    predictions: pd.DataFrame | Resampled, **bootstrap: Unpack[BootstrapOptions]
+) -> Resampled:
+    """Return predictions with resamples of their samples.
+
+    Parameters
+    ----------
+    predictions : DataFrame or Resampled
+        A predictions table; or its resamples, which are returned as they are, so that several
+        tables share them.
+    **bootstrap
+        classes, resamples, level and random_state, as in `Resampled`; for a predictions table only.
+
+    Returns
+    -------
+    Resampled
+    """
+    if not isinstance(predictions, Resampled):
+        return Resampled(predictions, **bootstrap)
+    if bootstrap:
+        raise InputError(
+            f"{', '.join(bootstrap)}: the resamples have been drawn already. Pass the predictions "
+            "table, or give these arguments to Resampled."
+        )
+    return predictions
 
 
 def draw_metric(held: HeldOutPredictions, boot: Bootstrap, metric: str) -> Draws:

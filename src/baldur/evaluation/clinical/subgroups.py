@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 import pandas as pd
@@ -12,7 +12,12 @@ from baldur.evaluation.clinical.bootstrap import Bootstrap, Draws
 from baldur.evaluation.clinical.calibration import index_draws, line_draws
 from baldur.evaluation.clinical.held_out import HeldOutPredictions
 from baldur.evaluation.clinical.metric_intervals import rows_behind, scale_of
-from baldur.evaluation.clinical.resampled import Resampled, draw_metric
+from baldur.evaluation.clinical.resampled import (
+    BootstrapOptions,
+    Resampled,
+    draw_metric,
+    resample,
+)
 from baldur.exceptions import InputError
 
 __all__ = ["subgroup_measures"]
@@ -31,29 +36,26 @@ COLUMNS = [
 
 
 def subgroup_measures(
-    predictions: pd.DataFrame,
+    predictions: pd.DataFrame | Resampled,
     subgroups: Sequence[str] | pd.DataFrame,
     *,
     least: int = LEAST,
-    classes: Sequence[str] | None = None,
-    resamples: int = 2000,
-    level: float = 0.95,
-    random_state: int = 0,
+    **bootstrap: Unpack[BootstrapOptions],
 ) -> pd.DataFrame:
     """Give size, discrimination and calibration in each subgroup, and differences from the others.
 
     Parameters
     ----------
-    predictions : DataFrame
+    predictions : DataFrame or Resampled
         As ``predictions.csv``; see `read_held_out` for the columns.
     subgroups : list of str, or DataFrame
-        Columns of `predictions`, or a table with one row per sample and the ids as its index. A
-        number with more than ten values is cut at its median.
+        Columns of a predictions table, or a table with one row per sample and the ids as its
+        index. A number with more than ten values is cut at its median.
     least : int, default=10
         Cases, and controls, that a subgroup must have (people, in regression). A smaller one is
         listed with its size and without figures.
-    classes, resamples, level, random_state
-        As in `metric_intervals`.
+    **bootstrap
+        classes, resamples, level and random_state, as in `Resampled`.
 
     Returns
     -------
@@ -61,28 +63,11 @@ def subgroup_measures(
         model, subgroup, level, people, cases, measure, estimate, low, high, difference (subgroup
         minus all others), difference_low, difference_high, note.
     """
-    sample = Resampled(predictions, classes, resamples, level, random_state)
+    sample = resample(predictions, **bootstrap)
     if not isinstance(subgroups, pd.DataFrame):
         subgroups = _from_columns(predictions, subgroups)
-    return subgroups_of(sample, subgroups, least)
-
-
-def _from_columns(predictions: pd.DataFrame, columns: Sequence[str]) -> pd.DataFrame:
-    for column in columns:
-        if column not in predictions:
-            raise InputError(
-                f"The predictions have no column {column!r}; they have "
-                f"{list(predictions.columns)[:12]}."
-            )
-    ids = predictions["sample"] if "sample" in predictions else predictions.index.to_series()
-    found = predictions[list(columns)].set_index(ids.astype(str).to_numpy())
-    return found[~found.index.duplicated()]
-
-
-def subgroups_of(sample: Resampled, members: pd.DataFrame, least: int = LEAST) -> pd.DataFrame:
-    """Return the table of `subgroup_measures`, from resampled predictions."""
     people = next(iter(sample.models.values())).people
-    table = members.copy()
+    table = subgroups.copy()
     table.index = table.index.astype(str)
     absent = [p for p in people if p not in table.index]
     if absent:
@@ -97,6 +82,20 @@ def subgroups_of(sample: Resampled, members: pd.DataFrame, least: int = LEAST) -
                 start = {"model": model, "subgroup": str(column), "level": name}
                 rows += [{**start, **r} for r in _rows(one, sample.boot, chosen, least)]
     return pd.DataFrame(rows, columns=COLUMNS)
+
+
+def _from_columns(predictions: pd.DataFrame | Resampled, columns: Sequence[str]) -> pd.DataFrame:
+    if isinstance(predictions, Resampled):
+        raise InputError("Give subgroups as a table, or the predictions as a table.")
+    for column in columns:
+        if column not in predictions:
+            raise InputError(
+                f"The predictions have no column {column!r}; they have "
+                f"{list(predictions.columns)[:12]}."
+            )
+    ids = predictions["sample"] if "sample" in predictions else predictions.index.to_series()
+    found = predictions[list(columns)].set_index(ids.astype(str).to_numpy())
+    return found[~found.index.duplicated()]
 
 
 def level_names(values: pd.Series) -> np.ndarray:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Unpack
 
 import numpy as np
 import pandas as pd
@@ -19,7 +20,7 @@ from baldur.evaluation.clinical.decision import (
     usable,
 )
 from baldur.evaluation.clinical.held_out import HeldOutPredictions
-from baldur.evaluation.clinical.resampled import Resampled
+from baldur.evaluation.clinical.resampled import BootstrapOptions, Resampled, resample
 from baldur.evaluation.metrics import Predicted
 from baldur.exceptions import InputError
 
@@ -33,23 +34,20 @@ COLUMNS = ["model", "threshold", "rule", "measure", "estimate", "low", "high", "
 
 
 def threshold_measures(
-    predictions: pd.DataFrame,
+    predictions: pd.DataFrame | Resampled,
     thresholds: Sequence[float] | None = None,
     *,
     sensitivities: Sequence[float] = (),
     specificities: Sequence[float] = (),
     prevalence: float | None = None,
     shift: bool = True,
-    classes: Sequence[str] | None = None,
-    resamples: int = 2000,
-    level: float = 0.95,
-    random_state: int = 0,
+    **bootstrap: Unpack[BootstrapOptions],
 ) -> pd.DataFrame:
     """Return sensitivity, specificity and other measures of a test at each threshold.
 
     Parameters
     ----------
-    predictions : DataFrame
+    predictions : DataFrame or Resampled
         As ``predictions.csv`` of a study with two classes; see `read_held_out` for the columns.
     thresholds : list of float, optional
         Probabilities from which a person tests positive; default 0.5 and the prevalence.
@@ -64,8 +62,8 @@ def threshold_measures(
         Share of cases in the population the test is meant for; default that of the predictions.
     shift : bool, default=True
         With `prevalence`: shift the probabilities to it as well.
-    classes, resamples, level, random_state
-        As in `metric_intervals`.
+    **bootstrap
+        classes, resamples, level and random_state, as in `Resampled`.
 
     Returns
     -------
@@ -75,19 +73,7 @@ def threshold_measures(
         lr_negative, number_needed_to_test (people tested per case found) and
         number_needed_to_evaluate (people tested positive per case found).
     """
-    sample = Resampled(predictions, classes, resamples, level, random_state)
-    return thresholds_of(sample, thresholds, sensitivities, specificities, prevalence, shift)
-
-
-def thresholds_of(
-    sample: Resampled,
-    thresholds: Sequence[float] | None = None,
-    sensitivities: Sequence[float] = (),
-    specificities: Sequence[float] = (),
-    prevalence: float | None = None,
-    shift: bool = True,
-) -> pd.DataFrame:
-    """Return the table of `threshold_measures`, from resampled predictions."""
+    sample = resample(predictions, **bootstrap)
     check_prevalence(prevalence)
     asked = [HALF] if thresholds is None else thresholds
     stated = check_thresholds(asked) if len(asked) else np.zeros(0)

@@ -14,7 +14,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
-from baldur.evaluation.clinical.metric_intervals import intervals_of
+from baldur.evaluation.clinical.metric_intervals import metric_intervals
 from baldur.evaluation.clinical.resampled import Resampled
 from baldur.evaluation.engine.job_results import OuterFit
 from baldur.views import MultiView
@@ -80,7 +80,9 @@ def _of_model(
     counts[AS_SELECTED] = [sum(len(s.index) for s in f.selected.values()) for f in fits]
     metrics = ["auc", "log_loss"] if classes else ["r2", "rmse"]
     sample = Resampled(predictions(rows), list(classes))
-    table = intervals_of(sample, metrics, by_site=False).rename(columns={"model": "limit"})
+    table = metric_intervals(sample, metrics=metrics, by_site=False).rename(
+        columns={"model": "limit"}
+    )
     table.insert(0, "model", model)
     for name, reduce in (("mean", np.mean), ("min", np.min), ("max", np.max)):
         table[f"features_{name}"] = [float(reduce(counts[limit])) for limit in table["limit"]]

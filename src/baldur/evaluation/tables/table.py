@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from baldur.evaluation.clinical.held_out import PLATT, classes_of, predicted_of
-from baldur.evaluation.clinical.metric_intervals import intervals_of
+from baldur.evaluation.clinical.metric_intervals import metric_intervals
 from baldur.evaluation.clinical.resampled import Resampled
 from baldur.evaluation.metrics import METRICS, score
 from baldur.evaluation.selection.features import percent_selected
@@ -130,7 +130,7 @@ def _pooled(
         return {}
     with one_thread():
         sample = Resampled(predictions, classes) if sample is None else sample
-        found = intervals_of(sample, metrics, by_site=False)
+        found = metric_intervals(sample, metrics=metrics, by_site=False)
     return {
         (model, metric): (estimate, low, high)
         for model, metric, estimate, low, high in found[

@@ -13,6 +13,8 @@ import pandas as pd
 
 from baldur.evaluation.clinical.evaluation import Evaluation
 from baldur.evaluation.clinical.held_out import classes_of
+from baldur.evaluation.label_matrix import AVERAGE
+from baldur.evaluation.multilabel import MultilabelResult
 from baldur.evaluation.result import NestedResult
 from baldur.evaluation.tables.results_reader import read_grids, read_result_table
 from baldur.exceptions import InputError
@@ -50,6 +52,11 @@ class Results:
                 raise InputError(f"{self.folder}: there is no such folder of results.")
         elif isinstance(source, NestedResult):
             self.result = source
+        elif isinstance(source, MultilabelResult):
+            raise InputError(
+                "The result has several outcomes; give that of one, such as "
+                f"result[{source.outcomes[0]!r}], or draw them all with OutcomesDisplay."
+            )
         else:
             raise InputError(
                 "Expected what nested_cv returned, or the path of a results folder, but got "
@@ -91,7 +98,7 @@ class Results:
         """Return a table by the name of its file without ending; no rows where there is none."""
         if name not in self._kept:
             if self.folder is not None:
-                self._kept[name] = read_result_table(self.folder, name)
+                self._kept[name] = _of_the_mean(read_result_table(self.folder, name))
             else:
                 self._kept[name] = self._made(name)
         return self._kept[name]
@@ -135,6 +142,14 @@ class Results:
             for table, frame in vars(result.evaluation()).items():
                 self._kept.setdefault(table, frame if len(frame) else pd.DataFrame())
         return self._kept.get(name, pd.DataFrame())
+
+
+def _of_the_mean(table: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows of the mean over outcomes, where a folder has several outcomes."""
+    if "outcome" not in table:
+        return table
+    mean = table[table["outcome"].astype(str) == AVERAGE]
+    return mean.drop(columns="outcome").reset_index(drop=True)
 
 
 def one_model(table: pd.DataFrame, model: str | None, what: str) -> str:

@@ -27,7 +27,7 @@ _MEANING = {
 
 def metric_heading(metric: str) -> str:
     """Return the name of a metric for a heading."""
-    return "Balanced accuracy" if metric == "balanced_accuracy" else METRICS[metric].heading
+    return METRICS[metric].heading
 
 
 def model_table(run: StudyResults) -> Table:

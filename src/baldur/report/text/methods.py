@@ -63,7 +63,16 @@ def methods_of_run(run: StudyResults, main: str | None) -> str:
     if record.get("regress_out"):
         names = listed(distinct(record["regress_out"]))
         sentences.append(f"{names} were regressed out of every view within training people.")
-    sentences.append(f"Models compared: {listed(distinct(record.get('models', [])), 20)}.")
+    some = record.get("view_sets", {})
+    whole = [model for model in record.get("models", []) if model not in some]
+    sentences.append(f"Models compared: {listed(distinct(whole), 20)}." if whole else "")
+    if some:
+        sentences.append(f"Fitted on some of the views: {listed(distinct(some), 20)}.")
+    if record.get("baseline_views"):
+        sentences.append(
+            "What a view adds was estimated by the paired difference between models with and "
+            "without it on the same held-out people, among those who have the view."
+        )
     if main is not None and main.startswith("BALDUR"):
         sentences.append(
             "BALDUR is a Bayesian multi-view model: members with sparse and dense priors are "

@@ -1,0 +1,87 @@
+"""What this package claims of its default estimator on the folds of the paper's studies."""
+
+from __future__ import annotations
+
+from baldur.report.formatting import in_words, number
+from baldur.reproduction.claims import SLEEP_ITEMS, no_tables
+from baldur.reproduction.evidence import Evidence
+from baldur.reproduction.protocol import DEFAULT
+from baldur.reproduction.verdicts import FAILS, HOLDS, OPEN, Claim, Verdict, gap_text, no_row
+
+__all__ = ["default_claims"]
+
+FEW_GENOTYPES = 2
+"""Genotypes that a sparse answer may have in a fold by chance."""
+LEAST_SLEEP_ITEMS = 6
+"""Of the seven sleep items, those that a fold has to find on average."""
+
+
+def default_claims(evidence: Evidence) -> list[Claim]:
+    """Return what this package claims of its default on the same folds.
+
+    Parameters
+    ----------
+    evidence : Evidence
+
+    Returns
+    -------
+    list of Claim
+    """
+    made = [Claim("The default has at least the AUC of every baseline.", _default_first(evidence))]
+    if evidence.protocol.name == "biofind":
+        made.append(
+            Claim(
+                f"The default finds at least {LEAST_SLEEP_ITEMS} of the seven sleep items in a "
+                "fold on average.",
+                _default_items(evidence),
+            )
+        )
+        made.append(
+            Claim(
+                f"The default selects at most {FEW_GENOTYPES} genotypes in every fold.",
+                _default_genotypes(evidence),
+            )
+        )
+    else:
+        made.append(Claim("The default uses no table of regions.", no_tables(evidence, DEFAULT)))
+    return made
+
+
+def _default_first(evidence: Evidence) -> Verdict:
+    if DEFAULT not in evidence.table.index or not evidence.baselines:
+        return no_row()
+    best = evidence.best("auc", evidence.baselines)
+    gap = evidence.difference(DEFAULT, best, "auc")
+    means = evidence.table["auc"].astype(float)
+    top = str(means[evidence.baselines].idxmax())
+    figures = (
+        f"The default {in_words(*evidence.pooled(DEFAULT, 'auc'))}; best baseline, {best}, "
+        f"{in_words(*evidence.pooled(best, 'auc'))}; {gap_text(gap)}. As means over folds: the "
+        f"default {number(means[DEFAULT], 3)}, best baseline, {top}, {number(means[top], 3)}."
+    )
+    if gap.high < 0:
+        return Verdict(FAILS, figures, f"{best} is better here.")
+    if gap.low >= 0:
+        return Verdict(HOLDS, figures)
+    ahead = "the default" if gap.value > 0 else best
+    return Verdict(
+        OPEN, figures, f"The pooled estimate of {ahead} is higher, but both may be equal."
+    )
+
+
+def _default_items(evidence: Evidence) -> Verdict:
+    if DEFAULT not in evidence.table.index:
+        return no_row()
+    found = evidence.hits(DEFAULT, SLEEP_ITEMS)
+    figures = (
+        f"{number(found.mean(), 1)} on average; by fold {', '.join(map(str, found.tolist()))}."
+    )
+    return Verdict(HOLDS if found.mean() >= LEAST_SLEEP_ITEMS else FAILS, figures)
+
+
+def _default_genotypes(evidence: Evidence) -> Verdict:
+    if DEFAULT not in evidence.table.index:
+        return no_row()
+    found = evidence.selected(DEFAULT)["genetic"].to_numpy()
+    figures = f"By fold {', '.join(map(str, found.tolist()))}."
+    return Verdict(HOLDS if found.max() <= FEW_GENOTYPES else FAILS, figures)

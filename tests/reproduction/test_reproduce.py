@@ -1,0 +1,190 @@
+"""reproduce: from a cohort to the page, interrupted and continued, and with a user's own files."""
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from baldur.exceptions import InputError
+from baldur.reproduction import reproduce
+from baldur.reproduction.cohort import MAP, own_study
+from baldur.reproduction.contents import page_of
+from baldur.reproduction.document import html_of, markdown_of
+from baldur.reproduction.protocol import DEFAULT, PAPER, PROTOCOLS, Protocol
+from baldur.study import read_study, simulate_study
+from baldur.study.toml_file import toml_text
+
+SCALE = 0.0005
+ROWS = ["LSVM-l1", "MV-PLS"]
+REQUEST = {"scale": 0.5, "quick": False, "command": "baldur reproduce", "date": "2026-01-01"}
+
+
+@pytest.fixture(autouse=True)
+def quick_study(monkeypatch, few_resamples):
+    """Two quick rows, the same date, and few resamples."""
+    monkeypatch.setattr(Protocol, "rows", property(lambda self: ROWS))
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "1700000000")
+
+
+def contents(folder):
+    """Return every file of a folder but the log, finished jobs and the marks of a folder."""
+    return {
+        str(file.relative_to(folder)): file.read_bytes()
+        for file in sorted(folder.rglob("*"))
+        if file.is_file()
+        and file.name not in ("log.txt", ".study.json", ".lock", "study.toml")
+        and "jobs" not in file.parts
+    }
+
+
+class StopError(Exception):
+    """The run ends here."""
+
+
+def stop_after(jobs):
+    def watch(state):
+        if state.done >= jobs:
+            raise StopError
+
+    return watch
+
+
+def test_an_interrupted_run_continues_to_the_same_bytes(tmp_path):
+    whole = reproduce("biofind", tmp_path / "whole", scale=SCALE)
+    for jobs in (1, 20):
+        with pytest.raises(StopError):
+            reproduce("biofind", tmp_path / "parts", scale=SCALE, progress=stop_after(jobs))
+        assert not (tmp_path / "parts" / "reproduction.html").exists()
+    reused = []
+    done = reproduce(
+        "biofind",
+        tmp_path / "parts",
+        scale=SCALE,
+        progress=lambda state: reused.append(state.reused),
+    )
+    assert max(reused) >= 20
+    assert contents(tmp_path / "parts") == contents(tmp_path / "whole")
+    text = whole.page.read_text(encoding="utf-8")
+    assert "<script" not in text
+    assert "The paper's study of BioFIND, reproduced".replace("'", "&#x27;") in text
+    assert "Started on 2023-11-14." in text
+    assert done.evidence.n_folds == 5
+    with pytest.raises(InputError, match=r"holds a reproduction with seed = 0, and this one has 3"):
+        reproduce("biofind", tmp_path / "whole", scale=SCALE, seed=3)
+
+
+def test_requests_that_cannot_be_met_are_refused_before_anything_is_written(tmp_path):
+    with pytest.raises(InputError, match="biofind and adni, but got 'ppmi'"):
+        reproduce("ppmi", tmp_path / "a")
+    with pytest.raises(InputError, match="scale is for simulated data"):
+        reproduce("adni", tmp_path / "a", scale=0.1, data=tmp_path)
+    assert not (tmp_path / "a").exists()
+    (tmp_path / "b").mkdir()
+    (tmp_path / "b" / "letter.txt").write_text("mine")
+    with pytest.raises(InputError, match="holds other files"):
+        reproduce("biofind", tmp_path / "b", scale=SCALE)
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    """A folder with files of the form that the documentation describes."""
+    folder = tmp_path_factory.mktemp("cohort")
+    simulate_study("biofind", folder, scale=SCALE)
+    (folder / "study.toml").unlink()
+    return folder
+
+
+def test_a_users_files_are_found_by_their_names(files, tmp_path):
+    done = reproduce("biofind", tmp_path / "out", data=files, quick=True)
+    assert len(done.study.result.data) == 215
+    assert done.study.result.data.n_features["sleep"] == 19
+    assert done.study.result.classes == ["control", "PD"]
+    text = done.markdown.read_text(encoding="utf-8")
+    assert "The data are a user's own." in text
+    assert "simulated" not in text
+    request = json.loads((tmp_path / "out" / "reproduction.json").read_text())
+    assert request["command"] == f"baldur reproduce biofind --quick --data {files.resolve()}"
+
+
+def renamed(files, folder):
+    """Copy the files under other names, with other columns, and a map that says which."""
+    shutil.copytree(files, folder)
+    samples = pd.read_csv(folder / "samples.csv")
+    samples = samples.rename(columns={"sample": "PATNO", "diagnosis": "COHORT"})
+    samples["COHORT"] = samples["COHORT"].map({"PD": "Case", "control": "Healthy"})
+    samples.to_csv(folder / "Status.csv", index=False)
+    (folder / "samples.csv").unlink()
+    sleep = pd.read_csv(folder / "sleep.csv").rename(columns={"sample": "PATNO"})
+    sleep.insert(0, "VISIT", "BL")
+    sleep.to_csv(folder / "REM.csv", index=False)
+    (folder / "sleep.csv").unlink()
+    views = {v: {"file": f"{v}.csv"} for v in PROTOCOLS["biofind"].views}
+    views["sleep"] = {"file": "REM.csv", "id_column": "PATNO", "exclude": ["VISIT"]}
+    given = {
+        "samples": {"file": "Status.csv", "id": "PATNO"},
+        "outcome": {"column": "COHORT", "positive": "Case"},
+        "views": views,
+    }
+    (folder / MAP).write_text(toml_text(given))
+    return given
+
+
+def test_a_map_of_columns_gives_the_same_data(files, tmp_path):
+    given = renamed(files, tmp_path / "data")
+    biofind = PROTOCOLS["biofind"]
+    plain = read_study(own_study(biofind, tmp_path / "a", files, 0, True))
+    mapped = read_study(own_study(biofind, tmp_path / "b", tmp_path / "data", 0, True))
+    assert mapped.positive == "Case"
+    for view in biofind.views:
+        np.testing.assert_array_equal(mapped.data.view(view).read(), plain.data.view(view).read())
+    del given["views"]["sleep"]
+    (tmp_path / "data" / MAP).write_text(toml_text(given))
+    with pytest.raises(InputError, match="the views must be neuropsychological, sleep"):
+        own_study(biofind, tmp_path / "c", tmp_path / "data", 0, True)
+    (tmp_path / "data" / MAP).write_text("seed = 3\n")
+    with pytest.raises(InputError, match="must have the sections samples, outcome, views"):
+        own_study(biofind, tmp_path / "c", tmp_path / "data", 0, True)
+
+
+def test_a_file_that_is_not_there_is_named(files, tmp_path):
+    shutil.copytree(files, tmp_path / "data")
+    (tmp_path / "data" / "demographical.csv").unlink()
+    with pytest.raises(InputError, match=r"has no file demographical\.bed .*columns\.toml"):
+        own_study(PROTOCOLS["biofind"], tmp_path / "a", tmp_path / "data", 0, True)
+    with pytest.raises(InputError, match="is not a folder"):
+        own_study(PROTOCOLS["biofind"], tmp_path / "a", tmp_path / "nowhere", 0, True)
+
+
+def test_images_of_a_user_are_found_with_their_mask(tmp_path):
+    folder = tmp_path / "data"
+    for view in ("t1_intensity", "grey_matter"):
+        (folder / view).mkdir(parents=True)
+        (folder / view / "p1.nii.gz").write_bytes(b"")
+    (folder / "t1_intensity_mask.nii.gz").write_bytes(b"")
+    tables = ("samples", "grey_matter_volume", "white_matter_volume", "csf_volume")
+    for name in tables:
+        (folder / f"{name}.csv").write_text("sample\n")
+    config = own_study(PROTOCOLS["adni"], tmp_path / "out", folder, 0, False)
+    assert Path(config.views["t1_intensity"].mask).name == "t1_intensity_mask.nii.gz"
+    assert config.views["grey_matter"].mask is None
+    assert config.views["grey_matter"].id_pattern == "{id}.nii.gz"
+    assert (config.folds.outer, config.folds.inner) == (10, 10)
+
+
+def test_the_page_says_all_of_it(evidence, tmp_path, monkeypatch):
+    monkeypatch.setattr(Protocol, "rows", property(lambda self: [*ROWS, "SGP+ARD", PAPER, DEFAULT]))
+    (tmp_path / "figures").mkdir()
+    page = page_of(evidence, REQUEST, tmp_path)
+    markdown, html = markdown_of(page, "made"), html_of(page, "made")
+    for text in (markdown, html):
+        assert "SGP+ARD: not run: too wide." in text
+        assert "at scale 0.5" in text
+    named = [s.heading for s in page.sections]
+    assert ("Brain maps" in named) == (evidence.protocol.name == "adni")
+    for file in sorted((tmp_path / "figures").iterdir()):
+        assert f"(figures/{file.name})" in markdown
+    counts = 2 if evidence.protocol.name == "biofind" else 4
+    assert len(list((tmp_path / "figures").iterdir())) == counts
