@@ -31,6 +31,7 @@ browser:
 
 # The documentation, with its gallery and its tutorial run anew, in build/docs; needs no network.
 docs: $(VENV)/.docs
+	rm -rf build/docs
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m sphinx -W --keep-going -q \
 		-b html -d build/doctrees docs build/docs
 	@echo "Open build/docs/index.html"

@@ -72,6 +72,7 @@ sphinx_gallery_conf = {
     "within_subsection_order": "FileNameSortKey",
     "download_all_examples": False,
     "show_memory": False,
+    "write_computation_times": False,
     "show_signature": False,
     "min_reported_time": 0,
     "remove_config_comments": True,
@@ -85,6 +86,7 @@ html_theme = "pydata_sphinx_theme"
 html_title = f"baldur {version}"
 html_static_path = ["_static"]
 html_css_files = ["baldur.css"]
+html_js_files = ["baldur.js"]
 html_show_sourcelink = False
 html_copy_source = False
 html_show_sphinx = False
@@ -94,6 +96,8 @@ html_theme_options = {
     "header_links_before_dropdown": 7,
     "show_toc_level": 2,
     "navigation_with_keys": False,
+    # Buttons that unfold the navigation have no name for screen readers.
+    "collapse_navigation": True,
     "footer_start": ["copyright"],
     "footer_end": [],
     "secondary_sidebar_items": ["page-toc"],
@@ -101,7 +105,7 @@ html_theme_options = {
     "pygments_dark_style": "a11y-high-contrast-dark",
 }
 html_sidebars = {"index": [], "search": [], "genindex": []}
-html_baseurl = ""
+html_extra_path = ["_generated/site"]
 
 # Formulas are drawn in the page, by a copy of MathJax that lies beside it: no network is needed.
 _mathjax = Path(importlib.import_module("sphinx-mathjax-offline").__file__).parent

@@ -14,10 +14,8 @@ def page(stored):
     for one in stored["results"]:
         parts += [f"## {one['question']}", one["answer"]]
         parts.append(table(one["columns"], one["rows"]))
-        parts.append(
-            f"Measured on {one['date']}, version of commit `{one['commit']}`: "
-            f"`{one['command']}`. {one.get('remarks', '')}".rstrip()
-        )
+        commit = f", commit `{one['commit']}`" if one["commit"] else ""
+        parts.append(f"Measured: {one['date']}{commit}. `{one['command']}`. {one['remarks']}")
     return "\n\n".join(parts)
 
 

@@ -11,12 +11,12 @@ import re
 from pathlib import Path
 
 from docutils import nodes
+from reference_pages import public_names
 
 DOCS = Path(__file__).parents[1]
 PAGES = ("understand/equations", "understand/paper")
 CODE_PAGE = "_generated/code_of_equations"
 NAME = re.compile(r"baldur(\.\w+)+")
-ROOT = "../" * CODE_PAGE.count("/")
 
 
 def find(name):
@@ -63,9 +63,11 @@ def anchor(name):
 
 def write_code_page(app, config):
     """Write the page with the documentation of every function behind an equation."""
+    public = {home(f"{part}.{name}") for part, names in public_names().items() for name in names}
     modules = {}
     for module, qualname in places():
-        modules.setdefault(module, []).append(qualname)
+        if (module, qualname) not in public:  # those have pages of their own
+            modules.setdefault(module, []).append(qualname)
     lines = [
         "The code of the equations",
         "=========================",
@@ -110,20 +112,26 @@ def link_to_source(app, doctree, docname):
 
 
 def link_to_equation(app, what, name, found, options, lines):
-    """Add the way back to the docstring of a function on the page of the code."""
+    """Add the way back to the documentation of a function."""
     key = (getattr(found, "__module__", ""), getattr(found, "__qualname__", ""))
-    if app.env.current_document.docname != CODE_PAGE:
-        return
+    root = "../" * app.env.current_document.docname.count("/")
     for page, place in app.config.equation_places.get(key, ()):
         title = "Equation" if page.endswith("equations") else "Equation of the paper"
-        lines += ["", f"`{title} <{ROOT}{page}.html#{place}>`__"]
+        lines += ["", f"`{title} <{root}{page}.html#{place}>`__"]
 
 
 def link_in_source(app, pagename, templatename, context, doctree):
-    """Add the way back to the pages of source code."""
+    """Add the way back to the pages of source code, and mend that to the documentation."""
     if not pagename.startswith("_modules/"):
         return
     module = pagename.removeprefix("_modules/").replace("/", ".")
+
+    def mend(match):
+        # viewcode knows one module for all names of a file; the page of a name knows its own.
+        page, name = match["page"], match["name"]
+        stem = page.rsplit("/", 1)[1]
+        where = module if page.endswith(CODE_PAGE) else stem.rsplit(".", 1)[0]
+        return f'{match["begin"]}{page}.html#{where}.{name}"'
 
     def add(match):
         known = app.config.equation_places.get((module, match["name"]), ())
@@ -139,7 +147,11 @@ def link_in_source(app, pagename, templatename, context, doctree):
         r'<a class="viewcode-back"[^>]*>.*?</a>',
         re.S,
     )
-    context["body"] = block.sub(add, context["body"])
+    docs = re.compile(
+        r'(?P<begin><div class="viewcode-block" id="(?P<name>[\w.]+)">\s*'
+        r'<a class="viewcode-back" href=")(?P<page>[^"#]+)\.html#[^"]*"'
+    )
+    context["body"] = block.sub(add, docs.sub(mend, context["body"]))
 
 
 def setup(app):

@@ -9,8 +9,9 @@ and the notebook lies beside the page, with its data, as a zip file.
     baldur evaluate study.toml --check
     ```
 
-Languages are ``console`` (commands, one per line) and ``python``. Results are kept in
-``docs/_generated/run`` until a block or the code of the package changes.
+Languages are ``console`` (commands, one per line), ``python``, and ``file NAME`` for the contents
+of a file. Results are kept in ``docs/_generated/run`` until a block or the code of the package
+changes.
 """
 
 import hashlib
@@ -28,13 +29,18 @@ import nbformat
 from docutils import nodes
 from docutils.parsers.rst import directives
 from nbclient import NotebookClient
+from nbclient.exceptions import CellExecutionError
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 
 DOCS = Path(__file__).parents[1]
 DATA = DOCS / "data" / "ad_csf"
 GENERATED = DOCS / "_generated" / "run"
-BLOCK = re.compile(r"^```\{run\} (console|python)\n((?::[\w-]+:.*\n)*)(.*?)^```$", re.M | re.S)
+SITE = DOCS / "_generated" / "site"
+"""Files that are copied to the top of the site as they are."""
+BLOCK = re.compile(
+    r"^```\{run\} (console|python|file \S+)\n((?::[\w-]+:[^\n]*\n)*)(.*?)^```$", re.M | re.S
+)
 ANSI = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\r(?!\n)")
 LONGEST = 300
 """Seconds that one cell may take; the longest one takes about 30."""
@@ -43,7 +49,7 @@ log = logging.getLogger(__name__)
 
 
 def cells_of(text):
-    """Return the cells of a page as (kind, source); kinds are markdown, console and python."""
+    """Return the cells of a page as (kind, source); kinds are markdown and the languages."""
     found, at = [], 0
     for block in BLOCK.finditer(text):
         found += [("markdown", text[at : block.start()].strip()), (block[1], block[3].strip())]
@@ -63,6 +69,8 @@ def notebook_of(cells):
             made.cells.append(nbformat.v4.new_markdown_cell(_plain(source)))
         elif kind == "python":
             made.cells.append(nbformat.v4.new_code_cell(source))
+        elif kind.startswith("file "):
+            made.cells.append(nbformat.v4.new_code_cell(f"%%writefile {kind[5:]}\n{source}"))
         else:
             lines = "\n".join(f"!{line}" for line in source.splitlines())
             made.cells.append(nbformat.v4.new_code_cell(lines))
@@ -89,6 +97,7 @@ def execute(notebook):
         "COLUMNS": "100",
         "TERM": "dumb",
         "NO_COLOR": "1",
+        "TTY_COMPATIBLE": "0",  # no progress bars, although the kernel runs commands in a terminal
     }
     with tempfile.TemporaryDirectory() as folder:
         for file in DATA.glob("*.csv"):
@@ -96,8 +105,18 @@ def execute(notebook):
         client = NotebookClient(notebook, timeout=LONGEST, resources={"metadata": {"path": folder}})
         with client.setup_kernel(env=environment):
             for i, cell in enumerate(notebook.cells):
-                client.execute_cell(cell, i)
-        shutil.copytree(folder, GENERATED / "folder", dirs_exist_ok=True)
+                try:
+                    client.execute_cell(cell, i)
+                except CellExecutionError as error:
+                    before = notebook.cells[max(i - 1, 0)]
+                    said = "".join(one.get("text", "") for one in before.get("outputs", []))
+                    raise RuntimeError(f"{before.source}\n{said}\n{error}") from None
+                for one in cell.get("outputs", []):
+                    if "text" in one:
+                        one["text"] = one["text"].replace(f"{folder}/", "")
+        if (report := Path(folder, "results", "report.html")).exists():
+            SITE.mkdir(parents=True, exist_ok=True)
+            shutil.copy(report, SITE / "report-of-the-tutorial.html")
     notebook.cells = [c for c in notebook.cells if "check" not in c.metadata.get("tags", [])]
 
 
@@ -161,6 +180,7 @@ class Run(SphinxDirective):
     """A block that was run, and what it printed."""
 
     required_arguments = 1
+    optional_arguments = 1
     has_content = True
     option_spec = {"alt": directives.unchanged, "lines": directives.nonnegative_int}  # noqa: RUF012
 
@@ -176,6 +196,12 @@ class Run(SphinxDirective):
         if self.arguments[0] == "console":
             prompt = "\n".join(f"$ {line}" for line in code.splitlines())
             return [self._literal("\n".join([prompt, *map(self._cut, texts)]), "console")]
+        if self.arguments[0] == "file":
+            language = Path(self.arguments[1]).suffix[1:] or "text"
+            block = self._literal(code, language)
+            name = nodes.caption("", "", nodes.literal("", self.arguments[1]))
+            return [nodes.container("", name, block, literal_block=True,
+                                    classes=["literal-block-wrapper"])]  # fmt: skip
         made = [self._literal(code, "python")]
         made += [self._literal(self._cut(text), "text", "output") for text in texts]
         for kind, name in shown:

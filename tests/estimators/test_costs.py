@@ -6,7 +6,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 import baldur
-from baldur import BaldurClassifier, BaldurRegressor, MultiView
+from baldur import BaldurClassifier, BaldurRegressor, MultiView, plots
 from baldur.exceptions import InputError
 
 N = 120
@@ -104,7 +104,16 @@ def test_it_is_saved_and_shown(priced, tmp_path):
     loaded = baldur.load(model.save(tmp_path / "model"))
     pd.testing.assert_frame_equal(loaded.cost_path_, model.cost_path_)
     assert loaded.cost == model.cost
-    assert "mri" in str(model.summary())
+    lines = str(model.summary()).splitlines()
+    start = next(i for i, line in enumerate(lines) if line.startswith("Which tests give"))
+    rows = lines[start + 2 : start + 2 + len(model.cost_path_)]
+    assert [float(row.split()[0]) for row in rows] == model.cost_path_["cost"].tolist()
+    assert rows[0].endswith("nothing")
+    assert any(row.endswith("mri") for row in rows)
+    figure = plots.CostDisplay.from_estimator(loaded)
+    assert figure.table["limit"].tolist()[: len(rows)] == [row.split()[0] for row in rows]
+    assert "AUC by cost so far" in figure.plot().alt_text
+    assert not len(model.submodel(2).cost_path_.compare(model.cost_path_))
 
 
 def test_a_price_of_nothing_changes_nothing(priced):

@@ -126,3 +126,22 @@ def test_a_model_without_submodels_has_no_rows():
     result = nested_cv(["Dummy"], sim.data, sim.target, outer=3)
     assert not len(result.few_features())
     assert not len(result.few_names())
+
+
+def test_several_labels_have_a_table_each():
+    sim = make_multiview(60, {"a": 8}, informative={"a": 2}, random_state=0)
+    rng = np.random.default_rng(0)
+    Y = sim.data.view("a").read()[:, :2] + rng.logistic(size=(60, 2)) > 0
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(inner_folds, "MOST_REPEATS", 1)
+        models = [Model("BALDUR", BaldurClassifier(**OPTIONS))]
+        result = nested_cv(models, sim.data, Y.astype(int), outer=2, inner=2)
+    used = []
+    for column, one in enumerate(result.results.values()):
+        table = one.few_features().set_index(["limit", "metric"])
+        fits = one.fits["BALDUR"]
+        truth = np.concatenate([Y[f.test, column] for f in fits])
+        p = np.concatenate([f.few[2].proba[:, 1] for f in fits])
+        assert_allclose(table.loc[("2", "log_loss"), "estimate"], log_loss(truth, p))
+        used.append(np.concatenate([f.few[2].columns for f in fits]))
+    np.testing.assert_array_equal(*used)  # one joint fit has the same features for all labels

@@ -507,6 +507,14 @@ def test_a_model_of_other_columns_is_named(run, model):
     assert "B18" not in codes(gather_facts(run, FittedModel.of(model)).checks)
 
 
+def test_a_model_with_as_many_columns_of_other_names_is_named(changed, model):
+    def renamed(frame):
+        return frame.assign(feature=frame["feature"].replace("clinic_0", "Age"))
+
+    found = gather_facts(changed(selection=renamed), FittedModel.of(model)).checks
+    assert "clinic (the model does not have Age)" in next(c.text for c in found if c.code == "B18")
+
+
 def test_thresholds_are_one_half_and_the_prevalence(run, data):
     rows = [r for r in gather_facts(run).tables["thresholds"].rows if r[0].text == "BALDUR"]
     assert [(row[1].text, row[1].small) for row in rows] == [

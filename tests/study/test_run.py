@@ -109,7 +109,9 @@ def test_union_keeps_who_lacks_a_view_and_says_who_is_lost(parts, tables, write)
     tables["samples"].loc[55, "diagnosis"] = ""
     found = read_study(load_study(write(parts, tables)))
     assert len(found.data) == 50
-    assert any("9 samples" in n and "have a missing view" in n for n in found.notes)
+    (note,) = [n for n in found.notes if "9 samples" in n]
+    assert "have a missing view and are left out (brain is missing for 9); write align = " in note
+    assert 'align = "union" at the top' in note
     assert any("1 sample has no" in n for n in found.notes)
     parts["align"] = "union"
     found = read_study(load_study(write(parts, tables)))

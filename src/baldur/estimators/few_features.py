@@ -6,10 +6,12 @@ from typing import Any
 
 import pandas as pd
 
-__all__ = ["FEW", "cost_text", "few_features_table", "few_features_text"]
+__all__ = ["FEW", "cost_text", "few_features_table", "few_features_text", "unpaid"]
 
 FEW = (1, 2, 3, 5, 10, 20)
 """Numbers of features whose held-out figures are shown."""
+PRINTED = 10
+"""Rows of the table of costs that are printed."""
 NAMED = 3
 """Features named in a printed row."""
 _HEADINGS = {"auc": "AUC", "r2": "R2"}
@@ -68,7 +70,10 @@ def few_features_text(model: Any) -> str:
         for place, row in enumerate(table.to_dict("records"))
     ]
     heading = ("features", _HEADINGS[metric], "loss", "which enter")
-    title = "How few features are enough, on held-out rows with 95 % intervals (see submodel):"
+    order = ", which enter by gain per cost" if len(getattr(model, "cost_path_", ())) else ""
+    title = (
+        f"How few features are enough{order}, on held-out rows with 95 % intervals (see submodel):"
+    )
     return title + "\n" + _aligned([heading, *rows])
 
 
@@ -89,13 +94,21 @@ def cost_text(model: Any) -> str:
             _interval(row, metric),
             _interval(row, "loss"),
             f"{row['n_features']:,}",
-            _shortened([name for name in str(row["orders"]).split(", ") if name]) or "nothing",
+            _shortened([name for name in str(row["orders"]).split(", ") if name])
+            or unpaid(row["n_features"]),
         )
-        for row in table.to_dict("records")
+        for row in table.head(PRINTED).to_dict("records")
     ]
     heading = ("cost", _HEADINGS[metric], "loss", "features", "ordered")
     title = "Which tests give which accuracy, in a greedy order by gain per cost:"
-    return title + "\n" + _aligned([heading, *rows])
+    more = len(table) - len(rows)
+    rest = f"\n... and {more:,} more rows of cost_path_." if more else ""
+    return title + "\n" + _aligned([heading, *rows]) + rest
+
+
+def unpaid(n_features: int) -> str:
+    """Return in words what is measured where nothing is paid for."""
+    return "what costs nothing" if n_features else "nothing"
 
 
 def _interval(row: dict[Any, Any], name: str) -> str:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
+from baldur.inference.entry_costs import EntryCosts
+from baldur.inference.final_predictor import TrainingRows
 from baldur.inference.fold_batch import EnsembleData, FoldBatch
 from baldur.inference.held_out_scorer import HeldOutScorer
-from baldur.inference.path_table import Entering
-from baldur.inference.selection import Scores
+from baldur.inference.path_table import Entering, entering_columns
 from baldur.inference.submodel_path import SubmodelPath, moments_at
 from baldur.types import Array, IntArray
 
@@ -28,6 +29,65 @@ def last_before_payments(paid: Array) -> list[int]:
     """
     ends = np.flatnonzero(np.diff(paid) > 0) + 1
     return [*ends[:MOST_PAYMENTS].tolist(), *([len(paid)] if len(paid) else [])]
+
+
+def cost_along(data: EnsembleData, batch: FoldBatch, path: SubmodelPath, fold: int) -> Array | None:
+    """Return the cost so far after each column of the path of a fold; None without costs."""
+    if data.costs is None:
+        return None
+    of_views, of_features = _payments(data, data.costs, batch, path, fold)
+    return np.asarray(np.cumsum(of_views + of_features))
+
+
+def _payments(
+    data: EnsembleData, costs: EntryCosts, batch: FoldBatch, path: SubmodelPath, fold: int
+) -> tuple[Array, Array]:
+    """Return what is paid for views and for features with each column of a path."""
+    columns = batch.candidates[fold][path.basis.order[fold, : path.basis.length[fold]]]
+    numbers = np.arange(len(data.owner)) if data.groups is None else data.groups
+    return costs.payments(columns, data.owner, numbers)
+
+
+def cost_records(
+    rows: TrainingRows,
+    path: SubmodelPath,
+    folds: Sequence[SubmodelPath],
+    sizes: Sequence[int],
+    scorer: HeldOutScorer,
+    add: Callable[..., list[dict[str, Any]]],
+) -> list[dict[str, Any]]:
+    """Return a record for every cost along the path; each fold spends at most as much.
+
+    Parameters
+    ----------
+    rows : TrainingRows
+    path : SubmodelPath, on all rows
+    folds : list of SubmodelPath, of the batches of inner folds
+    sizes : rising numbers of columns at which there is a submodel
+    scorer : HeldOutScorer
+    add : callable
+        Makes the records, as `path_records` with what all of them share.
+    """
+    data, everyone = rows.data, rows.everyone
+    paid = cost_along(data, everyone, path, 0)
+    if data.costs is None or paid is None or not sizes:
+        return []
+    columns, cost = cost_levels(paid, sizes)
+    found = []
+    for batch, own in zip(scorer.batches, folds, strict=True):
+        spent = [cost_along(data, batch, own, f) for f in range(len(batch))]
+        at = prefixes_within(spent, own.basis.ends, cost)
+        found.append(moments_at(data, batch, own, at))
+    order = path.basis.order[0]
+    owner = data.owner[everyone.candidates[0][order]]
+    n_views = [len(np.unique(owner[:k])) for k in columns]
+    enters = entering_columns(order, columns, rows.index)
+    records = add("cost", n_views, columns, scorer.score(found), enters)
+    orders = paid_measurements(*_payments(data, data.costs, everyone, path, 0), columns, records)
+    return [
+        {"cost": float(one), "orders": paid_for, **record}
+        for one, paid_for, record in zip(cost, orders, records, strict=True)
+    ]
 
 
 def cost_levels(paid: Array, columns: Sequence[int]) -> tuple[list[int], Array]:
@@ -88,56 +148,3 @@ def prefixes_within(
         within = np.searchsorted(cost[whole - 1], budgets * (1.0 + 1e-12), side="right")
         at[:, f] = np.concatenate([[0], whole])[within]
     return at
-
-
-def cost_along(
-    data: EnsembleData, batch: FoldBatch, path: SubmodelPath, fold: int = 0
-) -> Array | None:
-    """Return the cost so far after each column of the path of a fold; None without costs."""
-    if data.costs is None:
-        return None
-    columns = batch.candidates[fold][path.basis.order[fold, : path.basis.length[fold]]]
-    return data.costs.along(columns, data.owner, _group_numbers(data))
-
-
-def _group_numbers(data: EnsembleData) -> IntArray:
-    """Return the number of the group of each column, those that stand alone counted as groups."""
-    return np.arange(len(data.owner)) if data.groups is None else data.groups
-
-
-def score_costs(
-    data: EnsembleData,
-    everyone: FoldBatch,
-    path: SubmodelPath,
-    folds: Sequence[SubmodelPath],
-    columns: Sequence[int],
-    scorer: HeldOutScorer,
-) -> tuple[list[int], Array, Scores]:
-    """Return the largest submodel at every cost, these costs, and their held-out scores.
-
-    Each inner fold spends at most as much as the path on all rows.
-
-    Parameters
-    ----------
-    data : EnsembleData
-    everyone, path : the batch and the submodel path of all rows
-    folds : paths of the inner folds, one per batch
-    columns : rising numbers of columns of the submodels
-    scorer : HeldOutScorer
-    """
-    paid = cost_along(data, everyone, path)
-    assert paid is not None
-    largest, cost = cost_levels(paid, columns)
-    found = []
-    for batch, own in zip(scorer.batches, folds, strict=True):
-        spent = [cost_along(data, batch, own, f) for f in range(len(batch))]
-        at = prefixes_within(spent, own.basis.ends, cost)
-        found.append(moments_at(data, batch, own, at))
-    return largest, cost, scorer.score(found)
-
-
-def payments(data: EnsembleData, everyone: FoldBatch, path: SubmodelPath) -> tuple[Array, Array]:
-    """Return what is paid for views and for features with each column of the path on all rows."""
-    assert data.costs is not None
-    columns = everyone.candidates[0][path.basis.order[0, : path.basis.length[0]]]
-    return data.costs.payments(columns, data.owner, _group_numbers(data))

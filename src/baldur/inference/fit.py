@@ -29,7 +29,7 @@ from typing import Any
 import numpy as np
 from joblib import Parallel, delayed
 
-from baldur.inference.cost_path import cost_along, paid_measurements, payments, score_costs
+from baldur.inference.cost_path import cost_along, cost_records
 from baldur.inference.credible_sets import CredibleSet, credible_sets
 from baldur.inference.ensemble_members import MEMBERS, Ensemble, fit_ensemble
 from baldur.inference.fewer_views import first_views, view_moments
@@ -193,7 +193,7 @@ class _Fit:
             steps,
             n_factors,
             first_row,
-            cost_along(self.data, self.everyone, path),
+            cost_along(self.data, self.everyone, path, 0),
         )
         last = len(submodels)
         # Where the path has all features, its last submodel has them too.
@@ -250,7 +250,7 @@ class _Fit:
             sets = credible_sets(self.data, self.full, first, self.index) if len(first) else []
         for row, record in enumerate(table):
             record["selected"] = row == chosen.row
-        by_cost = self._cost_records(path, sizes, add)
+        by_cost = cost_records(self.fitted, path, folds, sizes.columns, self.scorer, add)
         if by_cost:
             by_cost.insert(0, {"cost": 0.0, "orders": [], **table[0]})
         inclusion, share = self.fitted.inclusion()
@@ -376,7 +376,7 @@ class _Fit:
         size = max(SIZES) + (0 if self.data.always is None else int(self.data.always.sum()))
         path = make_path(self.data, self.full, self.stacking, n_views, size, self.task)
         total = count_features(self.problem, views)
-        paid = cost_along(self.data, self.everyone, path)
+        paid = cost_along(self.data, self.everyone, path, 0)
         sizes = path_sizes(path.basis, self._width(views), total, self._n_always(path)[0], paid)
         self.fold_paths = self._fold_paths(n_views, max(sizes.scored, default=1))
         if not sizes.scored:
@@ -440,31 +440,6 @@ class _Fit:
         folds = self._fold_paths(M, size, most)
         every = np.ones(M, dtype=bool)
         return self._stored_path(path, folds, every, n_factors, ensemble_loss, allowed, size)
-
-    def _cost_records(
-        self,
-        path: SubmodelPath,
-        sizes: PathSizes,
-        add: Callable[..., list[dict[str, Any]]],
-    ) -> list[dict[str, Any]]:
-        """Return a record for every cost along the path, without that of nothing."""
-        if self.data.costs is None or not sizes.columns:
-            return []
-        everyone, order = self.everyone, path.basis.order[0]
-        columns, cost, scores = score_costs(
-            self.data, everyone, path, self.fold_paths, sizes.columns, self.scorer
-        )
-        owner = self.data.owner[everyone.candidates[0][order]]
-        n_views = [len(np.unique(owner[:k])) for k in columns]
-        records = add(
-            "cost", n_views, columns, scores, entering_columns(order, columns, self.index)
-        )
-        paid = payments(self.data, everyone, path)
-        orders = paid_measurements(*paid, columns, records)
-        return [
-            {"cost": float(one), "orders": paid_for, **record}
-            for one, paid_for, record in zip(cost, orders, records, strict=True)
-        ]
 
     def _n_always(self, path: SubmodelPath) -> tuple[int, int]:
         """Return how many columns and features of the path every submodel has."""

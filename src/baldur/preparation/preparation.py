@@ -261,6 +261,7 @@ class Preparation(LearnedColumns, BaseEstimator):
         warn_of_shift(self.scaling_, left, needed)
 
     def _apply_steps(self, mv: MultiView) -> tuple[MultiView, list[UnknownLevel]]:
+        """Return rows in units of the input, before they are scaled, and levels not seen before."""
         self._check_views(mv)
         unknown: list[UnknownLevel] = []
         for step in self.steps_:

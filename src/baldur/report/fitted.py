@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -106,6 +106,18 @@ class FittedModel:
     def inner(self) -> Any:
         """The estimator that reports its features, or None."""
         return inside(self.estimator)
+
+    def lacks(self, view: str, names: Iterable[str]) -> list[str]:
+        """Return those of some features of a view that the model was not fitted with.
+
+        Empty where the names of its features are not known.
+        """
+        preparation = getattr(self.inner or self.estimator, "preparation_", None)
+        known = getattr(preparation, "feature_names", {}).get(view)
+        if known is None:
+            return []
+        have = set(map(str, known))
+        return [name for name in names if name not in have]
 
     @property
     def name(self) -> str:

@@ -38,7 +38,7 @@ from baldur.report.tables.base import Cell, Column, Table, sort_key
 from baldur.report.tables.clinical import subgroup_table, threshold_table
 from baldur.report.tables.models import metric_heading
 from baldur.report.tables.participants import participants_table
-from baldur.study.validate import TITLE
+from baldur.study.validated_study import TITLE
 
 __all__ = ["is_validation", "open_validation", "validation_page"]
 

@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from baldur.study.fit import fit_study
     from baldur.study.load import load_study
     from baldur.study.predict import predict_study
-    from baldur.study.validate import ValidatedStudy, validate_study
+    from baldur.study.validate import validate_study
+    from baldur.study.validated_study import ValidatedStudy
 
 _HOMES = {
     "StudyCheck": "baldur.study.check",
@@ -42,7 +43,7 @@ _HOMES = {
     "fit_study": "baldur.study.fit",
     "load_study": "baldur.study.load",
     "predict_study": "baldur.study.predict",
-    "ValidatedStudy": "baldur.study.validate",
+    "ValidatedStudy": "baldur.study.validated_study",
     "validate_study": "baldur.study.validate",
 }
 

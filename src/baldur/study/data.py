@@ -180,15 +180,9 @@ def read_study(config: StudyConfig) -> StudyData:
     if kept is None:
         raise TypeError("align returns labels when it is given some")
     lost = int(known.sum()) - len(kept)
+    where = report.where[report.where["labels"]]
     if lost:
-        why = "a missing view" if config.align == "intersection" else "no view at all"
-        notes.append(
-            counted(
-                lost,
-                f"sample with {config.outcome.text} has {why} and is left out",
-                f"samples with {config.outcome.text} have {why} and are left out",
-            )
-        )
+        notes.append(_left_out_note(config, lost, int(known.sum()) - where.sum()))
     if len(report.near_misses):
         one = report.near_misses.iloc[0]
         notes.append(
@@ -202,13 +196,29 @@ def read_study(config: StudyConfig) -> StudyData:
     found = _gather(config, data, table, notes)
     found.left_out = lost
     found.preparation = _preparation(config, found, table, _steps(config, parts))
-    where = report.where[report.where["labels"]]
     found.missing_samples = {
         view: where.index[~where[view]].astype(str).tolist()
         for view in where.columns
         if view != "labels"
     }
     return found
+
+
+def _left_out_note(config: StudyConfig, lost: int, without: pd.Series) -> str:
+    """Return the note about samples that are left out, and which views cost them."""
+    why = "a missing view" if config.align == "intersection" else "no view at all"
+    note = counted(
+        lost,
+        f"sample with {config.outcome.text} has {why} and is left out",
+        f"samples with {config.outcome.text} have {why} and are left out",
+    )
+    if config.align != "intersection":
+        return note
+    cost = [f"{v} is missing for {n}" for v, n in without.items() if v != "labels" and n]
+    return (
+        f'{note} ({", ".join(cost)}); write align = "union" at the top of the study file to keep '
+        "samples that have at least one view"
+    )
 
 
 def _named_columns(config: StudyConfig) -> list[tuple[str, str]]:

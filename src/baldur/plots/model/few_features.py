@@ -13,7 +13,7 @@ from baldur.evaluation.tables.few_features import AS_SELECTED
 from baldur.exceptions import InputError
 from baldur.plots.drawing.display import Display
 from baldur.plots.drawing.names import label, number
-from baldur.plots.drawing.parts import empty
+from baldur.plots.drawing.parts import empty, name_columns
 from baldur.plots.drawing.style import Style, style_of
 from baldur.plots.results.tables import Results, one_model
 
@@ -72,7 +72,7 @@ class AccuracyDisplay(Display):
         if len(chance) and np.isfinite(chance[0]):
             ax.axhline(chance[0], color=style.faint, linestyle="--", linewidth=1.0, zorder=0)
         texts = [str(text).replace(AS_SELECTED, "sel.") for text in part["limit"]]
-        ax.set_xticks(at, texts)
+        name_columns(ax, texts, style, 0.8 if style.narrow else 0.8 / len(self.metrics))
         ax.set_xlim(-0.5, len(at) - 0.5)
         ax.set_xlabel(self._xlabel)
         ax.set_ylabel(label(_heading(metric)))
@@ -126,7 +126,7 @@ class FewFeaturesDisplay(AccuracyDisplay):
                 "BaldurRegressor have one."
             )
         texts = [f"{n:,}" for n in found["n_features"]]
-        texts[-1] = f"all {texts[-1]}"
+        texts[-1] = "all"
         return cls(_long(found, texts, base_loss(model)))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-from baldur.estimators.few_features import few_features_table
+from baldur.estimators.few_features import few_features_table, unpaid
 from baldur.evaluation.metrics import METRICS
 from baldur.evaluation.tables.few_features import AS_SELECTED
 from baldur.report.fitted import FittedModel
@@ -110,6 +110,8 @@ def few_table_of_model(model: FittedModel) -> Table:
         "Features are named in the order in which they enter on all training samples. The figures "
         "are those of inner folds, which order the features themselves."
     )
+    if len(getattr(model.inner, "cost_path_", ())):
+        table.note += " Because costs were given, features enter by gain per cost."
     return table
 
 
@@ -135,7 +137,7 @@ def cost_table(model: FittedModel) -> Table:
         table.add(
             [
                 Cell(number(row["cost"], 2).removesuffix(".00"), float(row["cost"])),
-                Cell(listed(distinct(ordered), NAMED) or "nothing"),
+                Cell(listed(distinct(ordered), NAMED) or unpaid(row["n_features"])),
                 Cell.whole(row["n_features"]),
                 Cell.interval(row[metric], row[f"{metric}_lower"], row[f"{metric}_upper"]),
                 Cell.interval(row["loss"], row["loss_lower"], row["loss_upper"]),
