@@ -185,14 +185,14 @@ def test_a_page_without_the_models_that_it_needs(result):
     assert "added_value" not in facts.tables
 
 
-@pytest.mark.parametrize("value", [np.nan, np.inf, -1.0, 2.5])
+@pytest.mark.parametrize("value", [np.nan, np.inf])
 def test_forged_numbers_are_no_traceback(result, value):
     run = StudyResults.from_result(result)
-    for name in ("added_value", "reclassification"):
-        table = run.table(name)
+    tables = {name: run.table(name) for name in ("added_value", "reclassification", "views")}
+    for name, table in tables.items():
         for column in table.select_dtypes("number"):
-            changed = StudyResults.from_result(result)
-            changed.results._kept[name] = table.assign(**{column: value})
+            forged = {**tables, name: table.assign(**{column: value})}
+            changed = StudyResults.from_tables(forged, run.record)
             assert added_value_section(changed)
             assert view_set_table(changed).rows
             assert addition_table(changed).rows
