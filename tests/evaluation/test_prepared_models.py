@@ -141,7 +141,9 @@ def test_the_preparation_is_fitted_once_and_applied_once_per_call(data, monkeypa
 def test_weights_in_input_units_give_the_linear_predictor(fitted, data):
     """X coef_ + covariates covariate_coef_ + intercept_, on the cells as the files have them."""
     model, mv = fitted
-    left = model.preparation_.apply_steps(mv)
+    left = mv
+    for step in model.preparation_.steps_:
+        left = step.transform(left)
     linear = np.full(N, model.intercept_[0])
     for v, weights in model.coef_.items():
         kept = weights[0, model.preparation_.columns_[v]]

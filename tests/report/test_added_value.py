@@ -17,7 +17,13 @@ from baldur.report.facts import gather_facts
 from baldur.report.linear_enough import LINEAR, LinearEvidence, linear_answer, linear_evidence
 from baldur.report.results import StudyResults
 from baldur.report.sentences import NOT_SHOWN, SHOWN, UNKNOWN, Interval, case_of
+from baldur.report.tables.added_value import (
+    addition_table,
+    reclassification_table,
+    view_set_table,
+)
 from baldur.study.write_results import write_results
+from evaluation import spies
 
 NAN, INF, TINY = math.nan, math.inf, 1e-9
 
@@ -167,3 +173,27 @@ def test_a_study_that_does_not_ask_has_none_of_it(result):
     assert linear_evidence(plain) is None
     assert linear_answer(plain) is None
     assert "B22" not in gather_facts(plain).made
+
+
+def test_a_page_without_the_models_that_it_needs(result):
+    """The row with all views fails, so that nothing can be compared."""
+    model = Model("RF", spies.Fails(), views=None)
+    failed = nested_cv([model], result.data, result.truth, outer=2, baseline_views=["clinic"])
+    assert len(failed.failures) == 7
+    facts = gather_facts(StudyResults.from_result(failed))
+    assert facts.added == []
+    assert "added_value" not in facts.tables
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_forged_numbers_are_no_traceback(result, value):
+    run = StudyResults.from_result(result)
+    tables = {name: run.table(name) for name in ("added_value", "reclassification", "views")}
+    for name, table in tables.items():
+        for column in table.select_dtypes("number"):
+            forged = {**tables, name: table.assign(**{column: value})}
+            changed = StudyResults.from_tables(forged, run.record)
+            assert added_value_section(changed)
+            assert view_set_table(changed).rows
+            assert addition_table(changed).rows
+            assert reclassification_table(changed).rows

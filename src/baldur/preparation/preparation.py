@@ -260,11 +260,8 @@ class Preparation(LearnedColumns, BaseEstimator):
         warn_of_unknown(used_levels([*unknown, *found], left, needed), mv.sample_ids)
         warn_of_shift(self.scaling_, left, needed)
 
-    def apply_steps(self, mv: MultiView) -> MultiView:
-        """Return rows as the steps leave them, in units of the input, before they are scaled."""
-        return self._apply_steps(mv)[0]
-
     def _apply_steps(self, mv: MultiView) -> tuple[MultiView, list[UnknownLevel]]:
+        """Return rows in units of the input, before they are scaled, and levels not seen before."""
         self._check_views(mv)
         unknown: list[UnknownLevel] = []
         for step in self.steps_:

@@ -153,11 +153,16 @@ def additions_of(table: pd.DataFrame, classification: bool) -> list[Addition]:
             Addition(
                 Interval(float(row["difference"]), float(row["low"]), float(row["high"])),
                 float(row["value"]), float(row["reference_value"]), view, others, heading,
-                int(row["people"]), int(row["of_people"]), float(row["detectable"]),
+                _count(row["people"]), _count(row["of_people"]), float(row["detectable"]),
                 str(row["question"]),
             )
         )  # fmt: skip
     return found
+
+
+def _count(value: float) -> int:
+    """Return a number of people; 0 where a file that was changed has none."""
+    return int(value) if math.isfinite(value) else 0
 
 
 def baseline_of(table: pd.DataFrame) -> str:

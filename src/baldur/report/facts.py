@@ -44,6 +44,7 @@ from baldur.report.tables.models import difference_table, model_table
 from baldur.report.tables.participants import participants_table, presence_table
 from baldur.report.tables.views import ViewCard, view_cards
 from baldur.report.text.explanations import EXPLANATIONS
+from baldur.report.text.factors import factors_of
 from baldur.report.text.methods import (
     methods_of_model,
     methods_of_run,
@@ -52,7 +53,7 @@ from baldur.report.text.methods import (
 )
 from baldur.report.text.tripod import Item, tripod_items
 
-__all__ = ["Facts", "OutcomeFacts", "factors_of", "gather_facts", "lead_of_run", "settings_of_run"]
+__all__ = ["Facts", "OutcomeFacts", "gather_facts", "lead_of_run", "settings_of_run"]
 
 
 @dataclass
@@ -341,38 +342,6 @@ def _of_model(model: FittedModel, people: str, title: str | None) -> Facts:
         made=made,
         not_made=not_made,
         factors=factors_of(model),
-    )
-
-
-def factors_of(model: FittedModel) -> str:
-    """Return what the latent factors of a model are: how many, behind which outputs, and names.
-
-    Parameters
-    ----------
-    model : FittedModel
-
-    Returns
-    -------
-    str
-        "" for a model without latent factors.
-    """
-    loadings = getattr(model.inner, "loadings_", None)
-    names = getattr(model.inner, "factor_names_", None)
-    if loadings is None or names is None:
-        return ""
-    outputs, factors = loadings.shape
-    if outputs == 1:
-        return "The model has one output, and so one latent factor, which is its score."
-    if factors == outputs:
-        return (
-            f"The {outputs} outputs of the model share no latent factors: each has a factor of its "
-            "own."
-        )
-    listing = "; ".join(f"factor{k}: {short(name, 120)}" for k, name in enumerate(names[:8]))
-    more = f"; {factors - 8} more" if factors > 8 else ""
-    return (
-        f"{outputs} outputs of the model share {count(factors, 'latent factor')}, here with their "
-        f"strongest features: {listing}{more}."
     )
 
 

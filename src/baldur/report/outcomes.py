@@ -19,7 +19,7 @@ from baldur.report.answer import OTHERS, answer_of_run, main_model
 from baldur.report.calculator import Calculator
 from baldur.report.checks import checks_of_run
 from baldur.report.evidence import comparison_of, interval_of, prediction_of
-from baldur.report.facts import Facts, OutcomeFacts, factors_of, lead_of_run, settings_of_run
+from baldur.report.facts import Facts, OutcomeFacts, lead_of_run, settings_of_run
 from baldur.report.fitted import FittedModel
 from baldur.report.formatting import count, listed, short
 from baldur.report.page import Page
@@ -28,6 +28,7 @@ from baldur.report.results import StudyResults
 from baldur.report.sentences import COMPARISON, PREDICTION, SHOWN, Sentence, case_of
 from baldur.report.tables.base import Cell, Column, Table
 from baldur.report.tables.models import difference_table, metric_heading, model_table
+from baldur.report.text.factors import factors_of
 from baldur.report.text.methods import methods_of_run, repeat_of_run
 from baldur.study.write_outcomes import WrittenOutcomes, outcome_folders
 from baldur.study.write_results import OUTCOMES, REPORT

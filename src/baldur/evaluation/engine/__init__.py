@@ -4,9 +4,10 @@ In: a `Comparison` (`baldur.evaluation.design`), and where to run and store its 
 Out: `JobResults`, the fit of every model on every outer fold, with failures and notes.
 
 A job scores one setting on the inner folds, or fits one model on an outer fold. `tasks` lists the
-models and folds, `run` makes their jobs and gathers `job_results`, `runners` and `dask_runner` say
-where jobs are run, `job` is what a worker does, `store` holds finished results, `shared_data` gives
-every worker the same data, and `progress` counts jobs and estimates the time left.
+models and folds, `run` makes their jobs, `gather` makes `job_results` of what they gave, `runners`
+and `dask_runner` say where jobs are run, `job` is what a worker does, `store` holds finished
+results, `shared_data` gives every worker the same data, and `progress` counts jobs and estimates
+the time left.
 
 It may import the design, the models, metrics and `selection`; never results or tables.
 """

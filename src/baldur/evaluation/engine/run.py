@@ -18,8 +18,9 @@ import numpy as np
 
 from baldur.evaluation.clinical.logistic_fit import needs_platt
 from baldur.evaluation.design import Comparison
+from baldur.evaluation.engine.gather import Results, gather_fits
 from baldur.evaluation.engine.job import Job
-from baldur.evaluation.engine.job_results import JobResults, OuterFit
+from baldur.evaluation.engine.job_results import JobResults
 from baldur.evaluation.engine.job_store import Fingerprint, JobStore, Outcome, environment, job_key
 from baldur.evaluation.engine.progress import Progress
 from baldur.evaluation.engine.runners import LocalRunner, Runner
@@ -28,12 +29,10 @@ from baldur.evaluation.engine.tasks import (
     ALL,
     FoldTask,
     Shard,
-    TaskKey,
     fold_tasks,
     outcomes_of,
     seed_of,
     whole_sample,
-    without_prefix,
 )
 from baldur.evaluation.metrics import METRICS
 from baldur.evaluation.models import Model
@@ -49,9 +48,6 @@ FORM = 3
 _TIE_DIGITS = 10
 
 Split = tuple[np.ndarray, np.ndarray]
-
-Results = dict[int, JobResults]
-"""Of every outcome, by its column; a single outcome has the number `ALL`."""
 
 
 def run_jobs(
@@ -200,7 +196,7 @@ class _Run:
             self.progress.leave_out(counts - Counter(task.model.name for task in fitted))
             selected = {task.key: self._final_job(task, settings[task.key]) for task in fitted}
             self.do(list(selected.values()), shared, outcomes, results)
-            self._gather(part, final | selected, settings, outcomes, results)
+            gather_fits(self.comparison, part, final | selected, settings, outcomes, results)
         return results
 
     def _has_failed(self, task: FoldTask, results: Results) -> bool:
@@ -332,60 +328,6 @@ class _Run:
         self._counted.add((job.model, job.key))
         self.progress.count(job, outcome, reused=reused)
         return True
-
-    def _gather(
-        self,
-        tasks: list[FoldTask],
-        jobs: dict[TaskKey, Job],
-        settings: dict[TaskKey, dict[str, Any]],
-        outcomes: dict[str, Outcome],
-        results: Results,
-    ) -> None:
-        """Put the fits of every model into the results, and its scores with permuted labels."""
-        for outcome, mine in results.items():
-            self._gather_one(outcome, tasks, jobs, settings, outcomes, mine)
-
-    def _gather_one(
-        self,
-        column: int,
-        tasks: list[FoldTask],
-        jobs: dict[TaskKey, Job],
-        settings: dict[TaskKey, dict[str, Any]],
-        outcomes: dict[str, Outcome],
-        results: JobResults,
-    ) -> None:
-        """Do so for one outcome, which is a column of the label matrix or `ALL`."""
-        metric, n_classes = self.comparison.metric, self.comparison.n_classes
-        scores: dict[tuple[str, int], list[float]] = {}
-        for task in tasks:
-            if task.outcome not in (ALL, column):
-                continue
-            if task.key not in jobs:
-                continue
-            job = jobs[task.key]
-            outcome = outcomes[job.key]
-            if outcome.failed:
-                results.failures.setdefault(job.model, outcome.facts["error"])
-                continue
-            fit = OuterFit.from_outcome(job, without_prefix(settings[task.key]), outcome)
-            joint = task.y.ndim == 2
-            fit = fit.one_outcome(column) if joint else fit
-            if task.permutation == 0:
-                results.fits[job.model].append(fit)
-                if outcome.facts.get("no_signal"):
-                    results.no_signal[job.model] = results.no_signal.get(job.model, 0) + 1
-            else:
-                at = (job.model, task.permutation)
-                truth = task.y[:, column] if joint else task.y
-                scores.setdefault(at, []).append(fit.score(metric, truth, n_classes))
-        for (name, _), values in sorted(scores.items()):
-            results.permuted[name].append(float(np.nanmean(values)))
-        for name in {task.model.name for task in tasks} & set(results.no_signal):
-            count, folds = results.no_signal[name], len(results.fits[name])
-            results.notes[name].append(
-                f"no evidence of signal on held-out data in {count} of {folds} folds; do not "
-                "interpret the features selected in these folds"
-            )
 
     # -- jobs ------------------------------------------------------------------------------
 

@@ -127,7 +127,9 @@ def addition_table(run: StudyResults) -> Table:
     columns = [Column("Comparison", numeric=False), Column("People", "who have the view")]
     for _, _, heading, up in metrics:
         sign = "positive" if up else "negative"
-        columns.append(Column(f"Difference in {heading}", f"{sign} where the view helps"))
+        # Names of metrics within a sentence, apart from abbreviations and names of people.
+        inside = heading.replace("Log-loss", "log-loss").replace("Net", "net")
+        columns.append(Column(f"Difference in {inside}", f"{sign} where the view helps"))
     main = metrics[0][2] if metrics else ""
     columns += [
         Column("p", f"of {main}; corrected resampled t-test over the folds, by Holm's rule"),
@@ -170,7 +172,7 @@ def reclassification_table(run: StudyResults) -> Table:
     base = baseline_of(run.table("added_value"))
     for row in rows.to_dict("records") if "question" in rows else []:
         whole = [
-            Cell.of(row[c], 0 if float(row[c]) == round(float(row[c])) else 1)
+            Cell.of(row[c], 0 if float(row[c]).is_integer() else 1)
             for c in ("people", "up", "down", "unchanged")
         ]
         table.add(

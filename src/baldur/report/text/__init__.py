@@ -2,6 +2,7 @@
 
 ========================  =====================================================================
 `explanations`            what each check looks at, and what to do
+`factors`                 what the latent factors of a model are
 `methods`                 a methods paragraph, and the commands that repeat the study
 `selection`               which features a model uses, with how sure they are
 `tripod`                  TRIPOD+AI items, answered where the study knows the answer
