@@ -14,19 +14,16 @@ FROM python:${PYTHON} AS install
 COPY dist/*.whl /dist/
 RUN python -m venv /opt/baldur \
     && /opt/baldur/bin/python -m pip install --no-cache-dir \
-        "$(echo /dist/*.whl)[genetics,imaging,mudata,tables,report,onnx]" \
-    # Fonts are listed once, here: matplotlib would look for them at the first figure of every run.
-    && MPLCONFIGDIR=/opt/baldur/matplotlib /opt/baldur/bin/python -c "import matplotlib.font_manager"
+        "$(echo /dist/*.whl)[genetics,imaging,mudata,tables,report,onnx]"
 
 FROM python:${PYTHON}
 COPY --from=install /opt/baldur /opt/baldur
-# Joblib and matplotlib write below the home folder; any user may, also one without a name.
+# Matplotlib lists fonts below the home folder, where any user may write, also one without a name.
 RUN useradd --uid 10001 --create-home --home-dir /home/baldur baldur \
     && chmod 1777 /home/baldur \
     && mkdir /study && chown baldur /study
 ENV PATH=/opt/baldur/bin:$PATH \
     HOME=/home/baldur \
-    MPLCONFIGDIR=/opt/baldur/matplotlib \
     PYTHONDONTWRITEBYTECODE=1
 USER 10001
 WORKDIR /study

@@ -39,15 +39,13 @@ def try_steps(folder: Path) -> None:
     python = "/usr/bin/python3" if os.path.exists("/usr/bin/python3") else sys.executable
     here = Environment(python, folder)
     here.install(f"{the_wheel()}{installed_extras()}")
-    fonts = {"MPLCONFIGDIR": str(folder / "venv" / "matplotlib")}
-    subprocess.run([here.python, "-c", "import matplotlib.font_manager"], env=fonts, check=True)
     home = folder / "home"
     home.mkdir()
     os.chmod(folder, 0o755)
     for place in (home, here.folder):
         os.chown(place, USER, USER)
     user = ["setpriv", f"--reuid={USER}", f"--regid={USER}", "--clear-groups"]
-    variables = {"HOME": home, "PYTHONDONTWRITEBYTECODE": 1, "PATH": here.bin, **fonts}
+    variables = {"HOME": home, "PYTHONDONTWRITEBYTECODE": 1, "PATH": here.bin}
     settings = ["env", "-i", *(f"{name}={value}" for name, value in variables.items())]
     _study(["unshare", "--net", *user, *settings, here.bin / "baldur"], here.folder)
 

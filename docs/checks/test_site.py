@@ -134,3 +134,5 @@ def test_formulas_are_drawn(browser, pages):
     browser.open(SITE / "understand" / "equations.html")
     browser.driver.implicitly_wait(10)
     assert len(browser.all("mjx-container svg")) > 20
+    browser.driver.implicitly_wait(0)
+    assert browser.all("[data-mjx-error], mjx-merror") == []

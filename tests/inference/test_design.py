@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from baldur.inference.design import ColumnDesign, GramDesign, predict_rows
-from baldur.inference.fit import gather_data
+from baldur.inference.fold_batch import gather_data
 from baldur.inference.gaussians import gather
 from baldur.inference.screening import candidates
 from baldur.model.likelihood import Sites

@@ -16,7 +16,9 @@ from baldur.inference import fit as fit_module
 from baldur.inference import screening
 from baldur.inference.ensemble_members import MEMBERS, fit_ensemble
 from baldur.inference.final_predictor import submodel_predictor, whole_view_predictor
-from baldur.inference.fit import FitResult, _Fit, fit_default, folds_at_once, gather_data
+from baldur.inference.fit import _Fit, fit_default
+from baldur.inference.fit_result import FitResult
+from baldur.inference.fold_batch import folds_at_once, gather_data
 from baldur.inference.gaussians import KernelGaussian, WeightGaussian
 from baldur.inference.predictive import probabilities
 from baldur.inference.screening import Problem

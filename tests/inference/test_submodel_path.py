@@ -118,7 +118,7 @@ def literal_gaussians(data, batch, ensemble, f):
             continue
         at = int(np.flatnonzero(point.folds == f)[0])
         s = point.q.s[at]
-        if s.shape[1] == data.n_views and data.grams is not None and point.dense:
+        if s.shape[1] == data.n_views and data.grams is not None and not point.selects:
             s = s[:, data.owner]
         h, jj = (part[at][:, : len(train)] for part in point.q.sites)
         means, covs = [], []

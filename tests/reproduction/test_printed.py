@@ -1,7 +1,7 @@
 """The printed tables as data, and the arithmetic of precision and recall."""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import accuracy_score, balanced_accuracy_score, precision_score, recall_score
 
@@ -26,6 +26,7 @@ def test_a_row_at_chance_has_a_balanced_accuracy_near_one_half(study, name):
         assert row.mean("balanced_accuracy") == pytest.approx(0.5, abs=0.021)
 
 
+@settings(deadline=None)
 @given(labels=st.lists(st.sampled_from([(0, 0), (0, 1), (1, 0), (1, 1)]), min_size=4, max_size=60))
 def test_precision_and_recall_imply_the_accuracies(labels):
     truth, predicted = [[0, 1, 1, *part] for part in zip(*labels, strict=True)]

@@ -81,7 +81,10 @@ def init(
     beside = path.with_name(f"{path.stem}.schema.json")
     write_atomically(beside, schema_text.encode())
     write_atomically(path, f"#:schema {beside.name}\n{TEMPLATE}".encode())
-    typer.echo(f"Wrote {path}. Fill it in, then run: baldur evaluate {path}")
+    typer.echo(
+        f"Wrote {path}. Fill it in, check it with: baldur evaluate {path} --check\n"
+        f"Then run it with: baldur evaluate {path}"
+    )
 
 
 # In the order of the help.

@@ -16,6 +16,11 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from baldur.estimators.explain import contributions
+from baldur.estimators.fitted_attributes import (
+    set_coefficients,
+    set_relevance,
+    set_selected_features,
+)
 from baldur.estimators.notebook import results_html
 from baldur.estimators.parameters import CONSTRAINTS
 from baldur.estimators.save_mixins import ExportMixin
@@ -147,52 +152,9 @@ class BaldurBase(ExportMixin, TransformerMixin, BaseEstimator):
         `masks` say for each view which prepared columns were selected.
         """
         self._predictor = predictor
-        names, prep = self.view_names_, self.preparation_
-        coefs, stds, intercept = predictor.coefficients()
-        center, spread = self._targets.units
-        scale = spread[:, None]
-        shift, self.coef_, self.coef_std_ = np.zeros(len(intercept)), {}, {}
-        self.coef_scaled_, self.coef_scaled_std_ = {}, {}
-        for name, coef, std in zip(names, coefs, stds, strict=True):
-            self.coef_[name] = prep.coef_in_input_units(name, coef) * scale
-            self.coef_std_[name] = prep.coef_in_input_units(name, std) * scale
-            # Prepared columns have standard deviation 1.
-            informative = ~prep.scaling_.constant_[name]
-            self.coef_scaled_[name] = prep.expand(name, coef * scale * informative)
-            self.coef_scaled_std_[name] = prep.expand(name, std * scale * informative)
-            shift = shift + prep.intercept_shift(name, coef)
-        self.intercept_scaled_ = intercept * spread + center
-        self.intercept_ = (intercept + shift) * spread + center
-        selected = dict(zip(names, masks, strict=True))
-        prep.mark_needed(selected)
-        self.selected_features_ = {name: prep.expand(name, mask) for name, mask in selected.items()}
-        strength = predictor.output_signal.sum(axis=1)
-        total = strength.sum()
-        share = strength / total if total > 0 else np.full(len(names), 1.0 / len(names))
-        self.view_relevance_ = {name: float(s) for name, s in zip(names, share, strict=True)}
-        by_factor = predictor.signal.T  # (K, M)
-        sums = by_factor.sum(axis=1, keepdims=True)
-        parts = np.divide(by_factor, sums, out=np.zeros_like(by_factor), where=sums > 0)
-        factors = [f"factor{k}" for k in range(len(parts))]
-        self.factor_relevance_ = pd.DataFrame(parts, index=factors, columns=names)
-        self.loadings_ = predictor.V
-        self.n_factors_ = int(predictor.V.shape[1])
-        self.factor_names_ = self._name_factors()
-
-    def _name_factors(self) -> list[str]:
-        """Name every factor by the three features that move it most, the strongest first.
-
-        The weights of a factor are those of the outputs, combined by its loadings.
-        """
-        by_factor = np.linalg.pinv(self.loadings_)  # (K, C)
-        found: list[list[tuple[float, str]]] = [[] for _ in by_factor]
-        for view in self.view_names_:
-            strength = np.abs(by_factor @ self.coef_scaled_[view])  # (K, D)
-            for k, row in enumerate(strength):
-                for d in np.argsort(-row, kind="stable")[:3]:
-                    if row[d] > 0:
-                        found[k].append((-float(row[d]), f"{view}:{self.feature_names_[view][d]}"))
-        return [", ".join(name for _, name in sorted(one)[:3]) or "no feature" for one in found]
+        set_coefficients(self, predictor)
+        set_selected_features(self, masks)
+        set_relevance(self, predictor)
 
     def _fit_warnings(self) -> list[tuple[str, type[Warning]]]:
         """Return the warnings about this fit, as texts and categories."""

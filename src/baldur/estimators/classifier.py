@@ -10,12 +10,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from baldur.estimators.base import BaldurBase, Training
-from baldur.estimators.default_fit import (
-    fit_posterior,
-    set_selection_attributes,
-    signal_warnings,
-)
-from baldur.estimators.submodel import SubmodelMixin
+from baldur.estimators.submodel import DefaultModel
 from baldur.estimators.targets import (
     ClassificationTargets,
     check_level,
@@ -24,10 +19,8 @@ from baldur.estimators.targets import (
     read_labels,
 )
 from baldur.inference.ensemble_members import MEMBERS
-from baldur.inference.fit import FitResult
 from baldur.inference.predictive import Task
 from baldur.types import Array
-from baldur.views.container import MultiView
 from baldur.views.matrices.prepared_view import PreparedView
 from baldur.views.sample_weights import positive_weights
 
@@ -153,7 +146,7 @@ class ClassifierBase(ClassifierMixin, BaldurBase):
         return tags
 
 
-class BaldurClassifier(SubmodelMixin, ClassifierBase):
+class BaldurClassifier(DefaultModel, ClassifierBase):
     """Bayesian multi-view classifier with class probabilities, intervals and selected features.
 
     All views are projected into common latent factors by weights with two-way sparsity (over
@@ -367,13 +360,3 @@ class BaldurClassifier(SubmodelMixin, ClassifierBase):
             Itself.
         """
         return self._fit(X, y, sample_weight, groups)
-
-    def _fit_posterior(self, views: list[PreparedView], training: Training) -> FitResult:
-        return fit_posterior(self, views, training)
-
-    def _set_attributes(self, mv: MultiView, fitted: FitResult) -> None:
-        super()._set_attributes(mv, fitted)
-        set_selection_attributes(self, fitted)
-
-    def _fit_warnings(self) -> list[tuple[str, type[Warning]]]:
-        return [*super()._fit_warnings(), *signal_warnings(self)]

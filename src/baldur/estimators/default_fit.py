@@ -13,7 +13,8 @@ from baldur.estimators.costs import entry_costs
 from baldur.estimators.progress import Reporter
 from baldur.estimators.required_features import features_per_view, required_columns
 from baldur.exceptions import NoSignalWarning
-from baldur.inference.fit import FitResult, fit_default
+from baldur.inference.fit import fit_default
+from baldur.inference.fit_result import FitResult
 from baldur.inference.inner_folds import inner_folds
 from baldur.inference.path_table import Entering
 from baldur.inference.screening import Problem

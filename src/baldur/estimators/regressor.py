@@ -10,13 +10,8 @@ from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from baldur.estimators.base import BaldurBase, Training
-from baldur.estimators.default_fit import (
-    fit_posterior,
-    set_selection_attributes,
-    signal_warnings,
-)
-from baldur.estimators.submodel import SubmodelMixin
+from baldur.estimators.base import BaldurBase
+from baldur.estimators.submodel import DefaultModel
 from baldur.estimators.targets import (
     RegressionTargets,
     check_answer,
@@ -24,11 +19,8 @@ from baldur.estimators.targets import (
     read_outcomes,
 )
 from baldur.inference.ensemble_members import MEMBERS
-from baldur.inference.fit import FitResult
 from baldur.inference.predictive import Task
 from baldur.types import Array
-from baldur.views.container import MultiView
-from baldur.views.matrices.prepared_view import PreparedView
 
 __all__ = ["BaldurRegressor"]
 
@@ -111,7 +103,7 @@ class RegressorBase(RegressorMixin, BaldurBase):
         return tags
 
 
-class BaldurRegressor(SubmodelMixin, RegressorBase):
+class BaldurRegressor(DefaultModel, RegressorBase):
     """Bayesian multi-view regression with selection of features, factors and views.
 
     The model of `BaldurClassifier` with observed outputs y ~ N(eta, 1/psi), the noise precision
@@ -238,16 +230,6 @@ class BaldurRegressor(SubmodelMixin, RegressorBase):
         """
         return self._fit(X, y, sample_weight, groups)
 
-    def _fit_posterior(self, views: list[PreparedView], training: Training) -> FitResult:
-        return fit_posterior(self, views, training)
-
-    def _set_attributes(self, mv: MultiView, fitted: FitResult) -> None:
-        super()._set_attributes(mv, fitted)
-        set_selection_attributes(self, fitted)
-
     def _set_predictor(self, predictor: Any, masks: list[NDArray[np.bool_]]) -> None:
         super()._set_predictor(predictor, masks)
         self.noise_std_ = self._spread * np.sqrt(predictor.noise)
-
-    def _fit_warnings(self) -> list[tuple[str, type[Warning]]]:
-        return [*super()._fit_warnings(), *signal_warnings(self)]

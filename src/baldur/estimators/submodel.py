@@ -1,4 +1,4 @@
-"""SubmodelMixin: smaller models out of one fit, as estimators of their own."""
+"""DefaultModel: the posterior that classifier and regressor share, and smaller models out of it."""
 
 from __future__ import annotations
 
@@ -10,18 +10,37 @@ import numpy as np
 import pandas as pd
 from sklearn.utils.validation import check_is_fitted
 
-from baldur.estimators.default_fit import path_frame
+from baldur.estimators.base import BaldurBase, Training
+from baldur.estimators.default_fit import (
+    fit_posterior,
+    path_frame,
+    set_selection_attributes,
+    signal_warnings,
+)
 from baldur.estimators.parameters import are_numbers_of_features, is_number_of_features
 from baldur.estimators.required_features import features_per_view
 from baldur.exceptions import InputError
+from baldur.inference.fit_result import FitResult
 from baldur.inference.submodels import Submodel, column_masks, largest_within
 from baldur.parameters import NON_NEGATIVE
+from baldur.views.container import MultiView
+from baldur.views.matrices.prepared_view import PreparedView
 
-__all__ = ["SubmodelMixin"]
+__all__ = ["DefaultModel"]
 
 
-class SubmodelMixin:
-    """The method `submodel`, for estimators that have a submodel path."""
+class DefaultModel(BaldurBase):
+    """The default posterior with its submodel path; `BaldurClassifier` and `BaldurRegressor`."""
+
+    def _fit_posterior(self, views: list[PreparedView], training: Training) -> FitResult:
+        return fit_posterior(self, views, training)
+
+    def _set_attributes(self, mv: MultiView, fitted: FitResult) -> None:
+        super()._set_attributes(mv, fitted)
+        set_selection_attributes(self, fitted)
+
+    def _fit_warnings(self) -> list[tuple[str, type[Warning]]]:
+        return [*super()._fit_warnings(), *signal_warnings(self)]
 
     def submodel(
         self, n_features: int | Mapping[str, int] | None = None, *, budget: float | None = None

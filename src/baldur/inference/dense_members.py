@@ -60,11 +60,13 @@ class ScalePoint:
     step : int, the scale is exp(step SCALE_STEP)
     folds : (P,) int array, folds of the batch
     q : WeightPosterior of these folds
+    selects : bool, whether it has the candidates of a prior that selects, or all features
     """
 
     step: int
     folds: IntArray
     q: WeightPosterior
+    selects: bool = False
 
 
 @dataclass

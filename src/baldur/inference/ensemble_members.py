@@ -12,7 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from baldur.inference.dense_members import Member, WarmStart, fit_per_view, fit_pooled
+from baldur.inference.dense_members import (
+    Member,
+    ScalePoint,
+    WarmStart,
+    fit_per_view,
+    fit_pooled,
+)
 from baldur.inference.design import ColumnDesign, Design
 from baldur.inference.fold_batch import EnsembleData, FoldBatch
 from baldur.inference.predictive import shrinkage
@@ -29,27 +35,6 @@ NEGLIGIBLE = 0.01
 """Gaussians that count for less than this in every output are left out of the ensemble: together
 they count for little, and each costs as much as the others."""
 
-BATCH_BYTES, CACHE_BYTES = 1 << 27, 1 << 21
-"""Working memory of one batch of folds, and size of one of its arrays of n x n matrices. Arrays
-that stay in the processor's cache are a third faster at 200 samples than those of all folds at
-once, and the time spent on calls is negligible from about ten folds on."""
-
-
-@dataclass
-class EnsemblePoint:
-    """One Gaussian of the ensemble: a member at one scale of its prior.
-
-    Attributes
-    ----------
-    dense : bool, whether it has all features, or the candidates
-    folds : (P,) int array, folds of the batch in which it counts
-    q : WeightPosterior of these folds, without its design and solution
-    """
-
-    dense: bool
-    folds: IntArray
-    q: WeightPosterior
-
 
 @dataclass
 class Ensemble:
@@ -61,7 +46,7 @@ class Ensemble:
     ----------
     batch : FoldBatch
     names : list of K names of members
-    points : list of J EnsemblePoint
+    points : list of J ScalePoint, without designs and solutions
     member_of : (J,) int array, the member of each point
     weights : (J, F, C) array, sums to one over the points of each member
     mean, var : (J, F, C, n) arrays, moments of eta on the training rows, without noise
@@ -74,7 +59,7 @@ class Ensemble:
 
     batch: FoldBatch
     names: list[str]
-    points: list[EnsemblePoint]
+    points: list[ScalePoint]
     member_of: IntArray
     weights: Array
     mean: Array
@@ -163,9 +148,9 @@ class Designs:
         columns = batch.candidate_design(data, held)
         return cls(columns if data.grams is None else batch.gram_design(data), columns)
 
-    def attach(self, point: EnsemblePoint, at: IntArray) -> WeightPosterior:
+    def attach(self, point: ScalePoint, at: IntArray) -> WeightPosterior:
         """Return the q(w) of some folds of a point, without its solution."""
-        design = self.dense if point.dense else self.candidates
+        design = self.candidates if point.selects else self.dense
         return replace(point.q.take(at), design=design.take(point.folds[at]))
 
 
@@ -271,11 +256,11 @@ def _summarise(
     """Compute the moments of every point, and release the memory of its posterior."""
     F, C, n = likelihood.weight.shape
     p, M = batch.held.shape[1], data.n_views
-    points: list[EnsemblePoint] = []
+    points: list[ScalePoint] = []
     member_of, weights = [], []
     summaries: list[tuple[Array, ...]] = []
     held_absent = batch.held_absent(data)
-    for k, (name, member) in enumerate(fitted.items()):
+    for k, member in enumerate(fitted.values()):
         for point, weight in zip(member.points, member.weights, strict=True):
             q, folds = point.q.with_own_precision(), point.folds
             summary = (
@@ -294,7 +279,7 @@ def _summarise(
             for whole, part in zip(summary, found, strict=False):
                 whole[folds] = part
             summaries.append(summary)
-            points.append(EnsemblePoint(name in DENSE, folds, q.stored()))
+            points.append(replace(point, q=q.stored()))
             member_of.append(k)
             weights.append(weight)
             point.q = point.q.stored()

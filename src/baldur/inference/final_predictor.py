@@ -18,7 +18,7 @@ from baldur.inference.stacking import Stacking
 from baldur.inference.submodel_path import SubmodelPath, submodel_signal
 from baldur.inference.weight_posterior import WeightPosterior
 from baldur.model.posterior import INTERCEPT_VAR, FeaturePosterior
-from baldur.types import Index, IntArray, Mask
+from baldur.types import Array, Index, IntArray, Mask
 
 
 @dataclass(frozen=True)
@@ -51,6 +51,26 @@ class FittedEnsemble(TrainingRows):
 
     full: Ensemble
     stacking: Stacking
+
+    def inclusion(self) -> tuple[list[Array], Array]:
+        """Average inclusion probabilities and shares over the members that select.
+
+        Without such a member every feature is included.
+        """
+        shares = self.stacking.shares[0]
+        pairs = zip(shares, self.full.members.values(), strict=True)
+        found = [(w, m.spike_slab) for w, m in pairs if m.spike_slab is not None]
+        if not found:
+            widths = self.problem.widths
+            return [np.ones(D) for D in widths], np.ones(len(widths))
+        total = sum(w for w, _ in found)
+        rho = sum(w / total * learned.rho[0] for w, learned in found)
+        share = sum(w / total * learned.pi[0] for w, learned in found)
+        parts = np.split(np.asarray(rho), np.cumsum([len(i) for i in self.index])[:-1])
+        inclusion = [np.zeros(D) for D in self.problem.widths]
+        for full, columns, part in zip(inclusion, self.index, parts, strict=True):
+            full[columns] = part
+        return inclusion, np.asarray(share)
 
 
 def submodel_predictor(
@@ -148,7 +168,8 @@ def _blocks(
     """Return the Gaussians as blocks of one kind each, and their order among the points."""
     kinds: dict[str, list[tuple[int, WeightPosterior]]] = {}
     for j, q in found:
-        kind = "views" if fit.full.points[j].dense and fit.data.grams is not None else "columns"
+        by_view = fit.data.grams is not None and not fit.full.points[j].selects
+        kind = "views" if by_view else "columns"
         if isinstance(q.solution, FeaturePosterior):
             kind = "weights"
         kinds.setdefault(kind, []).append((j, q))

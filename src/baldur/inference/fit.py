@@ -21,7 +21,7 @@ The features that are selected are exactly those that predict.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from itertools import count
 from typing import Any
@@ -31,36 +31,23 @@ from joblib import Parallel, delayed
 
 from baldur.inference.cost_path import cost_along, cost_records
 from baldur.inference.credible_sets import CredibleSet, credible_sets
-from baldur.inference.ensemble_members import (
-    BATCH_BYTES,
-    CACHE_BYTES,
-    MEMBERS,
-    Ensemble,
-    fit_ensemble,
-)
+from baldur.inference.ensemble_members import MEMBERS, Ensemble, fit_ensemble
 from baldur.inference.fewer_views import first_views, view_moments
 from baldur.inference.final_predictor import FittedEnsemble, TrainingRows
-from baldur.inference.fold_batch import EnsembleData, FoldBatch
-from baldur.inference.gaussians import gather
+from baldur.inference.fit_result import FitResult
+from baldur.inference.fold_batch import EnsembleData, FoldBatch, folds_at_once, gather_data
 from baldur.inference.held_out_scorer import HeldOutScorer, without_padding
 from baldur.inference.path_table import entering_columns, entering_views, path_records
 from baldur.inference.per_view import STORED, StoredPath, first_columns
 from baldur.inference.predictive import Task
-from baldur.inference.predictor import Predictor
 from baldur.inference.screening import Problem, candidates
 from baldur.inference.selection import (
-    Gap,
     Scores,
     mean_losses,
     paired_gap,
     select_smallest,
 )
-from baldur.inference.shared_factors import (
-    principal_directions,
-    rank_moments,
-    ranks_to_score,
-    select_rank,
-)
+from baldur.inference.shared_factors import select_factors
 from baldur.inference.stacking import HeldOut, Stacking, fit_stacking
 from baldur.inference.submodel_path import (
     SIZES,
@@ -70,8 +57,6 @@ from baldur.inference.submodel_path import (
 )
 from baldur.inference.submodels import (
     PathSizes,
-    Submodel,
-    column_masks,
     count_features,
     largest_within,
     make_submodels,
@@ -87,56 +72,6 @@ Watcher = Callable[[dict[str, Any]], None]
 
 VIEW_COUNTS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)
 """Numbers of views at which the ensemble is scored, besides all of them."""
-
-
-@dataclass
-class FitResult:
-    """Result of a fit: the selected submodel, the ensemble and the evidence of signal.
-
-    Attributes
-    ----------
-    chosen : Submodel, the one that was selected
-    submodels : list of Submodel, from the base rate to the largest one that is stored
-    n_features : int, features of the selected views, a category counted once
-    inclusion : list of (D_m,) arrays, inclusion probability of each feature
-    share : (M,) array, learned share of included features
-    stacking : dict of str to float, weight of each member's linear predictor
-    signal : Gap, what the ensemble gains over the base rate per held-out row
-    path : list of dict, one per submodel
-    stored_path : StoredPath, for submodels with a number of features per view
-    cost_path : list of dict, one per cost that is paid; empty without costs
-    factor_path : list of dict, one per number of latent factors; empty with a single output
-    credible_sets : list of CredibleSet, one per selected feature; empty where all are used
-    history : list of dict, the record of the fit on all rows
-    converged : bool
-    solver : str, "feature" or "sample"
-    """
-
-    chosen: Submodel
-    submodels: list[Submodel]
-    n_features: int
-    inclusion: list[Array]
-    share: Array
-    stacking: dict[str, float]
-    signal: Gap
-    path: list[dict[str, Any]]
-    stored_path: StoredPath
-    cost_path: list[dict[str, Any]]
-    factor_path: list[dict[str, Any]]
-    credible_sets: list[CredibleSet]
-    history: list[dict[str, Any]]
-    converged: bool
-    solver: str
-
-    @property
-    def predictor(self) -> Predictor:
-        """The predictor of the selected submodel."""
-        return self.chosen.predictor
-
-    @property
-    def selected(self) -> list[Mask]:
-        """The selected columns of each view, (D_m,) bool arrays."""
-        return column_masks(self.chosen)
 
 
 def fit_default(
@@ -188,55 +123,6 @@ def fit_default(
         data, places = gather_data(problem, chosen, grams, always)
         fit = _Fit(problem, data, chosen[-1], places, folds, members, max_iter, n_jobs, watch)
         return fit.run(margin, n_factors, n_features)
-
-
-def gather_data(
-    problem: Problem,
-    chosen: Sequence[Index],
-    grams: Sequence[Array] | None,
-    always: Index | None = None,
-) -> tuple[EnsembleData, list[IntArray]]:
-    """Return the data that all folds share, and the indices of each fold's candidates in it.
-
-    Parameters
-    ----------
-    problem : Problem
-    chosen : candidates of each fold
-    grams : Gram matrices of the views, or None where features are fewer than samples
-    always : columns of each view that every submodel has, or None
-    """
-    M = len(problem.views)
-    union = [np.unique(np.concatenate([index[m] for index in chosen])) for m in range(M)]
-    edges = np.concatenate([[0], np.cumsum([len(columns) for columns in union])])
-    places = [
-        np.concatenate([edges[m] + np.searchsorted(union[m], index[m]) for m in range(M)]).astype(
-            np.intp
-        )
-        for index in chosen
-    ]
-    starts = np.cumsum([0, *problem.widths[:-1]])
-    absent = np.stack([view.absent for view in problem.views], axis=1).astype(float)
-    weight = np.repeat(problem.weight[None], problem.T.shape[1], axis=0)
-    data = EnsembleData(
-        gather(problem.views, union),
-        np.repeat(np.arange(M), [len(columns) for columns in union]),
-        problem.group_numbers(union),
-        None if grams is None else np.stack(grams),
-        np.array(problem.widths, dtype=float),
-        absent if absent.any() else None,
-        np.ascontiguousarray(problem.T.T),
-        weight,
-        problem.task != "regression",
-        None
-        if always is None
-        else np.concatenate([np.isin(own, more) for own, more in zip(union, always, strict=True)]),
-        None
-        if problem.costs is None
-        else problem.costs.take(
-            np.concatenate([own + start for own, start in zip(union, starts, strict=True)])
-        ),
-    )
-    return data, places
 
 
 class _Fit:
@@ -291,7 +177,14 @@ class _Fit:
         views = first_views(self.full.view_order(), n_views)
         path, sizes, steps = self._score_path(n_views, views[0], whole)
         folds = self.fold_paths
-        n_factors, factor_path = self._select_factors(n_factors)
+        C = self.T.shape[1]
+        factor_path: list[dict[str, Any]] = []
+        if n_factors is None and C > 1:
+            stackings = [self._stacking_of(b) for b in range(len(self.batches))]
+            n_factors, factor_path = select_factors(
+                self.scorer, self.ensembles, stackings, self.held_whole
+            )
+        n_factors = C if n_factors is None else min(n_factors, C)
         first_row = 1 + len(counts)
         submodels = make_submodels(
             self.fitted,
@@ -360,7 +253,7 @@ class _Fit:
         by_cost = cost_records(self.fitted, path, folds, sizes.columns, self.scorer, add)
         if by_cost:
             by_cost.insert(0, {"cost": 0.0, "orders": [], **table[0]})
-        inclusion, share = self._inclusion()
+        inclusion, share = self.fitted.inclusion()
         weights = self.stacking.member_weights[0].tolist()
         return FitResult(
             chosen,
@@ -476,45 +369,6 @@ class _Fit:
         # One value for all rows orders none of them and explains no variance.
         return Scores(nothing + 1.0, nothing, base[None], known, np.zeros(1)), scores, counts
 
-    def _select_factors(self, n_factors: int | None) -> tuple[int, list[dict[str, Any]]]:
-        """Return the number of latent factors, and the held-out losses that decided it."""
-        C = self.T.shape[1]
-        if C == 1 or n_factors is not None:
-            return (C if n_factors is None else min(n_factors, C)), []
-        ranks, found = ranks_to_score(C), []
-        for b, (batch, ensemble) in enumerate(zip(self.batches, self.ensembles, strict=True)):
-            stacking = self._stacking_of(b)
-            weights = ensemble.point_weights(stacking.shares)
-            pooled = np.einsum("jfc,jfcn->fcn", weights, ensemble.mean)
-            base = ensemble.base_logit[..., None]
-            eta = base + stacking.slope[:, None, None] * (pooled - base)
-            directions = principal_directions(eta, batch.counted)
-            noisy = self.task == "regression"
-            found.append(rank_moments(directions, *self.held_whole[b], ranks, noisy=noisy))
-        mean, var = (
-            np.concatenate(
-                [without_padding(b, part) for b, part in zip(self.batches, parts, strict=True)],
-                axis=1,
-            )
-            for parts in zip(*found, strict=True)
-        )
-        losses = mean_losses(mean, var, self.row, self.T, self.task)
-        total = losses @ self.weight
-        at = select_rank(losses, self.weight)
-        records = []
-        for place, (rank, loss) in enumerate(zip(ranks, losses, strict=True)):
-            gap = paired_gap(loss, losses[-1], self.weight)
-            records.append(
-                {
-                    "n_factors": rank,
-                    "loss": float(total[place] / self.weight.sum()),
-                    "loss_difference": gap.mean,
-                    "standard_error": gap.error,
-                    "selected": place == at,
-                }
-            )
-        return ranks[at], records
-
     def _score_path(
         self, n_views: int, views: Mask, whole: Scores
     ) -> tuple[SubmodelPath, PathSizes, Scores]:
@@ -597,32 +451,3 @@ class _Fit:
 
     def _width(self, views: Mask) -> int:
         return int(np.array(self.problem.widths)[views].sum())
-
-    def _inclusion(self) -> tuple[list[Array], Array]:
-        """Average inclusion probabilities and shares over the members that select.
-
-        Without such a member every feature is included.
-        """
-        shares = self.stacking.shares[0]
-        pairs = zip(shares, self.full.members.values(), strict=True)
-        found = [(w, m.spike_slab) for w, m in pairs if m.spike_slab is not None]
-        if not found:
-            widths = self.problem.widths
-            return [np.ones(D) for D in widths], np.ones(len(widths))
-        total = sum(w for w, _ in found)
-        rho = sum(w / total * learned.rho[0] for w, learned in found)
-        share = sum(w / total * learned.pi[0] for w, learned in found)
-        parts = np.split(np.asarray(rho), np.cumsum([len(i) for i in self.index])[:-1])
-        inclusion = [np.zeros(D) for D in self.problem.widths]
-        for full, columns, part in zip(inclusion, self.index, parts, strict=True):
-            full[columns] = part
-        return inclusion, np.asarray(share)
-
-
-def folds_at_once(data: EnsembleData, n: int, L: int) -> int:
-    """Return how many folds of n rows and L candidates are fitted in one batch."""
-    C, M = len(data.T), 0 if data.grams is None else data.n_views
-    side = n if data.grams is not None else min(n, L + 1)
-    square = 8 * C * side * side
-    per_fold = 4 * square + 8 * (M * n * n + (3 + C) * n * L)
-    return max(1, min(BATCH_BYTES // per_fold, CACHE_BYTES // square))

@@ -13,9 +13,16 @@ import numpy as np
 
 from baldur.inference.design import ColumnDesign, GramDesign
 from baldur.inference.entry_costs import EntryCosts
+from baldur.inference.gaussians import gather
+from baldur.inference.screening import Problem
 from baldur.model.likelihood import GaussianLikelihood, LogisticLikelihood
 from baldur.model.posterior import INTERCEPT_VAR, with_ones
-from baldur.types import Array, IntArray, Mask
+from baldur.types import Array, Index, IntArray, Mask
+
+BATCH_BYTES, CACHE_BYTES = 1 << 27, 1 << 21
+"""Working memory of one batch of folds, and size of one of its arrays of n x n matrices. Arrays
+that stay in the processor's cache are a third faster at 200 samples than those of all folds at
+once, and the time spent on calls is negligible from about ten folds on."""
 
 
 @dataclass(frozen=True)
@@ -150,6 +157,64 @@ class FoldBatch:
             np.ascontiguousarray(cross) * real.swapaxes(2, 3),
             np.ascontiguousarray(own),
         )
+
+
+def gather_data(
+    problem: Problem,
+    chosen: Sequence[Index],
+    grams: Sequence[Array] | None,
+    always: Index | None = None,
+) -> tuple[EnsembleData, list[IntArray]]:
+    """Return the data that all folds share, and the indices of each fold's candidates in it.
+
+    Parameters
+    ----------
+    problem : Problem
+    chosen : candidates of each fold
+    grams : Gram matrices of the views, or None where features are fewer than samples
+    always : columns of each view that every submodel has, or None
+    """
+    M = len(problem.views)
+    union = [np.unique(np.concatenate([index[m] for index in chosen])) for m in range(M)]
+    edges = np.concatenate([[0], np.cumsum([len(columns) for columns in union])])
+    places = [
+        np.concatenate([edges[m] + np.searchsorted(union[m], index[m]) for m in range(M)]).astype(
+            np.intp
+        )
+        for index in chosen
+    ]
+    starts = np.cumsum([0, *problem.widths[:-1]])
+    absent = np.stack([view.absent for view in problem.views], axis=1).astype(float)
+    weight = np.repeat(problem.weight[None], problem.T.shape[1], axis=0)
+    data = EnsembleData(
+        gather(problem.views, union),
+        np.repeat(np.arange(M), [len(columns) for columns in union]),
+        problem.group_numbers(union),
+        None if grams is None else np.stack(grams),
+        np.array(problem.widths, dtype=float),
+        absent if absent.any() else None,
+        np.ascontiguousarray(problem.T.T),
+        weight,
+        problem.task != "regression",
+        None
+        if always is None
+        else np.concatenate([np.isin(own, more) for own, more in zip(union, always, strict=True)]),
+        None
+        if problem.costs is None
+        else problem.costs.take(
+            np.concatenate([own + start for own, start in zip(union, starts, strict=True)])
+        ),
+    )
+    return data, places
+
+
+def folds_at_once(data: EnsembleData, n: int, L: int) -> int:
+    """Return how many folds of n rows and L candidates are fitted in one batch."""
+    C, M = len(data.T), 0 if data.grams is None else data.n_views
+    side = n if data.grams is not None else min(n, L + 1)
+    square = 8 * C * side * side
+    per_fold = 4 * square + 8 * (M * n * n + (3 + C) * n * L)
+    return max(1, min(BATCH_BYTES // per_fold, CACHE_BYTES // square))
 
 
 def _pad(parts: Sequence[IntArray]) -> tuple[IntArray, Array]:

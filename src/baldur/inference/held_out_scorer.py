@@ -42,8 +42,8 @@ class HeldOutScorer:
     weight: Array
     task: Task
 
-    def score(self, found: Sequence[tuple[Array, Array]]) -> Scores:
-        """Score V submodels by their held-out moments (V, F, C, p) in every batch."""
+    def gather(self, found: Sequence[tuple[Array, Array]]) -> tuple[Array, Array]:
+        """Return moments (V, F, C, p) of all batches side by side, each (V, R, C)."""
         mean, var = (
             np.concatenate(
                 [without_padding(b, part) for b, part in zip(self.batches, parts, strict=True)],
@@ -51,6 +51,11 @@ class HeldOutScorer:
             )
             for parts in zip(*found, strict=True)
         )
+        return mean, var
+
+    def score(self, found: Sequence[tuple[Array, Array]]) -> Scores:
+        """Score V submodels by their held-out moments (V, F, C, p) in every batch."""
+        mean, var = self.gather(found)
         return score_submodels(
             mean,
             var,

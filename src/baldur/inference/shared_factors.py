@@ -28,9 +28,12 @@ from typing import Any
 
 import numpy as np
 
+from baldur.inference.ensemble_members import Ensemble
 from baldur.inference.gaussians import Views
+from baldur.inference.held_out_scorer import HeldOutScorer
 from baldur.inference.predictor import Predictor, SharedFactors, mean_squares
-from baldur.inference.selection import paired_gap
+from baldur.inference.selection import mean_losses, paired_gap
+from baldur.inference.stacking import Stacking
 from baldur.types import Array
 
 RANKS = (*range(1, 17), 20, 24, 32, 48, 64, 96, 128)
@@ -148,3 +151,46 @@ def share_factors(predictor: Predictor, views: Views, n_factors: int) -> Predict
     made.signal = mean_squares(latent, absent)
     made.output_signal = mean_squares(np.matmul(factors.R.T, latent), absent)
     return made
+
+
+def select_factors(
+    scorer: HeldOutScorer,
+    ensembles: Sequence[Ensemble],
+    stackings: Sequence[Stacking],
+    held: Sequence[tuple[Array, Array]],
+) -> tuple[int, list[dict[str, Any]]]:
+    """Return the number of latent factors, and the held-out losses that decided it.
+
+    Parameters
+    ----------
+    scorer : HeldOutScorer, with the batches of inner folds and the outcomes
+    ensembles : list of Ensemble, one per batch
+    stackings : list of Stacking, one per batch
+    held : list of (mean, var), held-out moments of the ensemble, each (F, C, p)
+    """
+    weight, noisy = scorer.weight, scorer.task == "regression"
+    ranks, found = ranks_to_score(scorer.T.shape[1]), []
+    parts = zip(scorer.batches, ensembles, stackings, held, strict=True)
+    for batch, ensemble, stacking, moments in parts:
+        weights = ensemble.point_weights(stacking.shares)
+        pooled = np.einsum("jfc,jfcn->fcn", weights, ensemble.mean)
+        base = ensemble.base_logit[..., None]
+        eta = base + stacking.slope[:, None, None] * (pooled - base)
+        directions = principal_directions(eta, batch.counted)
+        found.append(rank_moments(directions, *moments, ranks, noisy=noisy))
+    losses = mean_losses(*scorer.gather(found), scorer.row, scorer.T, scorer.task)
+    total = losses @ weight
+    at = select_rank(losses, weight)
+    records = []
+    for place, (rank, loss) in enumerate(zip(ranks, losses, strict=True)):
+        gap = paired_gap(loss, losses[-1], weight)
+        records.append(
+            {
+                "n_factors": rank,
+                "loss": float(total[place] / weight.sum()),
+                "loss_difference": gap.mean,
+                "standard_error": gap.error,
+                "selected": place == at,
+            }
+        )
+    return ranks[at], records

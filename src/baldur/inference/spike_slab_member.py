@@ -240,7 +240,7 @@ def fit_spike_slab(
         converged = joint.converged
     else:
         whole.optimise_sites(SITES_ITER, SITES_TOLERANCE)
-    point = ScalePoint(0, np.arange(F), whole)
+    point = ScalePoint(0, np.arange(F), whole, selects=True)
     weights = np.ones((1, F, likelihood.n_outputs))
     return Member([point], weights, history, converged, None, final)
 

@@ -302,9 +302,12 @@ def _how(evidence: Evidence, request: dict[str, Any]) -> list[Any]:
         "All tables, predictions and the ordinary report are in the folder results.",
     ]
     if request["quick"]:
-        return [items, "No settings were searched: every model has the defaults of its class."]
-    rows = [[name, _grid(grid), ""] for name, grid in GRIDS.items()]
-    rows = [[name, searched, _fixed(name)] for name, searched, _ in rows]
+        return [
+            items,
+            "No settings were searched: models have the defaults of their class, or the settings "
+            "that study.toml lists.",
+        ]
+    rows = [[name, _grid(grid), _fixed(name)] for name, grid in GRIDS.items()]
     rows += [[name, "nothing", _fixed(name)] for name in FIXED if name not in GRIDS]
     return [items, Table("Settings of the baselines", ["Model", "Searched", "Fixed"], rows)]
 

@@ -19,7 +19,11 @@ DEFAULT = "BALDUR"
 """Our row of the default estimator, which the paper does not have."""
 
 
-QUICK = {"PB-MVBoost": {"n_rounds": 50}, "RF": {"n_estimators": 100}}
+QUICK: Mapping[str, Mapping[str, Any]] = MappingProxyType({
+    "CPM-Nets": {"n_epochs": 20},
+    "PB-MVBoost": {"n_rounds": 50},
+    "RF": {"n_estimators": 100},
+})  # fmt: skip
 """Settings of a quick run where the default takes minutes."""
 QUICK_FOLDS = (5, 3)
 """Outer and inner folds of a quick run; inner ones only calibrate the scores of some models."""

@@ -15,6 +15,7 @@ import pandas as pd
 from baldur.atomic_io import make_folder, write_atomically
 from baldur.evaluation import NestedResult, Progress, fit_all_rows
 from baldur.exceptions import InputError
+from baldur.report import report_study
 from baldur.report.facts import made_with
 from baldur.report.page import check_extra
 from baldur.reproduction.cohort import own_study, simulated_study
@@ -111,6 +112,7 @@ def reproduce(
     else:
         config = own_study(protocol, folder, Path(data), seed, quick)
     done = evaluate_study(config, n_jobs=n_jobs, progress=progress, on_check=on_check)
+    report_study(done)
     evidence = _evidence(protocol, done, folder if data is None else None)
     make_folder(folder / FIGURES)
     page = page_of(evidence, request, folder)
