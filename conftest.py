@@ -1,9 +1,14 @@
-"""The examples of docstrings, which pytest runs beside the tests."""
+"""Settings of all tests, and the examples of docstrings, which pytest runs beside them."""
 
 import pytest
+from hypothesis import settings
 
 from baldur.inference import inner_folds
 from baldur.paper.meanfield import run as mean_field_run
+
+# How long an example takes depends on the machine; no test here is about time.
+settings.register_profile("baldur", deadline=None)
+settings.load_profile("baldur")
 
 
 @pytest.fixture(autouse=True)

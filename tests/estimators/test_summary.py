@@ -75,7 +75,7 @@ def test_everything_kept_has_words_of_its_own():
             "selected": [False, False, False, False, True],
         }
     )
-    said = "no smaller set was shown to predict as well, so all are selected."
+    said = "no smaller set was shown to have as low a loss, so all are selected."
     assert path_sentence(SimpleNamespace(sparsity_path_=path)).endswith(said)
 
 
@@ -225,6 +225,13 @@ def test_a_credible_set_is_listed_only_where_it_informs(correlation, size, said)
          "probability": [0.7] + [0.3] * (size - 1)}
     )  # fmt: skip
     assert _credible_set_texts(sets) == {("a", "x0"): said}
+
+
+def test_inclusion_probabilities_are_listed_only_where_they_are_learned(binary):
+    model, rows = binary
+    assert "inclusion_probability" in model.summary()
+    dense = BaldurClassifier(members=("pooled",)).fit(rows, model.predict(rows))
+    assert "inclusion_probability" not in dense.summary()
 
 
 def test_a_probable_feature_with_an_interval_around_zero_is_explained():

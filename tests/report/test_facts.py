@@ -372,7 +372,7 @@ def test_everything_selected_still_names_five_features(changed):
         return frame.assign(folds=np.where(star, every, frame["folds"]))
 
     sentence = gather_facts(changed(selection=whole)).answer[2].answer
-    assert sentence.startswith("All 20 are used; no smaller set was shown to predict as well.")
+    assert sentence.startswith("All 20 are used; no smaller set was shown to have as low a loss.")
     assert "The 5 features with the largest weights are" in sentence
     assert sentence.count("of 3 folds") == 5
 

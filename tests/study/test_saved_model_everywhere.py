@@ -319,17 +319,18 @@ FIGURES = {
     "CorrelationDisplay": lambda m, X, y: plots.CorrelationDisplay.from_estimator(m, X),
     "LatentDisplay": lambda m, X, y: plots.LatentDisplay.from_estimator(m, X, y),
     "LoadingsDisplay": lambda m, X, y: plots.LoadingsDisplay.from_estimator(m),
+    "FewFeaturesDisplay": lambda m, X, y: plots.FewFeaturesDisplay.from_estimator(m),
     "HistoryDisplay": lambda m, X, y: plots.HistoryDisplay.from_estimator(m),
     "ManhattanDisplay": lambda m, X, y: plots.ManhattanDisplay.from_estimator(m, "blood"),
 }
 """Figures of a fitted model."""
-OF_IMAGES = {"BrainDisplay"}
-"""Figures that need a view of images, which this study does not have."""
+OF_OTHERS = {"BrainDisplay", "CostDisplay"}
+"""Figures that need a view of images, or costs, which this study does not have."""
 
 
 def test_every_figure_of_a_model_is_drawn_here():
     named = {name for name in plots.__all__ if hasattr(getattr(plots, name), "from_estimator")}
-    assert named == set(FIGURES) | OF_IMAGES
+    assert named == set(FIGURES) | OF_OTHERS
 
 
 @pytest.mark.parametrize("name", FIGURES)
@@ -341,8 +342,8 @@ def test_figures(case, name):
     assert found.alt_text.endswith(".")
 
 
-@pytest.mark.parametrize("name", sorted(OF_IMAGES))
-def test_figures_of_images_are_refused_in_one_line(case, name):
+@pytest.mark.parametrize("name", sorted(OF_OTHERS))
+def test_figures_of_what_is_not_there_are_refused_in_one_line(case, name):
     with pytest.raises(InputError) as said:
         getattr(plots, name).from_estimator(case.loaded)
     assert "\n" not in str(said.value)

@@ -245,11 +245,11 @@ class BaldurClassifier(DefaultModel, ClassifierBase):
         V, the identity where factors are outputs. Columns are ordered by the variance of their
         factor, and the largest entry of each is positive.
     n_factors_ : int
+        Factors in use.
     factor_names_ : list of str
         The three strongest features of each factor.
     factor_path_ : DataFrame
         Held-out loss of every number of factors; empty for a single output.
-        Factors in use.
     sparsity_ : dict of str to float
         Learned share of the features of each view that have an effect, averaged over the
         spike-and-slab members; 1 without such a member.

@@ -91,6 +91,15 @@ def uncertain_weights(summary: pd.DataFrame) -> list[str]:
     return [str(feature) for _, feature in both.index[both.to_numpy(dtype=bool)]]
 
 
+def _learns_inclusion(model: Any) -> bool:
+    """Return whether a model has spike-and-slab members, whose inclusion probabilities are learned.
+
+    Dense priors include every feature; a column of ones would say nothing.
+    """
+    members = getattr(model, "stacking_weights_", {})
+    return any(member.startswith("spike_slab") for member in members)
+
+
 def views_used(mv: MultiView, selected: Mapping[str, Any]) -> pd.DataFrame:
     """Return whether each sample has each view with selected features, (n, M) of bool.
 
@@ -155,7 +164,7 @@ def summarise(model: Any, *, everything: bool = False) -> Summary:
                 "upper": scaled + INTERVAL * std,
                 "selected": selected[at],
             }
-            if hasattr(model, "inclusion_probability_"):
+            if _learns_inclusion(model):
                 part["inclusion_probability"] = model.inclusion_probability_[name][at]
             if sets is not None:
                 part["credible_set"] = [set_texts.get((name, f), "") for f in features]
@@ -211,7 +220,7 @@ def path_sentence(model: Any) -> str:
             f"selected, because n_features={model.n_features} was set."
         )
     if chosen["n_features"] == whole["n_features"]:
-        return f"{losses}; no smaller set was shown to predict as well, so all are selected."
+        return f"{losses}; no smaller set was shown to have as low a loss, so all are selected."
     of_views = path[(path["step"] == "views") & (path["n_views"] == chosen["n_views"])].iloc[0]
     first = f"{of_views['loss']:.3f} with {_count(chosen['n_views'], 'view')} alone, "
     first = first if chosen["n_views"] < whole["n_views"] else ""

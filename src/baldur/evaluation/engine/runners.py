@@ -81,8 +81,9 @@ class LocalRunner:
 
 @contextmanager
 def _interrupts_held_back() -> Iterator[None]:
-    """Deliver Ctrl-C after the block only; processes started in the block never receive it.
+    """Hold Ctrl-C back from this thread; processes that it starts in the block never receive it.
 
+    The signal is delivered after the block, or at once where another thread takes it.
     The terminal sends the signal to workers too, which print a traceback where it reaches them
     during their imports. Their parent ends them. Windows has no such mask.
     """

@@ -76,7 +76,7 @@ def _in_folds(run: StudyResults, main: str) -> str:
     if whole:
         text = f"All {total:,} are used"
         if main.startswith("BALDUR"):
-            text += "; no smaller set was shown to predict as well"
+            text += "; no smaller set was shown to have as low a loss"
     else:
         digits = 0 if selected > MOST * total else 1
         text = f"On average {number(selected, digits)} of {count(total, 'feature')}"
@@ -175,7 +175,7 @@ def selection_of_model(model: FittedModel, *, views: bool = True) -> str:
     if selected == total:
         text = f"All {total:,} are used"
         if hasattr(inner, "sparsity_path_"):
-            text += "; no smaller set was shown to predict as well"
+            text += "; no smaller set was shown to have as low a loss"
     else:
         text = f"{selected:,} of {count(total, 'feature')}"
     text += f". {_lead(len(top))} {listed(top, NAMED)}."
