@@ -332,8 +332,8 @@ def _methods(found: OutcomesResults, main: str | None) -> str:
     if apart:
         text += f" {listed(apart, 20)} were fitted to one outcome at a time."
     text += (
-        " All outcomes have the same folds, with every outcome in equal shares as far as possible "
-        "(iterative stratification) where there are no groups, sites or fixed split. Means over "
+        " All outcomes have the same folds, with every outcome in about equal shares (iterative "
+        "stratification) where there are no groups, sites or fixed split. Means over "
         "outcomes are unweighted; their intervals come from resamples of people with all their "
         "outcomes."
     )

@@ -49,7 +49,7 @@ def read_outcomes(config: StudyConfig, table: pd.DataFrame) -> pd.DataFrame:
         else:
             # What means yes may be written differently in every column, such as 1 and 1.0.
             parts = []
-            for name in cells:
+            for name in config.outcome.columns:
                 label = find_label(positive, sorted(cells[name].unique()))
                 if label is None:
                     raise InputError(f"outcome {name!r} has no value {positive!r}.")
