@@ -575,3 +575,21 @@ def test_correlation_noise_is_a_share(seed, N, L, common):
     # Units, places and signs of the columns do not matter.
     b = noise_of(X * rng.choice([-7.0, 0.1], L) + rng.normal(0, 3, L), 5.0 * H)
     assert b == pytest.approx(a, abs=1e-6)
+
+
+def test_columns_without_variance_take_no_place_in_the_search():
+    """Nor does padding: rounding leaves an agreement there, which must not look like a gain."""
+    rng = np.random.default_rng(0)
+    L = 3 * path_search.SEARCHED
+    left = np.ones((1, 1, L))
+    left[..., : path_search.SEARCHED] = 0.0
+    agree = np.where(left > 0, rng.uniform(1, 2, left.shape), 1e-12)
+    allowed = np.ones((1, L))
+    allowed[:, :100] = 0.0
+    with np.errstate(all="raise"):
+        chosen, used = path_search._most_promising(
+            agree, left, np.zeros_like(left), None, allowed, None, None
+        )
+    gain = agree[0, 0] ** 2 * (left[0, 0] > 0)
+    best = np.argsort(-gain)[: path_search.SEARCHED]
+    assert set(best) <= set(chosen[0, used[0] > 0])

@@ -209,7 +209,8 @@ def _most_promising(
     F, _, L = left.shape
     if L <= 2 * SEARCHED:
         return np.tile(np.arange(L), (F, 1)), allowed
-    gain = (agree**2 / np.maximum(left, np.finfo(float).tiny)).sum(axis=1) * allowed
+    # A column without variance in a fold explains nothing there, whatever rounding says.
+    gain = np.divide(agree**2, left, out=np.zeros_like(left), where=left > 0).sum(axis=1) * allowed
     size = (w**2 * left).sum(axis=1) * allowed
     mask = np.zeros((F, L), dtype=bool)
     for score in (gain, size):
