@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -23,6 +24,11 @@ class Difference:
     value: float
     low: float
     high: float
+
+    @property
+    def known(self) -> bool:
+        """Whether there is an estimate with an interval."""
+        return all(map(math.isfinite, (self.value, self.low, self.high)))
 
 
 @dataclass(frozen=True)
