@@ -172,7 +172,7 @@ def _write_notebook(notebook, stem):
     nbformat.write(notebook, file)
     with zipfile.ZipFile(GENERATED / f"{stem}.zip", "w", zipfile.ZIP_DEFLATED) as packed:
         packed.write(file, file.name)
-        for data in sorted([*DATA.glob("*.csv"), DATA / "README.md"]):
+        for data in sorted([*DATA.glob("*.csv"), DATA / "README.md", DATA / "LICENSE"]):
             packed.write(data, data.name)
 
 

@@ -37,7 +37,7 @@ def fill(folder):
             folder / f"{name}.csv", index=False
         )
     (folder / "study.toml").write_text(STUDY)
-    new = STUDY.replace('models = ["BALDUR", "Dummy"]', 'output = "validation"')
+    new = STUDY.replace('models = ["BALDUR", "Dummy"]', "")
     (folder / "new.toml").write_text(new)
     rng = np.random.default_rng(0)
     calls = MultiView({"snps": rng.integers(0, 3, (120, 30)).astype(np.int8)}, sample_ids=ids)

@@ -7,18 +7,24 @@ well the probability is known, and the contributions say what it is made of.
 """
 
 # %%
-# Cerebrospinal fluid of 333 people, read from two CSV files and aligned by their ids.
+# Cerebrospinal fluid of 333 people, read from three CSV files whose rows are in the same order:
+# people.csv, csf.csv and proteins.csv of
+# :download:`tutorial.zip </_generated/run/tutorial.zip>`, which the tutorial of the documentation
+# offers. To run this script elsewhere, unpack it there and set ``folder = Path()``.
+
+from pathlib import Path
 
 import pandas as pd
 
 from baldur import BaldurClassifier, MultiView
 from baldur.plots import ContributionsDisplay
 
-people = pd.read_csv("../data/ad_csf/people.csv", index_col="id")
+folder = Path("../data/ad_csf")
+people = pd.read_csv(folder / "people.csv", index_col="id")
 X = MultiView(
     {
-        "csf": pd.read_csv("../data/ad_csf/csf.csv", index_col="id"),
-        "proteins": pd.read_csv("../data/ad_csf/proteins.csv", index_col="id"),
+        "csf": pd.read_csv(folder / "csf.csv", index_col="id"),
+        "proteins": pd.read_csv(folder / "proteins.csv", index_col="id"),
     }
 )
 y = people["diagnosis"].to_numpy()

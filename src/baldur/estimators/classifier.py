@@ -203,7 +203,8 @@ class BaldurClassifier(DefaultModel, ClassifierBase):
     margin : float, default=0.1
         The part of what the ensemble gains over the base rate that a smaller model may lose, with
         95 % confidence; of those, the smallest within 0.5 standard errors of the best is selected
-        (see `sparsity_path_`). 0 selects whatever predicts best; larger values select less.
+        (see `sparsity_path_`). 0 selects everything, unless less is shown to lose nothing;
+        larger values select less.
     class_weight : None, "balanced" or dict, default=None
         Weight of each class in the likelihood.
     max_iter : int, default=200

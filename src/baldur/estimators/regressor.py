@@ -133,7 +133,8 @@ class BaldurRegressor(DefaultModel, RegressorBase):
         What views and features cost; features then enter by gain per cost; see `BaldurClassifier`.
     margin : float, default=0.1
         The part of what the ensemble gains over the base rate that a smaller model may lose, with
-        95 % confidence. 0 selects whatever predicts best; larger values select less.
+        95 % confidence. 0 selects everything, unless less is shown to lose nothing; larger values
+        select less.
     max_iter : int, default=200
         Most iterations of each member of the ensemble.
     random_state : int, RandomState or None, default=0
