@@ -5,11 +5,11 @@ Usage::
     python benchmarks/wide.py --cache DIR [--jobs 2] [--part biofind adni bits growth disk outer]
 
 The unit of time is ONE weighted Gram, ``(X * s) @ X.T`` with X float32 and in memory, of the widest
-view, measured in the same run, the fastest of several. Times are processor times with one BLAS
-thread, so that other processes on the machine change them little; the wall time of a fit stands
-beside them. Every figure comes from a process of its own, so that peak memory (the resident set of
-the whole process, Python and libraries included) is that of one fit. Passes are those of products;
-preparing a view reads it once more.
+view, measured in the same run, the fastest of several. Times are processor times of all threads of
+the process with one BLAS thread, so that other processes on the machine change them little; the
+wall time of a fit stands beside them. Every figure comes from a process of its own, so that peak
+memory (the resident set of the whole process, Python and libraries included) is that of one fit.
+Passes are those of products; preparing a view reads it once more.
 
 - biofind: 172 training rows of `make_biofind_like`, 841,685 genotypes, from an int8 array, a
   ``.bed`` file and a ``.npy`` file.
@@ -301,8 +301,9 @@ def outer(cache, jobs):
     )  # fmt: skip
     seconds = time.perf_counter() - started
     print(
-        f"\nouter: five folds of BaldurClassifier() in {seconds:.0f} s, loading and predictions "
-        f"included; fits {' '.join(f'{s:.1f}' for s in found['seconds'])} s; AUC "
+        f"\nouter: five folds of BaldurClassifier() in {seconds:.0f} s wall, loading and "
+        f"predictions included; processor time of the fits "
+        f"{' '.join(f'{s:.1f}' for s in found['seconds'])} s; AUC "
         f"{np.mean(found['auc']):.3f} ({' '.join(f'{a:.3f}' for a in found['auc'])}); peak "
         f"{found['peak']:.2f} GB",
         flush=True,

@@ -258,3 +258,11 @@ def test_identical_predictions_leave_the_ideal_error():
     assert np.isnan(detectable_auc(0.8, 60, 90, np.nan, 150, 0.95))
     assert np.isnan(detectable_auc(0.99, 5, 5, 0.1, 10, 0.95))
     assert np.isnan(detectable_auc(1.0, 50, 50, 0.0, 100, 0.95))
+
+
+def test_wrong_arguments_are_refused_before_anything_is_fitted(data):
+    mv, y = data
+    with pytest.raises(InputError, match="but got 'clinical'"):
+        added_value(mv, y, "clinical", **FOLDS)
+    with pytest.raises(InputError, match="y has 2 outcomes"):
+        added_value(mv, np.column_stack([y, 1 - y]), ["clinical"], client="none is asked", **FOLDS)

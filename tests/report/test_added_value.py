@@ -8,6 +8,7 @@ import pytest
 from baldur import MultiView
 from baldur.baselines import ForestClassifier
 from baldur.evaluation import make_model, nested_cv
+from baldur.evaluation.added_value.comparisons import ALL_ADDED, BEYOND
 from baldur.evaluation.models import Model
 from baldur.report import report_folder
 from baldur.report.added_value import ADDITION, Addition, added_value_answer, added_value_section
@@ -77,7 +78,14 @@ def test_what_the_sentences_say():
     assert none.endswith("With 147 people an increase of 0.060 could have been detected.")
     few = text(addition(-0.2, 0.3, detectable=NAN))
     assert few.endswith("With 147 people no possible increase could have been detected reliably.")
-    assert "the same 90 people (of 147) who have mri" in text(addition(0.01, 0.1, people=90))
+    assert "the same 90 people (of 147) who have mri and clinical" in text(
+        addition(0.01, 0.1, people=90)
+    )
+    several = addition(0.01, 0.1, people=90, view="all other views (mri and csf)",
+                       question=ALL_ADDED)  # fmt: skip
+    assert "who have one of these views and clinical" in text(several)
+    beyond = addition(0.01, 0.1, people=90, others="all other views", question=BEYOND)
+    assert "who have mri and one of the others" in text(beyond)
     # An end that is nearly 0 is not written as 0.
     assert "[0.0001," in text(addition(0.0001, 0.07))
 
@@ -116,7 +124,14 @@ def test_the_gain_is_that_over_the_best_linear_model():
     one = gains(RF={"BALDUR": (0.05, 0.01, 0.09), "Ridge logistic": (0.03, 0.01, 0.05)})
     text = case_of(LINEAR, one).text(one)
     assert "RF (+0.030 [0.010, 0.050] against Ridge logistic) predicts better" in text
-    assert "there are 2 comparisons" in text
+    assert "There are 2 comparisons of trees with a linear model, each taken alone" in text
+
+
+def test_trees_are_called_worse_with_the_difference_that_shows_it():
+    # The best linear model by its estimate has a wide interval.
+    one = gains(RF={"BALDUR": (-0.06, -0.14, 0.02), "Ridge logistic": (-0.05, -0.08, -0.02)})
+    text = case_of(LINEAR, one).text(one)
+    assert "RF (−0.050 [−0.080, −0.020] against Ridge logistic) predicts worse" in text
 
 
 # -- the page --------------------------------------------------------------------------------------

@@ -31,6 +31,13 @@ def test_the_interval_decides_who_is_first(evidence, low, high, outcome):
     assert {c.verdict.outcome for c in first} == {outcome}
 
 
+def test_a_difference_without_an_interval_decides_nothing(evidence):
+    nobody = replace(evidence, differences=evidence.differences.iloc[:0])
+    first = [c for c in claims_of(nobody) if c.text.startswith("BALDUR has the highest")]
+    assert {c.verdict.outcome for c in first} == {UNTESTED}
+    assert default_claims(nobody)[0].verdict.outcome == UNTESTED
+
+
 def test_a_baseline_that_wins_is_named(evidence):
     table = evidence.differences.copy()
     mine = table["model_b"] == DEFAULT
@@ -107,6 +114,14 @@ def test_rows_that_were_not_run_are_not_judged(evidence):
             table = evidence.result.table()
             return table[table["model"] != PAPER]
 
+    class WithoutBaselines(Without):
+        def table(self):
+            table = evidence.result.table()
+            return table[table["model"] == PAPER]
+
+    alone = claims_of(replace(evidence, result=WithoutBaselines()))
+    first = [c for c in alone if "highest" in c.text or "fewest" in c.text]
+    assert {c.verdict.outcome for c in first} == {UNTESTED}
     claims = claims_of(replace(evidence, result=Without()))
     about = [c for c in claims if "BALDUR" in c.text and "latent" not in c.text]
     assert {c.verdict.outcome for c in about} == {UNTESTED}

@@ -81,6 +81,9 @@ def test_requests_that_cannot_be_met_are_refused_before_anything_is_written(tmp_
         reproduce("ppmi", tmp_path / "a")
     with pytest.raises(InputError, match="scale is for simulated data"):
         reproduce("adni", tmp_path / "a", scale=0.1, data=tmp_path)
+    for scale in (0.0, -0.1, 1.5):
+        with pytest.raises(InputError, match="a number above 0 and at most 1"):
+            reproduce("biofind", tmp_path / "a", scale=scale)
     assert not (tmp_path / "a").exists()
     (tmp_path / "b").mkdir()
     (tmp_path / "b" / "letter.txt").write_text("mine")

@@ -240,6 +240,15 @@ def test_outcomes_that_cannot_be_evaluated_are_refused(tmp_path, change, says):
         read_study(load_study(file))
 
 
+def test_a_third_value_is_not_taken_for_no(tmp_path):
+    tables = outcome_tables()
+    tables["samples"].loc[:3, NAMES[1]] = "unknown"
+    parts = {**outcome_parts(), "outcome": {"columns": NAMES, "positive": "Yes"}}
+    file = write_study(parts, tables, tmp_path / "study")
+    with pytest.raises(StudyError, match=f"{NAMES[1]!r} must have two values, .* has 3"):
+        read_study(load_study(file))
+
+
 def test_what_needs_one_outcome_is_refused(study, tmp_path):
     parts = outcome_parts()
     parts["report"] = {"learning_curve": [0.5]}

@@ -114,8 +114,12 @@ def simulate(
     ],
     out: Annotated[Path, typer.Option("--out", help="Folder to write.")],
     scale: Annotated[
-        float, typer.Option(help="Fraction of the features of wide views to simulate.")
-    ] = 0.001,
+        float | None,
+        typer.Option(
+            help="Fraction of the features of wide views to simulate; by default 0.001 for biofind "
+            "and 0.004 for adni."
+        ),
+    ] = None,
     seed: Annotated[int, typer.Option(help="The same seed gives the same files.")] = 0,
 ) -> None:
     """Write simulated data with a known truth, and a study file for them."""

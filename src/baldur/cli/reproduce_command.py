@@ -63,7 +63,6 @@ def reproduce(
             seed=seed,
             n_jobs=jobs,
             progress=on_progress,
-            on_check=None,
         )
     screen.result(done.study.result.format("text", "folds"))
     screen.result(f"Results: {done.study.folder}")

@@ -295,12 +295,13 @@ def _constant(rows: np.ndarray) -> int:
 
 
 def label_folds(Y: np.ndarray, k: int, rng: np.random.Generator) -> np.ndarray:
-    """Return the fold of every row of a label matrix, with each label in equal shares.
+    """Return the fold of every row of a label matrix, with each label in about equal shares.
 
     Iterative stratification [1]_: the label whose rarer value has the fewest rows left is dealt
     with first. Each of these rows goes to the fold that lacks most of them, of equals to the one
     with most room. Rows without a rare value fill the folds at the end. Sizes of folds differ by
-    one row at most; without this limit, which is ours, they may differ by many.
+    one row at most; without this limit, which is ours, they may differ by many. Rare values are
+    spread evenly; numbers of a frequent one, which is assigned late, may differ by several rows.
 
     Parameters
     ----------

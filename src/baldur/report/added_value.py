@@ -79,7 +79,10 @@ class Addition:
         """On whom, and how the metric changes."""
         who = f"on the same {count(self.people, 'person', 'people')}"
         if self.people < self.of_people:
-            who += f" (of {self.of_people:,}) who have {self.view}"
+            # A comparison needs one view of each side; see `view_comparisons`.
+            one = "one of these views" if self.question == ALL_ADDED else self.view
+            rest = "one of the others" if self.question == BEYOND else self.others
+            who += f" (of {self.of_people:,}) who have {one} and {rest}"
         return f"from {number(self.reference, 3)} to {number(self.value, 3)}, {who}"
 
     @property

@@ -55,16 +55,19 @@ class LinearEvidence:
         ]
 
     def named(self, trees: list[str]) -> str:
-        """Return models of trees with their differences to the best linear model."""
+        """Return models of trees, each with the difference that is least in its favour."""
         return listed([f"{short(tree)} ({self.figure(tree)})" for tree in trees], 4)
 
     def figure(self, tree: str) -> str:
-        """Return the difference to the linear model that is the best by its estimate."""
+        """Return the difference to a linear model that is least in favour of the trees.
+
+        Where trees are worse it is one that shows so, and otherwise that of the smallest estimate.
+        """
         own = {name: d for name, d in self.gains[tree].items() if d.known}
         if not own:
             return "no interval"
-        # The difference to the best linear model is the smallest.
-        name = min(own, key=lambda one: own[one].estimate)
+        by = "high" if tree in self.worse else "estimate"
+        name = min(own, key=lambda one: getattr(own[one], by))
         d = own[name]
         ends = f"[{number(d.low, 3)}, {number(d.high, 3)}]"
         return f"{number(d.estimate, 3, sign=True)} {ends} against {short(name)}"
@@ -73,11 +76,16 @@ class LinearEvidence:
     def legend(self) -> str:
         """Explanation of the differences."""
         many = sum(len(own) for own in self.gains.values())
-        alone = f", each taken alone (there are {many} comparisons)" if many > 1 else ""
-        return (
-            f"Numbers are differences in {self.metric} to the best linear model on the same "
-            f"held-out people, with 95 % intervals from the paired bootstrap{alone}."
+        text = (
+            f"Numbers are differences in {self.metric} on the same held-out people, with 95 % "
+            "intervals from the paired bootstrap."
         )
+        if many > 1:
+            text += (
+                f" There are {many} comparisons of trees with a linear model, each taken alone; of "
+                "each model of trees the one that is least in its favour is shown."
+            )
+        return text
 
 
 LINEAR = (

@@ -332,8 +332,9 @@ def _methods(found: OutcomesResults, main: str | None) -> str:
     if apart:
         text += f" {listed(apart, 20)} were fitted to one outcome at a time."
     text += (
-        " All outcomes have the same folds, stratified by combination of outcomes where there are "
-        "no groups, sites or fixed split. Means over outcomes are unweighted; their intervals come "
-        "from resamples of people with all their outcomes."
+        " All outcomes have the same folds, with every outcome in about equal shares (iterative "
+        "stratification) where there are no groups, sites or fixed split. Means over "
+        "outcomes are unweighted; their intervals come from resamples of people with all their "
+        "outcomes."
     )
     return f"{text} {methods_of_run(run, main)}"

@@ -157,8 +157,8 @@ def _sparse_rivals(evidence: Evidence) -> Verdict:
 
 
 def _fewest(evidence: Evidence) -> Verdict:
-    if PAPER not in evidence.table.index:
-        return no_row()
+    if PAPER not in evidence.table.index or not evidence.baselines:
+        return Verdict(UNTESTED, "The rows to be compared were not run.")
     mine = evidence.percent(PAPER)
     others = {m: evidence.percent(m) for m in evidence.baselines}
     fewer = np.all([mine < other for other in others.values()], axis=0)

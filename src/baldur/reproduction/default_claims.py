@@ -6,7 +6,16 @@ from baldur.report.formatting import in_words, number
 from baldur.reproduction.claims import SLEEP_ITEMS, no_tables
 from baldur.reproduction.evidence import Evidence
 from baldur.reproduction.protocol import DEFAULT
-from baldur.reproduction.verdicts import FAILS, HOLDS, OPEN, Claim, Verdict, gap_text, no_row
+from baldur.reproduction.verdicts import (
+    FAILS,
+    HOLDS,
+    OPEN,
+    UNTESTED,
+    Claim,
+    Verdict,
+    gap_text,
+    no_row,
+)
 
 __all__ = ["default_claims"]
 
@@ -59,6 +68,8 @@ def _default_first(evidence: Evidence) -> Verdict:
         f"{in_words(*evidence.pooled(best, 'auc'))}; {gap_text(gap)}. As means over folds: the "
         f"default {number(means[DEFAULT], 3)}, best baseline, {top}, {number(means[top], 3)}."
     )
+    if not gap.known:
+        return Verdict(UNTESTED, figures, "The difference could not be estimated with an interval.")
     if gap.high < 0:
         return Verdict(FAILS, figures, f"{best} is better here.")
     if gap.low >= 0:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -24,6 +25,11 @@ class Difference:
     low: float
     high: float
 
+    @property
+    def known(self) -> bool:
+        """Whether there is an estimate with an interval."""
+        return all(map(math.isfinite, (self.value, self.low, self.high)))
+
 
 @dataclass(frozen=True)
 class Evidence:
@@ -42,7 +48,7 @@ class Evidence:
     factors : int or None
         Live factors of the paper's posterior, fitted on all people.
     not_run : dict of str to str
-        Models that were left out or failed, and why.
+        Models that failed, and why.
     """
 
     protocol: Protocol

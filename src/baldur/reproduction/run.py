@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,8 +14,10 @@ from typing import Any
 import pandas as pd
 
 from baldur.atomic_io import make_folder, write_atomically
+from baldur.datasets.parameters import CONSTRAINTS
 from baldur.evaluation import NestedResult, Progress, fit_all_rows
 from baldur.exceptions import InputError
+from baldur.parameters import check
 from baldur.report import report_study
 from baldur.report.facts import made_with
 from baldur.report.page import check_extra
@@ -101,10 +104,12 @@ def reproduce(
     protocol = protocol_of(study)
     if data is not None and scale is not None:
         raise InputError("scale is for simulated data; leave it out where data are given.")
+    if data is None:
+        if scale is None:
+            scale = protocol.quick_scale if quick else protocol.scale
+        check("scale", scale, CONSTRAINTS["scale"])
     check_extra()
     folder = make_folder(folder)
-    if data is None:
-        scale = scale or (protocol.quick_scale if quick else protocol.scale)
     request = _claimed(folder, protocol, scale, quick, data, seed)
     if data is None:
         assert scale is not None
@@ -150,11 +155,11 @@ def _claimed(
         raise InputError(f"{folder} holds other files; choose an empty folder or a new one.")
     # The date of reproducible builds, where one is set.
     moment = int(os.environ.get("SOURCE_DATE_EPOCH") or time.time())
-    words = [f"baldur reproduce {protocol.name}"]
+    words = ["baldur", "reproduce", protocol.name]
     words += ["--quick"] if quick else []
-    words += [f"--scale {scale:g}"] if scale is not None else [f"--data {mine['data']}"]
-    words += [f"--seed {seed}"] if seed else []
-    mine["command"] = " ".join(words)
+    words += ["--data", mine["data"]] if scale is None else ["--scale", f"{scale:.15g}"]
+    words += ["--seed", str(seed)] if seed else []
+    mine["command"] = shlex.join(words)
     mine["date"] = time.strftime("%Y-%m-%d", time.gmtime(moment))
     write_atomically(file, (json.dumps(mine, indent=1) + "\n").encode())
     return mine
@@ -169,13 +174,11 @@ def _evidence(protocol: Protocol, done: EvaluatedStudy, simulated: Path | None) 
     if PAPER in result.models and PAPER not in result.failures:
         fitted, _ = fit_all_rows(result.comparison, PAPER)
         factors = int(fitted.n_factors_)
-    left = protocol.too_wide(sum(result.data.n_features.values()))
-    not_run = {name: why for name, why in left.items() if name not in result.models}
     return Evidence(
         protocol,
         result,
         done.written.tables.get("differences", pd.DataFrame()),
         None if simulated is None else pd.read_csv(simulated / "truth.csv", dtype={"feature": str}),
         factors,
-        not_run | {name: f"failed: {why.rstrip('.')}" for name, why in result.failures.items()},
+        {name: f"failed: {why.rstrip('.')}" for name, why in result.failures.items()},
     )

@@ -64,6 +64,8 @@ def decided(evidence: Evidence, model: str, among: list[str], metric: str, name:
     figures = (
         f"{name[0].upper()}{name[1:]} {ours}; best baseline, {best}, {theirs}; {gap_text(gap)}."
     )
+    if not gap.known:
+        return Verdict(UNTESTED, figures, "The difference could not be estimated with an interval.")
     if gap.low > 0:
         return Verdict(HOLDS, figures)
     if gap.high < 0:

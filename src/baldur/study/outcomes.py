@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from baldur.evaluation.label_matrix import read_label_matrix
+from baldur.evaluation.label_matrix import read_label_matrix, yes_or_no
 from baldur.exceptions import InputError
 from baldur.study.config import StudyConfig
 from baldur.study.samples import check_outcome, find_label
@@ -49,11 +49,11 @@ def read_outcomes(config: StudyConfig, table: pd.DataFrame) -> pd.DataFrame:
         else:
             # What means yes may be written differently in every column, such as 1 and 1.0.
             parts = []
-            for name in cells:
+            for name in config.outcome.columns:
                 label = find_label(positive, sorted(cells[name].unique()))
                 if label is None:
                     raise InputError(f"outcome {name!r} has no value {positive!r}.")
-                parts.append((cells[name] == label).astype(int))
+                parts.append(pd.Series(yes_or_no(cells[name], name, label), name=name))
             values, names = read_label_matrix(pd.concat(parts, axis=1), len(cells))
     except InputError as error:
         what, _, fix = str(error).rstrip(".").partition(". ")

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from baldur.evaluation.added_value.study import AddedValue
-from baldur.evaluation.multilabel import MultilabelResult
+from baldur.evaluation.label_matrix import is_label_matrix
 from baldur.evaluation.nested import nested_cv
+from baldur.evaluation.result import NestedResult
 from baldur.exceptions import InputError
 
 __all__ = ["added_value"]
@@ -63,10 +66,11 @@ def added_value(
     >>> found.table.loc[found.table["question"] == "added", "metric"].tolist()[:3]
     ['auc', 'log_loss', 'brier']
     """
-    result = nested_cv([model], X, y, baseline_views=list(baseline), **keywords)
-    if isinstance(result, MultilabelResult):
+    if is_label_matrix(y):
         raise InputError(
-            f"y has {len(result.outcomes)} outcomes; run nested_cv with baseline_views, and call "
+            f"y has {np.shape(y)[1]} outcomes; run nested_cv with baseline_views, and call "
             "added_value of the result of each outcome."
         )
+    result = nested_cv([model], X, y, baseline_views=baseline, **keywords)
+    assert isinstance(result, NestedResult)  # there is one outcome
     return result.added_value(thresholds=thresholds, prevalence=prevalence)

@@ -29,7 +29,7 @@ def simulate_study(
     kind: str,
     folder: str | Path,
     *,
-    scale: float = 0.001,
+    scale: float | None = None,
     seed: int = 0,
     models: list[Any] | None = None,
     folds: dict[str, Any] | None = None,
@@ -45,9 +45,10 @@ def simulate_study(
         needs the extra ``imaging``.
     folder : str or Path
         Where to; made if needed. A study file that is there is refused.
-    scale : float, default=0.001
-        Share of the full width of the wide views (biofind: of 841,685 genotypes; adni: of 37,643
-        voxels, at least 0.0037). Not used for "multiview".
+    scale : float, optional
+        Share of the full width of the wide views: for "biofind" of 841,685 genotypes, default
+        0.001; for "adni" of 37,643 voxels, default 0.004 and at least 0.0036. Not used for
+        "multiview".
     seed : int, default=0
         The same seed gives the same files.
     models : list, optional
@@ -71,10 +72,10 @@ def simulate_study(
     if file.exists():
         raise InputError(f"{file} exists; choose another folder, or remove it.")
     if kind == "biofind":
-        sim = make_biofind_like(scale=scale, random_state=seed)
+        sim = make_biofind_like(scale=0.001 if scale is None else scale, random_state=seed)
         names = np.asarray(sim.target_names)[sim.target]
     elif kind == "adni":
-        sim = make_adni_like(scale=max(scale, 0.004), random_state=seed)
+        sim = make_adni_like(scale=0.004 if scale is None else scale, random_state=seed)
         names = np.asarray(sim.target_names)[sim.target]
     else:
         sim = make_multiview(random_state=seed)
