@@ -34,6 +34,16 @@ class Truth:
     ----------
     views : list of str
         Names of the views with informative features, without redundant views.
+
+    Examples
+    --------
+    >>> from baldur.datasets import make_multiview
+    >>> sim = make_multiview(60, {"a": 5, "b": 8}, informative={"b": [2, 6]}, random_state=0)
+    >>> truth = sim.truth
+    >>> truth.views, truth.features["b"]
+    (['b'], array([2, 6]))
+    >>> truth.weights("b").round(2)
+    array([ 0.  ,  0.  , -2.38,  0.  ,  0.  ,  0.  ,  1.82,  0.  ])
     """
 
     n_features: dict[str, int]

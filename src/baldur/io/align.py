@@ -37,6 +37,23 @@ class AlignReport:
         "intersection" or "union".
     n_kept : int
         People in the result.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from baldur.io import align
+    >>> from baldur.views import MultiView
+    >>> clinic = MultiView({"clinic": np.zeros((3, 2))}, sample_ids=["01", "02", "03"])
+    >>> scan = MultiView({"scan": np.zeros((2, 4))}, sample_ids=["02", "03"])
+    >>> report = align([clinic, scan]).report
+    >>> print(report)
+    2 of 3 people kept (intersection of 2 views)
+    people  clinic  scan
+         2    ●      ●
+         1    ●      ·
+     total    3      2
+    >>> report.combinations["people"].tolist()
+    [2, 1]
     """
 
     where: pd.DataFrame
@@ -79,6 +96,18 @@ class Aligned(NamedTuple):
         Labels of these people, if some were given.
     report : AlignReport
         Who is where.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pandas as pd
+    >>> from baldur.io import align
+    >>> from baldur.views import MultiView
+    >>> clinic = MultiView({"clinic": np.zeros((2, 1))}, sample_ids=["a", "b"])
+    >>> scan = MultiView({"scan": np.ones((2, 4))}, sample_ids=["b", "c"])
+    >>> data, labels, report = align([clinic, scan], labels=pd.Series({"b": 1, "c": 0}))
+    >>> data.sample_ids, labels.to_dict(), report.n_kept
+    (array(['b'], dtype='<U1'), {'b': 1}, 1)
     """
 
     data: MultiView

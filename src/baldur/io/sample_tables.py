@@ -132,6 +132,19 @@ def encode_text(frame: pd.DataFrame, *, categorical: Sequence[str], origin: str)
     -------
     Encoded
         Matrix, names, and from which column and level each came.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from baldur.io import encode_text
+    >>> cells = pd.DataFrame({"age": ["61", "", "70"], "site": ["Oslo", "Rome", "Oslo"]})
+    >>> encoded = encode_text(cells, categorical=["site"], origin="samples.csv")
+    >>> encoded.names.tolist()
+    ['age', 'site=Oslo', 'site=Rome']
+    >>> encoded.matrix
+    array([[61.,  1.,  0.],
+           [nan,  0.,  1.],
+           [70.,  1.,  0.]])
     """
     made = {}
     for name in frame.columns:

@@ -414,6 +414,14 @@ def preparation_for(template: Any, scale: str) -> Preparation:
     Returns
     -------
     Preparation
+
+    Examples
+    --------
+    >>> from baldur.preparation import Preparation, preparation_for
+    >>> preparation_for(None, "standard")
+    Preparation(scale='standard')
+    >>> preparation_for(Preparation(regress_out=["age"]), "rank")
+    Preparation(regress_out=['age'], scale='rank')
     """
     if template is None:
         return Preparation(scale)

@@ -94,6 +94,20 @@ def load(path: str | Path, *, identity: str | None = None, max_bytes: int = MAX_
     -------
     estimator
         It predicts and explains bit for bit what it did before it was saved.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> import baldur
+    >>> from baldur.baselines import RidgeLogisticClassifier
+    >>> from baldur.datasets import make_multiview
+    >>> sim = make_multiview(60, {"a": 4}, random_state=0)
+    >>> with tempfile.TemporaryDirectory() as here:
+    ...     fitted = RidgeLogisticClassifier().fit(sim.data, sim.target)
+    ...     folder = baldur.save(fitted, pathlib.Path(here) / "model")
+    ...     again = baldur.load(folder)
+    >>> bool((again.predict(sim.data) == fitted.predict(sim.data)).all())
+    True
     """
     return load_model(path, identity=identity, max_bytes=max_bytes).estimator
 
@@ -114,6 +128,19 @@ def save_model(model: SavedModel, folder: str | Path, *, overwrite: bool = False
     -------
     Path
         The folder.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> import numpy as np
+    >>> from baldur.baselines import PriorClassifier
+    >>> from baldur.saving import SavedModel, save_model
+    >>> fitted = PriorClassifier().fit(np.eye(4), [0, 0, 1, 1])
+    >>> model = SavedModel(fitted, classes=["control", "patient"], details={"title": "Pilot"})
+    >>> with tempfile.TemporaryDirectory() as here:
+    ...     folder = save_model(model, pathlib.Path(here) / "model")
+    ...     print(sorted(file.name for file in folder.glob("[a-z]*")))
+    ['arrays.safetensors', 'manifest.json', 'state.json']
     """
     target = Path(folder)
     check_place(target, overwrite)
@@ -141,6 +168,21 @@ def identity(folder: str | Path) -> str:
     -------
     str
         64 hexadecimal digits.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> import numpy as np
+    >>> import baldur
+    >>> from baldur.baselines import PriorClassifier
+    >>> from baldur.saving import identity
+    >>> fitted = PriorClassifier().fit(np.eye(4), [0, 0, 1, 1])
+    >>> with tempfile.TemporaryDirectory() as here:
+    ...     folder = baldur.save(fitted, pathlib.Path(here) / "model")
+    ...     known = identity(folder)
+    ...     again = baldur.load(folder, identity=known)
+    >>> len(known)
+    64
     """
     return str(read_manifest(folder)["identity"])
 
@@ -158,6 +200,19 @@ def read_manifest(folder: str | Path, *, max_bytes: int = MAX_BYTES) -> dict[str
     Returns
     -------
     dict
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> import numpy as np
+    >>> import baldur
+    >>> from baldur.baselines import PriorClassifier
+    >>> from baldur.saving import read_manifest
+    >>> fitted = PriorClassifier().fit(np.eye(4), [0, 0, 1, 1])
+    >>> with tempfile.TemporaryDirectory() as here:
+    ...     manifest = read_manifest(baldur.save(fitted, pathlib.Path(here) / "model"))
+    >>> manifest["class"], manifest["task"], manifest["views"]
+    ('PriorClassifier', 'classification', [{'name': 'X', 'features': 4}])
     """
     return read_folder(Path(folder), max_bytes).manifest
 
@@ -179,6 +234,19 @@ def load_model(
     Returns
     -------
     SavedModel
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> import numpy as np
+    >>> from baldur.baselines import PriorClassifier
+    >>> from baldur.saving import SavedModel, load_model, save_model
+    >>> fitted = PriorClassifier().fit(np.eye(4), [0, 0, 1, 1])
+    >>> with tempfile.TemporaryDirectory() as here:
+    ...     model = SavedModel(fitted, classes=["control", "patient"])
+    ...     again = load_model(save_model(model, pathlib.Path(here) / "model"))
+    >>> again.estimator, again.classes
+    (PriorClassifier(), ['control', 'patient'])
     """
     folder = Path(folder)
     manifest, state, arrays, printed = read_folder(folder, max_bytes)

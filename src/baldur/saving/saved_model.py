@@ -30,6 +30,16 @@ class SavedModel:
     training : dict of str to dict of str to ndarray
         Statistics of every feature over training rows, see `baldur.evaluation.validation.drift`;
         may be empty.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from baldur.baselines import PriorClassifier
+    >>> from baldur.saving import SavedModel
+    >>> fitted = PriorClassifier().fit(np.eye(4), [0, 0, 1, 1])
+    >>> model = SavedModel(fitted, classes=["control", "patient"], details={"title": "Pilot"})
+    >>> model.classes[-1], model.details["title"]
+    ('patient', 'Pilot')
     """
 
     estimator: Any

@@ -37,6 +37,15 @@ def as_multiview(
     Returns
     -------
     MultiView
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from baldur.views import as_multiview
+    >>> as_multiview(np.zeros((3, 5)), {"clinic": [0, 1], "scan": [2, 3, 4]})
+    MultiView: 3 samples, 5 features in 2 views
+      clinic  2  float64
+      scan    3  float64
     """
     if isinstance(X, MultiView):
         if views is not None:

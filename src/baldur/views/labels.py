@@ -116,6 +116,16 @@ def validate_labels(
     Returns
     -------
     ndarray of shape (n_samples,)
+
+    Examples
+    --------
+    >>> from baldur.views import validate_labels
+    >>> validate_labels(["control", "patient", "control", "patient"], 4)
+    array(['control', 'patient', 'control', 'patient'], dtype='<U7')
+    >>> validate_labels(["control", "patient"], 3)
+    Traceback (most recent call last):
+    ...
+    baldur.exceptions.InputError: y: expected 3 labels, one per sample, but got 2...
     """
     if y is None:
         raise InputError(

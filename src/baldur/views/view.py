@@ -36,6 +36,20 @@ class View:
         Samples and features.
     dtype : dtype
         As stored.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from baldur.views import MultiView
+    >>> X = MultiView({"clinic": np.array([[61.0, 1.0], [np.nan, np.nan], [70.0, 0.0]])})
+    >>> view = X[[0, 1]].view("clinic")
+    >>> view.name, view.shape, view.feature_names.tolist()
+    ('clinic', (2, 2), ['clinic_0', 'clinic_1'])
+    >>> view.present
+    array([ True, False])
+    >>> view.read()
+    array([[61.,  1.],
+           [nan, nan]])
     """
 
     def __init__(self, name: str, table: Table, rows: np.ndarray | None) -> None:

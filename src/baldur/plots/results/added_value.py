@@ -60,6 +60,20 @@ class AddedValueDisplay(Display):
         view with all views.
     metric : str
         "auc" or "r2".
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from baldur.plots import AddedValueDisplay
+    >>> table = pd.DataFrame({
+    ...     "question": ["baseline", "all", "added"], "view": ["clinic", "", "genes"],
+    ...     "model": ["A", "B", "B"], "metric": "auc", "people": 90, "value": [0.7, 0.78, 0.78],
+    ...     "value_low": [0.6, 0.69, 0.69], "value_high": [0.8, 0.87, 0.87],
+    ...     "difference": [None, None, 0.08], "low": [None, None, -0.01],
+    ...     "high": [None, None, 0.17]})
+    >>> print(AddedValueDisplay(table).alt_text)
+    AUC of 2 sets of views: clinic (baseline) 0.7; all views 0.78, 0.08 (-0.01 to 0.17) compared
+    with clinic.
     """
 
     def __init__(self, table: pd.DataFrame) -> None:

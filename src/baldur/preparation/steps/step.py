@@ -31,6 +31,18 @@ class Step(TransformerMixin, BaseEstimator):
         For each view whose columns change, the columns of the input that are left, in order.
     sample_columns : list of str
         Columns of `MultiView.samples` that the step reads.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from baldur.preparation import Step, VariantFilter
+    >>> from baldur.views import MultiView
+    >>> X = MultiView({"snps": np.array([[0, 0, 1], [0, 2, 1], [0, 1, 0]], dtype=np.int8)})
+    >>> step = VariantFilter(views="snps", drop_monomorphic=True).fit(X)
+    >>> isinstance(step, Step), step.changes_cells, step.columns_
+    (True, False, {'snps': array([1, 2])})
+    >>> step.transform(X).n_features
+    {'snps': 2}
     """
 
     changes_cells: ClassVar[bool] = False
