@@ -47,9 +47,7 @@ def simulated_study(
     """
     file = folder / STUDY
     if not file.exists():
-        widest = max(protocol.views.values())
-        width = round(sum(d * (scale if d == widest else 1.0) for d in protocol.views.values()))
-        given = protocol.sections(quick, width)
+        given = protocol.sections(quick)
         simulate_study(
             protocol.name,
             folder,
@@ -95,7 +93,7 @@ def own_study(protocol: Protocol, folder: Path, data: Path, seed: int, quick: bo
             "seed": seed,
             "output": "results",
             **given,
-            **protocol.sections(quick, _width(protocol, given)),
+            **protocol.sections(quick),
         }
         make_folder(folder)
         write_atomically(file, toml_text(study).encode())
@@ -104,14 +102,6 @@ def own_study(protocol: Protocol, folder: Path, data: Path, seed: int, quick: bo
 
 def _title(protocol: Protocol) -> str:
     return f"Reproduction of the paper's study of {protocol.cohort}"
-
-
-def _width(protocol: Protocol, given: dict[str, Any]) -> int:
-    """Return the width in the paper of all views of which no columns or variants are listed."""
-    return sum(
-        0 if given["views"][name].get("variants") or given["views"][name].get("columns") else d
-        for name, d in protocol.views.items()
-    )
 
 
 def _columns(protocol: Protocol, data: Path) -> dict[str, Any]:

@@ -48,7 +48,7 @@ class Evidence:
     factors : int or None
         Live factors of the paper's posterior, fitted on all people.
     not_run : dict of str to str
-        Models that were left out or failed, and why.
+        Models that failed, and why.
     """
 
     protocol: Protocol

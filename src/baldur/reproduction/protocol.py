@@ -60,15 +60,13 @@ class Protocol:
     scale: float
     quick_scale: float
 
-    def sections(self, quick: bool, width: int) -> dict[str, Any]:
+    def sections(self, quick: bool) -> dict[str, Any]:
         """Return the sections of the study file that follow from the protocol.
 
         Parameters
         ----------
         quick : bool
             Five outer folds, and the default settings of every model instead of a search.
-        width : int
-            Features of all views; a model that cannot be fitted at this width is left out.
 
         Returns
         -------
@@ -76,31 +74,16 @@ class Protocol:
             folds, report and models.
         """
         outer, inner = QUICK_FOLDS if quick else (self.folds, self.folds)
-        names = [name for name in self.rows if name not in self.too_wide(width)]
         return {
             "folds": {"scheme": "stratified", "outer": outer, "inner": inner},
             "report": {"metrics": [*METRICS, "log_loss", "brier"]},
-            "models": [_entry(name, quick) for name in names],
+            "models": [_entry(name, quick) for name in self.rows],
         }
 
     @property
     def rows(self) -> list[str]:
         """Models of the study: the paper's eleven baselines, its BALDUR, and our default."""
         return [*(name for name, entry in BASELINES.items() if entry.in_paper), PAPER, DEFAULT]
-
-    def too_wide(self, width: int) -> dict[str, str]:
-        """Return the models that cannot be fitted at a width, and why.
-
-        Parameters
-        ----------
-        width : int
-            Features of all views.
-
-        Returns
-        -------
-        dict of str to str
-        """
-        return {name: why for name, (most, why) in WIDEST.items() if width > most}
 
 
 GRIDS: Mapping[str, Mapping[str, list[Any]]] = MappingProxyType({
@@ -126,15 +109,6 @@ FIXED: Mapping[str, Mapping[str, Any]] = MappingProxyType({
 })  # fmt: skip
 """Settings that are not searched: one fit of SGP+ARD or CPM-Nets takes as long as ten or more of
 the others."""
-
-WIDEST: Mapping[str, tuple[int, str]] = MappingProxyType({
-    "SGP+ARD": (
-        200_000,
-        "not run: one length scale for each feature is optimised in 300 steps, which takes too "
-        "long at this width",
-    ),
-})  # fmt: skip
-"""Largest number of features at which a model can be fitted, and what to say beyond."""
 
 
 def _entry(name: str, quick: bool) -> dict[str, Any]:

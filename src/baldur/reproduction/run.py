@@ -174,13 +174,11 @@ def _evidence(protocol: Protocol, done: EvaluatedStudy, simulated: Path | None) 
     if PAPER in result.models and PAPER not in result.failures:
         fitted, _ = fit_all_rows(result.comparison, PAPER)
         factors = int(fitted.n_factors_)
-    left = protocol.too_wide(sum(result.data.n_features.values()))
-    not_run = {name: why for name, why in left.items() if name not in result.models}
     return Evidence(
         protocol,
         result,
         done.written.tables.get("differences", pd.DataFrame()),
         None if simulated is None else pd.read_csv(simulated / "truth.csv", dtype={"feature": str}),
         factors,
-        not_run | {name: f"failed: {why.rstrip('.')}" for name, why in result.failures.items()},
+        {name: f"failed: {why.rstrip('.')}" for name, why in result.failures.items()},
     )

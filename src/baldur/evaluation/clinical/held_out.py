@@ -140,6 +140,16 @@ def read_held_out(
     Returns
     -------
     dict of str to HeldOutPredictions
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from baldur.evaluation.clinical import read_held_out
+    >>> table = pd.DataFrame({"sample": ["a", "b", "c"], "label": ["no", "yes", "no"],
+    ...                       "p_yes": [0.2, 0.7, 0.6]})
+    >>> held = read_held_out(table)["model"]
+    >>> held.classes, held.truth.tolist()
+    (['no', 'yes'], [0, 1, 0])
     """
     table = predictions.reset_index(drop=True)
     if "label" not in table:

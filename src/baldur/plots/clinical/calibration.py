@@ -41,6 +41,16 @@ class CalibrationDisplay(Display):
         model, class, left, right, people: a histogram of the predictions.
     regression : bool, default=False
         Whether the predictions are numbers and not probabilities.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from baldur.plots import CalibrationDisplay
+    >>> table = pd.DataFrame({"model": "ridge", "class": "PD", "predicted": [0.2, 0.5, 0.8],
+    ...                       "observed": [0.25, 0.5, 0.7], "low": [0.1, 0.4, 0.5],
+    ...                       "high": [0.4, 0.6, 0.9]})
+    >>> print(CalibrationDisplay(table).alt_text)
+    Smooth calibration curves with a 95 % band: ridge, at most 0.1 from the diagonal.
     """
 
     def __init__(

@@ -29,6 +29,19 @@ class DecisionDisplay(Display):
     table : DataFrame
         model, threshold, net_benefit, low, high; as ``decision.csv`` has it. The models "treat all"
         and "treat none" are drawn as reference lines.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from baldur.plots import DecisionDisplay
+    >>> table = pd.DataFrame({"model": ["treat all", "treat none", "ridge"] * 2,
+    ...                       "threshold": [0.2] * 3 + [0.5] * 3,
+    ...                       "net_benefit": [0.25, 0.0, 0.28, -0.2, 0.0, 0.1],
+    ...                       "low": [0.12, 0.0, 0.17, -0.4, 0.0, 0.02],
+    ...                       "high": [0.37, 0.0, 0.4, 0.0, 0.0, 0.2]})
+    >>> print(DecisionDisplay(table).alt_text)
+    Decision curves with a 95 % band: net benefit above treating all or none for ridge at 2 of 2
+    thresholds from 0.2 to 0.5, by 0.1 at most.
     """
 
     @classmethod

@@ -21,6 +21,17 @@ class PrecisionRecallDisplay(RankingDisplay):
         `baldur.evaluation.clinical.precision_recall_curves` gives it.
     areas : DataFrame, optional
         model, class, measure, estimate, low, high; as `curve_areas` gives it.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from baldur.plots import PrecisionRecallDisplay
+    >>> held_out = pd.DataFrame({"model": "ridge", "label": ["PD", "PD", "HC", "PD", "HC", "HC"],
+    ...                          "p_PD": [0.9, 0.8, 0.7, 0.4, 0.3, 0.1]})
+    >>> display = PrecisionRecallDisplay.from_predictions(held_out, resamples=100)
+    >>> print(display.alt_text)
+    Precision-recall curve with a 95 % band (precision by chance 50%): ridge, average precision
+    0.92 (0.56 to 0.99).
     """
 
     curves = staticmethod(precision_recall_curves)

@@ -59,6 +59,17 @@ class Display(ABC):
         After `plot`; the first of `axes_` where there are several panels.
     axes_ : list of matplotlib Axes
         After `plot`.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from baldur.plots import Display, ViewShareDisplay
+    >>> table = pd.DataFrame({"group": "all", "view": ["clinic", "genes"], "share": [0.7, 0.3]})
+    >>> display = ViewShareDisplay(table)
+    >>> isinstance(display, Display)
+    True
+    >>> display
+    <ViewShareDisplay: Share of each view in the prediction's variance: clinic 70%, genes 30%.>
     """
 
     table: pd.DataFrame

@@ -40,6 +40,16 @@ class BrainDisplay(Display):
         as in the attrs of `feature_info` of a view read by `read_nifti`.
     value : str, default="Weight per s.d."
         Meaning of the weights.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pandas as pd
+    >>> from baldur.plots import BrainDisplay
+    >>> table = pd.DataFrame({"view": "grey", "feature": ["v0", "v1"], "weight": [-0.5, 0.2],
+    ...                       "i": [0, 1], "j": [1, 1], "k": [0, 1]})
+    >>> BrainDisplay(table, {"grey": {"shape": (2, 2, 2), "affine": np.eye(4)}}).alt_text
+    'Brain slices showing 2 voxels of grey with weights from -0.5 to 0.2.'
     """
 
     def __init__(

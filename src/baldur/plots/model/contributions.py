@@ -41,6 +41,16 @@ class ContributionsDisplay(Display):
     table : DataFrame
         view, feature, contribution, lower, upper, start and end of each bar and, with
         probability, the probability after it; the last row is the prediction.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from baldur.plots import ContributionsDisplay
+    >>> table = pd.DataFrame({"view": ["", "clinic", "genes"], "contribution": [-1.0, 1.5, -0.3],
+    ...                       "feature": ["(average person)", "age", "APOE"]})
+    >>> print(ContributionsDisplay(table, output="PD").alt_text)
+    From the average person's 26.9% to a probability of PD of 55.0% (log odds 0.2), the largest
+    contributions being clinic: age +1.50; genes: APOE -0.30.
     """
 
     def __init__(

@@ -35,6 +35,18 @@ class CorrelationDisplay(Display):
     sets : DataFrame, optional
         view, feature, member_view, member_feature, probability; as `credible_sets_` of a model.
         Members that are in the table are framed together with their feature.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from baldur.plots import CorrelationDisplay
+    >>> table = pd.DataFrame(
+    ...     [("clinic", "age", "clinic", "age", 1.0), ("clinic", "age", "tests", "MMSE", -0.4),
+    ...      ("tests", "MMSE", "clinic", "age", -0.4), ("tests", "MMSE", "tests", "MMSE", 1.0)],
+    ...     columns=["view_a", "feature_a", "view_b", "feature_b", "correlation"])
+    >>> CorrelationDisplay(table).matrix()
+    array([[ 1. , -0.4],
+           [-0.4,  1. ]])
     """
 
     def __init__(self, table: pd.DataFrame, sets: pd.DataFrame | None = None) -> None:

@@ -85,6 +85,17 @@ class FewFeaturesDisplay(AccuracyDisplay):
     ----------
     table : DataFrame
         limit, metric, estimate, low, high, chance; one row per number of features and metric.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from baldur.plots import FewFeaturesDisplay
+    >>> table = pd.DataFrame({"limit": ["1", "5", "all"], "metric": "auc", "chance": 0.5,
+    ...                       "estimate": [0.7, 0.82, 0.84], "low": [0.6, 0.73, 0.75],
+    ...                       "high": [0.8, 0.91, 0.93]})
+    >>> print(FewFeaturesDisplay(table).alt_text)
+    AUC by largest number of features, with 95 % intervals: 1: 0.7 (0.6 to 0.8); 5: 0.82 (0.73
+    to 0.91); all: 0.84 (0.75 to 0.93).
     """
 
     _xlabel = "Largest number of features"
@@ -137,6 +148,15 @@ class CostDisplay(AccuracyDisplay):
     ----------
     table : DataFrame
         limit (the cost so far), metric, estimate, low, high, chance.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from baldur.plots import CostDisplay
+    >>> table = pd.DataFrame({"limit": ["10", "250"], "metric": "auc", "chance": 0.5,
+    ...                       "estimate": [0.7, 0.82], "low": [0.6, 0.73], "high": [0.8, 0.91]})
+    >>> print(CostDisplay(table).alt_text)
+    AUC by cost so far, with 95 % intervals: 10: 0.7 (0.6 to 0.8); 250: 0.82 (0.73 to 0.91).
     """
 
     _xlabel = "Cost so far"

@@ -34,6 +34,16 @@ class HistoryDisplay(Display):
     table : DataFrame
         run (member of the ensemble, or start of a fit), step within the run, event, bound and
         change where the fit has them, active_features over all views, and active_<view>.
+
+    Examples
+    --------
+    >>> from baldur.plots import HistoryDisplay
+    >>> history = [{"event": "sweep", "bound": -80.0, "active_features": [3, 6]},
+    ...            {"event": "sweep", "bound": -52.5, "active_features": [2, 1]}]
+    >>> display = HistoryDisplay(history, ["clinic", "genes"], converged=True)
+    >>> print(display.alt_text)
+    Convergence of a fit over 2 iterations: bound from -80 to -52.5, active features from 9 to
+    3, converged.
     """
 
     def __init__(

@@ -35,6 +35,15 @@ class LatentDisplay(Display):
         outcome.
     continuous : bool, default=False
         Whether the label is a number.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from baldur.plots import LatentDisplay
+    >>> table = pd.DataFrame({"sample": ["a", "b", "c", "d"], "label": ["HC", "HC", "PD", "PD"],
+    ...                       "factor0": [-1.5, -0.5, 0.5, 1.5]})
+    >>> LatentDisplay(table).alt_text
+    '4 samples in 1 latent factor; the outcome explains 80% of factor0, with means HC -1, PD 1.'
     """
 
     def __init__(self, table: pd.DataFrame, *, continuous: bool = False) -> None:

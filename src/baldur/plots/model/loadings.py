@@ -32,6 +32,17 @@ class LoadingsDisplay(Display):
         factor, features (its strongest ones), kind ("output" or "view"), name (of the output or
         view), value: the loading of an output, or the share of a view in the variance of the
         factor.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from baldur.plots import LoadingsDisplay
+    >>> table = pd.DataFrame({"factor": "factor0", "features": "clinic age",
+    ...                       "kind": ["output", "output", "view", "view"],
+    ...                       "name": ["stroke", "pain", "clinic", "genes"],
+    ...                       "value": [0.9, -0.2, 0.95, 0.05]})
+    >>> print(LoadingsDisplay(table).alt_text)
+    2 outputs on 1 latent factor: factor0 moves stroke most (0.9) and comes from clinic 95%.
     """
 
     @classmethod

@@ -44,6 +44,16 @@ class ManhattanDisplay(Display):
         the highest of the others in each cell of the figure.
     total : int
         Number of variants before thinning.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from baldur.plots import ManhattanDisplay
+    >>> table = pd.DataFrame({"feature": ["rs1", "rs2", "rs3"], "chromosome": ["1", "1", "X"],
+    ...                       "position": [100, 900, 50], "value": [0.02, 0.91, 0.1],
+    ...                       "selected": [False, True, False]})
+    >>> ManhattanDisplay(table, view="snps").alt_text
+    'Manhattan plot of 3 variants of view snps on 2 chromosomes, 1 of them selected: rs2 0.91.'
     """
 
     def __init__(

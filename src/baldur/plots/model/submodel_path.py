@@ -27,6 +27,20 @@ class PathDisplay(Display):
         standard_error, upper, candidate and selected.
     margin : float, optional
         Part of the gain of the ensemble that a candidate may lose; drawn as a line.
+
+    Examples
+    --------
+    >>> from baldur import BaldurClassifier
+    >>> from baldur.datasets import make_multiview
+    >>> from baldur.plots import PathDisplay
+    >>> made = make_multiview(60, {"clinic": 3, "genes": 6}, informative={"clinic": 2},
+    ...                       random_state=0)
+    >>> model = BaldurClassifier(members=("pooled",)).fit(made.data, made.target)
+    >>> display = PathDisplay.from_estimator(model)
+    >>> display.alt_text.split(";")[0]
+    "Held-out loss above the ensemble's over 12 submodels of 0 to 9 features"
+    >>> display.table.columns[:4].to_list()
+    ['step', 'n_views', 'n_features', 'loss']
     """
 
     def __init__(self, path: pd.DataFrame, margin: float | None = None) -> None:

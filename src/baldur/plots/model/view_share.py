@@ -32,6 +32,17 @@ class ViewShareDisplay(Display):
         Kind of the groups.
     of : str, default="the prediction's variance"
         Quantity that the shares divide.
+
+    Examples
+    --------
+    >>> from baldur import BaldurClassifier
+    >>> from baldur.datasets import make_multiview
+    >>> from baldur.plots import ViewShareDisplay
+    >>> made = make_multiview(60, {"clinic": 3, "genes": 6}, informative={"clinic": 2},
+    ...                       random_state=0)
+    >>> model = BaldurClassifier(members=("pooled",)).fit(made.data, made.target)
+    >>> print(ViewShareDisplay.from_estimator(model).alt_text)
+    Share of each view in the prediction's variance: clinic 8...%, genes 1...%.
     """
 
     def __init__(

@@ -33,6 +33,15 @@ class ComparisonDisplay(Display):
         Models that failed, and why.
     n_classes : int, optional
         Number of classes, which gives the line of chance; 0 in regression.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from baldur.plots import ComparisonDisplay
+    >>> table = pd.DataFrame({"model": ["ridge", "forest"], "metric": "auc",
+    ...                       "estimate": [0.81, 0.84], "low": [0.72, 0.76], "high": [0.9, 0.92]})
+    >>> print(ComparisonDisplay(table, n_classes=2).alt_text)
+    AUC of 2 models with 95 % intervals: forest 0.84 (0.76 to 0.92); ridge 0.81 (0.72 to 0.9).
     """
 
     def __init__(

@@ -25,6 +25,19 @@ class FoldHeatmapDisplay(Display):
         fold, view, feature, weight, frequency; as in `FoldWeightsDisplay`.
     folds : list of str, optional
         Names of all folds; by default those of the table.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from baldur.plots import FoldHeatmapDisplay
+    >>> table = pd.DataFrame({"fold": ["1", "2", "2"], "view": "clinic",
+    ...                       "feature": ["age", "age", "sex"], "weight": [0.8, 0.6, -0.1],
+    ...                       "frequency": [1.0, 1.0, 0.5]})
+    >>> FoldHeatmapDisplay(table).wide()
+    fold              1    2
+    view   feature
+    clinic age      0.8  0.6
+           sex      NaN -0.1
     """
 
     def __init__(self, table: pd.DataFrame, folds: list[str] | None = None) -> None:

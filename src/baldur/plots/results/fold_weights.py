@@ -27,6 +27,16 @@ class FoldWeightsDisplay(Display):
         features are drawn in the order of the table.
     folds : list of str, optional
         Names of all folds, also of those that select nothing; by default those of the table.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from baldur.plots import FoldWeightsDisplay
+    >>> table = pd.DataFrame({"fold": ["1", "2", "2"], "view": "clinic",
+    ...                       "feature": ["age", "age", "sex"], "weight": [0.8, 0.6, -0.1],
+    ...                       "frequency": [1.0, 1.0, 0.5]})
+    >>> print(FoldWeightsDisplay(table).alt_text)
+    Absolute weights of 2 features selected in 2 folds, 1 of them in every fold: clinic: age.
     """
 
     def __init__(self, table: pd.DataFrame, folds: list[str] | None = None) -> None:

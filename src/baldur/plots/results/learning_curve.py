@@ -29,6 +29,18 @@ class LearningCurveDisplay(Display):
     table : DataFrame
         model, metric, people, kind ("measured", "curve" or "gain"), estimate, low, high; as
         ``learning_curve.csv`` has it.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from baldur.plots import LearningCurveDisplay
+    >>> table = pd.DataFrame({"model": "ridge", "metric": "auc", "people": [40, 80, 160],
+    ...                       "kind": ["measured", "measured", "gain"],
+    ...                       "estimate": [0.7, 0.78, 0.03], "low": [0.6, 0.7, -0.01],
+    ...                       "high": [0.8, 0.86, 0.07]})
+    >>> print(LearningCurveDisplay(table).alt_text)
+    Learning curve of AUC: ridge from 0.7 with 40 samples to 0.78 with 80, an expected change of
+    +0.03 with 80 more.
     """
 
     @classmethod

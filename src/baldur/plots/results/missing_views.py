@@ -35,6 +35,16 @@ class MissingViewsDisplay(Display):
     ----------
     table : DataFrame
         One row per pattern, the most frequent first: ``has_<view>``, people, and ``n_<label>``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from baldur import MultiView
+    >>> from baldur.plots import MissingViewsDisplay
+    >>> data = MultiView({"clinic": np.ones((4, 2)), "genes": np.ones((4, 3))},
+    ...                  present={"genes": [True, True, False, False]})
+    >>> MissingViewsDisplay.from_data(data).alt_text
+    'Of 4 samples, 2 have all 2 views; 2 have no genes.'
     """
 
     def __init__(self, presence: pd.DataFrame, by_label: bool | None = None) -> None:

@@ -35,6 +35,19 @@ class OutcomesDisplay(Display):
         ``intervals.csv`` of a study with several outcomes has it.
     metric : str, default="auc"
         The metric that is shown.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from baldur.plots import OutcomesDisplay
+    >>> table = pd.DataFrame({"outcome": ["*", "stroke", "pain"] * 2, "metric": "auc",
+    ...                       "model": ["ridge"] * 3 + ["forest"] * 3,
+    ...                       "estimate": [0.75, 0.8, 0.7, 0.74, 0.77, 0.71],
+    ...                       "low": [0.69, 0.71, 0.6, 0.67, 0.68, 0.61],
+    ...                       "high": [0.81, 0.89, 0.8, 0.81, 0.86, 0.81]})
+    >>> print(OutcomesDisplay(table).alt_text)
+    AUC of 2 models for 2 outcomes with 95 % intervals; ridge: mean 0.75 (0.69 to 0.81); stroke
+    0.8 (0.71 to 0.89); pain 0.7 (0.6 to 0.8).
     """
 
     def __init__(self, table: pd.DataFrame, *, metric: str = "auc") -> None:

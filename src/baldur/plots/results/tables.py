@@ -36,6 +36,19 @@ class Results:
     ----------
     classes : list of str
         All classes, the positive one last; empty in regression.
+
+    Examples
+    --------
+    >>> from baldur.baselines import PriorClassifier
+    >>> from baldur.datasets import make_multiview
+    >>> from baldur.evaluation import nested_cv
+    >>> from baldur.plots import Results
+    >>> made = make_multiview(60, {"clinic": 3, "genes": 6}, random_state=0)
+    >>> results = Results(nested_cv({"prior": PriorClassifier()}, made.data, made.target, outer=2))
+    >>> results.classes
+    ['0', '1']
+    >>> results.frame("predictions").columns.to_list()
+    ['model', 'repeat', 'fold', 'sample', 'label', 'predicted', 'p_0', 'p_1']
     """
 
     def __init__(self, source: NestedResult | str | os.PathLike[str] | Results) -> None:
