@@ -266,7 +266,7 @@ def _arithmetic(evidence: Evidence) -> list[Any]:
                 *(number(row.mean(m)) for m in printed_columns),
                 f"{number(as_printed.accuracy)}, {number(as_printed.balanced_accuracy)}",
                 f"{number(other.accuracy)}, {number(other.balanced_accuracy)}",
-                {True: "exchanged", False: "as printed", None: "cannot be told"}[verdict],
+                {True: "exchanged", False: "as printed", None: "cannot be determined"}[verdict],
             ]
         )
     found = (

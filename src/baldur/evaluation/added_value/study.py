@@ -72,7 +72,7 @@ class AddedValue:
         return text
 
     def plot(self, ax: Any = None, **options: Any) -> Any:
-        """Draw the ladder: how well each view set predicts, and what each view adds.
+        """Draw how well each view set predicts, and what each view adds.
 
         Parameters
         ----------
