@@ -136,6 +136,14 @@ def known_models(classification: bool = True) -> list[str]:
     Returns
     -------
     list of str
+
+    Examples
+    --------
+    >>> from baldur.evaluation import known_models
+    >>> known_models()[:2]
+    ['BALDUR', 'BALDUR (mean-field)']
+    >>> "Ridge logistic" in known_models(), "Ridge logistic" in known_models(classification=False)
+    (True, False)
     """
     baselines = [n for n, e in BASELINES.items() if classification or e.regressor is not None]
     return [*OURS, *baselines]
@@ -280,6 +288,15 @@ def make_models(models: Any, classification: bool = True) -> list[Model]:
     Returns
     -------
     list of Model
+
+    Examples
+    --------
+    >>> from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+    >>> from baldur.evaluation import make_models
+    >>> models = make_models({"Dummy": None, "Ridge logistic": {"C": [0.1, 1.0]},
+    ...                       "LDA": LinearDiscriminantAnalysis()})
+    >>> [(model.name, len(model.settings())) for model in models]
+    [('Dummy', 1), ('Ridge logistic', 2), ('LDA', 1)]
     """
     if isinstance(models, str):
         models = [models]
