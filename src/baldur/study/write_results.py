@@ -65,7 +65,7 @@ class _Run:
         result = self.result
         if not result.comparison.baseline_views or not len(result.predictions):
             return None
-        options = {}
+        options: dict[str, Any] = {}
         if self.config is not None:
             # Thresholds that are chosen for a sensitivity or specificity differ between view sets.
             report = self.config.report
