@@ -69,6 +69,15 @@ class Model:
     base : str
         Name of the model without its views, which its seed is made of, so that the same model on
         the same views has the same jobs whatever its row is called; default `name`.
+
+    Examples
+    --------
+    >>> from baldur.evaluation import make_model
+    >>> model = make_model("Ridge logistic", grid={"C": [0.1, 1.0]}, views=["clinical"])
+    >>> model.name, model.views
+    ('Ridge logistic (clinical)', ('clinical',))
+    >>> model.settings()
+    [{'C': 0.1}, {'C': 1.0}]
     """
 
     name: str

@@ -58,6 +58,16 @@ class Preview:
         Time of one fit of every model, where it was tried.
     failures : dict of str to str
         Models whose trial failed, and why.
+
+    Examples
+    --------
+    >>> from baldur.datasets import make_multiview
+    >>> from baldur.evaluation import Design, open_comparison, preview
+    >>> sim = make_multiview(60, {"a": 5, "b": 10}, random_state=0)
+    >>> comparison = open_comparison(Design(permutations=9), ["Dummy"], sim.data, sim.target)
+    >>> found = preview(comparison)
+    >>> found.scheme, found.jobs
+    ('stratified', {'Dummy': 50})
     """
 
     scheme: str
