@@ -49,6 +49,17 @@ class MultilabelResult:
         What the jobs gave, of each outcome.
     results : dict of str to NestedResult
         Result of every outcome.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from baldur.datasets import make_multiview
+    >>> from baldur.evaluation import nested_cv
+    >>> sim = make_multiview(60, {"a": 5}, random_state=0)
+    >>> labels = pd.DataFrame({"stroke": sim.target, "fall": [0, 1] * 30})
+    >>> result = nested_cv(["Dummy"], sim.data, labels, outer=2, inner=2)
+    >>> result.outcomes, result["stroke"].predictions.shape[0]
+    (['stroke', 'fall'], 60)
     """
 
     comparison: Comparison
