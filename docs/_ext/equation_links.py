@@ -89,12 +89,20 @@ def write_code_page(app, config):
     config.equation_places = places()
 
 
+def in_shortcuts(node):
+    """Return whether a node is in the section "In one step"."""
+    while node is not None and "in-one-step" not in node.get("ids", ()):
+        node = node.parent
+    return node is not None
+
+
 def link_to_source(app, doctree, docname):
     """Turn names on the pages into links to the source."""
     if docname not in PAGES:
         return
     seen = set()
-    for literal in list(doctree.findall(nodes.literal)):
+    # The way back leads to an equation rather than to the list of shortcuts at the top.
+    for literal in sorted(doctree.findall(nodes.literal), key=in_shortcuts):
         name = literal.astext()
         if not NAME.fullmatch(name) or isinstance(literal.parent, nodes.reference):
             continue

@@ -142,7 +142,10 @@ def outputs_of(notebook, stem):
 def digest_of(text):
     """Return a digest of the blocks of a page and of everything that they run."""
     found = hashlib.sha256(repr(cells_of(text)).encode())
-    for file in sorted([*(DOCS.parent / "src").rglob("*.py"), *DATA.glob("*.csv")]):
+    # Templates, scripts and styles of the report are files of the package as well.
+    package = [f for f in (DOCS.parent / "src" / "baldur").rglob("*") if f.is_file()]
+    code = [f for f in package if "__pycache__" not in f.parts]
+    for file in sorted([*code, *DATA.glob("*.csv")]):
         found.update(file.read_bytes())
     return found.hexdigest()
 

@@ -12,6 +12,7 @@ from baldur.estimators.summary import (
     BOTH,
     Summary,
     _credible_set_texts,
+    n_usable_features,
     named_outputs,
     path_sentence,
     uncertain_weights,
@@ -232,6 +233,15 @@ def test_inclusion_probabilities_are_listed_only_where_they_are_learned(binary):
     assert "inclusion_probability" in model.summary()
     dense = BaldurClassifier(members=("pooled",)).fit(rows, model.predict(rows))
     assert "inclusion_probability" not in dense.summary()
+
+
+def test_reference_levels_are_not_counted_as_features():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"age": rng.normal(size=60), "kind": rng.choice(list("abc"), 60)})
+    model = BaldurClassifier(members=("pooled",)).fit(X, (X["age"] > 0).astype(int))
+    whole = model.sparsity_path_["n_features"].max()
+    assert n_usable_features(model) == 3 == whole
+    assert f"of {whole} features selected." in str(model.summary())
 
 
 def test_a_probable_feature_with_an_interval_around_zero_is_explained():

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
-from baldur import BaldurClassifier
+from baldur import BaldurClassifier, MultiView
 from baldur.baselines import PriorClassifier, RidgeLogisticClassifier
 from baldur.datasets import make_multiview
 from baldur.evaluation import (
@@ -187,6 +187,16 @@ def test_a_perfect_outcome_widens_the_interval_of_the_mean(result):
     """Recall of exactly 0 or 1 has no spread over resamples; it is not taken as certain."""
     row = result.average().set_index("model").loc["prior"]
     assert row["recall_low"] < row["recall_pooled"] < row["recall_high"]
+
+
+def test_the_mean_of_perfect_outcomes_has_the_mean_of_their_intervals():
+    rng = np.random.default_rng(0)
+    Y = pd.DataFrame(rng.integers(0, 2, (45, 2)), columns=NAMES[:2])
+    X = MultiView({"a": 3 * Y.to_numpy() + 0.05 * rng.normal(size=Y.shape)})
+    table = nested_cv({"ridge": RidgeLogisticClassifier()}, X, Y, outer=3, inner=2).table()
+    assert table["auc_pooled"].tolist() == [1.0, 1.0, 1.0]
+    assert_allclose(table["auc_low"][0], table["auc_low"][1:].mean())
+    assert table["auc_high"][0] == 1.0
 
 
 def test_differences_and_tests_are_those_of_the_mean(result):

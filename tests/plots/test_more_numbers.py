@@ -309,19 +309,19 @@ def test_history_of_a_mean_field_has_its_bound(nothing):
         HistoryDisplay.from_estimator(object())
 
 
-def test_the_ladder_shows_the_numbers_of_the_table(view_sets):
+def test_the_figure_of_view_sets_shows_the_numbers_of_the_table(view_sets):
     table = view_sets.added_value().table
     auc = table[table["metric"] == "auc"].set_index("question")
     display = AddedValueDisplay(table)
-    rungs = display.table.set_index("views")
-    assert list(rungs.index) == ["clinic (baseline)", "all views", "genes alone"]
+    rows = display.table.set_index("views")
+    assert list(rows.index) == ["clinic (baseline)", "all views", "genes alone"]
     columns = ["value", "value_low", "value_high"]
-    for rung, question in (("clinic (baseline)", "baseline"), ("all views", "all")):
-        assert rungs.loc[rung, columns].tolist() == auc.loc[question, columns].tolist()
+    for name, question in (("clinic (baseline)", "baseline"), ("all views", "all")):
+        assert rows.loc[name, columns].tolist() == auc.loc[question, columns].tolist()
     added, beyond = auc.loc["added"], auc.loc["beyond the others"]
-    assert rungs.loc["all views", "compared_with"] == "clinic"
-    assert rungs.loc["all views", "low"] == added["low"]
+    assert rows.loc["all views", "compared_with"] == "clinic"
+    assert rows.loc["all views", "low"] == added["low"]
     # Without a view, the difference is what all views lose.
-    assert rungs.loc["genes alone", "compared_with"] == "all views"
-    assert rungs.loc["genes alone", "difference"] == -beyond["difference"]
-    assert rungs.loc["genes alone", "low"] == -beyond["high"]
+    assert rows.loc["genes alone", "compared_with"] == "all views"
+    assert rows.loc["genes alone", "difference"] == -beyond["difference"]
+    assert rows.loc["genes alone", "low"] == -beyond["high"]

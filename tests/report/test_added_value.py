@@ -177,7 +177,7 @@ def test_the_page_says_what_a_view_adds(result, folder):
     assert [c.text for c in facts.checks if c.code == "B22"]
     page = report_folder(folder).read_text(encoding="utf-8")
     assert 'id="added"' in page
-    assert "Ladder of views" in page
+    assert "Sets of views: how well" in page
 
 
 def test_a_study_that_does_not_ask_has_none_of_it(result):

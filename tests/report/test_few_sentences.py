@@ -39,10 +39,10 @@ def told(*found, shown=True):
         ((GOOD, GOOD, GOOD), "enough", SHOWN),
         ((LOST, GOOD, GOOD), "enough", SHOWN),
         ((LOST, OPEN, GOOD), "enough", SHOWN),
-        ((GOOD, GOOD, OPEN), "cannot be told", UNKNOWN),  # the largest comes first
-        ((LOST, LOST, OPEN), "cannot be told", UNKNOWN),
+        ((GOOD, GOOD, OPEN), "cannot be determined", UNKNOWN),  # the largest comes first
+        ((LOST, LOST, OPEN), "cannot be determined", UNKNOWN),
         ((LOST, LOST, LOST), "all lose", NOT_SHOWN),
-        ((OPEN, OPEN, OPEN), "cannot be told", UNKNOWN),
+        ((OPEN, OPEN, OPEN), "cannot be determined", UNKNOWN),
         ((OPEN, OPEN, [auc(NAN, NAN), loss(0, 0)]), "no intervals", UNKNOWN),
         ((OPEN, OPEN, [auc(0.0, 0.0, gain=0.0), loss(0, 0)]), "no intervals", UNKNOWN),
     ],
@@ -77,7 +77,7 @@ def test_one_difference(difference, enough, loses):
 
 
 def test_both_metrics_count():
-    assert told([auc(-0.04, 0.0), loss(0.0, 0.04)])[0] == "cannot be told"
+    assert told([auc(-0.04, 0.0), loss(0.0, 0.04)])[0] == "cannot be determined"
     assert told([auc(-0.05, 0.01), loss(0.001, 0.04)])[0] == "all lose"
 
 

@@ -41,6 +41,17 @@ def test_interrupted_view_sets_continue(parts, tables, write):
     assert {f.name: f.read_bytes() for f in again.folder.glob("*.csv")} == files
 
 
+def test_added_value_uses_thresholds_that_are_stated_and_not_chosen_ones(parts, tables, write):
+    parts["models"] = [MODEL]
+    found = []
+    for stated in ({"sensitivities": [0.8], "prevalence": 0.3}, {"thresholds": [0.2]}):
+        parts["report"] = {"baseline_views": ["blood"], **stated}
+        done = evaluate_study(load_study(write(parts, tables)))
+        table = done.written.tables["added_value"]
+        found.append(sorted(table["threshold"].dropna().unique()))
+    assert found == [[0.3, 0.5], [0.2]]
+
+
 @pytest.mark.parametrize(
     ("models", "report", "said"),
     [

@@ -36,6 +36,17 @@ class Entry:
     numeric outcome, where there is one, with the same grid. ``search`` has settings that are used
     only in the inner search, where a cheaper fit ranks the grid equally well. What the paper prints
     of a competitor is in `baldur.reproduction`.
+
+    Examples
+    --------
+    >>> from baldur.baselines import BASELINES
+    >>> entry = BASELINES["RF"]
+    >>> entry.make(random_state=0)
+    ForestClassifier(random_state=0)
+    >>> entry.make(random_state=0, classification=False)
+    ForestRegressor(random_state=0)
+    >>> sorted(entry.settings_to_try()), entry.in_paper
+    (['max_depth', 'max_features', 'min_samples_leaf'], True)
     """
 
     classifier: type[BaselineClassifier]

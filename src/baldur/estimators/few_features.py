@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from typing import Any
 
 import pandas as pd
 
-__all__ = ["FEW", "cost_text", "few_features_table", "few_features_text", "unpaid"]
+__all__ = [
+    "FEW",
+    "cost_text",
+    "few_features_table",
+    "few_features_text",
+    "split_names",
+    "unpaid",
+]
 
 FEW = (1, 2, 3, 5, 10, 20)
 """Numbers of features whose held-out figures are shown."""
@@ -40,7 +49,7 @@ def few_features_table(model: Any) -> pd.DataFrame:
     rows: list[dict[str, Any]] = []
     names: list[str] = []
     for _, step in path[path["step"] == "features"].iterrows():
-        names += str(step["enters"]).split(", ")
+        names += split_names(step["enters"], model.view_names_)
         if step["n_features"] in FEW and step["n_features"] < whole["n_features"]:
             rows.append({"n_features": int(step["n_features"]), **step[figures], "enters": names})
             names = []
@@ -94,8 +103,7 @@ def cost_text(model: Any) -> str:
             _interval(row, metric),
             _interval(row, "loss"),
             f"{row['n_features']:,}",
-            _shortened([name for name in str(row["orders"]).split(", ") if name])
-            or unpaid(row["n_features"]),
+            _shortened(split_names(row["orders"], model.view_names_)) or unpaid(row["n_features"]),
         )
         for row in table.head(PRINTED).to_dict("records")
     ]
@@ -104,6 +112,26 @@ def cost_text(model: Any) -> str:
     more = len(table) - len(rows)
     rest = f"\n... and {more:,} more rows of cost_path_." if more else ""
     return title + "\n" + _aligned([heading, *rows]) + rest
+
+
+def split_names(text: str, views: Sequence[str]) -> list[str]:
+    """Return the names in a cell of `enters` or `orders`; a name may have commas itself.
+
+    Parameters
+    ----------
+    text : str
+        Views, and features as "view:feature", with ", " in between.
+    views : sequence of str
+        Names of the views.
+
+    Examples
+    --------
+    >>> from baldur.estimators.few_features import split_names
+    >>> split_names("mri, blood:HDL, fasting, blood:age", ["mri", "blood"])
+    ['mri', 'blood:HDL, fasting', 'blood:age']
+    """
+    begins = "|".join(map(re.escape, views))
+    return [name for name in re.split(rf", (?=(?:{begins})(?::|, |$))", str(text)) if name]
 
 
 def unpaid(n_features: int) -> str:

@@ -183,11 +183,16 @@ def summarise(model: Any, *, everything: bool = False) -> Summary:
     return table
 
 
+def n_usable_features(model: Any) -> int:
+    """Return the number of features that a model can use: all but reference levels."""
+    columns = sum(len(mask) for mask in model.selected_features_.values())
+    return columns - sum(model.preparation_.n_reference_levels.values())
+
+
 def heading(model: Any) -> str:
     """Return how many features were selected, from which views, and the evidence of signal."""
     selected = {name: int(mask.sum()) for name, mask in model.selected_features_.items()}
-    total = sum(len(mask) for mask in model.selected_features_.values())
-    lines = [f"{sum(selected.values()):,} of {total:,} features selected."]
+    lines = [f"{sum(selected.values()):,} of {n_usable_features(model):,} features selected."]
     if sum(selected.values()):
         shares = sorted(model.view_relevance_.items(), key=lambda item: -item[1])
         views = [f"{v} {share:.0%} ({selected[v]:,})" for v, share in shares if selected[v]]

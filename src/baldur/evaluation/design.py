@@ -67,6 +67,16 @@ class Design:
         Views that one has anyway. One model, BALDUR or else the first with all views, is then also
         fitted on each view alone, on all but each, on these views, and on these and each other
         view, so that `NestedResult.added_value` says what each view adds.
+
+    Examples
+    --------
+    >>> from baldur.datasets import make_multiview
+    >>> from baldur.evaluation import Design, open_comparison
+    >>> sim = make_multiview(60, {"a": 5, "b": 10}, random_state=0)
+    >>> design = Design(outer=3, repeats=2, groups=[i // 2 for i in range(60)])
+    >>> comparison = open_comparison(design, ["Dummy"], sim.data, sim.target)
+    >>> comparison.plan.scheme, len(comparison.folds)
+    ('grouped', 6)
     """
 
     views: Mapping[str, Any] | None = None
@@ -118,6 +128,17 @@ class Comparison:
         Views that one has anyway, in the order of the data; empty where none were named.
     preparation : Preparation or None
         That of the design.
+
+    Examples
+    --------
+    >>> from baldur.datasets import make_multiview
+    >>> from baldur.evaluation import Design, open_comparison
+    >>> sim = make_multiview(60, {"a": 5, "b": 10}, random_state=0)
+    >>> comparison = open_comparison(Design(), ["Dummy", "Ridge logistic"], sim.data, sim.target)
+    >>> [model.name for model in comparison.models], comparison.metric
+    (['Dummy', 'Ridge logistic'], 'auc')
+    >>> comparison.n_features, comparison.n_classes
+    ({'a': 5, 'b': 10}, 2)
     """
 
     models: list[Model]

@@ -55,6 +55,17 @@ def learning_curve(
     -------
     DataFrame
         As `learning_curves` gives it, for the metric settings were selected by.
+
+    Examples
+    --------
+    >>> from baldur.datasets import make_multiview
+    >>> from baldur.evaluation import learning_curve
+    >>> sim = make_multiview(80, {"a": 5, "b": 10}, random_state=0)
+    >>> models = {"Ridge logistic": {"C": [0.1]}}
+    >>> found = learning_curve(models, sim.data, sim.target, outer=2, inner=2, more=[50])
+    >>> measured, gain = (found[found["kind"] == kind] for kind in ("measured", "gain"))
+    >>> measured["people"].tolist(), gain["people"].tolist()
+    ([16.5, 24.5, 32.5, 40.0], [90.0])
     """
     design, how = _split_keywords(keywords)
     comparison = open_comparison(Design(**design), models, X, y)
@@ -84,6 +95,17 @@ def run_learning_curve(
     -------
     DataFrame
         As in `learning_curve`.
+
+    Examples
+    --------
+    >>> from baldur.datasets import make_multiview
+    >>> from baldur.evaluation import Design, open_comparison, run_learning_curve
+    >>> sim = make_multiview(80, {"a": 5, "b": 10}, random_state=0)
+    >>> design = Design(outer=2, inner=2, select_by="log_loss")
+    >>> comparison = open_comparison(design, {"Ridge logistic": {"C": [0.1]}}, sim.data, sim.target)
+    >>> found = run_learning_curve(comparison, shares=[0.5, 0.75])
+    >>> found.loc[found["kind"] == "measured", ["metric", "people"]].to_numpy().tolist()
+    [['log_loss', 20.5], ['log_loss', 30.5], ['log_loss', 40.0]]
     """
     for share in shares:
         if not 0 < share < 1:
@@ -133,6 +155,18 @@ def people_needed(result: NestedResult) -> pd.DataFrame:
     DataFrame
         model, candidates ("all" or "selected"), parameters, criterion, people, meaning, note; one
         row with a note where the closed forms do not apply.
+
+    Examples
+    --------
+    >>> from baldur.datasets import make_multiview
+    >>> from baldur.evaluation import nested_cv, people_needed
+    >>> sim = make_multiview(80, {"a": 5, "b": 10}, random_state=0)
+    >>> result = nested_cv({"Ridge logistic": {"C": [0.1]}}, sim.data, sim.target, outer=2, inner=2)
+    >>> needed = people_needed(result).set_index("criterion")
+    >>> needed["parameters"].to_dict()
+    {'shrinkage': 15, 'optimism': 15, 'risk': 15, 'all': 15}
+    >>> bool(needed.loc["all", "people"] > 80)
+    True
     """
     table = result.table()
     rows = []

@@ -69,6 +69,15 @@ class Model:
     base : str
         Name of the model without its views, which its seed is made of, so that the same model on
         the same views has the same jobs whatever its row is called; default `name`.
+
+    Examples
+    --------
+    >>> from baldur.evaluation import make_model
+    >>> model = make_model("Ridge logistic", grid={"C": [0.1, 1.0]}, views=["clinical"])
+    >>> model.name, model.views
+    ('Ridge logistic (clinical)', ('clinical',))
+    >>> model.settings()
+    [{'C': 0.1}, {'C': 1.0}]
     """
 
     name: str
@@ -136,6 +145,14 @@ def known_models(classification: bool = True) -> list[str]:
     Returns
     -------
     list of str
+
+    Examples
+    --------
+    >>> from baldur.evaluation import known_models
+    >>> known_models()[:2]
+    ['BALDUR', 'BALDUR (mean-field)']
+    >>> "Ridge logistic" in known_models(), "Ridge logistic" in known_models(classification=False)
+    (True, False)
     """
     baselines = [n for n, e in BASELINES.items() if classification or e.regressor is not None]
     return [*OURS, *baselines]
@@ -280,6 +297,15 @@ def make_models(models: Any, classification: bool = True) -> list[Model]:
     Returns
     -------
     list of Model
+
+    Examples
+    --------
+    >>> from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+    >>> from baldur.evaluation import make_models
+    >>> models = make_models({"Dummy": None, "Ridge logistic": {"C": [0.1, 1.0]},
+    ...                       "LDA": LinearDiscriminantAnalysis()})
+    >>> [(model.name, len(model.settings())) for model in models]
+    [('Dummy', 1), ('Ridge logistic', 2), ('LDA', 1)]
     """
     if isinstance(models, str):
         models = [models]

@@ -49,6 +49,17 @@ class MultilabelResult:
         What the jobs gave, of each outcome.
     results : dict of str to NestedResult
         Result of every outcome.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from baldur.datasets import make_multiview
+    >>> from baldur.evaluation import nested_cv
+    >>> sim = make_multiview(60, {"a": 5}, random_state=0)
+    >>> labels = pd.DataFrame({"stroke": sim.target, "fall": [0, 1] * 30})
+    >>> result = nested_cv(["Dummy"], sim.data, labels, outer=2, inner=2)
+    >>> result.outcomes, result["stroke"].predictions.shape[0]
+    (['stroke', 'fall'], 60)
     """
 
     comparison: Comparison
@@ -202,11 +213,14 @@ class MultilabelResult:
     def _interval(self, model: str, metric: str) -> tuple[float, float, float]:
         with one_thread():
             draws = self._draws(model, metric)
-            low, high = draws.interval(scale_of(metric))
+            estimate = float(draws.estimate)
+            low, high = (float(end) for end in draws.interval(scale_of(metric)))
             if scale_of(metric) == "logit":
                 below, above = self._beyond(model, metric)
-                low, high = low - below, high + above
-        return float(draws.estimate), float(low), float(high)
+                if estimate in (0.0, 1.0):  # so is every outcome, and no resample differs
+                    low = high = estimate
+                low, high = max(low - below, 0.0), min(high + above, 1.0)
+        return estimate, low, high
 
     def _beyond(self, model: str, metric: str) -> tuple[float, float]:
         """Return how far outcomes with an estimate of exactly 0 or 1 widen the interval of a mean.

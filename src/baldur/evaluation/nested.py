@@ -127,6 +127,17 @@ def run_comparison(
     Returns
     -------
     NestedResult
+
+    Examples
+    --------
+    >>> from baldur.datasets import make_multiview
+    >>> from baldur.evaluation import Design, open_comparison, run_comparison
+    >>> sim = make_multiview(80, {"a": 5, "b": 10}, random_state=0)
+    >>> models = {"Ridge logistic": {"C": [0.1]}}
+    >>> comparison = open_comparison(Design(outer=2, inner=2), models, sim.data, sim.target)
+    >>> result = run_comparison(comparison)
+    >>> result.predictions.shape[0], result.settings["value"].tolist()
+    (80, [0.1, 0.1])
     """
     if comparison.outcomes:
         raise InputError("The comparison has several outcomes; run it with run_outcomes.")
@@ -155,6 +166,17 @@ def run_outcomes(
     Returns
     -------
     MultilabelResult
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from baldur.datasets import make_multiview
+    >>> from baldur.evaluation import Design, open_comparison, run_outcomes
+    >>> sim = make_multiview(60, {"a": 5}, random_state=0)
+    >>> labels = pd.DataFrame({"stroke": sim.target, "fall": [0, 1] * 30})
+    >>> comparison = open_comparison(Design(outer=2, inner=2), ["Dummy"], sim.data, labels)
+    >>> list(run_outcomes(comparison).results)
+    ['stroke', 'fall']
     """
     if not comparison.outcomes:
         raise InputError("The comparison has one outcome; run it with run_comparison.")
@@ -202,6 +224,17 @@ def fit_all_rows(
         of `comparison.outcomes`.
     setting : dict
         The selected setting.
+
+    Examples
+    --------
+    >>> from baldur.datasets import make_multiview
+    >>> from baldur.evaluation import Design, fit_all_rows, open_comparison
+    >>> sim = make_multiview(80, {"a": 5, "b": 10}, random_state=0)
+    >>> models = {"Ridge logistic": {"C": [0.01, 0.1]}}
+    >>> comparison = open_comparison(Design(inner=2), models, sim.data, sim.target)
+    >>> model, setting = fit_all_rows(comparison)
+    >>> list(setting), model.predict(sim.data).shape
+    (['C'], (80,))
     """
     chosen = comparison.model(model)
     if comparison.outcomes and not chosen.joint:

@@ -58,6 +58,16 @@ class Preview:
         Time of one fit of every model, where it was tried.
     failures : dict of str to str
         Models whose trial failed, and why.
+
+    Examples
+    --------
+    >>> from baldur.datasets import make_multiview
+    >>> from baldur.evaluation import Design, open_comparison, preview
+    >>> sim = make_multiview(60, {"a": 5, "b": 10}, random_state=0)
+    >>> comparison = open_comparison(Design(permutations=9), ["Dummy"], sim.data, sim.target)
+    >>> found = preview(comparison)
+    >>> found.scheme, found.jobs
+    ('stratified', {'Dummy': 50})
     """
 
     scheme: str
@@ -96,6 +106,17 @@ def preview(comparison: Comparison, *, trial: bool = False, parts: int = 0) -> P
     ------
     InputError
         Where the folds cannot be made.
+
+    Examples
+    --------
+    >>> from baldur.datasets import make_multiview
+    >>> from baldur.evaluation import Design, open_comparison, preview
+    >>> sim = make_multiview(60, {"a": 5, "b": 10}, random_state=0)
+    >>> models = {"Dummy": None, "Ridge logistic": {"C": [0.1, 1.0]}}
+    >>> comparison = open_comparison(Design(outer=5, inner=3), models, sim.data, sim.target)
+    >>> found = preview(comparison)
+    >>> found.fits
+    {'Dummy': 5, 'Ridge logistic': 35}
     """
     folds = comparison.folds
     inner = [comparison.plan.inner_folds(comparison.y, fold) for fold in folds]

@@ -64,6 +64,18 @@ class NestedResult:
         of a view with feature "*" stands for all its features.
     settings : DataFrame
         model, repeat, fold, setting, value: what the inner folds chose.
+
+    Examples
+    --------
+    >>> from baldur.datasets import make_multiview
+    >>> from baldur.evaluation import nested_cv
+    >>> sim = make_multiview(80, {"a": 5, "b": 10}, random_state=0)
+    >>> result = nested_cv({"Ridge logistic": {"C": [0.1]}}, sim.data, sim.target, outer=2, inner=2)
+    >>> result.table()[["model", "folds"]]
+                model  folds
+    0  Ridge logistic      2
+    >>> result.predictions.columns.tolist()
+    ['model', 'repeat', 'fold', 'sample', 'label', 'predicted', 'p_0', 'p_1']
     """
 
     comparison: Comparison

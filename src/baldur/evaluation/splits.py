@@ -64,6 +64,16 @@ class FoldPlan:
     train_share : float, default=1.0
         Share of each outer fold's training rows to use, for a learning curve. Smaller parts lie
         within larger ones.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from baldur.evaluation import FoldPlan
+    >>> family = np.arange(12) // 2
+    >>> plan = FoldPlan("grouped", outer=3, groups=family)
+    >>> folds = plan.outer_folds(np.arange(12) // 6)
+    >>> [bool(set(family[fold.train]) & set(family[fold.test])) for fold in folds]
+    [False, False, False]
     """
 
     scheme: str = "stratified"

@@ -11,7 +11,6 @@
 4. *Selection.* Of the submodels shown to lose little, the smallest that is about as good as the
    best (`baldur.inference.selection`). If there is none, all features of the selected views are
    used.
-
 5. *Latent factors.* With several outputs, the fewest factors that predict as well
    (`baldur.inference.shared_factors`).
 
@@ -256,25 +255,25 @@ class _Fit:
         inclusion, share = self.fitted.inclusion()
         weights = self.stacking.member_weights[0].tolist()
         return FitResult(
-            chosen,
-            submodels,
-            total,
-            inclusion,
-            share,
-            dict(zip(self.full.names, weights, strict=True)),
-            signal,
-            table,
-            stored,
-            by_cost,
-            factor_path,
-            sets,
-            [
+            chosen=chosen,
+            submodels=submodels,
+            n_features=total,
+            inclusion=inclusion,
+            share=share,
+            stacking=dict(zip(self.full.names, weights, strict=True)),
+            signal=signal,
+            path=table,
+            stored_path=stored,
+            cost_path=by_cost,
+            factor_path=factor_path,
+            credible_sets=sets,
+            history=[
                 {"event": name, "passes": passes(self.problem.views), **record}
                 for name, member in self.full.members.items()
                 for record in member.history
             ],
-            all(bool(member.converged.all()) for member in self.full.members.values()),
-            "feature" if self.data.grams is None else "sample",
+            converged=all(bool(member.converged.all()) for member in self.full.members.values()),
+            solver="feature" if self.data.grams is None else "sample",
         )
 
     @property

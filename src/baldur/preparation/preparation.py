@@ -360,6 +360,19 @@ class Preparation(LearnedColumns, BaseEstimator):
         return made
 
     @property
+    def n_reference_levels(self) -> dict[str, int]:
+        """For each view with categories, how many of them have a reference level.
+
+        It is an input column that no model can use, so that numbers of features leave it out.
+        """
+        made: dict[str, int] = {}
+        for step in self.steps_:
+            if isinstance(step, CategoryEncoder):
+                for view, references in step.reference_.items():
+                    made[view] = made.get(view, 0) + len(references)
+        return made
+
+    @property
     def sample_columns(self) -> list[str]:
         """Columns of `MultiView.samples` that are needed, covariates and sites among them."""
         listed = [c for step in getattr(self, "steps_", self.steps) for c in step.sample_columns]

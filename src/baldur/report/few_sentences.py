@@ -190,7 +190,7 @@ FEW_FEATURES = (
         f"{e.rest()} {e.legend}",
     ),
     Case(
-        "cannot be told", UNKNOWN, lambda e: True,
+        "cannot be determined", UNKNOWN, lambda e: True,
         lambda e: "This cannot be determined: no number up to "
         f"{max(e.differences)} is shown to be enough. With {_numbers([max(e.differences)])}: "
         f"{e.figures(max(e.differences))}.{e.rest()} {e.legend}",

@@ -39,13 +39,9 @@ def inside(estimator: Any) -> Any:
 
 def _without_references(widths: Mapping[str, int], estimator: Any) -> dict[str, int]:
     """Return the number of features of each view without the reference levels of categories."""
-    left = dict(widths)
     preparation = getattr(inside(estimator) or estimator, "preparation_", None)
-    for step in getattr(preparation, "steps_", ()):
-        for view, references in getattr(step, "reference_", {}).items():
-            if view in left:
-                left[view] -= len(references)
-    return left
+    references = {} if preparation is None else preparation.n_reference_levels
+    return {view: width - references.get(view, 0) for view, width in widths.items()}
 
 
 @dataclass

@@ -190,7 +190,7 @@ def _plans_of_run(run: StudyResults, main: str) -> list[Plan]:
     if len(run.table("added_value")):
         made.append(
             Plan(
-                "added", "added", "Ladder of views: how well they predict, and what each adds",
+                "added", "added", "Sets of views: how well they predict, and what each view adds",
                 lambda: plots.AddedValueDisplay.from_result(results), wide=True,
             )
         )  # fmt: skip

@@ -67,9 +67,9 @@ def page_of(evidence: Evidence, request: dict[str, Any], folder: Path) -> Docume
     if protocol.name == "adni":
         sections.append(Section("Brain maps", brain_maps(evidence, folder)))
     sections.append(Section("How it was run", _how(evidence, request)))
-    return Document(
-        f"The paper's study of {protocol.cohort}, reproduced", _lead(evidence, request), sections
-    )
+    data = "simulated data" if evidence.simulated else "the data that were given"
+    title = f"The paper's study of {protocol.cohort}, run again on {data}"
+    return Document(title, _lead(evidence, request), sections)
 
 
 def _lead(evidence: Evidence, request: dict[str, Any]) -> str:
@@ -266,7 +266,7 @@ def _arithmetic(evidence: Evidence) -> list[Any]:
                 *(number(row.mean(m)) for m in printed_columns),
                 f"{number(as_printed.accuracy)}, {number(as_printed.balanced_accuracy)}",
                 f"{number(other.accuracy)}, {number(other.balanced_accuracy)}",
-                {True: "exchanged", False: "as printed", None: "cannot be told"}[verdict],
+                {True: "exchanged", False: "as printed", None: "cannot be determined"}[verdict],
             ]
         )
     found = (

@@ -65,7 +65,11 @@ class _Run:
         result = self.result
         if not result.comparison.baseline_views or not len(result.predictions):
             return None
-        options = {} if self.config is None else self.config.report.clinical_options()
+        options: dict[str, Any] = {}
+        if self.config is not None:
+            # Thresholds that are chosen for a sensitivity or specificity differ between view sets.
+            report = self.config.report
+            options = {"thresholds": report.thresholds, "prevalence": report.prevalence}
         try:
             return result.added_value(**options)
         except InputError:

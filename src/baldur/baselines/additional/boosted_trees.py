@@ -93,6 +93,18 @@ class BoostedTreesClassifier(_BoostedTrees, BaselineClassifier):
     views : dict or None
         Columns of each view when ``X`` is one matrix.
     random_state : int, RandomState or None
+
+    Examples
+    --------
+    >>> from baldur.baselines import BoostedTreesClassifier
+    >>> from baldur.datasets import make_multiview
+    >>> sim = make_multiview(60, {"a": 4, "b": 9}, informative=[2, 0], logit_sd=9, random_state=0)
+    >>> X, y = sim.data, sim.target
+    >>> model = BoostedTreesClassifier(max_iter=20, random_state=0).fit(X[:40], y[:40])
+    >>> model.predict_proba(X[40:]).shape
+    (20, 2)
+    >>> model.classes_
+    array([0, 1])
     """
 
     def _fit(self, blocks: list[Block], codes: NDArray[np.intp]) -> None:
@@ -122,6 +134,18 @@ class BoostedTreesRegressor(_BoostedTrees, BaselineRegressor):
     views : dict or None
         Columns of each view when ``X`` is one matrix.
     random_state : int, RandomState or None
+
+    Examples
+    --------
+    >>> from baldur.baselines import BoostedTreesRegressor
+    >>> from baldur.datasets import make_multiview
+    >>> sim = make_multiview(60, {"a": 4, "b": 9}, informative=2, n_classes=None, random_state=0)
+    >>> X, y = sim.data, sim.target
+    >>> model = BoostedTreesRegressor(max_iter=20, random_state=0).fit(X[:40], y[:40])
+    >>> model.predict(X[40:]).shape
+    (20,)
+    >>> model.selected_features_["a"].shape
+    (4,)
     """
 
     def _fit(self, blocks: list[Block], y: Array) -> None:

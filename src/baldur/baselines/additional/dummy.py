@@ -25,6 +25,19 @@ class PriorClassifier(BaselineClassifier):
         Columns of each view when ``X`` is one matrix.
     random_state : int, RandomState or None
         Used by the strategies that draw.
+
+    Examples
+    --------
+    >>> from baldur.baselines import PriorClassifier
+    >>> from baldur.datasets import make_multiview
+    >>> sim = make_multiview(60, {"a": 4, "b": 9}, informative=[2, 0], logit_sd=9, random_state=0)
+    >>> X, y = sim.data, sim.target
+    >>> model = PriorClassifier().fit(X[:40], y[:40])
+    >>> model.predict_proba(X[40:42]).round(3)
+    array([[0.6, 0.4],
+           [0.6, 0.4]])
+    >>> round(float((y[:40] == 1).mean()), 3)
+    0.4
     """
 
     _min_classes = 1
@@ -73,6 +86,16 @@ class MeanRegressor(BaselineRegressor):
     Attributes
     ----------
     mean_ : float
+
+    Examples
+    --------
+    >>> from baldur.baselines import MeanRegressor
+    >>> from baldur.datasets import make_multiview
+    >>> sim = make_multiview(60, {"a": 4, "b": 9}, informative=2, n_classes=None, random_state=0)
+    >>> X, y = sim.data, sim.target
+    >>> model = MeanRegressor().fit(X[:40], y[:40])
+    >>> model.predict(X[40:42]).round(2), round(model.mean_, 2)
+    (array([0.09, 0.09]), 0.09)
     """
 
     # The values of the columns are not used.

@@ -97,6 +97,18 @@ class ElasticNetLogisticClassifier(BaselineClassifier):
     coef_ : dict of ndarray (D_v, 1 or K)
     penalty_ : float
         The ``lam`` used.
+
+    Examples
+    --------
+    >>> from baldur.baselines import ElasticNetLogisticClassifier
+    >>> from baldur.datasets import make_multiview
+    >>> sim = make_multiview(60, {"a": 4, "b": 9}, informative=[2, 0], logit_sd=9, random_state=0)
+    >>> X, y = sim.data, sim.target
+    >>> model = ElasticNetLogisticClassifier(fraction=0.4).fit(X[:40], y[:40])
+    >>> {name: int(mask.sum()) for name, mask in model.selected_features_.items()}
+    {'a': 2, 'b': 1}
+    >>> round(model.score(X[40:], y[40:]), 2)
+    0.8
     """
 
     _constraints: ClassVar[Mapping[str, Constraint]] = {

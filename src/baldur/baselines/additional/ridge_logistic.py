@@ -71,6 +71,19 @@ class RidgeLogisticClassifier(BaselineClassifier):
     Attributes
     ----------
     coef_ : dict of ndarray (D_v, 1 or K)
+
+    Examples
+    --------
+    >>> from baldur.baselines import RidgeLogisticClassifier
+    >>> from baldur.datasets import make_multiview
+    >>> sim = make_multiview(60, {"a": 4, "b": 9}, informative=[2, 0], logit_sd=9, random_state=0)
+    >>> X, y = sim.data, sim.target
+    >>> model = RidgeLogisticClassifier(C=1.0).fit(X[:40], y[:40])
+    >>> model.predict_proba(X[40:42]).round(2)
+    array([[0.59, 0.41],
+           [0.65, 0.35]])
+    >>> round(model.score(X[40:], y[40:]), 2)
+    0.85
     """
 
     _constraints: ClassVar[Mapping[str, Constraint]] = {

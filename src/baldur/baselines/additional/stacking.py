@@ -100,6 +100,18 @@ class StackingClassifier(BaselineClassifier):
     view_weights_ : dict of float
     C_ : dict of float
         The inverse penalty chosen in each view.
+
+    Examples
+    --------
+    >>> from baldur.baselines import StackingClassifier
+    >>> from baldur.datasets import make_multiview
+    >>> sim = make_multiview(60, {"a": 4, "b": 9}, informative=[2, 0], logit_sd=9, random_state=0)
+    >>> X, y = sim.data, sim.target
+    >>> model = StackingClassifier(cv=3, random_state=0).fit(X[:40], y[:40])
+    >>> {name: round(float(weight), 2) for name, weight in model.view_weights_.items()}
+    {'a': 0.94, 'b': 0.0}
+    >>> round(model.score(X[40:], y[40:]), 2)
+    1.0
     """
 
     _constraints: ClassVar[Mapping[str, Constraint]] = {

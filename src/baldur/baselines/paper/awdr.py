@@ -152,6 +152,18 @@ class AWDRClassifier(BaselineClassifier):
         Features of views with weight above 1e-6, an extra figure beside `selected_features_`.
     coef_ : dict of ndarray (D_v, C)
     objective_ : ndarray
+
+    Examples
+    --------
+    >>> from baldur.baselines import AWDRClassifier
+    >>> from baldur.datasets import make_multiview
+    >>> sim = make_multiview(60, {"a": 4, "b": 9}, informative=[2, 0], logit_sd=9, random_state=0)
+    >>> X, y = sim.data, sim.target
+    >>> model = AWDRClassifier(g=0.1).fit(X[:40], y[:40])
+    >>> {name: round(float(weight), 2) for name, weight in model.view_weights_.items()}
+    {'a': 0.72, 'b': 0.28}
+    >>> round(model.score(X[40:], y[40:]), 2)
+    0.9
     """
 
     _constraints: ClassVar[Mapping[str, Constraint]] = {

@@ -201,6 +201,23 @@ class CPMNetsClassifier(BaselineClassifier):
         Latent vectors of the training rows.
     loss_ : ndarray
         Loss after each epoch.
+
+    Examples
+    --------
+    >>> from baldur.baselines import BASELINES, CPMNetsClassifier
+    >>> from baldur.datasets import make_multiview
+    >>> sim = make_multiview(60, {"a": 4, "b": 9}, informative=[2, 0], logit_sd=9, random_state=0)
+    >>> X, y = sim.data, sim.target
+    >>> BASELINES["CPM-Nets"].extra
+    'torch'
+    >>> BASELINES["CPM-Nets"].extra
+    'torch'
+    >>> model = CPMNetsClassifier(n_latent=4, n_epochs=5, random_state=0)
+    >>> model = model.fit(X[:40], y[:40])  # doctest: +SKIP
+    >>> model.latent_.shape  # doctest: +SKIP
+    (40, 4)
+    >>> model.predict(X[40:]).shape  # doctest: +SKIP
+    (20,)
     """
 
     _constraints: ClassVar[Mapping[str, Constraint]] = {

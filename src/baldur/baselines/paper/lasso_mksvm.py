@@ -165,6 +165,20 @@ class LassoMkSVMClassifier(BaselineClassifier):
         Raw sum of the supports.
     view_weights_ : ndarray (1 or C, V)
     coef_ : dict of ndarray (D_v, 1 or C)
+
+    Examples
+    --------
+    >>> from baldur.baselines import LassoMkSVMClassifier
+    >>> from baldur.datasets import make_multiview
+    >>> sim = make_multiview(60, {"a": 4, "b": 9}, informative=[2, 0], logit_sd=9, random_state=0)
+    >>> X, y = sim.data, sim.target
+    >>> model = LassoMkSVMClassifier(fraction=0.6).fit(X[:40], y[:40])
+    >>> model.view_weights_.round(2)
+    array([[0.75, 0.25]])
+    >>> {name: int(mask.sum()) for name, mask in model.selected_features_.items()}
+    {'a': 2, 'b': 4}
+    >>> round(model.score(X[40:], y[40:]), 2)
+    0.95
     """
 
     _constraints: ClassVar[Mapping[str, Constraint]] = {

@@ -66,6 +66,18 @@ class L1SVMClassifier(BaselineClassifier):
     coef_ : dict of ndarray (1 or C, D_v)
     C_ : float
         The penalty parameter used.
+
+    Examples
+    --------
+    >>> from baldur.baselines import L1SVMClassifier
+    >>> from baldur.datasets import make_multiview
+    >>> sim = make_multiview(60, {"a": 4, "b": 9}, informative=[2, 0], logit_sd=9, random_state=0)
+    >>> X, y = sim.data, sim.target
+    >>> model = L1SVMClassifier(c_ratio=3.0, random_state=0).fit(X[:40], y[:40])
+    >>> {name: int(mask.sum()) for name, mask in model.selected_features_.items()}
+    {'a': 2, 'b': 2}
+    >>> round(model.score(X[40:], y[40:]), 2)
+    1.0
     """
 
     _constraints: ClassVar[Mapping[str, Constraint]] = {

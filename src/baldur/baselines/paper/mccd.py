@@ -182,6 +182,18 @@ class MCCDClassifier(BaselineClassifier):
     intercepts_ : dict of ndarray (C,)
     objective_ : ndarray
         Objective after each round.
+
+    Examples
+    --------
+    >>> from baldur.baselines import MCCDClassifier
+    >>> from baldur.datasets import make_multiview
+    >>> sim = make_multiview(60, {"a": 4, "b": 9}, informative=[2, 0], logit_sd=9, random_state=0)
+    >>> X, y = sim.data, sim.target
+    >>> model = MCCDClassifier().fit(X[:40], y[:40])
+    >>> {name: part.shape for name, part in model.coef_.items()}
+    {'a': (4, 2), 'b': (9, 2)}
+    >>> round(model.score(X[40:], y[40:]), 2)
+    0.8
     """
 
     _constraints: ClassVar[Mapping[str, Constraint]] = {

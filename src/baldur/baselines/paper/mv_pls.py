@@ -125,6 +125,19 @@ class MVPLSClassifier(BaselineClassifier):
         ``a_v^2`` per component, views in the order of ``view_names_``.
     vip_ : dict of ndarray (D_v,)
         Variable importance in projection; its mean square over all columns is 1.
+
+    Examples
+    --------
+    >>> from baldur.baselines import MVPLSClassifier
+    >>> from baldur.datasets import make_multiview
+    >>> sim = make_multiview(60, {"a": 4, "b": 9}, informative=[2, 0], logit_sd=9, random_state=0)
+    >>> X, y = sim.data, sim.target
+    >>> model = MVPLSClassifier(n_components=2).fit(X[:40], y[:40])
+    >>> model.view_shares_.round(2)
+    array([[0.74, 0.26],
+           [0.58, 0.42]])
+    >>> round(model.score(X[40:], y[40:]), 2)
+    0.85
     """
 
     _constraints: ClassVar[Mapping[str, Constraint]] = {"n_components": optional(integer())}
@@ -184,6 +197,19 @@ class MVPLSRegressor(BaselineRegressor):
         Regression coefficients B on the standardised columns.
     x_weights_, view_shares_, vip_
         As in `MVPLSClassifier`.
+
+    Examples
+    --------
+    >>> from baldur.baselines import MVPLSRegressor
+    >>> from baldur.datasets import make_multiview
+    >>> sim = make_multiview(60, {"a": 4, "b": 9}, informative=2, n_classes=None, random_state=0)
+    >>> X, y = sim.data, sim.target
+    >>> model = MVPLSRegressor(n_components=2).fit(X[:40], y[:40])
+    >>> model.view_shares_.round(2)
+    array([[0.44, 0.56],
+           [0.7 , 0.3 ]])
+    >>> round(model.score(X[40:], y[40:]), 2)
+    0.89
     """
 
     _constraints: ClassVar[Mapping[str, Constraint]] = {"n_components": integer()}

@@ -199,6 +199,18 @@ class PBMVBoostClassifier(BaselineClassifier):
     used_features_ : dict of ndarray of bool
         Features in a split of a voter with ``rho_v Q_vt != 0``; `selected_features_` is all true,
         since every feature is open to the trees.
+
+    Examples
+    --------
+    >>> from baldur.baselines import PBMVBoostClassifier
+    >>> from baldur.datasets import make_multiview
+    >>> sim = make_multiview(60, {"a": 4, "b": 9}, informative=[2, 0], logit_sd=9, random_state=0)
+    >>> X, y = sim.data, sim.target
+    >>> model = PBMVBoostClassifier(n_rounds=10, random_state=0).fit(X[:40], y[:40])
+    >>> model.view_weights_.shape, len(model.ensembles_)
+    ((1, 2), 1)
+    >>> {name: mask.shape for name, mask in model.used_features_.items()}
+    {'a': (4,), 'b': (9,)}
     """
 
     _constraints: ClassVar[Mapping[str, Constraint]] = {

@@ -39,6 +39,18 @@ class ForestClassifier(BaselineClassifier):
     ----------
     feature_importances_ : dict of ndarray (D_v,)
         Impurity importances, which favour columns with many distinct values.
+
+    Examples
+    --------
+    >>> from baldur.baselines import ForestClassifier
+    >>> from baldur.datasets import make_multiview
+    >>> sim = make_multiview(60, {"a": 4, "b": 9}, informative=[2, 0], logit_sd=9, random_state=0)
+    >>> X, y = sim.data, sim.target
+    >>> model = ForestClassifier(n_estimators=20, random_state=0).fit(X[:40], y[:40])
+    >>> {name: part.shape for name, part in model.feature_importances_.items()}
+    {'a': (4,), 'b': (9,)}
+    >>> model.predict(X[40:]).shape
+    (20,)
     """
 
     _constraints: ClassVar[Mapping[str, Constraint]] = {"selection": one_of("used", "mean")}
@@ -116,6 +128,18 @@ class ForestRegressor(BaselineRegressor):
     ----------
     feature_importances_ : dict of ndarray (D_v,)
         Impurity importances, which favour columns with many distinct values.
+
+    Examples
+    --------
+    >>> from baldur.baselines import ForestRegressor
+    >>> from baldur.datasets import make_multiview
+    >>> sim = make_multiview(60, {"a": 4, "b": 9}, informative=2, n_classes=None, random_state=0)
+    >>> X, y = sim.data, sim.target
+    >>> model = ForestRegressor(n_estimators=20, random_state=0).fit(X[:40], y[:40])
+    >>> {name: part.shape for name, part in model.feature_importances_.items()}
+    {'a': (4,), 'b': (9,)}
+    >>> model.predict(X[40:]).shape
+    (20,)
     """
 
     _constraints: ClassVar[Mapping[str, Constraint]] = {"selection": one_of("used", "mean")}

@@ -68,6 +68,23 @@ class SGPARDClassifier(BaselineClassifier):
     elbo_ : list of ndarray
         Bound per observation after each step, one array per model.
     ard_, precision_ : str
+
+    Examples
+    --------
+    >>> from baldur.baselines import BASELINES, SGPARDClassifier
+    >>> from baldur.datasets import make_multiview
+    >>> sim = make_multiview(60, {"a": 4, "b": 9}, informative=[2, 0], logit_sd=9, random_state=0)
+    >>> X, y = sim.data, sim.target
+    >>> BASELINES["SGP+ARD"].extra
+    'torch'
+    >>> BASELINES["SGP+ARD"].extra
+    'torch'
+    >>> model = SGPARDClassifier(n_inducing=5, max_iter=5, random_state=0)
+    >>> model = model.fit(X[:40], y[:40])  # doctest: +SKIP
+    >>> {name: part.shape for name, part in model.relevance_.items()}  # doctest: +SKIP
+    {'a': (4,), 'b': (9,)}
+    >>> model.predict_proba(X[40:]).shape  # doctest: +SKIP
+    (20, 2)
     """
 
     _constraints: ClassVar[Mapping[str, Constraint]] = {

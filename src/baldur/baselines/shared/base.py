@@ -123,6 +123,17 @@ class BaselineEstimator(SaveMixin, BaseEstimator):
     Missing cells and missing views are replaced by the training mean, and ``block_scale`` divides
     each view by the square root of its prepared width. Fitted attributes refer to all columns of
     the input.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from baldur.baselines import BaselineEstimator, RidgeLogisticClassifier
+    >>> X = np.random.default_rng(0).normal(size=(20, 5))
+    >>> model = RidgeLogisticClassifier(views={"clinic": [0, 1], "scan": [2, 3, 4]})
+    >>> model.fit(X, X[:, 0] > 0).view_names_
+    ['clinic', 'scan']
+    >>> isinstance(model, BaselineEstimator), model.preparation_.scale
+    (True, 'clipped')
     """
 
     _constraints: ClassVar[Mapping[str, Constraint]] = {}

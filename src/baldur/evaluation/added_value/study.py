@@ -52,6 +52,17 @@ class AddedValue:
         Name of the model.
     result : NestedResult
         The comparison that it was computed from.
+
+    Examples
+    --------
+    >>> from baldur.datasets import make_multiview
+    >>> from baldur.evaluation import nested_cv
+    >>> sim = make_multiview(80, {"clinical": 3, "genes": 20}, random_state=0)
+    >>> result = nested_cv({"Ridge logistic": {"C": [0.1]}}, sim.data, sim.target, outer=2, inner=2,
+    ...                    baseline_views=["clinical"])
+    >>> found = result.added_value()
+    >>> found.baseline, found.table["question"].unique().tolist()
+    (('clinical',), ['baseline', 'all', 'alone', 'added', 'beyond the others'])
     """
 
     table: pd.DataFrame
@@ -72,7 +83,7 @@ class AddedValue:
         return text
 
     def plot(self, ax: Any = None, **options: Any) -> Any:
-        """Draw the ladder: how well each view set predicts, and what each view adds.
+        """Draw how well each view set predicts, and what each view adds.
 
         Parameters
         ----------

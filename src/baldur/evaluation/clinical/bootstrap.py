@@ -60,6 +60,17 @@ class Draws:
         People or groups that were drawn from.
     level : float
         Coverage of intervals.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from baldur.evaluation.clinical import Bootstrap
+    >>> x = np.arange(50.0)
+    >>> mean = Bootstrap(np.arange(50)).run(lambda w: w @ x / w.sum(axis=1))
+    >>> float(mean.estimate), mean.resampled.shape
+    (24.5, (2000,))
+    >>> [round(float(end), 1) for end in mean.interval()]
+    [20.3, 28.7]
     """
 
     estimate: np.ndarray
@@ -216,6 +227,16 @@ class Bootstrap:
         Coverage of intervals.
     random_state : int, default=0
         The same number gives the same resamples.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from baldur.evaluation.clinical import Bootstrap
+    >>> family = np.array([0, 0, 1, 1, 2, 2])
+    >>> boot = Bootstrap(family, resamples=100)
+    >>> weights = next(boot.blocks())
+    >>> weights.shape, bool((weights[:, 0] == weights[:, 1]).all())
+    ((100, 6), True)
     """
 
     def __init__(

@@ -35,7 +35,17 @@ NO_PROBABILITIES = "calibration needs probabilities, which this model does not g
 
 
 class BrierParts(NamedTuple):
-    """Brier score = miscalibration - discrimination + uncertainty."""
+    """Brier score = miscalibration - discrimination + uncertainty.
+
+    Examples
+    --------
+    >>> from baldur.evaluation import brier_parts
+    >>> parts = brier_parts([0.1, 0.1, 0.9, 0.9], [0, 1, 1, 1])
+    >>> round(parts.brier, 3)
+    0.21
+    >>> round(parts.miscalibration - parts.discrimination + parts.uncertainty, 3)
+    0.21
+    """
 
     brier: float
     miscalibration: float
@@ -69,6 +79,17 @@ def calibration_line(
     intercept, slope : array of shape (k,)
         Slopes are infinite where the probabilities separate the classes, NaN where they are all
         equal.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from baldur.evaluation import calibration_line
+    >>> truth = np.array([0, 0, 0, 1, 0, 1, 1, 1])
+    >>> for proba in ([0.25, 0.75], [0.1, 0.9]):  # calibrated, too extreme
+    ...     _, slope = calibration_line(np.repeat(proba, 4), truth)
+    ...     print(f"{slope[0]:.2f}")
+    1.00
+    0.50
     """
     weights = np.ones((1, len(truth))) if weights is None else weights
     x, y = log_odds(np.asarray(proba, dtype=float)), np.asarray(truth, dtype=float)
@@ -92,6 +113,15 @@ def integrated_calibration_index(
     Returns
     -------
     array of shape (k,)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from baldur.evaluation import integrated_calibration_index
+    >>> predicted = np.linspace(0, 10, 30)
+    >>> observed = predicted + 2
+    >>> integrated_calibration_index(predicted, observed).round(2).tolist()
+    [2.0]
     """
     weights = np.ones((1, len(truth))) if weights is None else weights
     smoother = Smoother(np.asarray(proba, dtype=float))
@@ -127,6 +157,15 @@ def brier_parts(proba: np.ndarray, truth: np.ndarray) -> BrierParts:
     ----------
     T. Dimitriadis, T. Gneiting and A. I. Jordan, "Stable reliability diagrams for probabilistic
     classifiers", PNAS 118 (2021).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from baldur.evaluation import brier_parts
+    >>> truth = np.array([0, 0, 0, 1, 0, 1, 1, 1])
+    >>> parts = brier_parts(np.repeat([0.1, 0.9], 4), truth)
+    >>> {name: round(value, 4) for name, value in parts._asdict().items()}
+    {'brier': 0.21, 'miscalibration': 0.0225, 'discrimination': 0.0625, 'uncertainty': 0.25}
     """
     proba, truth = np.asarray(proba, dtype=float), np.asarray(truth, dtype=float)
     best = IsotonicRegression(out_of_bounds="clip").fit(proba, truth).predict(proba)
@@ -163,6 +202,16 @@ def calibration_measures(
     -------
     DataFrame
         model, class, measure, estimate, low, high, note.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from baldur.evaluation import calibration_measures
+    >>> label = ["no", "no", "no", "yes", "no", "yes", "yes", "yes"] * 20
+    >>> table = pd.DataFrame({"label": label, "p_yes": ([0.1] * 4 + [0.9] * 4) * 20})
+    >>> found = calibration_measures(table).set_index("measure")
+    >>> found.loc[["intercept", "slope", "brier"], "estimate"].round(2).abs().to_dict()
+    {'intercept': 0.0, 'slope': 0.5, 'brier': 0.21}
     """
     sample = resample(predictions, **bootstrap)
     rows: list[tuple[object, ...]] = []
@@ -212,6 +261,17 @@ def calibration_curves(
     -------
     DataFrame
         model, class, predicted, observed, low, high.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pandas as pd
+    >>> from baldur.evaluation import calibration_curves
+    >>> p, u = np.random.default_rng(0).uniform(size=(2, 300))
+    >>> table = pd.DataFrame({"label": np.where(u < p**2, "yes", "no"), "p_yes": p})
+    >>> curve = calibration_curves(table, points=3)
+    >>> curve[["predicted", "observed"]].round(2).to_numpy().tolist()
+    [[0.01, 0.0], [0.5, 0.24], [0.99, 0.99]]
     """
     sample = resample(predictions, **bootstrap)
     parts = []

@@ -167,6 +167,17 @@ def roc_curves(
     -------
     DataFrame
         model, class, false_positive_rate, sensitivity, low, high; no rows in regression.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from baldur.evaluation.clinical import roc_curves
+    >>> table = pd.DataFrame({"label": ["no", "no", "no", "yes", "yes"] * 20,
+    ...                       "p_yes": [0.1, 0.3, 0.8, 0.7, 0.9] * 20})
+    >>> curve = roc_curves(table)
+    >>> at = curve.set_index("false_positive_rate")["sensitivity"]
+    >>> at.loc[[0.0, 0.5, 1.0]].tolist()
+    [0.5, 1.0, 1.0]
     """
     sample = resample(predictions, **bootstrap)
     return _frame(sample, sensitivity_at, ("false_positive_rate", "sensitivity"))
@@ -188,6 +199,16 @@ def precision_recall_curves(
     DataFrame
         model, class, sensitivity, precision, low, high, prevalence (share of the class, the
         precision of chance); no rows in regression.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from baldur.evaluation.clinical import precision_recall_curves
+    >>> table = pd.DataFrame({"label": ["no", "no", "no", "yes", "yes"] * 20,
+    ...                       "p_yes": [0.1, 0.3, 0.8, 0.7, 0.9] * 20})
+    >>> curve = precision_recall_curves(table).set_index("sensitivity")
+    >>> curve.loc[[0.5, 1.0], "precision"].round(2).tolist()
+    [1.0, 0.67]
     """
     sample = resample(predictions, **bootstrap)
     return _frame(sample, precision_at, ("sensitivity", "precision"))
@@ -214,6 +235,17 @@ def curve_areas(
     -------
     DataFrame
         model, class, measure ("auc" or "average_precision"), estimate, low, high.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from baldur.evaluation.clinical import curve_areas
+    >>> table = pd.DataFrame({"label": ["no", "no", "no", "yes", "yes"] * 20,
+    ...                       "p_yes": [0.1, 0.3, 0.8, 0.7, 0.9] * 20})
+    >>> curve_areas(table)[["measure", "estimate", "low", "high"]].round(2)
+                 measure  estimate   low  high
+    0                auc      0.83  0.73   0.9
+    1  average_precision      0.83  0.73   0.9
     """
     sample = resample(predictions, **bootstrap)
     areas = {"auc": weighted_auc, "average_precision": average_precision}

@@ -44,6 +44,12 @@ def shift_prevalence(proba: np.ndarray, from_: float, to: float) -> np.ndarray:
     -------
     array
         With log odds moved by the difference of those of the two shares.
+
+    Examples
+    --------
+    >>> from baldur.evaluation import shift_prevalence
+    >>> shift_prevalence([0.2, 0.5, 0.8], from_=0.5, to=0.1).round(2).tolist()
+    [0.03, 0.1, 0.31]
     """
     return expit(log_odds(np.asarray(proba, dtype=float)) + logit(to) - logit(from_))
 
@@ -105,6 +111,15 @@ def net_benefit(
     Returns
     -------
     array of shape (k, t)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from baldur.evaluation import net_benefit
+    >>> truth = np.array([0, 0, 0, 1, 0, 1, 1, 1])
+    >>> proba = np.array([0.1, 0.2, 0.3, 0.4, 0.6, 0.7, 0.8, 0.9])
+    >>> net_benefit(proba, truth, np.array([0.2, 0.5])).round(3).tolist()
+    [[0.406, 0.25]]
     """
     weights = np.ones((1, len(truth))) if weights is None else weights
     thresholds = check_thresholds(thresholds)
@@ -165,6 +180,16 @@ def decision_curves(
         model, threshold, net_benefit, low, high; gain over the better of treating all and none,
         with gain_low and gain_high; and test_tradeoff, how many people are tested for one more
         case found at no cost in controls treated (1 / gain, where there is a gain).
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from baldur.evaluation import decision_curves
+    >>> table = pd.DataFrame({"label": ["no", "no", "no", "yes", "yes"] * 20,
+    ...                       "p_yes": [0.1, 0.3, 0.8, 0.7, 0.9] * 20})
+    >>> curves = decision_curves(table, thresholds=[0.5])
+    >>> curves.set_index("model")["net_benefit"].round(2).to_dict()
+    {'treat all': -0.2, 'treat none': 0.0, 'model': 0.2}
     """
     sample = resample(predictions, **bootstrap)
     points = check_thresholds(thresholds)

@@ -45,6 +45,16 @@ class Evaluation:
         As `subgroup_measures`; no rows where none were asked for.
     left_out : DataFrame
         model, figure, reason: what is not given, and why.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from baldur.evaluation import evaluate_predictions
+    >>> table = pd.DataFrame({"label": ["no", "no", "no", "yes", "yes"] * 20,
+    ...                       "p_yes": [0.1, 0.3, 0.8, 0.7, 0.9] * 20})
+    >>> found = evaluate_predictions(table)
+    >>> list(found.frames())
+    ['intervals.csv', 'calibration.csv', 'calibration_curve.csv', 'decision.csv', 'thresholds.csv']
     """
 
     intervals: pd.DataFrame

@@ -42,6 +42,18 @@ class HeldOutPredictions:
     sites : array of str of shape (n_people,), optional
     folds : list of array, optional
         For each repeat the outer fold in which each of its people was predicted.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from baldur.evaluation.clinical import read_held_out
+    >>> table = pd.DataFrame({"label": ["no", "no", "no", "yes", "yes"] * 20,
+    ...                       "p_yes": [0.1, 0.3, 0.8, 0.7, 0.9] * 20})
+    >>> held = read_held_out(table)["model"]
+    >>> held.classes, held.n_units, held.has_proba
+    (['no', 'yes'], 100, True)
+    >>> int(held.where(held.truth == 1).members.sum())
+    40
     """
 
     model: str
@@ -140,6 +152,16 @@ def read_held_out(
     Returns
     -------
     dict of str to HeldOutPredictions
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from baldur.evaluation.clinical import read_held_out
+    >>> table = pd.DataFrame({"sample": ["a", "b", "c"], "label": ["no", "yes", "no"],
+    ...                       "p_yes": [0.2, 0.7, 0.6]})
+    >>> held = read_held_out(table)["model"]
+    >>> held.classes, held.truth.tolist()
+    (['no', 'yes'], [0, 1, 0])
     """
     table = predictions.reset_index(drop=True)
     if "label" not in table:

@@ -110,6 +110,18 @@ def learning_curves(
         model, metric, people, kind, estimate, low, high. The kind is "measured", "curve" (the
         fitted law, on to the largest number asked for) or "gain" (curve at `people` minus curve at
         the most people measured).
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from baldur.evaluation import learning_curves
+    >>> tables = {n: pd.DataFrame({"model": "Ridge", "label": ["no", "yes"] * 50,
+    ...                            "p_yes": [0.4, 0.6] * right + [0.6, 0.4] * (50 - right)})
+    ...           for n, right in ((30, 30), (60, 36), (90, 38))}
+    >>> found = learning_curves(tables, "accuracy", more=[60])
+    >>> found.loc[found["kind"] == "gain", ["people", "estimate", "low", "high"]].round(2)
+        people  estimate  low  high
+    44   150.0      0.03  0.0  0.06
     """
     people = np.array(sorted(by_people), dtype=float)
     if len(people) < _LEAST_SIZES:

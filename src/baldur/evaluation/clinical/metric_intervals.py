@@ -77,6 +77,17 @@ def metric_intervals(
     -------
     DataFrame
         model, site ("*": all), metric, estimate, low, high, people, units, note.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from baldur.evaluation import metric_intervals
+    >>> table = pd.DataFrame({"label": ["no", "no", "no", "yes", "yes"] * 20,
+    ...                       "p_yes": [0.1, 0.3, 0.8, 0.7, 0.9] * 20})
+    >>> found = metric_intervals(table, metrics=["auc"])
+    >>> found[["metric", "estimate", "low", "high", "people"]].round(2)
+      metric  estimate   low  high  people
+    0    auc      0.83  0.73   0.9     100
     """
     sample = resample(predictions, **bootstrap)
     rows = []
@@ -122,6 +133,18 @@ def metric_differences(
     -------
     DataFrame
         metric, model_a, model_b, difference (a minus b), low, high, note.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from baldur.evaluation import metric_differences
+    >>> table = pd.DataFrame({"model": ["Ridge"] * 40 + ["Dummy"] * 40, "sample": [*range(40)] * 2,
+    ...                       "label": ["no", "no", "yes", "yes"] * 20,
+    ...                       "p_yes": [0.1, 0.8, 0.7, 0.9] * 10 + [0.5] * 40})
+    >>> found = metric_differences(table, metrics=["auc"])
+    >>> found[["model_a", "model_b", "difference", "low", "high"]].round(2)
+      model_a model_b  difference   low  high
+    0   Ridge   Dummy        0.25  0.08  0.42
     """
     sample = resample(predictions, **bootstrap)
     rows: list[tuple[object, ...]] = []

@@ -42,6 +42,17 @@ class Resampled:
         Predictions by the name of the model.
     boot : Bootstrap
         The resamples, the same for every model.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from baldur.evaluation import Resampled, calibration_measures, metric_intervals
+    >>> table = pd.DataFrame({"label": ["no", "no", "no", "yes", "yes"] * 20,
+    ...                       "p_yes": [0.1, 0.3, 0.8, 0.7, 0.9] * 20})
+    >>> sample = Resampled(table, resamples=500)
+    >>> metrics, calibration = metric_intervals(sample), calibration_measures(sample)
+    >>> sample.classes, sample.metric("model", "auc").resampled.shape
+    (['no', 'yes'], (500,))
     """
 
     def __init__(

@@ -47,6 +47,12 @@ def r2_of_auc(auc: float, prevalence: float) -> float:
     Returns
     -------
     float
+
+    Examples
+    --------
+    >>> from baldur.evaluation.clinical import r2_of_auc
+    >>> round(r2_of_auc(0.8, prevalence=0.3), 3)
+    0.228
     """
     if not 0.5 < auc < 1 or not 0 < prevalence < 1:
         raise InputError(
@@ -88,6 +94,13 @@ def minimum_people(
     -------
     DataFrame
         criterion ("shrinkage", "optimism", "risk", "all"), people, meaning.
+
+    Examples
+    --------
+    >>> from baldur.evaluation import minimum_people
+    >>> found = minimum_people(parameters=20, prevalence=0.3, auc=0.8)
+    >>> found.set_index("criterion")["people"].to_dict()
+    {'shrinkage': 686, 'optimism': 489, 'risk': 323, 'all': 686}
     """
     if (auc is None) == (r2 is None):
         raise InputError("Give either auc or r2.")
@@ -124,6 +137,13 @@ def minimum_people_regression(parameters: int, r2: float) -> pd.DataFrame:
     -------
     DataFrame
         criterion ("shrinkage", "optimism", "residual", "all"), people, meaning.
+
+    Examples
+    --------
+    >>> from baldur.evaluation import minimum_people_regression
+    >>> found = minimum_people_regression(parameters=20, r2=0.3)
+    >>> found.set_index("criterion")["people"].to_dict()
+    {'shrinkage': 448, 'optimism': 281, 'residual': 254, 'all': 448}
     """
     _check(parameters, r2, 1.0)
     rows = [

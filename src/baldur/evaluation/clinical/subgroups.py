@@ -62,6 +62,19 @@ def subgroup_measures(
     DataFrame
         model, subgroup, level, people, cases, measure, estimate, low, high, difference (subgroup
         minus all others), difference_low, difference_high, note.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from baldur.evaluation import subgroup_measures
+    >>> table = pd.DataFrame({"label": ["no", "no", "no", "yes", "yes"] * 20})
+    >>> table["p_yes"] = [0.1, 0.3, 0.8, 0.7, 0.9] * 10 + [0.4, 0.6, 0.8, 0.5, 0.7] * 10
+    >>> table["sex"] = ["female"] * 50 + ["male"] * 50
+    >>> found = subgroup_measures(table, ["sex"])
+    >>> found.loc[found["measure"] == "auc", ["level", "people", "estimate", "difference"]].round(2)
+        level  people  estimate  difference
+    0  female      50      0.83        0.33
+    5    male      50      0.50       -0.33
     """
     sample = resample(predictions, **bootstrap)
     if not isinstance(subgroups, pd.DataFrame):

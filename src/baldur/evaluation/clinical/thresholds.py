@@ -72,6 +72,18 @@ def threshold_measures(
         estimate, low, high, note. The measures are sensitivity, specificity, ppv, npv, lr_positive,
         lr_negative, number_needed_to_test (people tested per case found) and
         number_needed_to_evaluate (people tested positive per case found).
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from baldur.evaluation import threshold_measures
+    >>> table = pd.DataFrame({"label": ["no", "no", "no", "yes", "yes"] * 20,
+    ...                       "p_yes": [0.1, 0.3, 0.8, 0.7, 0.9] * 20})
+    >>> found = threshold_measures(table, [0.5])
+    >>> found.loc[:1, ["measure", "estimate", "low", "high"]].round(2)
+           measure  estimate   low  high
+    0  sensitivity      1.00  0.91  1.00
+    1  specificity      0.67  0.54  0.77
     """
     sample = resample(predictions, **bootstrap)
     check_prevalence(prevalence)

@@ -32,6 +32,17 @@ class Progress:
         Model and fold of the job that was finished last.
     started : float
         Time of the monotonic clock at the start.
+
+    Examples
+    --------
+    >>> from baldur.datasets import make_multiview
+    >>> from baldur.evaluation import nested_cv
+    >>> sim = make_multiview(60, {"a": 5, "b": 10}, random_state=0)
+    >>> lines = []
+    >>> result = nested_cv(["Dummy"], sim.data, sim.target, outer=3,
+    ...                    progress=lambda p: lines.append(f"{p.done} of {p.total}"))
+    >>> lines[-1]
+    '3 of 3'
     """
 
     total: int

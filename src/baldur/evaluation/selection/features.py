@@ -82,6 +82,18 @@ class Stability:
         model, view, frequency (share of folds that use the view), percent_of_view, share (of all
         selected features), variance_share (of the variance that views add to the linear
         predictor; missing for models without weights), each a mean over folds.
+
+    Examples
+    --------
+    >>> from baldur.datasets import make_multiview
+    >>> from baldur.evaluation import nested_cv
+    >>> sim = make_multiview(80, {"a": 5, "b": 10}, random_state=0)
+    >>> result = nested_cv({"LSVM-l1": {"C": [0.1]}}, sim.data, sim.target, outer=3, inner=2)
+    >>> found = result.stability()
+    >>> found.index["view"].tolist()
+    ['*', 'a', 'b']
+    >>> float(found.features.loc[0, "frequency"])
+    1.0
     """
 
     index: pd.DataFrame

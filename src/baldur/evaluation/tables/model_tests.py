@@ -66,6 +66,14 @@ def corrected_t_test(difference: np.ndarray, test_train_ratio: float) -> tuple[f
         J - 1.
     p_value : float
         Two-sided; 1 where all differences are zero, 0 where they are equal and not zero.
+
+    Examples
+    --------
+    >>> from baldur.evaluation import corrected_t_test
+    >>> difference = [0.02, 0.05, 0.03, 0.06, 0.04]  # AUC of one model minus the other, per fold
+    >>> t, degrees, p = corrected_t_test(difference, test_train_ratio=1 / 4)
+    >>> round(t, 2), degrees, round(p, 3)
+    (3.77, 4, 0.02)
     """
     difference = np.asarray(difference, dtype=float)
     j = len(difference)
@@ -91,6 +99,12 @@ def holm(p_values: np.ndarray) -> np.ndarray:
     Returns
     -------
     ndarray of shape (m,)
+
+    Examples
+    --------
+    >>> from baldur.evaluation import holm
+    >>> holm([0.01, 0.04, 0.03]).round(2).tolist()
+    [0.03, 0.06, 0.06]
     """
     p = np.asarray(p_values, dtype=float)
     out = np.full(p.shape, np.nan)
@@ -126,6 +140,18 @@ def compare_pairs(
     -------
     DataFrame
         metric, model_a, model_b, difference (a - b), its standard_error, t, df, p, p_holm.
+
+    Examples
+    --------
+    >>> from baldur.evaluation import compare_pairs
+    >>> scores = {"A": [0.82, 0.85, 0.80, 0.84], "B": [0.80, 0.80, 0.77, 0.78],
+    ...           "C": [0.81, 0.78, 0.79, 0.77]}
+    >>> found = compare_pairs(scores, test_train_ratio=1 / 4, metric="auc")
+    >>> found[["model_a", "model_b", "difference", "p_holm"]].round(3)
+      model_a model_b  difference  p_holm
+    0       A       B        0.04   0.160
+    1       A       C        0.04   0.402
+    2       B       C        0.00   1.000
     """
     rows = []
     for a, b in combinations(scores, 2):

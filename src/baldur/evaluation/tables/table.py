@@ -87,6 +87,16 @@ def build_table(
         model; for each metric the mean over folds, its s.d. (<metric>_sd), and on the pooled
         held-out predictions the estimate (<metric>_pooled) with its 95 % interval (<metric>_low,
         <metric>_high); mean and s.d. over folds of features_percent; folds, note and failure.
+
+    Examples
+    --------
+    >>> from baldur.datasets import make_multiview
+    >>> from baldur.evaluation import build_table, nested_cv
+    >>> sim = make_multiview(80, {"a": 5, "b": 10}, random_state=0)
+    >>> result = nested_cv({"Ridge logistic": {"C": [0.1]}}, sim.data, sim.target, outer=2, inner=2)
+    >>> table = build_table(result.predictions, result.selection, ["auc"], ["0", "1"])
+    >>> table.columns[:6].tolist()
+    ['model', 'auc', 'auc_sd', 'auc_pooled', 'auc_low', 'auc_high']
     """
     failures = failures or {}
     pooled = _pooled(predictions, metrics, classes, sample)
@@ -172,6 +182,16 @@ def recompute_table(predictions: pd.DataFrame, selection: pd.DataFrame) -> pd.Da
     -------
     DataFrame
         As `build_table`, with every metric of the task.
+
+    Examples
+    --------
+    >>> from baldur.datasets import make_multiview
+    >>> from baldur.evaluation import nested_cv, recompute_table
+    >>> sim = make_multiview(80, {"a": 5, "b": 10}, random_state=0)
+    >>> result = nested_cv({"Ridge logistic": {"C": [0.1]}}, sim.data, sim.target, outer=2, inner=2)
+    >>> again = recompute_table(result.predictions, result.selection)
+    >>> again["auc_low"].equals(result.table()["auc_low"])
+    True
     """
     predictions, selection = unescape_frame(predictions), unescape_frame(selection)
     classes = classes_of(predictions)

@@ -7,6 +7,7 @@ from typing import Any, Self
 import numpy as np
 import pandas as pd
 
+from baldur.estimators.summary import n_usable_features
 from baldur.plots.drawing.display import Display
 from baldur.plots.drawing.names import count, number, plain
 from baldur.plots.drawing.parts import empty, fit_ticks, intervals, name_features, row_height
@@ -67,8 +68,7 @@ class ForestDisplay(Display):
         -------
         ForestDisplay
         """
-        total = sum(len(mask) for mask in model.selected_features_.values())
-        return cls(model.summary(), total=total)
+        return cls(model.summary(), total=n_usable_features(model))
 
     @classmethod
     def from_result(cls, result: Any, model: str | None = None) -> Self:

@@ -1,4 +1,4 @@
-"""Ladder of views: how well sets of views predict, and what each view adds."""
+"""Sets of views: how well sets of views predict, and what each view adds."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class AddedValueDisplay(Display):
     Attributes
     ----------
     table : DataFrame
-        A rung per set of views: views, people, value with its interval, compared_with, difference
+        A row per set of views: views, people, value with its interval, compared_with, difference
         with its interval (of this set minus the one it is compared with), compared_on (people).
         The baseline and the sets that contain it are compared with the baseline, sets without one
         view with all views.
@@ -83,7 +83,7 @@ class AddedValueDisplay(Display):
         part = table[table["metric"] == self.metric] if len(table) else table
         base = part[part["question"] == BASELINE] if len(part) else part
         self.baseline = plain(base["view"].iloc[0]) if len(base) else "the baseline"
-        super().__init__(pd.DataFrame(self._rungs(part), columns=_COLUMNS))
+        super().__init__(pd.DataFrame(self._set_rows(part), columns=_COLUMNS))
 
     @classmethod
     def from_result(cls, result: Any) -> Self:
@@ -100,14 +100,14 @@ class AddedValueDisplay(Display):
         """
         return cls(Results(result).frame("added_value"))
 
-    def _rungs(self, part: pd.DataFrame) -> list[tuple[Any, ...]]:
-        """Return the rungs in order: baseline and what is added, each view alone, all but each."""
+    def _set_rows(self, part: pd.DataFrame) -> list[tuple[Any, ...]]:
+        """Return the rows in order: baseline and what is added, each view alone, all but each."""
         rows = part.to_dict("records") if len(part) else []
         levels = {r["model"]: r for r in rows if r["question"] in _LEVELS}
         added = {r["model"]: r for r in rows[::-1] if r["question"] in (ADDED, ALL_ADDED)}
         left_out = {r["reference"]: r for r in rows if r["question"] == BEYOND}
         nothing: tuple[Any, ...] = ("", np.nan, np.nan, np.nan, np.nan)
-        rungs = []
+        found = []
         for model, row in levels.items():
             question, view = row["question"], row["view"]
             name = {
@@ -119,20 +119,20 @@ class AddedValueDisplay(Display):
                 compared = (self.baseline, *_difference(added[model]))
             elif model in left_out:
                 compared = (_ALL_VIEWS, *_difference(left_out.pop(model), -1.0))
-            rungs.append((name, row["people"], *_level(row), *compared))
-        # A set that is compared with the baseline and with all views has a rung for each.
+            found.append((name, row["people"], *_level(row), *compared))
+        # A set that is compared with the baseline and with all views has a row for each.
         for model, other in left_out.items():
             compared = (_ALL_VIEWS, *_difference(other, -1.0))
             level = (levels[model]["people"], *_level(levels[model]))
-            rungs.append((f"all but {other['view']}", *level, *compared))
-        return rungs
+            found.append((f"all but {other['view']}", *level, *compared))
+        return found
 
     @property
     def alt_text(self) -> str:
         """What is shown, in one sentence with its numbers."""
         heading = _HEADINGS[self.metric]
         if not len(self.table):
-            return f"Ladder of views without {heading}: there is nothing to compare."
+            return f"Sets of views without {heading}: there is nothing to compare."
         first = self.table.iloc[0]
         parts = [f"{plain(first['views'])} {number(first['value'])}"]
         for row in self.table[self.table["compared_with"] != ""].to_dict("records"):

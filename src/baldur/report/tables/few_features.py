@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-from baldur.estimators.few_features import few_features_table, unpaid
+from baldur.estimators.few_features import few_features_table, split_names, unpaid
 from baldur.evaluation.metrics import METRICS
 from baldur.evaluation.tables.few_features import AS_SELECTED
 from baldur.report.fitted import FittedModel
@@ -133,7 +133,7 @@ def cost_table(model: FittedModel) -> Table:
     ]
     table = Table("costs", "Which tests give which accuracy, on the inner folds", columns)
     for row in found.to_dict("records"):
-        ordered = [name for name in str(row["orders"]).split(", ") if name]
+        ordered = split_names(row["orders"], model.inner.view_names_)
         table.add(
             [
                 Cell(number(row["cost"], 2).removesuffix(".00"), float(row["cost"])),
