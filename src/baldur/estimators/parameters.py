@@ -91,8 +91,8 @@ CONSTRAINTS: Mapping[str, Constraint] = MappingProxyType(
         "verbose": Constraint(lambda v: is_number(v, 0), "0, or 1 to print progress"),
         "margin": Constraint(
             lambda v: is_number(v, 0.0, 1.0),
-            "a number from 0 (everything, unless less is shown to lose nothing) to 1, the part of what "
-            "is gained over the base rate that a smaller model may lose",
+            "a number from 0 (everything, unless less is shown to lose nothing) to 1, the part of "
+            "what is gained over the base rate that a smaller model may lose",
         ),
     }
 )
