@@ -58,6 +58,19 @@ def report_folder(
     -------
     Path
         The file.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> import baldur
+    >>> from baldur.baselines import PriorClassifier
+    >>> from baldur.datasets import make_multiview
+    >>> from baldur.report import report_folder
+    >>> sim = make_multiview(60, {"a": 4, "b": 9}, random_state=0)
+    >>> model = PriorClassifier().fit(sim.data, sim.target)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     report_folder(baldur.save(model, pathlib.Path(folder) / "model")).name
+    'report.html'
     """
     place = Path(folder)
     if not place.is_dir():
@@ -117,6 +130,18 @@ def report_study(
     -------
     Path
         The file.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from baldur.report import report_study
+    >>> from baldur.study import evaluate_study, load_study, simulate_study
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> config = load_study(simulate_study("biofind", folder.name, scale=1e-5, models=["Dummy"]))
+    >>> study = evaluate_study(config)  # doctest: +SKIP
+    >>> report_study(study).relative_to(folder.name).as_posix()  # doctest: +SKIP
+    'results/report.html'
+    >>> folder.cleanup()
     """
     written = study.written
     added = None if model is None else FittedModel.of_saved(model)
@@ -162,6 +187,18 @@ def report_result(
     -------
     Path
         The file.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from baldur.datasets import make_multiview
+    >>> from baldur.evaluation import nested_cv
+    >>> from baldur.report import report_result
+    >>> sim = make_multiview(60, {"a": 4}, n_classes=None, random_state=0)
+    >>> result = nested_cv("Dummy", sim.data, sim.target, task="regression", outer=2)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     report_result(result, pathlib.Path(folder) / "comparison.html").name
+    'comparison.html'
     """
     fitted = None
     if isinstance(model, SavedModel):
@@ -203,6 +240,19 @@ def report_model(
     -------
     Path
         The file.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from baldur.baselines import RidgeLogisticClassifier
+    >>> from baldur.datasets import make_multiview
+    >>> from baldur.report import report_model
+    >>> sim = make_multiview(60, {"a": 4, "b": 9}, random_state=0)
+    >>> model = RidgeLogisticClassifier().fit(sim.data, sim.target)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     page = report_model(model, pathlib.Path(folder) / "model.html", title="Pilot")
+    ...     print(page.name, "Pilot" in page.read_text(encoding="utf-8"))
+    model.html True
     """
     return _write(_file_at(Path(path)), None, FittedModel.of(model, X, y), people, title)
 

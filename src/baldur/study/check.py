@@ -37,6 +37,18 @@ class StudyCheck:
         What looks wrong, each with what to do.
     n_jobs : int
         Processes the time is estimated for.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from baldur.study import check_study, load_study, open_study, read_study, simulate_study
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> config = load_study(simulate_study("biofind", folder.name, scale=1e-5, models=["Dummy"]))
+    >>> data = read_study(config)
+    >>> check = check_study(config, data, open_study(config, data), trial=False)
+    >>> check.plan.jobs, check.findings
+    ({'Dummy': 5}, [])
+    >>> folder.cleanup()
     """
 
     data: StudyData
@@ -95,6 +107,25 @@ def check_study(
     ------
     StudyError
         One line that names the key and the fix.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from baldur.study import check_study, load_study, open_study, read_study, simulate_study
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> config = load_study(simulate_study("biofind", folder.name, scale=1e-5, models=["Dummy"]))
+    >>> data = read_study(config)
+    >>> for line in check_study(config, data, open_study(config, data), trial=False).lines():
+    ...     print(line)
+    215 samples: 119 PD (positive), 96 control
+      neuropsychological: 18 features
+      sleep: 19 features
+      socio-economic: 2 features
+      demographical: 8 features
+      genetic: 8 features
+    Folds: stratified, 5 outer (172 training and 43 test rows), 5 inner
+    1 model, 5 jobs, 5 fits
+    >>> folder.cleanup()
     """
     try:
         parts = len(config.report.learning_curve or [])

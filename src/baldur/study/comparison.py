@@ -42,6 +42,17 @@ def open_study(config: StudyConfig, data: StudyData, *, only: str | None = None)
     ------
     StudyError
         One line that names the key and the fix.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from baldur.study import load_study, open_study, read_study, simulate_study
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> config = load_study(simulate_study("biofind", folder.name, scale=1e-5, models=["Dummy"]))
+    >>> comparison = open_study(config, read_study(config))
+    >>> len(comparison.folds), comparison.metric, [model.name for model in comparison.models]
+    (5, 'auc', ['Dummy'])
+    >>> folder.cleanup()
     """
     models = make_models(config, only)
     design = Design(

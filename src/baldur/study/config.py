@@ -96,6 +96,18 @@ class StudyConfig(Section):
         The section of each view, typed by the kind of its file.
     models : list of ModelEntry
         The models to compare.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from baldur.study import load_study, simulate_study
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> config = load_study(simulate_study("biofind", folder.name, scale=1e-5, models=["Dummy"]))
+    >>> list(config.views)
+    ['neuropsychological', 'sleep', 'socio-economic', 'demographical', 'genetic']
+    >>> config.align, config.seed, [model.name for model in config.models]
+    ('intersection', 0, ['Dummy'])
+    >>> folder.cleanup()
     """
 
     title: str = ""

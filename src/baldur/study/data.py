@@ -62,6 +62,17 @@ class StudyData:
         Columns to report by, one row per sample with its id as index.
     left_out : int
         Samples with an outcome that are left out because of views that they do not have.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from baldur.study import load_study, read_study, simulate_study
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> config = load_study(simulate_study("biofind", folder.name, scale=1e-5, models=["Dummy"]))
+    >>> study = read_study(config)
+    >>> study.y[:3], study.positive, study.left_out
+    (array(['PD', 'control', 'PD'], dtype='<U7'), 'PD', 0)
+    >>> folder.cleanup()
     """
 
     data: MultiView
@@ -149,6 +160,21 @@ def read_study(config: StudyConfig) -> StudyData:
     ------
     StudyError
         One line that names the key and the fix.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from baldur.study import load_study, read_study, simulate_study
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> config = load_study(simulate_study("biofind", folder.name, scale=1e-5, models=["Dummy"]))
+    >>> read_study(config).data
+    MultiView: 215 samples, 55 features in 5 views
+      neuropsychological  18  float64
+      sleep               19  float64
+      socio-economic       2  float64
+      demographical        8  float64
+      genetic              8  float64
+    >>> folder.cleanup()
     """
     table = read_samples(config)
     for key, name in _named_columns(config):

@@ -37,7 +37,20 @@ __all__ = ["EvaluatedStudy", "evaluate_study"]
 
 @dataclass
 class EvaluatedStudy:
-    """A finished study: its result, its folder, the tables written there, and notes."""
+    """A finished study: its result, its folder, the tables written there, and notes.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from baldur.study import evaluate_study, load_study, simulate_study
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> options = {"models": ["Dummy"], "folds": {"outer": 2}}
+    >>> file = simulate_study("biofind", folder.name, scale=1e-5, **options)
+    >>> study = evaluate_study(load_study(file))
+    >>> study.folder.name, study.result.predictions.shape, study.notes
+    ('results', (215, 8), [])
+    >>> folder.cleanup()
+    """
 
     result: NestedResult | MultilabelResult
     folder: Path
@@ -86,6 +99,18 @@ def evaluate_study(
     Returns
     -------
     EvaluatedStudy
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from baldur.study import evaluate_study, load_study, simulate_study
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> options = {"models": ["Dummy"], "folds": {"outer": 2}}
+    >>> file = simulate_study("biofind", folder.name, scale=1e-5, **options)
+    >>> study = evaluate_study(load_study(file))
+    >>> sorted(path.name for path in study.folder.glob("t*.csv"))
+    ['table.csv', 'thresholds.csv']
+    >>> folder.cleanup()
     """
     if shard is not None:
         Shard.of(shard)

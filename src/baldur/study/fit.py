@@ -46,6 +46,17 @@ def fit_study(
         The fitted model with what its users need to know.
     notes : list of str
         What a reader should know about the samples.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from baldur.study import fit_study, load_study, simulate_study
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> config = load_study(simulate_study("biofind", folder.name, scale=1e-5, models=["Dummy"]))
+    >>> model, notes = fit_study(config, "Dummy")
+    >>> type(model.estimator).__name__, model.classes, notes
+    ('PriorClassifier', ['control', 'PD'], [])
+    >>> folder.cleanup()
     """
     names = [entry.label for entry in config.models]
     if name is not None and name not in names:

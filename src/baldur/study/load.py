@@ -46,6 +46,16 @@ def load_study(
     ------
     StudyError
         One line that names the key and the fix.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from baldur.study import load_study, simulate_study
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> config = load_study(simulate_study("biofind", folder.name, scale=1e-5, models=["Dummy"]))
+    >>> config.outcome.column, config.outcome.positive, config.folds.outer
+    ('diagnosis', 'PD', 5)
+    >>> folder.cleanup()
     """
     file = Path(path)
     given = parse_study(file)

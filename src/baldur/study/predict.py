@@ -53,6 +53,20 @@ def predict_study(
         for numbers sd and the ends of an interval; and the views that were used. Intervals and
         sd where the model has them.
     notes : list of str
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from baldur.study import fit_study, load_study, predict_study, simulate_study
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> file = simulate_study("biofind", folder.name, scale=1e-5, models=["Dummy"])
+    >>> model, _ = fit_study(load_study(file))
+    >>> predictions, notes = predict_study(model, load_study(file, predicting=True))
+    >>> predictions[["sample", "predicted", "p_PD"]].round(3).head(2)
+           sample predicted   p_PD
+    0  biofind000        PD  0.553
+    1  biofind001        PD  0.553
+    >>> folder.cleanup()
     """
     new = read_new_samples(model, config, missing=missing)
     return predictions_of(model, new.data, unknown=new.unknown), new.notes

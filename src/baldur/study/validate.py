@@ -85,6 +85,19 @@ def validate_study(
     Returns
     -------
     ValidatedStudy
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from baldur.study import fit_study, load_study, simulate_study, validate_study
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> old = simulate_study("biofind", f"{folder.name}/old", scale=1e-5, models=["Dummy"])
+    >>> new = simulate_study("biofind", f"{folder.name}/new", scale=1e-5, seed=1)
+    >>> model, _ = fit_study(load_study(old))
+    >>> done = validate_study(model, load_study(new, predicting=True))
+    >>> len(done.predictions), sorted(path.name for path in done.folder.glob("sh*.csv"))
+    (215, ['shift_features.csv', 'shift_views.csv'])
+    >>> folder.cleanup()
     """
     if config.outcome.columns:
         fix = "name one of them as outcome.column, and validate them one after another"

@@ -210,6 +210,8 @@ class CPMNetsClassifier(BaselineClassifier):
     >>> X, y = sim.data, sim.target
     >>> BASELINES["CPM-Nets"].extra
     'torch'
+    >>> BASELINES["CPM-Nets"].extra
+    'torch'
     >>> model = CPMNetsClassifier(n_latent=4, n_epochs=5, random_state=0)
     >>> model = model.fit(X[:40], y[:40])  # doctest: +SKIP
     >>> model.latent_.shape  # doctest: +SKIP

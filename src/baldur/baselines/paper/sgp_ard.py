@@ -77,6 +77,8 @@ class SGPARDClassifier(BaselineClassifier):
     >>> X, y = sim.data, sim.target
     >>> BASELINES["SGP+ARD"].extra
     'torch'
+    >>> BASELINES["SGP+ARD"].extra
+    'torch'
     >>> model = SGPARDClassifier(n_inducing=5, max_iter=5, random_state=0)
     >>> model = model.fit(X[:40], y[:40])  # doctest: +SKIP
     >>> {name: part.shape for name, part in model.relevance_.items()}  # doctest: +SKIP

@@ -18,6 +18,7 @@ of cross-validation share training rows, so the interval is on the narrow side.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -65,7 +66,8 @@ def nogueira(
     -------
     StabilityIndex
         All NaN where every selection is empty or every selection is full: the index is not
-        defined there.
+        defined there. Two selections have an index but no interval: the formula of its variance
+        gives 0 for any two of equal size.
 
     Examples
     --------
@@ -87,9 +89,10 @@ def nogueira(
     q = sizes.mean() / d
     spread = q * (1 - q)
     if spread == 0:
-        nan = float("nan")
-        return StabilityIndex(nan, nan, nan, nan)
+        return StabilityIndex(math.nan, math.nan, math.nan, math.nan)
     value = float(1.0 - m / (m - 1) * np.sum(p * (1 - p)) / d / spread)
+    if m == 2:
+        return StabilityIndex(value, math.nan, math.nan, math.nan)
     hits = np.array([p[np.searchsorted(used, s)].sum() for s in selections])
     share = sizes / d
     phi = (hits / d - share * q + value / 2 * (2 * share * q - share - q + 1)) / spread

@@ -86,7 +86,7 @@ def chosen_models(
     if not len(table) or (classes is not None and not len(classes)):
         return table.head(0)
     if "model" not in table:
-        return table
+        return table.assign(model="model")
     known = list(dict.fromkeys(table["model"].astype(str)))
     if models is None:
         several = table["class"].nunique() > 1 if "class" in table else len(classes or ()) > 2
@@ -111,11 +111,13 @@ def interval_text(called: str, found: tuple[float, float, float] | None) -> str:
 def banded(lines: Sequence[Line]) -> Line | None:
     """Return the curve that has a band: the first model, or none where the curves are classes.
 
-    Bands of several curves hide each other; the table of the figure has all of them.
+    Bands of several curves hide each other; the table of the figure has all of them. There is none
+    where the ends of the band are not known.
     """
     if not lines or (len(lines) > 1 and lines[0].target != lines[1].target):
         return None
-    return lines[0]
+    known = np.isfinite(lines[0].rows[["low", "high"]].to_numpy(dtype=float)).all(axis=1)
+    return lines[0] if known.any() else None
 
 
 def band_text(lines: Sequence[Line]) -> str:

@@ -11,7 +11,7 @@ import pandas as pd
 from baldur.evaluation.metrics import METRICS
 from baldur.exceptions import InputError
 from baldur.plots.drawing.display import Display
-from baldur.plots.drawing.names import label, number, plain
+from baldur.plots.drawing.names import count, label, number, plain
 from baldur.plots.drawing.parts import empty, fit_ticks, intervals, name_rows, row_height
 from baldur.plots.drawing.style import Style, style_of
 from baldur.plots.results.tables import Results
@@ -117,7 +117,7 @@ class ComparisonDisplay(Display):
         more = f", and {len(part) - 5} more" if len(part) > 5 else ""
         failed = f"; {len(self.failures)} failed" if self.failures else ""
         return (
-            f"{metric_name(metric)} of {len(part)} models with 95 % intervals: "
+            f"{metric_name(metric)} of {count(len(part), 'model')} with 95 % intervals: "
             f"{listed}{more}{failed}."
         )
 

@@ -116,9 +116,9 @@ class MissingViewsDisplay(Display):
         columns = [f"{_HAS}{v}" for v in self.views]
         whole = self.table[self.table[columns].all(axis=1)]["people"].sum()
         lacking = ", ".join(
-            f"{self.people - self.present(v):,} have no {plain(v)}"
+            f"{missing:,} {'has' if missing == 1 else 'have'} no {plain(v)}"
             for v in self.views
-            if self.present(v) < self.people
+            if (missing := self.people - self.present(v))
         )
         text = f"Of {count(self.people, 'sample')}, {int(whole):,} have all "
         text += count(len(self.views), "view")

@@ -13,7 +13,7 @@ from baldur.evaluation.multilabel import MultilabelResult
 from baldur.evaluation.tables.results_reader import read_result_table
 from baldur.exceptions import InputError
 from baldur.plots.drawing.display import Display
-from baldur.plots.drawing.names import number, plain
+from baldur.plots.drawing.names import count, number, plain
 from baldur.plots.drawing.parts import empty, intervals, legend_height, name_rows, row_height
 from baldur.plots.drawing.style import style_of
 from baldur.plots.results.comparison import metric_name
@@ -106,8 +106,8 @@ class OutcomesDisplay(Display):
         )
         n = len([o for o in self.outcomes if o != AVERAGE])
         return (
-            f"{metric_name(self.metric)} of {len(self.models)} models for {n} outcomes with 95 % "
-            f"intervals; {plain(first)}: {listed}."
+            f"{metric_name(self.metric)} of {count(len(self.models), 'model')} for "
+            f"{count(n, 'outcome')} with 95 % intervals; {plain(first)}: {listed}."
         )
 
     def _plot(self, ax: Any, theme: str | None, width: float | None) -> None:

@@ -64,6 +64,18 @@ def simulate_study(
     -------
     Path
         The study file. ``truth.csv`` lists view, feature and effect of what was simulated.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from baldur.study import simulate_study
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> file = simulate_study("biofind", folder.name, scale=1e-5, models=["Dummy"])
+    >>> file.name, sorted(path.name for path in file.parent.glob("s*.csv"))
+    ('study.toml', ['samples.csv', 'sleep.csv', 'socio-economic.csv'])
+    >>> (file.parent / "truth.csv").read_text().splitlines()[0]
+    'view,feature,effect'
+    >>> folder.cleanup()
     """
     if kind not in KINDS:
         raise InputError(f"kind must be one of {', '.join(KINDS)}, but got {kind!r}.")
