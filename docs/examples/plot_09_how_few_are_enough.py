@@ -32,8 +32,8 @@ path = PathDisplay.from_estimator(model).plot()
 
 # %%
 # Each step of the path with its held-out loss and AUC. Intervals of the AUC come from the inner
-# folds, and do not contain that one step was chosen by them. The step of 124 features is the view of
-# proteins without the other view.
+# folds, and do not contain that one step was chosen by them. The step of 124 features is the view
+# of proteins without the other view.
 
 columns = ["n_features", "loss", "auc", "auc_lower", "auc_upper", "selected"]
 steps = model.sparsity_path_.drop_duplicates("n_features").sort_values("n_features")
