@@ -40,6 +40,20 @@ def check_model(estimator: type, outcome: np.ndarray, X: baldur.MultiView, folde
     assert len(model.explain(X[40:43])) > 0
 
 
+def check_genotypes() -> None:
+    """Check that PLINK 1 files are read; this one is written here byte by byte."""
+    people = ["a", "b", "c", "d"]
+    lines = [f"f{p} {p} 0 0 1 -9" for p in people]
+    Path("g.fam").write_text("\n".join(lines) + "\n")
+    Path("g.bim").write_text("".join(f"1 rs{j} 0 {100 + j} A C\n" for j in range(2)))
+    # The header, then one byte for the four people of each variant, two bits for a person.
+    Path("g.bed").write_bytes(bytes([0x6C, 0x1B, 0x01, 0b11100000, 0b00000011]))
+    X = baldur.io.read_plink("g.bed")
+    expected = [[2, 0], [2, 2], [1, 2], [0, 2]]
+    np.testing.assert_array_equal(X.view("genotypes").raw(), expected)
+    assert X.sample_ids.tolist() == people
+
+
 def main() -> None:
     """Try everything."""
     check_installed(sys.argv[1])
@@ -47,6 +61,7 @@ def main() -> None:
     X, labels = sim.data, sim.target
     check_model(BaldurClassifier, labels, X, Path("classifier"))
     check_model(BaldurRegressor, X.view("clinical").read()[:, 0], X, Path("regressor"))
+    check_genotypes()
     result = nested_cv(["Ridge logistic"], X, labels, outer=3, inner=2, random_state=0)
     assert result.table()["auc_pooled"].between(0, 1).all()
     print(f"baldur {baldur.__version__}, Python {sys.version.split()[0]}, numpy {np.__version__}")

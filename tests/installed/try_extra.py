@@ -44,19 +44,6 @@ def check(X: baldur.MultiView, view: str) -> None:
 # -- genetics ------------------------------------------------------------------------------------
 
 
-def plink_1() -> None:
-    """Read a ``.bed`` file, written here byte by byte."""
-    lines = [f"f{p} {p} 0 0 1 -9" for p in PEOPLE]
-    Path("g.fam").write_text("\n".join(lines) + "\n")
-    Path("g.bim").write_text("".join(f"1 rs{j} 0 {100 + j} A C\n" for j in range(2)))
-    # The header, then one byte for the four people of each variant, two bits for a person.
-    Path("g.bed").write_bytes(bytes([0x6C, 0x1B, 0x01, 0b11100000, 0b00000011]))
-    X = baldur.io.read_plink("g.bed")
-    expected = [[2, 0], [2, 2], [1, 2], [0, 2]]
-    np.testing.assert_array_equal(X.view("genotypes").raw(), expected)
-    assert X.sample_ids.tolist() == PEOPLE
-
-
 def plink_2() -> None:
     """Read a ``.pgen`` file, written here byte by byte."""
     # Records of fixed width: the numbers of variants and people, a flag, and the genotypes.
@@ -198,7 +185,7 @@ class Extra:
 
 
 EXTRAS = {
-    "genetics": Extra((plink_1, plink_2)),
+    "genetics": Extra((plink_2,)),
     "imaging": Extra((nifti,)),
     "mudata": Extra((h5mu,), write_mudata, ("d.h5mu",)),
     "tables": Extra((parquet, excel), write_tables, ("t.parquet", "t.xlsx")),
