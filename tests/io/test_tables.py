@@ -15,6 +15,7 @@ from hypothesis.extra import numpy as hnp
 from baldur.exceptions import InputError, MissingExtraError
 from baldur.io import read_table
 from baldur.preparation import Preparation
+from baldur.safety.escape import unescape_cell
 
 FORMATS = (".csv", ".tsv", ".csv.gz", ".parquet", ".xlsx", ".npz", ".npy")
 
@@ -22,7 +23,8 @@ names = st.text(
     st.characters(codec="utf-8", exclude_categories=("Cc", "Cs", "Zl", "Zp")),
     min_size=1,
     max_size=8,
-).filter(lambda s: s == s.strip() and not s[0].isspace())
+).filter(lambda s: s == s.strip() and not s[0].isspace() and unescape_cell(s) == s)
+"""A name such as "'=x" is what text files have instead of the formula "=x", and is read as that."""
 ids = st.text("abcXYZ0123456789_-", min_size=1, max_size=6)
 
 

@@ -54,7 +54,7 @@ def test_attributes_cover_every_column_of_the_files(saved, parts, tables, tmp_pa
 
     table = summary_of(saved)
     assert set(table["output"]) <= {"patient"}
-    assert str(table).startswith(f"{len(table)} of 20 features selected.")
+    assert str(table).startswith(f"{len(table)} of 19 features selected.")
 
     new = tmp_path / "study.toml"
     new.write_text(toml_text({k: parts[k] for k in ("samples", "views")}))

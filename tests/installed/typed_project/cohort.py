@@ -43,8 +43,9 @@ def keep(model: BaldurClassifier, folder: Path) -> None:
 
 
 def compare(X: MultiView, y: np.ndarray) -> NestedResult:
-    """Compare two models by nested cross-validation."""
-    result: NestedResult = nested_cv(["BALDUR", "Ridge logistic"], X, y, outer=3, n_jobs=2)
+    """Compare two models by nested cross-validation; a label matrix has a result of its own."""
+    result = nested_cv(["BALDUR", "Ridge logistic"], X, y, outer=3, n_jobs=2)
+    assert isinstance(result, NestedResult)
     print(result.table(), evaluate_predictions(result.predictions))
     return result
 
