@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from numbers import Integral
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeGuard
 
 from sklearn.utils import check_random_state
 
@@ -20,12 +20,12 @@ def _is_count(value: Any) -> bool:
     return isinstance(value, Integral) and int(value) >= 1
 
 
-def is_number_of_features(value: Any) -> bool:
+def is_number_of_features(value: Any) -> TypeGuard[int]:
     """Return whether a value is a whole number from 0 on."""
     return isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= 0
 
 
-def are_numbers_of_features(value: Any) -> bool:
+def are_numbers_of_features(value: Any) -> TypeGuard[Mapping[str, int]]:
     """Return whether a value is a dict of names of views to whole numbers from 0 on."""
     return (
         isinstance(value, Mapping)

@@ -90,7 +90,7 @@ class DefaultModel(BaldurBase):
             found = _within_budget(model, budget)
             return _as_estimator(model, found, found.n_features)
         if are_numbers_of_features(n_features):
-            asked = {str(view): int(number) for view, number in dict(n_features).items()}  # type: ignore[arg-type]
+            asked = {str(view): int(number) for view, number in n_features.items()}
             found, record = _find_per_view(model, asked)
             return _as_estimator(model, found, asked, record)
         if not is_number_of_features(n_features):
@@ -98,7 +98,7 @@ class DefaultModel(BaldurBase):
                 "submodel: expected a whole number of features from 0 on, a dict of views to such "
                 f"numbers, or a budget, got {n_features!r}."
             )
-        number = int(n_features)  # type: ignore[arg-type]
+        number = int(n_features)
         return _as_estimator(model, _find_submodel(model, number), number)
 
     def __getstate__(self) -> dict[str, Any]:
