@@ -12,7 +12,7 @@ import mmap
 from collections.abc import Iterator
 from io import FileIO
 from pathlib import Path
-from typing import TypeGuard
+from typing import Any, TypeGuard
 
 import numpy as np
 
@@ -87,7 +87,7 @@ def _read_lines(
     with FileIO(str(array.filename), "r") as file:
         for start, stop in _runs(lines, together):
             number = int(lines[start])
-            cells_read = np.empty((stop - start - 1) * length + span, dtype=array.dtype)
+            cells_read: Any = np.empty((stop - start - 1) * length + span, dtype=array.dtype)
             file.seek(array.offset + (number * length + first) * array.itemsize)
             got = file.readinto(memoryview(cells_read).cast("B"))
             if got != cells_read.nbytes:
