@@ -61,12 +61,14 @@ class ScalePoint:
     folds : (P,) int array, folds of the batch
     q : WeightPosterior of these folds
     selects : bool, whether it has the candidates of a prior that selects, or all features
+    columns : (P, K) int array, the candidates that q is about, or None for all of them
     """
 
     step: int
     folds: IntArray
     q: WeightPosterior
     selects: bool = False
+    columns: IntArray | None = None
 
 
 @dataclass

@@ -6,6 +6,7 @@ and moments of rows. Posteriors are computed again from these where a later step
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -22,12 +23,14 @@ from baldur.inference.dense_members import (
 from baldur.inference.design import ColumnDesign, Design
 from baldur.inference.fold_batch import EnsembleData, FoldBatch
 from baldur.inference.predictive import shrinkage
+from baldur.inference.screened_member import fit_screened, marginal_order
 from baldur.inference.spike_slab_member import fit_spike_slab
 from baldur.inference.weight_posterior import WeightPosterior
-from baldur.model.likelihood import Likelihood, shared_precision
+from baldur.model.likelihood import Likelihood, residual, shared_precision
 from baldur.types import Array, IntArray
 
-MEMBERS = ("spike_slab", "spike_slab_wide", "per_view", "pooled")
+SCREENED = {f"screened_{k}": int(k) for k in os.environ.get("SIZES","10,30,100").split(",") if k}
+MEMBERS = tuple(m for m in ("spike_slab", "spike_slab_wide", "per_view", "pooled", *SCREENED) if m not in os.environ.get("DROP","").split(","))
 """Priors of the ensemble. With a single view "per_view" is "pooled", and only one is fitted."""
 DENSE = ("per_view", "pooled")
 
@@ -112,6 +115,8 @@ class Ensemble:
         not on how rows were assigned to folds.
         """
         confidence = self.confidence()
+        sizes = np.array([name in SCREENED for name in self.names])
+        confidence[:, sizes] /= max(1, int(sizes.sum()))  # sizes of one prior count as one member
         return self.point_weights(confidence / confidence.sum(axis=1, keepdims=True))
 
     def view_order(self) -> IntArray:
@@ -247,7 +252,28 @@ def fit_ensemble(
             fitted[name].shared = first
             for point in first.points:
                 point.q = point.q.stored()
+    sizes = {k: v for k, v in SCREENED.items() if k in members and v < data.n_features.sum()}
+    if sizes:
+        left = residual(data.T[:, batch.rows].swapaxes(0, 1), likelihood.weight, logistic=data.logistic)
+        order = marginal_order(designs.candidates, left)
+    for name, size in sizes.items():
+        start = None
+        if full is not None and name in full.members:
+            known = full.members[name]
+            start = WarmStart(known, batch.rows, batch.counted, known.variances)
+        outputs = likelihood if shared is None else shared
+        fitted[name] = fit_screened(designs.candidates, absent, outputs, order[:, :size], max_iter=max_iter, start=start)
     return _summarise(data, batch, likelihood, fitted)
+
+
+def _over_candidates(point, q, data, batch):
+    kept = q.stored()
+    if point.columns is None:
+        return kept
+    s = np.zeros((*kept.s.shape[:2], batch.candidates.shape[1]))
+    at = np.broadcast_to(point.columns[:, None], kept.s.shape)
+    np.put_along_axis(s, at, kept.s, axis=2)
+    return replace(kept, s=s)
 
 
 def _summarise(
@@ -279,7 +305,7 @@ def _summarise(
             for whole, part in zip(summary, found, strict=False):
                 whole[folds] = part
             summaries.append(summary)
-            points.append(replace(point, q=q.stored()))
+            points.append(replace(point, q=_over_candidates(point, q, data, batch), columns=None))
             member_of.append(k)
             weights.append(weight)
             point.q = point.q.stored()
