@@ -152,7 +152,9 @@ def test_the_page_says_all_of_it(evidence, tmp_path, monkeypatch):
     markdown, html = markdown_of(page, "made"), html_of(page, "made")
     for text in (markdown, html):
         assert "SGP+ARD: not run: too wide." in text
-        assert "at scale 0.5" in text
+        assert "with 50 % of the paper&#x27;s" in text.replace("paper's", "paper&#x27;s")
+        assert "This run is not complete: 2 of 5 models have no figures" in text
+        assert "This is a quick run" not in text
     named = [s.heading for s in page.sections]
     assert ("Brain maps" in named) == (evidence.protocol.name == "adni")
     for file in sorted((tmp_path / "figures").iterdir()):

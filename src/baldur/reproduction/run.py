@@ -186,7 +186,6 @@ def _evidence(protocol: Protocol, done: EvaluatedStudy, simulated: Path | None) 
     return Evidence(
         protocol,
         result,
-        done.written.tables.get("differences", pd.DataFrame()),
         None if simulated is None else pd.read_csv(simulated / "truth.csv", dtype={"feature": str}),
         factors,
         {name: f"failed: {why.rstrip('.')}" for name, why in result.failures.items()},
