@@ -25,7 +25,7 @@ from scipy.special import softmax
 
 from baldur.baselines.shared.base import BaselineClassifier, Block
 from baldur.baselines.shared.reduction import REDUCTION, reduce_gram
-from baldur.parameters import Constraint, one_of
+from baldur.parameters import NON_NEGATIVE, Constraint, one_of
 from baldur.types import Array
 
 FLOOR = 1e-8
@@ -206,6 +206,7 @@ class MCCDClassifier(BaselineClassifier):
 
     _constraints: ClassVar[Mapping[str, Constraint]] = {
         "reduction": REDUCTION,
+        "g2": NON_NEGATIVE,
         "stopping": one_of("absolute", "signed"),
     }
 
