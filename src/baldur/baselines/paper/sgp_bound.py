@@ -65,12 +65,12 @@ def fit_sgp(
     ApproximateGP: Any = gpytorch.models.ApproximateGP
     data = torch.as_tensor(inputs)
     dtype = data.dtype
-    squares = None if distances else data * data
+    squares: Any = None if distances else data * data
 
     chosen = torch.as_tensor(inducing)
     # The bound asks for all rows in order, which needs no copy, or for the inducing rows, which
     # are copied once: at full width a copy takes as long as a product.
-    at_chosen = None if squares is None else (data[chosen], squares[chosen])
+    at_chosen: Any = None if squares is None else (data[chosen], squares[chosen])
     # The left rows are always the inducing ones; their products are written to one place.
     work = None if at_chosen is None else torch.empty_like(at_chosen[0])
 
