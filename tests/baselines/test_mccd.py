@@ -56,6 +56,23 @@ def test_reduced_solution_equals_literal_primal(views, g2):
         np.testing.assert_allclose(o, b0, atol=1e-7)
 
 
+@pytest.mark.parametrize("others", [0, 2])
+def test_update_equals_the_general_solve(views, others):
+    X, codes = views
+    rng = np.random.default_rng(4)
+    n = len(codes)
+    Z, u = rng.standard_normal((n, 3)), rng.uniform(1e-3, 5e3, n)
+    P = [rng.standard_normal((n, 3)) for _ in range(others)]
+    P = [p - p.mean(axis=0) for p in P]
+    Hu = weighted_centring(u)
+    for x in X:
+        left = x.T @ Hu @ x + 0.3 * np.eye(x.shape[1])
+        left += 0.01 * sum(x.T @ p @ p.T @ x for p in P)
+        W, b = update_view(x, P, u, Z, 0.3, 0.01)
+        np.testing.assert_allclose(W, np.linalg.solve(left, x.T @ Hu @ Z), atol=1e-10)
+        np.testing.assert_allclose(b, (Z - x @ W).T @ u / u.sum(), atol=1e-10)
+
+
 def test_dual_equals_primal_update(views):
     X, codes = views
     rng = np.random.default_rng(3)

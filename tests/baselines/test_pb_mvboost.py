@@ -5,7 +5,12 @@ import pytest
 from sklearn.tree import DecisionTreeClassifier
 
 from baldur.baselines import PBMVBoostClassifier
-from baldur.baselines.paper.pb_mvboost import c_bound_terms, fit_pb_mvboost, optimise_views
+from baldur.baselines.paper.pb_mvboost import (
+    SILENT,
+    c_bound_terms,
+    fit_pb_mvboost,
+    optimise_views,
+)
 
 
 @pytest.fixture
@@ -42,6 +47,44 @@ def test_one_view_is_discrete_adaboost(data):
     total, w = literal_adaboost(X[0], y, 12, seeds, 2)
     np.testing.assert_allclose(ours.vote(X[:1]) * np.abs(ours.Q).sum(), total, atol=1e-9)
     np.testing.assert_allclose(ours.example_weights, w, atol=1e-12)
+
+
+def literal_pb_mvboost(X, y, rounds, seeds, depth, normalize):
+    """Every round grows a tree in every view; a view of weight zero only loses its Q."""
+    n, V = len(y), len(X)
+    w, rho = np.full(n, 1.0 / n), np.full(V, 1.0 / V)
+    seeds.randint(2**31 - 1)  # the fixed seed, drawn first
+    Q, P = np.zeros((rounds, V)), np.zeros((V, rounds, n))
+    for t in range(rounds):
+        for v in range(V):
+            tree = DecisionTreeClassifier(
+                max_depth=depth, splitter="random", random_state=int(seeds.randint(2**31 - 1))
+            ).fit(X[v], y, sample_weight=w)
+            P[v, t] = tree.predict(X[v])
+            error = w[P[v, t] != y].sum()
+            Q[t, v] = 0.5 * np.log((1 - error) / error) if rho[v] > SILENT else 0.0
+        if t >= 1:
+            q = np.maximum(Q[: t + 1], 0) if normalize else Q[: t + 1]
+            q = q / np.maximum(q.sum(axis=0), 1e-300) if normalize else q
+            terms = [c_bound_terms(P[v, : t + 1], q[:, v], y, w) for v in range(V)]
+            rho = optimise_views(*np.array(terms).T, rho)
+        w = w * np.exp(-y * ((rho * Q[t]) @ P[:, t]))
+        w /= w.sum()
+    return np.einsum("v,tv,vtn->n", rho, Q, P) / np.sum(np.abs(Q) * rho), Q, rho, w
+
+
+@pytest.mark.parametrize("normalize", [False, True])
+def test_voters_of_silent_views_need_no_tree(data, normalize):
+    X, y = data
+    ours = fit_pb_mvboost(X, y, 15, np.random.RandomState(7), normalize_voters=normalize)
+    vote, Q, rho, w = literal_pb_mvboost(X, y, 15, np.random.RandomState(7), 2, normalize)
+    grown = np.array([[tree is not None for tree in row] for row in ours.trees])
+    assert not grown.all()
+    np.testing.assert_array_equal(grown, Q != 0)
+    np.testing.assert_allclose(ours.Q, Q, atol=1e-10)
+    np.testing.assert_allclose(ours.rho, rho, atol=1e-10)
+    np.testing.assert_allclose(ours.example_weights, w, atol=1e-12)
+    np.testing.assert_allclose(ours.vote(X), vote, atol=1e-10)
 
 
 def test_disagreement_equals_the_double_sum():
@@ -108,6 +151,7 @@ def test_used_features_are_the_second_figure(data):
 def test_fixed_seed_repeats_splits(data):
     X, y = data
     fixed = fit_pb_mvboost(X, y, 6, np.random.RandomState(0), fixed_tree_seed=True)
-    assert len({t.random_state for r in fixed.trees for t in r}) == 1
+    assert len({t.random_state for r in fixed.trees for t in r if t}) == 1
     fresh = fit_pb_mvboost(X, y, 6, np.random.RandomState(0))
-    assert len({t.random_state for r in fresh.trees for t in r}) == 18
+    grown = [t.random_state for r in fresh.trees for t in r if t]
+    assert len(set(grown)) == len(grown) > 6

@@ -1,21 +1,29 @@
 """Results are found by what they depend on, and a damaged file is as good as none."""
 
+import shutil
+import subprocess
+import sys
+
 import numpy as np
 import pytest
+from sklearn.pipeline import make_pipeline
 from sklearn.svm import SVC
 
+from baldur import BaldurClassifier
 from baldur.atomic_io import folder_lock
+from baldur.baselines import RidgeLogisticClassifier
 from baldur.datasets import make_multiview
 from baldur.evaluation import nested_cv
+from baldur.evaluation.engine import code_hash as code_hash_module
 from baldur.evaluation.engine import shared_data
+from baldur.evaluation.engine.code_hash import PACKAGE, code_hash, imported_modules, package_hash
 from baldur.evaluation.engine.job_store import (
     JobStore,
     Outcome,
     _digest,
-    _source_hash,
-    environment,
     fingerprint,
     job_key,
+    libraries,
 )
 from baldur.evaluation.engine.shared_data import SharedData, open_data
 from baldur.views import MultiView
@@ -115,30 +123,97 @@ def test_sweep_leaves_what_another_process_is_writing(tmp_path):
     assert not part.exists()
 
 
-def test_keys_see_the_code_and_the_libraries(monkeypatch, tmp_path):
+def test_keys_see_the_libraries(monkeypatch, tmp_path):
     sim = make_multiview(30, {"a": 3}, random_state=0)
-    real = environment()
+    real = libraries()
     assert set(real) >= {"baldur", "scikit-learn", "numpy", "python"}
     counts = []
     for changed in (None, *real):
         here = {**real, changed: "other"} if changed else real
-        monkeypatch.setattr("baldur.evaluation.engine.run.environment", lambda here=here: here)
+        monkeypatch.setattr("baldur.evaluation.engine.run.libraries", lambda here=here: here)
         nested_cv({"Dummy": None}, sim.data, sim.target, outer=2, store=tmp_path)
         counts.append(len(list(tmp_path.glob("*/*.job"))))
     assert counts == [2 * (i + 1) for i in range(len(real) + 1)]
+
+
+@pytest.fixture
+def package(monkeypatch, tmp_path):
+    """Return a copy of the sources that the hash of code is computed from."""
+    copy = tmp_path / "baldur"
+    shutil.copytree(PACKAGE, copy, ignore=shutil.ignore_patterns("__pycache__"))
+    monkeypatch.setattr("baldur.evaluation.engine.code_hash.PACKAGE", copy)
+    forget_code()
+    yield copy
+    forget_code()
+
+
+def forget_code():
+    for cached in (code_hash_module._hash_of, code_hash_module._imports, code_hash_module._file_of):
+        cached.cache_clear()
+
+
+@pytest.mark.parametrize(
+    ("changed", "baseline", "default"),
+    [
+        ("report/page.py", False, False),
+        ("baselines/paper/mv_pls.py", False, False),
+        ("baselines/additional/ridge_logistic.py", True, False),
+        ("baselines/shared/base.py", True, False),
+        ("inference/stacking.py", False, True),
+        ("model/posterior.py", False, True),
+        ("evaluation/engine/job.py", True, True),
+        ("evaluation/metrics.py", True, True),
+        ("preparation/scaling.py", True, True),
+        ("views/container.py", True, True),
+    ],
+)
+def test_a_change_of_code_concerns_the_models_that_run_it(package, changed, baseline, default):
+    models = RidgeLogisticClassifier(), BaldurClassifier()
+    before = [code_hash(model) for model in models]
+    file = package / changed
+    file.write_text(file.read_text(encoding="utf-8") + "# changed\n", encoding="utf-8")
+    forget_code()
+    assert [code_hash(m) != old for m, old in zip(models, before, strict=True)] == [
+        baseline,
+        default,
+    ]
+
+
+def test_the_code_of_a_model_within_another_counts(package):
+    inner, alone = make_pipeline(BaldurClassifier()), BaldurClassifier()
+    before = code_hash(inner)
+    file = package / "inference" / "stacking.py"
+    file.write_text("# changed\n", encoding="utf-8")
+    forget_code()
+    assert code_hash(inner) != before
+    assert code_hash(alone) == code_hash(inner)
+
+
+def test_every_module_that_a_fit_imports_counts():
+    """What a process has imported after a job is among the modules that the hash reads."""
+    program = (
+        "import sys; from baldur.datasets import make_multiview;"
+        "from baldur.baselines.paper.mv_pls import MVPLSClassifier as Model;"
+        "before = set(sys.modules); sim = make_multiview(30, {'a': 3}, random_state=0);"
+        "Model().fit(sim.data, sim.target).predict(sim.data);"
+        "print(*(m for m in set(sys.modules) - before if m.startswith('baldur.')))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert set(done.stdout.split()) <= imported_modules(["baldur.baselines.paper.mv_pls"])
 
 
 def test_the_code_is_known_by_its_content(tmp_path):
     (tmp_path / "sub").mkdir()
     (tmp_path / "sub" / "a.py").write_text("x = 1")
     (tmp_path / "notes.txt").write_text("no code")
-    first = _source_hash(tmp_path)
+    first = package_hash(tmp_path)
     (tmp_path / "notes.txt").write_text("changed")
-    assert _source_hash(tmp_path) == first
+    assert package_hash(tmp_path) == first
     (tmp_path / "sub" / "a.py").write_text("x = 2")
-    second = _source_hash(tmp_path)
+    second = package_hash(tmp_path)
     (tmp_path / "sub" / "a.py").rename(tmp_path / "sub" / "b.py")
-    assert len({first, second, _source_hash(tmp_path)}) == 3
+    assert len({first, second, package_hash(tmp_path)}) == 3
 
 
 def test_sweep_removes_leftovers_only(tmp_path):

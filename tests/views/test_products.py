@@ -2,6 +2,8 @@
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from baldur import MultiView
 from baldur.exceptions import InputError
@@ -155,6 +157,27 @@ def test_large_maps_are_read_from_their_file(tmp_path, monkeypatch):
         path.write_bytes(path.read_bytes()[:500])
         with pytest.raises(InputError, match="changed since it was opened"):
             MultiView({"v": mapped}).view("v").raw(slice(200, 210))
+
+
+@settings(max_examples=100)
+@given(
+    order=st.sampled_from("CF"),
+    most=st.sampled_from([1, 64, 1 << 22]),
+    rows=st.lists(st.integers(0, 8), max_size=12),
+    cols=st.lists(st.integers(0, 11), max_size=12),
+)
+def test_lines_of_a_map_are_read_together_as_one_by_one(tmp_path_factory, order, most, rows, cols):
+    x = np.arange(108.0).reshape(9, 12)
+    path = tmp_path_factory.mktemp("map") / "x.npy"
+    np.save(path, np.asarray(x, order=order))
+    mapped = np.load(path, mmap_mode="r")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("baldur.views.matrices.memory_maps.READ_BYTES", most)
+        index = np.array(rows, dtype=int), np.array(cols, dtype=int)
+        found = mapped_module.read_mapped(mapped, *index)
+        every = mapped_module.read_mapped(mapped, None, slice(1, None))
+    np.testing.assert_array_equal(found, x[np.ix_(*index)])
+    np.testing.assert_array_equal(every, x[:, 1:])
 
 
 def test_lazy_views_are_read_in_blocks_of_the_stated_size():

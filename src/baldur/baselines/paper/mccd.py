@@ -20,12 +20,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import solve
+from scipy.linalg import cho_factor, cho_solve
 from scipy.special import softmax
 
 from baldur.baselines.shared.base import BaselineClassifier, Block
-from baldur.baselines.shared.reduction import REDUCTION, reduce_gram
-from baldur.parameters import Constraint, one_of
+from baldur.baselines.shared.reduction import REDUCTION, reduce_block
+from baldur.parameters import NON_NEGATIVE, Constraint, one_of
 from baldur.types import Array
 
 FLOOR = 1e-8
@@ -55,17 +55,18 @@ def _row_weights(R: Array) -> Array:
     return 0.5 / np.sqrt(np.sum(R**2, axis=1) + FLOOR)
 
 
-def mccd_objective(F: list[Array], Y: Array, state: MCCDState, g1: Array, g2: float) -> float:
+def mccd_objective(outputs: list[Array], Y: Array, state: MCCDState, g1: Array, g2: float) -> float:
     """Robust misfit + g1 ||W||^2 + g2 HSIC, each unordered pair of views counted once.
 
     The misfit is ``sum_v sum_i sqrt(||F_vi W_v + b_v - z_i||^2 + 1e-8)``; the floor inside the root
     is what the row weights of the update majorise, so this and not the unfloored sum never rises.
+    ``outputs`` are the products ``F_v W_v`` (n, C) of the views.
     """
     Z = Y + (2.0 * Y - 1.0) * state.slack
-    P = [_centre(f @ w) for f, w in zip(F, state.weights, strict=True)]
+    P = [_centre(output) for output in outputs]
     total = 0.0
-    for v, f in enumerate(F):
-        R = f @ state.weights[v] + state.offsets[v] - Z
+    for v, output in enumerate(outputs):
+        R = output + state.offsets[v] - Z
         total += float(np.sum(np.sqrt(np.sum(R**2, axis=1) + FLOOR)))
         total += float(g1[v] * np.sum(state.weights[v] ** 2))
         total += sum(g2 * float(np.sum((P[v].T @ P[w]) ** 2)) for w in range(v))
@@ -80,16 +81,21 @@ def update_view(
     ``W = (F'(Hu + g2 S)F + g1 I)^-1 F' Hu Z``, ``b = (Z - F W)'u / 1'u`` with
     ``Hu = U - U11'U/(1'u)`` and ``S = H (sum_w P_w P_w') H``. Shapes: F (n, r), others (n, C) each
     and already centred, u (n,), Z (n, C).
+
+    ``F'(Hu + g2 S)F`` is ``A'A`` for the rows ``A`` of F, centred and scaled by the roots of u, and
+    ``sqrt(g2) P_w'F`` below them: the product of a matrix with itself takes half of the work.
     """
-    uF = u[:, None] * f
+    if not f.shape[1]:
+        return np.zeros((0, Z.shape[1])), u @ Z / u.sum()
     mean_f, mean_z = u @ f / u.sum(), u @ Z / u.sum()
-    left = uF.T @ f - u.sum() * np.outer(mean_f, mean_f)  # F'HuF
-    for P in others:
-        Q = f.T @ P  # H is inside P: it is centred
-        left += g2 * (Q @ Q.T)
+    root = np.sqrt(u)[:, None]
+    A = np.vstack([root * (f - mean_f), *(np.sqrt(g2) * (P.T @ f) for P in others)])
+    left = A.T @ A
     left[np.diag_indices_from(left)] += g1
-    right = uF.T @ (Z - mean_z)
-    W = solve(left, right, assume_a="pos") if f.shape[1] else np.zeros((0, Z.shape[1]))
+    right = A[: len(f)].T @ (root * (Z - mean_z))
+    # `left` equals its transpose, which LAPACK can overwrite without a copy.
+    factor = cho_factor(left.T, overwrite_a=True, check_finite=False)
+    W = cho_solve(factor, right, overwrite_b=True, check_finite=False)
     return W, mean_z - mean_f @ W
 
 
@@ -120,21 +126,23 @@ def fit_mccd(
     ones = np.ones(len(Y))
     starts = [update_view(f, [], ones, Y, g1[v], 0.0) for v, f in enumerate(F)]
     state = MCCDState([w for w, _ in starts], [b for _, b in starts], np.zeros_like(Y))
-    u = [_row_weights(f @ w + b - Y) for f, (w, b) in zip(F, starts, strict=True)]
-    P = [_centre(f @ w) for f, w in zip(F, state.weights, strict=True)]
-    state.objective.append(mccd_objective(F, Y, state, g1, g2))
+    outputs = [f @ w for f, w in zip(F, state.weights, strict=True)]
+    u = [_row_weights(out + b - Y) for out, b in zip(outputs, state.offsets, strict=True)]
+    P = [_centre(out) for out in outputs]
+    state.objective.append(mccd_objective(outputs, Y, state, g1, g2))
     for round_ in range(1, max_iter + 1):
         Z = Y + B * state.slack
         for v, f in enumerate(F):
             others = [P[w] for w in range(V) if w != v] if g2 else []
             state.weights[v], state.offsets[v] = update_view(f, others, u[v], Z, g1[v], g2)
-            P[v] = _centre(f @ state.weights[v])
-        fits = [f @ w + b for f, w, b in zip(F, state.weights, state.offsets, strict=True)]
+            outputs[v] = f @ state.weights[v]
+            P[v] = _centre(outputs[v])
+        fits = [out + b for out, b in zip(outputs, state.offsets, strict=True)]
         pull = sum(uv[:, None] * (B * (fit - Y)) for uv, fit in zip(u, fits, strict=True))
         state.slack = np.maximum(0.0, pull / np.add.reduce(u)[:, None])
         Z = Y + B * state.slack
         u = [_row_weights(fit - Z) for fit in fits]
-        state.objective.append(mccd_objective(F, Y, state, g1, g2))
+        state.objective.append(mccd_objective(outputs, Y, state, g1, g2))
         before, now = state.objective[-2:]
         change = (now - before) / max(abs(before), np.finfo(np.float64).tiny)
         if signed and round_ > 6 and change < tol:
@@ -198,6 +206,7 @@ class MCCDClassifier(BaselineClassifier):
 
     _constraints: ClassVar[Mapping[str, Constraint]] = {
         "reduction": REDUCTION,
+        "g2": NON_NEGATIVE,
         "stopping": one_of("absolute", "signed"),
     }
 
@@ -233,9 +242,7 @@ class MCCDClassifier(BaselineClassifier):
     def _fit(self, blocks: list[Block], codes: NDArray[np.intp]) -> None:
         n = len(codes)
         Y = np.eye(len(self.classes_))[codes]
-        reduced = [
-            reduce_gram(b.gram(), self.reduction, self.n_components, rtol=b.rtol) for b in blocks
-        ]
+        reduced = [reduce_block(b, self.reduction, self.n_components) for b in blocks]
         g2 = self.g2 / (n - 1) ** 2 if self.normalize_diversity else self.g2
         state = fit_mccd(
             [r.features for r in reduced],

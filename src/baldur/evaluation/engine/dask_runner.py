@@ -12,14 +12,17 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError
 from contextlib import contextmanager
+from functools import cache
 from itertools import islice
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+import baldur
 from baldur.atomic_io import make_folder
+from baldur.evaluation.engine.code_hash import package_hash
 from baldur.evaluation.engine.job import Job, run_job
-from baldur.evaluation.engine.job_store import JobStore, Outcome, environment
+from baldur.evaluation.engine.job_store import JobStore, Outcome, libraries
 from baldur.evaluation.engine.shared_data import SharedData, unpack_data
 from baldur.exceptions import InputError, MissingExtraError, StudyError
 from baldur.views import MultiView
@@ -112,7 +115,7 @@ class DaskRunner:
         with self._reachable(), self._data(shared) as name:
 
             def submit(job: Job) -> Any:
-                return self.client.submit(_on_worker, name, environment(), job, pure=False)
+                return self.client.submit(_on_worker, name, _environment(), job, pure=False)
 
             first = [submit(job) for job in islice(waiting, ahead)]
             done = distributed.as_completed(first, loop=self.client.loop)
@@ -133,7 +136,7 @@ class DaskRunner:
         """Send the data to every worker, including those that join later."""
         answers = self.client.run(_unreadable, shared.files).values() if shared.files else []
         unreadable = {file for files in answers for file in files}
-        plugin = _DataPlugin(shared.path, shared.pickled(unreadable), environment())
+        plugin = _DataPlugin(shared.path, shared.pickled(unreadable), _environment())
         try:
             self.client.register_plugin(plugin)
         except (StudyError, distributed.comm.CommClosedError, TimeoutError):
@@ -196,9 +199,15 @@ def _unreadable(files: list[str]) -> list[str]:
     return [file for file in files if not Path(file).is_file()]
 
 
+@cache
+def _environment() -> dict[str, str]:
+    """Return the versions that workers must share; that of the package with its source files."""
+    return {**libraries(), "baldur": f"{baldur.__version__}+{package_hash()}"}
+
+
 def _check_environment(expected: dict[str, str]) -> None:
     """Refuse a worker whose library versions differ from those of this process."""
-    here = environment()
+    here = _environment()
     for name, wanted in expected.items():
         if here[name] != wanted:
             raise StudyError(

@@ -30,7 +30,7 @@ from baldur.atomic_io import PART, folder_lock, make_folder, write_atomically
 from baldur.views import MultiView, View
 from baldur.views.matrices.source import SparseSource
 
-__all__ = ["Fingerprint", "JobStore", "Outcome", "environment", "fingerprint", "job_key"]
+__all__ = ["Fingerprint", "JobStore", "Outcome", "fingerprint", "job_key", "libraries"]
 
 _DIGEST_BYTES = hashlib.sha256().digest_size
 
@@ -153,11 +153,8 @@ def job_key(**parts: Any) -> str:
 
 
 @cache
-def environment() -> dict[str, str]:
-    """Return the versions of the package, its libraries and Python.
-
-    The version of the package carries a hash of its source files, so that results of changed code
-    are not taken for those of the old one.
+def libraries() -> dict[str, str]:
+    """Return the versions of this package, of the libraries it computes with, and of Python.
 
     Returns
     -------
@@ -165,26 +162,17 @@ def environment() -> dict[str, str]:
 
     Examples
     --------
-    >>> from baldur.evaluation.engine.job_store import environment
-    >>> list(environment())
+    >>> from baldur.evaluation.engine.job_store import libraries
+    >>> list(libraries())
     ['baldur', 'scikit-learn', 'numpy', 'scipy', 'python']
     """
     return {
-        "baldur": f"{baldur.__version__}+{_source_hash(Path(baldur.__file__).parent)}",
+        "baldur": baldur.__version__,
         "scikit-learn": sklearn.__version__,
         "numpy": np.__version__,
         "scipy": scipy.__version__,
         "python": platform.python_version(),
     }
-
-
-def _source_hash(package: Path) -> str:
-    digest = hashlib.sha256()
-    for file in sorted(package.rglob("*.py")):
-        content = file.read_bytes()
-        digest.update(f"{file.relative_to(package).as_posix()}\0{len(content)}\0".encode())
-        digest.update(content)
-    return digest.hexdigest()[:16]
 
 
 class Fingerprint:

@@ -18,10 +18,11 @@ import numpy as np
 
 from baldur.evaluation.clinical.logistic_fit import needs_platt
 from baldur.evaluation.design import Comparison
+from baldur.evaluation.engine.code_hash import code_hash
 from baldur.evaluation.engine.gather import Results, gather_fits
 from baldur.evaluation.engine.job import Job
 from baldur.evaluation.engine.job_results import JobResults
-from baldur.evaluation.engine.job_store import Fingerprint, JobStore, Outcome, environment, job_key
+from baldur.evaluation.engine.job_store import Fingerprint, JobStore, Outcome, job_key, libraries
 from baldur.evaluation.engine.progress import Progress
 from baldur.evaluation.engine.runners import LocalRunner, Runner
 from baldur.evaluation.engine.shared_data import SharedData
@@ -343,7 +344,8 @@ class _Run:
         inner = self._platt_folds(task, estimator) if kind == "final" else []
         more = {"inner": [[np.asarray(part) for part in pair] for pair in inner]} if inner else {}
         key = job_key(
-            environment=environment(), form=FORM, kind=kind, seed=seed, estimator=estimator,
+            code=code_hash(estimator), libraries=libraries(), form=FORM, kind=kind, seed=seed,
+            estimator=estimator,
             data=self.fingerprint.of(model.views),
             splits=[[np.asarray(part) for part in pair] for pair in splits],
             labels=[y[np.concatenate(pair)] for pair in splits],

@@ -7,7 +7,9 @@ wanted cells into an array holds only those.
 
 from __future__ import annotations
 
+import itertools
 import mmap
+from collections.abc import Iterator
 from io import FileIO
 from pathlib import Path
 from typing import Any, TypeGuard
@@ -20,6 +22,8 @@ __all__ = ["is_mapped", "read_mapped", "reads_by_file"]
 
 # Smaller files are read through the map the user gave.
 FILE_READ_BYTES = 1 << 26
+READ_BYTES = 1 << 22
+"""Most bytes of one read: enough that calls cost little, and small beside the blocks of views."""
 
 
 def is_mapped(array: np.ndarray) -> bool:
@@ -76,17 +80,31 @@ def _read_lines(
         index = index - first
     span = max(0, last - first)
     out = np.empty((len(lines), span if index is None else len(index)), dtype=array.dtype)
-    line = np.empty(span, dtype=array.dtype)
+    if not out.size:
+        return out
+    # Lines that follow each other are read at once where most of their cells are wanted.
+    together = max(1, READ_BYTES // (length * array.itemsize)) if 2 * span >= length else 1
     with FileIO(str(array.filename), "r") as file:
-        for i, number in enumerate(lines):
-            target: Any = out[i] if index is None else line
-            file.seek(array.offset + (int(number) * length + first) * array.itemsize)
-            got = file.readinto(memoryview(target).cast("B")) if target.size else 0
-            if got != target.nbytes:
+        for start, stop in _runs(lines, together):
+            number = int(lines[start])
+            cells_read: Any = np.empty((stop - start - 1) * length + span, dtype=array.dtype)
+            file.seek(array.offset + (number * length + first) * array.itemsize)
+            got = file.readinto(memoryview(cells_read).cast("B"))
+            if got != cells_read.nbytes:
                 raise InputError(
-                    f"{array.filename}: expected {target.nbytes} bytes at line {number}, but the "
-                    f"file gave {got}. It changed since it was opened; open it again."
+                    f"{array.filename}: expected {cells_read.nbytes} bytes at line {number}, but "
+                    f"the file gave {got}. It changed since it was opened; open it again."
                 )
-            if index is not None:
-                out[i] = line[index]
+            found = np.lib.stride_tricks.as_strided(
+                cells_read, (stop - start, span), (length * array.itemsize, array.itemsize)
+            )
+            out[start:stop] = found if index is None else found[:, index]
     return out
+
+
+def _runs(lines: np.ndarray, most: int) -> Iterator[tuple[int, int]]:
+    """Yield places (start, stop) of lines that follow each other, at most so many at a time."""
+    ends = np.flatnonzero(np.diff(lines) != 1) + 1
+    for start, stop in itertools.pairwise([0, *ends.tolist(), len(lines)]):
+        for at in range(start, stop, most):
+            yield at, min(at + most, stop)

@@ -1,0 +1,135 @@
+"""code_hash: a hash of the source files that a job of an estimator runs.
+
+A stored result is used again only while this hash is the same. The files are those of the modules
+that evaluation and the classes of the estimator import, directly or through others. A change of a
+baseline therefore leaves the results of other models valid, and a change of the report leaves all
+of them valid.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+from collections.abc import Iterable, Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import baldur
+
+__all__ = ["code_hash", "imported_modules", "package_hash"]
+
+PACKAGE = Path(baldur.__file__).parent
+ENTRY = "baldur.evaluation.engine.job"
+"""The module that runs a job."""
+MODELS = ("estimators", "inference", "model", "paper", "baselines")
+"""Parts that define models. Evaluation imports all models to know them by name, but a job runs one;
+its modules are found from the classes of its estimator instead."""
+
+
+def code_hash(estimator: Any) -> str:
+    """Return a hash of the source files that a job of an estimator runs.
+
+    Parameters
+    ----------
+    estimator : estimator
+        May contain others as parameters. Classes that are not of this package are known by name
+        and parameters alone.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> from baldur.baselines import MVPLSClassifier, RidgeLogisticClassifier
+    >>> from baldur.evaluation.engine.code_hash import code_hash
+    >>> code_hash(MVPLSClassifier()) == code_hash(RidgeLogisticClassifier())
+    False
+    """
+    own = {type(part).__module__ for part in _estimators(estimator)}
+    return _hash_of(frozenset(name for name in own if name.startswith("baldur.")))
+
+
+def package_hash(package: Path = PACKAGE) -> str:
+    """Return a hash of all source files of the package."""
+    return _digest(package, sorted(package.rglob("*.py")))
+
+
+def _estimators(value: Any) -> Iterator[Any]:
+    """Yield an estimator and all estimators among its parameters."""
+    if hasattr(value, "get_params") and not isinstance(value, type):
+        yield value
+        value = list(value.get_params(deep=False).values())
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, (list, tuple)):
+        for part in value:
+            yield from _estimators(part)
+
+
+@cache
+def _hash_of(own: frozenset[str]) -> str:
+    parts = tuple(f"baldur.{part}" for part in MODELS)
+    modules = imported_modules([ENTRY], without=parts) | imported_modules(own)
+    return _digest(PACKAGE, sorted(filter(None, map(_file_of, modules))))
+
+
+def imported_modules(names: Iterable[str], without: tuple[str, ...] = ()) -> set[str]:
+    """Return modules and all modules of this package that they import, directly or not.
+
+    Imports inside functions count. The package itself, whose names are imported when they are
+    first used, does not.
+
+    Parameters
+    ----------
+    names : names of modules
+    without : prefixes of modules that are not followed
+
+    Returns
+    -------
+    set of str
+    """
+    found: set[str] = set()
+    left = list(names)
+    while left:
+        name = left.pop()
+        if name in found or any(name == p or name.startswith(f"{p}.") for p in without):
+            continue
+        found.add(name)
+        left += _imports(name)
+    return found
+
+
+@cache
+def _imports(name: str) -> frozenset[str]:
+    """Return the modules of this package that a module names in its imports."""
+    file = _file_of(name)
+    if file is None:
+        return frozenset()
+    named: set[str] = set()
+    for node in ast.walk(ast.parse(file.read_bytes())):
+        if isinstance(node, ast.Import):
+            named |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            named |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+    return frozenset(n for n in named if n.startswith("baldur.") and _file_of(n) is not None)
+
+
+@cache
+def _file_of(name: str) -> Path | None:
+    """Return the source file of a module of this package, None for names that are no module."""
+    place = PACKAGE.joinpath(*name.split(".")[1:])
+    for file in (place.with_suffix(".py"), place / "__init__.py"):
+        if file.is_file():
+            return file
+    return None
+
+
+def _digest(package: Path, files: Iterable[Path]) -> str:
+    digest = hashlib.sha256()
+    for file in files:
+        content = file.read_bytes()
+        digest.update(f"{file.relative_to(package).as_posix()}\0{len(content)}\0".encode())
+        digest.update(content)
+    return digest.hexdigest()[:16]
