@@ -3,8 +3,10 @@
 import numpy as np
 import pytest
 
-from baldur.baselines.shared.reduction import count_components, reduce_gram
+from baldur.baselines import MCCDClassifier
+from baldur.baselines.shared.reduction import count_components, reduce_block, reduce_gram
 from baldur.exceptions import InputError
+from baldur.views import MultiView
 
 
 @pytest.mark.parametrize("v", [0, 1, 2])
@@ -36,6 +38,25 @@ def test_kernel_front_end_is_the_scaled_kernel_up_to_rotation(views):
     np.testing.assert_allclose(
         (Z @ X.T @ red.lift) @ red.features.T, (Z @ X.T / (np.trace(K) / len(K))) @ scaled.T
     )
+
+
+@pytest.mark.parametrize("reduction", [None, "pca", "linear_kernel"])
+def test_narrow_views_give_the_same_from_their_own_side(reduction):
+    rng = np.random.default_rng(2)
+    narrow = rng.standard_normal((50, 12))
+    narrow[:, -1] = narrow[:, 0] - narrow[:, 1]  # rank 11
+    mv = MultiView({"narrow": narrow, "wide": rng.standard_normal((50, 90))})
+    for b in MCCDClassifier()._prepare(mv):
+        ours, literal = reduce_block(b, reduction, 0.9), reduce_gram(b.gram(), reduction, 0.9)
+        assert ours.features.shape == literal.features.shape
+        for one, other in [
+            (ours.features, literal.features),
+            (b.project(ours.lift), b.project(literal.lift)),
+        ]:
+            np.testing.assert_allclose(np.abs(one), np.abs(other), atol=1e-9)
+        np.testing.assert_allclose(
+            ours.lift @ ours.features.T, literal.lift @ literal.features.T, atol=1e-9
+        )
 
 
 def test_component_counts():

@@ -57,6 +57,18 @@ def test_view_mode_is_feature_mode_with_tied_length_scales(data):
     assert tied.elbo[0] == pytest.approx(free.elbo[0], abs=1e-8)
 
 
+@pytest.mark.parametrize("inducing", [np.arange(0, 40, 5), np.arange(40)])
+def test_training_equals_automatic_gradients_of_one_view_per_feature(data, inducing):
+    X, y = data
+    d = (X.T[:, :, None] - X.T[:, None]) ** 2  # (D, n, n): distances along each feature
+    literal_fit = fit_sgp(d, inducing, y, distances=True, max_iter=15, tol=0.0)
+    ours = fit_sgp(X, inducing, y, max_iter=15, tol=0.0)
+    np.testing.assert_allclose(ours.elbo, literal_fit.elbo, atol=1e-8)
+    np.testing.assert_allclose(ours.lengthscale, literal_fit.lengthscale, atol=1e-8)
+    np.testing.assert_allclose(ours.m, literal_fit.m, atol=1e-8)
+    np.testing.assert_allclose(ours.L, literal_fit.L, atol=1e-8)
+
+
 @pytest.mark.parametrize("ard", ["feature", "view"])
 def test_predictions_follow_the_model_equations(common, ard):
     mv, y = common(0, n=60, dims=(5, 30, 5))

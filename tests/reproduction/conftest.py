@@ -5,7 +5,7 @@ import pytest
 
 from baldur.baselines import L1SVMClassifier, PriorClassifier, RidgeLogisticClassifier
 from baldur.datasets import make_adni_like, make_biofind_like
-from baldur.evaluation import metric_differences, nested_cv
+from baldur.evaluation import Resampled, nested_cv
 from baldur.reproduction.evidence import Evidence
 from baldur.reproduction.protocol import DEFAULT, PAPER, PROTOCOLS
 
@@ -36,10 +36,10 @@ def evidence(request):
     labels = cohort.target_names[cohort.target]
     positive = PROTOCOLS[request.param].positive
     result = nested_cv(MODELS, cohort.data, labels, positive=positive, outer=3, inner=2)
-    differences = metric_differences(
-        result.predictions, classes=[str(c) for c in result.classes], resamples=200
+    result.resampled = Resampled(
+        result.predictions, [str(c) for c in result.classes], resamples=200
     )
     return Evidence(
-        PROTOCOLS[request.param], result, differences, truth_of(cohort), factors=1,
+        PROTOCOLS[request.param], result, truth_of(cohort), factors=1,
         not_run={"SGP+ARD": "not run: too wide"},
     )  # fmt: skip

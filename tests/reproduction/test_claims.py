@@ -1,51 +1,100 @@
 """Claims are decided by intervals and by counts of folds, not by point estimates."""
 
+from copy import copy
 from dataclasses import replace
+from types import MappingProxyType
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from baldur.reproduction.claims import claims_of
 from baldur.reproduction.default_claims import default_claims
+from baldur.reproduction.differences import Difference
+from baldur.reproduction.evidence import Evidence
 from baldur.reproduction.protocol import DEFAULT, PAPER
 from baldur.reproduction.verdicts import FAILS, HOLDS, IN_PART, OPEN, UNTESTED
 
 
-def with_gap(evidence, low, high):
-    """Return the evidence with one interval for all differences of the paper's row."""
-    table = evidence.differences.copy()
-    ours, theirs = table["model_a"] == PAPER, table["model_b"] == PAPER
-    table.loc[ours, ["difference", "low", "high"]] = (low + high) / 2, low, high
-    table.loc[theirs, ["difference", "low", "high"]] = -(low + high) / 2, -high, -low
-    return replace(evidence, differences=table)
+class Gaps(Evidence):
+    """Evidence in which all differences have the same intervals, or some have others."""
+
+    intervals = MappingProxyType({})
+
+    def differences(self, model, others, metric):
+        ends = [self.intervals.get(name, self.intervals["*"]) for name in others]
+        return [Difference(n, sum(e) / 2, *e) for n, e in zip(others, ends, strict=True)]
+
+
+def with_gaps(evidence, everywhere, **some):
+    fields = {field: getattr(evidence, field) for field in evidence.__dataclass_fields__}
+    made = Gaps(**fields)
+    object.__setattr__(made, "intervals", {"*": everywhere, **some})
+    return made
+
+
+def firsts(evidence):
+    """Return the verdicts on the claims that BALDUR is first."""
+    claims = claims_of(evidence)
+    found = [c.verdict for c in claims if c.text.startswith("BALDUR has the highest")]
+    assert len(found) == (4 if evidence.protocol.name == "biofind" else 5)
+    return found
+
+
+ABOVE, BELOW, AROUND, UNKNOWN = (0.01, 0.2), (-0.2, -0.01), (-0.01, 0.2), (np.nan, np.nan)
 
 
 @pytest.mark.parametrize(
-    ("low", "high", "outcome"),
-    [(0.01, 0.2, HOLDS), (-0.2, -0.01, FAILS), (-0.01, 0.2, OPEN), (-0.2, 0.0, OPEN)],
-)
-def test_the_interval_decides_who_is_first(evidence, low, high, outcome):
-    claims = claims_of(with_gap(evidence, low, high))
-    first = [c for c in claims if c.text.startswith("BALDUR has the highest")]
-    assert len(first) == (4 if evidence.protocol.name == "biofind" else 5)
-    assert {c.verdict.outcome for c in first} == {outcome}
+    ("everywhere", "forest", "outcome"),
+    [
+        (ABOVE, ABOVE, HOLDS), (ABOVE, AROUND, OPEN), (ABOVE, BELOW, FAILS), (BELOW, BELOW, FAILS),
+        (AROUND, BELOW, FAILS), (ABOVE, (0.0, 0.1), OPEN), (AROUND, (-0.1, 0.0), OPEN),
+        (ABOVE, UNKNOWN, UNTESTED), (UNKNOWN, BELOW, FAILS), (UNKNOWN, UNKNOWN, UNTESTED),
+    ],
+)  # fmt: skip
+def test_every_baseline_has_to_be_beaten(evidence, everywhere, forest, outcome):
+    # The forest of the fixture assigns everybody to one class and is left out of one claim.
+    changed = with_gaps(evidence, everywhere, RF=forest)
+    said = [v.outcome for v in firsts(changed)]
+    alone = [v.outcome for v in firsts(with_gaps(evidence, everywhere))]
+    recall = 3 if evidence.protocol.name == "biofind" else None
+    assert said == [alone[i] if i == recall else outcome for i in range(len(said))]
+    assert default_claims(changed)[0].verdict.outcome == outcome
 
 
-def test_a_difference_without_an_interval_decides_nothing(evidence):
-    nobody = replace(evidence, differences=evidence.differences.iloc[:0])
-    first = [c for c in claims_of(nobody) if c.text.startswith("BALDUR has the highest")]
-    assert {c.verdict.outcome for c in first} == {UNTESTED}
-    assert default_claims(nobody)[0].verdict.outcome == UNTESTED
+def test_baselines_are_named_with_their_intervals(evidence):
+    def said(forest):
+        return default_claims(with_gaps(evidence, (0.02, 0.1), RF=forest))[0].verdict
+
+    smallest = "Smallest difference (simultaneous interval): RF"
+    assert said((-0.15, -0.05)).why == "Better here: RF."
+    assert "better than 2 of 3 baselines, worse than 1." in said((-0.15, -0.05)).figures
+    assert f"{smallest} −0.10 (−0.15 to −0.05)" in said((-0.15, -0.05)).figures
+    between = said((-0.0012, 0.05))
+    assert "better than 2 of 3 baselines, not decided for 1." in between.figures
+    assert f"{smallest} +0.024 (−0.001 to +0.050)" in between.figures
+    assert between.why == "Its estimate is the highest, and no baseline is shown to be better."
+    assert "better than 3 of 3 baselines." in said((0.01, 0.02)).figures
+    assert said(UNKNOWN).why == "No interval: RF."
 
 
-def test_a_baseline_that_wins_is_named(evidence):
-    table = evidence.differences.copy()
-    mine = table["model_b"] == DEFAULT
-    table.loc[mine, ["difference", "low", "high"]] = 0.1, 0.05, 0.15  # baseline minus default
-    verdict = default_claims(replace(evidence, differences=table))[0].verdict
-    assert verdict.outcome == FAILS
-    assert verdict.why.endswith("is better here.")
-    assert verdict.why.split(" is ")[0] in evidence.baselines
+def test_models_that_predicted_other_people_are_not_compared(evidence):
+    sample = evidence.result.resampled
+    others = evidence.baselines
+    found = evidence.differences(PAPER, others, "auc")
+    assert [gap.other for gap in found] == others
+    for gap in found:
+        estimates = [float(sample.metric(m, "auc").estimate) for m in (PAPER, gap.other)]
+        assert gap.value == pytest.approx(estimates[0] - estimates[1])
+        assert gap.low < gap.value < gap.high
+
+    fewer = copy(sample)
+    fewer.models = dict(sample.models)
+    mask = np.arange(len(sample.models["RF"].members)) > 0
+    fewer.models["RF"] = sample.models["RF"].where(mask)
+    changed = changed_result(evidence, resampled=fewer)
+    known = {gap.other: gap.known for gap in changed.differences(PAPER, others, "auc")}
+    assert known == {name: name != "RF" for name in others}
 
 
 def test_counts_of_a_fold_are_those_of_the_masks(evidence):
@@ -77,13 +126,18 @@ def changed_folds(evidence, view, folds):
         (selection["model"] == PAPER) & (selection["view"] == view) & (selection["feature"] == "*")
     )
     selection.loc[row, "folds"] = folds
+    return changed_result(evidence, selection=selection)
+
+
+def changed_result(evidence, **attributes):
+    """Return the evidence with other attributes of its result."""
 
     class Changed:
         def __getattr__(self, name):
             return getattr(evidence.result, name)
 
     result = Changed()
-    result.selection = selection
+    vars(result).update(attributes)
     return replace(evidence, result=result)
 
 
@@ -105,10 +159,38 @@ def test_folds_decide_which_views_are_used(evidence):
     assert verdict_of(one, "In each fold").outcome == HOLDS
 
 
+def with_voxels(evidence, inside, outside):
+    """Return the evidence with so many selected voxels in and out of patches in every fold."""
+    view = "grey_matter"
+    true = [name for v, name in sorted(evidence.effects()) if v == view]
+    false = [f for f in map(str, evidence.result.data.view(view).feature_names) if f not in true]
+    rows = [(PAPER, v, "*", "0;0;0") for v in evidence.protocol.views if v != view]
+    rows.append((PAPER, view, "*", ";".join([str(inside + outside)] * 3)))
+    rows += [(PAPER, view, f, "1;1;1") for f in [*true[:inside], *false[:outside]]]
+    mine = pd.DataFrame(rows, columns=["model", "view", "feature", "folds"]).assign(frequency=1.0)
+    others = evidence.result.selection[evidence.result.selection["model"] != PAPER]
+    return changed_result(evidence, selection=pd.concat([mine, others], ignore_index=True))
+
+
+@pytest.mark.parametrize("evidence", ["adni"], indirect=True)
+@pytest.mark.parametrize(
+    ("inside", "outside", "outcome"),
+    [(9, 0, HOLDS), (9, 1, HOLDS), (5, 5, IN_PART), (0, 9, FAILS), (0, 0, FAILS)],
+)
+def test_selected_voxels_are_true_by_their_interval(evidence, inside, outside, outcome):
+    found = verdict_of(with_voxels(evidence, inside, outside), "The selected voxels")
+    assert found.outcome == outcome
+    if outcome == HOLDS:
+        total = 3 * (inside + outside)
+        assert found.figures.startswith(f"Over all folds {3 * inside} of {total} selected voxels")
+        assert "lies above 50 % in 3 and above" in found.figures
+
+
 def test_rows_that_were_not_run_are_not_judged(evidence):
     class Without:
         selection = evidence.result.selection
         data, folds = evidence.result.data, evidence.result.folds
+        resampled = evidence.result.resampled
 
         def table(self):
             table = evidence.result.table()

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from baldur.report.formatting import in_words, number
+from dataclasses import replace
+
+from baldur.report.formatting import number
 from baldur.reproduction.claims import SLEEP_ITEMS, no_tables
 from baldur.reproduction.evidence import Evidence
 from baldur.reproduction.protocol import DEFAULT
 from baldur.reproduction.verdicts import (
     FAILS,
     HOLDS,
-    OPEN,
     UNTESTED,
     Claim,
     Verdict,
-    gap_text,
+    decided,
     no_row,
 )
 
@@ -57,27 +58,16 @@ def default_claims(evidence: Evidence) -> list[Claim]:
 
 
 def _default_first(evidence: Evidence) -> Verdict:
-    if DEFAULT not in evidence.table.index or not evidence.baselines:
-        return no_row()
-    best = evidence.best("auc", evidence.baselines)
-    gap = evidence.difference(DEFAULT, best, "auc")
+    made = decided(evidence, DEFAULT, evidence.baselines, "auc", "the default")
+    if made.outcome == UNTESTED:
+        return made
     means = evidence.table["auc"].astype(float)
     top = str(means[evidence.baselines].idxmax())
-    figures = (
-        f"The default {in_words(*evidence.pooled(DEFAULT, 'auc'))}; best baseline, {best}, "
-        f"{in_words(*evidence.pooled(best, 'auc'))}; {gap_text(gap)}. As means over folds: the "
-        f"default {number(means[DEFAULT], 3)}, best baseline, {top}, {number(means[top], 3)}."
+    folds = (
+        f"Means over folds: the default {number(means[DEFAULT], 3)}, the highest of a baseline "
+        f"{number(means[top], 3)} ({top})."
     )
-    if not gap.known:
-        return Verdict(UNTESTED, figures, "The difference could not be estimated with an interval.")
-    if gap.high < 0:
-        return Verdict(FAILS, figures, f"{best} is better here.")
-    if gap.low >= 0:
-        return Verdict(HOLDS, figures)
-    ahead = "the default" if gap.value > 0 else best
-    return Verdict(
-        OPEN, figures, f"The pooled estimate of {ahead} is higher, but both may be equal."
-    )
+    return replace(made, figures=f"{made.figures} {folds}")
 
 
 def _default_items(evidence: Evidence) -> Verdict:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
@@ -90,10 +91,13 @@ class Section:
 
 @dataclass(frozen=True)
 class Document:
-    """A page: title, the sentence below it, and sections."""
+    """A page: title, the paragraphs below it, and sections.
+
+    Texts are plain; what stands between backticks is code.
+    """
 
     title: str
-    lead: str
+    lead: Sequence[str]
     sections: Sequence[Section]
 
 
@@ -117,6 +121,7 @@ def html_of(page: Document, generator: str) -> str:
         + "\n</section>"
         for s in page.sections
     )
+    lead = "\n".join(f'<p class="lead">{_inline(text)}</p>' for text in page.lead)
     policy = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; base-uri 'none'"
     return f"""<!doctype html>
 <html lang="en">
@@ -135,7 +140,7 @@ def html_of(page: Document, generator: str) -> str:
 <body>
 <header>
 <div class="top"><h1>{escape(page.title)}</h1></div>
-<p class="lead">{escape(page.lead)}</p>
+{lead}
 <nav aria-label="Sections"><ul>{links}</ul></nav>
 </header>
 <main>
@@ -147,11 +152,15 @@ def html_of(page: Document, generator: str) -> str:
 """
 
 
+def _inline(text: str) -> str:
+    return re.sub("`([^`]+)`", r"<code>\1</code>", escape(text))
+
+
 def _html_block(block: Block) -> str:
     if isinstance(block, str):
-        return f"<p>{escape(block)}</p>"
+        return f"<p>{_inline(block)}</p>"
     if isinstance(block, list):
-        return "<ul>" + "".join(f"<li>{escape(item)}</li>" for item in block) + "</ul>"
+        return "<ul>" + "".join(f"<li>{_inline(item)}</li>" for item in block) + "</ul>"
     if isinstance(block, Table):
         return _html_table(block)
     if isinstance(block, Findings):
@@ -214,7 +223,7 @@ def markdown_of(page: Document, note: str) -> str:
     -------
     str
     """
-    parts = [f"# {page.title}", page.lead]
+    parts = [f"# {page.title}", *page.lead]
     for section in page.sections:
         parts.append(f"## {section.heading}")
         parts += [_markdown_block(block) for block in section.blocks]
@@ -236,7 +245,10 @@ def _markdown_block(block: Block) -> str:
             f"{one.remark}".rstrip()
             for one in block.entries
         )
-    return f"![{block.picture.alt}]({block.file})\n\n*{block.picture.caption}*"
+    # A bracket or a star would end the text before it is complete.
+    alt = re.sub(r"([\[\]])", r"\\\1", block.picture.alt)
+    caption = block.picture.caption.replace("*", r"\*")
+    return f"![{alt}]({block.file})\n\n*{caption}*"
 
 
 def _markdown_cell(cell: Cell | str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -10,25 +9,10 @@ import numpy as np
 import pandas as pd
 
 from baldur.evaluation import NestedResult
+from baldur.reproduction.differences import Difference, simultaneous_differences
 from baldur.reproduction.protocol import DEFAULT, PAPER, Protocol
 
-__all__ = ["Difference", "Evidence"]
-
-
-@dataclass(frozen=True)
-class Difference:
-    """A difference of a metric between two models (a minus b) with its 95 % interval."""
-
-    a: str
-    b: str
-    value: float
-    low: float
-    high: float
-
-    @property
-    def known(self) -> bool:
-        """Whether there is an estimate with an interval."""
-        return all(map(math.isfinite, (self.value, self.low, self.high)))
+__all__ = ["Evidence"]
 
 
 @dataclass(frozen=True)
@@ -41,8 +25,6 @@ class Evidence:
         The study.
     result : NestedResult
         Of all models.
-    differences : DataFrame
-        Between every two models, as in the results folder.
     truth : DataFrame or None
         View, feature and effect of what was simulated; None for a user's own data.
     factors : int or None
@@ -53,7 +35,6 @@ class Evidence:
 
     protocol: Protocol
     result: NestedResult
-    differences: pd.DataFrame
     truth: pd.DataFrame | None = None
     factors: int | None = None
     not_run: dict[str, str] | None = None
@@ -74,21 +55,6 @@ class Evidence:
         """Baselines that were run."""
         return [name for name in self.table.index if name not in (PAPER, DEFAULT)]
 
-    def best(self, metric: str, among: list[str]) -> str:
-        """Return the model with the highest pooled estimate of a metric.
-
-        Parameters
-        ----------
-        metric : str
-        among : list of str
-            Models to look at.
-
-        Returns
-        -------
-        str
-        """
-        return str(self.table.loc[among, f"{metric}_pooled"].astype(float).idxmax())
-
     def pooled(self, model: str, metric: str) -> tuple[float, float, float]:
         """Return estimate and 95 % interval of a metric on pooled held-out predictions.
 
@@ -104,25 +70,30 @@ class Evidence:
         estimate, low, high = map(float, self.table.loc[model, columns].to_numpy(dtype=float))
         return estimate, low, high
 
-    def difference(self, a: str, b: str, metric: str) -> Difference:
-        """Return the difference of a metric between two models, by the paired bootstrap.
+    def differences(self, model: str, others: list[str], metric: str) -> list[Difference]:
+        """Return what a model has more than each of some others, with simultaneous intervals.
 
         Parameters
         ----------
-        a, b, metric : str
+        model : str
+        others : list of str
+        metric : str
 
         Returns
         -------
-        Difference
+        list of Difference
+            NaN where the two models did not predict the same people.
         """
-        table = self.differences[self.differences["metric"] == metric]
-        for first, second, sign in ((a, b, 1.0), (b, a, -1.0)):
-            row = table[(table["model_a"] == first) & (table["model_b"] == second)]
-            if len(row):
-                value, *ends = (sign * float(row[c].iloc[0]) for c in ("difference", "low", "high"))
-                return Difference(a, b, value, min(ends), max(ends))
+        sample = self.result.resampled
+        people = sample.models[model].members
+        same = {
+            name: sample.metric(name, metric)
+            for name in others
+            if np.array_equal(sample.models[name].members, people)
+        }
+        found = {d.other: d for d in simultaneous_differences(sample.metric(model, metric), same)}
         nan = float("nan")
-        return Difference(a, b, nan, nan, nan)
+        return [found.get(name, Difference(name, nan, nan, nan)) for name in others]
 
     # -- selected features -------------------------------------------------------------------------
 

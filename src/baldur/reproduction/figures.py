@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,20 @@ FIGURES = "figures"
 """Folder of the figures of the Markdown page."""
 _DPI = 110  # about 570 pixels wide, and some tens of kilobytes
 
+_KINDS: Mapping[str, tuple[Any, str]] = {
+    "features": (
+        plots.FoldWeightsDisplay,
+        "features selected in each fold and their absolute weights, as in the paper's figure of "
+        "features per fold",
+    ),
+    "brain": (
+        plots.BrainDisplay,
+        "voxels that at least one fold selects, with mean weights, and their overlap, as in the "
+        "paper's figure of brain regions",
+    ),
+}
+"""Kind of a figure to the class that draws it, and its caption."""
+
 
 def selected_features(evidence: Evidence, folder: Path) -> list[Any]:
     """Return the table of selected features by view, and the figure of each fold's features.
@@ -37,17 +52,9 @@ def selected_features(evidence: Evidence, folder: Path) -> list[Any]:
     list
         Blocks of a page.
     """
-    models = [m for m in (PAPER, DEFAULT) if m in evidence.table.index]
-    plans = [
-        Plan(
-            _figure_id(evidence, "features", m), "", _fold_caption(m),
-            _fold_weights(evidence, m), wide=True,
-        )
-        for m in models
-    ]  # fmt: skip
     views = list(evidence.result.data.n_features)
     rows: list[list[Cell | str]] = []
-    for model in models:
+    for model in _drawn(evidence):
         counts = evidence.selected(model)
         cells = [Cell(number(counts[v].mean(), 1), _used(counts[v])) for v in views]
         rows.append([NAMES[model], *cells])
@@ -56,26 +63,15 @@ def selected_features(evidence: Evidence, folder: Path) -> list[Any]:
         ["Model", *views],
         rows,
     )
-    return [table, *_figures(plans, folder)]
+    return [table, *_figures(evidence, "features", folder)]
 
 
-def _figure_id(evidence: Evidence, what: str, model: str) -> str:
-    return f"{evidence.protocol.name}-{what}-{'paper' if model == PAPER else 'default'}"
+def _drawn(evidence: Evidence) -> list[str]:
+    return [model for model in NAMES if model in evidence.table.index]
 
 
 def _used(counts: Any) -> str:
     return f"{int((counts > 0).sum())} of {count(len(counts), 'fold')}"
-
-
-def _fold_caption(model: str) -> str:
-    return (
-        f"{NAMES[model]}: features selected in each fold and their absolute weights, as in the "
-        "paper's figure of features per fold"
-    )
-
-
-def _fold_weights(evidence: Evidence, model: str) -> Callable[[], Any]:
-    return lambda: plots.FoldWeightsDisplay.from_result(evidence.result, model)
 
 
 def brain_maps(evidence: Evidence, folder: Path) -> list[Any]:
@@ -93,16 +89,6 @@ def brain_maps(evidence: Evidence, folder: Path) -> list[Any]:
     list
         Blocks of a page.
     """
-    models = [m for m in (PAPER, DEFAULT) if m in evidence.table.index]
-    plans = [
-        Plan(
-            _figure_id(evidence, "brain", m), "",
-            f"{NAMES[m]}: voxels that at least one fold selects, with mean weights, and their "
-            "overlap, as in the paper's figure of brain regions",
-            _brain_map(evidence, m), wide=True,
-        )
-        for m in models
-    ]  # fmt: skip
     lead = "The figures show slices through the centre of the weights."
     if evidence.simulated:
         lead += (
@@ -110,20 +96,21 @@ def brain_maps(evidence: Evidence, folder: Path) -> list[Any]:
             "Signal was put into two patches at the hippocampi in both images, one at the "
             "ventricles in the intensities, and one in the cerebellum in grey matter."
         )
-    return [lead, *_figures(plans, folder)]
+    return [lead, *_figures(evidence, "brain", folder)]
 
 
-def _brain_map(evidence: Evidence, model: str) -> Callable[[], Any]:
-    return lambda: plots.BrainDisplay.from_result(evidence.result, model)
-
-
-def _figures(plans: list[Plan], folder: Path) -> list[Any]:
-    """Draw the figures for both pages; one that cannot be drawn is said in words."""
-    pictures, left = draw(plans)
+def _figures(evidence: Evidence, kind: str, folder: Path) -> list[Any]:
+    """Draw the figure of both models for both pages; say in words which cannot be drawn."""
+    display, caption = _KINDS[kind]
+    plans = {}
+    for model in _drawn(evidence):
+        name = f"{evidence.protocol.name}-{kind}-{'paper' if model == PAPER else 'default'}"
+        make = partial(display.from_result, evidence.result, model)
+        plans[name] = Plan(name, "", f"{NAMES[model]}: {caption}", make, wide=True)
+    pictures, left = draw(list(plans.values()))
     blocks: list[Any] = []
     for picture in pictures:
-        plan = next(p for p in plans if p.id == picture.id)
-        file = f"{FIGURES}/{plan.id}.png"
-        plan.make().plot(theme="light").save(folder / file, dpi=_DPI)
+        file = f"{FIGURES}/{picture.id}.png"
+        plans[picture.id].make().plot(theme="light").save(folder / file, dpi=_DPI)
         blocks.append(Figure(picture, file))
     return [*blocks, *([[f"Not drawn: {text}" for text in left]] if left else [])]

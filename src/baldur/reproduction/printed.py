@@ -1,4 +1,4 @@
-"""The two tables of results as the paper prints them, and what arithmetic says about their rows."""
+"""The two tables of results as the paper prints them."""
 
 from __future__ import annotations
 
@@ -6,16 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-__all__ = ["METRICS", "PRINTED", "Implied", "PrintedRow", "implied", "swapped"]
+__all__ = ["METRICS", "PRINTED", "PrintedRow"]
 
 METRICS = ("accuracy", "balanced_accuracy", "precision", "recall", "f1", "auc")
 """Columns of both tables, under our names; the share of selected features comes last."""
-
-TOLERANCE = 0.035
-"""Largest difference between a printed accuracy and that implied by precision and recall.
-
-Printed values are means over folds, rounded to two decimals. In the rows of models that assign
-everybody to one class, where nothing can be exchanged, the difference is up to .033."""
 
 Cell = tuple[float, float] | None
 
@@ -93,78 +87,3 @@ PRINTED: Mapping[str, Mapping[str, PrintedRow]] = MappingProxyType({
     }),
 })  # fmt: skip
 """Study to the rows of its printed table, in their order."""
-
-
-@dataclass(frozen=True)
-class Implied:
-    """Accuracy and balanced accuracy that precision and recall imply."""
-
-    accuracy: float
-    balanced_accuracy: float
-
-    def distance(self, row: PrintedRow) -> float:
-        """Return the larger of the two differences from what the row prints.
-
-        Parameters
-        ----------
-        row : PrintedRow
-
-        Returns
-        -------
-        float
-        """
-        return max(
-            abs(row.mean("accuracy") - self.accuracy),
-            abs(row.mean("balanced_accuracy") - self.balanced_accuracy),
-        )
-
-
-def implied(precision: float, recall: float, positives: int, negatives: int) -> Implied:
-    """Return what precision and recall imply for a cohort of known size.
-
-    Parameters
-    ----------
-    precision, recall : float
-        Of the positive class.
-    positives, negatives : int
-        People with and without the disease.
-
-    Returns
-    -------
-    Implied
-
-    Examples
-    --------
-    >>> from baldur.reproduction.printed import implied
-    >>> found = implied(0.82, 0.55, 119, 96)
-    >>> round(found.accuracy, 2), round(found.balanced_accuracy, 2)
-    (0.68, 0.7)
-    """
-    true_positives = recall * positives
-    false_positives = true_positives * (1.0 / precision - 1.0)
-    true_negatives = negatives - false_positives
-    return Implied(
-        (true_positives + true_negatives) / (positives + negatives),
-        0.5 * (recall + true_negatives / negatives),
-    )
-
-
-def swapped(row: PrintedRow, positives: int, negatives: int) -> bool | None:
-    """Return whether precision and recall of a printed row are exchanged, decided by arithmetic.
-
-    Parameters
-    ----------
-    row : PrintedRow
-    positives, negatives : int
-        People of the two classes.
-
-    Returns
-    -------
-    bool or None
-        True where only the exchanged values imply the printed accuracies, False where only the
-        printed ones do, and None where both or neither do.
-    """
-    precision, recall = row.mean("precision"), row.mean("recall")
-    pairs = ((precision, recall), (recall, precision))
-    fits = [implied(p, r, positives, negatives).distance(row) <= TOLERANCE for p, r in pairs]
-    return None if fits[0] == fits[1] else fits[1]

@@ -13,7 +13,7 @@ from typing import Any
 
 import pandas as pd
 
-from baldur.atomic_io import make_folder, write_atomically
+from baldur.atomic_io import LOCK, PART, folder_lock, make_folder, write_atomically
 from baldur.datasets.parameters import CONSTRAINTS
 from baldur.evaluation import NestedResult, Progress, fit_all_rows
 from baldur.exceptions import InputError
@@ -110,21 +110,30 @@ def reproduce(
         check("scale", scale, CONSTRAINTS["scale"])
     check_extra()
     folder = make_folder(folder)
-    request = _claimed(folder, protocol, scale, quick, data, seed)
-    if data is None:
-        assert scale is not None
-        config = simulated_study(protocol, folder, scale, seed, quick)
-    else:
-        config = own_study(protocol, folder, Path(data), seed, quick)
-    done = evaluate_study(config, n_jobs=n_jobs, progress=progress, on_check=on_check)
-    report_study(done)
-    evidence = _evidence(protocol, done, folder if data is None else None)
-    make_folder(folder / FIGURES)
-    page = page_of(evidence, request, folder)
-    html, markdown = folder / f"{PAGE}.html", folder / f"{PAGE}.md"
-    write_atomically(html, html_of(page, made_with()).encode())
-    write_atomically(markdown, markdown_of(page, f"Made with {made_with()}.").encode())
+    with folder_lock(folder, wait=False) as alone:
+        if alone:
+            _remove_parts(folder)
+        request = _claimed(folder, protocol, scale, quick, data, seed)
+        if data is None:
+            assert scale is not None
+            config = simulated_study(protocol, folder, scale, seed, quick)
+        else:
+            config = own_study(protocol, folder, Path(data), seed, quick)
+        done = evaluate_study(config, n_jobs=n_jobs, progress=progress, on_check=on_check)
+        report_study(done)
+        evidence = _evidence(protocol, done, folder if data is None else None)
+        make_folder(folder / FIGURES)
+        page = page_of(evidence, request, folder)
+        html, markdown = folder / f"{PAGE}.html", folder / f"{PAGE}.md"
+        write_atomically(html, html_of(page, made_with()).encode())
+        write_atomically(markdown, markdown_of(page, f"Made with {made_with()}.").encode())
     return Reproduction(html, markdown, done, evidence)
+
+
+def _remove_parts(folder: Path) -> None:
+    """Remove half-written files of a run that was killed."""
+    for part in [*folder.glob(f".*{PART}"), *folder.glob(f"*/.*{PART}")]:
+        part.unlink(missing_ok=True)
 
 
 def _claimed(
@@ -151,7 +160,7 @@ def _claimed(
                 f"one has {mine[differ[0]]!r}; choose another folder."
             )
         return dict(found)
-    if any(folder.iterdir()):
+    if any(file.name != LOCK and not file.name.endswith(PART) for file in folder.iterdir()):
         raise InputError(f"{folder} holds other files; choose an empty folder or a new one.")
     # The date of reproducible builds, where one is set.
     moment = int(os.environ.get("SOURCE_DATE_EPOCH") or time.time())
@@ -177,7 +186,6 @@ def _evidence(protocol: Protocol, done: EvaluatedStudy, simulated: Path | None) 
     return Evidence(
         protocol,
         result,
-        done.written.tables.get("differences", pd.DataFrame()),
         None if simulated is None else pd.read_csv(simulated / "truth.csv", dtype={"feature": str}),
         factors,
         {name: f"failed: {why.rstrip('.')}" for name, why in result.failures.items()},

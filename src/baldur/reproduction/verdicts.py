@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from baldur.report.formatting import count, in_words, number
-from baldur.reproduction.evidence import Difference, Evidence
+from baldur.report.formatting import count, decimals, in_words, listed, number
+from baldur.reproduction.differences import Difference
+from baldur.reproduction.evidence import Evidence
 
 __all__ = [
     "FAILS", "HOLDS", "IN_PART", "OPEN", "UNTESTED", "Claim", "Verdict", "by_folds", "decided",
-    "gap_text", "no_row",
+    "gap_texts", "no_row", "outcome_of",
 ]  # fmt: skip
 
 HOLDS, IN_PART, OPEN, FAILS, UNTESTED = (
     "reproduced", "reproduced in part", "not decided", "not reproduced", "not tested",
 )  # fmt: skip
-"""Verdicts. "Not decided": the 95 % interval of the difference includes 0."""
+"""Verdicts; "not decided" where intervals of differences include 0."""
 
 
 @dataclass(frozen=True)
@@ -37,8 +39,8 @@ class Claim:
     verdict: Verdict
 
 
-def decided(evidence: Evidence, model: str, among: list[str], metric: str, name: str) -> Verdict:
-    """Decide whether a model is better than the best of some others, by the paired bootstrap.
+def decided(evidence: Evidence, model: str, others: list[str], metric: str, name: str) -> Verdict:
+    """Decide whether a model is better than each of some others.
 
     Parameters
     ----------
@@ -46,8 +48,8 @@ def decided(evidence: Evidence, model: str, among: list[str], metric: str, name:
         The figures.
     model : str
         The model that is claimed to be first.
-    among : list of str
-        The others.
+    others : list of str
+        Baselines that it is compared with.
     metric : str
         What is compared.
     name : str
@@ -56,28 +58,65 @@ def decided(evidence: Evidence, model: str, among: list[str], metric: str, name:
     Returns
     -------
     Verdict
-        "Not decided" where the interval of the difference includes 0.
+        As `outcome_of` says.
     """
-    best = evidence.best(metric, among)
-    gap = evidence.difference(model, best, metric)
-    ours, theirs = (in_words(*evidence.pooled(m, metric)) for m in (model, best))
+    if model not in evidence.table.index or not others:
+        return Verdict(UNTESTED, "The rows to be compared were not run.")
+    gaps = sorted(evidence.differences(model, others, metric), key=_unknown_last)
+    better = [gap for gap in gaps if gap.known and gap.low > 0]
+    worse = [gap for gap in gaps if gap.known and gap.high < 0]
+    open_ = len([gap for gap in gaps if gap.known]) - len(better) - len(worse)
+    parts = [f"better than {len(better)} of {count(len(gaps), 'baseline')}"]
+    parts += [f"worse than {len(worse)}"] if worse else []
+    parts += [f"not decided for {open_}"] if open_ else []
     figures = (
-        f"{name[0].upper()}{name[1:]} {ours}; best baseline, {best}, {theirs}; {gap_text(gap)}."
+        f"{name[0].upper()}{name[1:]} {in_words(*evidence.pooled(model, metric))}; "
+        f"{', '.join(parts)}."
     )
-    if not gap.known:
-        return Verdict(UNTESTED, figures, "The difference could not be estimated with an interval.")
-    if gap.low > 0:
-        return Verdict(HOLDS, figures)
-    if gap.high < 0:
-        return Verdict(FAILS, figures, f"{best} is better here.")
-    ahead = name if gap.value > 0 else best
-    return Verdict(
-        OPEN, figures, f"The point estimate of {ahead} is higher, but both may be equal."
-    )
+    if gaps[0].known:
+        value, ends = gap_texts(gaps[0])
+        figures += (
+            f" Smallest difference (simultaneous interval): {gaps[0].other} {value} ({ends})."
+        )
+    outcome = outcome_of(gaps)
+    why = ""
+    if outcome == UNTESTED:
+        why = f"No interval: {listed(gap.other for gap in gaps if not gap.known)}."
+    if outcome == FAILS:
+        why = f"Better here: {listed(gap.other for gap in worse)}."
+    if outcome == OPEN:
+        first = "the highest" if gaps[0].value > 0 else "not the highest"
+        why = f"Its estimate is {first}, and no baseline is shown to be better."
+    return Verdict(outcome, figures, why)
 
 
-def gap_text(gap: Difference) -> str:
-    """Return a difference with its interval, as a part of a sentence.
+def _unknown_last(gap: Difference) -> tuple[bool, float]:
+    return not gap.known, gap.value
+
+
+def outcome_of(gaps: Sequence[Difference]) -> str:
+    """Return the verdict on a claim that a model is better than each of some others.
+
+    Parameters
+    ----------
+    gaps : sequence of Difference
+        From each of the others, with simultaneous intervals.
+
+    Returns
+    -------
+    str
+        Reproduced where all intervals lie above 0, not reproduced where one lies below 0, and
+        otherwise not decided; not tested where an interval is missing that could decide.
+    """
+    if any(gap.known and gap.high < 0 for gap in gaps):
+        return FAILS
+    if not all(gap.known for gap in gaps):
+        return UNTESTED
+    return HOLDS if all(gap.low > 0 for gap in gaps) else OPEN
+
+
+def gap_texts(gap: Difference) -> tuple[str, str]:
+    """Return a difference, and the ends of its interval, as text.
 
     Parameters
     ----------
@@ -85,11 +124,11 @@ def gap_text(gap: Difference) -> str:
 
     Returns
     -------
-    str
+    (str, str)
     """
-    return f"difference {number(gap.value, sign=True)} " + (
-        f"(95 % interval {number(gap.low, sign=True)} to {number(gap.high, sign=True)})"
-    )
+    digits = decimals((gap.low, gap.high))
+    value, low, high = (number(x, digits, sign=True) for x in (gap.value, gap.low, gap.high))
+    return value, f"{low} to {high}"
 
 
 def by_folds(holds: np.ndarray, what: str, more: str) -> Verdict:

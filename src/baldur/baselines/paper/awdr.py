@@ -13,12 +13,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import solve
+from scipy.linalg import cho_factor, cho_solve
 from scipy.spatial.distance import cdist
 from scipy.special import softmax
 
 from baldur.baselines.shared.base import BaselineClassifier, Block, linear_predictor
-from baldur.baselines.shared.reduction import REDUCTION, reduce_gram
+from baldur.baselines.shared.reduction import REDUCTION, reduce_block
 from baldur.parameters import POSITIVE, Constraint, integer, one_of
 from baldur.types import Array
 
@@ -75,14 +75,18 @@ def fit_awdr(
     def ridge(R: Array, d: Array) -> tuple[Array, Array, Array]:
         total = sum(dv * k for dv, k in zip(d, K, strict=True))
         b = R.mean(axis=0)
-        A = solve(total + g * np.eye(n), R - b, assume_a="pos")
+        left = total.copy()
+        left[np.diag_indices(n)] += g
+        # `left` equals its transpose, which LAPACK can overwrite without a copy.
+        factor = cho_factor(left.T, overwrite_a=True, check_finite=False)
+        A = cho_solve(factor, R - b, check_finite=False)
         return A, b, total @ A + b
 
     A, b, fit = ridge(R, d)
-    history = [awdr_objective(fit, R, _norms(K, A, d), g)]
+    norms = _norms(K, A, d)
+    history = [awdr_objective(fit, R, norms, g)]
     for _ in range(max_iter):
         R = Y + Y * np.maximum(0.0, Y * (fit - Y))
-        norms = _norms(K, A, d)
         total = norms.sum()
         new_d = np.maximum(norms / total, FLOOR) if total > 0 else d
         new_d = new_d / new_d.sum()
@@ -92,7 +96,8 @@ def fit_awdr(
             E = now * new_A - before * A
             change += float(np.sum(E * (k @ E)))
         A, b, d = new_A, new_b, new_d
-        history.append(awdr_objective(fit, R, _norms(K, A, d), g))
+        norms = _norms(K, A, d)
+        history.append(awdr_objective(fit, R, norms, g))
         if change < tol:
             break
     return AWDRState(A, b, d, history)
@@ -202,9 +207,7 @@ class AWDRClassifier(BaselineClassifier):
 
     def _fit(self, blocks: list[Block], codes: NDArray[np.intp]) -> None:
         Y = 2.0 * np.eye(len(self.classes_))[codes] - 1.0
-        reduced = [
-            reduce_gram(b.gram(), self.reduction, self.n_components, rtol=b.rtol) for b in blocks
-        ]
+        reduced = [reduce_block(b, self.reduction, self.n_components) for b in blocks]
         K = [r.features @ r.features.T for r in reduced]
         state = fit_awdr(K, Y, self.g, max_iter=self.max_iter, tol=self.tol)
         self.coef_, out = {}, np.tile(state.offset, (len(codes), 1))

@@ -24,8 +24,8 @@ from scipy.linalg import cho_factor, cho_solve
 from scipy.special import softmax
 
 from baldur.baselines.shared.base import BaselineClassifier, Block
-from baldur.baselines.shared.reduction import REDUCTION, reduce_gram
-from baldur.parameters import Constraint, one_of
+from baldur.baselines.shared.reduction import REDUCTION, reduce_block
+from baldur.parameters import NON_NEGATIVE, Constraint, one_of
 from baldur.types import Array
 
 FLOOR = 1e-8
@@ -206,6 +206,7 @@ class MCCDClassifier(BaselineClassifier):
 
     _constraints: ClassVar[Mapping[str, Constraint]] = {
         "reduction": REDUCTION,
+        "g2": NON_NEGATIVE,
         "stopping": one_of("absolute", "signed"),
     }
 
@@ -241,9 +242,7 @@ class MCCDClassifier(BaselineClassifier):
     def _fit(self, blocks: list[Block], codes: NDArray[np.intp]) -> None:
         n = len(codes)
         Y = np.eye(len(self.classes_))[codes]
-        reduced = [
-            reduce_gram(b.gram(), self.reduction, self.n_components, rtol=b.rtol) for b in blocks
-        ]
+        reduced = [reduce_block(b, self.reduction, self.n_components) for b in blocks]
         g2 = self.g2 / (n - 1) ** 2 if self.normalize_diversity else self.g2
         state = fit_mccd(
             [r.features for r in reduced],

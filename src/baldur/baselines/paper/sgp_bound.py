@@ -65,28 +65,37 @@ def fit_sgp(
     ApproximateGP: Any = gpytorch.models.ApproximateGP
     data = torch.as_tensor(inputs)
     dtype = data.dtype
-    squares = None if distances else data * data
+    squares: Any = None if distances else data * data
 
-    def rows(matrix: Any, index: Any) -> Any:
-        # Most products want all rows in order, which needs no copy.
-        return matrix if len(index) == len(matrix) else matrix[index]
+    chosen = torch.as_tensor(inducing)
+    # The bound asks for all rows in order, which needs no copy, or for the inducing rows, which
+    # are copied once: at full width a copy takes as long as a product.
+    at_chosen: Any = None if squares is None else (data[chosen], squares[chosen])
+    # The left rows are always the inducing ones; their products are written to one place.
+    work = None if at_chosen is None else torch.empty_like(at_chosen[0])
+
+    def rows(index: Any) -> tuple[Any, Any]:
+        """Return the inputs and their squares in the rows ``index``."""
+        if len(index) == len(data):
+            return data, squares
+        return at_chosen if torch.equal(index, chosen) else (data[index], squares[index])
 
     class SquaredDistance(Function):
         """``sum_d r_d (a_id - b_jd)^2`` with a gradient in r alone: two products, no wide graph."""
 
         @staticmethod
         def forward(ctx: Any, r: Any, i: Any, j: Any) -> Any:
-            A, B = rows(data, i), rows(data, j)
+            (A, A2), (B, B2) = rows(i), rows(j)
             ctx.save_for_backward(i, j)
-            own_a, own_b = rows(squares, i) @ r, rows(squares, j) @ r
-            return (own_a[:, None] + own_b - 2.0 * (A * r) @ B.T).clamp(min=0.0)
+            own_a, own_b = A2 @ r, B2 @ r
+            return (own_a[:, None] + own_b - 2.0 * (torch.mul(A, r, out=work) @ B.T)).clamp(min=0.0)
 
         @staticmethod
         def backward(ctx: Any, *gradients: Any) -> Any:
-            i, j = ctx.saved_tensors
+            (A, A2), (B, B2) = (rows(index) for index in ctx.saved_tensors)
             g = gradients[0]
-            total = g.sum(1) @ rows(squares, i) + g.sum(0) @ rows(squares, j)
-            cross = ((g @ rows(data, j)) * rows(data, i)).sum(0)
+            total = g.sum(1) @ A2 + g.sum(0) @ B2
+            cross = torch.mm(g, B, out=work).mul_(A).sum(0)
             return total - 2.0 * cross, None, None
 
     class RowKernel(Kernel):
@@ -123,7 +132,7 @@ def fit_sgp(
         x = torch.arange(n, dtype=dtype)[:, None]
         kernel = RowKernel(ard_num_dims=data.shape[0] if distances else data.shape[1])
         kernel.lengthscale = 1.0
-        model = Model(x[torch.as_tensor(inducing)].clone(), kernel).to(dtype)
+        model = Model(x[chosen].clone(), kernel).to(dtype)
         likelihood = gpytorch.likelihoods.BernoulliLikelihood().to(dtype)
         bound = gpytorch.mlls.VariationalELBO(likelihood, model, num_data=len(y))
         target = torch.as_tensor(y).to(dtype)

@@ -1,4 +1,4 @@
-"""Small feature matrices in place of wide views, all computed from one n x n Gram matrix.
+"""Small feature matrices in place of views, all computed from one Gram matrix per view.
 
 A method that is ridge-like in each view sees the view only through ``K = X X'``. With the
 eigendecomposition ``K = U S^2 U'`` every front-end below is a pair of n x r matrices:
@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from baldur.baselines.shared.base import Block
 from baldur.exceptions import InputError
 from baldur.parameters import check, one_of, optional
 from baldur.types import Array
@@ -70,11 +71,35 @@ def reduce_gram(
     rtol : float or None
         Rounding of ``K``: eigenvalues below this share of the largest are dropped.
     """
-    check("reduction", reduction, REDUCTION)
-    n = len(K)
     U, s = gram_eigh(K, rtol)
+    return _front_end(U, s, float(np.trace(K)), reduction, components)
+
+
+def reduce_block(
+    block: Block, reduction: str | None = None, components: int | float | str | None = 0.95
+) -> Reduced:
+    """Return the features and the lift of one view, from whichever of its two products is smaller.
+
+    The result is that of `reduce_gram`, up to rounding and the signs of components. A view with
+    fewer columns than rows needs the eigenvectors V of ``X'X`` alone, because ``U S = X V``.
+    """
+    n, D = block.view.shape
+    if not 0 < D < n or block.rtol is not None:
+        return reduce_gram(block.gram(), reduction, components, rtol=block.rtol)
+    X = block.columns(np.arange(D))
+    # As many multiples of the machine precision count as zero as for the Gram matrix.
+    V, s = gram_eigh(X.T @ X, n * np.finfo(np.float64).eps)
+    return _front_end((X @ V) / s, s, float(np.sum(X**2)), reduction, components)
+
+
+def _front_end(
+    U: Array, s: Array, trace: float, reduction: str | None, components: int | float | str | None
+) -> Reduced:
+    """Return what `reduce_gram` describes, from ``K = U S^2 U'`` and the trace of K."""
+    check("reduction", reduction, REDUCTION)
+    n = len(U)
     if reduction == "linear_kernel":
-        c = max(float(np.trace(K)) / n, np.finfo(np.float64).tiny)
+        c = max(trace / n, np.finfo(np.float64).tiny)
         # K/c = U (s^2/c) U'; weights on the rotated features reach X through X' U / c.
         return Reduced(U * (s**2 / c), U / c)
     q = len(s) if reduction is None else count_components(components, s, n)

@@ -1,0 +1,191 @@
+"""Whether precision and recall of a printed row fit its accuracies, as printed or exchanged.
+
+Three statements about the mean specificity over folds follow from a row. Balanced accuracy is half
+the sum of recall and specificity, and accuracy is their mean weighted by the shares of the classes;
+both equations hold for means over stratified folds as well. Precision and recall of a fold imply
+its specificity, but not so for means over folds, because precision is a ratio: what they imply is
+bounded for any folds that have the printed means and standard deviations. Precision and recall fit
+if some mean specificity agrees with all three statements, given how numbers are rounded. There is
+no tolerance to choose.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from baldur.reproduction.printed import PrintedRow
+
+__all__ = ["READINGS", "fits", "implied", "positive_share", "reading"]
+
+READINGS = {
+    (True, False): "as printed",
+    (False, True): "exchanged",
+    (True, True): "either way",
+    (False, False): "neither way",
+}
+"""Whether the values as printed fit, and whether exchanged ones do, to a word for it."""
+
+HALF = 0.005
+"""Half a unit of the second decimal, to which the paper rounds."""
+_TINY = 1e-6  # the least recall: without a true positive there is no precision
+_GRID = 41  # values of the mean recall and of the share of positives that are tried, evenly spaced
+
+
+def implied(precision: float, recall: float, positives: int, negatives: int) -> tuple[float, float]:
+    """Return what precision and recall imply for one table of predictions.
+
+    Parameters
+    ----------
+    precision, recall : float
+        Of the positive class.
+    positives, negatives : int
+        People with and without the disease.
+
+    Returns
+    -------
+    (accuracy, balanced_accuracy)
+
+    Examples
+    --------
+    >>> from baldur.reproduction.arithmetic import implied
+    >>> [round(value, 2) for value in implied(0.82, 0.55, 119, 96)]
+    [0.68, 0.7]
+    """
+    true_positives = recall * positives
+    false_positives = true_positives * (1.0 / precision - 1.0)
+    true_negatives = negatives - false_positives
+    return (
+        (true_positives + true_negatives) / (positives + negatives),
+        0.5 * (recall + true_negatives / negatives),
+    )
+
+
+def positive_share(
+    rows: Iterable[PrintedRow], positives: int, negatives: int
+) -> tuple[float, float]:
+    """Return the least and the largest share of the positive class that a study may have had.
+
+    The accuracy of a model that assigns everybody to the positive class is that share. For BioFIND
+    such rows print .57, where the numbers of people in the text give .553.
+
+    Parameters
+    ----------
+    rows : iterable of PrintedRow
+        Of the study.
+    positives, negatives : int
+        People of the two classes in the text.
+
+    Returns
+    -------
+    (low, high)
+    """
+    known = [positives / (positives + negatives)]
+    for row in rows:
+        if row.mean("recall") == 1.0 and row.mean("balanced_accuracy") == 0.5:
+            known += [row.mean("accuracy") - HALF, row.mean("accuracy") + HALF]
+    return min(known), max(known)
+
+
+def reading(row: PrintedRow, share: tuple[float, float], folds: int) -> str:
+    """Return how precision and recall of a printed row fit its accuracies.
+
+    Parameters
+    ----------
+    row : PrintedRow
+    share : (low, high)
+        As `positive_share` gives it.
+    folds : int
+        Number of folds behind the means.
+
+    Returns
+    -------
+    str
+        One of the values of `READINGS`.
+    """
+    precision, recall = row.cells["precision"], row.cells["recall"]
+    if precision is None or recall is None:
+        raise ValueError("precision and recall of the row are not printed")
+    accuracies = row.mean("accuracy"), row.mean("balanced_accuracy")
+    as_printed = fits(precision, recall, *accuracies, share, folds)
+    exchanged = fits(recall, precision, *accuracies, share, folds)
+    return READINGS[as_printed, exchanged]
+
+
+def fits(
+    precision: tuple[float, float],
+    recall: tuple[float, float],
+    accuracy: float,
+    balanced_accuracy: float,
+    share: tuple[float, float],
+    folds: int,
+) -> bool:
+    """Return whether some folds have these means and standard deviations, as they are rounded.
+
+    Parameters
+    ----------
+    precision, recall : (mean, s.d.)
+        Over folds.
+    accuracy, balanced_accuracy : float
+        Means over folds.
+    share : (low, high)
+        Of the positive class.
+    folds : int
+
+    Returns
+    -------
+    bool
+        False only where no folds have them.
+    """
+    mean_recall = np.linspace(max(recall[0] - HALF, _TINY), min(recall[0] + HALF, 1.0), _GRID)[
+        :, None
+    ]
+    positive = np.linspace(*share, _GRID)[None, :]
+    least, most, spread = _inverse(precision, folds)
+    # Mean of recall / precision: the product of means and a covariance, which is at most the
+    # product of standard deviations.
+    covariance = (recall[1] + HALF) * spread
+    odds = positive / (1.0 - positive)
+    # The least and the largest mean specificity: of any fold, and by each of the three statements.
+    least_specificity = (
+        0.0,
+        1.0 - odds * (mean_recall * (most - 1.0) + covariance),
+        2.0 * (balanced_accuracy - HALF) - mean_recall,
+        (accuracy - HALF - positive * mean_recall) / (1.0 - positive),
+    )
+    most_specificity = (
+        1.0,
+        1.0 - odds * (mean_recall * (least - 1.0) - covariance),
+        2.0 * (balanced_accuracy + HALF) - mean_recall,
+        (accuracy + HALF - positive * mean_recall) / (1.0 - positive),
+    )
+    low = np.maximum.reduce(np.broadcast_arrays(*least_specificity))
+    high = np.minimum.reduce(np.broadcast_arrays(*most_specificity))
+    return bool((low <= high).any())
+
+
+def _inverse(cell: tuple[float, float], folds: int) -> tuple[float, float, float]:
+    """Return bounds of the mean of 1 / x over folds, and of its s.d., from mean and s.d. of x.
+
+    Of all sets with the same mean and s.d., the mean of 1 / x is largest for the one with a single
+    small value and equal others, and smallest for the one with a single large value.
+    """
+    mean, sd = cell
+    apart = np.sqrt(folds - 1.0)
+    # The s.d. of a set of folds is smaller than that of a sample by this factor; which one is
+    # printed is not known.
+    least_sd = max(sd - HALF, 0.0) * np.sqrt((folds - 1.0) / folds)
+    most_sd = sd + HALF
+    centre = min(mean + HALF, 1.0)
+    large = _one_apart(centre + least_sd * apart, centre - least_sd / apart, folds)
+    centre = max(mean - HALF, 0.0)
+    if centre - most_sd * apart <= 0.0:
+        return float(large.mean()), np.inf, np.inf
+    small = _one_apart(centre - most_sd * apart, centre + most_sd / apart, folds)
+    return float(large.mean()), float(small.mean()), float(small.std())
+
+
+def _one_apart(one: float, others: float, folds: int) -> np.ndarray:
+    """Return 1 / x for folds of which one differs from the others."""
+    return 1.0 / np.array([one] + [others] * (folds - 1))

@@ -1,0 +1,202 @@
+"""The tables of the page: both tables of results side by side, and a check of the printed one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from scipy.stats import spearmanr
+
+from baldur.report.formatting import listed, number
+from baldur.reproduction.arithmetic import implied, positive_share, reading
+from baldur.reproduction.claims import FIRST_IN
+from baldur.reproduction.document import Cell, Table
+from baldur.reproduction.evidence import Evidence
+from baldur.reproduction.figures import NAMES
+from baldur.reproduction.printed import PRINTED, PrintedRow
+from baldur.reproduction.protocol import DEFAULT, PAPER
+from baldur.reproduction.verdicts import gap_texts
+
+__all__ = ["both_tables", "difference_table", "printed_check"]
+
+HEADINGS = {
+    "accuracy": "Accuracy", "balanced_accuracy": "Balanced accuracy", "precision": "Precision",
+    "recall": "Recall", "f1": "F1", "auc": "AUC",
+}  # fmt: skip
+"""Names of the metrics as the paper spells them out."""
+
+_PLUS_MINUS = "\u00a0±\u00a0"  # without a break of the line
+_FEWEST_ROWS = 4  # below which a correlation of ranks says nothing
+
+
+def difference_table(evidence: Evidence) -> list[Any]:
+    """Return the differences of our two rows from every baseline, with simultaneous intervals.
+
+    Parameters
+    ----------
+    evidence : Evidence
+
+    Returns
+    -------
+    list
+        Blocks of a page.
+    """
+    wanted = [(PAPER, metric) for metric in FIRST_IN[evidence.protocol.name]] + [(DEFAULT, "auc")]
+    wanted = [pair for pair in wanted if pair[0] in evidence.table.index]
+    columns = [
+        [Cell(*gap_texts(gap)) for gap in evidence.differences(model, evidence.baselines, metric)]
+        for model, metric in wanted
+    ]
+    heads = [
+        f"{HEADINGS[metric]}, {'paper' if model == PAPER else 'default'}"
+        for model, metric in wanted
+    ]
+    caption = (
+        "BALDUR with the paper's posterior, or our default, minus the baseline. The intervals of a "
+        "column hold for all of its baselines at once (95 %)."
+    )
+    rows = [list(row) for row in zip(evidence.baselines, *columns, strict=True)]
+    return [Table(caption, ["Baseline", *heads], rows)]
+
+
+def both_tables(evidence: Evidence) -> list[Any]:
+    """Return our table beside the printed one, and how far the order of the rows agrees.
+
+    Parameters
+    ----------
+    evidence : Evidence
+
+    Returns
+    -------
+    list
+        Blocks of a page.
+    """
+    protocol = evidence.protocol
+    printed = PRINTED[protocol.name]
+    rows: list[list[Cell | str]] = []
+    for name in protocol.rows:
+        row = printed.get("BALDUR" if name == PAPER else name) if name != DEFAULT else None
+        rows.append([NAMES.get(name, name), *_cells(evidence, name, row)])
+    table = Table(
+        f"Mean and standard deviation over {evidence.n_folds} outer folds, each with that of the "
+        "paper. An asterisk marks a row at chance level, as in the paper.",
+        ["Model", *HEADINGS.values(), "% features"],
+        rows,
+    )
+    missing = [f"{NAMES.get(m, m)}: {why}." for m, why in (evidence.not_run or {}).items()]
+    return [table, *([missing] if missing else []), *_orders(evidence)]
+
+
+def _cells(evidence: Evidence, model: str, printed: PrintedRow | None) -> list[Cell]:
+    cells = []
+    ran = model in evidence.table.index
+    ours = evidence.table.loc[model] if ran else None
+    for metric in HEADINGS:
+        text = "not run" if ours is None else _mean_sd(ours[metric], ours[f"{metric}_sd"])
+        if metric == "recall" and ours is not None and str(ours["note"]).startswith("chance"):
+            text += " *"
+        there = None if printed is None else printed.cells[metric]
+        small = (
+            "" if printed is None else "paper –" if there is None else f"paper {_mean_sd(*there)}"
+        )
+        if metric == "recall" and printed is not None and printed.chance:
+            small += " *"
+        cells.append(Cell(text, small))
+    text = "not run"
+    if ran:
+        percent = evidence.percent(model)
+        text = _percent(float(percent.mean()), float(percent.std(ddof=1)))
+    small = "" if printed is None else f"paper {_percent(*printed.percent)}"
+    return [*cells, Cell(text, small)]
+
+
+def _mean_sd(mean: Any, sd: Any) -> str:
+    return f"{number(mean)}{_PLUS_MINUS}{number(sd)}"
+
+
+def _percent(mean: float, sd: float) -> str:
+    text = number(mean, 2, small=True)
+    return f"{text}{_PLUS_MINUS}{number(sd, 2, small=True)}" if sd > 0 else text
+
+
+def _orders(evidence: Evidence) -> list[Any]:
+    """Return how far the order of the rows is that of the paper, metric by metric."""
+    printed = PRINTED[evidence.protocol.name]
+    rows = []
+    for metric in HEADINGS:
+        values = evidence.table[metric].astype(float).to_dict()
+        pairs = [
+            (row.mean(metric), values[ours])
+            for name, row in printed.items()
+            for ours in [PAPER if name == "BALDUR" else name]
+            if row.cells[metric] is not None and ours in values
+        ]
+        rho = float("nan")
+        if len(pairs) >= _FEWEST_ROWS:
+            rho = float(spearmanr(*zip(*pairs, strict=True)).statistic)
+        rows.append([HEADINGS[metric], str(len(pairs)), number(rho, sign=True)])
+    caption = (
+        "Agreement of the order of the rows with that of the paper (Spearman's rank correlation; 1 "
+        "is the same order)"
+    )
+    return [Table(caption, ["Metric", "Rows", "Rank correlation"], rows)]
+
+
+def printed_check(evidence: Evidence) -> list[Any]:
+    """Return how precision and recall of the printed rows fit their accuracies.
+
+    Parameters
+    ----------
+    evidence : Evidence
+
+    Returns
+    -------
+    list
+        Blocks of a page.
+    """
+    protocol = evidence.protocol
+    printed = PRINTED[protocol.name]
+    positives, negatives = protocol.counts
+    share = positive_share(printed.values(), positives, negatives)
+    readings = {name: reading(row, share, protocol.folds) for name, row in printed.items()}
+    checked = ("precision", "recall", "accuracy", "balanced_accuracy")
+    rows: list[list[Cell | str]] = []
+    for name, row in printed.items():
+        precision, recall = row.mean("precision"), row.mean("recall")
+        pairs = [(precision, recall), (recall, precision)]
+        found = [implied(*pair, positives, negatives) for pair in pairs]
+        rows.append(
+            [
+                name,
+                *(number(row.mean(m)) for m in checked),
+                *(", ".join(map(number, values)) for values in found),
+                readings[name],
+            ]
+        )
+    said = [
+        f"{words}: {listed(names)}"
+        for reading_, words in (
+            ("exchanged", "Only exchanged values fit the printed accuracies"),
+            ("neither way", "Neither fits, so that the rows contradict themselves"),
+        )
+        for names in [[name for name, found in readings.items() if found == reading_]]
+        if names
+    ]
+    lead = (
+        "The script that the authors published passes its arguments to the metric functions in the "
+        "order (prediction, truth), which exchanges precision and recall. Whether a row fits its "
+        "own accuracies as printed or exchanged can be computed. "
+        + " ".join(f"{text}." for text in said)
+    )
+    caption = (
+        f"Implied: accuracy and balanced accuracy by the printed means with {positives} people of "
+        f"the positive and {negatives} of the negative class. The last column allows for rounding "
+        "to two decimals, for any folds with the printed means and standard deviations (the mean "
+        "of a ratio is not the ratio of means), and for a share of the positive class of "
+        f"{number(share[0], 3)} to {number(share[1], 3)}, which covers the numbers of people in "
+        "the text and the accuracies of models that assign everybody to it."
+    )
+    columns = (
+        "Model", "Precision", "Recall", "Accuracy", "Balanced accuracy", "Implied as printed",
+        "Implied if exchanged", "Precision and recall fit",
+    )  # fmt: skip
+    return [lead, Table(caption, columns, rows)]

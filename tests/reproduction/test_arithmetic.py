@@ -1,0 +1,106 @@
+"""Precision and recall of a printed row against its accuracies."""
+
+from dataclasses import replace
+from types import MappingProxyType
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.metrics import accuracy_score, balanced_accuracy_score, precision_score, recall_score
+
+from baldur.reproduction.arithmetic import fits, implied, positive_share, reading
+from baldur.reproduction.printed import PRINTED
+from baldur.reproduction.protocol import PROTOCOLS
+
+
+@settings(deadline=None)
+@given(labels=st.lists(st.sampled_from([(0, 0), (0, 1), (1, 0), (1, 1)]), min_size=4, max_size=60))
+def test_precision_and_recall_imply_the_accuracies(labels):
+    truth, predicted = [[0, 1, 1, *part] for part in zip(*labels, strict=True)]
+    predicted[:3] = [0, 1, 0]  # both classes, and one right prediction
+    found = implied(
+        precision_score(truth, predicted),
+        recall_score(truth, predicted),
+        sum(truth),
+        len(truth) - sum(truth),
+    )
+    expected = accuracy_score(truth, predicted), balanced_accuracy_score(truth, predicted)
+    assert found == pytest.approx(expected)
+
+
+@st.composite
+def folds(draw):
+    """True and false positives of some folds, each with at least one true positive."""
+    positives, negatives = draw(st.integers(5, 70)), draw(st.integers(5, 70))
+    count = draw(st.sampled_from([5, 10]))
+    true = draw(st.lists(st.integers(1, positives), min_size=count, max_size=count))
+    false = draw(st.lists(st.integers(0, negatives), min_size=count, max_size=count))
+    return positives, negatives, np.array(true), np.array(false)
+
+
+@settings(deadline=None, max_examples=300)
+@given(table=folds(), sample=st.booleans())
+def test_folds_that_exist_fit(table, sample):
+    """Whatever happened in the folds, the figures that are printed of them are possible."""
+    positives, negatives, true, false = table
+    recall, precision = true / positives, true / (true + false)
+    specificity = 1 - false / negatives
+    share = positives / (positives + negatives)
+    accuracy = (share * recall + (1 - share) * specificity).mean()
+    balanced = (0.5 * (recall + specificity)).mean()
+
+    def printed(values):
+        return round(values.mean(), 2), round(values.std(ddof=int(sample)), 2)
+
+    # Rounding of a tie may go either way in floating point.
+    inside = 1e-9
+    assert fits(
+        printed(precision), printed(recall), round(accuracy, 2), round(balanced, 2),
+        (share - inside, share + inside), len(true),
+    )  # fmt: skip
+
+
+def test_rows_at_chance_say_what_the_share_of_patients_was():
+    biofind, adni = (PROTOCOLS[name] for name in ("biofind", "adni"))
+    low, high = positive_share(PRINTED["biofind"].values(), *biofind.counts)
+    assert (low, high) == pytest.approx((119 / 215, 0.575))
+    assert positive_share(PRINTED["adni"].values(), *adni.counts) == pytest.approx((0.615, 0.625))
+
+
+EXPECTED = {
+    "biofind": {
+        "exchanged": {"Lasso-MkSVM", "BALDUR"},
+        "either way": set(),
+        "neither way": {"MV-PLS"},
+    },
+    "adni": {
+        "exchanged": set(),
+        "either way": {"RF", "K-AWDR"},
+        "neither way": {"PCA-AWDR", "PB-MVBoost", "MV-PLS", "Lasso-MkSVM", "BALDUR"},
+    },
+}
+"""How precision and recall fit, where not as printed."""
+
+
+@pytest.mark.parametrize("study", PRINTED)
+def test_readings_of_the_printed_rows(study):
+    protocol, rows = PROTOCOLS[study], PRINTED[study]
+    share = positive_share(rows.values(), *protocol.counts)
+    found = {name: reading(row, share, protocol.folds) for name, row in rows.items()}
+    for word, names in EXPECTED[study].items():
+        assert {name for name, said in found.items() if said == word} == names
+
+
+def test_exchanging_the_two_columns_exchanges_the_readings():
+    protocol, rows = PROTOCOLS["biofind"], PRINTED["biofind"]
+    share = positive_share(rows.values(), *protocol.counts)
+    row = rows["BALDUR"]
+    cells = {**row.cells, "precision": row.cells["recall"], "recall": row.cells["precision"]}
+    other = replace(row, cells=MappingProxyType(cells))
+    assert reading(row, share, protocol.folds) == "exchanged"
+    assert reading(other, share, protocol.folds) == "as printed"
+    # What the printed means of the row imply, beside its accuracy .68 and balanced accuracy .70.
+    precision, recall = row.mean("precision"), row.mean("recall")
+    assert implied(precision, recall, *protocol.counts) == pytest.approx((0.53, 0.49), abs=0.005)
+    assert implied(recall, precision, *protocol.counts) == pytest.approx((0.68, 0.70), abs=0.005)

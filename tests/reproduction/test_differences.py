@@ -1,0 +1,77 @@
+"""Simultaneous intervals of the differences between one model and several others."""
+
+import numpy as np
+import pytest
+
+from baldur.evaluation.clinical import Bootstrap
+from baldur.reproduction.differences import simultaneous_differences
+
+NAMES = list("bcdefgh")
+
+
+def means(values, resamples=400):
+    """Return the mean of each row, with resamples of its columns."""
+    boot = Bootstrap(np.arange(values.shape[1]), resamples)
+    return [boot.run(lambda w, x=x: w @ x / w.sum(axis=1)) for x in values]
+
+
+def widths(model, others):
+    return {d.other: d.high - d.low for d in simultaneous_differences(model, others)}
+
+
+def test_more_comparisons_are_never_narrower_and_one_alone_is_the_ordinary_one():
+    rng = np.random.default_rng(0)
+    model, *draws = means(rng.normal(size=(8, 60)))
+    others = dict(zip(NAMES, draws, strict=True))
+    for name, other in others.items():
+        (alone,) = simultaneous_differences(model, {name: other})
+        low, high = model.minus(other).interval()
+        assert alone.low <= low < high <= alone.high
+        assert alone.high - alone.low == pytest.approx(float(high - low), rel=0.15)
+    before = dict.fromkeys(NAMES, 0.0)
+    for count in range(1, 8):
+        now = widths(model, {name: others[name] for name in NAMES[:count]})
+        assert all(now[name] >= before[name] for name in now)
+        before.update(now)
+
+
+def test_the_order_of_models_and_their_sign_do_not_matter():
+    rng = np.random.default_rng(1)
+    model, *draws = means(rng.normal(size=(8, 60)))
+    others = dict(zip(NAMES, draws, strict=True))
+    found = simultaneous_differences(model, others)
+    backwards = simultaneous_differences(model, dict(reversed(others.items())))
+    assert found == backwards[::-1]
+    minus = simultaneous_differences(
+        model.map(np.negative), {k: d.map(np.negative) for k, d in others.items()}
+    )
+    np.testing.assert_allclose([d.low for d in minus], [-d.high for d in found])
+
+
+def test_models_that_agree_and_those_without_a_figure():
+    rng = np.random.default_rng(2)
+    model, other = means(rng.normal(size=(2, 60)))
+    unknown = other.map(lambda x: x * np.nan)
+    same, known, nothing = simultaneous_differences(
+        model, {"same": model, "other": other, "unknown": unknown}
+    )
+    assert (same.value, same.low, same.high) == (0.0, 0.0, 0.0)
+    assert known == simultaneous_differences(model, {"other": other})[0]
+    assert not nothing.known
+    assert simultaneous_differences(model, {}) == []
+
+
+def test_all_intervals_hold_at_once_in_about_95_of_100_samples():
+    """Eight equal models; ordinary intervals miss in about a quarter of the samples."""
+    rng = np.random.default_rng(3)
+    missed = ordinary = 0
+    samples = 300
+    for _ in range(samples):
+        model, *draws = means(rng.normal(size=(8, 80)), resamples=300)
+        others = dict(zip(NAMES, draws, strict=True))
+        found = simultaneous_differences(model, others)
+        missed += any(d.low > 0 or d.high < 0 for d in found)
+        ends = [model.minus(other).interval() for other in draws]
+        ordinary += any(low > 0 or high < 0 for low, high in ends)
+    assert missed / samples <= 0.08
+    assert ordinary / samples >= 0.15
