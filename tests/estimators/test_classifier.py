@@ -12,7 +12,7 @@ from sklearn.metrics import roc_auc_score
 from baldur import BaldurClassifier, MultiView
 from baldur.datasets import make_multiview
 from baldur.exceptions import InputError, NoSignalWarning, NotConvergedWarning
-from baldur.inference.ensemble_members import MEMBERS
+from baldur.inference.ensemble_members import MEMBERS, SCREENED
 from inference.problems import few_repeats  # noqa: F401
 from preparation.literal import linear
 
@@ -136,7 +136,9 @@ def test_path_says_what_was_scored_and_why_a_step_was_kept(auto):
 
 
 def test_stack_shares_and_probabilities(auto):
-    assert list(auto.stacking_weights_) == ["spike_slab", "spike_slab_wide", "per_view", "pooled"]
+    screened = [name for name, size in SCREENED.items() if size < sum(DIMS.values())]
+    dense = ["spike_slab", "spike_slab_wide", "per_view", "pooled"]
+    assert list(auto.stacking_weights_) == dense + screened
     assert all(weight > 0 for weight in auto.stacking_weights_.values())
     assert 0.5 < sum(auto.stacking_weights_.values()) < 4.0
     assert set(auto.sparsity_) == set(DIMS)

@@ -128,7 +128,11 @@ class ColumnDesign:
         """Return X diag(s) X^T + s_0, (F, C, n, n); None where the feature solver is used."""
         if self.uses_features:
             return None
-        K = weighted_gram(self.X1[:, :, 1:], s)
+        at = _with_variance(s)
+        X = self.X1[:, :, 1:]
+        if at is not None:
+            X, s = _take(X, at), _take(s, at)
+        K = weighted_gram(X, s)
         K += self.intercept_var
         return K
 
@@ -201,8 +205,11 @@ class ColumnDesign:
         if isinstance(q, FeaturePosterior):
             mean = np.matmul(q.w, new1.swapaxes(1, 2))
             return mean, triangle_squares(q.half, new1.swapaxes(1, 2))
-        new = new1[:, :, 1:]
-        K = np.matmul(new[:, None] * s[:, :, None, :], self.X1[:, None, :, 1:].swapaxes(2, 3))
+        new, X = new1[:, :, 1:], self.X1[:, :, 1:]
+        at = _with_variance(s)
+        if at is not None:
+            new, X, s = (_take(part, at) for part in (new, X, s))
+        K = np.matmul(new[:, None] * s[:, :, None, :], X[:, None].swapaxes(2, 3))
         K += self.intercept_var
         own = np.matmul(s, (new**2).swapaxes(1, 2)) + self.intercept_var
         return predict_rows(q, K, own)
@@ -301,6 +308,23 @@ class GramDesign:
 
 
 Design = ColumnDesign | GramDesign
+
+
+def _with_variance(s: Array) -> IntArray | None:
+    """Return the columns (F, K) of which some output has a variance above 0, and others that pad.
+
+    None where they are more than half of all columns, so that leaving the others out saves little.
+    """
+    some = (s > 0).any(axis=1)
+    most = int(some.sum(axis=1).max())
+    if 2 * most > s.shape[2]:
+        return None
+    return np.argsort(~some, axis=1, kind="stable")[:, :most]
+
+
+def _take(values: Array, at: IntArray) -> Array:
+    """Return some columns (F, K) of the last axis of (F, ..., L)."""
+    return np.take_along_axis(values, at[:, None], axis=2)
 
 
 def _is_all(at: IntArray, count: int) -> bool:

@@ -6,9 +6,9 @@ and moments of rows. Posteriors are computed again from these where a later step
 
 from __future__ import annotations
 
-import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -26,12 +26,21 @@ from baldur.inference.predictive import shrinkage
 from baldur.inference.screened_member import fit_screened, marginal_order
 from baldur.inference.spike_slab_member import fit_spike_slab
 from baldur.inference.weight_posterior import WeightPosterior
-from baldur.model.likelihood import Likelihood, residual, shared_precision
+from baldur.model.likelihood import (
+    GaussianLikelihood,
+    Likelihood,
+    LogisticLikelihood,
+    residual,
+    shared_precision,
+)
 from baldur.types import Array, IntArray
 
-SCREENED = {f"screened_{k}": int(k) for k in os.environ.get("SIZES","10,30,100").split(",") if k}
-MEMBERS = tuple(m for m in ("spike_slab", "spike_slab_wide", "per_view", "pooled", *SCREENED) if m not in os.environ.get("DROP","").split(","))
-"""Priors of the ensemble. With a single view "per_view" is "pooled", and only one is fitted."""
+SCREENED = MappingProxyType({"screened_10": 10, "screened_30": 30, "screened_100": 100})
+"""Members with the strongest marginal associations, and how many: half decades, from what a sample
+of some tens can tell apart to what one of some hundreds can."""
+MEMBERS = ("spike_slab", "spike_slab_wide", "per_view", "pooled", *SCREENED)
+"""Priors of the ensemble. With a single view "per_view" is "pooled", and only one is fitted; a
+screened member is left out where there are no more features than it has, unless it is alone."""
 DENSE = ("per_view", "pooled")
 
 NEGLIGIBLE = 0.01
@@ -111,12 +120,14 @@ class Ensemble:
     def first_weights(self) -> Array:
         """Return weights (J, F, C) before stacking weights are learned: by confidence.
 
+        Screened members are one kind of prior at several sizes, and count together as one.
+
         Orders of views and features are taken from them. They then depend on the data alone, and
         not on how rows were assigned to folds.
         """
         confidence = self.confidence()
-        sizes = np.array([name in SCREENED for name in self.names])
-        confidence[:, sizes] /= max(1, int(sizes.sum()))  # sizes of one prior count as one member
+        screened = np.array([name in SCREENED for name in self.names])
+        confidence[:, screened] /= max(1, int(screened.sum()))
         return self.point_weights(confidence / confidence.sum(axis=1, keepdims=True))
 
     def view_order(self) -> IntArray:
@@ -252,27 +263,53 @@ def fit_ensemble(
             fitted[name].shared = first
             for point in first.points:
                 point.q = point.q.stored()
-    sizes = {k: v for k, v in SCREENED.items() if k in members and v < data.n_features.sum()}
-    if sizes:
-        left = residual(data.T[:, batch.rows].swapaxes(0, 1), likelihood.weight, logistic=data.logistic)
-        order = marginal_order(designs.candidates, left)
-    for name, size in sizes.items():
-        start = None
-        if full is not None and name in full.members:
-            known = full.members[name]
-            start = WarmStart(known, batch.rows, batch.counted, known.variances)
-        outputs = likelihood if shared is None else shared
-        fitted[name] = fit_screened(designs.candidates, absent, outputs, order[:, :size], max_iter=max_iter, start=start)
+    sizes = {k: v for k, v in SCREENED.items() if k in members}
+    wider = {k: v for k, v in sizes.items() if v >= data.n_features.sum()}
+    for name in list(wider)[0 if fitted or len(wider) < len(sizes) else 1 :]:
+        del sizes[name]
+    fitted |= _fit_screened_members(data, batch, designs, likelihood, sizes, max_iter, full)
     return _summarise(data, batch, likelihood, fitted)
 
 
-def _over_candidates(point, q, data, batch):
+def _fit_screened_members(
+    data: EnsembleData,
+    batch: FoldBatch,
+    designs: Designs,
+    likelihood: LogisticLikelihood | GaussianLikelihood,
+    sizes: Mapping[str, int],
+    max_iter: int,
+    full: Ensemble | None,
+) -> dict[str, Member]:
+    """Fit screened members, by name and number of features."""
+    if not sizes:
+        return {}
+    left = residual(likelihood.T, likelihood.weight, logistic=data.logistic)
+    order = marginal_order(designs.candidates, left)
+    shared = shared_precision(likelihood)
+    fitted = {}
+    for name, size in sizes.items():
+        start = None
+        if full is not None:
+            known = full.members[name]
+            start = WarmStart(known, batch.rows, batch.counted, known.variances)
+        fitted[name] = fit_screened(
+            designs.candidates,
+            batch.absent(data),
+            likelihood if shared is None else shared,
+            order[:, :size],
+            max_iter=max_iter,
+            start=start,
+        )
+    return fitted
+
+
+def _over_candidates(point: ScalePoint, q: WeightPosterior, count: int) -> WeightPosterior:
+    """Return what is stored of q(w), with variances of all candidates, 0 where it has none."""
     kept = q.stored()
     if point.columns is None:
         return kept
-    s = np.zeros((*kept.s.shape[:2], batch.candidates.shape[1]))
-    at = np.broadcast_to(point.columns[:, None], kept.s.shape)
-    np.put_along_axis(s, at, kept.s, axis=2)
+    s = np.zeros((*kept.s.shape[:2], count))
+    np.put_along_axis(s, np.broadcast_to(point.columns[:, None], kept.s.shape), kept.s, axis=2)
     return replace(kept, s=s)
 
 
@@ -305,7 +342,8 @@ def _summarise(
             for whole, part in zip(summary, found, strict=False):
                 whole[folds] = part
             summaries.append(summary)
-            points.append(replace(point, q=_over_candidates(point, q, data, batch), columns=None))
+            kept = _over_candidates(point, q, batch.candidates.shape[1])
+            points.append(replace(point, q=kept, columns=None))
             member_of.append(k)
             weights.append(weight)
             point.q = point.q.stored()

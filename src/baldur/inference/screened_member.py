@@ -43,7 +43,10 @@ def fit_screened(
     max_iter: int = 200,
     start: WarmStart | None = None,
 ) -> Member:
-    """Integrate over the one prior variance of the strongest columns.
+    """Learn q(w) of the strongest columns, with one prior variance per view.
+
+    The scale of so few variances is known well enough for one point: the s.d. of the logarithm of
+    a variance that K weights share is about (2/K)^1/2.
 
     Parameters
     ----------
@@ -53,6 +56,7 @@ def fit_screened(
     likelihood : Likelihood
     chosen : (F, K) int array
         The strongest columns of each fold.
+    max_iter : int
     start : WarmStart, optional
 
     Returns

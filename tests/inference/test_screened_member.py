@@ -1,0 +1,99 @@
+"""Screened members have the strongest marginal associations of the training rows, and no others."""
+
+import numpy as np
+import pytest
+
+from baldur import BaldurClassifier
+from baldur.datasets import make_adni_like, make_multiview
+from baldur.inference.design import ColumnDesign
+from baldur.inference.ensemble_members import SCREENED, Designs, fit_ensemble
+from baldur.inference.screened_member import fit_screened, marginal_order
+from baldur.model.likelihood import residual
+from inference.problems import few_repeats, gathered, make_problem, unequal_folds  # noqa: F401
+
+N, SIZES = 42, (6, 14)
+TASKS = ["binary", "multiclass", "regression"]
+
+
+def case_of(task, absent=False):
+    problem, _ = make_problem(task, N=N, sizes=SIZES, absent=absent)
+    folds = unequal_folds(N)
+    return problem, folds, *gathered(problem, folds, False)
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_columns_are_those_with_the_largest_marginal_association(task):
+    problem, folds, data, batch = case_of(task)
+    ensemble = fit_ensemble(data, batch, members=("screened_10",))
+    for f, (train, _) in enumerate(folds):
+        X = data.columns[train]
+        left = problem.T[train] - problem.T[train].mean(axis=0)
+        score = np.abs(X.T @ (left / np.linalg.norm(left, axis=0))).max(axis=1)
+        want = set(np.argsort(-score)[:10].tolist())
+        for point in ensemble.points:
+            at = np.flatnonzero(point.folds == f)
+            if len(at):
+                has = point.q.s[at[0]].any(axis=0)
+                assert set(batch.candidates[f][has].tolist()) == want
+
+
+@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize("absent", [False, True])
+def test_the_posterior_over_all_candidates_is_that_over_the_chosen_ones(task, absent):
+    """Stored variances are 0 for the other candidates, which changes no moment."""
+    _, _, data, batch = case_of(task, absent)
+    ensemble = fit_ensemble(data, batch, members=("screened_10",))
+    designs = Designs.of(data, batch)
+    for j, point in enumerate(ensemble.points):
+        q = designs.attach(point, np.arange(len(point.folds)))
+        q.refresh()
+        mean, var = q.moments()
+        np.testing.assert_allclose(mean, ensemble.mean[j, point.folds], rtol=1e-5, atol=1e-6)
+        np.testing.assert_allclose(var, ensemble.var[j, point.folds], rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_the_order_of_columns_changes_nothing(task):
+    _, _, data, batch = case_of(task)
+    likelihood = batch.likelihood(data)
+    design = batch.candidate_design(data)
+    left = residual(likelihood.T, likelihood.weight, logistic=task != "regression")
+    turned = np.tile(np.arange(sum(SIZES))[::-1], (len(batch), 1))
+    found = [
+        fit_screened(d, None, likelihood, marginal_order(d, left)[:, :10])
+        for d in (design, design.reordered(turned))
+    ]
+    for one, two in zip(*(member.points for member in found), strict=True):
+        np.testing.assert_allclose(two.q.s, one.q.s, rtol=1e-6)
+        np.testing.assert_array_equal(sum(SIZES) - 1 - two.columns, one.columns)
+
+
+def test_columns_that_pad_come_last():
+    X1 = np.ones((1, 4, 4))
+    design = ColumnDesign(X1, np.array([[1, 0, 1]]), np.array([4.0]), 1)
+    assert marginal_order(design, np.ones((1, 1, 4)))[0, 0] == 1
+
+
+def test_a_screened_member_alone_has_all_features_where_there_are_few(few_repeats):  # noqa: F811
+    sim = make_multiview(60, {"a": 3, "b": 4}, logit_sd=6, random_state=0)
+    model = BaldurClassifier(members=tuple(SCREENED)).fit(sim.data, sim.target)
+    assert list(model.stacking_weights_) == ["screened_10"]
+
+
+def test_kernels_without_zero_columns_are_the_literal_ones():
+    rng = np.random.default_rng(0)
+    X1 = rng.standard_normal((2, 5, 21))
+    design = ColumnDesign(X1, np.zeros((2, 20), dtype=int), np.full(2, 5.0), 1)
+    for share in (0.2, 0.9):
+        s = rng.gamma(1.0, size=(2, 3, 20)) * (rng.random((2, 1, 20)) < share)
+        X = X1[:, :, 1:]
+        want = np.einsum("fnl,fcl,fml->fcnm", X, s, X) + design.intercept_var
+        np.testing.assert_allclose(design.kernel(s), want, rtol=1e-6)
+
+
+def test_smooth_patches_of_signal_are_averaged(few_repeats):  # noqa: F811
+    """Where one cause changes many correlated voxels, the screened members count for most."""
+    sim = make_adni_like(scale=0.004, random_state=0)
+    model = BaldurClassifier().fit(sim.data[:400], sim.target[:400])
+    weights = model.stacking_weights_
+    assert sum(weights[name] for name in SCREENED) > 0.5 * sum(weights.values())
