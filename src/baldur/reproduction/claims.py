@@ -113,9 +113,10 @@ def _at_chance(evidence: Evidence) -> Verdict:
     here = [m for m in marked if _includes_chance(evidence, m)]
     all_here = [m for m in evidence.baselines if _includes_chance(evidence, m)]
     figures = (
-        f"{len(here)} of the {len(marked)} baselines that the paper marks and that were run cannot "
-        f"be told from chance here (the 95 % interval of their balanced accuracy includes 0.5)"
-        f"{': ' + listed(here) if here else ''}; of all {len(evidence.baselines)} baselines, "
+        f"Of the {len(marked)} baselines that the paper marks and that were run, {len(here)} "
+        f"{'is' if len(here) == 1 else 'are'} compatible with chance here (the 95 % interval of "
+        f"the balanced accuracy includes 0.5){': ' + listed(here) if here else ''}; of all "
+        f"{len(evidence.baselines)} baselines, "
         f"{len(all_here)}."
     )
     why = _easier(evidence) if len(here) < len(marked) else ""
