@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import accuracy_score, balanced_accuracy_score, precision_score, recall_score
 
-from baldur.reproduction.arithmetic import fits, implied, positive_share, reading
+from baldur.reproduction.arithmetic import READINGS, implied, mismatch, mismatches, positive_share
 from baldur.reproduction.printed import PRINTED
 from baldur.reproduction.protocol import PROTOCOLS
 
@@ -55,10 +55,11 @@ def test_folds_that_exist_fit(table, sample):
 
     # Rounding of a tie may go either way in floating point.
     inside = 1e-9
-    assert fits(
+    found = mismatch(
         printed(precision), printed(recall), round(accuracy, 2), round(balanced, 2),
         (share - inside, share + inside), len(true),
     )  # fmt: skip
+    assert found == 0.0
 
 
 def test_rows_at_chance_say_what_the_share_of_patients_was():
@@ -66,6 +67,11 @@ def test_rows_at_chance_say_what_the_share_of_patients_was():
     low, high = positive_share(PRINTED["biofind"].values(), *biofind.counts)
     assert (low, high) == pytest.approx((119 / 215, 0.575))
     assert positive_share(PRINTED["adni"].values(), *adni.counts) == pytest.approx((0.615, 0.625))
+
+
+def reading(row, share, folds):
+    as_printed, exchanged = mismatches(row, share, folds)
+    return READINGS[as_printed == 0.0, exchanged == 0.0]
 
 
 EXPECTED = {
@@ -100,6 +106,7 @@ def test_exchanging_the_two_columns_exchanges_the_readings():
     other = replace(row, cells=MappingProxyType(cells))
     assert reading(row, share, protocol.folds) == "exchanged"
     assert reading(other, share, protocol.folds) == "as printed"
+    assert mismatches(other, share, protocol.folds) == mismatches(row, share, protocol.folds)[::-1]
     # What the printed means of the row imply, beside its accuracy .68 and balanced accuracy .70.
     precision, recall = row.mean("precision"), row.mean("recall")
     assert implied(precision, recall, *protocol.counts) == pytest.approx((0.53, 0.49), abs=0.005)

@@ -1,8 +1,11 @@
 """Simultaneous intervals of the differences between one model and several others."""
 
 import numpy as np
+import pandas as pd
 import pytest
+from scipy.special import expit
 
+from baldur.evaluation import Resampled
 from baldur.evaluation.clinical import Bootstrap
 from baldur.reproduction.differences import simultaneous_differences
 
@@ -75,3 +78,29 @@ def test_all_intervals_hold_at_once_in_about_95_of_100_samples():
         ordinary += any(low > 0 or high < 0 for low, high in ends)
     assert missed / samples <= 0.08
     assert ordinary / samples >= 0.15
+
+
+@pytest.mark.slow
+def test_equal_models_are_rarely_said_to_differ():
+    """Studies of the size of BioFIND with twelve models of the same AUC."""
+    rng = np.random.default_rng(7)
+    truth = np.repeat([1, 0], [119, 96])
+    missed = ordinary = 0
+    studies = 400
+    for _ in range(studies):
+        shared = rng.normal(size=len(truth))
+        tables = []
+        for name in range(12):
+            score = truth + 0.8 * shared + 0.3 * rng.normal(size=len(truth))
+            p = expit(score - score.mean())
+            labels = {"label": np.where(truth, "yes", "no"), "p_no": 1 - p, "p_yes": p}
+            tables.append(pd.DataFrame({"model": str(name), "sample": range(len(p)), **labels}))
+        sample = Resampled(pd.concat(tables), ["no", "yes"], resamples=400)
+        model, *draws = (sample.metric(str(name), "auc") for name in range(12))
+        found = simultaneous_differences(model, dict(enumerate(draws)))
+        missed += any(d.low > 0 or d.high < 0 for d in found)
+        ends = [model.minus(other).interval() for other in draws]
+        ordinary += any(low > 0 or high < 0 for low, high in ends)
+    print(f"simultaneous {missed / studies:.4f}, ordinary {ordinary / studies:.4f}")
+    assert missed / studies <= 0.08
+    assert ordinary / studies >= 0.2

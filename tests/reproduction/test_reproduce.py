@@ -1,7 +1,9 @@
 """reproduce: from a cohort to the page, interrupted and continued, and with a user's own files."""
 
+import importlib.util
 import json
 import shutil
+from html import unescape
 from pathlib import Path
 
 import numpy as np
@@ -150,14 +152,45 @@ def test_the_page_says_all_of_it(evidence, tmp_path, monkeypatch):
     (tmp_path / "figures").mkdir()
     page = page_of(evidence, REQUEST, tmp_path)
     markdown, html = markdown_of(page, "made"), html_of(page, "made")
-    for text in (markdown, html):
+    for text in (markdown, unescape(html).replace("\u00a0", " ")):
         assert "SGP+ARD: not run: too wide." in text
-        assert "with 50 % of the paper&#x27;s" in text.replace("paper's", "paper&#x27;s")
+        assert "with 50 % of the paper's" in text
         assert "This run is not complete: 2 of 5 models have no figures" in text
         assert "This is a quick run" not in text
+    assert "Command: `baldur reproduce`, started on 2026-01-01." in markdown
+    assert "Command: <code>baldur reproduce</code>, started on 2026-01-01." in html
+    quick = markdown_of(page_of(evidence, {**REQUEST, "quick": True}, tmp_path), "made")
+    assert "This is a quick run" in quick
     named = [s.heading for s in page.sections]
     assert ("Brain maps" in named) == (evidence.protocol.name == "adni")
     for file in sorted((tmp_path / "figures").iterdir()):
         assert f"(figures/{file.name})" in markdown
     counts = 2 if evidence.protocol.name == "biofind" else 4
     assert len(list((tmp_path / "figures").iterdir())) == counts
+
+
+def test_a_page_is_copied_into_the_documentation_as_it_is(tmp_path):
+    file = Path(__file__).resolve().parents[2] / "docs" / "copy_reproduction.py"
+    spec = importlib.util.spec_from_file_location("copy_reproduction", file)
+    script = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(script)
+    folder, pages = tmp_path / "run", tmp_path / "docs"
+    for name, content in {
+        "run/reproduction.json": json.dumps({"study": "adni"}),
+        "run/reproduction.md": "new",
+        "run/figures/adni-brain-paper.png": "new",
+        "docs/adni.md": "old",
+        "docs/figures/adni-old.png": "old",
+        "docs/figures/biofind-features-paper.png": "other",
+    }.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(content)
+    script.copy_page(folder, pages)
+    found = {str(f.relative_to(pages)): f.read_text() for f in pages.rglob("*.*")}
+    assert found == {
+        "adni.md": "new",
+        "figures/adni-brain-paper.png": "new",
+        "figures/biofind-features-paper.png": "other",
+    }
+    with pytest.raises(SystemExit, match="is missing: run baldur reproduce"):
+        script.copy_page(tmp_path / "nothing", pages)

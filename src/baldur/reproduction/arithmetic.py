@@ -17,7 +17,7 @@ import numpy as np
 
 from baldur.reproduction.printed import PrintedRow
 
-__all__ = ["READINGS", "fits", "implied", "positive_share", "reading"]
+__all__ = ["READINGS", "implied", "mismatch", "mismatches", "positive_share"]
 
 READINGS = {
     (True, False): "as printed",
@@ -88,8 +88,8 @@ def positive_share(
     return min(known), max(known)
 
 
-def reading(row: PrintedRow, share: tuple[float, float], folds: int) -> str:
-    """Return how precision and recall of a printed row fit its accuracies.
+def mismatches(row: PrintedRow, share: tuple[float, float], folds: int) -> tuple[float, float]:
+    """Return how far a printed row is from fitting, as printed and with the two exchanged.
 
     Parameters
     ----------
@@ -101,27 +101,28 @@ def reading(row: PrintedRow, share: tuple[float, float], folds: int) -> str:
 
     Returns
     -------
-    str
-        One of the values of `READINGS`.
+    (as_printed, exchanged)
+        As `mismatch` gives them: 0 where the row fits.
     """
     precision, recall = row.cells["precision"], row.cells["recall"]
     if precision is None or recall is None:
         raise ValueError("precision and recall of the row are not printed")
     accuracies = row.mean("accuracy"), row.mean("balanced_accuracy")
-    as_printed = fits(precision, recall, *accuracies, share, folds)
-    exchanged = fits(recall, precision, *accuracies, share, folds)
-    return READINGS[as_printed, exchanged]
+    return (
+        mismatch(precision, recall, *accuracies, share, folds),
+        mismatch(recall, precision, *accuracies, share, folds),
+    )
 
 
-def fits(
+def mismatch(
     precision: tuple[float, float],
     recall: tuple[float, float],
     accuracy: float,
     balanced_accuracy: float,
     share: tuple[float, float],
     folds: int,
-) -> bool:
-    """Return whether some folds have these means and standard deviations, as they are rounded.
+) -> float:
+    """Return how far figures are from being those of some folds, as they are rounded.
 
     Parameters
     ----------
@@ -135,8 +136,9 @@ def fits(
 
     Returns
     -------
-    bool
-        False only where no folds have them.
+    float
+        The least distance between two values of the mean specificity that follow from the figures;
+        0 where one value agrees with all of them.
     """
     mean_recall = np.linspace(max(recall[0] - HALF, _TINY), min(recall[0] + HALF, 1.0), _GRID)[
         :, None
@@ -162,7 +164,7 @@ def fits(
     )
     low = np.maximum.reduce(np.broadcast_arrays(*least_specificity))
     high = np.minimum.reduce(np.broadcast_arrays(*most_specificity))
-    return bool((low <= high).any())
+    return float(max(0.0, (low - high).min()))
 
 
 def _inverse(cell: tuple[float, float], folds: int) -> tuple[float, float, float]:

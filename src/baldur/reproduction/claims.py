@@ -19,13 +19,13 @@ from baldur.reproduction.verdicts import (
     FAILS,
     HOLDS,
     IN_PART,
+    NO_ROW,
     OPEN,
     UNTESTED,
     Claim,
     Verdict,
     by_folds,
     decided,
-    no_row,
 )
 
 __all__ = ["FIRST_IN", "SLEEP_ITEMS", "claims_of", "no_tables"]
@@ -78,7 +78,12 @@ def claims_of(evidence: Evidence) -> list[Claim]:
              no_tables),
             ("The selected voxels lie in regions that the disease changes.", _true_voxels),
         ]  # fmt: skip
-    return [Claim(text, decide(evidence)) for text, decide in made]
+    ran = PAPER in evidence.table.index
+    about_baselines = (_at_chance, _second)
+    return [
+        Claim(text, decide(evidence) if ran or decide in about_baselines else NO_ROW)
+        for text, decide in made
+    ]
 
 
 # -- who is first ----------------------------------------------------------------------------------
@@ -108,9 +113,10 @@ def _at_chance(evidence: Evidence) -> Verdict:
     here = [m for m in marked if _includes_chance(evidence, m)]
     all_here = [m for m in evidence.baselines if _includes_chance(evidence, m)]
     figures = (
-        f"{len(here)} of the {len(marked)} baselines that the paper marks and that were run cannot "
-        f"be told from chance here (the 95 % interval of their balanced accuracy includes 0.5)"
-        f"{': ' + listed(here) if here else ''}; of all {len(evidence.baselines)} baselines, "
+        f"Of the {len(marked)} baselines that the paper marks and that were run, {len(here)} "
+        f"{'is' if len(here) == 1 else 'are'} compatible with chance here (the 95 % interval of "
+        f"the balanced accuracy includes 0.5){': ' + listed(here) if here else ''}; of all "
+        f"{len(evidence.baselines)} baselines, "
         f"{len(all_here)}."
     )
     why = _easier(evidence) if len(here) < len(marked) else ""
@@ -148,8 +154,8 @@ def _sparse_rivals(evidence: Evidence) -> Verdict:
 
 
 def _fewest(evidence: Evidence) -> Verdict:
-    if PAPER not in evidence.table.index or not evidence.baselines:
-        return Verdict(UNTESTED, "The rows to be compared were not run.")
+    if not evidence.baselines:
+        return NO_ROW
     mine = evidence.percent(PAPER)
     others = {m: evidence.percent(m) for m in evidence.baselines}
     fewer = np.all([mine < other for other in others.values()], axis=0)
@@ -164,16 +170,17 @@ def _fewest(evidence: Evidence) -> Verdict:
 
 
 def _few(evidence: Evidence) -> Verdict:
-    if PAPER not in evidence.table.index:
-        return no_row()
     mine = evidence.percent(PAPER)
     most = PRINTED["adni"]["BALDUR"].percent
     figures = (
         f"{_share(mine)} of all features, at most {number(mine.max(), 2, small=True)} % in a fold; "
         f"the paper {_printed_percent(evidence)}."
     )
+    wide = sum(evidence.protocol.views.values())
+    here = sum(evidence.result.data.n_features.values())
+    why = "" if here >= wide else f"The share is of {here:,} features, in the paper of {wide:,}."
     # As sparse as printed: no fold above the printed mean and its standard deviation.
-    return Verdict(HOLDS if mine.max() <= sum(most) else FAILS, figures)
+    return Verdict(HOLDS if mine.max() <= sum(most) else FAILS, figures, why)
 
 
 def _share(percent: np.ndarray) -> str:
@@ -194,8 +201,6 @@ def _one_factor(evidence: Evidence) -> Verdict:
 
 
 def _sleep_alone(evidence: Evidence) -> Verdict:
-    if PAPER not in evidence.table.index:
-        return no_row()
     counts = evidence.selected(PAPER)
     used = counts > 0
     alone = (used["sleep"] & (used.sum(axis=1) == 1)).to_numpy()
@@ -208,8 +213,6 @@ def _other_views(counts: pd.DataFrame, but: str) -> str:
 
 
 def _seven_items(evidence: Evidence) -> Verdict:
-    if PAPER not in evidence.table.index:
-        return no_row()
     found = evidence.hits(PAPER, SLEEP_ITEMS)
     every = evidence.features(PAPER)
     always = every[every["frequency"] >= 1.0 - 1e-9]
@@ -226,8 +229,6 @@ def _seven_items(evidence: Evidence) -> Verdict:
 
 
 def _one_image(evidence: Evidence) -> Verdict:
-    if PAPER not in evidence.table.index:
-        return no_row()
     counts = evidence.selected(PAPER)
     used = counts[["t1_intensity", "grey_matter"]] > 0
     one = (used.sum(axis=1) == 1).to_numpy()
@@ -261,14 +262,12 @@ def no_tables(evidence: Evidence, model: str = PAPER) -> Verdict:
     -------
     Verdict
     """
-    if model not in evidence.table.index:
-        return no_row()
     counts = evidence.selected(model)
     tables = [v for v in counts if str(v).endswith("_volume")]
     without = (counts[tables].sum(axis=1) == 0).to_numpy()
     mean = counts[tables].sum(axis=1).mean()
     more = f"A fold selects {number(mean, 1)} features of the three tables on average."
-    return by_folds(without, "No table is used", more)
+    return by_folds(without, "All three tables are removed", more)
 
 
 def _true_voxels(evidence: Evidence) -> Verdict:
@@ -277,8 +276,6 @@ def _true_voxels(evidence: Evidence) -> Verdict:
     The intervals take voxels as independent. Neighbours are not, so that the lower ends are high,
     which is why every fold has to pass.
     """
-    if PAPER not in evidence.table.index:
-        return no_row()
     if not evidence.simulated:
         return Verdict(UNTESTED, "The truth is not known; see the figure of the brain.")
     images = ["t1_intensity", "grey_matter"]

@@ -76,7 +76,7 @@ def _lead(evidence: Evidence, request: dict[str, Any]) -> list[str]:
     protocol, data = evidence.protocol, evidence.result.data
     width = sum(data.n_features.values())
     size = f"{len(data):,} people, {len(data.n_features)} views and {width:,} features"
-    printed = f'the values marked "paper" and the section "{PRINTED_HEADING}"'
+    printed = f'the values that are given as the paper\'s and the section "{PRINTED_HEADING}"'
     lead = [
         f"For readers of the paper: the study of {protocol.cohort} ({protocol.disease}) by "
         f"{CITATION}, run again with its eleven baselines, its model BALDUR and the default "
@@ -90,13 +90,13 @@ def _lead(evidence: Evidence, request: dict[str, Any]) -> list[str]:
         )
         lead.append(
             "The people are simulated, because the real data may not be passed on "
-            f"({size}{part}). Every figure and verdict on this page is about simulated people, "
+            f"({size}{part}). All results and verdicts on this page are about simulated people, "
             f"except for {printed}, which are about the real ones."
         )
     else:
         lead.append(
-            f"The data are the files in `{request['data']}` ({size}). {printed[0].upper()}"
-            f"{printed[1:]} are the paper's."
+            f"The data are the files in `{request['data']}` ({size}). All results and verdicts on "
+            f"this page are about these people, except for {printed}."
         )
     if request["quick"]:
         lead.append(

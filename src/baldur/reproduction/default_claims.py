@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from baldur.report.formatting import number
@@ -11,11 +12,11 @@ from baldur.reproduction.protocol import DEFAULT
 from baldur.reproduction.verdicts import (
     FAILS,
     HOLDS,
+    NO_ROW,
     UNTESTED,
     Claim,
     Verdict,
     decided,
-    no_row,
 )
 
 __all__ = ["default_claims"]
@@ -37,24 +38,20 @@ def default_claims(evidence: Evidence) -> list[Claim]:
     -------
     list of Claim
     """
-    made = [Claim("The default has at least the AUC of every baseline.", _default_first(evidence))]
+    made: list[tuple[str, Callable[[Evidence], Verdict]]] = [
+        ("The default has at least the AUC of every baseline.", _default_first)
+    ]
     if evidence.protocol.name == "biofind":
-        made.append(
-            Claim(
-                f"The default finds at least {LEAST_SLEEP_ITEMS} of the seven sleep items in a "
-                "fold on average.",
-                _default_items(evidence),
-            )
-        )
-        made.append(
-            Claim(
-                f"The default selects at most {FEW_GENOTYPES} genotypes in every fold.",
-                _default_genotypes(evidence),
-            )
-        )
+        made += [
+            (f"The default finds at least {LEAST_SLEEP_ITEMS} of the seven sleep items in a fold "
+             "on average.", _default_items),
+            (f"The default selects at most {FEW_GENOTYPES} genotypes in every fold.",
+             _default_genotypes),
+        ]  # fmt: skip
     else:
-        made.append(Claim("The default uses no table of regions.", no_tables(evidence, DEFAULT)))
-    return made
+        made.append(("The default uses no table of regions.", _default_tables))
+    ran = DEFAULT in evidence.table.index
+    return [Claim(text, decide(evidence) if ran else NO_ROW) for text, decide in made]
 
 
 def _default_first(evidence: Evidence) -> Verdict:
@@ -71,8 +68,6 @@ def _default_first(evidence: Evidence) -> Verdict:
 
 
 def _default_items(evidence: Evidence) -> Verdict:
-    if DEFAULT not in evidence.table.index:
-        return no_row()
     found = evidence.hits(DEFAULT, SLEEP_ITEMS)
     figures = (
         f"{number(found.mean(), 1)} on average; by fold {', '.join(map(str, found.tolist()))}."
@@ -81,8 +76,10 @@ def _default_items(evidence: Evidence) -> Verdict:
 
 
 def _default_genotypes(evidence: Evidence) -> Verdict:
-    if DEFAULT not in evidence.table.index:
-        return no_row()
     found = evidence.selected(DEFAULT)["genetic"].to_numpy()
     figures = f"By fold {', '.join(map(str, found.tolist()))}."
     return Verdict(HOLDS if found.max() <= FEW_GENOTYPES else FAILS, figures)
+
+
+def _default_tables(evidence: Evidence) -> Verdict:
+    return no_tables(evidence, DEFAULT)

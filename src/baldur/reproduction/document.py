@@ -135,6 +135,8 @@ def html_of(page: Document, generator: str) -> str:
 <title>{escape(page.title)}</title>
 <style>
 {asset("style.css")}
+header nav {{ position: static; }}
+nav ul {{ flex-wrap: wrap; }}
 </style>
 </head>
 <body>
@@ -152,8 +154,13 @@ def html_of(page: Document, generator: str) -> str:
 """
 
 
+def _text(text: str) -> str:
+    """Return escaped text, in which no line breaks before a sign of per cent."""
+    return escape(text).replace(" %", "&nbsp;%")
+
+
 def _inline(text: str) -> str:
-    return re.sub("`([^`]+)`", r"<code>\1</code>", escape(text))
+    return re.sub("`([^`]+)`", r"<code>\1</code>", _text(text))
 
 
 def _html_block(block: Block) -> str:
@@ -178,22 +185,22 @@ def _html_block(block: Block) -> str:
 
 
 def _html_finding(one: Finding) -> str:
-    remark = f' <span class="quiet">{escape(one.remark)}</span>' if one.remark else ""
+    remark = f' <span class="quiet">{_text(one.remark)}</span>' if one.remark else ""
     return (
-        f'<li class="{one.level}"><strong>{escape(one.text)}</strong> '
-        f'<span class="level">{escape(one.outcome)}.</span> {escape(one.figures)}{remark}</li>\n'
+        f'<li class="{one.level}"><strong>{_text(one.text)}</strong> '
+        f'<span class="level">{escape(one.outcome)}.</span> {_text(one.figures)}{remark}</li>\n'
     )
 
 
 def _html_table(table: Table) -> str:
-    head = "".join(f'<th scope="col">{escape(name)}</th>' for name in table.columns)
+    head = "".join(f'<th scope="col">{_text(name)}</th>' for name in table.columns)
     rows = "\n".join(
         "<tr>" + "".join(f"<td{_kind(c)}>{_html_cell(c)}</td>" for c in row) + "</tr>"
         for row in table.rows
     )
     return (
         f'<div class="scroll" tabindex="0" role="region" aria-label="{escape(table.caption)}">'
-        f"<table><caption>{escape(table.caption)}</caption><thead><tr>{head}</tr></thead>"
+        f"<table><caption>{_text(table.caption)}</caption><thead><tr>{head}</tr></thead>"
         f"<tbody>\n{rows}\n</tbody></table></div>"
     )
 
@@ -206,8 +213,8 @@ def _kind(cell: Cell | str) -> str:
 
 def _html_cell(cell: Cell | str) -> str:
     if isinstance(cell, str):
-        return escape(cell)
-    return escape(cell.text) + (f" <small>{escape(cell.small)}</small>" if cell.small else "")
+        return _text(cell)
+    return _text(cell.text) + (f" <small>{_text(cell.small)}</small>" if cell.small else "")
 
 
 def markdown_of(page: Document, note: str) -> str:

@@ -59,7 +59,7 @@ def selected_features(evidence: Evidence, folder: Path) -> list[Any]:
         cells = [Cell(number(counts[v].mean(), 1), _used(counts[v])) for v in views]
         rows.append([NAMES[model], *cells])
     table = Table(
-        "Selected features of each view: mean over folds, and number of folds that use the view",
+        "Selected features: mean over folds (folds that use the view)",
         ["Model", *views],
         rows,
     )

@@ -7,7 +7,7 @@ from typing import Any
 from scipy.stats import spearmanr
 
 from baldur.report.formatting import listed, number
-from baldur.reproduction.arithmetic import implied, positive_share, reading
+from baldur.reproduction.arithmetic import READINGS, implied, mismatches, positive_share
 from baldur.reproduction.claims import FIRST_IN
 from baldur.reproduction.document import Cell, Table
 from baldur.reproduction.evidence import Evidence
@@ -24,7 +24,7 @@ HEADINGS = {
 }  # fmt: skip
 """Names of the metrics as the paper spells them out."""
 
-_PLUS_MINUS = "\u00a0±\u00a0"  # without a break of the line
+_SPACE = "\u00a0"  # at which no line breaks
 _FEWEST_ROWS = 4  # below which a correlation of ranks says nothing
 
 
@@ -46,16 +46,13 @@ def difference_table(evidence: Evidence) -> list[Any]:
         [Cell(*gap_texts(gap)) for gap in evidence.differences(model, evidence.baselines, metric)]
         for model, metric in wanted
     ]
-    heads = [
-        f"{HEADINGS[metric]}, {'paper' if model == PAPER else 'default'}"
-        for model, metric in wanted
-    ]
-    caption = (
-        "BALDUR with the paper's posterior, or our default, minus the baseline. The intervals of a "
-        "column hold for all of its baselines at once (95 %)."
+    heads = [HEADINGS[metric] + ", our default" * (model == DEFAULT) for model, metric in wanted]
+    lead = (
+        "BALDUR with the paper's posterior minus the baseline; in the last column our default "
+        "minus the baseline. The 95 % intervals of a column hold for all of its baselines at once."
     )
     rows = [list(row) for row in zip(evidence.baselines, *columns, strict=True)]
-    return [Table(caption, ["Baseline", *heads], rows)]
+    return [lead, Table("Difference, with its interval", ["Baseline", *heads], rows)]
 
 
 def both_tables(evidence: Evidence) -> list[Any]:
@@ -76,14 +73,14 @@ def both_tables(evidence: Evidence) -> list[Any]:
     for name in protocol.rows:
         row = printed.get("BALDUR" if name == PAPER else name) if name != DEFAULT else None
         rows.append([NAMES.get(name, name), *_cells(evidence, name, row)])
-    table = Table(
+    lead = (
         f"Mean and standard deviation over {evidence.n_folds} outer folds, each with that of the "
-        "paper. An asterisk marks a row at chance level, as in the paper.",
-        ["Model", *HEADINGS.values(), "% features"],
-        rows,
+        "paper. An asterisk marks a row at chance level, as in the paper."
     )
+    columns = ["Model", *HEADINGS.values(), "% features"]
+    table = Table("Results, here and in the paper", columns, rows)
     missing = [f"{NAMES.get(m, m)}: {why}." for m, why in (evidence.not_run or {}).items()]
-    return [table, *([missing] if missing else []), *_orders(evidence)]
+    return [lead, table, *([missing] if missing else []), *_orders(evidence)]
 
 
 def _cells(evidence: Evidence, model: str, printed: PrintedRow | None) -> list[Cell]:
@@ -96,10 +93,14 @@ def _cells(evidence: Evidence, model: str, printed: PrintedRow | None) -> list[C
             text += " *"
         there = None if printed is None else printed.cells[metric]
         small = (
-            "" if printed is None else "paper –" if there is None else f"paper {_mean_sd(*there)}"
+            ""
+            if printed is None
+            else "paper –"
+            if there is None
+            else f"paper{_SPACE}{_mean_sd(*there)}"
         )
         if metric == "recall" and printed is not None and printed.chance:
-            small += " *"
+            small += f"{_SPACE}*"
         cells.append(Cell(text, small))
     text = "not run"
     if ran:
@@ -110,12 +111,12 @@ def _cells(evidence: Evidence, model: str, printed: PrintedRow | None) -> list[C
 
 
 def _mean_sd(mean: Any, sd: Any) -> str:
-    return f"{number(mean)}{_PLUS_MINUS}{number(sd)}"
+    return f"{number(mean)}{_SPACE}±{_SPACE}{number(sd, small=True)}"
 
 
 def _percent(mean: float, sd: float) -> str:
     text = number(mean, 2, small=True)
-    return f"{text}{_PLUS_MINUS}{number(sd, 2, small=True)}" if sd > 0 else text
+    return f"{text}{_SPACE}±{_SPACE}{number(sd, 2, small=True)}" if sd > 0 else text
 
 
 def _orders(evidence: Evidence) -> list[Any]:
@@ -134,11 +135,11 @@ def _orders(evidence: Evidence) -> list[Any]:
         if len(pairs) >= _FEWEST_ROWS:
             rho = float(spearmanr(*zip(*pairs, strict=True)).statistic)
         rows.append([HEADINGS[metric], str(len(pairs)), number(rho, sign=True)])
-    caption = (
-        "Agreement of the order of the rows with that of the paper (Spearman's rank correlation; 1 "
-        "is the same order)"
+    lead = (
+        "How far the order of the rows agrees with that of the paper: Spearman's rank correlation; "
+        "1 is the same order."
     )
-    return [Table(caption, ["Metric", "Rows", "Rank correlation"], rows)]
+    return [lead, Table("Agreement of orders", ["Metric", "Rows", "Rank correlation"], rows)]
 
 
 def printed_check(evidence: Evidence) -> list[Any]:
@@ -157,46 +158,46 @@ def printed_check(evidence: Evidence) -> list[Any]:
     printed = PRINTED[protocol.name]
     positives, negatives = protocol.counts
     share = positive_share(printed.values(), positives, negatives)
-    readings = {name: reading(row, share, protocol.folds) for name, row in printed.items()}
+    off = {name: mismatches(row, share, protocol.folds) for name, row in printed.items()}
+    readings = {name: READINGS[a == 0.0, b == 0.0] for name, (a, b) in off.items()}
     checked = ("precision", "recall", "accuracy", "balanced_accuracy")
     rows: list[list[Cell | str]] = []
     for name, row in printed.items():
         precision, recall = row.mean("precision"), row.mean("recall")
         pairs = [(precision, recall), (recall, precision)]
         found = [implied(*pair, positives, negatives) for pair in pairs]
+        far = f"off by {number(min(off[name]), 3)}" if min(off[name]) > 0.0 else ""
         rows.append(
             [
                 name,
                 *(number(row.mean(m)) for m in checked),
                 *(", ".join(map(number, values)) for values in found),
-                readings[name],
+                Cell(readings[name], far),
             ]
         )
-    said = [
-        f"{words}: {listed(names)}"
-        for reading_, words in (
-            ("exchanged", "Only exchanged values fit the printed accuracies"),
-            ("neither way", "Neither fits, so that the rows contradict themselves"),
-        )
-        for names in [[name for name, found in readings.items() if found == reading_]]
-        if names
-    ]
     lead = (
         "The script that the authors published passes its arguments to the metric functions in the "
         "order (prediction, truth), which exchanges precision and recall. Whether a row fits its "
-        "own accuracies as printed or exchanged can be computed. "
-        + " ".join(f"{text}." for text in said)
+        "own accuracies as printed or exchanged can be computed."
     )
-    caption = (
-        f"Implied: accuracy and balanced accuracy by the printed means with {positives} people of "
-        f"the positive and {negatives} of the negative class. The last column allows for rounding "
-        "to two decimals, for any folds with the printed means and standard deviations (the mean "
-        "of a ratio is not the ratio of means), and for a share of the positive class of "
-        f"{number(share[0], 3)} to {number(share[1], 3)}, which covers the numbers of people in "
-        "the text and the accuracies of models that assign everybody to it."
+    words = {
+        "exchanged": "Only exchanged values fit in the rows",
+        "neither way": "Neither way fits, so that the printed values contradict each other, in",
+    }
+    for word, text in words.items():
+        names = [name for name, found in readings.items() if found == word]
+        lead += f" {text} {listed(names)}." if names else ""
+    how = (
+        "Implied values follow from the printed means with the numbers of people in the text, "
+        f"{positives} and {negatives}. The last column allows for rounding to two decimals, for "
+        "any folds with the printed means and standard deviations (the mean of a ratio is not the "
+        f"ratio of means), and for a share of the positive class of {number(share[0], 3)} to "
+        f"{number(share[1], 3)}, which covers the numbers in the text and the accuracies of models "
+        "that assign everybody to it. Off by: how far apart the values of the mean specificity "
+        "are that follow from the row."
     )
     columns = (
         "Model", "Precision", "Recall", "Accuracy", "Balanced accuracy", "Implied as printed",
         "Implied if exchanged", "Precision and recall fit",
     )  # fmt: skip
-    return [lead, Table(caption, columns, rows)]
+    return [lead, how, Table("Implied: accuracy, balanced accuracy", columns, rows)]

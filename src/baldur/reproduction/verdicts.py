@@ -12,8 +12,8 @@ from baldur.reproduction.differences import Difference
 from baldur.reproduction.evidence import Evidence
 
 __all__ = [
-    "FAILS", "HOLDS", "IN_PART", "OPEN", "UNTESTED", "Claim", "Verdict", "by_folds", "decided",
-    "gap_texts", "no_row", "outcome_of",
+    "FAILS", "HOLDS", "IN_PART", "NO_ROW", "OPEN", "UNTESTED", "Claim", "Verdict", "by_folds",
+    "decided", "gap_texts", "outcome_of",
 ]  # fmt: skip
 
 HOLDS, IN_PART, OPEN, FAILS, UNTESTED = (
@@ -29,6 +29,9 @@ class Verdict:
     outcome: str
     figures: str
     why: str = ""
+
+
+NO_ROW = Verdict(UNTESTED, "The rows that the claim is about were not run.")
 
 
 @dataclass(frozen=True)
@@ -61,7 +64,7 @@ def decided(evidence: Evidence, model: str, others: list[str], metric: str, name
         As `outcome_of` says.
     """
     if model not in evidence.table.index or not others:
-        return Verdict(UNTESTED, "The rows to be compared were not run.")
+        return NO_ROW
     gaps = sorted(evidence.differences(model, others, metric), key=_unknown_last)
     better = [gap for gap in gaps if gap.known and gap.low > 0]
     worse = [gap for gap in gaps if gap.known and gap.high < 0]
@@ -147,13 +150,3 @@ def by_folds(holds: np.ndarray, what: str, more: str) -> Verdict:
     """
     figures = f"{what} in {int(holds.sum())} of {count(len(holds), 'fold')}. {more}".strip()
     return Verdict(HOLDS if holds.all() else IN_PART if holds.any() else FAILS, figures)
-
-
-def no_row() -> Verdict:
-    """Return the verdict on a model that was not run.
-
-    Returns
-    -------
-    Verdict
-    """
-    return Verdict(UNTESTED, "The row was not run.")
