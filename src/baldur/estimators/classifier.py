@@ -171,14 +171,16 @@ class BaldurClassifier(DefaultModel, ClassifierBase):
         Latent factors behind several outputs (classes, or columns of a label matrix). "auto"
         selects the fewest whose held-out loss is within one standard error of the smallest, and has
         one factor per output where sharing does not help. A number is used as it is.
-    members : sequence of str, default=("spike_slab", "spike_slab_wide", "per_view", "pooled")
+    members : sequence of str, default=all
         Priors whose posteriors form the ensemble, one or more of these names. "spike_slab" and
         "spike_slab_wide": spike-and-slab priors, where a feature has an effect or none, with a
         narrower and a wider slab. "per_view": every feature has an effect, with one prior variance
-        per view. "pooled": the same with one variance for all views. The weight of each member is
-        learned on held-out training samples (see `stacking_weights_`). ``("per_view", "pooled")``
-        is a dense fit. With a single view "per_view" equals "pooled" and only one of them is
-        fitted.
+        per view. "pooled": the same with one variance for all views. "screened_10", "screened_30"
+        and "screened_100": only so many features have an effect, those with the strongest marginal
+        association with the outcome. The weight of each member is learned on held-out training
+        samples (see `stacking_weights_`). ``("per_view", "pooled")`` is a dense fit. With a single
+        view "per_view" equals "pooled" and only one of them is fitted; screened members are left
+        out where there are no more features than they have.
     n_features : "auto", int or dict of str to int, default="auto"
         How many features are selected. "auto" selects the number by `margin`. A number selects the
         largest submodel with at most so many features, and 0 gives the base rate. A category counts

@@ -122,7 +122,7 @@ class BaldurRegressor(DefaultModel, RegressorBase):
     n_factors : "auto" or int, default="auto"
         Latent factors behind several targets; "auto" selects the number that predicts held-out
         samples best.
-    members : sequence of str, default=("spike_slab", "spike_slab_wide", "per_view", "pooled")
+    members : sequence of str, default=all
         Priors whose posteriors form the ensemble, one or more of these names; see
         `BaldurClassifier`.
     n_features : "auto", int or dict of str to int, default="auto"
