@@ -7,7 +7,7 @@ from baldur import BaldurClassifier
 from baldur.datasets import make_adni_like, make_multiview
 from baldur.inference.design import ColumnDesign
 from baldur.inference.ensemble_members import SCREENED, Designs, fit_ensemble
-from baldur.inference.screened_member import fit_screened, marginal_order
+from baldur.inference.screened_member import LEAST, fit_screened, marginal_associations
 from baldur.model.likelihood import residual
 from inference.problems import few_repeats, gathered, make_problem, unequal_folds  # noqa: F401
 
@@ -60,7 +60,7 @@ def test_the_order_of_columns_changes_nothing(task):
     left = residual(likelihood.T, likelihood.weight, logistic=task != "regression")
     turned = np.tile(np.arange(sum(SIZES))[::-1], (len(batch), 1))
     found = [
-        fit_screened(d, None, likelihood, marginal_order(d, left)[:, :10])
+        fit_screened(d, None, likelihood, marginal_associations(d, left, sum(SIZES)), 10)
         for d in (design, design.reordered(turned))
     ]
     for one, two in zip(*(member.points for member in found), strict=True):
@@ -71,7 +71,25 @@ def test_the_order_of_columns_changes_nothing(task):
 def test_columns_that_pad_come_last():
     X1 = np.ones((1, 4, 4))
     design = ColumnDesign(X1, np.array([[1, 0, 1]]), np.array([4.0]), 1)
-    assert marginal_order(design, np.ones((1, 1, 4)))[0, 0] == 1
+    assert marginal_associations(design, np.ones((1, 1, 4)), 1).order[0, 0] == 1
+
+
+@pytest.mark.parametrize(("n_features", "n_outputs"), [(400, 1), (30, 1), (200, 3)])
+@pytest.mark.parametrize("size", [10, 30])
+def test_associations_of_noise_are_those_of_chance(n_features, n_outputs, size):
+    """What is kept of a variance is close to 0 without associations, and close to 1 with strong."""
+    rng = np.random.default_rng(0)
+    n, F = 150, 40
+    X1 = rng.standard_normal((F, n, 1 + n_features))
+    owner = np.zeros((F, n_features), dtype=int)
+    design = ColumnDesign(X1, owner, np.full(F, float(n)), 1)
+    noise = rng.standard_normal((F, n_outputs, n))
+    kept = marginal_associations(design, noise, n_features).beyond_chance(size)
+    assert kept.min() >= LEAST
+    assert kept.mean() < 0.12
+    X1[:, :, 1 : 1 + size] += noise[:, 0, :, None]  # a cause that these columns share
+    X1 /= X1.std(axis=1, keepdims=True)
+    assert marginal_associations(design, noise, n_features).beyond_chance(size).min() > 0.8
 
 
 def test_a_screened_member_alone_has_all_features_where_there_are_few(few_repeats):  # noqa: F811

@@ -23,7 +23,7 @@ from baldur.inference.dense_members import (
 from baldur.inference.design import ColumnDesign, Design
 from baldur.inference.fold_batch import EnsembleData, FoldBatch
 from baldur.inference.predictive import shrinkage
-from baldur.inference.screened_member import fit_screened, marginal_order
+from baldur.inference.screened_member import fit_screened, marginal_associations
 from baldur.inference.spike_slab_member import fit_spike_slab
 from baldur.inference.weight_posterior import WeightPosterior
 from baldur.model.likelihood import (
@@ -284,7 +284,7 @@ def _fit_screened_members(
     if not sizes:
         return {}
     left = residual(likelihood.T, likelihood.weight, logistic=data.logistic)
-    order = marginal_order(designs.candidates, left)
+    found = marginal_associations(designs.candidates, left, int(data.n_features.sum()))
     shared = shared_precision(likelihood)
     fitted = {}
     for name, size in sizes.items():
@@ -296,7 +296,8 @@ def _fit_screened_members(
             designs.candidates,
             batch.absent(data),
             likelihood if shared is None else shared,
-            order[:, :size],
+            found,
+            size,
             max_iter=max_iter,
             start=start,
         )

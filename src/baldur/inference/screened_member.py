@@ -8,37 +8,75 @@ independence screening", Fan and Lv, 2008; supervised principal components, Bair
 
 The features are chosen from the training rows of each fold. Held-out rows decide, by the stacking
 weights, how much such a member counts.
+
+The strongest associations are strong by chance too, so that variances learned from them are too
+large. With z_d = x_d^T r, which has variance 1 without an association, they are multiplied by
+
+    1 - E[mean of the K largest z^2 of D features without association] / (mean of z^2 of the chosen)
+
+the share of the associations that chance does not explain. On pure noise it is close to 0, and the
+member predicts the base rate.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy.stats import chi2
 
 from baldur.inference.dense_members import Member, WarmStart, learn_variances, over_scales
 from baldur.inference.design import ColumnDesign
 from baldur.model.likelihood import Likelihood
 from baldur.types import Array, IntArray
 
+LEAST = 1e-3
+"""Least share of a variance that is kept: what is left predicts the base rate, and variances of 0
+would leave the posterior undefined."""
 
-def marginal_order(design: ColumnDesign, left: Array) -> IntArray:
-    """Return the columns of each fold by falling |x_d^T r|, (F, L); those that pad come last.
+
+@dataclass(frozen=True)
+class Associations:
+    """Marginal associations of the candidate columns of each fold.
+
+    Attributes
+    ----------
+    order : (F, L) int array, columns by falling strength; those that pad come last
+    squares : (F, L) array, z^2 in this order
+    n_tests : int, features times outputs that could have been chosen
+    """
+
+    order: IntArray
+    squares: Array
+    n_tests: int
+
+    def beyond_chance(self, size: int) -> Array:
+        """Return the share of the strongest associations that chance does not explain, (F,)."""
+        ranks = np.arange(1, size + 1) - 0.5
+        by_chance = float(chi2.isf(ranks / max(self.n_tests, size), 1).mean())
+        found = self.squares[:, :size].mean(axis=1)
+        return np.maximum(1.0 - by_chance / np.maximum(found, 1e-12), LEAST)
+
+
+def marginal_associations(design: ColumnDesign, left: Array, n_features: int) -> Associations:
+    """Return the associations z_d = x_d^T r of all candidate columns.
 
     `left` (F, C, n) has the outcomes minus their means, each divided by its length to give r. Of
-    several outputs the largest value counts.
+    several outputs the largest value counts. `n_features` counts those that are no candidates too.
     """
     left = left / np.maximum(np.linalg.norm(left, axis=2, keepdims=True), 1e-12)
-    score = np.abs(np.matmul(left, design.X1[:, :, 1:])).max(axis=1)
-    score[design.owner == design.n_views] = -1.0
-    return np.argsort(-score, axis=1, kind="stable")
+    z2 = np.square(np.matmul(left, design.X1[:, :, 1:])).max(axis=1)
+    z2[design.owner == design.n_views] = -1.0
+    order = np.argsort(-z2, axis=1, kind="stable")
+    return Associations(order, np.take_along_axis(z2, order, axis=1), n_features * left.shape[1])
 
 
 def fit_screened(
     design: ColumnDesign,
     absent: Array | None,
     likelihood: Likelihood,
-    chosen: IntArray,
+    found: Associations,
+    size: int,
     *,
     max_iter: int = 200,
     start: WarmStart | None = None,
@@ -54,8 +92,9 @@ def fit_screened(
         Candidate columns.
     absent : (F, n, M) array of 0 and 1, or None
     likelihood : Likelihood
-    chosen : (F, K) int array
-        The strongest columns of each fold.
+    found : Associations
+    size : int
+        How many columns, the strongest of each fold.
     max_iter : int
     start : WarmStart, optional
 
@@ -64,10 +103,12 @@ def fit_screened(
     Member
         Its points are posteriors over the chosen columns.
     """
+    chosen = found.order[:, :size]
     part = design.reordered(chosen)
     q, variances, history, converged = learn_variances(
         part, absent, likelihood, max_iter=max_iter, start=start
     )
+    q = q.with_variances(found.beyond_chance(size)[:, None, None] * q.s)
     points, weights = over_scales(q, most=0)
     points = [replace(p, selects=True, columns=chosen[p.folds]) for p in points]
     return Member(points, weights, history, converged, variances)
