@@ -2,7 +2,7 @@
 
 Usage::
 
-    python benchmarks/paper_posterior.py [--part adni labels biofind relevance] [--seeds 1]
+    python benchmarks/paper_posterior.py [--part adni labels biofind relevance compared] [--seeds 1]
 
 - adni: cohort of the ADNI shape at scale 0.05, 850 of 1,063 people, 4,172 features.
 - labels: four labels that share two factors, 300 people, 330 features.
@@ -10,6 +10,9 @@ Usage::
 - relevance: signal in a wide dual view, 200 training samples. The share of the training samples
   that are relevance vectors, and the AUC that is lost against all of them as relevance vectors, on
   held-out samples, means over five folds.
+- compared: AUC and selected features of the paper's posterior, of the default and of l1 logistic
+  regression on the same five folds: the BioFIND shape at scale 0.02, seeds 0 to 2, and the ADNI
+  shape at 0.05, seed 0.
 
 Seconds are processor time of one thread, so that other processes do not matter much.
 """
@@ -18,13 +21,15 @@ import time
 
 import numpy as np
 from common import Bars, auc, header, kept_features, parse, row, run
+from competitors import competitor, concatenate
 from sklearn.model_selection import StratifiedKFold
 
-from baldur import PaperClassifier
+from baldur import BaldurClassifier, PaperClassifier
 from baldur.datasets import make_adni_like, make_biofind_like, make_multiview
 
 MOST_SECONDS = {"adni": 20, "labels": 20, "biofind": 90}
-PARTS = (*MOST_SECONDS, "relevance")
+PARTS = (*MOST_SECONDS, "relevance", "compared")
+COMPARED = (("biofind", 0.02, 0), ("biofind", 0.02, 1), ("biofind", 0.02, 2), ("adni", 0.05, 0))
 MOST_SHARE, MOST_LOSS = 0.5, 0.01
 VIEWS = {"clinical": slice(0, 30), "genes": slice(30, 330)}
 
@@ -43,6 +48,30 @@ def labels(seed):
     return X, y
 
 
+def simulate(study, scale, seed):
+    """Return a cohort and five folds of it."""
+    make = {"adni": make_adni_like, "biofind": make_biofind_like}[study]
+    cohort = make(scale=scale, random_state=seed)
+    split = StratifiedKFold(5, shuffle=True, random_state=0).split
+    return cohort, list(split(np.zeros(len(cohort.target)), cohort.target))
+
+
+def compare(study, scale, seed):
+    """Return AUC and selected features of three models, means over five folds."""
+    cohort, folds = simulate(study, scale, seed)
+    y, found = cohort.target, []
+    for train, test in folds:
+        figures = []
+        for model in (PaperClassifier(), BaldurClassifier()):
+            model.fit(cohort.data[train], y[train])
+            held_out = auc(y[test], model.predict_proba(cohort.data[test]))
+            figures += [held_out, kept_features(model)]
+        X, X_new = concatenate(cohort.data, train, test)
+        p, kept = competitor("l1")(X, y[train], X_new)
+        found.append([*figures, auc(y[test], p), kept])
+    return np.mean(found, axis=0)
+
+
 def time_fit(part, seed):
     """Return processor seconds, features selected, factors, and AUC of held-out people."""
     if part == "labels":
@@ -50,12 +79,9 @@ def time_fit(part, seed):
         started = time.process_time()
         model = PaperClassifier(views=VIEWS).fit(X, y)
         return time.process_time() - started, kept_features(model), model.n_factors_, np.nan
-    scale = {"adni": 0.05, "biofind": 1.0}[part]
-    make = {"adni": make_adni_like, "biofind": make_biofind_like}[part]
-    cohort = make(scale=scale, random_state=seed)
+    cohort, folds = simulate(part, {"adni": 0.05, "biofind": 1.0}[part], seed)
     y = cohort.target
-    folds = StratifiedKFold(5, shuffle=True, random_state=0).split(np.zeros(len(y)), y)
-    train, test = next(folds)
+    train, test = folds[0]
     started = time.process_time()
     model = PaperClassifier().fit(cohort.data[train], y[train])
     seconds = time.process_time() - started
@@ -101,6 +127,10 @@ def main():
             row(seed, *figures)
             bars.most(f"relevance vectors, seed {seed}: share", figures[0], MOST_SHARE)
             bars.most(f"relevance vectors, seed {seed}: loss", figures[2] - figures[1], MOST_LOSS)
+    if "compared" in given.part:
+        header("study", "scale", "seed", "paper", "kept", "default", "kept", "l1", "kept")
+        for task, figures in zip(COMPARED, run(compare, COMPARED, given.jobs), strict=True):
+            row(*task, *figures)
     bars.show()
 
 

@@ -15,9 +15,8 @@ large. With z_d = x_d^T r, which has variance 1 without an association, they are
     1 - E[mean of the K largest z^2 of D features without association] / (mean of z^2 of the chosen)
 
 the share of the associations that chance does not explain. With independent features and no signal
-it is close to 0, and the member predicts the base rate. Features that are correlated have fewer
-chances to be strong together, but they are strong together when they are, so that the share varies
-more.
+it is close to 0, and the member predicts the base rate. Correlated features are strong or weak
+together, so that the share varies more from sample to sample.
 """
 
 from __future__ import annotations
