@@ -60,7 +60,7 @@ def test_the_order_of_columns_changes_nothing(task):
     left = residual(likelihood.T, likelihood.weight, logistic=task != "regression")
     turned = np.tile(np.arange(sum(SIZES))[::-1], (len(batch), 1))
     found = [
-        fit_screened(d, None, likelihood, marginal_associations(d, left, sum(SIZES)), 10)
+        fit_screened(d, None, likelihood, marginal_associations(d, left, None, sum(SIZES)), 10)
         for d in (design, design.reordered(turned))
     ]
     for one, two in zip(*(member.points for member in found), strict=True):
@@ -71,7 +71,7 @@ def test_the_order_of_columns_changes_nothing(task):
 def test_columns_that_pad_come_last():
     X1 = np.ones((1, 4, 4))
     design = ColumnDesign(X1, np.array([[1, 0, 1]]), np.array([4.0]), 1)
-    assert marginal_associations(design, np.ones((1, 1, 4)), 1).order[0, 0] == 1
+    assert marginal_associations(design, np.ones((1, 1, 4)), None, 1).order[0, 0] == 1
 
 
 @pytest.mark.parametrize(("n_features", "n_outputs"), [(400, 1), (30, 1), (200, 3)])
@@ -84,18 +84,49 @@ def test_associations_of_noise_are_those_of_chance(n_features, n_outputs, size):
     owner = np.zeros((F, n_features), dtype=int)
     design = ColumnDesign(X1, owner, np.full(F, float(n)), 1)
     noise = rng.standard_normal((F, n_outputs, n))
-    kept = marginal_associations(design, noise, n_features).beyond_chance(size)
+    kept = marginal_associations(design, noise, None, n_features).beyond_chance(size)
     assert kept.min() >= LEAST
     assert kept.mean() < 0.12
     X1[:, :, 1 : 1 + size] += noise[:, 0, :, None]  # a cause that these columns share
     X1 /= X1.std(axis=1, keepdims=True)
-    assert marginal_associations(design, noise, n_features).beyond_chance(size).min() > 0.8
+    assert marginal_associations(design, noise, None, n_features).beyond_chance(size).min() > 0.8
 
 
 def test_a_screened_member_alone_has_all_features_where_there_are_few(few_repeats):  # noqa: F811
     sim = make_multiview(60, {"a": 3, "b": 4}, logit_sd=6, random_state=0)
     model = BaldurClassifier(members=tuple(SCREENED)).fit(sim.data, sim.target)
     assert list(model.stacking_weights_) == ["screened_10"]
+
+
+def test_people_without_a_view_count_neither_for_nor_against_its_features():
+    """The associations of a view are those of the people who have it."""
+    rng = np.random.default_rng(0)
+    few, n = 15, 40
+    X1 = np.ones((1, n, 9))
+    X1[0, :, 1:] = rng.standard_normal((n, 8))
+    owner = np.repeat([[0, 1]], 4, axis=1)
+    absent = np.zeros((1, n, 2))
+    absent[0, few:, 1] = 1.0
+    X1[0, few:, 1:][:, owner[0] == 1] = 0.0
+    design = ColumnDesign(X1, owner, np.array([float(n)]), 2)
+    left = rng.standard_normal((1, 2, n))
+    whole = marginal_associations(design, left, absent, 8)
+    part = ColumnDesign(X1[:, :few], owner, np.array([float(few)]), 2)
+    alone = marginal_associations(part, left[:, :, :few], None, 8)
+    for column in np.flatnonzero(owner[0] == 1):
+        values = [a.squares[0, a.order[0] == column] for a in (whole, alone)]
+        np.testing.assert_allclose(values[0], values[1], rtol=1e-12)
+
+
+def test_inclusion_is_the_weight_of_the_members_that_have_the_feature(few_repeats):  # noqa: F811
+    sim = make_multiview(80, {"a": 4, "b": 30}, logit_sd=6, random_state=0)
+    model = BaldurClassifier(members=("screened_10",)).fit(sim.data, sim.target)
+    found = np.concatenate(list(model.inclusion_probability_.values()))
+    assert sorted(found.tolist()) == [0.0] * 24 + [1.0] * 10
+    both = BaldurClassifier(members=("pooled", "screened_10")).fit(sim.data, sim.target)
+    found = np.concatenate(list(both.inclusion_probability_.values()))
+    assert np.isclose(found, 1.0).sum() == 10
+    assert 0.0 < found.min() < 1.0
 
 
 def test_kernels_without_zero_columns_are_the_literal_ones():

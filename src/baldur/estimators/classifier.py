@@ -180,7 +180,7 @@ class BaldurClassifier(DefaultModel, ClassifierBase):
         association with the outcome. The weight of each member is learned on held-out training
         samples (see `stacking_weights_`). ``("per_view", "pooled")`` is a dense fit. With a single
         view "per_view" equals "pooled" and only one of them is fitted; screened members are left
-        out where there are no more features than they have.
+        out where there are no more features than they have, unless they are alone.
     n_features : "auto", int or dict of str to int, default="auto"
         How many features are selected. "auto" selects the number by `margin`. A number selects the
         largest submodel with at most so many features, and 0 gives the base rate. A category counts
@@ -255,10 +255,11 @@ class BaldurClassifier(DefaultModel, ClassifierBase):
         Held-out loss of every number of factors; empty for a single output.
     sparsity_ : dict of str to float
         Learned share of the features of each view that have an effect, averaged over the
-        spike-and-slab members; 1 without such a member.
+        spike-and-slab members; without such a member, the mean of `inclusion_probability_`.
     inclusion_probability_ : dict of str to ndarray
         Posterior inclusion probability of each feature, averaged over the spike-and-slab members;
-        0 for features that were screened out, and 1 for all without such a member.
+        0 for features that were screened out. Without such a member, the stacking weight of the
+        members that have the feature: 1 for all features of a dense fit.
     sparsity_path_ : DataFrame
         The submodel path, one row per step: nothing, fewer views, fewer features. Held-out loss,
         how much it lies above the ensemble's with its standard error and upper 95 % bound, whether

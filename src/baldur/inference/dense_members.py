@@ -4,8 +4,9 @@
 integrated over their common scale; "pooled" has one variance per output, and its scale is all there
 is to integrate over.
 
-Inner folds start from the fit on all rows. Their optimum does not depend on the start, so nothing
-is learned from the rows that a fold holds out, and few steps are needed.
+Every fold starts without knowledge of the fit on all rows. A start from there would be faster, but
+a view whose variance is 0 in it would stay at 0 in the folds, and tell them about the rows that
+they hold out.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import numpy as np
 
 from baldur.inference.design import Design
 from baldur.inference.weight_posterior import WeightPosterior
-from baldur.model.likelihood import Likelihood, SharedPrecision, Sites
+from baldur.model.likelihood import Likelihood, Sites
 from baldur.types import Array, IntArray, Mask
 
 PREDICTOR_SD = 5.0
@@ -29,8 +30,8 @@ separate."""
 TOLERANCE = 1e-2
 """Largest change of a view's prior variance, as a share of all views', that counts as converged:
 the scale is integrated over afterwards, in steps a hundred times as long."""
-MIN_ITER, MIN_WARM_ITER = 5, 2
-"""Least iterations from the uninformed start, and from that of the fit on all rows."""
+MIN_ITER, MIN_OWN_ITER = 5, 2
+"""Least iterations from the uninformed start, and of each output's own variances."""
 OWN_ITER = 6
 """Most iterations with each output's own variances and site precisions, after those that share them
 have converged."""
@@ -83,7 +84,6 @@ class Member:
     converged : (F,) bool array
     variances : (F, C, M) array, learned prior variance of every view, or None
     spike_slab : SpikeSlab, what such a prior learned, or None
-    shared : Member, the fit in which outputs shared their site precisions, or None
     """
 
     points: list[ScalePoint]
@@ -92,50 +92,15 @@ class Member:
     converged: Any = None
     variances: Array | None = None
     spike_slab: Any = None
-    shared: Member | None = None
 
 
-@dataclass
-class WarmStart:
-    """Where a fit starts: the same member, fitted to all rows or with shared site precisions.
-
-    Attributes
-    ----------
-    member : Member
-    rows, counted : (F, n) arrays, the rows of each fold, 0 where they pad; None where the member
-        was fitted to the same folds
-    variances : (F or 1, C or 1, M) array, prior variances of the views, or None
-    """
-
-    member: Member
-    rows: IntArray | None
-    counted: Array | None
-    variances: Array | None
-
-    def sites(self, step: int, likelihood: Likelihood) -> Sites:
-        """Return sites (F, C, n) at one scale, those of the nearest scale that is known."""
-        points = sorted(self.member.points, key=lambda point: abs(point.step - step))
-        shared = isinstance(likelihood, SharedPrecision)
-        known = [point.q.sites if shared else point.q.own_sites() for point in points]
-        if self.rows is not None and self.counted is not None:
-            return Sites(*(part[0][:, self.rows].swapaxes(0, 1) * self.counted[:, None]
-                           for part in known[0]))  # fmt: skip
-        shape = likelihood.weight.shape
-        h, j = np.zeros(shape), np.zeros(shape)
-        for point, sites in zip(points[::-1], known[::-1], strict=True):  # the nearest one last
-            h[point.folds], j[point.folds] = sites
-        return Sites(h, j)
-
-    def folds_at(self, step: int, F: int) -> IntArray:
-        """Return the folds, of F, for which a scale is computed."""
-        if self.rows is not None:
-            return np.arange(F)
-        return next(point.folds for point in self.member.points if point.step == step)
-
-    @property
-    def steps(self) -> list[int]:
-        """Indices of the scales at which the member has a posterior."""
-        return sorted(point.step for point in self.member.points)
+def sites_near(member: Member, step: int, likelihood: Likelihood) -> Sites:
+    """Return own sites (F, C, n) of a member's folds at one scale, those of the nearest known."""
+    shape = likelihood.weight.shape
+    h, j = np.zeros(shape), np.zeros(shape)
+    for point in sorted(member.points, key=lambda point: -abs(point.step - step)):
+        h[point.folds], j[point.folds] = point.q.own_sites()
+    return Sites(h, j)
 
 
 def log_scale_prior(variance: Array) -> Array:
@@ -144,29 +109,28 @@ def log_scale_prior(variance: Array) -> Array:
 
 
 def over_scales(
-    q: WeightPosterior, *, most: int = SCALE_POINTS, start: WarmStart | None = None
+    q: WeightPosterior, *, most: int = SCALE_POINTS, start: Member | None = None
 ) -> tuple[list[ScalePoint], Array]:
     """Return converged posteriors at a few scales of the prior variances, and weights (G, F, C).
 
     ln weight = ln evidence + ln p(ln v), v the variance the prior gives the linear predictor. From
     the given variances outwards in steps of `SCALE_STEP`, each starting at the sites of the one
-    before, until the weights are small or about to be, or there are `most` on either side. With a
-    start from all rows the scales that counted there come first. With one from the same folds, only
-    the scales that counted there are computed.
+    before, until the weights are small or about to be, or there are `most` on either side. From a
+    `start`, the fit in which outputs shared their site precisions, only the scales that counted
+    there are computed.
     """
     v = np.maximum(q.design.predictor_variance(q.s), np.finfo(float).tiny)
     F, C = len(v), q.likelihood.n_outputs
     everyone = np.arange(F)
     found: dict[int, ScalePoint] = {}
     values: dict[int, Array] = {}
-    continues = start is not None and start.rows is None
 
     def compute(step: int, folds: IntArray, near: int | None) -> None:
         scale = float(np.exp(step * SCALE_STEP))
         begun = q if len(folds) == F else q.take(folds)
         made = begun.rescaled(scale)
         if start is not None:
-            made.sites = start.sites(step, q.likelihood).take(folds)
+            made.sites = sites_near(start, step, q.likelihood).take(folds)
         elif near is not None:
             place = np.searchsorted(found[near].folds, folds)
             made.sites = found[near].q.sites.take(place)
@@ -177,20 +141,20 @@ def over_scales(
             made.refresh_extra()
             made.optimise_sites(1, SITES_TOLERANCE)
             made.refresh_extra()
-        made.optimise_sites(1 if continues else SITES_ITER, SITES_TOLERANCE)
+        made.optimise_sites(SITES_ITER if start is None else 1, SITES_TOLERANCE)
         found[step] = ScalePoint(step, folds, made)
         value = np.full((F, C), -np.inf)
         value[folds] = made.evidence() + log_scale_prior(v[folds] * scale)
         values[step] = value
 
     q.kernel = q.design.kernel(q.s)
-    for step in [0] if start is None else start.steps:
-        compute(step, everyone if start is None else start.folds_at(step, F), None)
-    for direction in () if continues else (-1, 1):
-        last = min(found) if direction < 0 else max(found)
-        folds = everyone
-        if start is not None:
-            folds = folds[~_ended(values, last, direction, everyone)]
+    if start is None:
+        compute(0, everyone, None)
+    else:
+        for point in start.points:
+            compute(point.step, point.folds, None)
+    for direction in (-1, 1) if start is None else ():
+        last, folds = 0, everyone
         while len(folds) and abs(last + direction) <= most:
             compute(last + direction, folds, last)
             last += direction
@@ -234,7 +198,6 @@ def fit_pooled(
     design: Design,
     absent: Array | None,
     likelihood: Likelihood,
-    start: WarmStart | None = None,
 ) -> Member:
     """Integrate over the one prior variance of all features, from a predictor of variance 1 on.
 
@@ -243,7 +206,6 @@ def fit_pooled(
     design : Design
     absent : (F, n, M) array of 0 and 1, or None
     likelihood : Likelihood
-    start : WarmStart, optional
     """
     began = time.perf_counter()
     scales = design.scales()
@@ -251,10 +213,10 @@ def fit_pooled(
     shape = (len(scales), likelihood.n_precisions, design.n_views)
     variances = np.broadcast_to(1.0 / total[:, None, None], shape)
     q = WeightPosterior.start(design, likelihood, design.spread(variances), absent)
-    if absent is not None and start is None:
+    if absent is not None:
         # What a missing view would add is known only when the sites have converged.
         q.optimise_sites(SITES_ITER, SITES_TOLERANCE)
-    points, weights = over_scales(q, most=POOLED_POINTS, start=start)
+    points, weights = over_scales(q, most=POOLED_POINTS)
     record = {
         "change": 0.0,
         "n_factors": likelihood.n_outputs,
@@ -269,7 +231,7 @@ def fit_per_view(
     likelihood: Likelihood,
     *,
     max_iter: int = 200,
-    start: WarmStart | None = None,
+    start: Member | None = None,
 ) -> Member:
     """Iterate q(w) and the prior variance of each view to their common fixed point.
 
@@ -287,7 +249,8 @@ def fit_per_view(
     absent : (F, n, M) array of 0 and 1, or None
     likelihood : Likelihood
     max_iter : int
-    start : WarmStart, optional
+    start : Member, optional
+        The fit to the same folds in which outputs shared their site precisions.
     """
     q, variances, history, converged = learn_variances(
         design, absent, likelihood, max_iter=max_iter, start=start
@@ -302,7 +265,7 @@ def learn_variances(
     likelihood: Likelihood,
     *,
     max_iter: int,
-    start: WarmStart | None = None,
+    start: Member | None = None,
 ) -> tuple[WeightPosterior, Array, list[dict[str, Any]], Array]:
     """Return q(w) at the learned variance of each view, the variances (F, C, M) and the record."""
     began = time.perf_counter()
@@ -312,16 +275,15 @@ def learn_variances(
     least = MIN_ITER
     if start is not None and start.variances is not None:
         variances[:] = start.variances
-        least = MIN_WARM_ITER
+        least = MIN_OWN_ITER
     whole = WeightPosterior.start(design, likelihood, design.spread(variances), absent)
     if start is not None:
-        whole.sites = start.sites(0, likelihood)
+        whole.sites = sites_near(start, 0, likelihood)
     q, folds = whole, np.arange(F)
     converged = np.zeros(F, dtype=bool)
     history: list[dict[str, Any]] = []
     steps: list[Array] = []
-    continues = start is not None and start.rows is None
-    for iteration in range(min(OWN_ITER, max_iter) if continues else max_iter):
+    for iteration in range(max_iter if start is None else min(OWN_ITER, max_iter)):
         now = variances[folds]
         q = q.with_variances(q.design.spread(now))
         q.refresh()
@@ -363,8 +325,8 @@ def learn_variances(
         steps = [step[keep] for step in steps]
     if len(folds) and whole is not q:
         whole.put_sites(folds, q)
-    if start is not None and continues:
-        converged = start.member.converged
+    if start is not None:
+        converged = start.converged
     return whole.with_variances(design.spread(variances)), variances, history, converged
 
 

@@ -6,7 +6,7 @@ and moments of rows. Posteriors are computed again from these where a later step
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
@@ -16,7 +16,6 @@ import numpy as np
 from baldur.inference.dense_members import (
     Member,
     ScalePoint,
-    WarmStart,
     fit_per_view,
     fit_pooled,
 )
@@ -27,9 +26,7 @@ from baldur.inference.screened_member import fit_screened, marginal_associations
 from baldur.inference.spike_slab_member import fit_spike_slab
 from baldur.inference.weight_posterior import WeightPosterior
 from baldur.model.likelihood import (
-    GaussianLikelihood,
     Likelihood,
-    LogisticLikelihood,
     residual,
     shared_precision,
 )
@@ -41,7 +38,6 @@ of some tens can tell apart to what one of some hundreds can."""
 MEMBERS = ("spike_slab", "spike_slab_wide", "per_view", "pooled", *SCREENED)
 """Priors of the ensemble. With a single view "per_view" is "pooled", and only one is fitted; a
 screened member is left out where there are no more features than it has, unless it is alone."""
-DENSE = ("per_view", "pooled")
 
 NEGLIGIBLE = 0.01
 """Gaussians that count for less than this in every output are left out of the ensemble: together
@@ -120,7 +116,9 @@ class Ensemble:
     def first_weights(self) -> Array:
         """Return weights (J, F, C) before stacking weights are learned: by confidence.
 
-        Screened members are one kind of prior at several sizes, and count together as one.
+        Screened members are one kind of prior at several sizes, and count together as one, so that
+        they do not outvote the others where nothing has been learned yet. Stacking weights, which
+        are learned, have no such rule.
 
         Orders of views and features are taken from them. They then depend on the data alone, and
         not on how rows were assigned to folds.
@@ -199,7 +197,6 @@ def fit_ensemble(
     *,
     members: Sequence[str] = MEMBERS,
     max_iter: int = 200,
-    full: Ensemble | None = None,
 ) -> Ensemble:
     """Fit every member on the training rows of each fold.
 
@@ -210,8 +207,6 @@ def fit_ensemble(
     members : names out of `MEMBERS`
     max_iter : int
         Most iterations of each member.
-    full : Ensemble, optional
-        The fit on all rows, from which the dense members of folds start.
     """
     designs = Designs.of(data, batch)
     likelihood, absent = batch.likelihood(data), batch.absent(data)
@@ -235,73 +230,47 @@ def fit_ensemble(
                 slab = fitted[name]
     if "spike_slab" not in members:
         fitted.pop("spike_slab", None)
-    for name in DENSE:
-        if name not in members:
-            continue
-        if name == "per_view" and data.n_views == 1 and "pooled" in members:
-            continue
-        start = None
-        if full is not None and name in full.members:
-            known = full.members[name]
-            start = WarmStart(known, batch.rows, batch.counted, known.variances)
-        if name == "pooled" or data.n_views == 1:
-            outputs = likelihood if shared is None else shared
-            fitted[name] = fit_pooled(designs.dense, absent, outputs, start)
-            continue
-        first = None
-        if shared is not None:
-            own = None if start is None else start.variances
-            if start is not None and start.member.shared is not None:
-                common = start.member.shared
-                start = replace(start, member=common, variances=common.variances)
-            first = fit_per_view(designs.dense, absent, shared, max_iter=max_iter, start=start)
-            start = WarmStart(first, None, None, first.variances if own is None else own)
-        fitted[name] = fit_per_view(
-            designs.dense, absent, likelihood, max_iter=max_iter, start=start
+    outputs = likelihood if shared is None else shared
+    if "per_view" in members and data.n_views > 1:
+        fitted["per_view"] = _fit_per_view(designs.dense, absent, outputs, likelihood, max_iter)
+    if "pooled" in members:
+        fitted["pooled"] = fit_pooled(designs.dense, absent, outputs)
+    elif "per_view" in members and data.n_views == 1:
+        fitted["per_view"] = fit_pooled(designs.dense, absent, outputs)
+    sizes = _screened_sizes(members, int(data.n_features.sum()), alone=not fitted)
+    if sizes:
+        left = residual(likelihood.T, likelihood.weight, logistic=data.logistic)
+        found = marginal_associations(designs.candidates, left, absent, int(data.n_features.sum()))
+    for name, size in sizes.items():
+        fitted[name] = fit_screened(
+            designs.candidates, absent, outputs, found, size, max_iter=max_iter
         )
-        if first is not None:
-            fitted[name].shared = first
-            for point in first.points:
-                point.q = point.q.stored()
-    sizes = {k: v for k, v in SCREENED.items() if k in members}
-    wider = {k: v for k, v in sizes.items() if v >= data.n_features.sum()}
-    for name in list(wider)[0 if fitted or len(wider) < len(sizes) else 1 :]:
-        del sizes[name]
-    fitted |= _fit_screened_members(data, batch, designs, likelihood, sizes, max_iter, full)
     return _summarise(data, batch, likelihood, fitted)
 
 
-def _fit_screened_members(
-    data: EnsembleData,
-    batch: FoldBatch,
-    designs: Designs,
-    likelihood: LogisticLikelihood | GaussianLikelihood,
-    sizes: Mapping[str, int],
+def _fit_per_view(
+    design: Design,
+    absent: Array | None,
+    outputs: Likelihood,
+    likelihood: Likelihood,
     max_iter: int,
-    full: Ensemble | None,
-) -> dict[str, Member]:
-    """Fit screened members, by name and number of features."""
-    if not sizes:
-        return {}
-    left = residual(likelihood.T, likelihood.weight, logistic=data.logistic)
-    found = marginal_associations(designs.candidates, left, int(data.n_features.sum()))
-    shared = shared_precision(likelihood)
-    fitted = {}
-    for name, size in sizes.items():
-        start = None
-        if full is not None:
-            known = full.members[name]
-            start = WarmStart(known, batch.rows, batch.counted, known.variances)
-        fitted[name] = fit_screened(
-            designs.candidates,
-            batch.absent(data),
-            likelihood if shared is None else shared,
-            found,
-            size,
-            max_iter=max_iter,
-            start=start,
-        )
-    return fitted
+) -> Member:
+    """Fit one variance per view; of several outputs first with site precisions that they share."""
+    if outputs is likelihood:
+        return fit_per_view(design, absent, likelihood, max_iter=max_iter)
+    first = fit_per_view(design, absent, outputs, max_iter=max_iter)
+    return fit_per_view(design, absent, likelihood, max_iter=max_iter, start=first)
+
+
+def _screened_sizes(members: Sequence[str], n_features: int, *, alone: bool) -> dict[str, int]:
+    """Return the screened members to fit, and their numbers of features.
+
+    Those with at least as many features as there are would repeat the dense members and are left
+    out; where they are `alone`, the smallest one is kept.
+    """
+    asked = {name: size for name, size in SCREENED.items() if name in members}
+    fewer = {name: size for name, size in asked.items() if size < n_features}
+    return fewer or (dict(list(asked.items())[:1]) if alone else {})
 
 
 def _over_candidates(point: ScalePoint, q: WeightPosterior, count: int) -> WeightPosterior:

@@ -53,16 +53,17 @@ class FittedEnsemble(TrainingRows):
     stacking: Stacking
 
     def inclusion(self) -> tuple[list[Array], Array]:
-        """Average inclusion probabilities and shares over the members that select.
+        """Average inclusion probabilities and shares over the spike-and-slab members.
 
-        Without such a member every feature is included.
+        Without such a member, over all: a dense member includes every feature, and a screened one
+        those that it has.
         """
         shares = self.stacking.shares[0]
         pairs = zip(shares, self.full.members.values(), strict=True)
         found = [(w, m.spike_slab) for w, m in pairs if m.spike_slab is not None]
         if not found:
-            widths = self.problem.widths
-            return [np.ones(D) for D in widths], np.ones(len(widths))
+            inclusion = self._included()
+            return inclusion, np.array([part.mean() for part in inclusion])
         total = sum(w for w, _ in found)
         rho = sum(w / total * learned.rho[0] for w, learned in found)
         share = sum(w / total * learned.pi[0] for w, learned in found)
@@ -71,6 +72,22 @@ class FittedEnsemble(TrainingRows):
         for full, columns, part in zip(inclusion, self.index, parts, strict=True):
             full[columns] = part
         return inclusion, np.asarray(share)
+
+    def _included(self) -> list[Array]:
+        """Return the stacking weight of the members that have each feature, per view."""
+        ensemble = self.full
+        found = [np.zeros(D) for D in self.problem.widths]
+        edges = np.cumsum([len(columns) for columns in self.index])[:-1]
+        for k, weight in enumerate(self.stacking.shares[0]):
+            point = ensemble.points[int(np.flatnonzero(ensemble.member_of == k)[0])]
+            if point.selects:
+                has = np.split(point.q.s[0].any(axis=0), edges)
+                for full, columns, part in zip(found, self.index, has, strict=True):
+                    full[columns] += weight * part
+            else:
+                for full in found:
+                    full += weight
+        return [np.minimum(full, 1.0) for full in found]
 
 
 def submodel_predictor(

@@ -303,7 +303,7 @@ class _Fit:
         fitted, total = count(1), len(self.batches)
 
         def job(b: int) -> Ensemble:
-            found = fit_ensemble(self.data, self.batches[b], full=self.full, **settings)
+            found = fit_ensemble(self.data, self.batches[b], **settings)
             k = next(fitted)
             self._tell(f"{k} of {total} batches of inner folds are fitted", 0.08 + 0.62 * k / total)
             return found

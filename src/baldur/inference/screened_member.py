@@ -14,8 +14,10 @@ large. With z_d = x_d^T r, which has variance 1 without an association, they are
 
     1 - E[mean of the K largest z^2 of D features without association] / (mean of z^2 of the chosen)
 
-the share of the associations that chance does not explain. On pure noise it is close to 0, and the
-member predicts the base rate.
+the share of the associations that chance does not explain. With independent features and no signal
+it is close to 0, and the member predicts the base rate. Features that are correlated have fewer
+chances to be strong together, but they are strong together when they are, so that the share varies
+more.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.stats import chi2
 
-from baldur.inference.dense_members import Member, WarmStart, learn_variances, over_scales
+from baldur.inference.dense_members import Member, learn_variances, over_scales
 from baldur.inference.design import ColumnDesign
 from baldur.model.likelihood import Likelihood
 from baldur.types import Array, IntArray
@@ -58,14 +60,26 @@ class Associations:
         return np.maximum(1.0 - by_chance / np.maximum(found, 1e-12), LEAST)
 
 
-def marginal_associations(design: ColumnDesign, left: Array, n_features: int) -> Associations:
+def marginal_associations(
+    design: ColumnDesign, left: Array, absent: Array | None, n_features: int
+) -> Associations:
     """Return the associations z_d = x_d^T r of all candidate columns.
 
-    `left` (F, C, n) has the outcomes minus their means, each divided by its length to give r. Of
-    several outputs the largest value counts. `n_features` counts those that are no candidates too.
+    r has length 1 over the rows that have the view of the column; cells of other rows are 0. Of
+    several outputs the largest |z_d| counts.
+
+    Parameters
+    ----------
+    design : ColumnDesign
+    left : (F, C, n) array, outcomes minus their means; r without its length
+    absent : (F, n, M) array of 0 and 1, or None
+    n_features : int
+        Of all views, candidates or not.
     """
-    left = left / np.maximum(np.linalg.norm(left, axis=2, keepdims=True), 1e-12)
-    z2 = np.square(np.matmul(left, design.X1[:, :, 1:])).max(axis=1)
+    present = np.ones((*left.shape[::2], design.n_views)) if absent is None else 1.0 - absent
+    power = np.matmul(left**2, present)  # (F, C, M)
+    z2 = np.square(np.matmul(left, design.X1[:, :, 1:])) / np.maximum(design.spread(power), 1e-12)
+    z2 = z2.max(axis=1)
     z2[design.owner == design.n_views] = -1.0
     order = np.argsort(-z2, axis=1, kind="stable")
     return Associations(order, np.take_along_axis(z2, order, axis=1), n_features * left.shape[1])
@@ -79,12 +93,11 @@ def fit_screened(
     size: int,
     *,
     max_iter: int = 200,
-    start: WarmStart | None = None,
 ) -> Member:
     """Learn q(w) of the strongest columns, with one prior variance per view.
 
-    The scale of so few variances is known well enough for one point: the s.d. of the logarithm of
-    a variance that K weights share is about (2/K)^1/2.
+    The variances are not integrated over: their evidence would use the outcome twice, because it
+    chose the columns.
 
     Parameters
     ----------
@@ -96,7 +109,6 @@ def fit_screened(
     size : int
         How many columns, the strongest of each fold.
     max_iter : int
-    start : WarmStart, optional
 
     Returns
     -------
@@ -105,9 +117,7 @@ def fit_screened(
     """
     chosen = found.order[:, :size]
     part = design.reordered(chosen)
-    q, variances, history, converged = learn_variances(
-        part, absent, likelihood, max_iter=max_iter, start=start
-    )
+    q, variances, history, converged = learn_variances(part, absent, likelihood, max_iter=max_iter)
     q = q.with_variances(found.beyond_chance(size)[:, None, None] * q.s)
     points, weights = over_scales(q, most=0)
     points = [replace(p, selects=True, columns=chosen[p.folds]) for p in points]

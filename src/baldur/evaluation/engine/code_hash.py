@@ -3,7 +3,8 @@
 A stored result is used again only while this hash is the same. The files are those of the modules
 that evaluation and the classes of the estimator import, directly or through others. A change of a
 baseline therefore leaves the results of other models valid, and a change of the report leaves all
-of them valid.
+of them valid. What a class of somebody else runs is not known: it counts as running the whole
+package, and is itself known by name and parameters alone.
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ ENTRY = "baldur.evaluation.engine.job"
 MODELS = ("estimators", "inference", "model", "paper", "baselines")
 """Parts that define models. Evaluation imports all models to know them by name, but a job runs one;
 its modules are found from the classes of its estimator instead."""
+KNOWN = ("baldur", "sklearn", "abc", "typing")
+"""Packages whose classes run no model of this package that is not among their parameters."""
 
 
 def code_hash(estimator: Any) -> str:
@@ -33,8 +36,7 @@ def code_hash(estimator: Any) -> str:
     Parameters
     ----------
     estimator : estimator
-        May contain others as parameters. Classes that are not of this package are known by name
-        and parameters alone.
+        May contain others as parameters.
 
     Returns
     -------
@@ -47,12 +49,17 @@ def code_hash(estimator: Any) -> str:
     >>> code_hash(MVPLSClassifier()) == code_hash(RidgeLogisticClassifier())
     False
     """
-    own = {type(part).__module__ for part in _estimators(estimator)}
-    return _hash_of(frozenset(name for name in own if name.startswith("baldur.")))
+    classes = {c for part in _estimators(estimator) for c in type(part).__mro__ if c is not object}
+    modules = {c.__module__ for c in classes}
+    own = frozenset(name for name in modules if name.split(".")[0] == "baldur")
+    if any(name.split(".")[0] not in KNOWN for name in modules):
+        return package_hash()
+    return _hash_of(own)
 
 
-def package_hash(package: Path = PACKAGE) -> str:
-    """Return a hash of all source files of the package."""
+def package_hash(package: Path | None = None) -> str:
+    """Return a hash of all source files of a package, by default this one."""
+    package = PACKAGE if package is None else package
     return _digest(package, sorted(package.rglob("*.py")))
 
 
