@@ -8,12 +8,21 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from baldur.reproduction.claims import claims_of
+from baldur.reproduction.claims import _true_voxels, claims_of
 from baldur.reproduction.default_claims import default_claims
 from baldur.reproduction.differences import Difference
 from baldur.reproduction.evidence import Evidence
-from baldur.reproduction.protocol import DEFAULT, PAPER
+from baldur.reproduction.printed import PRINTED
+from baldur.reproduction.protocol import DEFAULT, PAPER, Protocol
 from baldur.reproduction.verdicts import FAILS, HOLDS, IN_PART, OPEN, UNTESTED
+
+
+@pytest.fixture(autouse=True)
+def rows(monkeypatch, evidence):
+    """The protocol has the rows of the small comparison."""
+    rows = list(evidence.result.models)
+    monkeypatch.setattr(Protocol, "rows", property(lambda self: rows))
+    return rows
 
 
 class Gaps(Evidence):
@@ -22,7 +31,8 @@ class Gaps(Evidence):
     intervals = MappingProxyType({})
 
     def differences(self, model, others, metric):
-        ends = [self.intervals.get(name, self.intervals["*"]) for name in others]
+        named = {**dict.fromkeys(self.missing, UNKNOWN), **self.intervals}
+        ends = [named.get(name, named["*"]) for name in others]
         return [Difference(n, sum(e) / 2, *e) for n, e in zip(others, ends, strict=True)]
 
 
@@ -73,9 +83,87 @@ def test_baselines_are_named_with_their_intervals(evidence):
     between = said((-0.0012, 0.05))
     assert "better than 2 of 3 baselines, not decided for 1." in between.figures
     assert f"{smallest} +0.024 (−0.001 to +0.050)" in between.figures
-    assert between.why == "Its estimate is the highest, and no baseline is shown to be better."
+    assert between.why == (
+        "Its estimate is the highest, and no baseline is shown to be better. By the simultaneous "
+        "intervals a baseline can be better by at most 0.001 (RF)."
+    )
     assert "better than 3 of 3 baselines." in said((0.01, 0.02)).figures
-    assert said(UNKNOWN).why == "No interval: RF."
+    assert said(UNKNOWN).why == "No figures or no interval: RF."
+    assert "better than 2 of 3 baselines, not tested for 1." in said(UNKNOWN).figures
+
+
+def test_a_baseline_without_figures_leaves_claims_untested(evidence, rows):
+    above = with_gaps(evidence, ABOVE)
+    assert {v.outcome for v in firsts(above)} == {HOLDS}
+    rows.insert(0, "K-MCCD")
+    assert above.missing == ["K-MCCD"]
+    said = [*firsts(above), default_claims(above)[0].verdict]
+    assert {v.outcome for v in said} == {UNTESTED}
+    assert all("K-MCCD" in v.why for v in said)
+    # One baseline that is better decides, whatever the missing one would have been.
+    below = with_gaps(evidence, BELOW)
+    assert {v.outcome for v in firsts(below)} == {FAILS}
+    known = {gap.other: gap.known for gap in evidence.differences(PAPER, ["K-MCCD", "RF"], "auc")}
+    assert known == {"K-MCCD": False, "RF": True}
+    if evidence.protocol.name == "biofind":
+        assert verdict_of(above, "Lasso-MkSVM, a close").outcome == UNTESTED
+        fewer = fewer_features(evidence)
+        assert verdict_of(fewer, "BALDUR selects the fewest").outcome == UNTESTED
+        rows.remove("K-MCCD")
+        assert verdict_of(fewer, "BALDUR selects the fewest").outcome == HOLDS
+
+
+def fewer_features(evidence):
+    """Return the evidence with one selected feature per fold in the paper's row.
+
+    The forest of the fixture, which uses no feature, has two.
+    """
+    evidence = changed_folds(evidence, "sleep", "2;2;2", "RF")
+    for view in evidence.protocol.views:
+        evidence = changed_folds(evidence, view, "1;1;1" if view == "sleep" else "0;0;0")
+    return evidence
+
+
+@pytest.mark.parametrize("evidence", ["adni"], indirect=True)
+def test_both_sparse_rivals_have_to_be_there(evidence, rows):
+    beginning = "LSVM-l1 and Lasso-MkSVM"
+    assert verdict_of(with_gaps(evidence, ABOVE), beginning).outcome == HOLDS
+    table = evidence.result.table()
+    without = changed_result(evidence, table=lambda: table[table["model"] != "LSVM-l1"])
+    said = verdict_of(with_gaps(without, ABOVE), beginning)
+    assert said.outcome == UNTESTED
+    assert said.why == "No figures or no interval: LSVM-l1."
+
+
+MARKED = [name for name, row in PRINTED["biofind"].items() if row.chance]
+
+
+@pytest.mark.parametrize("evidence", ["biofind"], indirect=True)
+@pytest.mark.parametrize(
+    ("marked", "open_", "not_run", "outcome"),
+    [
+        (8, 0, 0, HOLDS), (7, 0, 0, IN_PART), (7, 1, 0, IN_PART), (7, 0, 1, IN_PART),
+        (0, 8, 0, OPEN), (0, 1, 0, OPEN), (0, 0, 0, FAILS), (0, 1, 1, UNTESTED),
+        (0, 0, 8, UNTESTED),
+    ],
+)  # fmt: skip
+def test_chance_level_is_a_mark_and_not_an_interval(evidence, marked, open_, not_run, outcome):
+    """An interval that includes 0.5 does not show that a model is at chance level."""
+    forest = evidence.result.table().set_index("model").loc["RF"]
+    made = []
+    for i, name in enumerate(MARKED[: len(MARKED) - not_run]):
+        low = 0.45 if marked <= i < marked + open_ else 0.55
+        note = "chance level; scaled" if i < marked else ""
+        ends = {"balanced_accuracy_low": low, "balanced_accuracy_high": 0.65}
+        made.append({**forest, "model": name, "note": note, **ends})
+    found = changed_result(evidence, table=lambda: pd.DataFrame([{**forest, "model": "x"}, *made]))
+    said = verdict_of(found, "Many baselines classify at chance level")
+    assert said.outcome == outcome
+    assert bool(said.why) == (marked + open_ + not_run < 8)
+    if not_run < 8:
+        assert f"8 baselines that the paper marks, {marked} assign" in said.figures
+        assert f"includes 0.5 for {open_} of" in said.figures
+        assert ("Not run: PB-MVBoost." in said.figures) == (not_run == 1)
 
 
 def test_models_that_predicted_other_people_are_not_compared(evidence):
@@ -119,11 +207,11 @@ def verdict_of(evidence, beginning):
     return found[0]
 
 
-def changed_folds(evidence, view, folds):
-    """Return the evidence with other numbers of selected features in a view of the paper's row."""
+def changed_folds(evidence, view, folds, model=PAPER):
+    """Return the evidence with other numbers of selected features in a view of a row."""
     selection = evidence.result.selection.copy()
     row = (
-        (selection["model"] == PAPER) & (selection["view"] == view) & (selection["feature"] == "*")
+        (selection["model"] == model) & (selection["view"] == view) & (selection["feature"] == "*")
     )
     selection.loc[row, "folds"] = folds
     return changed_result(evidence, selection=selection)
@@ -159,14 +247,15 @@ def test_folds_decide_which_views_are_used(evidence):
     assert verdict_of(one, "In each fold").outcome == HOLDS
 
 
-def with_voxels(evidence, inside, outside):
-    """Return the evidence with so many selected voxels in and out of patches in every fold."""
+def with_voxels(evidence, inside, outside, folds="1;1;1"):
+    """Return the evidence with so many selected voxels in and out of patches in some folds."""
     view = "grey_matter"
     true = [name for v, name in sorted(evidence.effects()) if v == view]
     false = [f for f in map(str, evidence.result.data.view(view).feature_names) if f not in true]
     rows = [(PAPER, v, "*", "0;0;0") for v in evidence.protocol.views if v != view]
-    rows.append((PAPER, view, "*", ";".join([str(inside + outside)] * 3)))
-    rows += [(PAPER, view, f, "1;1;1") for f in [*true[:inside], *false[:outside]]]
+    counts = [str((inside + outside) * int(k)) for k in folds.split(";")]
+    rows.append((PAPER, view, "*", ";".join(counts)))
+    rows += [(PAPER, view, f, folds) for f in [*true[:inside], *false[:outside]]]
     mine = pd.DataFrame(rows, columns=["model", "view", "feature", "folds"]).assign(frequency=1.0)
     others = evidence.result.selection[evidence.result.selection["model"] != PAPER]
     return changed_result(evidence, selection=pd.concat([mine, others], ignore_index=True))
@@ -174,16 +263,42 @@ def with_voxels(evidence, inside, outside):
 
 @pytest.mark.parametrize("evidence", ["adni"], indirect=True)
 @pytest.mark.parametrize(
-    ("inside", "outside", "outcome"),
-    [(9, 0, HOLDS), (9, 1, HOLDS), (5, 5, IN_PART), (0, 9, FAILS), (0, 0, FAILS)],
-)
-def test_selected_voxels_are_true_by_their_interval(evidence, inside, outside, outcome):
-    found = verdict_of(with_voxels(evidence, inside, outside), "The selected voxels")
+    ("inside", "outside", "folds", "outcome"),
+    [
+        (9, 0, "1;1;1", HOLDS), (9, 1, "1;1;1", HOLDS), (5, 5, "1;1;1", IN_PART),
+        (0, 9, "1;1;1", FAILS), (0, 0, "1;1;1", FAILS),
+        # One fold or two do not decide, whatever the voxels in them.
+        (9, 0, "1;1;0", OPEN), (5, 5, "1;0;0", OPEN), (0, 2, "1;1;1", OPEN), (0, 9, "1;0;0", FAILS),
+    ],
+)  # fmt: skip
+def test_selected_voxels_are_true_by_their_interval(evidence, inside, outside, folds, outcome):
+    found = verdict_of(with_voxels(evidence, inside, outside, folds), "The selected voxels")
     assert found.outcome == outcome
     if outcome == HOLDS:
         total = 3 * (inside + outside)
         assert found.figures.startswith(f"Over all folds {3 * inside} of {total} selected voxels")
         assert "lies above 50 % in 3 and above" in found.figures
+
+
+@pytest.mark.parametrize("evidence", ["adni"], indirect=True)
+def test_voxels_at_random_are_rarely_said_to_be_true(evidence):
+    """With ten voxels drawn at random in every fold, one of ten folds may pass by chance."""
+    rng = np.random.default_rng(0)
+    view, runs = "grey_matter", 60
+    names = np.array([str(f) for f in evidence.result.data.view(view).feature_names])
+    passed = 0
+    for _ in range(runs):
+        drawn = [set(rng.choice(len(names), 10, replace=False)) for _ in range(10)]
+        rows = [(PAPER, v, "*", ";".join("0" * 10)) for v in evidence.protocol.views if v != view]
+        rows.append((PAPER, view, "*", ";".join(["10"] * 10)))
+        rows += [
+            (PAPER, view, names[j], ";".join(str(int(j in fold)) for fold in drawn))
+            for j in sorted(set.union(*drawn))
+        ]
+        mine = pd.DataFrame(rows, columns=["model", "view", "feature", "folds"])
+        changed = changed_result(evidence, selection=mine.assign(frequency=0.1))
+        passed += _true_voxels(changed).outcome in (HOLDS, IN_PART)
+    assert passed == 0
 
 
 def test_rows_that_were_not_run_are_not_judged(evidence):

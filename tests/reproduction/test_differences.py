@@ -64,6 +64,20 @@ def test_models_that_agree_and_those_without_a_figure():
     assert simultaneous_differences(model, {}) == []
 
 
+def test_a_difference_that_no_resample_changes_has_no_interval():
+    """A recall of 1 and one of 0 differ by 1 in every resample, which says nothing of its error."""
+    rng = np.random.default_rng(3)
+    ones, zeros, other = means(np.array([np.ones(60), np.zeros(60), rng.normal(size=60)]))
+    apart, same, known = simultaneous_differences(
+        ones, {"apart": zeros, "same": ones, "other": other}
+    )
+    assert apart.value == 1.0
+    assert np.isnan([apart.low, apart.high]).all()
+    assert not apart.known
+    assert (same.value, same.low, same.high) == (0.0, 0.0, 0.0)
+    assert known == simultaneous_differences(ones, {"other": other})[0]
+
+
 def test_all_intervals_hold_at_once_in_about_95_of_100_samples():
     """Eight equal models; ordinary intervals miss in about a quarter of the samples."""
     rng = np.random.default_rng(3)

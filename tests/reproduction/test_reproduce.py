@@ -78,7 +78,11 @@ def test_a_users_files_are_found_by_their_names(files, tmp_path):
     assert "The data are a user's own." in text
     assert "simulated" not in text
     request = json.loads((tmp_path / "out" / "reproduction.json").read_text())
-    assert request["command"] == f"baldur reproduce biofind --quick --data {files.resolve()}"
+    assert request["data"] == str(files.resolve())
+    assert request["command"] == f"baldur reproduce biofind --quick --data {files.name}"
+    for page in (text, done.page.read_text(encoding="utf-8")):
+        assert files.name in page
+        assert str(files.parent) not in page
     assert list((tmp_path / "out").rglob("*.part")) == []
 
 

@@ -1,12 +1,14 @@
 """Whether precision and recall of a printed row fit its accuracies, as printed or exchanged.
 
 Three statements about the mean specificity over folds follow from a row. Balanced accuracy is half
-the sum of recall and specificity, and accuracy is their mean weighted by the shares of the classes;
-both equations hold for means over stratified folds as well. Precision and recall of a fold imply
-its specificity, but not so for means over folds, because precision is a ratio: what they imply is
-bounded for any folds that have the printed means and standard deviations. Precision and recall fit
-if some mean specificity agrees with all three statements, given how numbers are rounded. There is
-no tolerance to choose.
+the sum of recall and specificity, for means over folds as well. Accuracy is their mean weighted by
+the shares of the classes, which are assumed to be those of stratified folds: the number of people
+of a class differs by at most one between folds. For means over folds this adds the covariance of
+the share with recall minus specificity, which is at most the product of their standard deviations.
+Precision and recall of a fold imply its specificity, but not so for means over folds, because
+precision is a ratio: what they imply is bounded for any such folds that have the printed means and
+standard deviations. Precision and recall fit if some mean specificity agrees with all three
+statements, given how numbers are rounded. There is no tolerance to choose.
 """
 
 from __future__ import annotations
@@ -88,7 +90,9 @@ def positive_share(
     return min(known), max(known)
 
 
-def mismatches(row: PrintedRow, share: tuple[float, float], folds: int) -> tuple[float, float]:
+def mismatches(
+    row: PrintedRow, share: tuple[float, float], folds: int, people: int
+) -> tuple[float, float]:
     """Return how far a printed row is from fitting, as printed and with the two exchanged.
 
     Parameters
@@ -96,8 +100,8 @@ def mismatches(row: PrintedRow, share: tuple[float, float], folds: int) -> tuple
     row : PrintedRow
     share : (low, high)
         As `positive_share` gives it.
-    folds : int
-        Number of folds behind the means.
+    folds, people : int
+        Number of folds behind the means, and of people in all of them together.
 
     Returns
     -------
@@ -105,22 +109,21 @@ def mismatches(row: PrintedRow, share: tuple[float, float], folds: int) -> tuple
         As `mismatch` gives them: 0 where the row fits.
     """
     precision, recall = row.cells["precision"], row.cells["recall"]
-    if precision is None or recall is None:
-        raise ValueError("precision and recall of the row are not printed")
-    accuracies = row.mean("accuracy"), row.mean("balanced_accuracy")
-    return (
-        mismatch(precision, recall, *accuracies, share, folds),
-        mismatch(recall, precision, *accuracies, share, folds),
-    )
+    balanced = row.cells["balanced_accuracy"]
+    if precision is None or recall is None or balanced is None:
+        raise ValueError("precision, recall or balanced accuracy of the row is not printed")
+    rest = row.mean("accuracy"), balanced, share, folds, people
+    return mismatch(precision, recall, *rest), mismatch(recall, precision, *rest)
 
 
 def mismatch(
     precision: tuple[float, float],
     recall: tuple[float, float],
     accuracy: float,
-    balanced_accuracy: float,
+    balanced: tuple[float, float],
     share: tuple[float, float],
     folds: int,
+    people: int,
 ) -> float:
     """Return how far figures are from being those of some folds, as they are rounded.
 
@@ -128,11 +131,13 @@ def mismatch(
     ----------
     precision, recall : (mean, s.d.)
         Over folds.
-    accuracy, balanced_accuracy : float
-        Means over folds.
+    accuracy : float
+        Mean over folds.
+    balanced : (mean, s.d.)
+        Of the balanced accuracy over folds.
     share : (low, high)
-        Of the positive class.
-    folds : int
+        Of the positive class, as a mean over folds.
+    folds, people : int
 
     Returns
     -------
@@ -148,23 +153,33 @@ def mismatch(
     # Mean of recall / precision: the product of means and a covariance, which is at most the
     # product of standard deviations.
     covariance = (recall[1] + HALF) * spread
-    odds = positive / (1.0 - positive)
+    # Folds that differ by a person of each class have shares that differ by at most one over the
+    # size of the smallest fold; the s.d. of shares is at most half of that.
+    apart = 1.0 / (people / folds - 1.0)
+    most_odds, least_odds = _odds(positive + apart), _odds(positive - apart)
+    # Recall minus specificity is twice the difference of recall and balanced accuracy.
+    weighting = 0.5 * apart * 2.0 * (recall[1] + balanced[1] + 2.0 * HALF)
     # The least and the largest mean specificity: of any fold, and by each of the three statements.
     least_specificity = (
         0.0,
-        1.0 - odds * (mean_recall * (most - 1.0) + covariance),
-        2.0 * (balanced_accuracy - HALF) - mean_recall,
-        (accuracy - HALF - positive * mean_recall) / (1.0 - positive),
+        1.0 - most_odds * (mean_recall * (most - 1.0) + covariance),
+        2.0 * (balanced[0] - HALF) - mean_recall,
+        (accuracy - HALF - weighting - positive * mean_recall) / (1.0 - positive),
     )
     most_specificity = (
         1.0,
-        1.0 - odds * (mean_recall * (least - 1.0) - covariance),
-        2.0 * (balanced_accuracy + HALF) - mean_recall,
-        (accuracy + HALF - positive * mean_recall) / (1.0 - positive),
+        1.0 - least_odds * np.maximum(mean_recall * (least - 1.0) - covariance, 0.0),
+        2.0 * (balanced[0] + HALF) - mean_recall,
+        (accuracy + HALF + weighting - positive * mean_recall) / (1.0 - positive),
     )
     low = np.maximum.reduce(np.broadcast_arrays(*least_specificity))
     high = np.minimum.reduce(np.broadcast_arrays(*most_specificity))
     return float(max(0.0, (low - high).min()))
+
+
+def _odds(share: np.ndarray) -> np.ndarray:
+    share = np.clip(share, 0.0, 1.0 - _TINY)
+    return share / (1.0 - share)
 
 
 def _inverse(cell: tuple[float, float], folds: int) -> tuple[float, float, float]:

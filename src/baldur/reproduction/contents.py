@@ -95,8 +95,8 @@ def _lead(evidence: Evidence, request: dict[str, Any]) -> list[str]:
         )
     else:
         lead.append(
-            f"The data are the files in `{request['data']}` ({size}). All results and verdicts on "
-            f"this page are about these people, except for {printed}."
+            f"The data are the files in the folder `{Path(request['data']).name}` ({size}). All "
+            f"results and verdicts on this page are about these people, except for {printed}."
         )
     if request["quick"]:
         lead.append(
@@ -127,7 +127,8 @@ def _summary(claims: list[Claim]) -> list[Any]:
         "A claim that a model is the best is decided by its differences from every baseline, with "
         "95 % intervals that hold for all of them at once (from the largest standardised deviation "
         "in paired bootstrap resamples of the held-out predictions): it is reproduced if all "
-        "intervals lie above 0, not reproduced if one lies below 0, and otherwise not decided. "
+        "intervals lie above 0, not reproduced if one lies below 0, not tested if a baseline that "
+        "could decide has no figures, and otherwise not decided. "
         "Resamples are of people; models are not fitted again. Claims about selected features are "
         "decided fold by fold."
     )

@@ -13,7 +13,6 @@ from baldur.reproduction.verdicts import (
     FAILS,
     HOLDS,
     NO_ROW,
-    UNTESTED,
     Claim,
     Verdict,
     decided,
@@ -22,9 +21,12 @@ from baldur.reproduction.verdicts import (
 __all__ = ["default_claims"]
 
 FEW_GENOTYPES = 2
-"""Genotypes that a sparse answer may have in a fold by chance."""
+"""A bar that we set for the default, not a statistic. No simulated genotype has an effect, but some
+of the 841,685 are associated with the diagnosis by chance about as strongly as a sleep item is, and
+one or two of them may enter a fold."""
 LEAST_SLEEP_ITEMS = 6
-"""Of the seven sleep items, those that a fold has to find on average."""
+"""A bar that we set for the default, not a statistic: all seven have an effect, and the weakest may
+be missed among some 170 training samples."""
 
 
 def default_claims(evidence: Evidence) -> list[Claim]:
@@ -39,14 +41,14 @@ def default_claims(evidence: Evidence) -> list[Claim]:
     list of Claim
     """
     made: list[tuple[str, Callable[[Evidence], Verdict]]] = [
-        ("The default has at least the AUC of every baseline.", _default_first)
+        ("The default has a higher AUC than every baseline.", _default_first)
     ]
     if evidence.protocol.name == "biofind":
         made += [
-            (f"The default finds at least {LEAST_SLEEP_ITEMS} of the seven sleep items in a fold "
-             "on average.", _default_items),
-            (f"The default selects at most {FEW_GENOTYPES} genotypes in every fold.",
-             _default_genotypes),
+            (f"In the folds of this run the default selects at least {LEAST_SLEEP_ITEMS} of the "
+             "seven sleep items on average (a count).", _default_items),
+            (f"In each fold of this run the default selects at most {FEW_GENOTYPES} genotypes (a "
+             "count).", _default_genotypes),
         ]  # fmt: skip
     else:
         made.append(("The default uses no table of regions.", _default_tables))
@@ -55,8 +57,9 @@ def default_claims(evidence: Evidence) -> list[Claim]:
 
 
 def _default_first(evidence: Evidence) -> Verdict:
-    made = decided(evidence, DEFAULT, evidence.baselines, "auc", "the default")
-    if made.outcome == UNTESTED:
+    others = [*evidence.baselines, *evidence.missing]
+    made = decided(evidence, DEFAULT, others, "auc", "the default")
+    if not evidence.baselines:
         return made
     means = evidence.table["auc"].astype(float)
     top = str(means[evidence.baselines].idxmax())

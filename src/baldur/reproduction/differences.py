@@ -19,6 +19,9 @@ from baldur.evaluation.clinical import Draws
 
 __all__ = ["Difference", "simultaneous_differences"]
 
+_ROUNDING = 1e-12
+"""Differences and spreads of metrics below this size are rounding errors."""
+
 
 @dataclass(frozen=True)
 class Difference:
@@ -49,7 +52,8 @@ def simultaneous_differences(model: Draws, others: Mapping[str, Draws]) -> list[
     -------
     list of Difference
         In the order of `others`. With the probability that `Draws.level` says, all intervals
-        contain the difference in the population.
+        contain the difference in the population. The ends are NaN where all resamples have the
+        same difference and it is not 0, because resamples then do not say how uncertain it is.
 
     Examples
     --------
@@ -66,19 +70,22 @@ def simultaneous_differences(model: Draws, others: Mapping[str, Draws]) -> list[
     """
     gaps = [model.minus(draws) for draws in others.values()]
     errors = np.array([float(gap.error()) for gap in gaps])
-    # No spread at all: the two models make the same predictions.
+    constant = errors <= _ROUNDING
     largest = [
         np.abs(gap.resampled - gap.estimate) / error
         for gap, error in zip(gaps, errors, strict=True)
-        if np.isfinite(error) and error > 0.0
+        if np.isfinite(error) and error > _ROUNDING
     ]
     width = float(student.ppf(0.5 + model.level / 2, max(model.units - 1, 1)))
     if largest:
         # Never narrower than the interval of one comparison alone.
         together = np.fmax.reduce(largest)
         width = max(width, float(np.nanquantile(together, model.level, method="higher")))
-    ends = [(float(gap.estimate), width * float(e)) for gap, e in zip(gaps, errors, strict=True)]
+    values = np.array([float(gap.estimate) for gap in gaps])
+    # The same difference in every resample: 0 for two models that agree (the same predictions, for
+    # example), and otherwise two metrics at their borders, such as a recall of 1 and one of 0.
+    half = np.where(constant & (np.abs(values) > _ROUNDING), np.nan, width * errors)
     return [
-        Difference(name, value, value - half, value + half)
-        for name, (value, half) in zip(others, ends, strict=True)
+        Difference(name, float(value), float(value - h), float(value + h))
+        for name, value, h in zip(others, values, half, strict=True)
     ]

@@ -52,8 +52,14 @@ class Evidence:
 
     @property
     def baselines(self) -> list[str]:
-        """Baselines that were run."""
+        """Baselines that have figures."""
         return [name for name in self.table.index if name not in (PAPER, DEFAULT)]
+
+    @property
+    def missing(self) -> list[str]:
+        """Baselines of the protocol without figures: they failed or were not run."""
+        names = [name for name in self.protocol.rows if name not in (PAPER, DEFAULT)]
+        return [name for name in names if name not in self.table.index]
 
     def pooled(self, model: str, metric: str) -> tuple[float, float, float]:
         """Return estimate and 95 % interval of a metric on pooled held-out predictions.
@@ -82,14 +88,14 @@ class Evidence:
         Returns
         -------
         list of Difference
-            NaN where the two models did not predict the same people.
+            NaN where a model has no figures, or did not predict the same people.
         """
         sample = self.result.resampled
         people = sample.models[model].members
         same = {
             name: sample.metric(name, metric)
             for name in others
-            if np.array_equal(sample.models[name].members, people)
+            if name in self.table.index and np.array_equal(sample.models[name].members, people)
         }
         found = {d.other: d for d in simultaneous_differences(sample.metric(model, metric), same)}
         nan = float("nan")

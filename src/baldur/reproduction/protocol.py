@@ -21,10 +21,10 @@ DEFAULT = "BALDUR"
 
 QUICK: Mapping[str, Mapping[str, Any]] = MappingProxyType({
     "CPM-Nets": {"n_epochs": 20},
-    "PB-MVBoost": {"n_rounds": 50},
+    "PB-MVBoost": {"n_rounds": 10},
     "RF": {"n_estimators": 100},
 })  # fmt: skip
-"""Settings of a quick run where the default takes minutes."""
+"""Settings of a quick run where the default takes minutes; PB-MVBoost has the rounds of `GRIDS`."""
 QUICK_FOLDS = (5, 3)
 """Outer and inner folds of a quick run; inner ones only calibrate the scores of some models."""
 
@@ -66,7 +66,7 @@ class Protocol:
         Parameters
         ----------
         quick : bool
-            Five outer folds, and the default settings of every model instead of a search.
+            Five outer folds, and fixed settings instead of a search.
 
         Returns
         -------

@@ -166,7 +166,9 @@ def _claimed(
     moment = int(os.environ.get("SOURCE_DATE_EPOCH") or time.time())
     words = ["baldur", "reproduce", protocol.name]
     words += ["--quick"] if quick else []
-    words += ["--data", mine["data"]] if scale is None else ["--scale", f"{scale:.15g}"]
+    # The page prints the command; where a user's folder is stays in this file.
+    name = "" if data is None else Path(mine["data"]).name
+    words += ["--data", name] if scale is None else ["--scale", f"{scale:.15g}"]
     words += ["--seed", str(seed)] if seed else []
     mine["command"] = shlex.join(words)
     mine["date"] = time.strftime("%Y-%m-%d", time.gmtime(moment))

@@ -158,7 +158,8 @@ def printed_check(evidence: Evidence) -> list[Any]:
     printed = PRINTED[protocol.name]
     positives, negatives = protocol.counts
     share = positive_share(printed.values(), positives, negatives)
-    off = {name: mismatches(row, share, protocol.folds) for name, row in printed.items()}
+    shape = protocol.folds, positives + negatives
+    off = {name: mismatches(row, share, *shape) for name, row in printed.items()}
     readings = {name: READINGS[a == 0.0, b == 0.0] for name, (a, b) in off.items()}
     checked = ("precision", "recall", "accuracy", "balanced_accuracy")
     rows: list[list[Cell | str]] = []
@@ -190,10 +191,11 @@ def printed_check(evidence: Evidence) -> list[Any]:
     how = (
         "Implied values follow from the printed means with the numbers of people in the text, "
         f"{positives} and {negatives}. The last column allows for rounding to two decimals, for "
-        "any folds with the printed means and standard deviations (the mean of a ratio is not the "
-        f"ratio of means), and for a share of the positive class of {number(share[0], 3)} to "
-        f"{number(share[1], 3)}, which covers the numbers in the text and the accuracies of models "
-        "that assign everybody to it. Off by: how far apart the values of the mean specificity "
+        "any stratified folds with the printed means and standard deviations (the mean of a ratio "
+        "is not the ratio of means, and folds differ by at most one person of each class), and for "
+        f"a share of the positive class of {number(share[0], 3)} to {number(share[1], 3)}, which "
+        "covers the numbers in the text and the accuracies of models that assign everybody to it. "
+        "Off by: how far apart the values of the mean specificity "
         "are that follow from the row."
     )
     columns = (

@@ -19,7 +19,8 @@ __all__ = [
 HOLDS, IN_PART, OPEN, FAILS, UNTESTED = (
     "reproduced", "reproduced in part", "not decided", "not reproduced", "not tested",
 )  # fmt: skip
-"""Verdicts; "not decided" where intervals of differences include 0."""
+"""Verdicts; "not decided" where intervals leave both open, and "not tested" where a row is missing
+that could decide."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +53,7 @@ def decided(evidence: Evidence, model: str, others: list[str], metric: str, name
     model : str
         The model that is claimed to be first.
     others : list of str
-        Baselines that it is compared with.
+        Baselines that it is compared with; those without figures have unknown differences.
     metric : str
         What is compared.
     name : str
@@ -68,10 +69,12 @@ def decided(evidence: Evidence, model: str, others: list[str], metric: str, name
     gaps = sorted(evidence.differences(model, others, metric), key=_unknown_last)
     better = [gap for gap in gaps if gap.known and gap.low > 0]
     worse = [gap for gap in gaps if gap.known and gap.high < 0]
-    open_ = len([gap for gap in gaps if gap.known]) - len(better) - len(worse)
+    unknown = [gap.other for gap in gaps if not gap.known]
+    open_ = len(gaps) - len(unknown) - len(better) - len(worse)
     parts = [f"better than {len(better)} of {count(len(gaps), 'baseline')}"]
     parts += [f"worse than {len(worse)}"] if worse else []
     parts += [f"not decided for {open_}"] if open_ else []
+    parts += [f"not tested for {len(unknown)}"] if unknown else []
     figures = (
         f"{name[0].upper()}{name[1:]} {in_words(*evidence.pooled(model, metric))}; "
         f"{', '.join(parts)}."
@@ -84,12 +87,17 @@ def decided(evidence: Evidence, model: str, others: list[str], metric: str, name
     outcome = outcome_of(gaps)
     why = ""
     if outcome == UNTESTED:
-        why = f"No interval: {listed(gap.other for gap in gaps if not gap.known)}."
+        why = f"No figures or no interval: {listed(unknown, most=len(unknown))}."
     if outcome == FAILS:
         why = f"Better here: {listed(gap.other for gap in worse)}."
     if outcome == OPEN:
         first = "the highest" if gaps[0].value > 0 else "not the highest"
-        why = f"Its estimate is {first}, and no baseline is shown to be better."
+        low, other = min((gap.low, gap.other) for gap in gaps)
+        most = number(-low, decimals([low]))
+        why = (
+            f"Its estimate is {first}, and no baseline is shown to be better. By the simultaneous "
+            f"intervals a baseline can be better by at most {most} ({other})."
+        )
     return Verdict(outcome, figures, why)
 
 
