@@ -65,7 +65,7 @@ def marginal_associations(
     """Return the associations z_d = x_d^T r of all candidate columns.
 
     r has length 1 over the rows that have the view of the column; cells of other rows are 0. Of
-    several outputs the largest |z_d| counts.
+    several outputs the largest absolute value counts.
 
     Parameters
     ----------
