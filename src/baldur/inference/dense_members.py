@@ -4,9 +4,9 @@
 integrated over their common scale; "pooled" has one variance per output, and its scale is all there
 is to integrate over.
 
-Every fold starts without knowledge of the fit on all rows. A start from there would be faster, but
-a view whose variance is 0 in it would stay at 0 in the folds, and tell them about the rows that
-they hold out.
+Every fold starts without knowledge of the fit on all rows. Started from there, a view whose
+variance is 0 in that fit would stay at 0 in the fold, which would so learn from the rows that it
+holds out.
 """
 
 from __future__ import annotations

@@ -25,11 +25,7 @@ from baldur.inference.predictive import shrinkage
 from baldur.inference.screened_member import fit_screened, marginal_associations
 from baldur.inference.spike_slab_member import fit_spike_slab
 from baldur.inference.weight_posterior import WeightPosterior
-from baldur.model.likelihood import (
-    Likelihood,
-    residual,
-    shared_precision,
-)
+from baldur.model.likelihood import Likelihood, residual, shared_precision
 from baldur.types import Array, IntArray
 
 SCREENED = MappingProxyType({"screened_10": 10, "screened_30": 30, "screened_100": 100})
@@ -237,10 +233,11 @@ def fit_ensemble(
         fitted["pooled"] = fit_pooled(designs.dense, absent, outputs)
     elif "per_view" in members and data.n_views == 1:
         fitted["per_view"] = fit_pooled(designs.dense, absent, outputs)
-    sizes = _screened_sizes(members, int(data.n_features.sum()), alone=not fitted)
+    total = int(data.n_features.sum())
+    sizes = _screened_sizes(members, total, alone=not fitted)
     if sizes:
         left = residual(likelihood.T, likelihood.weight, logistic=data.logistic)
-        found = marginal_associations(designs.candidates, left, absent, int(data.n_features.sum()))
+        found = marginal_associations(designs.candidates, left, absent, total)
     for name, size in sizes.items():
         fitted[name] = fit_screened(
             designs.candidates, absent, outputs, found, size, max_iter=max_iter
