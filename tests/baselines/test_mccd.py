@@ -6,6 +6,8 @@ import pytest
 from baldur.baselines import MCCDClassifier
 from baldur.baselines.paper.mccd import fit_mccd, update_view
 from baldur.baselines.shared.reduction import reduce_gram
+from baldur.datasets import make_multiview
+from baldur.exceptions import InputError
 
 FLOOR = 1e-8
 
@@ -137,3 +139,21 @@ def test_penalty_per_view(views):
     Y = np.eye(3)[codes]
     state = fit_mccd(X, Y, np.array([0.1, 1e6, 0.1]), 0.0, max_iter=3)
     assert np.abs(state.weights[1]).max() < 1e-3 < np.abs(state.weights[0]).max()
+
+
+@pytest.mark.parametrize("g1", [-1.0, 0.0, float("nan"), "a", [0.1, -0.1], [[0.1], [0.1]]])
+def test_penalties_that_are_not_positive_are_refused(g1):
+    sim = make_multiview(30, {"a": 3, "b": 4}, random_state=0)
+    with pytest.raises(InputError, match="g1 must be a finite number above 0, or a sequence"):
+        MCCDClassifier(g1=g1).fit(sim.data, sim.target)
+
+
+def test_a_penalty_is_asked_for_every_view():
+    sim = make_multiview(30, {"a": 3, "b": 4}, random_state=0)
+    with pytest.raises(InputError, match=r"There are 2 views \(a, b\), but g1 has 3 values"):
+        MCCDClassifier(g1=[0.1, 0.1, 0.1]).fit(sim.data, sim.target)
+    one, each = (
+        MCCDClassifier(g1=g1).fit(sim.data, sim.target).predict_proba(sim.data)
+        for g1 in (0.1, [0.1, 0.1])
+    )
+    np.testing.assert_array_equal(one, each)

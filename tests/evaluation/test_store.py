@@ -11,7 +11,7 @@ from sklearn.svm import SVC
 
 from baldur import BaldurClassifier
 from baldur.atomic_io import folder_lock
-from baldur.baselines import RidgeLogisticClassifier
+from baldur.baselines import CPMNetsClassifier, RidgeLogisticClassifier, SGPARDClassifier
 from baldur.datasets import make_multiview
 from baldur.evaluation import nested_cv
 from baldur.evaluation.engine import code_hash as code_hash_module
@@ -148,8 +148,20 @@ def package(monkeypatch, tmp_path):
 
 
 def forget_code():
-    for cached in (code_hash_module._hash_of, code_hash_module._imports, code_hash_module._file_of):
-        cached.cache_clear()
+    for name in ("_hash_of", "_imports", "_extras", "_file_of"):
+        getattr(code_hash_module, name).cache_clear()
+
+
+def test_versions_of_optional_libraries_concern_the_models_that_import_them(monkeypatch):
+    models = SGPARDClassifier(), CPMNetsClassifier(), RidgeLogisticClassifier(), BaldurClassifier()
+    before = [code_hash(model) for model in models]
+    monkeypatch.setattr(code_hash_module, "version", lambda library: f"another {library}")
+    forget_code()
+    after = [code_hash(model) for model in models]
+    forget_code()
+    assert [a != b for a, b in zip(after, before, strict=True)] == [True, True, False, False]
+    assert "another gpytorch" in after[0]
+    assert "another torch" in after[1]
 
 
 @pytest.mark.parametrize(

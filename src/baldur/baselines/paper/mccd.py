@@ -25,7 +25,8 @@ from scipy.special import softmax
 
 from baldur.baselines.shared.base import BaselineClassifier, Block
 from baldur.baselines.shared.reduction import REDUCTION, reduce_block
-from baldur.parameters import NON_NEGATIVE, Constraint, one_of
+from baldur.exceptions import InputError
+from baldur.parameters import NON_NEGATIVE, POSITIVE, Constraint, one_of
 from baldur.types import Array
 
 FLOOR = 1e-8
@@ -152,6 +153,18 @@ def fit_mccd(
     return state
 
 
+def _is_one_or_per_view(value: Any) -> bool:
+    """Return whether the value is a positive number, or a sequence of such."""
+    if isinstance(value, (str, bytes)) or np.ndim(value) != 1:
+        return POSITIVE.is_legal(value)
+    return all(POSITIVE.is_legal(part) for part in value)
+
+
+ONE_OR_PER_VIEW = Constraint(
+    _is_one_or_per_view, "a finite number above 0, or a sequence of these with one per view"
+)
+
+
 class MCCDClassifier(BaselineClassifier):
     """Multiview classification with cohesion and diversity.
 
@@ -206,6 +219,7 @@ class MCCDClassifier(BaselineClassifier):
 
     _constraints: ClassVar[Mapping[str, Constraint]] = {
         "reduction": REDUCTION,
+        "g1": ONE_OR_PER_VIEW,
         "g2": NON_NEGATIVE,
         "stopping": one_of("absolute", "signed"),
     }
@@ -240,6 +254,11 @@ class MCCDClassifier(BaselineClassifier):
         self.views = views
 
     def _fit(self, blocks: list[Block], codes: NDArray[np.intp]) -> None:
+        if np.ndim(self.g1) == 1 and len(self.g1) != len(blocks):
+            raise InputError(
+                f"g1 must have one value per view. There are {len(blocks)} views "
+                f"({', '.join(b.name for b in blocks)}), but g1 has {len(self.g1)} values."
+            )
         n = len(codes)
         Y = np.eye(len(self.classes_))[codes]
         reduced = [reduce_block(b, self.reduction, self.n_components) for b in blocks]

@@ -1,10 +1,12 @@
-"""code_hash: a hash of the source files that a job of an estimator runs.
+"""code_hash: a hash of the code that a job of an estimator runs.
 
 A stored result is used again only while this hash is the same. The files are those of the modules
 that evaluation and the classes of the estimator import, directly or through others. A change of a
 baseline therefore leaves the results of other models valid, and a change of the report leaves all
-of them valid. What a class of somebody else runs is not known: it counts as running the whole
-package, and is itself known by name and parameters alone.
+of them valid. Versions of optional libraries that these files import, such as torch, count too; the
+libraries that every job needs are named in the key of the job. What a class of somebody else runs
+is not known: it counts as running the whole package, and is itself known by name and parameters
+alone.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ import ast
 import hashlib
 from collections.abc import Iterable, Iterator
 from functools import cache
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +34,7 @@ KNOWN = ("baldur", "sklearn", "abc", "typing")
 
 
 def code_hash(estimator: Any) -> str:
-    """Return a hash of the source files that a job of an estimator runs.
+    """Return a hash of the source files and optional libraries that a job of an estimator runs.
 
     Parameters
     ----------
@@ -79,7 +82,12 @@ def _estimators(value: Any) -> Iterator[Any]:
 def _hash_of(own: frozenset[str]) -> str:
     parts = tuple(f"baldur.{part}" for part in MODELS)
     modules = imported_modules([ENTRY], without=parts) | imported_modules(own)
-    return _digest(PACKAGE, sorted(filter(None, map(_file_of, modules))))
+    files = _digest(PACKAGE, sorted(filter(None, map(_file_of, modules))))
+    extras = sorted({extra for name in modules for extra in _extras(name)})
+    if not extras:
+        return files
+    versions = " ".join(f"{extra} {_version(extra)}" for extra in extras)
+    return f"{files} {versions}"
 
 
 def imported_modules(names: Iterable[str], without: tuple[str, ...] = ()) -> set[str]:
@@ -111,16 +119,40 @@ def imported_modules(names: Iterable[str], without: tuple[str, ...] = ()) -> set
 @cache
 def _imports(name: str) -> frozenset[str]:
     """Return the modules of this package that a module names in its imports."""
-    file = _file_of(name)
-    if file is None:
-        return frozenset()
     named: set[str] = set()
-    for node in ast.walk(ast.parse(file.read_bytes())):
+    for node in _nodes(name):
         if isinstance(node, ast.Import):
             named |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module:
             named |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
     return frozenset(n for n in named if n.startswith("baldur.") and _file_of(n) is not None)
+
+
+@cache
+def _extras(name: str) -> frozenset[str]:
+    """Return the optional libraries that a module names in its calls of `import_extra`."""
+    found: set[str] = set()
+    for node in _nodes(name):
+        if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "import_extra":
+            module = node.args[0]
+            if isinstance(module, ast.Constant) and isinstance(module.value, str):
+                found.add(module.value.split(".")[0])
+    return frozenset(found)
+
+
+def _version(library: str) -> str:
+    """Return the version of an installed library."""
+    try:
+        return version(library)
+    except PackageNotFoundError:
+        return "not installed"
+
+
+def _nodes(name: str) -> Iterator[ast.AST]:
+    """Yield all nodes of the syntax tree of a module, none for names that are no module."""
+    file = _file_of(name)
+    if file is not None:
+        yield from ast.walk(ast.parse(file.read_bytes()))
 
 
 @cache
