@@ -310,7 +310,8 @@ def test_a_folder_that_holds_nothing_is_refused_in_one_line(tmp_path):
 def test_numbers_read_well():
     assert number(0.1234) == "0.12"
     assert number(-0.5) == "−0.50"
-    assert number(-0.001) == "0.00"
+    assert number(-0.001) == number(0.001, sign=True) == "0.00"
+    assert number(0.01, sign=True) == "+0.01"
     assert number(0.0004, small=True) == "0.0004"
     assert number(None) == number(float("nan")) == "–"
     assert number(float("inf")) == "∞"

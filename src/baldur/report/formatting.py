@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from typing import Any
 
@@ -22,6 +23,7 @@ __all__ = [
     "percent",
     "plain",
     "probability",
+    "sd_decimals",
     "short",
 ]
 
@@ -37,7 +39,7 @@ def number(value: Any, digits: int = 2, *, small: bool = False, sign: bool = Fal
     """Return a number with so many decimals; a dash where there is none.
 
     Large ones, and with `small` also small ones, have significant digits instead. With `sign`,
-    positive numbers begin with a plus.
+    positive numbers begin with a plus, unless they are rounded to 0.
     """
     try:
         x = float(value)
@@ -49,8 +51,8 @@ def number(value: Any, digits: int = 2, *, small: bool = False, sign: bool = Fal
         text = f"{x:.2g}"
     else:
         text = f"{x:.{digits}f}"
-        if float(text) == 0:
-            text = text.lstrip("-")
+    if float(text) == 0:
+        return text.lstrip("-")
     text = text.replace("-", "−")
     return f"+{text}" if sign and x > 0 else text
 
@@ -65,6 +67,11 @@ def decimals(ends: Iterable[Any], digits: int = 2) -> int:
     while digits < MOST_DECIMALS and least < 0.5 * 10.0**-digits:
         digits += 1
     return digits
+
+
+def sd_decimals(sd: float) -> int:
+    """Return so many decimals that a standard deviation has two digits; 2 for one of 0."""
+    return max(1 - math.floor(math.log10(sd)), 0) if np.isfinite(sd) and sd > 0 else 2
 
 
 def estimate(
