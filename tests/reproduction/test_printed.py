@@ -110,7 +110,7 @@ def test_the_printed_table_qualifies_claims():
 @pytest.mark.parametrize(
     ("mean", "sd", "texts"),
     [(45.56, 34.03, ("45.56", "34.03")), (100.0, 0.0, ("100.00", "0.00")),
-     (0.00968, 0.0027, ("0.0097", "0.0027"))],
+     (0.23, 0.03, ("0.23", "0.03")), (0.00968, 0.0027, ("0.0097", "0.0027"))],
 )  # fmt: skip
 def test_shares_have_the_same_decimals_as_their_spread(mean, sd, texts):
     assert percent_texts(mean, sd) == texts

@@ -184,8 +184,9 @@ def _comparable(evidence: Evidence) -> list[Any]:
         "Which model is better than which, how many features are selected, and whether they are "
         "the right ones can be compared with the paper. Values cannot: how strong the simulated "
         "signal is was our choice (see the documentation of the simulators in "
-        "`baldur.datasets`). The views that have signal were chosen after the paper's results, so "
-        "that a model that selects them agrees with the simulation and not with the disease.",
+        "`baldur.datasets`). The views that have signal were chosen after the paper's results: "
+        "that a model selects them shows that it finds the simulated signal, and says nothing "
+        "about the disease.",
         [
             "Comparable: the order of the rows, views and features that are selected, their "
             "number, agreement between folds.",

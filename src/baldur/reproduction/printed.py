@@ -101,7 +101,8 @@ def percent_texts(mean: float, sd: float) -> tuple[str, str]:
     Returns
     -------
     (str, str)
-        At least two decimals, and so many that the standard deviation has two digits.
+        Two decimals, as the paper prints most shares; more where the standard deviation is below
+        0.01, so that it has two digits.
 
     Examples
     --------
@@ -109,5 +110,5 @@ def percent_texts(mean: float, sd: float) -> tuple[str, str]:
     >>> percent_texts(9.5e-4, 7.6e-5)
     ('0.000950', '0.000076')
     """
-    digits = max(2, sd_decimals(sd))
+    digits = sd_decimals(sd) if 0.0 < sd < 0.01 else 2
     return number(mean, digits), number(sd, digits)
