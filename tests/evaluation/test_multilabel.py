@@ -21,9 +21,10 @@ from baldur.evaluation import (
     preview,
 )
 from baldur.evaluation.clinical.bootstrap import Draws
+from baldur.evaluation.label_folds import label_strata
 from baldur.evaluation.label_matrix import read_label_matrix
 from baldur.evaluation.multilabel import ONE_AT_A_TIME
-from baldur.evaluation.splits import label_strata, permute_labels
+from baldur.evaluation.permute_labels import permute_labels
 from baldur.exceptions import InputError, UnfinishedError
 
 NAMES = ["stroke", "fall", "pain"]
