@@ -195,8 +195,8 @@ def scored(task, sizes=(4, 8)):
     everyone = np.arange(42)
     index = [np.arange(D) for D in problem.widths]
     data, places = gather_data(problem, [index, index], None)
-    fit = FoldFits(problem, data, index, places, [(everyone, everyone)], MEMBERS, 200, None, None)
-    fit.fit_ensembles()
+    fit = FoldFits(problem, data, index, places, [(everyone, everyone)])
+    fit.fit_ensembles(MEMBERS, 200)
     fit.stack()
     equal = np.full((1, len(fit.full.names)), 1.0 / len(fit.full.names))
     fit.stacking = fit.without = Stacking(equal, np.array([1.4]), np.array([0.04]))
