@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ from baldur.inference.entry_costs import EntryCosts
 from baldur.inference.final_predictor import TrainingRows
 from baldur.inference.fold_batch import EnsembleData, FoldBatch
 from baldur.inference.held_out_scorer import HeldOutScorer
-from baldur.inference.path_table import Entering, entering_columns
+from baldur.inference.path_table import Entering, MakeRecords, entering_columns
 from baldur.inference.submodel_path import SubmodelPath, moments_at
 from baldur.types import Array, IntArray
 
@@ -54,7 +54,8 @@ def cost_records(
     folds: Sequence[SubmodelPath],
     sizes: Sequence[int],
     scorer: HeldOutScorer,
-    add: Callable[..., list[dict[str, Any]]],
+    make_records: MakeRecords,
+    base: dict[str, Any],
 ) -> list[dict[str, Any]]:
     """Return a record for every cost along the path; each fold spends at most as much.
 
@@ -65,8 +66,8 @@ def cost_records(
     folds : list of SubmodelPath, of the batches of inner folds
     sizes : rising numbers of columns at which there is a submodel
     scorer : HeldOutScorer
-    add : callable
-        Makes the records, as `path_records` with what all of them share.
+    make_records : MakeRecords
+    base : dict, the record of the base rate, which costs nothing and comes first
     """
     data, everyone = rows.data, rows.everyone
     paid = cost_along(data, everyone, path, 0)
@@ -82,11 +83,14 @@ def cost_records(
     owner = data.owner[everyone.candidates[0][order]]
     n_views = [len(np.unique(owner[:k])) for k in columns]
     enters = entering_columns(order, columns, rows.index)
-    records = add("cost", n_views, columns, scorer.score(found), enters)
+    records = make_records("cost", n_views, columns, scorer.score(found), enters)
     orders = paid_measurements(*_payments(data, data.costs, everyone, path, 0), columns, records)
     return [
-        {"cost": float(one), "orders": paid_for, **record}
-        for one, paid_for, record in zip(cost, orders, records, strict=True)
+        {"cost": 0.0, "orders": [], **base},
+        *(
+            {"cost": float(one), "orders": paid_for, **record}
+            for one, paid_for, record in zip(cost, orders, records, strict=True)
+        ),
     ]
 
 
