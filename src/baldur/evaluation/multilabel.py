@@ -133,6 +133,12 @@ class MultilabelResult(BaseResult):
         """Return the models that finished every fold for every outcome."""
         return [m for m in self.models if m not in self.failures]
 
+    @property
+    def added_value_missing(self) -> str:
+        """As `NestedResult.added_value_missing`, of all outcomes; "" if nothing is missing."""
+        texts = {outcome: result.added_value_missing for outcome, result in self.results.items()}
+        return " ".join(f"{outcome}: {text}" for outcome, text in texts.items() if text)
+
     @cached_property
     def predictions(self) -> pd.DataFrame:
         """Held-out predictions of all outcomes, with the column outcome first."""

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from baldur.evaluation.added_value.study import AddedValue, added_value_of
+from baldur.evaluation.added_value.study import AddedValue, added_value_of, check_view_sets
 from baldur.evaluation.clinical.evaluation import Evaluation, evaluate_predictions
 from baldur.evaluation.clinical.resampled import Resampled
 from baldur.evaluation.nested_fits import NestedFits
@@ -161,6 +161,21 @@ class NestedResult(NestedFits):
             )
         found.result = self
         return found
+
+    @property
+    def has_added_value(self) -> bool:
+        """Whether baseline views were named, and `added_value` has anything to compare."""
+        return self._checked_view_sets[0]
+
+    @property
+    def added_value_missing(self) -> str:
+        """Which comparisons with the baseline views cannot be made, and why; "" if none."""
+        return self._checked_view_sets[1]
+
+    @cached_property
+    def _checked_view_sets(self) -> tuple[bool, str]:
+        views = self.comparison.baseline_views
+        return check_view_sets(self.comparison, self.finished(), views) if views else (False, "")
 
     # -- features --------------------------------------------------------------------------
 
