@@ -196,8 +196,28 @@ def test_a_page_without_the_models_that_it_needs(result):
     failed = nested_cv([model], result.data, result.truth, outer=2, baseline_views=["clinic"])
     assert len(failed.failures) == 7
     facts = gather_facts(StudyResults.from_result(failed))
-    assert facts.added == []
+    assert facts.added == [failed.added_value_missing]
+    assert "There are no two view sets of 'RF' to compare, because" in facts.added[0]
+    assert "What a view adds was estimated" not in facts.methods
     assert "added_value" not in facts.tables
+
+
+def test_a_view_set_that_fails_is_named(result, tmp_path):
+    """Models with one view fail: the baseline is missing, other comparisons are not."""
+    model = Model("RF", spies.NeedsTwoViews(), views=None)
+    some = nested_cv([model], result.data, result.truth, outer=2, baseline_views=["clinic"])
+    assert set(some.failures) == {"RF (clinic)", "RF (mri)", "RF (genes)"}
+    write_results(some, tmp_path)
+    for run in (StudyResults.from_result(some), StudyResults.from_folder(tmp_path)):
+        section = added_value_section(run)
+        assert section[0] == some.added_value_missing
+        assert "missing, because these models failed: 'RF (clinic)'" in section[0]
+        assert set(run.table("added_value")["question"]) == {"all", "with", "without", BEYOND}
+        answer = added_value_answer(run)
+        assert answer.question == "What do other views add to clinic?"
+        assert answer.answer == f"Not estimated. {section[0]}"
+        assert answer.outcome == UNKNOWN
+    assert result.added_value_missing == ""
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf])

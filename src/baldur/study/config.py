@@ -46,7 +46,7 @@ _EXAMPLE_VIEW = "add [views.NAME] with file for each view"
 _EXAMPLE_MODEL = 'add for example models = ["BALDUR", "LSVM-l1"]'
 
 
-def problem(file: str, key: str, what: str, fix: str) -> StudyError:
+def problem(file: str, key: str, what: str, fix: str = "") -> StudyError:
     """Return an error about a study file: the file, the key, what is wrong and what to do.
 
     Parameters
@@ -57,15 +57,15 @@ def problem(file: str, key: str, what: str, fix: str) -> StudyError:
         Where in it.
     what : str
         What is wrong.
-    fix : str
-        What to do.
+    fix : str, optional
+        What to do, where `what` does not say so.
 
     Returns
     -------
     StudyError
     """
     key, what, fix = map(_shortened, (key, what, fix))
-    line = one_line(f"{file}: {key}: {what}; {fix}")
+    line = one_line(f"{file}: {key}: {what}" + (f"; {fix}" if fix else ""))
     return StudyError(line if line.endswith((".", "?")) else line + ".")
 
 
@@ -181,7 +181,7 @@ class StudyConfig(Section):
         """Whether classes are predicted, and not numbers."""
         return self.outcome.task == "classification"
 
-    def problem(self, key: str, what: str, fix: str) -> StudyError:
+    def problem(self, key: str, what: str, fix: str = "") -> StudyError:
         """Return an error about this file: key, what is wrong, what to do."""
         return problem(self.file.name, key, what, fix)
 
