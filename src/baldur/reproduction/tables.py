@@ -1,4 +1,7 @@
-"""The tables of the page: both tables of results side by side, and a check of the printed one."""
+"""The tables of the page: both tables of results side by side, and a check of the printed one.
+
+Every function takes the figures of a run and returns blocks of the page.
+"""
 
 from __future__ import annotations
 
@@ -29,17 +32,7 @@ _FEWEST_ROWS = 4  # below which a correlation of ranks says nothing
 
 
 def difference_table(evidence: Evidence) -> list[Any]:
-    """Return the differences of our two rows from every baseline, with simultaneous intervals.
-
-    Parameters
-    ----------
-    evidence : Evidence
-
-    Returns
-    -------
-    list
-        Blocks of a page.
-    """
+    """Return the differences of our two rows from every baseline, with simultaneous intervals."""
     wanted = [(PAPER, metric) for metric in FIRST_IN[evidence.protocol.name]] + [(DEFAULT, "auc")]
     wanted = [pair for pair in wanted if pair[0] in evidence.table.index]
     columns = [
@@ -56,17 +49,7 @@ def difference_table(evidence: Evidence) -> list[Any]:
 
 
 def both_tables(evidence: Evidence) -> list[Any]:
-    """Return our table beside the printed one, and how far the order of the rows agrees.
-
-    Parameters
-    ----------
-    evidence : Evidence
-
-    Returns
-    -------
-    list
-        Blocks of a page.
-    """
+    """Return our table beside the printed one, and how far the order of the rows agrees."""
     protocol = evidence.protocol
     printed = PRINTED[protocol.name]
     rows: list[list[Cell | str]] = []
@@ -143,17 +126,7 @@ def _orders(evidence: Evidence) -> list[Any]:
 
 
 def printed_check(evidence: Evidence) -> list[Any]:
-    """Return how precision and recall of the printed rows fit their accuracies.
-
-    Parameters
-    ----------
-    evidence : Evidence
-
-    Returns
-    -------
-    list
-        Blocks of a page.
-    """
+    """Return how precision and recall of the printed rows fit their accuracies."""
     protocol = evidence.protocol
     printed = PRINTED[protocol.name]
     positives, negatives = protocol.counts
