@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from baldur.inference.entry_costs import EntryCosts
 from baldur.inference.final_predictor import TrainingRows
 from baldur.inference.fold_batch import EnsembleData, FoldBatch
 from baldur.inference.held_out_scorer import HeldOutScorer
@@ -35,17 +34,16 @@ def cost_along(data: EnsembleData, batch: FoldBatch, path: SubmodelPath, fold: i
     """Return the cost so far after each column of the path of a fold; None without costs."""
     if data.costs is None:
         return None
-    of_views, of_features = _payments(data, data.costs, batch, path, fold)
-    return np.asarray(np.cumsum(of_views + of_features))
+    return data.costs.along(*_path_columns(data, batch, path, fold))
 
 
-def _payments(
-    data: EnsembleData, costs: EntryCosts, batch: FoldBatch, path: SubmodelPath, fold: int
-) -> tuple[Array, Array]:
-    """Return what is paid for views and for features with each column of a path."""
+def _path_columns(
+    data: EnsembleData, batch: FoldBatch, path: SubmodelPath, fold: int
+) -> tuple[IntArray, IntArray, IntArray]:
+    """Return the columns of the path of a fold, and view and feature of all columns."""
     columns = batch.candidates[fold][path.basis.order[fold, : path.basis.length[fold]]]
     numbers = np.arange(len(data.owner)) if data.groups is None else data.groups
-    return costs.payments(columns, data.owner, numbers)
+    return columns, data.owner, numbers
 
 
 def cost_records(
@@ -84,7 +82,8 @@ def cost_records(
     n_views = [len(np.unique(owner[:k])) for k in columns]
     enters = entering_columns(order, columns, rows.index)
     records = make_records("cost", n_views, columns, scorer.score(found), enters)
-    orders = paid_measurements(*_payments(data, data.costs, everyone, path, 0), columns, records)
+    payments = data.costs.payments(*_path_columns(data, everyone, path, 0))
+    orders = paid_measurements(*payments, columns, records)
     return [
         {"cost": 0.0, "orders": [], **base},
         *(

@@ -106,8 +106,8 @@ def fit_default(
                 for index in chosen
             ]
         data, places = gather_data(problem, chosen, grams, always)
-        fits = FoldFits(problem, data, chosen[-1], places, folds, members, max_iter, n_jobs, watch)
-        fits.fit_ensembles()
+        fits = FoldFits(problem, data, chosen[-1], places, folds, n_jobs, watch)
+        fits.fit_ensembles(members, max_iter)
         fits.stack()
         return _project_and_select(fits, margin, n_factors, n_features)
 

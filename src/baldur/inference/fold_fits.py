@@ -42,7 +42,6 @@ class FoldFits:
     index : candidates of each view on all rows
     places : candidates of every fold, and last those on all rows, counted among `data.columns`
     folds : list of (training rows, held-out rows)
-    members, max_iter : names of the members, and most iterations of each
     n_jobs : int, batches of folds that are worked on at the same time, or None
     watch : callable that gets a record after each step, or None
 
@@ -66,13 +65,10 @@ class FoldFits:
         index: Index,
         places: list[IntArray],
         folds: Sequence[Fold],
-        members: Sequence[str],
-        max_iter: int,
-        n_jobs: int | None,
-        watch: Watcher | None,
+        n_jobs: int | None = None,
+        watch: Watcher | None = None,
     ) -> None:
         self.problem, self.data, self.index = problem, data, index
-        self.members, self.max_iter = members, max_iter
         self.n_jobs, self.watch = n_jobs, watch
         self.task: Task = problem.task
         self.T = problem.T
@@ -117,9 +113,9 @@ class FoldFits:
 
     # -- the ensemble and its weights ------------------------------------------------------
 
-    def fit_ensembles(self) -> None:
-        """Fit the members on all rows, and on the training rows of every fold."""
-        settings: dict[str, Any] = {"members": self.members, "max_iter": self.max_iter}
+    def fit_ensembles(self, members: Sequence[str], max_iter: int) -> None:
+        """Fit the members on all rows and in every fold, with at most so many iterations each."""
+        settings: dict[str, Any] = {"members": members, "max_iter": max_iter}
         self.full = fit_ensemble(self.data, self.everyone, **settings)
         # Parts of the work, measured from 100 x 220 to 400 x 20,020: all samples take 4 to 16 % of
         # the time, inner folds 50 to 70 %, submodels of fewer views or features 10 to 18 % each.

@@ -213,9 +213,8 @@ class StoredPath:
         columns = _Columns.of(data, self.rows.everyone, self.path, 0)
         path = with_columns(self.path, [columns.first_of_views(most)])
         size = int(path.basis.length[0])
-        predictor, selected, _ = submodel_predictor(self.rows, path, size, scores)
+        predictor, index = submodel_predictor(self.rows, path, size, scores)
         predictor = share_factors(predictor, self.rows.problem.views, self.n_factors)
-        index = [np.flatnonzero(mask) for mask in selected]
         chosen = _Columns.of(data, self.rows.everyone, path, 0)
         count = int(chosen.counts(len(self.views)).sum())
         n_views = len(np.unique(chosen.owner))

@@ -174,10 +174,8 @@ def make_submodels(
     base = base_rate_predictor(fit)
     made = [Submodel(0, base, base.blocks[0].entering(base.widths), 0)]
     for place, (columns, count) in enumerate(zip(sizes.columns, sizes.n_features, strict=True)):
-        step = steps[place : place + 1]
-        predictor, selected, _ = submodel_predictor(fit, path, columns, step)
+        predictor, index = submodel_predictor(fit, path, columns, steps[place : place + 1])
         predictor = share_factors(predictor, fit.problem.views, n_factors)
-        index = [np.flatnonzero(mask) for mask in selected]
         cost = 0.0 if paid is None else float(paid[columns - 1])
         made.append(Submodel(count, predictor, index, first_row + place, cost))
     return made

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from typing import Any
 
@@ -23,6 +24,7 @@ __all__ = [
     "percent",
     "plain",
     "probability",
+    "sd_decimals",
     "short",
 ]
 
@@ -63,6 +65,11 @@ def decimals(ends: Iterable[Any], digits: int = 2) -> int:
     while digits < MOST_DECIMALS and least < 0.5 * 10.0**-digits:
         digits += 1
     return digits
+
+
+def sd_decimals(sd: float) -> int:
+    """Return so many decimals that a standard deviation has two digits; 2 for one of 0."""
+    return max(1 - math.floor(math.log10(sd)), 0) if np.isfinite(sd) and sd > 0 else 2
 
 
 def estimate(

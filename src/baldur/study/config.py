@@ -31,12 +31,13 @@ from baldur.study.config_sections import (
     SamplesSection,
 )
 
-__all__ = ["COVARIATES", "StudyConfig", "problem", "study_schema"]
+__all__ = ["COVARIATES", "LARGEST_SEED", "StudyConfig", "problem", "study_schema"]
 
 COVARIATES = "covariates"
 """Name of the view made of included covariates."""
 
-_LARGEST_SEED = 2**32 - 1  # the largest seed of numpy's RandomState, which scikit-learn uses
+LARGEST_SEED = 2**32 - 1
+"""The largest seed of the RandomState of numpy, which scikit-learn uses."""
 
 _LONGEST_PART = 600  # characters of a part of a message; paths and names are shorter
 _ENDS = 250  # of these, at each end of a longer part
@@ -112,7 +113,7 @@ class StudyConfig(Section):
 
     title: str = ""
     """title of the study"""
-    seed: Annotated[int, Field(ge=0, le=_LARGEST_SEED)] = 0
+    seed: Annotated[int, Field(ge=0, le=LARGEST_SEED)] = 0
     """seed that makes the study repeatable"""
     output: Text = "results"
     """folder for the results, relative to this file"""
