@@ -125,6 +125,9 @@ def test_the_gain_is_that_over_the_best_linear_model():
     text = case_of(LINEAR, one).text(one)
     assert "RF (+0.030 [0.010, 0.050] against Ridge logistic) predicts better" in text
     assert "There are 2 comparisons of trees with a linear model, each taken alone" in text
+    # An end that is nearly 0 is not written as 0.
+    close = gains(RF={"BALDUR": (0.03, 0.0002, 0.05)})
+    assert "RF (+0.0300 [0.0002, 0.0500] against BALDUR)" in case_of(LINEAR, close).text(close)
 
 
 def test_trees_are_called_worse_with_the_difference_that_shows_it():

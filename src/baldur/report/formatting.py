@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from baldur.evaluation.tables.formatting import fixed
 from baldur.safety.escape import one_line
 
 __all__ = [
@@ -39,7 +40,7 @@ def number(value: Any, digits: int = 2, *, small: bool = False, sign: bool = Fal
     """Return a number with so many decimals; a dash where there is none.
 
     Large ones, and with `small` also small ones, have significant digits instead. With `sign`,
-    positive numbers begin with a plus, unless they are rounded to 0.
+    positive numbers begin with a plus. A number that is rounded to 0 has no sign.
     """
     try:
         x = float(value)
@@ -48,13 +49,10 @@ def number(value: Any, digits: int = 2, *, small: bool = False, sign: bool = Fal
     if not np.isfinite(x):
         return "–" if np.isnan(x) else ("∞" if x > 0 else "−∞")
     if abs(x) >= 1e6 or (small and 1e-12 < abs(x) < 0.5 * 10.0**-digits):
-        text = f"{x:.2g}"
+        text = f"{x:+.2g}" if sign else f"{x:.2g}"
     else:
-        text = f"{x:.{digits}f}"
-    if float(text) == 0:
-        return text.lstrip("-")
-    text = text.replace("-", "−")
-    return f"+{text}" if sign and x > 0 else text
+        text = fixed(x, digits, sign=sign)
+    return text.replace("-", "−")
 
 
 def decimals(ends: Iterable[Any], digits: int = 2) -> int:

@@ -1,4 +1,7 @@
-"""The tables of the page: both tables of results side by side, and a check of the printed one."""
+"""The tables of the page: both tables of results side by side, and a check of the printed one.
+
+Every function takes the figures of a run and returns blocks of the page.
+"""
 
 from __future__ import annotations
 
@@ -32,17 +35,7 @@ _ORDERS = 9999  # orders drawn for the p-value of a correlation, whose s.d. is t
 
 
 def difference_table(evidence: Evidence) -> list[Any]:
-    """Return the differences of our two rows from every baseline, with simultaneous intervals.
-
-    Parameters
-    ----------
-    evidence : Evidence
-
-    Returns
-    -------
-    list
-        Blocks of a page.
-    """
+    """Return the differences of our two rows from every baseline, with simultaneous intervals."""
     wanted = [(PAPER, metric) for metric in FIRST_IN[evidence.protocol.name]] + [(DEFAULT, "auc")]
     wanted = [pair for pair in wanted if pair[0] in evidence.table.index]
     columns = [
@@ -61,17 +54,7 @@ def difference_table(evidence: Evidence) -> list[Any]:
 
 
 def both_tables(evidence: Evidence) -> list[Any]:
-    """Return our table beside the printed one, and how far the order of the rows agrees.
-
-    Parameters
-    ----------
-    evidence : Evidence
-
-    Returns
-    -------
-    list
-        Blocks of a page.
-    """
+    """Return our table beside the printed one, and how far the order of the rows agrees."""
     protocol = evidence.protocol
     printed = PRINTED[protocol.name]
     rows: list[list[Cell | str]] = []
@@ -164,17 +147,7 @@ def _rank_correlation(printed: Sequence[float], ours: Sequence[float]) -> tuple[
 
 
 def printed_check(evidence: Evidence) -> list[Any]:
-    """Return how precision and recall of the printed rows fit their accuracies.
-
-    Parameters
-    ----------
-    evidence : Evidence
-
-    Returns
-    -------
-    list
-        Blocks of a page.
-    """
+    """Return how precision and recall of the printed rows fit their accuracies."""
     protocol = evidence.protocol
     printed = PRINTED[protocol.name]
     positives, negatives = protocol.counts
