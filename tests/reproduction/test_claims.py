@@ -15,6 +15,7 @@ from baldur.reproduction.evidence import Evidence
 from baldur.reproduction.printed import PRINTED
 from baldur.reproduction.protocol import DEFAULT, PAPER, Protocol
 from baldur.reproduction.verdicts import FAILS, HOLDS, IN_PART, OPEN, UNTESTED
+from reproduction.changed import changed_result
 
 
 @pytest.fixture(autouse=True)
@@ -248,18 +249,6 @@ def changed_folds(evidence, view, folds, model=PAPER):
     )
     selection.loc[row, "folds"] = folds
     return changed_result(evidence, selection=selection)
-
-
-def changed_result(evidence, **attributes):
-    """Return the evidence with other attributes of its result."""
-
-    class Changed:
-        def __getattr__(self, name):
-            return getattr(evidence.result, name)
-
-    result = Changed()
-    vars(result).update(attributes)
-    return replace(evidence, result=result)
 
 
 def test_folds_decide_which_views_are_used(evidence):

@@ -231,8 +231,13 @@ def test_the_page_says_all_of_it(evidence, tmp_path, monkeypatch):
         assert "This is a quick run" not in text
     assert "Command: `baldur reproduce`, started on 2026-01-01." in markdown
     assert "Command: <code>baldur reproduce</code>, started on 2026-01-01." in html
+    assert "settings are selected by AUC" in markdown
     quick = markdown_of(page_of(evidence, {**REQUEST, "quick": True}, tmp_path), "made")
     assert "This is a quick run" in quick
+    assert "settings are selected by AUC" not in quick
+    assert "No settings were searched" in quick
+    sizes = "The paper gives the number of voxels of the T1 intensities alone"
+    assert (sizes in markdown) == (evidence.protocol.name == "adni")
     named = [s.heading for s in page.sections]
     assert ("Brain maps" in named) == (evidence.protocol.name == "adni")
     for file in sorted((tmp_path / "figures").iterdir()):
