@@ -355,3 +355,15 @@ def test_rows_that_were_not_run_are_not_judged(evidence):
     claims = claims_of(replace(evidence, result=Without()))
     about = [c for c in claims if "BALDUR" in c.text and "latent" not in c.text]
     assert {c.verdict.outcome for c in about} == {UNTESTED}
+
+
+@pytest.mark.parametrize("evidence", ["biofind"], indirect=True)
+@pytest.mark.parametrize(
+    ("factors", "outcome", "said"),
+    [(1, HOLDS, "4 factors at the start, 1 is live"), (3, FAILS, "3 are live"),
+     (0, FAILS, "0 are live"), (None, UNTESTED, "not known")],
+)  # fmt: skip
+def test_one_factor_is_counted_from_several(evidence, factors, outcome, said):
+    found = verdict_of(replace(evidence, factors=factors), "BALDUR uses a single latent vector")
+    assert found.outcome == outcome
+    assert said in found.figures

@@ -3,6 +3,7 @@
 import importlib.util
 import json
 import shutil
+from dataclasses import replace
 from html import unescape
 from pathlib import Path
 
@@ -10,13 +11,17 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from baldur import PaperClassifier
 from baldur.atomic_io import LOCK
+from baldur.datasets import make_multiview
+from baldur.evaluation import Design, open_comparison
 from baldur.exceptions import InputError, StudyError
 from baldur.reproduction import reproduce
 from baldur.reproduction.cohort import MAP, own_study
 from baldur.reproduction.contents import page_of
 from baldur.reproduction.document import html_of, markdown_of
-from baldur.reproduction.protocol import DEFAULT, PAPER, PROTOCOLS, Protocol
+from baldur.reproduction.protocol import DEFAULT, PAPER, PROTOCOLS, START_FACTORS, Protocol
+from baldur.reproduction.run import _live_factors
 from baldur.study import read_study, simulate_study
 from baldur.study.toml_file import toml_text
 
@@ -146,6 +151,24 @@ def test_a_map_of_columns_gives_the_same_data(files, tmp_path):
     (tmp_path / "data" / MAP).write_text("seed = 3\n")
     with pytest.raises(InputError, match="must have the sections samples, outcome, views"):
         own_study(biofind, tmp_path / "c", tmp_path / "data", 0, True)
+
+
+@pytest.mark.filterwarnings("ignore::baldur.exceptions.NotConvergedWarning")
+def test_live_factors_are_counted_from_several():
+    """The row itself starts with one factor, so that its one live factor would show nothing."""
+    sim = make_multiview(80, {"a": 5, "b": 10}, informative={"a": 3}, random_state=0)
+    comparison = open_comparison(Design(), [PAPER], sim.data, sim.target)
+    starts = []
+
+    class Watched(PaperClassifier):
+        def fit(self, X, y, **options):
+            starts.append(self.n_factors)
+            return super().fit(X, y, **options)
+
+    watched = replace(comparison.models[0], estimator=Watched(bound="jaakkola", max_iter=5))
+    assert _live_factors(replace(comparison, models=[watched])) <= START_FACTORS
+    assert starts == [START_FACTORS]
+    assert watched.estimator.n_factors == "auto"
 
 
 @pytest.mark.parametrize(

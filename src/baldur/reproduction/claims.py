@@ -15,7 +15,7 @@ from baldur.report.formatting import count, listed, number
 from baldur.reproduction.evidence import Evidence
 from baldur.reproduction.printed import PRINTED, percent_texts
 from baldur.reproduction.printed_claims import METRIC_WORDS, printed_remark
-from baldur.reproduction.protocol import DEFAULT, PAPER
+from baldur.reproduction.protocol import DEFAULT, PAPER, START_FACTORS
 from baldur.reproduction.verdicts import (
     FAILS,
     HOLDS,
@@ -244,7 +244,8 @@ def _printed_percent(evidence: Evidence) -> str:
 def _one_factor(evidence: Evidence) -> Verdict:
     if evidence.factors is None:
         return Verdict(UNTESTED, "The number of factors is not known.")
-    figures = f"Fitted on all people, it has {count(evidence.factors, 'live factor')}."
+    live = f"{evidence.factors} {'is' if evidence.factors == 1 else 'are'} live"
+    figures = f"Fitted on all people with {START_FACTORS} factors at the start, {live} at the end."
     return Verdict(HOLDS if evidence.factors == 1 else FAILS, figures)
 
 

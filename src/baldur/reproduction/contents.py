@@ -21,7 +21,7 @@ from baldur.reproduction.document import (
 )
 from baldur.reproduction.evidence import Evidence
 from baldur.reproduction.figures import NAMES, brain_maps, selected_features
-from baldur.reproduction.protocol import FIXED, GRIDS
+from baldur.reproduction.protocol import DEFAULT, FIXED, GRIDS
 from baldur.reproduction.tables import both_tables, difference_table, printed_check
 from baldur.reproduction.verdicts import FAILS, HOLDS, IN_PART, OPEN, UNTESTED, Claim
 
@@ -61,7 +61,7 @@ def page_of(evidence: Evidence, request: dict[str, Any], folder: Path) -> Docume
     claims, ours = claims_of(evidence), default_claims(evidence)
     sections = [
         Section("Summary", _summary(claims)),
-        Section("Our default", _default(ours)),
+        Section("Our default", _default(ours, DEFAULT in evidence.table.index)),
         Section("Differences from every baseline", difference_table(evidence)),
         Section("Both tables, side by side", both_tables(evidence)),
         Section("What can be compared", _comparable(evidence)),
@@ -140,11 +140,12 @@ def _summary(claims: list[Claim]) -> list[Any]:
     return [first, how, _claims(claims)]
 
 
-def _default(claims: list[Claim]) -> list[Any]:
+def _default(claims: list[Claim], ran: bool) -> list[Any]:
     lead = (
-        "The default estimator of this package, `BaldurClassifier`, was run on the same folds. It "
-        "is linear in all views, as the paper's model is; its priors, its posterior and its rule "
-        "of selection are others."
+        "The default estimator of this package, `BaldurClassifier`, "
+        f"{'was run on the same folds' if ran else 'has no results in this run'}. It is linear in "
+        "all views, as the paper's model is; its priors, its posterior and its rule of selection "
+        "are others."
     )
     return [
         lead,
@@ -220,21 +221,24 @@ def _sizes(evidence: Evidence) -> list[Any]:
 
 def _how(evidence: Evidence, request: dict[str, Any]) -> list[Any]:
     plan = evidence.result.comparison.plan
+    folds, quick = evidence.protocol.folds, request["quick"]
     items = [
         f"Command: `{request['command']}`, started on {request['date']}.",
         f"Nested cross-validation with {plan.outer} outer folds, stratified by class, and "
-        f"{plan.inner} inner folds; settings are selected by AUC. The paper has a "
-        f"{evidence.protocol.folds}-fold nested cross-validation, which we take as "
-        f"{evidence.protocol.folds} outer and {evidence.protocol.folds} inner folds, and does not "
-        "say by which metric settings were selected.",
+        f"{plan.inner} inner folds{'' if quick else '; settings are selected by AUC'}. The paper "
+        f"has a {folds}-fold nested cross-validation, which we take as {folds} outer and {folds} "
+        "inner folds, and does not say by which metric settings were selected.",
+        "BALDUR with the paper's posterior has the primal form in all views, which is the "
+        "posterior of the dual form with all training samples as relevance vectors, and starts "
+        "with one latent factor.",
         "The command also writes all tables, predictions and the ordinary report, to the folder "
         "`results`.",
     ]
-    if request["quick"]:
+    if quick:
         return [
             items,
             "No settings were searched: models have the defaults of their class, or the settings "
-            "that `study.toml` lists.",
+            "that `study.toml` lists. Inner folds only calibrate the scores of some models.",
         ]
     rows = [[name, _grid(grid), _fixed(name)] for name, grid in GRIDS.items()]
     rows += [[name, "nothing", _fixed(name)] for name in FIXED if name not in GRIDS]

@@ -7,15 +7,16 @@ import os
 import shlex
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
+from sklearn.base import clone
 
 from baldur.atomic_io import LOCK, PART, folder_lock, make_folder, write_atomically
 from baldur.datasets.parameters import CONSTRAINTS
-from baldur.evaluation import NestedResult, Progress, fit_all_rows
+from baldur.evaluation import Comparison, NestedResult, Progress, fit_all_rows
 from baldur.exceptions import BaldurError, InputError
 from baldur.parameters import Constraint, check, integer
 from baldur.report import report_study
@@ -26,7 +27,7 @@ from baldur.reproduction.contents import page_of
 from baldur.reproduction.document import html_of, markdown_of
 from baldur.reproduction.evidence import Evidence
 from baldur.reproduction.figures import FIGURES
-from baldur.reproduction.protocol import PAPER, Protocol, protocol_of
+from baldur.reproduction.protocol import PAPER, START_FACTORS, Protocol, protocol_of
 from baldur.study import EvaluatedStudy, StudyCheck, evaluate_study
 from baldur.study.config import LARGEST_SEED
 
@@ -192,10 +193,9 @@ def _evidence(protocol: Protocol, done: EvaluatedStudy, simulated: Path | None) 
     result = done.result
     if not isinstance(result, NestedResult):
         raise TypeError("the paper's studies have one outcome each")
-    factors = None
-    if PAPER in result.models and PAPER not in result.failures:
-        fitted, _ = fit_all_rows(result.comparison, PAPER)
-        factors = int(fitted.n_factors_)
+    ran = PAPER in result.models and PAPER not in result.failures
+    # Only the study of BioFIND has a claim about the number of factors.
+    factors = _live_factors(result.comparison) if ran and protocol.name == "biofind" else None
     return Evidence(
         protocol,
         result,
@@ -203,3 +203,12 @@ def _evidence(protocol: Protocol, done: EvaluatedStudy, simulated: Path | None) 
         factors,
         {name: f"failed: {why.rstrip('.')}" for name, why in result.failures.items()},
     )
+
+
+def _live_factors(comparison: Comparison) -> int:
+    """Fit the paper's posterior on all people from several factors; return how many are live."""
+    model = comparison.model(PAPER)
+    several = clone(model.estimator).set_params(n_factors=START_FACTORS)
+    changed = replace(comparison, models=[replace(model, estimator=several)])
+    fitted, _ = fit_all_rows(changed, PAPER)
+    return int(fitted.n_factors_)

@@ -42,10 +42,12 @@ def difference_table(evidence: Evidence) -> list[Any]:
         [Cell(*gap_texts(gap)) for gap in evidence.differences(model, evidence.baselines, metric)]
         for model, metric in wanted
     ]
+    if not wanted or not evidence.baselines:
+        return ["The rows that would be compared were not run."]
     heads = [HEADINGS[metric] + ", our default" * (model == DEFAULT) for model, metric in wanted]
     lead = (
-        "BALDUR with the paper's posterior minus the baseline; in the last column our default "
-        "minus the baseline. The 95 % intervals of a column hold for all of its baselines at once."
+        "BALDUR with the paper's posterior (in a column of our default: the default) minus the "
+        "baseline. The 95 % intervals of a column hold for all of its baselines at once."
     )
     rows = [list(row) for row in zip(evidence.baselines, *columns, strict=True)]
     return [lead, Table("Difference, with its interval", ["Baseline", *heads], rows)]
