@@ -23,16 +23,7 @@ __all__ = ["NestedFits"]
 class NestedFits(BaseResult):
     """Held-out predictions, selected features and settings of the fits on the outer folds.
 
-    All tables of a `NestedResult` are computed from these.
-
-    Attributes
-    ----------
-    comparison : Comparison
-        What was compared: models, data, folds and metrics.
-    jobs : JobResults
-        What the jobs gave: fits, failures, notes and scores with permuted labels.
-    predictions, selection, settings : DataFrame
-        As `NestedResult` describes them.
+    All tables of a `NestedResult`, which describes the attributes, are computed from these.
     """
 
     comparison: Comparison
