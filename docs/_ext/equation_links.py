@@ -5,10 +5,10 @@ to the source of that function. The source has a link "[equation]" back to the p
 and so has the documentation of the function, on a page that this module writes.
 """
 
-import importlib
 import inspect
 import re
 from pathlib import Path
+from pkgutil import resolve_name
 
 from docutils import nodes
 from reference_pages import public_names
@@ -19,24 +19,9 @@ CODE_PAGE = "_generated/code_of_equations"
 NAME = re.compile(r"baldur(\.\w+)+")
 
 
-def find(name):
-    """Return (module, object) of a dotted name; the object is the module itself where it is one."""
-    parts = name.split(".")
-    for cut in range(len(parts), 0, -1):
-        try:
-            module = importlib.import_module(".".join(parts[:cut]))
-        except ModuleNotFoundError:
-            continue
-        found = module
-        for part in parts[cut:]:
-            found = getattr(found, part)
-        return module, found
-    raise AttributeError(name)
-
-
 def home(name):
     """Return (module, qualified name) where a function or class is written, or None."""
-    _, found = find(name)
+    found = resolve_name(name)
     if not (inspect.isfunction(found) or inspect.isclass(found)):
         return None
     return found.__module__, found.__qualname__
@@ -79,7 +64,7 @@ def write_code_page(app, config):
     for module, names in sorted(modules.items()):
         lines += [f"``{module}``", "-" * (len(module) + 4), "", f".. currentmodule:: {module}", ""]
         for name in names:
-            kind = "class" if inspect.isclass(find(f"{module}.{name}")[1]) else "function"
+            kind = "class" if inspect.isclass(resolve_name(f"{module}.{name}")) else "function"
             lines += [f".. auto{kind}:: {module}.{name}", ""]
     file = DOCS / f"{CODE_PAGE}.rst"
     file.parent.mkdir(parents=True, exist_ok=True)

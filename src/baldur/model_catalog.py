@@ -10,7 +10,7 @@ __all__ = ["LINEAR_MODELS", "MODELS", "REGRESSION_MODELS", "TREE_MODELS"]
 MODELS: Mapping[str, str] = MappingProxyType(
     {
         "BALDUR": "Bayesian multi-view model: probabilities, intervals, selected features",
-        "BALDUR (mean-field)": "the same model with the factorised posterior of the paper",
+        "BALDUR (mean-field)": "the model of the paper with its factorised posterior",
         "LSVM-l1": "linear support vector machine with an l1 penalty, views side by side",
         "RF": "random forest, views side by side",
         "SGP+ARD": "sparse Gaussian process with one length scale per feature",

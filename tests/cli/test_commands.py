@@ -13,7 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 from baldur.cli import app
-from baldur.cli.screen import Screen, _p
+from baldur.cli.screen import Screen, _interval, _p
 from baldur.evaluation import Progress
 from baldur.model_catalog import MODELS, REGRESSION_MODELS
 from baldur.study import TEMPLATE, load_study, study_schema
@@ -253,3 +253,18 @@ def test_one_is_not_a_plural(call, tmp_path):
 )  # fmt: skip
 def test_a_p_value_is_never_0(p, said):
     assert _p(p) == said
+
+
+@pytest.mark.parametrize(
+    ("ends", "said"),
+    [
+        ((0.03, 0.01, 0.05), "+0.030 [0.010, 0.050]"),
+        ((-0.03, -0.05, -0.01), "-0.030 [-0.050, -0.010]"),
+        ((0.0001, -0.02, 0.02), "0.000 [-0.020, 0.020]"),
+        ((-0.0001, -0.02, 0.02), "0.000 [-0.020, 0.020]"),
+        ((0.03, 0.0002, 0.05), "+0.0300 [0.0002, 0.0500]"),
+        ((0.03, float("nan"), 0.05), "+0.030"),
+    ],
+)
+def test_differences_show_on_which_side_of_0_they_lie(ends, said):
+    assert _interval(*ends, digits=3, sign=True) == said

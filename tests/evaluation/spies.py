@@ -43,6 +43,15 @@ class Fails(Spy):
         return super().fit(X, y)
 
 
+class NeedsTwoViews(Spy):
+    """Fails with a single view."""
+
+    def fit(self, X, y):
+        if len(X.n_features) < 2:
+            raise RuntimeError("there is one view only")
+        return super().fit(X, y)
+
+
 class PredictsNaN(Spy):
     """Fits, and predicts nothing of use."""
 

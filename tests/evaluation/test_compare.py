@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy.stats import ttest_rel
 from sklearn.model_selection import KFold
 
-from baldur.evaluation.splits import permute_labels
+from baldur.evaluation.permute_labels import permute_labels
 from baldur.evaluation.tables.model_tests import (
     compare_pairs,
     corrected_t_test,

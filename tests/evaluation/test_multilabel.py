@@ -14,6 +14,7 @@ from baldur.evaluation import (
     Design,
     FoldPlan,
     MultilabelResult,
+    compare_pairs,
     fit_all_rows,
     learning_curve,
     nested_cv,
@@ -21,9 +22,10 @@ from baldur.evaluation import (
     preview,
 )
 from baldur.evaluation.clinical.bootstrap import Draws
+from baldur.evaluation.label_folds import label_strata
 from baldur.evaluation.label_matrix import read_label_matrix
 from baldur.evaluation.multilabel import ONE_AT_A_TIME
-from baldur.evaluation.splits import label_strata, permute_labels
+from baldur.evaluation.permute_labels import permute_labels
 from baldur.exceptions import InputError, UnfinishedError
 
 NAMES = ["stroke", "fall", "pain"]
@@ -212,6 +214,32 @@ def test_differences_and_tests_are_those_of_the_mean(result):
     )
 
 
+def test_pairs_are_tested_by_the_mean_over_outcomes_on_every_fold(result):
+    """The test of the mean equals that of fold values which are averaged by hand."""
+    each = {name: one.scores().set_index("model") for name, one in result.results.items()}
+    models = result.finished()
+    means = {
+        model: np.mean([scores.loc[model, "auc"] for scores in each.values()], axis=0)
+        for model in models
+    }
+    ratio = np.mean([len(fold.test) / len(fold.train) for fold in result.folds])
+    pd.testing.assert_frame_equal(result.compare(["auc"]), compare_pairs(means, ratio, "auc"))
+
+
+def test_added_value_is_that_of_every_outcome(cohort, split):
+    X, Y = cohort
+    given = {"ridge": RidgeLogisticClassifier()}
+    several = nested_cv(given, X, Y, split=split, inner=2, baseline_views=["clinic"])
+    found = several.added_value(thresholds=[0.3])
+    assert list(found) == NAMES
+    for name, added in found.items():
+        alone = nested_cv(given, X, Y[name], split=split, inner=2, baseline_views=["clinic"])
+        pd.testing.assert_frame_equal(added.table, alone.added_value(thresholds=[0.3]).table)
+        assert added.result is several[name]
+    with pytest.raises(InputError, match="baseline"):
+        several.added_value(["nothing"])
+
+
 def test_a_model_that_fails_for_one_outcome_has_no_mean(result):
     assert "pain" in result.failures["fails"]
     assert "too many cases" in result.failures["fails"]
@@ -232,10 +260,12 @@ def test_the_tables_are_printed_one_below_the_other(result, form):
 
 def test_permuted_labels_of_a_sample_stay_together(cohort):
     X, Y = cohort
-    found = nested_cv(
-        {"ridge": RidgeLogisticClassifier()}, X, Y, outer=3, permutations=2
-    ).permutation_test()
+    several = nested_cv({"ridge": RidgeLogisticClassifier()}, X, Y, outer=3, permutations=2)
+    found = several.permutation_test()
     assert found["permutations"].tolist() == [2]
+    each = [several[name].permutation_test() for name in NAMES]
+    for column in ("score", "permuted_mean"):
+        assert_allclose(found[column], np.mean([one[column] for one in each], axis=0))
     groups = np.repeat(np.arange(30), 3)
     for within in (None, groups):
         made = permute_labels(Y.to_numpy(), within, np.random.default_rng(0))

@@ -12,13 +12,13 @@ from threadpoolctl import threadpool_info
 
 from baldur import BaldurClassifier, BaldurRegressor, MultiView
 from baldur.exceptions import NotConvergedWarning
-from baldur.inference import fit as fit_module
-from baldur.inference import screening
-from baldur.inference.ensemble_members import MEMBERS, SCREENED, fit_ensemble
+from baldur.inference import fold_fits, screening
+from baldur.inference.ensemble_members import MEMBERS, SCREENED
 from baldur.inference.final_predictor import submodel_predictor, whole_view_predictor
-from baldur.inference.fit import _Fit, fit_default
+from baldur.inference.fit import fit_default
 from baldur.inference.fit_result import FitResult
 from baldur.inference.fold_batch import folds_at_once, gather_data
+from baldur.inference.fold_fits import FoldFits
 from baldur.inference.gaussians import KernelGaussian, WeightGaussian
 from baldur.inference.predictive import probabilities
 from baldur.inference.screening import Problem
@@ -195,15 +195,14 @@ def scored(task, sizes=(4, 8)):
     everyone = np.arange(42)
     index = [np.arange(D) for D in problem.widths]
     data, places = gather_data(problem, [index, index], None)
-    fit = _Fit(problem, data, index, places, [(everyone, everyone)], MEMBERS, 200, None, None)
-    fit._fit_ensembles()
-    fit.ensembles = [fit_ensemble(data, fit.batches[0])]
-    fit._stack()
+    fit = FoldFits(problem, data, index, places, [(everyone, everyone)])
+    fit.fit_ensembles(MEMBERS, 200)
+    fit.stack()
     equal = np.full((1, len(fit.full.names)), 1.0 / len(fit.full.names))
     fit.stacking = fit.without = Stacking(equal, np.array([1.4]), np.array([0.04]))
-    base, by_views, counts = fit._score_views()
-    assert counts == [1, 2]
-    assert base.losses.shape == (1, 42)
+    by_views = fit.score_views()
+    assert fit.view_counts == [1, 2]
+    assert fit.score_base_rate().losses.shape == (1, 42)
     return problem, fit, by_views
 
 
@@ -216,12 +215,12 @@ def losses_of(predictor, problem):
 @pytest.mark.parametrize("task", ["binary", "multilabel", "regression"])
 def test_the_selected_submodel_predicts_as_it_was_scored(task):
     problem, fit, by_views = scored(task)
-    path, sizes, steps = fit._score_path(2, np.ones(2, dtype=bool), by_views[1:])
+    path, _, sizes, steps = fit.score_path(2, by_views[1:])
     has = fit.data.absent.sum(axis=1) == 0
     for at, size in enumerate(sizes.columns):
-        predictor, selected, chosen = submodel_predictor(fit.fitted, path, size, steps[at : at + 1])
-        assert np.concatenate(selected).sum() == len(chosen) == size
-        assert np.concatenate(selected)[chosen].all()
+        predictor, columns = submodel_predictor(fit.fitted, path, size, steps[at : at + 1])
+        first = np.sort(path.basis.order[0, :size])
+        np.testing.assert_array_equal(np.concatenate([columns[0], 4 + columns[1]]), first)
         assert isinstance(predictor.blocks[0], WeightGaussian)
         got = losses_of(predictor, problem)
         np.testing.assert_allclose(got[has], steps.losses[at][has], rtol=1e-6, atol=1e-9)
@@ -248,7 +247,7 @@ def test_whole_views_predict_as_they_were_scored(sizes, task):
 @pytest.mark.parametrize("sizes", [(5, 20), (5, 60)], ids=["feature solver", "sample solver"])
 def test_two_fits_and_two_jobs_give_the_same_bits(monkeypatch, sizes):
     """Also where every fold is a batch of its own."""
-    monkeypatch.setattr(fit_module, "folds_at_once", lambda *args: 1)
+    monkeypatch.setattr(fold_fits, "folds_at_once", lambda *args: 1)
     problem, folds = make_problem("multilabel", absent=True, sizes=sizes)
     fits = [fit_default(problem, folds, max_iter=60, n_jobs=n_jobs) for n_jobs in (None, 1, 2)]
     for other in fits[1:]:
@@ -260,7 +259,7 @@ def test_the_size_of_batches_does_not_matter(monkeypatch, task):
     problem, folds = make_problem(task, absent=True)
     _, whole = answered(task)
     for size in (1, 2):
-        monkeypatch.setattr(fit_module, "folds_at_once", lambda *args, size=size: size)
+        monkeypatch.setattr(fold_fits, "folds_at_once", lambda *args, size=size: size)
         found = fit_default(problem, folds, max_iter=60)
         for got, want in zip(
             found.predictor.moments(problem.views),

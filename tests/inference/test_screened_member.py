@@ -5,6 +5,7 @@ import pytest
 
 from baldur import BaldurClassifier
 from baldur.datasets import make_adni_like, make_multiview
+from baldur.inference import screened_member
 from baldur.inference.design import ColumnDesign
 from baldur.inference.ensemble_members import SCREENED, Designs, fit_ensemble
 from baldur.inference.screened_member import LEAST, fit_screened, marginal_associations
@@ -66,6 +67,29 @@ def test_the_order_of_columns_changes_nothing(task):
     for one, two in zip(*(member.points for member in found), strict=True):
         np.testing.assert_allclose(two.q.s, one.q.s, rtol=1e-6)
         np.testing.assert_array_equal(sum(SIZES) - 1 - two.columns, one.columns)
+
+
+@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize("absent", [False, True])
+@pytest.mark.parametrize("size", [12, 20])
+def test_the_start_changes_nothing(task, absent, size, monkeypatch):
+    """The fixed point is the same from the smaller member and from the uninformed start."""
+    monkeypatch.setattr(screened_member, "TOLERANCE", 1e-8)
+    _, _, data, batch = case_of(task, absent)
+    likelihood, lacking = batch.likelihood(data), batch.absent(data)
+    design = batch.candidate_design(data)
+    left = residual(likelihood.T, likelihood.weight, logistic=task != "regression")
+    found = marginal_associations(design, left, lacking, sum(SIZES))
+    smaller = fit_screened(design, lacking, likelihood, found, 5, max_iter=1000)
+    one, two = (
+        fit_screened(
+            design, lacking, likelihood, found, size, smaller=start, max_iter=1000
+        ).variances
+        for start in (None, smaller)
+    )
+    share = one / one.sum(axis=-1, keepdims=True)
+    # A tenth of the tolerance that counts as converged.
+    np.testing.assert_allclose(share * two, share * one, rtol=1e-2, atol=1e-6)
 
 
 def test_columns_that_pad_come_last():

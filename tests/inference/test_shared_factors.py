@@ -42,14 +42,14 @@ def test_directions_are_those_of_a_singular_value_decomposition():
     eta = rng.normal(size=(3, C, 20)) * np.array([3.0, 2.0, 1.0, 0.5])[:, None]
     counted = np.ones((3, 20))
     counted[1, 15:] = 0.0
-    found = principal_directions(eta, counted)
+    centre, directions = principal_directions(eta, counted)
     for f, n in enumerate((20, 15, 20)):
         rows = eta[f, :, :n].T
-        assert_allclose(found.centre[f], rows.mean(axis=0))
+        assert_allclose(centre[f], rows.mean(axis=0))
         right = np.linalg.svd(rows - rows.mean(axis=0))[2]
-        assert_allclose(np.abs(found.rows[f]), np.abs(right), atol=1e-8)
-        largest = np.abs(found.rows[f]).argmax(axis=1)
-        assert (found.rows[f][np.arange(C), largest] > 0).all()
+        assert_allclose(np.abs(directions[f]), np.abs(right), atol=1e-8)
+        largest = np.abs(directions[f]).argmax(axis=1)
+        assert (directions[f][np.arange(C), largest] > 0).all()
 
 
 @pytest.mark.parametrize(
@@ -74,19 +74,19 @@ def test_moments_of_each_rank_are_those_of_the_projected_predictor():
     rng = np.random.default_rng(1)
     eta, mean = rng.normal(size=(2, C, 30)), rng.normal(size=(2, C, 7))
     var = rng.uniform(0.1, 1.0, size=(2, C, 7))
-    directions = principal_directions(eta, np.ones((2, 30)))
+    centre, directions = principal_directions(eta, np.ones((2, 30)))
     ranks = ranks_to_score(C)
     assert ranks == [1, 2, 3, 4]
-    means, variances = rank_moments(directions, mean, var, ranks, noisy=False)
+    means, variances = rank_moments(centre, directions, mean, var, ranks, noisy=False)
     for v, rank in enumerate(ranks):
         for f in range(2):
-            factors = SharedFactors(directions.rows[f, :rank], directions.centre[f])
+            factors = SharedFactors(directions[f, :rank], centre[f])
             want = factors.project(mean[f].T, var[f].T)
             assert_allclose(means[v, f].T, want[0], atol=1e-12)
             assert_allclose(variances[v, f].T, want[1], atol=1e-12)
     assert_allclose(means[-1], mean, atol=1e-12)
     assert_allclose(variances[-1], var, atol=1e-12)
-    noisy = rank_moments(directions, mean, var, ranks, noisy=True)[1]
+    noisy = rank_moments(centre, directions, mean, var, ranks, noisy=True)[1]
     assert_allclose(noisy, np.stack([var] * 4))
 
 

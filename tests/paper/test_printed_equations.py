@@ -24,7 +24,7 @@ def printed_y(state, data):
 
 
 def printed_z(state, data):
-    """<V^T V> = V^T V + Sigma_V."""
+    """<V^T V> = V^T V + Sigma_V, as in the authors' script; the paper does not expand it."""
     tau, psi = float(state.tau.mean[0]), float(state.psi.mean[0])
     moment = state.V.T @ state.V + state.V_cov
     Z, cov = update_z(state.explained, state.Y, state.b, state.V, moment, tau, psi)
@@ -32,7 +32,7 @@ def printed_z(state, data):
 
 
 def printed_v(state, data):
-    """<Z^T Z> = Z^T Z + Sigma_Z."""
+    """<Z^T Z> = Z^T Z + Sigma_Z, as in the authors' script; the paper does not expand it."""
     moment = state.Z.T @ state.Z + state.Z_cov
     omega, psi = state.omega.mean, float(state.psi.mean[0])
     V, cov = update_v(state.Z, moment, state.Y, state.b, omega, psi, data.weight)
@@ -60,6 +60,21 @@ def test_a_printed_update_misses_the_maximum_of_the_bound(name):
     printed, quoted = COSTS[name]
     best = bound(MODEL_UPDATES[name](state, data), data)
     assert best - bound(printed(state, data), data) == pytest.approx(quoted, rel=0.01)
+
+
+def test_what_the_other_forms_do_is_what_the_page_says():
+    """The second column of the table: which way each of them errs."""
+    data = make_problem(N=60, sizes=(5, 40), C=3, seed=1)
+    state = random_state(data, K=3, seed=2)
+    ours = {name: MODEL_UPDATES[name](state, data) for name in COSTS}
+    theirs = {name: printed(state, data) for name, (printed, _) in COSTS.items()}
+    # Shrunk too much, wherever xi > lambda(xi), which is below 1/8.
+    assert np.all((theirs["Y"].Y_var < ours["Y"].Y_var)[state.xi > 1 / 8])
+    assert np.linalg.norm(theirs["Y"].Y) < np.linalg.norm(ours["Y"].Y)
+    more = theirs["Z"].Z_cov - ours["Z"].Z_cov  # not certain enough
+    assert np.linalg.eigvalsh(more).min() > 0
+    assert np.linalg.norm(theirs["V"].V) > np.linalg.norm(ours["V"].V)  # overestimated
+    assert theirs["tau"].tau.mean[0] > ours["tau"].tau.mean[0]  # the noise is underestimated
 
 
 def test_the_printed_predictive_variance_leaves_out_the_weights():

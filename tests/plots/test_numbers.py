@@ -161,6 +161,18 @@ def test_roc_and_its_area_follow_from_predictions(result, run):
     assert (ends == 1.0).all()
 
 
+@pytest.mark.parametrize("display", [RocDisplay, PrecisionRecallDisplay])
+def test_curves_of_two_classes_need_one_column(result, display):
+    negative, positive = map(str, result.classes)
+    full = result.predictions
+    short = full[["model", "repeat", "fold", "sample", "label", f"p_{positive}"]]
+    how = {"classes": [negative, positive], "resamples": RESAMPLES}
+    want, found = (display.from_predictions(one, **how) for one in (full, short))
+    assert len(found.table)
+    assert_frame_equal(found.table, want.table)
+    assert_frame_equal(found.areas, want.areas)
+
+
 def test_precision_ends_at_the_prevalence(result):
     display = PrecisionRecallDisplay.from_result(result, ["ridge"], resamples=RESAMPLES)
     last = display.table[display.table["sensitivity"] == 1.0].iloc[0]

@@ -125,6 +125,9 @@ def test_the_gain_is_that_over_the_best_linear_model():
     text = case_of(LINEAR, one).text(one)
     assert "RF (+0.030 [0.010, 0.050] against Ridge logistic) predicts better" in text
     assert "There are 2 comparisons of trees with a linear model, each taken alone" in text
+    # An end that is nearly 0 is not written as 0.
+    close = gains(RF={"BALDUR": (0.03, 0.0002, 0.05)})
+    assert "RF (+0.0300 [0.0002, 0.0500] against BALDUR)" in case_of(LINEAR, close).text(close)
 
 
 def test_trees_are_called_worse_with_the_difference_that_shows_it():
@@ -196,8 +199,28 @@ def test_a_page_without_the_models_that_it_needs(result):
     failed = nested_cv([model], result.data, result.truth, outer=2, baseline_views=["clinic"])
     assert len(failed.failures) == 7
     facts = gather_facts(StudyResults.from_result(failed))
-    assert facts.added == []
+    assert facts.added == [failed.added_value_missing]
+    assert "There are no two view sets of 'RF' to compare, because" in facts.added[0]
+    assert "What a view adds was estimated" not in facts.methods
     assert "added_value" not in facts.tables
+
+
+def test_a_view_set_that_fails_is_named(result, tmp_path):
+    """Models with one view fail: the baseline is missing, other comparisons are not."""
+    model = Model("RF", spies.NeedsTwoViews(), views=None)
+    some = nested_cv([model], result.data, result.truth, outer=2, baseline_views=["clinic"])
+    assert set(some.failures) == {"RF (clinic)", "RF (mri)", "RF (genes)"}
+    write_results(some, tmp_path)
+    for run in (StudyResults.from_result(some), StudyResults.from_folder(tmp_path)):
+        section = added_value_section(run)
+        assert section[0] == some.added_value_missing
+        assert "missing, because these models failed: 'RF (clinic)'" in section[0]
+        assert set(run.table("added_value")["question"]) == {"all", "with", "without", BEYOND}
+        answer = added_value_answer(run)
+        assert answer.question == "What do other views add to clinic?"
+        assert answer.answer == f"Not estimated. {section[0]}"
+        assert answer.outcome == UNKNOWN
+    assert result.added_value_missing == ""
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf])

@@ -311,6 +311,16 @@ def test_numbers_read_well():
     assert number(0.1234) == "0.12"
     assert number(-0.5) == "−0.50"
     assert number(-0.001) == "0.00"
+    assert number(0.126, sign=True) == "+0.13"
+    assert number(-0.126, sign=True) == "−0.13"
+    for tiny in (0.0, -0.0, 0.004, -0.004, 1e-300, -1e-300):
+        assert number(tiny, sign=True) == number(tiny) == "0.00"
+    assert number(0.004, sign=True, small=True) == "+0.004"
+    assert number(-0.004, sign=True, small=True) == "−0.004"
+    assert number(2e6, sign=True) == "+2e+06"
+    # The ends of an interval show on which side of 0 they lie, whatever the estimate.
+    assert estimate(0.001, -0.0004, 0.2, sign=True) == "+0.0010 [−0.0004, 0.2000]"
+    assert estimate(0.001, -0.1, 0.2, sign=True) == "0.00 [−0.10, 0.20]"
     assert number(0.0004, small=True) == "0.0004"
     assert number(None) == number(float("nan")) == "–"
     assert number(float("inf")) == "∞"

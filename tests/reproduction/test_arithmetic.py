@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import accuracy_score, balanced_accuracy_score, precision_score, recall_score
 
-from baldur.reproduction.arithmetic import READINGS, implied, mismatch, mismatches, positive_share
+from baldur.reproduction.arithmetic import fit_of, fits_of, implied, mismatch, positive_share
 from baldur.reproduction.printed import PRINTED
 from baldur.reproduction.protocol import PROTOCOLS
 
@@ -64,11 +64,12 @@ def test_folds_that_exist_fit(table, sample):
 
     # Rounding of a tie may go either way in floating point.
     inside = 1e-9
-    found = mismatch(
-        printed(precision), printed(recall), round(accuracy, 2), printed(balanced),
+    rest = (
         (mean_share - inside, mean_share + inside), len(true), int((positives + negatives).sum()),
     )  # fmt: skip
-    assert found == 0.0
+    first = printed(precision), printed(recall), round(accuracy, 2)
+    assert mismatch(*first, printed(balanced), *rest) == 0.0
+    assert mismatch(*first, None, *rest) == 0.0
 
 
 def test_rows_at_chance_say_what_the_share_of_patients_was():
@@ -95,11 +96,6 @@ def test_unequal_shares_of_folds_are_allowed_for():
     assert mismatch(*given, 50_000) > 0.0  # large folds have nearly equal shares
 
 
-def reading(row, share, folds, people):
-    as_printed, exchanged = mismatches(row, share, folds, people)
-    return READINGS[as_printed == 0.0, exchanged == 0.0]
-
-
 EXPECTED = {
     "biofind": {
         "exchanged": {"Lasso-MkSVM", "BALDUR"},
@@ -113,16 +109,30 @@ EXPECTED = {
     },
 }
 """How precision and recall fit, where not as printed."""
+CONTRADICTING = {"biofind": set(), "adni": {"PCA-AWDR", "MV-PLS", "BALDUR"}}
+"""Rows that do not fit either if the balanced accuracy is of (prediction, truth) as well."""
 
 
 @pytest.mark.parametrize("study", PRINTED)
 def test_readings_of_the_printed_rows(study):
-    protocol, rows = PROTOCOLS[study], PRINTED[study]
-    share = positive_share(rows.values(), *protocol.counts)
-    shape = protocol.folds, sum(protocol.counts)
-    found = {name: reading(row, share, *shape) for name, row in rows.items()}
+    protocol = PROTOCOLS[study]
+    fits = fits_of(PRINTED[study], *protocol.counts, protocol.folds)
     for word, names in EXPECTED[study].items():
-        assert {name for name, said in found.items() if said == word} == names
+        assert {name for name, fit in fits.items() if fit.reading == word} == names
+    assert {name for name, fit in fits.items() if fit.contradicts} == CONTRADICTING[study]
+    for fit in fits.values():
+        # Without a statement more is possible, and never less.
+        assert fit.without_balanced <= fit.exchanged
+        assert (fit.off_by == 0.0) == (fit.reading != "neither way")
+
+
+def test_the_other_order_of_arguments_changes_the_balanced_accuracy():
+    """(prediction, truth) exchanges precision and recall, and has the predictive values' mean."""
+    truth, predicted = [1, 1, 1, 1, 0, 0, 0, 0, 0, 0], [1, 1, 1, 0, 1, 1, 0, 0, 0, 0]
+    assert precision_score(predicted, truth) == recall_score(truth, predicted)
+    predictive = precision_score(truth, predicted), precision_score(truth, predicted, pos_label=0)
+    assert balanced_accuracy_score(predicted, truth) == pytest.approx(sum(predictive) / 2)
+    assert balanced_accuracy_score(predicted, truth) != balanced_accuracy_score(truth, predicted)
 
 
 def test_exchanging_the_two_columns_exchanges_the_readings():
@@ -132,9 +142,9 @@ def test_exchanging_the_two_columns_exchanges_the_readings():
     cells = {**row.cells, "precision": row.cells["recall"], "recall": row.cells["precision"]}
     other = replace(row, cells=MappingProxyType(cells))
     shape = protocol.folds, sum(protocol.counts)
-    assert reading(row, share, *shape) == "exchanged"
-    assert reading(other, share, *shape) == "as printed"
-    assert mismatches(other, share, *shape) == mismatches(row, share, *shape)[::-1]
+    mine, theirs = fit_of(row, share, *shape), fit_of(other, share, *shape)
+    assert (mine.reading, theirs.reading) == ("exchanged", "as printed")
+    assert (mine.as_printed, mine.exchanged) == (theirs.exchanged, theirs.as_printed)
     # What the printed means of the row imply, beside its accuracy .68 and balanced accuracy .70.
     precision, recall = row.mean("precision"), row.mean("recall")
     assert implied(precision, recall, *protocol.counts) == pytest.approx((0.53, 0.49), abs=0.005)

@@ -1,9 +1,13 @@
 """The printed tables as data."""
 
+import re
+
 import pytest
 
 from baldur.baselines import BASELINES
-from baldur.reproduction.printed import METRICS, PRINTED
+from baldur.reproduction.printed import METRICS, PRINTED, percent_texts
+from baldur.reproduction.printed_claims import printed_remark
+from baldur.reproduction.protocol import PROTOCOLS
 
 IN_PAPER = [name for name, entry in BASELINES.items() if entry.in_paper]
 ROWS = [(study, name) for study in PRINTED for name in PRINTED[study]]
@@ -20,3 +24,93 @@ def test_a_row_at_chance_has_a_balanced_accuracy_near_one_half(study, name):
     row = PRINTED[study][name]
     if row.chance:
         assert row.mean("balanced_accuracy") == pytest.approx(0.5, abs=0.021)
+
+
+LABELS = {"biofind": "Park_res", "adni": "per_alz"}
+
+
+@pytest.fixture(scope="module")
+def paper(shared_data):
+    """The text of the paper, beside the folder of the data."""
+    file = shared_data.parent / "paper.tex"
+    if not file.is_file():
+        pytest.skip("the text of the paper is not here")
+    return file.read_text(encoding="utf-8")
+
+
+def table_of(paper, study):
+    """Return name, cells as lists of numbers, and whether there is an asterisk, row by row."""
+    before = paper.split(rf"\label{{tab:{LABELS[study]}}}")[0]
+    table = before.rsplit(r"\begin{tabular}", 1)[1].split(r"\end{tabular}")[0]
+    for line in table.split("\n"):
+        cells = line.split("\\\\")[0].split("&")
+        if len(cells) == 8 and cells[0].strip():
+            name = cells[0].strip().replace(r"$\ell$", "l")
+            numbers = [[float(x) for x in re.findall(r"\d+\.?\d*", cell)] for cell in cells[1:]]
+            yield name, numbers, "{*}" in line, "cdot" in line
+
+
+@pytest.mark.parametrize("study", PRINTED)
+def test_every_cell_is_that_of_the_paper(study, paper):
+    found = {name: rest for name, *rest in table_of(paper, study)}
+    assert list(found) == list(PRINTED[study])
+    for name, (numbers, chance, powers) in found.items():
+        row = PRINTED[study][name]
+        assert row.chance == chance
+        for metric, values in zip(METRICS, numbers[:-1], strict=True):
+            cell = row.cells[metric]
+            assert values == ([] if cell is None else list(cell)), (name, metric)
+        if powers:  # 10^-4 (9.50 +- 0.76)
+            assert numbers[-1][:2] == [10.0, 4.0]
+            numbers[-1] = [x * 1e-4 for x in numbers[-1][2:]]
+        percent = [*numbers[-1], 0.0][:2]
+        assert row.percent == pytest.approx(percent), name
+
+
+@pytest.mark.parametrize("study", PROTOCOLS)
+def test_sizes_are_those_of_the_paper(study, paper):
+    """Numbers of people and of features, but for grey matter, which has none in the text."""
+    text = (
+        paper.replace("\\textbf", "").replace("{", "").replace("}", "").replace("37 643", "37,643")
+    )
+    protocol = PROTOCOLS[study]
+    people = {
+        "biofind": "96 healthy participants and 119 patients",
+        "adni": "661 participants with late MCI (LMCI) and 402 participants with early MCI",
+    }[study]
+    assert people in text
+    assert all(f"{n} " in people for n in map(str, protocol.counts))
+    assert "5-fold and 10-fold nested CV" in text
+    named = {
+        "neuropsychological": "18 neuropsychological", "sleep": "19 sleep",
+        "socio-economic": "2 socio-economic", "demographical": "8 demographical",
+        "genetic": "841,685 genetic", "t1_intensity": "37,643 features",
+    }  # fmt: skip
+    for view, width in protocol.views.items():
+        if view in named:
+            assert named[view] in text
+            assert named[view].startswith(f"{width:,} ")
+        elif view.endswith("_volume"):
+            assert f"volumes in {width} ROIs" in text
+
+
+def test_the_printed_table_qualifies_claims():
+    biofind, adni = PROTOCOLS["biofind"], PROTOCOLS["adni"]
+    none = "The paper prints no AUC for 7 of its 11 baselines."
+    assert printed_remark(biofind, "auc") == printed_remark(adni, "auc") == none
+    assert printed_remark(biofind, "accuracy") == printed_remark(adni, "recall") == ""
+    said = "In the paper's table the F1 score of RF and K-AWDR is as high (0.80)."
+    assert printed_remark(adni, "f1") == said
+    assert printed_remark(biofind, "recall") == (
+        "The recall that the paper prints for BALDUR, 0.82, fits its accuracies only as a "
+        "precision; its recall is then 0.55."
+    )
+
+
+@pytest.mark.parametrize(
+    ("mean", "sd", "texts"),
+    [(45.56, 34.03, ("45.56", "34.03")), (100.0, 0.0, ("100.00", "0.00")),
+     (0.23, 0.03, ("0.23", "0.03")), (0.00968, 0.0027, ("0.0097", "0.0027"))],
+)  # fmt: skip
+def test_shares_have_the_same_decimals_as_their_spread(mean, sd, texts):
+    assert percent_texts(mean, sd) == texts

@@ -3,6 +3,7 @@
 import importlib.util
 import json
 import shutil
+from dataclasses import replace
 from html import unescape
 from pathlib import Path
 
@@ -10,12 +11,17 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from baldur.exceptions import InputError
+from baldur import PaperClassifier
+from baldur.atomic_io import LOCK
+from baldur.datasets import make_multiview
+from baldur.evaluation import Design, open_comparison
+from baldur.exceptions import InputError, StudyError
 from baldur.reproduction import reproduce
 from baldur.reproduction.cohort import MAP, own_study
 from baldur.reproduction.contents import page_of
 from baldur.reproduction.document import html_of, markdown_of
-from baldur.reproduction.protocol import DEFAULT, PAPER, PROTOCOLS, Protocol
+from baldur.reproduction.protocol import DEFAULT, PAPER, PROTOCOLS, START_FACTORS, Protocol
+from baldur.reproduction.run import _live_factors
 from baldur.study import read_study, simulate_study
 from baldur.study.toml_file import toml_text
 
@@ -51,11 +57,32 @@ def test_requests_that_cannot_be_met_are_refused_before_anything_is_written(tmp_
     for scale in (0.0, -0.1, 1.5):
         with pytest.raises(InputError, match="a number above 0 and at most 1"):
             reproduce("biofind", tmp_path / "a", scale=scale)
+    for seed in (-1, 2**32, 0.5):
+        with pytest.raises(InputError, match="seed must be an integer from 0 to"):
+            reproduce("biofind", tmp_path / "a", scale=SCALE, seed=seed)
     assert not (tmp_path / "a").exists()
     (tmp_path / "b").mkdir()
     (tmp_path / "b" / "letter.txt").write_text("mine")
     with pytest.raises(InputError, match="holds other files"):
         reproduce("biofind", tmp_path / "b", scale=SCALE)
+
+
+def test_a_request_that_cannot_be_met_leaves_the_folder_free(files, tmp_path):
+    """The same folder takes the corrected request."""
+    with pytest.raises(InputError, match=r"at least 136 are needed"):
+        reproduce("adni", tmp_path / "a", scale=0.001)
+    with pytest.raises(InputError, match="is not a folder"):
+        reproduce("biofind", tmp_path / "a", data=tmp_path / "nowhere")
+    assert [file.name for file in (tmp_path / "a").iterdir() if file.name != LOCK] == []
+    given = renamed(files, tmp_path / "data")
+    given["samples"]["id"] = "ID"
+    (tmp_path / "data" / MAP).write_text(toml_text(given))
+    with pytest.raises(StudyError, match="no column 'ID'"):
+        reproduce("biofind", tmp_path / "a", data=tmp_path / "data", quick=True)
+    given["samples"]["id"] = "PATNO"
+    (tmp_path / "data" / MAP).write_text(toml_text(given))
+    done = reproduce("biofind", tmp_path / "a", data=tmp_path / "data", quick=True)
+    assert done.study.result.classes == ["Healthy", "Case"]
 
 
 @pytest.fixture(scope="module")
@@ -126,10 +153,51 @@ def test_a_map_of_columns_gives_the_same_data(files, tmp_path):
         own_study(biofind, tmp_path / "c", tmp_path / "data", 0, True)
 
 
+@pytest.mark.filterwarnings("ignore::baldur.exceptions.NotConvergedWarning")
+def test_live_factors_are_counted_from_several():
+    """The row itself starts with one factor, so that its one live factor would show nothing."""
+    sim = make_multiview(80, {"a": 5, "b": 10}, informative={"a": 3}, random_state=0)
+    comparison = open_comparison(Design(), [PAPER], sim.data, sim.target)
+    starts = []
+
+    class Watched(PaperClassifier):
+        def fit(self, X, y, **options):
+            starts.append(self.n_factors)
+            return super().fit(X, y, **options)
+
+    watched = replace(comparison.models[0], estimator=Watched(bound="jaakkola", max_iter=5))
+    assert _live_factors(replace(comparison, models=[watched])) <= START_FACTORS
+    assert starts == [START_FACTORS]
+    assert watched.estimator.n_factors == "auto"
+
+
+@pytest.mark.parametrize(
+    ("section", "value", "said"),
+    [
+        ("samples", 1, r"samples must be a section, \[samples\], but got 1"),
+        ("samples", {"id": "PATNO"}, "samples needs the name of its file.* but has nothing"),
+        ("outcome", "COHORT", "outcome must be a section"),
+        ("outcome", {"column": "COHORT"}, "outcome must have column, and positive"),
+        ("views", [], "views must be a section"),
+        ("views", {}, "but got none"),
+        ("sleep", "REM.csv", r"views\.sleep must be a section"),
+        ("sleep", {"id_column": "PATNO"}, r"views\.sleep needs the name of its file"),
+        ("sleep", {"file": [1, 2]}, r"views\.sleep needs .* but has \[1, 2\]"),
+    ],
+)
+def test_a_map_of_columns_in_another_form_is_refused(files, tmp_path, section, value, said):
+    given = renamed(files, tmp_path / "data")
+    (given["views"] if section == "sleep" else given)[section] = value
+    (tmp_path / "data" / MAP).write_text(toml_text(given))
+    with pytest.raises(InputError, match=said):
+        own_study(PROTOCOLS["biofind"], tmp_path / "a", tmp_path / "data", 0, True)
+    assert not (tmp_path / "a").exists()
+
+
 def test_a_file_that_is_not_there_is_named(files, tmp_path):
     shutil.copytree(files, tmp_path / "data")
     (tmp_path / "data" / "demographical.csv").unlink()
-    with pytest.raises(InputError, match=r"has no file demographical\.bed .*columns\.toml"):
+    with pytest.raises(InputError, match=r"has no file demographical with .*columns\.toml"):
         own_study(PROTOCOLS["biofind"], tmp_path / "a", tmp_path / "data", 0, True)
     with pytest.raises(InputError, match="is not a folder"):
         own_study(PROTOCOLS["biofind"], tmp_path / "a", tmp_path / "nowhere", 0, True)
@@ -163,8 +231,13 @@ def test_the_page_says_all_of_it(evidence, tmp_path, monkeypatch):
         assert "This is a quick run" not in text
     assert "Command: `baldur reproduce`, started on 2026-01-01." in markdown
     assert "Command: <code>baldur reproduce</code>, started on 2026-01-01." in html
+    assert "settings are selected by AUC" in markdown
     quick = markdown_of(page_of(evidence, {**REQUEST, "quick": True}, tmp_path), "made")
     assert "This is a quick run" in quick
+    assert "settings are selected by AUC" not in quick
+    assert "No settings were searched" in quick
+    sizes = "The paper gives the number of voxels of the T1 intensities alone"
+    assert (sizes in markdown) == (evidence.protocol.name == "adni")
     named = [s.heading for s in page.sections]
     assert ("Brain maps" in named) == (evidence.protocol.name == "adni")
     for file in sorted((tmp_path / "figures").iterdir()):

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 from baldur.evaluation import MultilabelResult
+from baldur.evaluation.label_matrix import read_label_matrix
 from baldur.exceptions import InputError, StudyError
 from baldur.plots import ComparisonDisplay, OutcomesDisplay
 from baldur.report import report_folder, report_study
@@ -238,6 +239,22 @@ def test_outcomes_that_cannot_be_evaluated_are_refused(tmp_path, change, says):
     file = write_study(parts, outcome_tables(), tmp_path / "study")
     with pytest.raises(StudyError, match=says):
         read_study(load_study(file))
+
+
+@pytest.mark.parametrize("column", ["seen by Dr. Smith", "v. 1.5; visit 2", "a.b"])
+def test_names_with_full_stops_stay_whole_in_messages(tmp_path, column):
+    """The text of the refusal is that of the label matrix, after the file and the key."""
+    tables = outcome_tables()
+    tables["samples"][column] = ["1.5", "2. 5", "3"] * (len(tables["samples"]) // 3)
+    cells = tables["samples"][[*NAMES, column]]
+    with pytest.raises(InputError, match="must have two values") as refused:
+        read_label_matrix(cells, len(cells))
+    parts = {**outcome_parts(), "outcome": {"columns": [*NAMES, column]}}
+    file = write_study(parts, tables, tmp_path / "study")
+    with pytest.raises(StudyError) as error:
+        read_study(load_study(file))
+    assert str(error.value) == f"{file.name}: outcome.columns: {refused.value}"
+    assert repr(column) in str(error.value)
 
 
 def test_a_third_value_is_not_taken_for_no(tmp_path):

@@ -2,6 +2,7 @@
 
 import pytest
 
+from baldur.baselines import RidgeLogisticClassifier
 from baldur.exceptions import StudyError
 from baldur.saving import load_model, save_model
 from baldur.study import evaluate_study, fit_study, load_study
@@ -50,6 +51,28 @@ def test_added_value_uses_thresholds_that_are_stated_and_not_chosen_ones(parts, 
         table = done.written.tables["added_value"]
         found.append(sorted(table["threshold"].dropna().unique()))
     assert found == [[0.3, 0.5], [0.2]]
+
+
+def test_the_log_and_the_record_say_why_there_is_no_added_value(parts, tables, write, monkeypatch):
+    fit = RidgeLogisticClassifier.fit
+
+    def needs_two_views(self, X, y):
+        if len(X.n_features) < 2:
+            raise RuntimeError("there is one view only")
+        return fit(self, X, y)
+
+    monkeypatch.setattr(RidgeLogisticClassifier, "fit", needs_two_views)
+    parts["models"] = [MODEL]
+    parts["report"] = {"baseline_views": ["blood"]}
+    done = evaluate_study(load_study(write(parts, tables)))
+    assert "added_value" not in done.written.tables
+    why = (
+        "There are no two view sets of 'Ridge logistic' to compare, because these models failed: "
+        "'Ridge logistic (blood)', 'Ridge logistic (brain)'"
+    )
+    assert done.written.record["added_value_missing"] == f"{why}."
+    assert done.notes[-1] == f"Added value: {why}"
+    assert f"note: Added value: {why}\n" in (done.folder / "log.txt").read_text()
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ def reproduce(
         float | None,
         typer.Option(
             help="Share of the genotypes or voxels to simulate; by default 1 for biofind and 0.2 "
-            "for adni."
+            "for adni, with --quick 0.005 and 0.01."
         ),
     ] = None,
     quick: Annotated[

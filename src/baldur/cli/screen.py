@@ -135,7 +135,7 @@ class Screen:
         for outcome in result.outcomes:
             mine = found[(found["outcome"] == outcome) & (found["metric"] == by)]
             cells = [
-                f"{row['model']} {row['estimate']:.2f} [{row['low']:.2f}, {row['high']:.2f}]"
+                f"{row['model']} {_interval(row['estimate'], row['low'], row['high'])}"
                 for row in mine.to_dict("records")
             ]
             self.result(f"  {outcome}: {'; '.join(cells)}")
@@ -180,10 +180,17 @@ class Screen:
             if a != best:
                 a, b, ends = b, a, [-ends[0], -ends[2], -ends[1]]
             p = tests.get((row["model_a"], row["model_b"]), float("nan"))
-            self.say(f"  {b}: {ends[0]:+.3f} [{ends[1]:.3f}, {ends[2]:.3f}]{_p(p)}")
+            self.say(f"  {b}: {_interval(*ends, digits=3, sign=True)}{_p(p)}")
         permuted = result.permutation_test()
         for row in permuted.to_dict("records"):
             self.say(f"  {row['model']}: permutation{_p(row['p']).removeprefix(',')}")
+
+
+def _interval(value: float, low: float, high: float, *, digits: int = 2, sign: bool = False) -> str:
+    """Return an estimate with its interval as the page has it, with an ASCII minus."""
+    from baldur.report.formatting import estimate
+
+    return estimate(value, low, high, digits, sign=sign).replace("−", "-").replace("–", "-")
 
 
 def _p(p: float) -> str:

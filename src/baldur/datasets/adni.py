@@ -65,14 +65,16 @@ def make_adni_like(scale: float = 1.0, *, random_state: RandomState = None) -> B
     Notes
     -----
     What the paper states of the real cohort: 661 people with late and 402 with early mild
-    cognitive impairment (a prevalence of 62 %), T1-weighted intensities and grey matter densities
-    on voxels of 4 mm (37,643 voxels), volumes of grey matter, white matter and cerebrospinal fluid
-    in 136 regions, and which regions its model selected: hippocampus, amygdala and parahippocampal
-    cortex on both sides in grey matter, with smaller clusters in thalamus and cerebellum; the
-    ventricles, with hippocampus, cerebellum and thalamus, in the intensities.
+    cognitive impairment (a prevalence of 62 %), T1-weighted intensities (37,643 features) and grey
+    matter densities, both resampled to voxels of "4 mm^3", volumes of grey matter, white matter
+    and cerebrospinal fluid in 136 regions, and which regions its model selected: hippocampus,
+    amygdala and parahippocampal cortex on both sides in grey matter, with smaller clusters in
+    thalamus, cerebellum and precentral cortex; the ventricles, extending to hippocampus,
+    cerebellum and thalamus, and a smaller cluster in the insula in the intensities.
 
-    Assumptions, which the paper does not settle: an ellipsoid stands for the brain. Noise of an
-    image has a Gaussian autocorrelation of 12 mm FWHM, usual after registration and modulation
+    Assumptions, which the paper does not settle: grey matter has as many voxels as the
+    intensities, with edges of 4 mm. An ellipsoid stands for the brain. Noise of an image is white
+    noise smoothed by a Gaussian kernel of 12 mm FWHM, usual after registration and modulation
     (neighbouring voxels of 4 mm correlate by .86), and half of its variance is shared by the two
     images, because both come from one scan. The class means of the latent score differ by two
     standard deviations, and a voxel in the middle of a patch has half a standard deviation of it:

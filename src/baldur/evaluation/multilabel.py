@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from baldur.evaluation.added_value.study import AddedValue
+from baldur.evaluation.base_result import BaseResult
 from baldur.evaluation.clinical.bootstrap import Draws
 from baldur.evaluation.clinical.metric_intervals import rows_behind, scale_of
 from baldur.evaluation.design import Comparison
@@ -20,13 +21,10 @@ from baldur.evaluation.engine.tasks import ALL, outcomes_of
 from baldur.evaluation.label_matrix import AVERAGE
 from baldur.evaluation.metrics import METRICS
 from baldur.evaluation.result import NestedResult
-from baldur.evaluation.splits import Fold
 from baldur.evaluation.tables.formatting import format_heading, format_table
-from baldur.evaluation.tables.model_tests import compare_pairs, permutation_tests
 from baldur.evaluation.tables.table import FEATURES, POOLED
 from baldur.evaluation.threads import one_thread
 from baldur.exceptions import InputError
-from baldur.hooks import call_hook
 
 __all__ = ["ONE_AT_A_TIME", "MultilabelResult"]
 
@@ -34,8 +32,8 @@ ONE_AT_A_TIME = "fitted to one outcome at a time, with settings selected for eac
 """Note of models that cannot be fitted to a label matrix."""
 
 
-@dataclass
-class MultilabelResult:
+@dataclass(repr=False)
+class MultilabelResult(BaseResult):
     """Result of `nested_cv` for a label matrix: one result per outcome, and their mean.
 
     ``result["stroke"]`` is the `NestedResult` of the outcome "stroke" (with the classes "no" and
@@ -76,33 +74,10 @@ class MultilabelResult:
             raise InputError(f"There is no outcome {outcome!r}; there are {self.outcomes}.")
         return self.results[outcome]
 
-    def __repr__(self) -> str:
-        return self.format("text")
-
     @property
     def outcomes(self) -> list[str]:
         """Names of the outcomes, the columns of the label matrix."""
         return list(self.comparison.outcomes)
-
-    @property
-    def models(self) -> list[str]:
-        """Names of the models, the rows of the table."""
-        return [m.name for m in self.comparison.models]
-
-    @property
-    def metrics(self) -> list[str]:
-        """Metrics that are columns of the table."""
-        return self.comparison.metrics
-
-    @property
-    def select_by(self) -> str:
-        """Metric that selected settings on the inner folds."""
-        return self.comparison.metric
-
-    @property
-    def folds(self) -> list[Fold]:
-        """The outer folds, which all outcomes share."""
-        return self._first.folds
 
     @property
     def fits(self) -> dict[str, list[OuterFit]]:
@@ -117,10 +92,6 @@ class MultilabelResult:
             ]
             for model in self.comparison.models
         }
-
-    @property
-    def _first(self) -> NestedResult:
-        return next(iter(self.results.values()))
 
     @property
     def failures(self) -> dict[str, str]:
@@ -150,9 +121,23 @@ class MultilabelResult:
                 found[model] = max(k, found.get(model, 0))
         return found
 
+    @property
+    def permuted(self) -> dict[str, list[float]]:
+        """Mean over outcomes of the score of every finished model with each permutation."""
+        return {
+            model: np.mean([r.permuted[model] for r in self.results.values()], axis=0).tolist()
+            for model in self.finished()
+        }
+
     def finished(self) -> list[str]:
         """Return the models that finished every fold for every outcome."""
         return [m for m in self.models if m not in self.failures]
+
+    @property
+    def added_value_missing(self) -> str:
+        """As `NestedResult.added_value_missing`, of all outcomes; "" if nothing is missing."""
+        texts = {outcome: result.added_value_missing for outcome, result in self.results.items()}
+        return " ".join(f"{outcome}: {text}" for outcome, text in texts.items() if text)
 
     @cached_property
     def predictions(self) -> pd.DataFrame:
@@ -258,7 +243,7 @@ class MultilabelResult:
 
         The columns after outcome are those of `metric_intervals`.
         """
-        held = next(iter(self._first.resampled.models.values()), None)
+        held = next(iter(self[self.outcomes[0]].resampled.models.values()), None)
         people = (0, 0) if held is None else (int(held.members.sum()), held.n_units)
         long = []
         for record in self.table().to_dict("records"):
@@ -298,43 +283,45 @@ class MultilabelResult:
         columns = ["metric", "model_a", "model_b", "difference", "low", "high", "note"]
         return pd.DataFrame(rows, columns=columns)
 
-    def _fold_values(self, model: str, metric: str) -> np.ndarray:
-        """Return the mean over outcomes of a metric of a model, on every outer fold."""
-        each = [result.fold_values(model, metric) for result in self.results.values()]
-        return np.asarray(np.mean(each, axis=0))
-
-    def compare(self, metrics: Sequence[str] | None = None) -> pd.DataFrame:
-        """Compare models by the corrected resampled t-test of the mean over outcomes.
+    def fold_values(self, model: str, metric: str) -> np.ndarray:
+        """Return the mean over outcomes of a metric of one model, on every outer fold.
 
         Parameters
         ----------
-        metrics : list of str, optional
-            Default: the metric settings were selected by. Pairs are adjusted within each.
+        model : str
+            One that finished for every outcome.
+        metric : str
 
         Returns
         -------
-        DataFrame
-            As `NestedResult.compare`.
+        ndarray of shape (n_folds,)
         """
-        ratio = float(np.mean([len(f.test) / len(f.train) for f in self.folds]))
-        parts = []
-        for metric in metrics or [self.select_by]:
-            by_model = {model: self._fold_values(model, metric) for model in self.finished()}
-            some = self.comparison.with_some_views
-            parts.append(compare_pairs(by_model, ratio, metric, some))
-        return pd.concat(parts, ignore_index=True)
+        each = [result.fold_values(model, metric) for result in self.results.values()]
+        return np.asarray(np.mean(each, axis=0))
 
-    def permutation_test(self) -> pd.DataFrame:
-        """Return the permutation test of the mean over outcomes, as `NestedResult` has it.
+    def added_value(
+        self, baseline: Sequence[str] | None = None, **options: Any
+    ) -> dict[str, AddedValue]:
+        """Return what each view adds to the views that one has anyway, for every outcome.
 
-        Outcomes of a sample are permuted together.
+        There is no mean over outcomes: a view may add something for one outcome and nothing for
+        another. Intervals are not adjusted for the number of outcomes.
+
+        Parameters
+        ----------
+        baseline : list of str, optional
+            Views that one has anyway; default the `baseline_views` of the comparison.
+        **options
+            As in `NestedResult.added_value`, the same for every outcome.
+
+        Returns
+        -------
+        dict of str to AddedValue
         """
-        scores = {model: self._fold_values(model, self.select_by) for model in self.finished()}
-        permuted = {
-            model: np.mean([r.permuted[model] for r in self.results.values()], axis=0).tolist()
-            for model in scores
+        return {
+            outcome: result.added_value(baseline, **options)
+            for outcome, result in self.results.items()
         }
-        return permutation_tests(scores, permuted, self.select_by)
 
     def format(self, form: str = "text", figures: str = "intervals") -> str:
         """Return the tables as they are printed: the mean over outcomes, then every outcome.
@@ -357,22 +344,3 @@ class MultilabelResult:
         for outcome, result in self.results.items():
             parts += ["\n", format_heading(outcome, form), result.format(form, figures)]
         return "".join(parts)
-
-    def report(self, path: str | Path, **options: Any) -> Path:
-        """Write one page about this comparison: the mean over outcomes, then every outcome.
-
-        Parameters
-        ----------
-        path : str or Path
-            HTML file to write; it needs no network and no other file. ``result["stroke"].report``
-            writes the complete page of one outcome.
-        **options
-            As in `baldur.report.report_result`: model, people, title.
-
-        Returns
-        -------
-        Path
-            The file.
-        """
-        made: Path = call_hook("report_result", self, path, **options)
-        return made

@@ -17,8 +17,9 @@ from baldur.evaluation.clinical.logistic_fit import needs_platt
 from baldur.evaluation.design import Comparison
 from baldur.evaluation.engine.job import predict_rows
 from baldur.evaluation.engine.tasks import ALL, outcomes_of, seed_of
+from baldur.evaluation.label_folds import label_strata
 from baldur.evaluation.models import fit_with_groups
-from baldur.evaluation.splits import Fold, label_strata
+from baldur.evaluation.splits import Fold
 from baldur.evaluation.threads import one_thread
 from baldur.inference.inner_folds import n_repeats
 from baldur.views import MultiView

@@ -48,12 +48,18 @@ def record_of(result: NestedResult | MultilabelResult) -> dict[str, Any]:
     -------
     dict
         schema, task, people, classes, views (features and people of each), models, view_sets (of
-        models that get some of the views only), baseline_views, failures, notes, metrics,
-        select_by, folds, repeats, groups, sites, versions; of a label matrix also outcomes.
+        models that get some of the views only), baseline_views, added_value_missing, failures,
+        notes, metrics, select_by, folds, repeats, groups, sites, versions; of a label matrix also
+        outcomes.
     """
     if isinstance(result, MultilabelResult):
         notes = {model: notes for model, notes in result.notes.items() if notes}
-        mean = {"failures": result.failures, "notes": notes, "outcomes": result.outcomes}
+        mean = {
+            "failures": result.failures,
+            "notes": notes,
+            "outcomes": result.outcomes,
+            "added_value_missing": result.added_value_missing,
+        }
         return {**record_of(result[result.outcomes[0]]), **mean}
     names = [str(c) for c in result.classes]
     repeats = 1 + max((f.repeat for f in result.folds), default=0)
@@ -77,6 +83,7 @@ def record_of(result: NestedResult | MultilabelResult) -> dict[str, Any]:
             if model.views is not None
         },
         "baseline_views": list(result.comparison.baseline_views),
+        "added_value_missing": result.added_value_missing,
         "failures": dict(result.failures),
         "notes": {model: list(notes) for model, notes in result.notes.items() if notes},
         "metrics": list(result.metrics),

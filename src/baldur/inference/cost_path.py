@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from baldur.inference.entry_costs import EntryCosts
 from baldur.inference.final_predictor import TrainingRows
 from baldur.inference.fold_batch import EnsembleData, FoldBatch
 from baldur.inference.held_out_scorer import HeldOutScorer
-from baldur.inference.path_table import Entering, entering_columns
+from baldur.inference.path_table import Entering, MakeRecords, entering_columns
 from baldur.inference.submodel_path import SubmodelPath, moments_at
 from baldur.types import Array, IntArray
 
@@ -35,17 +34,16 @@ def cost_along(data: EnsembleData, batch: FoldBatch, path: SubmodelPath, fold: i
     """Return the cost so far after each column of the path of a fold; None without costs."""
     if data.costs is None:
         return None
-    of_views, of_features = _payments(data, data.costs, batch, path, fold)
-    return np.asarray(np.cumsum(of_views + of_features))
+    return data.costs.along(*_path_columns(data, batch, path, fold))
 
 
-def _payments(
-    data: EnsembleData, costs: EntryCosts, batch: FoldBatch, path: SubmodelPath, fold: int
-) -> tuple[Array, Array]:
-    """Return what is paid for views and for features with each column of a path."""
+def _path_columns(
+    data: EnsembleData, batch: FoldBatch, path: SubmodelPath, fold: int
+) -> tuple[IntArray, IntArray, IntArray]:
+    """Return the columns of the path of a fold, and view and feature of all columns."""
     columns = batch.candidates[fold][path.basis.order[fold, : path.basis.length[fold]]]
     numbers = np.arange(len(data.owner)) if data.groups is None else data.groups
-    return costs.payments(columns, data.owner, numbers)
+    return columns, data.owner, numbers
 
 
 def cost_records(
@@ -54,7 +52,8 @@ def cost_records(
     folds: Sequence[SubmodelPath],
     sizes: Sequence[int],
     scorer: HeldOutScorer,
-    add: Callable[..., list[dict[str, Any]]],
+    make_records: MakeRecords,
+    base: dict[str, Any],
 ) -> list[dict[str, Any]]:
     """Return a record for every cost along the path; each fold spends at most as much.
 
@@ -65,8 +64,8 @@ def cost_records(
     folds : list of SubmodelPath, of the batches of inner folds
     sizes : rising numbers of columns at which there is a submodel
     scorer : HeldOutScorer
-    add : callable
-        Makes the records, as `path_records` with what all of them share.
+    make_records : MakeRecords
+    base : dict, the record of the base rate, which costs nothing and comes first
     """
     data, everyone = rows.data, rows.everyone
     paid = cost_along(data, everyone, path, 0)
@@ -82,11 +81,15 @@ def cost_records(
     owner = data.owner[everyone.candidates[0][order]]
     n_views = [len(np.unique(owner[:k])) for k in columns]
     enters = entering_columns(order, columns, rows.index)
-    records = add("cost", n_views, columns, scorer.score(found), enters)
-    orders = paid_measurements(*_payments(data, data.costs, everyone, path, 0), columns, records)
+    records = make_records("cost", n_views, columns, scorer.score(found), enters)
+    payments = data.costs.payments(*_path_columns(data, everyone, path, 0))
+    orders = paid_measurements(*payments, columns, records)
     return [
-        {"cost": float(one), "orders": paid_for, **record}
-        for one, paid_for, record in zip(cost, orders, records, strict=True)
+        {"cost": 0.0, "orders": [], **base},
+        *(
+            {"cost": float(one), "orders": paid_for, **record}
+            for one, paid_for, record in zip(cost, orders, records, strict=True)
+        ),
     ]
 
 

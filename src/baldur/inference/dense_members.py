@@ -265,9 +265,26 @@ def learn_variances(
     likelihood: Likelihood,
     *,
     max_iter: int,
+    tolerance: float = TOLERANCE,
     start: Member | None = None,
+    near: tuple[WeightPosterior, Array] | None = None,
 ) -> tuple[WeightPosterior, Array, list[dict[str, Any]], Array]:
-    """Return q(w) at the learned variance of each view, the variances (F, C, M) and the record."""
+    """Return q(w) at the learned variance of each view, the variances (F, C, M) and the record.
+
+    Parameters
+    ----------
+    design : Design
+    absent : (F, n, M) array of 0 and 1, or None
+    likelihood : Likelihood
+    max_iter : int
+    tolerance : float
+        Largest change that counts as converged, as for `TOLERANCE`.
+    start : Member, optional
+        The fit to the same folds in which outputs shared their site precisions.
+    near : tuple, optional
+        A posterior of the same folds with other features, whose sites are a good start, and the
+        variance (F, C, M) of each view's part of eta under its prior.
+    """
     began = time.perf_counter()
     scales = np.maximum(design.scales(), 1e-12)[:, None, :]  # (F, 1, M)
     F, C, M = len(scales), likelihood.n_precisions, design.n_views
@@ -276,9 +293,15 @@ def learn_variances(
     if start is not None and start.variances is not None:
         variances[:] = start.variances
         least = MIN_OWN_ITER
+    elif near is not None:
+        # Views that had hardly any variance begin with a tenth of the uninformed one.
+        variances = np.maximum(near[1] / scales, 0.1 * variances)
+        least = MIN_OWN_ITER
     whole = WeightPosterior.start(design, likelihood, design.spread(variances), absent)
     if start is not None:
         whole.sites = sites_near(start, 0, likelihood)
+    elif near is not None:
+        whole.sites, whole.noise = near[0].sites, near[0].noise
     q, folds = whole, np.arange(F)
     converged = np.zeros(F, dtype=bool)
     history: list[dict[str, Any]] = []
@@ -297,13 +320,13 @@ def learn_variances(
         new = np.clip(new, 1e-12 / scales[folds], 1e6 / scales[folds])
         share = now * scales[folds] / (now * scales[folds]).sum(axis=2, keepdims=True)
         change = (np.abs(new / now - 1.0) * share).max(axis=(1, 2))
-        going = (change >= TOLERANCE) | (iteration < least)
+        going = (change >= tolerance) | (iteration < least)
         variances[folds] = new
         if iteration >= least:
             steps = [*steps, np.log(new)]
             if len(steps) == 3:
                 further = np.exp(extrapolated(steps, share))
-                variances[folds] = np.where((change >= TOLERANCE)[:, None, None], further, new)
+                variances[folds] = np.where((change >= tolerance)[:, None, None], further, new)
                 steps = []
         history.append(
             {

@@ -238,9 +238,10 @@ def fit_ensemble(
     if sizes:
         left = residual(likelihood.T, likelihood.weight, logistic=data.logistic)
         found = marginal_associations(designs.candidates, left, absent, total)
+    smaller: Member | None = None
     for name, size in sizes.items():
-        fitted[name] = fit_screened(
-            designs.candidates, absent, outputs, found, size, max_iter=max_iter
+        smaller = fitted[name] = fit_screened(
+            designs.candidates, absent, outputs, found, size, smaller=smaller, max_iter=max_iter
         )
     return _summarise(data, batch, likelihood, fitted)
 

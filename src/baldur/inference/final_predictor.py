@@ -18,7 +18,7 @@ from baldur.inference.stacking import Stacking
 from baldur.inference.submodel_path import SubmodelPath, submodel_signal
 from baldur.inference.weight_posterior import WeightPosterior
 from baldur.model.posterior import INTERCEPT_VAR, FeaturePosterior
-from baldur.types import Array, Index, IntArray, Mask
+from baldur.types import Array, Index, Mask
 
 
 @dataclass(frozen=True)
@@ -92,11 +92,10 @@ class FittedEnsemble(TrainingRows):
 
 def submodel_predictor(
     fit: TrainingRows, path: SubmodelPath, size: int, step: Scores
-) -> tuple[Predictor, list[Mask], IntArray]:
-    """Return the ensemble projected onto the first features of the path.
+) -> tuple[Predictor, Index]:
+    """Return the ensemble projected onto the first columns of the path, and its columns.
 
-    Also the masks of the selected features, and their places among the candidates, in path
-    order. `step` says how these features compare with the ensemble.
+    `step` says how these columns compare with the ensemble.
     """
     chosen = path.basis.order[0, :size]
     place = np.argsort(chosen, kind="stable")  # blocks list columns in rising order
@@ -118,11 +117,8 @@ def submodel_predictor(
         (shrink[:, None] * mean)[None],
         ((shrink**2 * stretch)[:, None, None] * cov)[None],
     )
-    selected = [np.zeros(D, dtype=bool) for D in fit.problem.widths]
     if fit.problem.groups is not None:  # a level that the others say has weight 0
         index = with_their_groups(index, fit.problem.groups)
-    for mask, columns in zip(selected, index, strict=True):
-        mask[columns] = True
     predictor = Predictor(
         [block],
         np.ones((1, len(mean))),
@@ -132,7 +128,7 @@ def submodel_predictor(
         shrink**2 * signal,
         shrink**2 * (signal + stretch * (lacking - signal)),
     )
-    return predictor, selected, chosen
+    return predictor, index
 
 
 def whole_view_predictor(fit: FittedEnsemble, views: Mask, step: Scores) -> Predictor:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -16,6 +16,9 @@ from baldur.types import Array, Index, IntArray
 Entering = list[tuple[int, int | None]] | None
 """Pairs of a view and its column, or of a view and None for all its columns, that enter with a
 submodel; None for all features that are not in yet."""
+
+MakeRecords = Callable[..., list[dict[str, Any]]]
+"""`path_records` with what all records of a fit share: `ensemble`, `weight`, `allowed`, `task`."""
 
 
 def entering_views(order: IntArray, counts: Sequence[int]) -> list[Entering]:

@@ -22,17 +22,17 @@ from baldur.inference.final_predictor import TrainingRows, submodel_predictor
 from baldur.inference.fold_batch import EnsembleData, FoldBatch
 from baldur.inference.held_out_scorer import HeldOutScorer
 from baldur.inference.path_search import Basis
-from baldur.inference.path_table import entering_columns, path_records
+from baldur.inference.path_table import MakeRecords, entering_columns
 from baldur.inference.shared_factors import share_factors
-from baldur.inference.submodel_path import SubmodelPath, moments_at
+from baldur.inference.submodel_path import SIZES, SubmodelPath, moments_at
 from baldur.inference.submodels import Submodel
-from baldur.types import Array, IntArray, Mask
+from baldur.types import IntArray, Mask
 
 STORED = 64
 """Columns of a path that are stored for submodels per view: a few megabytes for forty folds."""
 
 
-def first_columns(path: SubmodelPath, limit: int = STORED) -> SubmodelPath:
+def first_columns(path: SubmodelPath, limit: int) -> SubmodelPath:
     """Return the path cut after so many columns, without what only a projection needs."""
     basis = path.basis
     length = []
@@ -142,10 +142,8 @@ class StoredPath:
     folds : list of (FoldBatch, SubmodelPath)
     views : (M,) bool array, views whose features the path may have
     complete : bool, whether nothing was cut off
-    widths : (M,) int array, features of each view, a category counted once
     scorer : HeldOutScorer
-    ensemble : (N,) array, held-out losses of the ensemble
-    allowed : float, loss above the ensemble's that a candidate may have
+    make_records : MakeRecords
     n_factors : int, latent factors behind several outputs
     """
 
@@ -154,20 +152,39 @@ class StoredPath:
     folds: Sequence[tuple[FoldBatch, SubmodelPath]]
     views: Mask
     complete: bool
-    widths: IntArray
     scorer: HeldOutScorer
-    ensemble: Array
-    allowed: float
+    make_records: MakeRecords
     n_factors: int
+
+    @classmethod
+    def of(
+        cls,
+        rows: TrainingRows,
+        path: SubmodelPath,
+        folds: Sequence[SubmodelPath],
+        views: Mask,
+        scorer: HeldOutScorer,
+        make_records: MakeRecords,
+        n_factors: int,
+        limit: int = STORED,
+    ) -> StoredPath:
+        """Cut a path on all rows, and those of the batches of folds, after so many columns."""
+        cut = first_columns(path, limit)
+        in_folds = [
+            (batch, first_columns(own, limit))
+            for batch, own in zip(scorer.batches, folds, strict=True)
+        ]
+        complete = bool(cut.basis.length[0] == path.basis.length[0] < max(SIZES))
+        return cls(rows, cut, in_folds, views, complete, scorer, make_records, n_factors)
 
     def available(self) -> IntArray:
         """Return how many features of each view the path has on all rows, (M,)."""
         columns = _Columns.of(self.rows.data, self.rows.everyone, self.path, 0)
-        return columns.counts(len(self.widths))
+        return columns.counts(len(self.views))
 
     def missing(self, most: IntArray) -> IntArray:
         """Return the views that have more features than the path has, although asked for."""
-        wanted = np.minimum(most, self.widths)
+        wanted = np.minimum(most, self.rows.problem.n_features)
         enough = (wanted <= self.available()) | (self.views & self.complete)
         return np.flatnonzero(~enough & (most > 0))
 
@@ -196,21 +213,11 @@ class StoredPath:
         columns = _Columns.of(data, self.rows.everyone, self.path, 0)
         path = with_columns(self.path, [columns.first_of_views(most)])
         size = int(path.basis.length[0])
-        predictor, selected, _ = submodel_predictor(self.rows, path, size, scores)
+        predictor, index = submodel_predictor(self.rows, path, size, scores)
         predictor = share_factors(predictor, self.rows.problem.views, self.n_factors)
-        index = [np.flatnonzero(mask) for mask in selected]
         chosen = _Columns.of(data, self.rows.everyone, path, 0)
-        count = int(chosen.counts(len(self.widths)).sum())
+        count = int(chosen.counts(len(self.views)).sum())
         n_views = len(np.unique(chosen.owner))
-        records = path_records(
-            "per view",
-            [n_views],
-            [size],
-            scores,
-            entering_columns(path.basis.order[0], [size], self.rows.index),
-            ensemble=self.ensemble,
-            weight=self.scorer.weight,
-            allowed=self.allowed,
-            task=self.scorer.task,
-        )
-        return Submodel(count, predictor, index, row), {**records[0], "selected": True}
+        enters = entering_columns(path.basis.order[0], [size], self.rows.index)
+        (record,) = self.make_records("per view", [n_views], [size], scores, enters)
+        return Submodel(count, predictor, index, row), {**record, "selected": True}

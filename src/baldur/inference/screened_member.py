@@ -27,10 +27,13 @@ import numpy as np
 from scipy.stats import chi2
 
 from baldur.inference.dense_members import Member, learn_variances, over_scales
-from baldur.inference.design import ColumnDesign
+from baldur.inference.design import ColumnDesign, GramDesign
 from baldur.model.likelihood import Likelihood
 from baldur.types import Array, IntArray
 
+TOLERANCE = 0.1
+"""Largest change of a view's prior variance, as a share of all views', that counts as converged:
+the share that chance does not explain, by which variances are multiplied, is known no better."""
 LEAST = 1e-3
 """Least share of a variance that is kept: what is left predicts the base rate, and variances of 0
 would leave the posterior undefined."""
@@ -91,6 +94,7 @@ def fit_screened(
     found: Associations,
     size: int,
     *,
+    smaller: Member | None = None,
     max_iter: int = 200,
 ) -> Member:
     """Learn q(w) of the strongest columns, with one prior variance per view.
@@ -107,6 +111,8 @@ def fit_screened(
     found : Associations
     size : int
         How many columns, the strongest of each fold.
+    smaller : Member, optional
+        The fit to the same folds with fewer columns, to begin where it ended.
     max_iter : int
 
     Returns
@@ -116,8 +122,16 @@ def fit_screened(
     """
     chosen = found.order[:, :size]
     part = design.reordered(chosen)
-    q, variances, history, converged = learn_variances(part, absent, likelihood, max_iter=max_iter)
-    q = q.with_variances(found.beyond_chance(size)[:, None, None] * q.s)
-    points, weights = over_scales(q, most=0)
+    # Variances of views need no columns, only the Gram matrices of these.
+    views = part if part.uses_features else GramDesign(part.grams(), part.count, part.intercept_var)
+    near = None
+    if smaller is not None and smaller.variances is not None:
+        q = smaller.points[0].q
+        near = q, smaller.variances * q.design.scales()[:, None]
+    q, variances, history, converged = learn_variances(
+        views, absent, likelihood, max_iter=max_iter, tolerance=TOLERANCE, near=near
+    )
+    shrunk = found.beyond_chance(size)[:, None, None] * variances
+    points, weights = over_scales(q.with_variances(part.spread(shrunk), part), most=0)
     points = [replace(p, selects=True, columns=chosen[p.folds]) for p in points]
     return Member(points, weights, history, converged, variances)

@@ -23,7 +23,7 @@ weights, and prunes factors by prediction.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -40,27 +40,21 @@ RANKS = (*range(1, 17), 20, 24, 32, 48, 64, 96, 128)
 """Numbers of factors that are scored, besides one per output."""
 
 
-@dataclass(frozen=True)
-class Directions:
-    """Principal directions of the linear predictors of each fold.
-
-    Attributes
-    ----------
-    centre : (F, C) array, mean linear predictor over the training rows
-    rows : (F, C, C) array, directions as rows, by falling variance
-    """
-
-    centre: Array
-    rows: Array
-
-
 def ranks_to_score(C: int) -> list[int]:
     """Return the numbers of factors to score for C outputs, the last one C."""
     return [rank for rank in RANKS if rank < C] + [C]
 
 
-def principal_directions(eta: Array, counted: Array) -> Directions:
-    """Return the directions of linear predictors (F, C, n), of rows where `counted` (F, n) is 1."""
+def principal_directions(eta: Array, counted: Array) -> tuple[Array, Array]:
+    """Return means and principal directions of linear predictors, (F, C) and (F, C, C).
+
+    Directions are rows, by falling variance.
+
+    Parameters
+    ----------
+    eta : (F, C, n) array, linear predictors of each fold
+    counted : (F, n) array, 1 for rows that count and 0 for others
+    """
     total = np.maximum(counted.sum(axis=1), 1.0)[:, None]
     centre = np.einsum("fcn,fn->fc", eta, counted) / total
     away = (eta - centre[..., None]) * counted[:, None]
@@ -68,7 +62,7 @@ def principal_directions(eta: Array, counted: Array) -> Directions:
     rows = np.ascontiguousarray(vectors[..., ::-1].swapaxes(1, 2))
     # The sign of an eigenvector is arbitrary; the largest loading of each factor is positive.
     largest = np.take_along_axis(rows, np.abs(rows).argmax(axis=2)[..., None], axis=2)
-    return Directions(centre, rows * np.where(largest < 0, -1.0, 1.0))
+    return centre, rows * np.where(largest < 0, -1.0, 1.0)
 
 
 def select_rank(losses: Array, weight: Array) -> int:
@@ -91,24 +85,30 @@ def select_rank(losses: Array, weight: Array) -> int:
 
 
 def rank_moments(
-    directions: Directions, mean: Array, var: Array, ranks: Sequence[int], *, noisy: bool
+    centre: Array,
+    directions: Array,
+    mean: Array,
+    var: Array,
+    ranks: Sequence[int],
+    *,
+    noisy: bool,
 ) -> tuple[Array, Array]:
     """Return held-out moments of the ensemble on fewer factors, each (V, F, C, p).
 
     Parameters
     ----------
-    directions : Directions of F folds
+    centre, directions : (F, C) and (F, C, C) arrays, see `principal_directions`
     mean, var : (F, C, p) arrays, moments of the ensemble on held-out rows
     ranks : numbers of factors
     noisy : bool
         Whether the variances are mostly noise of the outputs, which a projection leaves as it is.
     """
-    away = mean - directions.centre[..., None]
+    away = mean - centre[..., None]
     means, variances = [], []
     for rank in ranks:
-        R = directions.rows[:, :rank]
+        R = directions[:, :rank]
         P = np.matmul(R.swapaxes(1, 2), R)
-        means.append(directions.centre[..., None] + np.matmul(P, away))
+        means.append(centre[..., None] + np.matmul(P, away))
         spread = var
         if rank < mean.shape[1] and not noisy:
             spread = np.matmul(P**2, var)
@@ -132,8 +132,8 @@ def share_factors(predictor: Predictor, views: Views, n_factors: int) -> Predict
     eta = predictor.moments(views)[0].T[None]  # (1, C, n)
     if not np.ptp(eta, axis=2).any():
         return predictor
-    found = principal_directions(eta, np.ones((1, eta.shape[2])))
-    factors = SharedFactors(found.rows[0, :n_factors], found.centre[0])
+    centre, directions = principal_directions(eta, np.ones((1, eta.shape[2])))
+    factors = SharedFactors(directions[0, :n_factors], centre[0])
     made = replace(predictor, factors=factors)
     coefs, _, _ = predictor.coefficients()
     index, _ = predictor.count_joint()
@@ -177,7 +177,7 @@ def select_factors(
         base = ensemble.base_logit[..., None]
         eta = base + stacking.slope[:, None, None] * (pooled - base)
         directions = principal_directions(eta, batch.counted)
-        found.append(rank_moments(directions, *moments, ranks, noisy=noisy))
+        found.append(rank_moments(*directions, *moments, ranks, noisy=noisy))
     losses = mean_losses(*scorer.gather(found), scorer.row, scorer.T, scorer.task)
     total = losses @ weight
     at = select_rank(losses, weight)

@@ -39,9 +39,10 @@ FIRST_LENGTH, LENGTHS = 0.5, (0.05, 0.7)
 LONGER, SHORTER = 1.1, 0.6
 """Steps of ln s are parts of the way to its target, longer while they go on in one direction and
 shorter where they turn, as with interchangeable features."""
-TOLERANCE, SHARED_TOLERANCE = 1e-2, 3e-2
+TOLERANCE, SHARED_TOLERANCE = 2e-2, 3e-2
 """Largest change of any inclusion probability that counts as converged; the second where outputs
-share their site precisions, and afterwards."""
+share their site precisions, and afterwards. Predictions on real sets are as far from those of a
+tolerance of 0.001 with 0.01 as with 0.02, which takes three quarters of the iterations."""
 MIN_ITER, MIN_WARM_ITER, MIN_OWN_ITER, LEARN_AFTER = 10, 6, 3, 3
 """Least iterations from the uninformed start, from the end of the other member, and from the fit in
 which outputs shared their site precisions; and those before the shares and slab variances are

@@ -7,20 +7,20 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from baldur.inference.cost_path import last_before_payments
+from baldur.inference.cost_path import cost_along, last_before_payments
 from baldur.inference.final_predictor import (
     FittedEnsemble,
+    TrainingRows,
     submodel_predictor,
     whole_view_predictor,
 )
 from baldur.inference.gaussians import WeightGaussian
-from baldur.inference.path_search import Basis
 from baldur.inference.predictor import Predictor
 from baldur.inference.screening import Problem
 from baldur.inference.selection import Scores
 from baldur.inference.shared_factors import share_factors
 from baldur.inference.submodel_path import SIZES, SubmodelPath
-from baldur.types import Array, Index, Mask
+from baldur.types import Index, Mask
 
 EVERY_SIZE = 20
 """Every number of features up to this one is scored, so that it can be asked for."""
@@ -68,6 +68,8 @@ class PathSizes:
     shown : list of int
         Places of the sizes in the table of the path: all but one that has all columns of the
         selected views, whose row is that of the whole views.
+    total : int
+        Features of the selected views that count, on the path or not.
     """
 
     scored: list[int]
@@ -75,6 +77,12 @@ class PathSizes:
     n_features: list[int]
     automatic: list[int]
     shown: list[int]
+    total: int
+
+    @property
+    def complete(self) -> bool:
+        """Whether the largest size has all features."""
+        return [0, *self.n_features][-1] == self.total
 
 
 def column_masks(submodel: Submodel) -> list[Mask]:
@@ -85,26 +93,24 @@ def column_masks(submodel: Submodel) -> list[Mask]:
     return masks
 
 
-def path_sizes(
-    basis: Basis, width: int, n_features: int, always: int = 0, paid: Array | None = None
-) -> PathSizes:
-    """Return the sizes of the submodel path on all rows.
+def path_sizes(rows: TrainingRows, path: SubmodelPath, views: Mask) -> PathSizes:
+    """Return the sizes of the submodel path of some views.
 
     These are `SIZES` (of those that a group makes one, the largest), every number of features up to
     `EVERY_SIZE`, the last one before something is paid for, and all features where the path has
-    them all.
+    them all. Features at the beginning of the path that every submodel has do not count.
 
     Parameters
     ----------
-    basis : Basis, on all rows
-    width, n_features : int
-        Columns of the selected views, and their features, a category counted once.
-    always : int
-        Columns at the beginning of the path that every submodel has. They do not count.
-    paid : array, optional
-        Cost so far after each column of the path.
+    rows : TrainingRows
+    path : SubmodelPath, on all rows
+    views : (M,) bool array, the views that are selected
     """
+    basis = path.basis
+    width, n_features = count_columns(rows.problem, views), count_features(rows.problem, views)
     longest = int(basis.length[0])
+    necessary = rows.everyone.always(rows.data)
+    always = 0 if necessary is None else int(necessary[0, basis.order[0, :longest]].sum())
     grid = [always + size for size in ((0, *SIZES) if always else SIZES)]
     grid = [size for size in grid if size <= longest and size < width]
     by_columns = {basis.whole_groups(0, size): size for size in grid}
@@ -113,6 +119,7 @@ def path_sizes(
     free = int(np.searchsorted(ends, always, side="right"))  # features that do not count
     for size in [*ends[free : free + EVERY_SIZE], *(ends[-1:] if len(ends) == n_features else [])]:
         by_columns.setdefault(int(size), int(size))
+    paid = cost_along(rows.data, rows.everyone, path, 0)
     if paid is not None:
         for size in last_before_payments(paid):
             by_columns.setdefault(size, size)
@@ -124,6 +131,7 @@ def path_sizes(
         counts.tolist(),
         [place for place, size in enumerate(columns) if size in automatic],
         [place for place, size in enumerate(columns) if size < width or size in automatic],
+        n_features - free,
     )
 
 
@@ -150,7 +158,6 @@ def make_submodels(
     steps: Scores,
     n_factors: int,
     first_row: int,
-    paid: Array | None = None,
 ) -> list[Submodel]:
     """Return the base rate and the submodel of every size, from small to large.
 
@@ -162,15 +169,13 @@ def make_submodels(
     steps : Scores, how each size compares with the ensemble
     n_factors : int, latent factors behind several outputs
     first_row : int, row of the smallest size in the table of the path
-    paid : (K,) array, cost so far after each column of the path, or None
     """
+    paid = cost_along(fit.data, fit.everyone, path, 0)
     base = base_rate_predictor(fit)
     made = [Submodel(0, base, base.blocks[0].entering(base.widths), 0)]
     for place, (columns, count) in enumerate(zip(sizes.columns, sizes.n_features, strict=True)):
-        step = steps[place : place + 1]
-        predictor, selected, _ = submodel_predictor(fit, path, columns, step)
+        predictor, index = submodel_predictor(fit, path, columns, steps[place : place + 1])
         predictor = share_factors(predictor, fit.problem.views, n_factors)
-        index = [np.flatnonzero(mask) for mask in selected]
         cost = 0.0 if paid is None else float(paid[columns - 1])
         made.append(Submodel(count, predictor, index, first_row + place, cost))
     return made
@@ -179,14 +184,20 @@ def make_submodels(
 def whole_views_submodel(
     fit: FittedEnsemble, views: Mask, whole: Scores, n_factors: int, row: int, n_features: int
 ) -> Submodel:
-    """Return the submodel with all features of some views (1, M); see `make_submodels`.
+    """Return the submodel with all features of some views (M,); see `make_submodels`.
 
     `n_features` is how many of them count.
     """
-    predictor = share_factors(whole_view_predictor(fit, views, whole), fit.problem.views, n_factors)
-    widths = fit.problem.widths
-    columns = [np.arange(D if use else 0) for D, use in zip(widths, views[0], strict=True)]
-    return Submodel(n_features, predictor, columns, row)
+    problem = fit.problem
+    predictor = whole_view_predictor(fit, views[None], whole)
+    predictor = share_factors(predictor, problem.views, n_factors)
+    columns = [np.arange(D if use else 0) for D, use in zip(problem.widths, views, strict=True)]
+    return Submodel(n_features, predictor, columns, row, problem.total_cost())
+
+
+def count_columns(problem: Problem, views: Mask) -> int:
+    """Return the number of columns of some views (M,)."""
+    return sum(D for D, use in zip(problem.widths, views, strict=True) if use)
 
 
 def count_features(problem: Problem, views: Mask) -> int:

@@ -42,10 +42,11 @@ INTERCEPT_VAR = 100.0
 SMALL_PRECISION = 1e-3
 """Site precision below which the variance of a row is computed without dividing by it."""
 
-SINGLE_FROM, MOST_SINGLE = 1 << 28, 1e6
+SINGLE_FROM, MOST_SINGLE = 1 << 25, 1e6
 """Multiplications from which a product is computed in single precision, whose errors of 1e-6 are
-far below what posteriors are known to; and the trace of s^1/2 X^T R X s^1/2 above which it is not,
-as rounding could then reach the part of A that the prior alone determines."""
+far below what posteriors are known to; with fewer, the conversion takes as long as it saves. And
+the trace of s^1/2 X^T R X s^1/2 above which it is not, as rounding could then reach the part of A
+that the prior alone determines."""
 
 Posterior = TypeVar("Posterior", "SamplePosterior", "FeaturePosterior")
 

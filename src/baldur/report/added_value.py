@@ -251,6 +251,8 @@ def added_value_text(added: AddedValue) -> str:
 def added_value_answer(run: StudyResults) -> Sentence | None:
     """Return the answer to what each view adds to the baseline; None where it was not asked.
 
+    Where it was asked and models that it needs failed, the answer says so.
+
     Parameters
     ----------
     run : StudyResults
@@ -262,7 +264,9 @@ def added_value_answer(run: StudyResults) -> Sentence | None:
     found = additions_of(run.table("added_value"), bool(run.classes))
     asked = [one for one in found if one.question == ADDED]
     if not asked:
-        return None
+        text, base = missing_text(run), list(map(short, run.record.get("baseline_views", [])))
+        question = f"What do other views add to {listed(base)}?"
+        return Sentence(question, f"Not estimated. {text}", UNKNOWN) if text else None
     cases = [case_of(ADDITION, one) for one in asked]
     outcomes = {case.outcome for case in cases}
     outcome = next(o for o in (SHOWN, NOT_SHOWN, UNKNOWN) if o in outcomes)
@@ -293,14 +297,20 @@ def added_value_section(run: StudyResults) -> list[str]:
     """
     table = run.table("added_value")
     found = additions_of(table, bool(run.classes))
+    missing = [text] if (text := missing_text(run)) else []
     if not found:
-        return []
+        return missing
     whole = table[table["question"] == ALL]
     model = str(whole["model"].iloc[0]) if len(whole) else str(table["model"].iloc[-1])
     rows = run.of_model("views", model)
     known = rows.dropna(subset="variance_share") if "variance_share" in rows else rows.iloc[:0]
     shares = {str(r["view"]): float(r["variance_share"]) for r in known.to_dict("records")}
-    return _lines(found, model, shares)
+    return [*missing, *_lines(found, model, shares)]
+
+
+def missing_text(run: StudyResults) -> str:
+    """Return which comparisons with the baseline views are missing and why; "" if none."""
+    return short(str(run.record.get("added_value_missing") or ""), 400)
 
 
 def _lines(found: Sequence[Addition], model: str, shares: Mapping[str, float]) -> list[str]:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
+from baldur.evaluation.tables.formatting import fixed
 from baldur.safety.escape import one_line
 
 __all__ = [
@@ -22,6 +24,7 @@ __all__ = [
     "percent",
     "plain",
     "probability",
+    "sd_decimals",
     "short",
 ]
 
@@ -37,7 +40,7 @@ def number(value: Any, digits: int = 2, *, small: bool = False, sign: bool = Fal
     """Return a number with so many decimals; a dash where there is none.
 
     Large ones, and with `small` also small ones, have significant digits instead. With `sign`,
-    positive numbers begin with a plus.
+    positive numbers begin with a plus. A number that is rounded to 0 has no sign.
     """
     try:
         x = float(value)
@@ -46,13 +49,10 @@ def number(value: Any, digits: int = 2, *, small: bool = False, sign: bool = Fal
     if not np.isfinite(x):
         return "–" if np.isnan(x) else ("∞" if x > 0 else "−∞")
     if abs(x) >= 1e6 or (small and 1e-12 < abs(x) < 0.5 * 10.0**-digits):
-        text = f"{x:.2g}"
+        text = f"{x:+.2g}" if sign else f"{x:.2g}"
     else:
-        text = f"{x:.{digits}f}"
-        if float(text) == 0:
-            text = text.lstrip("-")
-    text = text.replace("-", "−")
-    return f"+{text}" if sign and x > 0 else text
+        text = fixed(x, digits, sign=sign)
+    return text.replace("-", "−")
 
 
 def decimals(ends: Iterable[Any], digits: int = 2) -> int:
@@ -65,6 +65,11 @@ def decimals(ends: Iterable[Any], digits: int = 2) -> int:
     while digits < MOST_DECIMALS and least < 0.5 * 10.0**-digits:
         digits += 1
     return digits
+
+
+def sd_decimals(sd: float) -> int:
+    """Return so many decimals that a standard deviation has two digits; 2 for one of 0."""
+    return max(1 - math.floor(math.log10(sd)), 0) if np.isfinite(sd) and sd > 0 else 2
 
 
 def estimate(

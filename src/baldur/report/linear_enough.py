@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from baldur.model_catalog import LINEAR_MODELS, TREE_MODELS
 from baldur.report.evidence import differences_between
-from baldur.report.formatting import listed, number, short
+from baldur.report.formatting import estimate, listed, short
 from baldur.report.results import StudyResults
 from baldur.report.sentences import NOT_SHOWN, SHOWN, UNKNOWN, Case, Interval, Sentence, case_of
 
@@ -69,8 +69,7 @@ class LinearEvidence:
         by = "high" if tree in self.worse else "estimate"
         name = min(own, key=lambda one: getattr(own[one], by))
         d = own[name]
-        ends = f"[{number(d.low, 3)}, {number(d.high, 3)}]"
-        return f"{number(d.estimate, 3, sign=True)} {ends} against {short(name)}"
+        return f"{estimate(d.estimate, d.low, d.high, 3, sign=True)} against {short(name)}"
 
     @property
     def legend(self) -> str:

@@ -337,4 +337,5 @@ def _methods(found: OutcomesResults, main: str | None) -> str:
         "outcomes are unweighted; their intervals come from resamples of people with all their "
         "outcomes."
     )
-    return f"{text} {methods_of_run(run, main)}"
+    added = any(len(one.table("added_value")) for one in found.each.values())
+    return f"{text} {methods_of_run(run, main, added=added)}"

@@ -9,17 +9,21 @@ Precision and recall of a fold imply its specificity, but not so for means over 
 precision is a ratio: what they imply is bounded for any such folds that have the printed means and
 standard deviations. Precision and recall fit if some mean specificity agrees with all three
 statements, given how numbers are rounded. There is no tolerance to choose.
+
+The paper does not say what it prints after the sign "±"; here it is the standard deviation over
+folds.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 
 import numpy as np
 
 from baldur.reproduction.printed import PrintedRow
 
-__all__ = ["READINGS", "implied", "mismatch", "mismatches", "positive_share"]
+__all__ = ["READINGS", "Fit", "fit_of", "fits_of", "implied", "mismatch", "positive_share"]
 
 READINGS = {
     (True, False): "as printed",
@@ -90,10 +94,69 @@ def positive_share(
     return min(known), max(known)
 
 
-def mismatches(
-    row: PrintedRow, share: tuple[float, float], folds: int, people: int
-) -> tuple[float, float]:
-    """Return how far a printed row is from fitting, as printed and with the two exchanged.
+@dataclass(frozen=True)
+class Fit:
+    """How far precision and recall of a printed row are from fitting its accuracies; 0 if they fit.
+
+    Attributes
+    ----------
+    as_printed, exchanged : float
+        As they are printed, and with the two exchanged; as `mismatch` gives them.
+    without_balanced : float
+        Exchanged, and the balanced accuracy left out: metrics of (prediction, truth) exchange
+        precision and recall, and have another balanced accuracy, the mean of the positive and the
+        negative predictive value.
+    """
+
+    as_printed: float
+    exchanged: float
+    without_balanced: float
+
+    @property
+    def reading(self) -> str:
+        """Which way they fit, as one of `READINGS`."""
+        return READINGS[self.as_printed == 0.0, self.exchanged == 0.0]
+
+    @property
+    def off_by(self) -> float:
+        """How far they are from fitting either way."""
+        return min(self.as_printed, self.exchanged)
+
+    @property
+    def contradicts(self) -> bool:
+        """Whether they do not fit, whatever the order of the arguments was."""
+        return self.off_by > 0.0 and self.without_balanced > 0.0
+
+
+def fits_of(
+    rows: Mapping[str, PrintedRow], positives: int, negatives: int, folds: int
+) -> dict[str, Fit]:
+    """Return how precision and recall of all rows of a study fit.
+
+    Parameters
+    ----------
+    rows : dict of str to PrintedRow
+    positives, negatives : int
+        People of the two classes in the text.
+    folds : int
+
+    Returns
+    -------
+    dict of str to Fit
+
+    Examples
+    --------
+    >>> from baldur.reproduction.arithmetic import fits_of
+    >>> from baldur.reproduction.printed import PRINTED
+    >>> fits_of(PRINTED["biofind"], 119, 96, 5)["BALDUR"].reading
+    'exchanged'
+    """
+    share = positive_share(rows.values(), positives, negatives)
+    return {name: fit_of(row, share, folds, positives + negatives) for name, row in rows.items()}
+
+
+def fit_of(row: PrintedRow, share: tuple[float, float], folds: int, people: int) -> Fit:
+    """Return how precision and recall of a printed row fit its accuracies.
 
     Parameters
     ----------
@@ -105,22 +168,25 @@ def mismatches(
 
     Returns
     -------
-    (as_printed, exchanged)
-        As `mismatch` gives them: 0 where the row fits.
+    Fit
     """
     precision, recall = row.cells["precision"], row.cells["recall"]
-    balanced = row.cells["balanced_accuracy"]
+    balanced, accuracy = row.cells["balanced_accuracy"], row.mean("accuracy")
     if precision is None or recall is None or balanced is None:
         raise ValueError("precision, recall or balanced accuracy of the row is not printed")
-    rest = row.mean("accuracy"), balanced, share, folds, people
-    return mismatch(precision, recall, *rest), mismatch(recall, precision, *rest)
+    rest = share, folds, people
+    return Fit(
+        as_printed=mismatch(precision, recall, accuracy, balanced, *rest),
+        exchanged=mismatch(recall, precision, accuracy, balanced, *rest),
+        without_balanced=mismatch(recall, precision, accuracy, None, *rest),
+    )
 
 
 def mismatch(
     precision: tuple[float, float],
     recall: tuple[float, float],
     accuracy: float,
-    balanced: tuple[float, float],
+    balanced: tuple[float, float] | None,
     share: tuple[float, float],
     folds: int,
     people: int,
@@ -133,8 +199,8 @@ def mismatch(
         Over folds.
     accuracy : float
         Mean over folds.
-    balanced : (mean, s.d.)
-        Of the balanced accuracy over folds.
+    balanced : (mean, s.d.) or None
+        Of the balanced accuracy over folds; None to leave it out.
     share : (low, high)
         Of the positive class, as a mean over folds.
     folds, people : int
@@ -149,29 +215,34 @@ def mismatch(
         :, None
     ]
     positive = np.linspace(*share, _GRID)[None, :]
-    least, most, spread = _inverse(precision, folds)
+    least, most, inverse_sd = _inverse(precision, folds)
     # Mean of recall / precision: the product of means and a covariance, which is at most the
     # product of standard deviations.
-    covariance = (recall[1] + HALF) * spread
+    covariance = (recall[1] + HALF) * inverse_sd
     # Folds that differ by a person of each class have shares that differ by at most one over the
     # size of the smallest fold; the s.d. of shares is at most half of that.
     apart = 1.0 / (people / folds - 1.0)
     most_odds, least_odds = _odds(positive + apart), _odds(positive - apart)
-    # Recall minus specificity is twice the difference of recall and balanced accuracy.
-    weighting = 0.5 * apart * 2.0 * (recall[1] + balanced[1] + 2.0 * HALF)
-    # The least and the largest mean specificity: of any fold, and by each of the three statements.
-    least_specificity = (
+    # Recall minus specificity is twice the difference of recall and balanced accuracy. The s.d. of
+    # a specificity is at most one half.
+    spread = recall[1] + HALF + 0.5
+    if balanced is not None:
+        spread = min(spread, 2.0 * (recall[1] + balanced[1] + 2.0 * HALF))
+    weighting = 0.5 * apart * spread
+    # The least and the largest mean specificity: of any fold, and by each of the statements.
+    least_specificity: list[float | np.ndarray] = [
         0.0,
         1.0 - most_odds * (mean_recall * (most - 1.0) + covariance),
-        2.0 * (balanced[0] - HALF) - mean_recall,
         (accuracy - HALF - weighting - positive * mean_recall) / (1.0 - positive),
-    )
-    most_specificity = (
+    ]
+    most_specificity: list[float | np.ndarray] = [
         1.0,
         1.0 - least_odds * np.maximum(mean_recall * (least - 1.0) - covariance, 0.0),
-        2.0 * (balanced[0] + HALF) - mean_recall,
         (accuracy + HALF + weighting - positive * mean_recall) / (1.0 - positive),
-    )
+    ]
+    if balanced is not None:
+        least_specificity.append(2.0 * (balanced[0] - HALF) - mean_recall)
+        most_specificity.append(2.0 * (balanced[0] + HALF) - mean_recall)
     low = np.maximum.reduce(np.broadcast_arrays(*least_specificity))
     high = np.minimum.reduce(np.broadcast_arrays(*most_specificity))
     return float(max(0.0, (low - high).min()))

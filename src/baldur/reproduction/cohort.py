@@ -11,12 +11,13 @@ from baldur.reproduction.protocol import Protocol
 from baldur.study import StudyConfig, load_study, simulate_study
 from baldur.study.toml_file import parse_study, toml_text
 
-__all__ = ["MAP", "own_study", "simulated_study"]
+__all__ = ["MAP", "STUDY", "own_study", "simulated_study"]
 
 MAP = "columns.toml"
 """File of a user's folder that says where samples, outcome and views are."""
 
 STUDY = "study.toml"
+"""The study file, beside the results."""
 
 _TABLES = (".bed", ".pgen", ".csv", ".tsv", ".parquet", ".xlsx", ".npz")
 """Endings of the file of a view, in the order in which they are looked for."""
@@ -85,18 +86,16 @@ def own_study(protocol: Protocol, folder: Path, data: Path, seed: int, quick: bo
     data = data.resolve()
     if not data.is_dir():
         raise InputError(f"{data} is not a folder; --data needs the folder of the files.")
-    file = folder / STUDY
-    if not file.exists():
-        given = _columns(protocol, data)
-        study = {
-            "title": _title(protocol),
-            "seed": seed,
-            "output": "results",
-            **given,
-            **protocol.sections(quick),
-        }
-        make_folder(folder)
-        write_atomically(file, toml_text(study).encode())
+    study = {
+        "title": _title(protocol),
+        "seed": seed,
+        "output": "results",
+        **_columns(protocol, data),
+        **protocol.sections(quick),
+    }
+    # Written every time, because a user may have corrected the map of columns since.
+    file = make_folder(folder) / STUDY
+    write_atomically(file, toml_text(study).encode())
     return load_study(file, roots=[data])
 
 
@@ -123,21 +122,46 @@ def _columns(protocol: Protocol, data: Path) -> dict[str, Any]:
             f"{file} must have the sections {', '.join(expected)}, but it has "
             f"{', '.join(given) or 'none'}; folds and models are those of the paper."
         )
+    for name in expected:
+        _check_section(file, name, given[name])
+    if not {"column", "positive"} <= set(given["outcome"]):
+        raise InputError(
+            f"{file}: outcome must have column, and positive, the class like {protocol.positive}. "
+            "The paper compares two classes; leave samples of other classes out."
+        )
     if set(given["views"]) != set(protocol.views):
         raise InputError(
             f"{file}: the views must be {', '.join(protocol.views)}, but got "
-            f"{', '.join(given['views'])}. Rename them, or leave the file out."
+            f"{', '.join(given['views']) or 'none'}. Rename them, or leave the file out."
         )
-    given["samples"]["file"] = str(data / given["samples"]["file"])
+    for name, section in (
+        ("samples", given["samples"]),
+        *((f"views.{view}", given["views"][view]) for view in protocol.views),
+    ):
+        _check_section(file, name, section)
+        section["file"] = _below(data, file, name, section.get("file"))
     for section in given["views"].values():
-        for key in ("file", "mask", "atlas", "atlas_labels", "sample_ids"):
+        for key in ("mask", "atlas", "atlas_labels", "sample_ids"):
             if isinstance(section.get(key), str):
                 section[key] = str(data / section[key])
-            elif key == "file":
-                section[key] = [str(data / one) for one in section[key]]
     # In the order of the paper.
     given["views"] = {name: given["views"][name] for name in protocol.views}
     return given
+
+
+def _check_section(file: Path, name: str, section: Any) -> None:
+    if not isinstance(section, dict):
+        raise InputError(f"{file}: {name} must be a section, [{name}], but got {section!r}.")
+
+
+def _below(data: Path, file: Path, section: str, given: Any) -> str | list[str]:
+    """Return the path of a file, or of several, in the folder of the data."""
+    if isinstance(given, str):
+        return str(data / given)
+    if isinstance(given, list) and given and all(isinstance(one, str) for one in given):
+        return [str(data / one) for one in given]
+    said = "nothing" if given is None else repr(given)
+    raise InputError(f'{file}: {section} needs the name of its file, file = "...", but has {said}.')
 
 
 def _view(data: Path, name: str) -> dict[str, Any]:
@@ -156,6 +180,6 @@ def _found(data: Path, name: str, endings: tuple[str, ...]) -> Path:
         if (data / f"{name}{ending}").is_file():
             return data / f"{name}{ending}"
     raise InputError(
-        f"{data} has no file {name}{endings[0]} (nor {', '.join(endings[1:])}). Name the files as "
-        f"docs/howto/reproduction.md says, or write {MAP}, which says where they are."
+        f"{data} has no file {name} with one of the endings {', '.join(endings)}. Name the files "
+        f"as docs/howto/reproduction.md says, or write {MAP}, which says where they are."
     )

@@ -21,7 +21,7 @@ from baldur.reproduction.document import (
 )
 from baldur.reproduction.evidence import Evidence
 from baldur.reproduction.figures import NAMES, brain_maps, selected_features
-from baldur.reproduction.protocol import FIXED, GRIDS
+from baldur.reproduction.protocol import DEFAULT, FIXED, GRIDS
 from baldur.reproduction.tables import both_tables, difference_table, printed_check
 from baldur.reproduction.verdicts import FAILS, HOLDS, IN_PART, OPEN, UNTESTED, Claim
 
@@ -33,6 +33,11 @@ CITATION = (
     'classification" (arXiv)'
 )
 PRINTED_HEADING = "Precision and recall in the printed table"
+_SIZE_NOTES = {
+    "adni": "The paper gives the number of voxels of the T1 intensities alone; grey matter is "
+    "taken to have as many."
+}
+"""What has to be known about the sizes that are given as the paper's."""
 _WIDE = {"biofind": "genotypes", "adni": "voxels"}  # what the scale is about
 
 
@@ -56,7 +61,7 @@ def page_of(evidence: Evidence, request: dict[str, Any], folder: Path) -> Docume
     claims, ours = claims_of(evidence), default_claims(evidence)
     sections = [
         Section("Summary", _summary(claims)),
-        Section("Our default", _default(ours)),
+        Section("Our default", _default(ours, DEFAULT in evidence.table.index)),
         Section("Differences from every baseline", difference_table(evidence)),
         Section("Both tables, side by side", both_tables(evidence)),
         Section("What can be compared", _comparable(evidence)),
@@ -100,8 +105,8 @@ def _lead(evidence: Evidence, request: dict[str, Any]) -> list[str]:
         )
     if request["quick"]:
         lead.append(
-            "This is a quick run: five folds, and no search of settings. It shows that everything "
-            "works; its verdicts do not replace those of the whole protocol."
+            "This is a quick run: five folds, and no search of settings. It serves to try the "
+            "command; its verdicts do not replace those of the whole protocol."
         )
     missing = [NAMES.get(m, m) for m in protocol.rows if m not in evidence.table.index]
     if missing:
@@ -122,7 +127,7 @@ def _summary(claims: list[Claim]) -> list[Any]:
         for name in (HOLDS, IN_PART, OPEN, FAILS, UNTESTED)
         if counts[name]
     ]
-    first = f"Of the {len(claims)} claims of the paper about this study, {listed(said)}."
+    first = f"Of the {len(claims)} claims of the paper that this page examines, {listed(said)}."
     how = (
         "A claim that a model is the best is decided by its differences from every baseline, with "
         "95 % intervals that hold for all of them at once (from the largest standardised deviation "
@@ -130,15 +135,17 @@ def _summary(claims: list[Claim]) -> list[Any]:
         "intervals lie above 0, not reproduced if one lies below 0, not tested if a baseline that "
         "could decide has no figures, and otherwise not decided. "
         "Resamples are of people; models are not fitted again. Claims about selected features are "
-        "decided fold by fold."
+        "decided fold by fold, and the number of latent vectors by a fit on all people."
     )
     return [first, how, _claims(claims)]
 
 
-def _default(claims: list[Claim]) -> list[Any]:
+def _default(claims: list[Claim], ran: bool) -> list[Any]:
     lead = (
-        "The default estimator of this package, `BaldurClassifier`, was run on the same folds. It "
-        "has the paper's model with another posterior and another rule of selection."
+        "The default estimator of this package, `BaldurClassifier`, "
+        f"{'was run on the same folds' if ran else 'has no results in this run'}. It is linear in "
+        "all views, as the paper's model is; its priors, its posterior and its rule of selection "
+        "are others."
     )
     return [
         lead,
@@ -172,13 +179,15 @@ def _comparable(evidence: Evidence) -> list[Any]:
             "The data are a user's own. Values can be compared with those of the paper if people, "
             "features and preparation are the same; folds differ, because the paper does not list "
             "them.",
-            _sizes(evidence),
+            *_sizes(evidence),
         ]
     return [
-        "The data are simulated, because the real ones may not be passed on. Which model is better "
-        "than which, how many features are selected, and whether they are the right ones can be "
-        "compared with the paper. Values cannot: how strong the simulated signal is was our choice "
-        "(see the documentation of the simulators in `baldur.datasets`).",
+        "Which model is better than which, how many features are selected, and whether they are "
+        "the right ones can be compared with the paper. Values cannot: how strong the simulated "
+        "signal is was our choice (see the documentation of the simulators in "
+        "`baldur.datasets`). The views that have signal were chosen after the paper's results: "
+        "that a model selects them shows that it finds the simulated signal, and says nothing "
+        "about the disease.",
         [
             "Comparable: the order of the rows, views and features that are selected, their "
             "number, agreement between folds.",
@@ -186,11 +195,11 @@ def _comparable(evidence: Evidence) -> list[Any]:
             "the scale is below 1, because fewer features are there.",
             "The paper lists neither its folds nor the settings that it searched; ours are below.",
         ],
-        _sizes(evidence),
+        *_sizes(evidence),
     ]
 
 
-def _sizes(evidence: Evidence) -> Table:
+def _sizes(evidence: Evidence) -> list[Any]:
     protocol, data = evidence.protocol, evidence.result.data
     people = np.bincount(evidence.result.truth.astype(int))[::-1]
     classes = [str(c) for c in evidence.result.classes][::-1]
@@ -202,7 +211,9 @@ def _sizes(evidence: Evidence) -> Table:
         [f"Features, {view}", f"{width:,}", f"{data.n_features.get(view, 0):,}"]
         for view, width in protocol.views.items()
     ]
-    return Table("Size of the cohort", ["", "Paper", "Here"], rows)
+    table = Table("Size of the cohort", ["", "Paper", "Here"], rows)
+    note = _SIZE_NOTES.get(protocol.name)
+    return [table, note] if note else [table]
 
 
 # -- how -------------------------------------------------------------------------------------------
@@ -210,19 +221,24 @@ def _sizes(evidence: Evidence) -> Table:
 
 def _how(evidence: Evidence, request: dict[str, Any]) -> list[Any]:
     plan = evidence.result.comparison.plan
+    folds, quick = evidence.protocol.folds, request["quick"]
     items = [
         f"Command: `{request['command']}`, started on {request['date']}.",
         f"Nested cross-validation with {plan.outer} outer folds, stratified by class, and "
-        f"{plan.inner} inner folds; settings are selected by AUC. In the paper: "
-        f"{evidence.protocol.folds} outer and {evidence.protocol.folds} inner folds.",
+        f"{plan.inner} inner folds{'' if quick else '; settings are selected by AUC'}. The paper "
+        f"has a {folds}-fold nested cross-validation, which we take as {folds} outer and {folds} "
+        "inner folds, and does not say by which metric settings were selected.",
+        "BALDUR with the paper's posterior has the primal form in all views, which is the "
+        "posterior of the dual form with all training samples as relevance vectors, and starts "
+        "with one latent factor.",
         "The command also writes all tables, predictions and the ordinary report, to the folder "
         "`results`.",
     ]
-    if request["quick"]:
+    if quick:
         return [
             items,
             "No settings were searched: models have the defaults of their class, or the settings "
-            "that `study.toml` lists.",
+            "that `study.toml` lists. Inner folds only calibrate the scores of some models.",
         ]
     rows = [[name, _grid(grid), _fixed(name)] for name, grid in GRIDS.items()]
     rows += [[name, "nothing", _fixed(name)] for name in FIXED if name not in GRIDS]

@@ -28,7 +28,7 @@ class Evidence:
     truth : DataFrame or None
         View, feature and effect of what was simulated; None for a user's own data.
     factors : int or None
-        Live factors of the paper's posterior, fitted on all people.
+        Live factors of the paper's posterior, fitted on all people from `START_FACTORS` of them.
     not_run : dict of str to str
         Models that failed, and why.
     """

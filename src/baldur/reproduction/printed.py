@@ -6,7 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-__all__ = ["METRICS", "PRINTED", "PrintedRow"]
+from baldur.report.formatting import number, sd_decimals
+
+__all__ = ["METRICS", "PRINTED", "PrintedRow", "percent_texts"]
 
 METRICS = ("accuracy", "balanced_accuracy", "precision", "recall", "f1", "auc")
 """Columns of both tables, under our names; the share of selected features comes last."""
@@ -87,3 +89,26 @@ PRINTED: Mapping[str, Mapping[str, PrintedRow]] = MappingProxyType({
     }),
 })  # fmt: skip
 """Study to the rows of its printed table, in their order."""
+
+
+def percent_texts(mean: float, sd: float) -> tuple[str, str]:
+    """Return a share in per cent and its standard deviation, with the same number of decimals.
+
+    Parameters
+    ----------
+    mean, sd : float
+
+    Returns
+    -------
+    (str, str)
+        Two decimals, as the paper prints most shares; more where the standard deviation is below
+        0.01, so that it has two digits.
+
+    Examples
+    --------
+    >>> from baldur.reproduction.printed import percent_texts
+    >>> percent_texts(9.5e-4, 7.6e-5)
+    ('0.000950', '0.000076')
+    """
+    digits = sd_decimals(sd) if 0.0 < sd < 0.01 else 2
+    return number(mean, digits), number(sd, digits)

@@ -11,12 +11,15 @@ from baldur.baselines import BASELINES
 from baldur.exceptions import InputError
 from baldur.reproduction.printed import METRICS
 
-__all__ = ["DEFAULT", "PAPER", "PROTOCOLS", "Protocol", "protocol_of"]
+__all__ = ["DEFAULT", "PAPER", "PROTOCOLS", "START_FACTORS", "Protocol", "protocol_of"]
 
 PAPER = "BALDUR (mean-field)"
 """Our row of the paper's BALDUR."""
 DEFAULT = "BALDUR"
 """Our row of the default estimator, which the paper does not have."""
+START_FACTORS = 4
+"""Factors at the start of the fit that counts the live ones, as in the authors' script. The row of
+the paper's BALDUR starts with one per outcome, which could not show that one is enough."""
 
 
 QUICK: Mapping[str, Mapping[str, Any]] = MappingProxyType({
@@ -36,7 +39,7 @@ class Protocol:
     Attributes
     ----------
     name, cohort, disease : str
-        "biofind" or "adni", the name of the cohort, and what is told apart.
+        "biofind" or "adni", the name of the cohort, and the two groups that are classified.
     positive, negative : str
         Classes in the outcome column of a user's files.
     counts : (int, int)

@@ -7,30 +7,35 @@ import os
 import shlex
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
+from sklearn.base import clone
 
 from baldur.atomic_io import LOCK, PART, folder_lock, make_folder, write_atomically
 from baldur.datasets.parameters import CONSTRAINTS
-from baldur.evaluation import NestedResult, Progress, fit_all_rows
-from baldur.exceptions import InputError
-from baldur.parameters import check
+from baldur.evaluation import Comparison, NestedResult, Progress, fit_all_rows
+from baldur.exceptions import BaldurError, InputError
+from baldur.parameters import Constraint, check, integer
 from baldur.report import report_study
 from baldur.report.facts import made_with
 from baldur.report.page import check_extra
-from baldur.reproduction.cohort import own_study, simulated_study
+from baldur.reproduction.cohort import STUDY, own_study, simulated_study
 from baldur.reproduction.contents import page_of
 from baldur.reproduction.document import html_of, markdown_of
 from baldur.reproduction.evidence import Evidence
 from baldur.reproduction.figures import FIGURES
-from baldur.reproduction.protocol import PAPER, Protocol, protocol_of
+from baldur.reproduction.protocol import PAPER, START_FACTORS, Protocol, protocol_of
 from baldur.study import EvaluatedStudy, StudyCheck, evaluate_study
+from baldur.study.config import LARGEST_SEED
 
 __all__ = ["Reproduction", "reproduce"]
 
+SEED = Constraint(
+    lambda v: integer(0).is_legal(v) and v <= LARGEST_SEED, f"an integer from 0 to {LARGEST_SEED:,}"
+)
 REQUEST = "reproduction.json"
 """What was asked for when the folder was made."""
 PAGE = "reproduction"
@@ -108,17 +113,24 @@ def reproduce(
         if scale is None:
             scale = protocol.quick_scale if quick else protocol.scale
         check("scale", scale, CONSTRAINTS["scale"])
+    check("seed", seed, SEED)
     check_extra()
     folder = make_folder(folder)
     with folder_lock(folder, wait=False) as alone:
         if alone:
             _remove_parts(folder)
         request = _claimed(folder, protocol, scale, quick, data, seed)
-        if data is None:
-            assert scale is not None
-            config = simulated_study(protocol, folder, scale, seed, quick)
-        else:
-            config = own_study(protocol, folder, Path(data), seed, quick)
+        try:
+            if data is None:
+                assert scale is not None
+                config = simulated_study(protocol, folder, scale, seed, quick)
+            else:
+                config = own_study(protocol, folder, Path(data), seed, quick)
+        except BaldurError:
+            # A request that cannot be met must not keep the folder from a corrected one.
+            if not (folder / STUDY).exists():
+                (folder / REQUEST).unlink()
+            raise
         done = evaluate_study(config, n_jobs=n_jobs, progress=progress, on_check=on_check)
         report_study(done)
         evidence = _evidence(protocol, done, folder if data is None else None)
@@ -181,10 +193,9 @@ def _evidence(protocol: Protocol, done: EvaluatedStudy, simulated: Path | None) 
     result = done.result
     if not isinstance(result, NestedResult):
         raise TypeError("the paper's studies have one outcome each")
-    factors = None
-    if PAPER in result.models and PAPER not in result.failures:
-        fitted, _ = fit_all_rows(result.comparison, PAPER)
-        factors = int(fitted.n_factors_)
+    ran = PAPER in result.models and PAPER not in result.failures
+    # Only the study of BioFIND has a claim about the number of factors.
+    factors = _live_factors(result.comparison) if ran and protocol.name == "biofind" else None
     return Evidence(
         protocol,
         result,
@@ -192,3 +203,12 @@ def _evidence(protocol: Protocol, done: EvaluatedStudy, simulated: Path | None) 
         factors,
         {name: f"failed: {why.rstrip('.')}" for name, why in result.failures.items()},
     )
+
+
+def _live_factors(comparison: Comparison) -> int:
+    """Fit the paper's posterior on all people from several factors; return how many are live."""
+    model = comparison.model(PAPER)
+    several = clone(model.estimator).set_params(n_factors=START_FACTORS)
+    changed = replace(comparison, models=[replace(model, estimator=several)])
+    fitted, _ = fit_all_rows(changed, PAPER)
+    return int(fitted.n_factors_)

@@ -1,18 +1,23 @@
-"""The tables of the page: both tables of results side by side, and a check of the printed one."""
+"""The tables of the page: both tables of results side by side, and a check of the printed one.
+
+Every function takes the figures of a run and returns blocks of the page.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
-from scipy.stats import spearmanr
+import numpy as np
+from scipy.stats import rankdata
 
-from baldur.report.formatting import listed, number
-from baldur.reproduction.arithmetic import READINGS, implied, mismatches, positive_share
+from baldur.report.formatting import listed, number, p_value
+from baldur.reproduction.arithmetic import fits_of, implied, positive_share
 from baldur.reproduction.claims import FIRST_IN
 from baldur.reproduction.document import Cell, Table
 from baldur.reproduction.evidence import Evidence
 from baldur.reproduction.figures import NAMES
-from baldur.reproduction.printed import PRINTED, PrintedRow
+from baldur.reproduction.printed import PRINTED, PrintedRow, percent_texts
 from baldur.reproduction.protocol import DEFAULT, PAPER
 from baldur.reproduction.verdicts import gap_texts
 
@@ -26,47 +31,30 @@ HEADINGS = {
 
 _SPACE = "\u00a0"  # at which no line breaks
 _FEWEST_ROWS = 4  # below which a correlation of ranks says nothing
+_ORDERS = 9999  # orders drawn for the p-value of a correlation, whose s.d. is then at most .005
 
 
 def difference_table(evidence: Evidence) -> list[Any]:
-    """Return the differences of our two rows from every baseline, with simultaneous intervals.
-
-    Parameters
-    ----------
-    evidence : Evidence
-
-    Returns
-    -------
-    list
-        Blocks of a page.
-    """
+    """Return the differences of our two rows from every baseline, with simultaneous intervals."""
     wanted = [(PAPER, metric) for metric in FIRST_IN[evidence.protocol.name]] + [(DEFAULT, "auc")]
     wanted = [pair for pair in wanted if pair[0] in evidence.table.index]
     columns = [
         [Cell(*gap_texts(gap)) for gap in evidence.differences(model, evidence.baselines, metric)]
         for model, metric in wanted
     ]
+    if not wanted or not evidence.baselines:
+        return ["The rows that would be compared were not run."]
     heads = [HEADINGS[metric] + ", our default" * (model == DEFAULT) for model, metric in wanted]
     lead = (
-        "BALDUR with the paper's posterior minus the baseline; in the last column our default "
-        "minus the baseline. The 95 % intervals of a column hold for all of its baselines at once."
+        "BALDUR with the paper's posterior (in a column of our default: the default) minus the "
+        "baseline. The 95 % intervals of a column hold for all of its baselines at once."
     )
     rows = [list(row) for row in zip(evidence.baselines, *columns, strict=True)]
     return [lead, Table("Difference, with its interval", ["Baseline", *heads], rows)]
 
 
 def both_tables(evidence: Evidence) -> list[Any]:
-    """Return our table beside the printed one, and how far the order of the rows agrees.
-
-    Parameters
-    ----------
-    evidence : Evidence
-
-    Returns
-    -------
-    list
-        Blocks of a page.
-    """
+    """Return our table beside the printed one, and how far the order of the rows agrees."""
     protocol = evidence.protocol
     printed = PRINTED[protocol.name]
     rows: list[list[Cell | str]] = []
@@ -74,8 +62,10 @@ def both_tables(evidence: Evidence) -> list[Any]:
         row = printed.get("BALDUR" if name == PAPER else name) if name != DEFAULT else None
         rows.append([NAMES.get(name, name), *_cells(evidence, name, row)])
     lead = (
-        f"Mean and standard deviation over {evidence.n_folds} outer folds, each with that of the "
-        "paper. An asterisk marks a row at chance level, as in the paper."
+        f"Mean and standard deviation over {evidence.n_folds} outer folds, each with the values of "
+        f"the paper ({protocol.folds} folds). The paper does not say what it prints after ±; it is "
+        "taken as the standard deviation over folds. An asterisk marks a row at chance level: here "
+        "one that assigns nearly everybody to one class, in the paper as printed."
     )
     columns = ["Model", *HEADINGS.values(), "% features"]
     table = Table("Results, here and in the paper", columns, rows)
@@ -115,8 +105,7 @@ def _mean_sd(mean: Any, sd: Any) -> str:
 
 
 def _percent(mean: float, sd: float) -> str:
-    text = number(mean, 2, small=True)
-    return f"{text}{_SPACE}±{_SPACE}{number(sd, 2, small=True)}" if sd > 0 else text
+    return f"{_SPACE}±{_SPACE}".join(percent_texts(mean, sd)) if sd > 0 else number(mean)
 
 
 def _orders(evidence: Evidence) -> list[Any]:
@@ -131,68 +120,81 @@ def _orders(evidence: Evidence) -> list[Any]:
             for ours in [PAPER if name == "BALDUR" else name]
             if row.cells[metric] is not None and ours in values
         ]
-        rho = float("nan")
+        found = (float("nan"), float("nan"))
         if len(pairs) >= _FEWEST_ROWS:
-            rho = float(spearmanr(*zip(*pairs, strict=True)).statistic)
-        rows.append([HEADINGS[metric], str(len(pairs)), number(rho, sign=True)])
+            found = _rank_correlation(*zip(*pairs, strict=True))
+        cells = number(found[0], sign=True), p_value(found[1])
+        rows.append([HEADINGS[metric], str(len(pairs)), *cells])
     lead = (
         "How far the order of the rows agrees with that of the paper: Spearman's rank correlation; "
-        "1 is the same order."
+        "1 is the same order. P is the share of the orders of our rows, drawn at random, whose "
+        "correlation is as far from 0. Rows with the same printed value are ties."
     )
-    return [lead, Table("Agreement of orders", ["Metric", "Rows", "Rank correlation"], rows)]
+    columns = ["Metric", "Rows", "Rank correlation", "P"]
+    return [lead, Table("Agreement of orders", columns, rows)]
+
+
+def _rank_correlation(printed: Sequence[float], ours: Sequence[float]) -> tuple[float, float]:
+    """Return Spearman's correlation, and its two-sided p-value by random orders of our rows."""
+    ranks = [rankdata(values) for values in (printed, ours)]
+    there, here = ((x - x.mean()) / (np.linalg.norm(x - x.mean()) or np.nan) for x in ranks)
+    rho = float(here @ there)
+    if np.isnan(rho):
+        return rho, rho
+    orders = np.random.default_rng(0).permuted(np.tile(here, (_ORDERS, 1)), axis=1)
+    as_far = np.abs(orders @ there) >= abs(rho) - 1e-12  # ties differ by rounding
+    return rho, float((1 + as_far.sum()) / (1 + _ORDERS))
 
 
 def printed_check(evidence: Evidence) -> list[Any]:
-    """Return how precision and recall of the printed rows fit their accuracies.
-
-    Parameters
-    ----------
-    evidence : Evidence
-
-    Returns
-    -------
-    list
-        Blocks of a page.
-    """
+    """Return how precision and recall of the printed rows fit their accuracies."""
     protocol = evidence.protocol
     printed = PRINTED[protocol.name]
     positives, negatives = protocol.counts
     share = positive_share(printed.values(), positives, negatives)
-    shape = protocol.folds, positives + negatives
-    off = {name: mismatches(row, share, *shape) for name, row in printed.items()}
-    readings = {name: READINGS[a == 0.0, b == 0.0] for name, (a, b) in off.items()}
+    fits = fits_of(printed, positives, negatives, protocol.folds)
     checked = ("precision", "recall", "accuracy", "balanced_accuracy")
     rows: list[list[Cell | str]] = []
     for name, row in printed.items():
         precision, recall = row.mean("precision"), row.mean("recall")
         pairs = [(precision, recall), (recall, precision)]
         found = [implied(*pair, positives, negatives) for pair in pairs]
-        far = f"off by {number(min(off[name]), 3)}" if min(off[name]) > 0.0 else ""
+        fit = fits[name]
+        far = f"off by {number(fit.off_by, 3)}" if fit.off_by > 0.0 else ""
         rows.append(
             [
                 name,
                 *(number(row.mean(m)) for m in checked),
                 *(", ".join(map(number, values)) for values in found),
-                Cell(readings[name], far),
+                Cell(fit.reading, far),
             ]
         )
     lead = (
         "The script that the authors published passes its arguments to the metric functions in the "
-        "order (prediction, truth), which exchanges precision and recall. Whether a row fits its "
-        "own accuracies as printed or exchanged can be computed."
+        "order (prediction, truth). This exchanges precision and recall, and turns the balanced "
+        "accuracy into the mean of the positive and the negative predictive value. Whether "
+        "precision and recall of a row fit its own accuracies as printed or exchanged can be "
+        "computed."
     )
-    words = {
-        "exchanged": "Only exchanged values fit in the rows",
-        "neither way": "Neither way fits, so that the printed values contradict each other, in",
+    kinds = {
+        "Only exchanged values fit in the rows": [
+            name for name, fit in fits.items() if fit.reading == "exchanged"
+        ],
+        "Whatever the order of the arguments was, the printed values contradict each other in": [
+            name for name, fit in fits.items() if fit.contradicts
+        ],
+        "Neither way fits, unless the balanced accuracy is the one of (prediction, truth), in": [
+            name for name, fit in fits.items() if fit.off_by > 0.0 and not fit.contradicts
+        ],
     }
-    for word, text in words.items():
-        names = [name for name, found in readings.items() if found == word]
+    for text, names in kinds.items():
         lead += f" {text} {listed(names)}." if names else ""
     how = (
         "Implied values follow from the printed means with the numbers of people in the text, "
         f"{positives} and {negatives}. The last column allows for rounding to two decimals, for "
         "any stratified folds with the printed means and standard deviations (the mean of a ratio "
-        "is not the ratio of means, and folds differ by at most one person of each class), and for "
+        "is not the ratio of means, and folds differ by at most one person of each class; what the "
+        "paper prints after ± is taken as the standard deviation over folds), and for "
         f"a share of the positive class of {number(share[0], 3)} to {number(share[1], 3)}, which "
         "covers the numbers in the text and the accuracies of models that assign everybody to it. "
         "Off by: how far apart the values of the mean specificity "

@@ -122,12 +122,11 @@ def save_model(model: SavedModel, folder: str | Path, *, overwrite: bool = False
     folder : str or Path
         Where to.
     overwrite : bool, default=False
-        Replace a model folder that is there; nothing else is ever replaced.
+        As in `save`.
 
     Returns
     -------
     Path
-        The folder.
 
     Examples
     --------
@@ -226,10 +225,8 @@ def load_model(
     ----------
     folder : str or Path
         As `save_model` wrote it.
-    identity : str, optional
-        Refuse any other model; see `load`.
-    max_bytes : int, default=4 GB
-        The largest array file that is read.
+    identity, max_bytes
+        As in `load`.
 
     Returns
     -------

@@ -31,12 +31,13 @@ from baldur.study.config_sections import (
     SamplesSection,
 )
 
-__all__ = ["COVARIATES", "StudyConfig", "problem", "study_schema"]
+__all__ = ["COVARIATES", "LARGEST_SEED", "StudyConfig", "problem", "study_schema"]
 
 COVARIATES = "covariates"
 """Name of the view made of included covariates."""
 
-_LARGEST_SEED = 2**32 - 1  # the largest seed of numpy's RandomState, which scikit-learn uses
+LARGEST_SEED = 2**32 - 1
+"""The largest seed of the RandomState of numpy, which scikit-learn uses."""
 
 _LONGEST_PART = 600  # characters of a part of a message; paths and names are shorter
 _ENDS = 250  # of these, at each end of a longer part
@@ -45,7 +46,7 @@ _EXAMPLE_VIEW = "add [views.NAME] with file for each view"
 _EXAMPLE_MODEL = 'add for example models = ["BALDUR", "LSVM-l1"]'
 
 
-def problem(file: str, key: str, what: str, fix: str) -> StudyError:
+def problem(file: str, key: str, what: str, fix: str = "") -> StudyError:
     """Return an error about a study file: the file, the key, what is wrong and what to do.
 
     Parameters
@@ -56,15 +57,15 @@ def problem(file: str, key: str, what: str, fix: str) -> StudyError:
         Where in it.
     what : str
         What is wrong.
-    fix : str
-        What to do.
+    fix : str, optional
+        What to do, where `what` does not say so.
 
     Returns
     -------
     StudyError
     """
     key, what, fix = map(_shortened, (key, what, fix))
-    line = one_line(f"{file}: {key}: {what}; {fix}")
+    line = one_line(f"{file}: {key}: {what}" + (f"; {fix}" if fix else ""))
     return StudyError(line if line.endswith((".", "?")) else line + ".")
 
 
@@ -112,7 +113,7 @@ class StudyConfig(Section):
 
     title: str = ""
     """title of the study"""
-    seed: Annotated[int, Field(ge=0, le=_LARGEST_SEED)] = 0
+    seed: Annotated[int, Field(ge=0, le=LARGEST_SEED)] = 0
     """seed that makes the study repeatable"""
     output: Text = "results"
     """folder for the results, relative to this file"""
@@ -180,7 +181,7 @@ class StudyConfig(Section):
         """Whether classes are predicted, and not numbers."""
         return self.outcome.task == "classification"
 
-    def problem(self, key: str, what: str, fix: str) -> StudyError:
+    def problem(self, key: str, what: str, fix: str = "") -> StudyError:
         """Return an error about this file: key, what is wrong, what to do."""
         return problem(self.file.name, key, what, fix)
 

@@ -188,5 +188,9 @@ def evaluate_study(
     else:
         remove_outcomes(folder)
         written = write_results(result, folder, config, found.subgroups, learned, findings)
+    missing = result.added_value_missing
+    if missing:
+        found.notes.append(f"Added value: {missing.rstrip('.')}")
+        log(f"note: {found.notes[-1]}")
     log(f"finished in {time.monotonic() - started:.1f} s; {reused} jobs were done before")
     return EvaluatedStudy(result, folder, written, found.notes)

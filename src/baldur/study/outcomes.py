@@ -52,15 +52,15 @@ def read_outcomes(config: StudyConfig, table: pd.DataFrame) -> pd.DataFrame:
             for name in config.outcome.columns:
                 label = find_label(positive, sorted(cells[name].unique()))
                 if label is None:
-                    raise InputError(f"outcome {name!r} has no value {positive!r}.")
+                    raise InputError(
+                        f"outcome {name!r} has no value {positive!r}, which is what means yes in "
+                        "this study; correct the column, or leave it out."
+                    )
                 parts.append(pd.Series(yes_or_no(cells[name], name, label), name=name))
             values, names = read_label_matrix(pd.concat(parts, axis=1), len(cells))
     except InputError as error:
-        what, _, fix = str(error).rstrip(".").partition(". ")
-        if not fix:
-            what, _, fix = what.rpartition("; ")
-        what, fix = (what, fix) if what else (fix, "correct the column, or leave it out")
-        raise config.problem("outcome.columns", what, fix) from None
+        # The message says what to do.
+        raise config.problem("outcome.columns", str(error)) from None
     return pd.DataFrame(values, columns=names, index=table.index)
 
 

@@ -214,9 +214,8 @@ def _with_outcome(
         try:
             yes_or_no(table[column], column, _positive(config, table[column]))
         except InputError as error:
-            what, _, fix = str(error).rstrip(".").rpartition("; ")
-            fix = fix if what else "correct the column"
-            raise config.problem("outcome.column", what or str(error).rstrip("."), fix) from None
+            # The message says what to do.
+            raise config.problem("outcome.column", str(error)) from None
     elif model.classes:
         classes = _classes(model)
         other = sorted(set(table[column]) - set(classes))

@@ -11,6 +11,7 @@ import pandas as pd
 from baldur.evaluation import METRICS
 from baldur.evaluation.clinical import Evaluation
 from baldur.evaluation.clinical.metric_intervals import ALL
+from baldur.evaluation.tables.formatting import fixed
 from baldur.evaluation.validation.recalibration import Recalibrated
 from baldur.safety.escape import one_line
 from baldur.saving import SavedModel
@@ -114,7 +115,7 @@ def summary(done: ValidatedStudy, model: SavedModel) -> str:
         lines += ["", "Predictors against training (shift in training s.d.):"]
         for _, row in done.shift_views.iterrows():
             worst = (
-                f"worst {row['worst']}, {row['worst_shift']:+.2f}"
+                f"worst {row['worst']}, {fixed(row['worst_shift'], sign=True)}"
                 if row["worst"]
                 else "the model uses none"
             )
@@ -128,7 +129,8 @@ def summary(done: ValidatedStudy, model: SavedModel) -> str:
         lines += ["", "Recalibrated on this cohort (cross-validated; a different model):"]
         for _, row in done.recalibrated.parameters.iterrows():
             lines.append(
-                f"  {row['version']}: log odds = {row['intercept']:+.3f} + {row['slope']:.3f} x "
+                f"  {row['version']}: log odds = {fixed(row['intercept'], 3)} + "
+                f"{fixed(row['slope'], 3)} x "
                 "log odds of the model"
             )
             version = f"{name} (recalibrated: {row['version']})"
@@ -171,7 +173,7 @@ def _calibration(frame: pd.DataFrame, before: pd.DataFrame | None) -> list[str]:
 
 
 def _interval(what: str, row: pd.Series) -> str:
-    text = f"  {what}: {row['estimate']:.3f}"
+    text = f"  {what}: {fixed(row['estimate'], 3)}"
     if np.isfinite(row["low"]) and np.isfinite(row["high"]):
-        text += f" ({row['low']:.3f} to {row['high']:.3f})"
+        text += f" ({fixed(row['low'], 3)} to {fixed(row['high'], 3)})"
     return text

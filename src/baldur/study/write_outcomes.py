@@ -112,7 +112,6 @@ def write_outcomes(
         written[name] = write_results(
             result[name], folder / OUTCOMES / place, config, subgroups, None, findings, name
         )
-    permuted = any(values for one in result.results.values() for values in one.permuted.values())
     made = {
         "table.txt": result.format("text"),
         "table.csv": result.table(),
@@ -121,7 +120,7 @@ def write_outcomes(
         "intervals.csv": result.intervals(),
         "differences.csv": result.differences(),
         "comparisons.csv": result.compare(),
-        "permutation.csv": result.permutation_test() if permuted else None,
+        "permutation.csv": result.permutation_test() if any(result.permuted.values()) else None,
         "table_folds.md": result.format("markdown", "folds"),
         "table_folds.tex": result.format("latex", "folds"),
         "study.toml": study_text(config),

@@ -16,7 +16,6 @@ from baldur.evaluation import AddedValue, NestedResult, people_needed
 from baldur.evaluation.record import record_of
 from baldur.evaluation.tables.record_reader import RECORD
 from baldur.evaluation.tables.results_reader import digest
-from baldur.exceptions import InputError
 from baldur.safety.escape import one_line
 from baldur.safety.spreadsheet import csv_text
 from baldur.study.config import StudyConfig
@@ -61,19 +60,19 @@ class _Run:
 
     @cached_property
     def added(self) -> AddedValue | None:
-        """What each view adds; None where it was not asked for, or models that it needs failed."""
+        """What each view adds; None where it was not asked for, or nothing can be compared.
+
+        The record says why (`added_value_missing`).
+        """
         result = self.result
-        if not result.comparison.baseline_views or not len(result.predictions):
+        if not result.has_added_value:
             return None
         options: dict[str, Any] = {}
         if self.config is not None:
             # Thresholds that are chosen for a sensitivity or specificity differ between view sets.
             report = self.config.report
             options = {"thresholds": report.thresholds, "prevalence": report.prevalence}
-        try:
-            return result.added_value(**options)
-        except InputError:
-            return None
+        return result.added_value(**options)
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,32 @@ def test_labels_and_one_column_of_probabilities_are_enough():
     pd.testing.assert_frame_equal(short[columns], full[columns])
 
 
+@pytest.mark.parametrize("lacking", ["p_control", "p_case"])
+def test_of_two_classes_that_are_given_one_column_is_enough(lacking):
+    events, p = cohort(90, seed=0)
+    full = table(events, p, 0.2 + 0.6 * p)
+    how = {"classes": ["control", "case"], "resamples": 100}
+    want = evaluate_predictions(full, **how).frames()
+    found = evaluate_predictions(full.drop(columns=lacking), **how).frames()
+    assert list(found) == list(want)
+    for name, frame in found.items():
+        pd.testing.assert_frame_equal(frame, want[name])
+
+
+def test_of_three_classes_every_column_is_needed():
+    frame = pd.DataFrame({"label": list("abcabc"), "p_a": 0.2, "p_c": 0.3})
+    with pytest.raises(InputError, match="each of 3 classes, but has no 'p_b'"):
+        evaluate_predictions(frame, classes=list("abc"))
+
+
+def test_a_class_that_is_given_without_probabilities_needs_scores():
+    events, p = cohort(90, seed=0)
+    frame = pd.DataFrame({"label": np.where(events, "case", "control"), "score": p - 0.5})
+    found = metric_intervals(frame, classes=["case"], resamples=100)
+    want = metric_intervals(frame, classes=["control", "case"], resamples=100)
+    pd.testing.assert_frame_equal(found, want)
+
+
 def test_margins_alone_give_what_they_can():
     events, p = cohort(90, seed=0)
     label = np.where(events, "case", "control")

@@ -69,7 +69,7 @@ def added_value(
     if is_label_matrix(y):
         raise InputError(
             f"y has {np.shape(y)[1]} outcomes; run nested_cv with baseline_views, and call "
-            "added_value of the result of each outcome."
+            "added_value of its result, which has one for each outcome."
         )
     result = nested_cv([model], X, y, baseline_views=baseline, **keywords)
     assert isinstance(result, NestedResult)  # there is one outcome

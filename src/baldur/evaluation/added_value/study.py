@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,13 +15,15 @@ from baldur.evaluation.clinical.resampled import Resampled
 from baldur.evaluation.design import Comparison
 from baldur.evaluation.engine.job_results import OuterFit
 from baldur.evaluation.metrics import Predicted, score
+from baldur.evaluation.models import Model
 from baldur.evaluation.selection.features import view_shares
 from baldur.evaluation.tables.model_tests import corrected_t_test
 from baldur.evaluation.view_sets import check_views, model_for_added_value, same_model
 from baldur.exceptions import InputError
 from baldur.hooks import call_hook
+from baldur.views.validate import some
 
-__all__ = ["AddedValue", "added_value_of"]
+__all__ = ["AddedValue", "added_value_of", "check_view_sets"]
 
 
 @dataclass
@@ -135,21 +137,15 @@ def added_value_of(
     """
     data = comparison.data
     base = check_views(baseline, data.view_names, "baseline")
-    models = comparison.models
-    whole = model_for_added_value(models) if model is None else comparison.model(model)
-    rows: dict[tuple[str, ...], str] = {}
-    for one in models:
-        if one.name in fits and same_model(one, whole, data):
-            rows.setdefault(one.views or tuple(data.view_names), one.name)
+    possible, missing = check_view_sets(comparison, fits, base, model)
+    if not possible:
+        raise InputError(missing)
+    whole = _model_with_all_views(comparison, model)
+    rows, _ = _view_set_rows(comparison, fits, whole)
     place = pd.Index(data.sample_ids.astype(str))
     people = place.get_indexer(pd.Index(next(iter(sample.models.values())).people.astype(str)))
     present = {view: data.view(view).present[people] for view in data.view_names}
     asked = view_comparisons(rows, base, present)
-    if not any(one.reference for one in asked):
-        raise InputError(
-            f"There are no two view sets of {whole.name!r} to compare; run nested_cv with "
-            f"baseline_views={list(base)}."
-        )
     found = compare_view_sets(
         sample,
         asked,
@@ -161,6 +157,67 @@ def added_value_of(
     shares = view_shares({} if own is None else {own: fits[own]})
     mean = shares.groupby("view", sort=False)["variance_share"].mean().reset_index(name="share")
     return AddedValue(found.table, found.reclassification, mean.dropna(), base, whole.name)
+
+
+def check_view_sets(
+    comparison: Comparison,
+    finished: Collection[str],
+    baseline: Sequence[str],
+    model: str | None = None,
+) -> tuple[bool, str]:
+    """Say whether any two view sets of a model can be compared, and what is missing.
+
+    Parameters
+    ----------
+    comparison : Comparison
+    finished : collection of str
+        Names of the models that finished.
+    baseline : sequence of str
+        Views that one has anyway.
+    model : str, optional
+        As in `added_value_of`.
+
+    Returns
+    -------
+    possible : bool
+        Whether there is anything to compare.
+    missing : str
+        Which comparisons cannot be made and why, in a sentence; "" where nothing is missing.
+    """
+    whole = _model_with_all_views(comparison, model)
+    rows, failed = _view_set_rows(comparison, finished, whole)
+    nobody = {view: np.zeros(0, dtype=bool) for view in comparison.data.view_names}
+    possible = any(one.reference for one in view_comparisons(rows, baseline, nobody))
+    why = f"because these models failed: {some(failed)}" if failed else ""
+    if possible:
+        return True, f"Some comparisons of view sets are missing, {why}." if failed else ""
+    nothing = f"There are no two view sets of {whole.name!r} to compare"
+    if failed:
+        return False, f"{nothing}, {why}."
+    return False, f"{nothing}; run nested_cv with baseline_views={list(baseline)}."
+
+
+def _model_with_all_views(comparison: Comparison, model: str | None) -> Model:
+    if model is None:
+        return model_for_added_value(comparison.models)
+    return comparison.model(model)
+
+
+def _view_set_rows(
+    comparison: Comparison, finished: Collection[str], whole: Model
+) -> tuple[dict[tuple[str, ...], str], list[str]]:
+    """Return the row of every view set of a model, and the rows that did not finish."""
+    data = comparison.data
+    rows: dict[tuple[str, ...], str] = {}
+    failed = []
+    for one in comparison.models:
+        if not same_model(one, whole, data):
+            continue
+        if one.name in finished:
+            rows.setdefault(one.views or tuple(data.view_names), one.name)
+        else:
+            failed.append(one.name)
+    return rows, failed
 
 
 class _FoldTest:

@@ -214,15 +214,21 @@ def _complete(table: pd.DataFrame, names: list[str]) -> tuple[pd.DataFrame, list
                 f"With probabilities of {names[0]!r} alone there must be one other class, but the "
                 f"labels are {labels[:10]}."
             )
-        table[f"p_{others[0]}"] = 1.0 - table[f"p_{names[0]}"]
         names = [others[0], names[0]]
     unknown = [c for c in labels if c not in names]
     if unknown:
         raise InputError(f"Label {unknown[0]!r} has no column 'p_{unknown[0]}' in the predictions.")
     columns = [f"p_{c}" for c in names]
-    for column in columns:
-        if column not in table:
-            table[column] = np.nan
+    there = [column for column in columns if column in table]
+    lacking = [column for column in columns if column not in table]
+    if there and lacking and len(names) > 2:
+        raise InputError(
+            f"A predictions table with {there[0]!r} needs a column for each of {len(names)} "
+            f"classes, but has no {lacking[0]!r}; add it, or give decision scores alone."
+        )
+    for column in lacking:
+        # Of two classes the other one has the rest; without any there are decision scores only.
+        table[column] = 1.0 - table[there[0]] if there else np.nan
     given = table[columns].to_numpy(dtype=float)
     known = given[~np.isnan(given).any(axis=1)]
     if len(known) and (known.min() < 0 or known.max() > 1):

@@ -12,7 +12,8 @@ import numpy as np
 
 from baldur.evaluation.design import Comparison
 from baldur.evaluation.models import Model
-from baldur.evaluation.splits import Fold, permute_labels
+from baldur.evaluation.permute_labels import permute_labels
+from baldur.evaluation.splits import Fold
 from baldur.exceptions import InputError
 
 __all__ = [

@@ -12,7 +12,7 @@ from baldur.evaluation.tables.table import FEATURES, POOLED
 from baldur.exceptions import InputError
 from baldur.safety.escape import latex, markdown, one_line
 
-__all__ = ["FIGURES", "format_heading", "format_table", "table_cells"]
+__all__ = ["FIGURES", "fixed", "format_heading", "format_table", "table_cells"]
 
 FIGURES = ("intervals", "folds")
 """What a cell holds: estimate [low, high], or mean and s.d. over folds."""
@@ -153,6 +153,31 @@ def _best(table: pd.DataFrame, columns: Sequence[str], figures: str) -> dict[str
     return best
 
 
+def fixed(value: float, digits: int = 2, *, sign: bool = False) -> str:
+    """Return a number with so many decimals; one that is rounded to 0 has no sign.
+
+    Parameters
+    ----------
+    value : float
+    digits : int, default=2
+        Number of decimals.
+    sign : bool, default=False
+        Write a plus before positive numbers.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> from baldur.evaluation.tables.formatting import fixed
+    >>> fixed(0.126, sign=True), fixed(0.004, sign=True), fixed(-0.004), fixed(-0.126)
+    ('+0.13', '0.00', '0.00', '-0.13')
+    """
+    text = f"{value:z.{digits}f}"
+    return f"+{text}" if sign and float(text) > 0 else text
+
+
 def _mean_pm_sd(mean: float, sd: float, column: str, form: str) -> str:
     if np.isnan(mean):
         return "-"
@@ -164,16 +189,16 @@ def _mean_pm_sd(mean: float, sd: float, column: str, form: str) -> str:
             return f"{_short(mean)}{unit}"
         return f"{_short(mean)} {sign} {_short(sd)}{unit}"
     if np.isnan(sd):
-        return f"{mean:.2f}"
-    return f"{mean:.2f} {sign} {sd:.2f}"
+        return fixed(mean)
+    return f"{fixed(mean)} {sign} {sd:.2f}"
 
 
 def _with_interval(estimate: float, low: float, high: float) -> str:
     if np.isnan(estimate):
         return "-"
     if np.isnan(low) or np.isnan(high):
-        return f"{estimate:.2f}"
-    return f"{estimate:.2f} [{low:.2f}, {high:.2f}]"
+        return fixed(estimate)
+    return f"{fixed(estimate)} [{fixed(low)}, {fixed(high)}]"
 
 
 def _short(value: float) -> str:

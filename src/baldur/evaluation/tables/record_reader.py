@@ -95,6 +95,7 @@ _OPTIONAL: dict[str, tuple[Callable[[Any], bool], str]] = {
         "a list of views for each model that gets some of them",
     ),
     "baseline_views": (_is_texts, "a list of texts"),
+    "added_value_missing": (lambda v: isinstance(v, str), "a text"),
 }
 
 

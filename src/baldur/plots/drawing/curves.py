@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from baldur.evaluation.tables.formatting import fixed
 from baldur.exceptions import InputError
 from baldur.plots.drawing.style import Style
 
@@ -103,7 +104,7 @@ def interval_text(called: str, found: tuple[float, float, float] | None) -> str:
     """Return ", AUC 0.90 (0.85 to 0.94)" for a measure; nothing where it is not known."""
     if found is None or not np.isfinite(found[0]):
         return ""
-    value, low, high = (f"{one:.2f}".replace("-", "−") for one in found)
+    value, low, high = (fixed(one).replace("-", "−") for one in found)
     text = f", {called} {value}"
     return f"{text} ({low} to {high})" if np.isfinite(found[1:]).all() else text
 

@@ -9,6 +9,7 @@ import pandas as pd
 from scipy.special import expit, logit
 
 from baldur.estimators.explain import AVERAGE, OTHERS, UNCERTAINTY
+from baldur.evaluation.tables.formatting import fixed
 from baldur.exceptions import InputError
 from baldur.plots.drawing.display import Display
 from baldur.plots.drawing.names import full_name, label, number, plain, sample_names
@@ -148,7 +149,7 @@ class ContributionsDisplay(Display):
         begin = f"{expit(start):.1%}" if self.probability else number(start)
         order = np.argsort(-np.abs(terms["contribution"].to_numpy(dtype=float)), kind="stable")
         largest = "; ".join(
-            f"{plain(_name(row))} {row['contribution']:+.2f}"
+            f"{plain(_name(row))} {fixed(row['contribution'], sign=True)}"
             for row in terms.iloc[order[:3]].to_dict("records")
         )
         why = f", the largest contributions being {largest}" if largest else ""

@@ -147,11 +147,8 @@ class Results:
         }
         if name in makers:
             return makers[name]()
-        if name in ("added_value", "reclassification") and result.comparison.baseline_views:
-            try:
-                added = result.added_value()
-            except InputError:  # models that it needs failed
-                return pd.DataFrame()
+        if name in ("added_value", "reclassification") and result.has_added_value:
+            added = result.added_value()
             self._kept |= {"added_value": added.table, "reclassification": added.reclassification}
         if name in _EVALUATED and len(result.predictions):
             # Once for all of them, those without rows too.

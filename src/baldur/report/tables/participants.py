@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -10,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from baldur.evaluation.tables.participants import EVERYBODY
-from baldur.report.formatting import distinct, number, percent, short
+from baldur.report.formatting import distinct, number, percent, sd_decimals, short
 from baldur.report.results import HAS, StudyResults
 from baldur.report.tables.base import Cell, Column, Table, sort_key
 
@@ -130,9 +129,7 @@ def mean_sd(mean: float, sd: float) -> str:
 
     Of values that do not vary, the mean has two decimals.
     """
-    digits = 2
-    if np.isfinite(sd) and sd > 0:
-        digits = min(max(1 - math.floor(math.log10(sd)), 0), _MOST_DECIMALS)
+    digits = min(sd_decimals(sd), _MOST_DECIMALS)
     return f"{number(mean, digits)} ({number(sd, digits)})"
 
 

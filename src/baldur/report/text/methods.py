@@ -30,7 +30,7 @@ _SCALES = {
 }
 
 
-def methods_of_run(run: StudyResults, main: str | None) -> str:
+def methods_of_run(run: StudyResults, main: str | None, *, added: bool | None = None) -> str:
     """Return a methods paragraph about a comparison, from its record.
 
     Parameters
@@ -38,6 +38,8 @@ def methods_of_run(run: StudyResults, main: str | None) -> str:
     run : StudyResults
     main : str or None
         The model that the page is about.
+    added : bool, optional
+        Whether the added value of views was estimated; default whether the run has a table of it.
 
     Returns
     -------
@@ -68,7 +70,7 @@ def methods_of_run(run: StudyResults, main: str | None) -> str:
     sentences.append(f"Models compared: {listed(distinct(whole), 20)}." if whole else "")
     if some:
         sentences.append(f"Fitted on some of the views: {listed(distinct(some), 20)}.")
-    if record.get("baseline_views"):
+    if len(run.table("added_value")) if added is None else added:
         sentences.append(
             "What a view adds was estimated by the paired difference between models with and "
             "without it on the same held-out people, among those who have the view."
