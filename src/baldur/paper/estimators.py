@@ -126,7 +126,7 @@ class PaperClassifier(_PaperEstimator, ClassifierBase):
 
     Every sample has latent factors and latent outputs of its own, and these, the weights of each
     view, the loadings and all precisions are independent under the posterior. Where the signal is
-    strong and sparse it predicts well from very few features, nearly all of them true. Where the
+    strong and sparse it predicts well from very few features, most of them true. Where the
     signal is dense or weak its bound prefers no signal at all: it then predicts the base rate, and
     warns. `BaldurClassifier` has no such limit.
 
@@ -149,7 +149,8 @@ class PaperClassifier(_PaperEstimator, ClassifierBase):
     bound : {"quadrature", "jaakkola"}, default="quadrature"
         How E[ln sigmoid] is computed: exactly, or by the paper's quadratic bound.
     prune : bool, default=True
-        Drop features, factors and views whose removal raises the bound.
+        Drop features and factors whose removal does not lower the bound, and views that raise it
+        by less than ln D, with D features in the view.
     class_weight : None, "balanced" or dict, default=None
         Weight of each class in the likelihood.
     space : {"primal", "dual", "paper"} or one per view, default="primal"
@@ -204,7 +205,7 @@ default="auto"
 
     See Also
     --------
-    BaldurClassifier : The same model with a posterior that keeps the views together.
+    BaldurClassifier : The default: other priors, and a posterior that keeps the views together.
 
     Examples
     --------
@@ -301,7 +302,8 @@ class PaperRegressor(_PaperEstimator, RegressorBase):
     sparsity : float, default=1e-6
         Shape of the prior of the feature precisions; see `PaperClassifier`.
     prune : bool, default=True
-        Drop features, factors and views whose removal raises the bound.
+        Drop features and factors whose removal does not lower the bound, and views that raise it
+        by less than ln D, with D features in the view.
     space : {"primal", "dual", "paper"} or one per view, default="primal"
         Posterior over weights or over dual variables; see `PaperClassifier`.
     relevance_vectors : "auto", None, int or array of indices, or a list of these per view, \
@@ -332,7 +334,7 @@ default="auto"
 
     See Also
     --------
-    BaldurRegressor : The same model with a posterior that keeps the views together.
+    BaldurRegressor : The default: other priors, and a posterior that keeps the views together.
 
     Examples
     --------

@@ -12,7 +12,7 @@ its optimum and P_kd = tau t_d + delta_k gamma_d the diagonal of its precision,
 No weight is compared with a threshold, so units and scales do not matter. Several features
 together may be worth more than the sum of their parts, hence every drop is tried on a copy of
 the state and kept only if the bound, read again, has not fallen; otherwise the half with the
-smaller evidence is tried.
+largest gains is tried.
 """
 
 from __future__ import annotations
