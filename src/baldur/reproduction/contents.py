@@ -135,7 +135,7 @@ def _summary(claims: list[Claim]) -> list[Any]:
         "intervals lie above 0, not reproduced if one lies below 0, not tested if a baseline that "
         "could decide has no figures, and otherwise not decided. "
         "Resamples are of people; models are not fitted again. Claims about selected features are "
-        "decided fold by fold, and the number of latent vectors by a fit on all people."
+        "decided fold by fold."
     )
     return [first, how, _claims(claims)]
 
