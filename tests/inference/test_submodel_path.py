@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from baldur.inference import path_search
-from baldur.inference.ensemble_members import MEMBERS, fit_ensemble, mixture
+from baldur.inference.ensemble_members import MEMBERS, fit_ensemble, mixture, over_candidates
 from baldur.inference.fewer_views import view_moments
 from baldur.inference.path_search import COLLINEAR, correlation_noise, search
 from baldur.inference.stacking import Stacking
@@ -120,6 +120,8 @@ def literal_gaussians(data, batch, ensemble, f):
         s = point.q.s[at]
         if s.shape[1] == data.n_views and data.grams is not None and not point.selects:
             s = s[:, data.owner]
+        elif point.columns is not None:
+            s = over_candidates(s[None], point.columns[[at]], data.columns.shape[1])[0]
         h, jj = (part[at][:, : len(train)] for part in point.q.sites)
         means, covs = [], []
         for c in range(len(s)):

@@ -104,8 +104,9 @@ class ColumnDesign:
         padded = np.concatenate([by_view, np.zeros((*by_view.shape[:2], 1))], axis=2)
         return np.take_along_axis(padded, self.owner[:, None, :], axis=2)
 
+    @cached_property
     def grams(self) -> Array:
-        """Return the Gram matrix of the columns of each view, (F, M, n, n)."""
+        """Gram matrix of the columns of each view, (F, M, n, n); computed when first asked for."""
         X = self.X1[:, :, 1:]
         F, n, _ = X.shape
         out = np.zeros((F, self.n_views, n, n))

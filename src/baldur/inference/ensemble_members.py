@@ -158,10 +158,29 @@ class Designs:
         columns = batch.candidate_design(data, held)
         return cls(columns if data.grams is None else batch.gram_design(data), columns)
 
-    def attach(self, point: ScalePoint, at: IntArray) -> WeightPosterior:
-        """Return the q(w) of some folds of a point, without its solution."""
-        design = self.candidates if point.selects else self.dense
-        return replace(point.q.take(at), design=design.take(point.folds[at]))
+    def attach(self, point: ScalePoint, at: IntArray, *, every: bool = False) -> WeightPosterior:
+        """Return the q(w) of some folds of a point, without its solution.
+
+        A point that is about some candidates has these as its columns, or with `every` all of
+        them, those that it has not chosen with variance 0.
+        """
+        q, folds = point.q.take(at), point.folds[at]
+        if not point.selects:
+            return replace(q, design=self.dense.take(folds))
+        design = self.candidates.take(folds)
+        if point.columns is None:
+            return replace(q, design=design)
+        columns = point.columns[at]
+        if every:
+            return replace(q, s=over_candidates(q.s, columns, design.owner.shape[1]), design=design)
+        return replace(q, design=design.reordered(columns))
+
+
+def over_candidates(s: Array, columns: IntArray, count: int) -> Array:
+    """Return variances (F, C, count) of all candidates from those of some (F, C, K), else 0."""
+    found = np.zeros((*s.shape[:2], count))
+    np.put_along_axis(found, np.broadcast_to(columns[:, None], s.shape), s, axis=2)
+    return found
 
 
 def noise_variance(noise: Any, shape: tuple[int, int]) -> Array:
@@ -271,16 +290,6 @@ def _screened_sizes(members: Sequence[str], n_features: int, *, alone: bool) -> 
     return fewer or (dict(list(asked.items())[:1]) if alone else {})
 
 
-def _over_candidates(point: ScalePoint, q: WeightPosterior, count: int) -> WeightPosterior:
-    """Return what is stored of q(w), with variances of all candidates, 0 where it has none."""
-    kept = q.stored()
-    if point.columns is None:
-        return kept
-    s = np.zeros((*kept.s.shape[:2], count))
-    np.put_along_axis(s, np.broadcast_to(point.columns[:, None], kept.s.shape), kept.s, axis=2)
-    return replace(kept, s=s)
-
-
 def _summarise(
     data: EnsembleData, batch: FoldBatch, likelihood: Likelihood, fitted: dict[str, Member]
 ) -> Ensemble:
@@ -310,8 +319,7 @@ def _summarise(
             for whole, part in zip(summary, found, strict=False):
                 whole[folds] = part
             summaries.append(summary)
-            kept = _over_candidates(point, q, batch.candidates.shape[1])
-            points.append(replace(point, q=kept, columns=None))
+            points.append(replace(point, q=q.stored()))
             member_of.append(k)
             weights.append(weight)
             point.q = point.q.stored()

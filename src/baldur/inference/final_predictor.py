@@ -81,7 +81,10 @@ class FittedEnsemble(TrainingRows):
         for k, weight in enumerate(self.stacking.shares[0]):
             point = ensemble.points[int(np.flatnonzero(ensemble.member_of == k)[0])]
             if point.selects:
-                has = np.split(point.q.s[0].any(axis=0), edges)
+                has = point.q.s[0].any(axis=0)
+                if point.columns is not None:
+                    has = np.isin(np.arange(sum(map(len, self.index))), point.columns[0])
+                has = np.split(has, edges)
                 for full, columns, part in zip(found, self.index, has, strict=True):
                     full[columns] += weight * part
             else:
@@ -144,7 +147,7 @@ def whole_view_predictor(fit: FittedEnsemble, views: Mask, step: Scores) -> Pred
     found = []
     noise, parts, lacking = np.zeros(C), 0.0, 0.0
     for j, _ in fit.full.used(weights[:, None]):
-        q = restricted(designs.attach(fit.full.points[j], nobody), views)
+        q = restricted(designs.attach(fit.full.points[j], nobody, every=True), views)
         w = weights[j]
         noise = noise + w * noise_variance(q.noise, (1, C))[0]
         parts = parts + w[:, None] * q.design.parts(q.solution, q.s)[0]

@@ -123,7 +123,7 @@ def fit_screened(
     chosen = found.order[:, :size]
     part = design.reordered(chosen)
     # Variances of views need no columns, only the Gram matrices of these.
-    views = part if part.uses_features else GramDesign(part.grams(), part.count, part.intercept_var)
+    views = part if part.uses_features else GramDesign(part.grams, part.count, part.intercept_var)
     near = None
     if smaller is not None and smaller.variances is not None:
         q = smaller.points[0].q

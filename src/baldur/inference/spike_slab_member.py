@@ -156,7 +156,7 @@ def fit_spike_slab(
     state = _State(
         design,
         design.X1[:, :, 1:].swapaxes(1, 2) ** 2,
-        np.zeros((F, M, 0, 0)) if design.uses_features else design.grams(),
+        np.zeros((F, M, 0, 0)) if design.uses_features else design.grams,
         learned,
         s,
         s.copy(),

@@ -22,7 +22,13 @@ from functools import cached_property
 import numpy as np
 
 from baldur.inference.design import GramDesign
-from baldur.inference.ensemble_members import Designs, Ensemble, mixture, noise_variance
+from baldur.inference.ensemble_members import (
+    Designs,
+    Ensemble,
+    mixture,
+    noise_variance,
+    over_candidates,
+)
 from baldur.inference.fewer_views import first_views, restricted
 from baldur.inference.fold_batch import EnsembleData, FoldBatch
 from baldur.inference.path_search import Basis, search
@@ -101,13 +107,16 @@ def make_path(
         q = restricted(designs.attach(point, at), views[folds])
         if not views[folds].all():
             mean[j, folds], var[j, folds] = q.moments()
-        s = q.s
+        s, columns = q.s, None
         if isinstance(q.design, GramDesign):
             s = designs.candidates.take(folds).spread(s)
+        elif point.columns is not None:
+            columns = point.columns[at]
+            s = over_candidates(s, columns, X.shape[2])
         cells = X if len(folds) == F else X[folds]
         w[folds] += first[j, folds][..., None] * s * np.matmul(q.solution.alpha, cells)
         noise[folds] += final[j, folds] * noise_variance(q.noise, (len(folds), C))
-        found.append((j, folds, q, s))
+        found.append((j, folds, q, s, columns))
     eta, spread = mixture(mean, var, first[..., None])
     likelihood = batch.likelihood(data)
     H = likelihood.weight.copy()
@@ -130,11 +139,23 @@ def make_path(
         costs=batch.costs(data),
     )
     projection = _Projection(basis, X, J)
-    for j, folds, q, s in found:
+    for j, folds, q, s, columns in found:
         if final[j, folds].any():
-            projection.add(j, folds, q, s, final[j, folds])
+            projection.add(j, folds, q, s, columns, final[j, folds])
     mean, cov = projection.pooled(final, ensemble.base_logit, stacking)
     return SubmodelPath(basis, mean, cov, noise)
+
+
+def _linear_forms(X1: Array, at: IntArray, forms: Array, e: Array) -> Array:
+    """Return X1^T forms + e, by which u is linear in the weights, (F, C, 1 + L, K + 1).
+
+    `at` (F, K) are the places of the path's features among the columns, -1 for those that are not
+    there.
+    """
+    found = np.matmul(X1[:, None].swapaxes(-1, -2), forms)
+    f, k = np.nonzero(at >= 0)
+    found[f, :, 1 + at[f, k], 1 + k] += e[f, :, k]
+    return np.asarray(found)
 
 
 class _Projection:
@@ -159,21 +180,38 @@ class _Projection:
 
     @cached_property
     def linear(self) -> Array:
-        """X1^T forms + e: u is linear in the weights, intercept first, (F, C, 1 + L, K + 1)."""
-        basis = self.basis
-        found = np.matmul(with_ones(self.X)[:, None].swapaxes(-1, -2), basis.forms)
-        f, c = np.ogrid[: basis.e.shape[0], : basis.e.shape[1]]
-        for k in range(basis.e.shape[2]):
-            found[f, c, 1 + basis.order[:, k, None], 1 + k] += basis.e[:, :, k]
-        return found
+        """What u is in the weights of all candidates, intercept first, (F, C, 1 + L, K + 1)."""
+        return _linear_forms(with_ones(self.X), self.basis.order, self.basis.forms, self.basis.e)
 
-    def add(self, j: int, folds: IntArray, q: WeightPosterior, s: Array, weight: Array) -> None:
-        """Add one Gaussian with weights (P, C); s (P, C, L) are variances of the candidates."""
+    def _linear_in(self, q: WeightPosterior, folds: IntArray, columns: IntArray | None) -> Array:
+        """Return what u is in the weights of q, which is about some candidates (P, K) or all."""
+        if columns is None:
+            return self.linear[folds]
+        basis = self.basis
+        places = np.full((len(folds), self.X.shape[2]), -1)
+        np.put_along_axis(places, columns, np.arange(columns.shape[1])[None], axis=1)
+        at = np.take_along_axis(places, basis.order[folds], axis=1)
+        return _linear_forms(q.design.X1, at, basis.forms[folds], basis.e[folds])
+
+    def add(
+        self,
+        j: int,
+        folds: IntArray,
+        q: WeightPosterior,
+        s: Array,
+        columns: IntArray | None,
+        weight: Array,
+    ) -> None:
+        """Add one Gaussian with weights (P, C).
+
+        s (P, C, L) are variances of all candidates, `columns` (P, K) those that q is about, or None
+        for all.
+        """
         basis, solution = self.basis, q.solution
         forms, e, order = basis.forms[folds], basis.e[folds], basis.order[folds]
         w = weight[..., None, None]
         if isinstance(solution, FeaturePosterior):
-            linear = self.linear[folds]
+            linear = self._linear_in(q, folds, columns)
             self.means[j, folds] = np.matmul(solution.w[..., None, :], linear)[..., 0, :]
             part = np.matmul(solution.half, linear)
             self.cov[folds] += w * np.matmul(part.swapaxes(-1, -2), part)
