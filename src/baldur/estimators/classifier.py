@@ -284,9 +284,9 @@ class BaldurClassifier(DefaultModel, ClassifierBase):
         selected features.
     credible_sets_ : DataFrame
         For each selected feature the features that are interchangeable with it: the smallest set
-        that holds the effect with 95 % probability, with the smallest absolute correlation within
-        it. Empty where all features of the selected views were selected, and without a
-        spike-and-slab member.
+        that holds the effect with 95 % probability, if each selected feature stands for an effect
+        of its own, with the smallest absolute correlation within the set. Empty where all
+        features of the selected views were selected, and without a spike-and-slab member.
     space_ : dict of str to str
         Solver that was used for each view: "sample" or "feature".
     history_ : list of dict
