@@ -9,6 +9,7 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 import pytest
+from selenium.webdriver.support.ui import WebDriverWait
 
 from report.browser import Browser
 
@@ -125,14 +126,16 @@ def test_a_page_fits_on_a_phone(browser, pages, name):
 def test_the_search_works_without_a_network(browser, pages):
     browser.open(SITE / "index.html")
     browser.driver.get((SITE / "search.html").as_uri() + "?q=missing+view")
-    browser.driver.implicitly_wait(10)
-    titles = [one.text for one in browser.all("#search-results li a")]
-    assert any("missing" in title.lower() for title in titles), titles
+
+    def has_found(_):  # results are listed one after the other
+        titles = [one.text for one in browser.all("#search-results li a")]
+        return any("missing" in title.lower() for title in titles)
+
+    WebDriverWait(browser.driver, 20).until(has_found)
 
 
 def test_formulas_are_drawn(browser, pages):
     browser.open(SITE / "understand" / "equations.html")
-    browser.driver.implicitly_wait(10)
-    assert len(browser.all("mjx-container svg")) > 20
-    browser.driver.implicitly_wait(0)
+    drawn = "mjx-container svg"
+    WebDriverWait(browser.driver, 20).until(lambda _: len(browser.all(drawn)) > 20)
     assert browser.all("[data-mjx-error], mjx-merror") == []
