@@ -271,19 +271,9 @@ def learn_variances(
 ) -> tuple[WeightPosterior, Array, list[dict[str, Any]], Array]:
     """Return q(w) at the learned variance of each view, the variances (F, C, M) and the record.
 
-    Parameters
-    ----------
-    design : Design
-    absent : (F, n, M) array of 0 and 1, or None
-    likelihood : Likelihood
-    max_iter : int
-    tolerance : float
-        Largest change that counts as converged, as for `TOLERANCE`.
-    start : Member, optional
-        The fit to the same folds in which outputs shared their site precisions.
-    near : tuple, optional
-        A posterior of the same folds with other features, whose sites are a good start, and the
-        variance (F, C, M) of each view's part of eta under its prior.
+    The arguments are those of `fit_per_view`, the largest change that counts as converged, and
+    optionally a posterior of the same folds with other features to begin at (`near`): its sites,
+    with the variance (F, C, M) that its prior gives each view's part of eta.
     """
     began = time.perf_counter()
     scales = np.maximum(design.scales(), 1e-12)[:, None, :]  # (F, 1, M)

@@ -6,7 +6,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from baldur.inference.ensemble_members import Designs, Ensemble, noise_variance
+from baldur.inference.ensemble_members import (
+    Designs,
+    Ensemble,
+    noise_variance,
+    over_candidates,
+)
 from baldur.inference.fewer_views import restricted
 from baldur.inference.fold_batch import EnsembleData, FoldBatch
 from baldur.inference.gaussians import KernelGaussian, WeightGaussian
@@ -81,10 +86,10 @@ class FittedEnsemble(TrainingRows):
         for k, weight in enumerate(self.stacking.shares[0]):
             point = ensemble.points[int(np.flatnonzero(ensemble.member_of == k)[0])]
             if point.selects:
-                has = point.q.s[0].any(axis=0)
+                s = point.q.s
                 if point.columns is not None:
-                    has = np.isin(np.arange(sum(map(len, self.index))), point.columns[0])
-                has = np.split(has, edges)
+                    s = over_candidates(s, point.columns, sum(map(len, self.index)))
+                has = np.split(s[0].any(axis=0), edges)
                 for full, columns, part in zip(found, self.index, has, strict=True):
                     full[columns] += weight * part
             else:
