@@ -26,7 +26,8 @@ from sklearn.metrics import balanced_accuracy_score, roc_auc_score
 from sklearn.model_selection import ParameterGrid, RandomizedSearchCV, StratifiedKFold
 
 from baldur.baselines import BASELINES
-from baldur.datasets import load_shared, make_biofind_like
+from baldur.datasets import make_biofind_like
+from baldur.datasets.prepared_folder import load_shared
 from baldur.exceptions import MissingExtraError
 from baldur.views import MultiView
 

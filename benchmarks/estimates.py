@@ -24,7 +24,8 @@ from shared_sets import load
 
 import baldur
 from baldur.datasets import make_multiview
-from baldur.evaluation import Design, nested_cv, open_comparison, preview
+from baldur.evaluation import Design, nested_cv, preview
+from baldur.evaluation.design import open_comparison
 
 PARTS = ("ad_csf", "golub", "rows")
 MODELS = ("BALDUR", "Ridge logistic", "LSVM-l1", "RF")

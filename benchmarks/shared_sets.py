@@ -14,7 +14,7 @@ import numpy as np
 from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
 
 from baldur import MultiView
-from baldur.datasets import load_shared
+from baldur.datasets.prepared_folder import load_shared
 
 FOLDED = (
     "ad_csf",

@@ -10,7 +10,7 @@ import pytest
 
 from baldur.evaluation.clinical.bootstrap import Bootstrap
 from baldur.inference import inner_folds
-from baldur.saving import identity
+from baldur.saving.folder import identity
 
 DOCS = Path(__file__).parents[1]
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.M | re.S)

@@ -26,18 +26,6 @@ from filelock import BaseFileLock, FileLock, Timeout
 
 from baldur.exceptions import OutputError
 
-__all__ = [
-    "atomic_file",
-    "check_writable",
-    "folder_lock",
-    "make_folder",
-    "refused",
-    "replace_files",
-    "sync_folder",
-    "write_atomically",
-    "writing",
-]
-
 LOCK = ".lock"
 PART = ".part"
 """Ending of a file that is being written."""
@@ -60,17 +48,7 @@ _ADVICE = {
 
 @contextmanager
 def writing(path: str | Path) -> Iterator[None]:
-    """Turn errors of the operating system inside the block into an `OutputError` about `path`.
-
-    Parameters
-    ----------
-    path : str or Path
-        What is being written.
-
-    Yields
-    ------
-    None
-    """
+    """Turn errors of the operating system inside the block into an `OutputError` about `path`."""
     try:
         yield
     except OutputError:
@@ -80,19 +58,7 @@ def writing(path: str | Path) -> Iterator[None]:
 
 
 def refused(what: str | Path, error: OSError) -> OutputError:
-    """Return the error that says in one line what could not be written, why, and what to do.
-
-    Parameters
-    ----------
-    what : str or Path
-        The file or folder.
-    error : OSError
-        Of the system.
-
-    Returns
-    -------
-    OutputError
-    """
+    """Return the error that says in one line what could not be written, why, and what to do."""
     # numpy reports a short write without a number; a full disk is why writes are short.
     number = error.errno or errno.ENOSPC
     why = error.strerror or os.strerror(number)
@@ -102,20 +68,7 @@ def refused(what: str | Path, error: OSError) -> OutputError:
 
 @contextmanager
 def atomic_file(path: str | Path, *, sync: bool = True) -> Iterator[IO[bytes]]:
-    """Open a file for writing that appears under its name when the block ends without error.
-
-    Parameters
-    ----------
-    path : str or Path
-        Where to; the folder must exist. A link there is replaced, not followed.
-    sync : bool, default=True
-        Wait until the disk has it, so that it also outlives a power cut. Without, a process may
-        be killed at any time, but a power cut can leave a damaged file.
-
-    Yields
-    ------
-    binary file
-    """
+    """Open a file for writing that appears under its name when the block ends without error."""
     path = Path(path)
     part = path.with_name(f".{uuid4().hex}{PART}")
     with writing(path):
@@ -146,46 +99,20 @@ def atomic_file(path: str | Path, *, sync: bool = True) -> Iterator[IO[bytes]]:
 
 
 def write_atomically(path: str | Path, content: bytes, *, sync: bool = True) -> None:
-    """Write a file so that a reader sees the old content or the new, and never a part.
-
-    Parameters
-    ----------
-    path : str or Path
-        Where to; the folder must exist. A link there is replaced, not followed.
-    content : bytes
-        What to write.
-    sync : bool, default=True
-        As in `atomic_file`.
-    """
+    """Write a file so that a reader sees the old content or the new, and never a part."""
     with atomic_file(path, sync=sync) as file:
         file.write(content)
 
 
 def make_folder(path: str | Path) -> Path:
-    """Make a folder and its parents, unless they exist already.
-
-    Parameters
-    ----------
-    path : str or Path
-        The folder.
-
-    Returns
-    -------
-    Path
-    """
+    """Make a folder and its parents, unless they exist already."""
     with writing(path):
         Path(path).mkdir(parents=True, exist_ok=True)
     return Path(path)
 
 
 def check_writable(folder: str | Path) -> None:
-    """Write and remove an empty file, to check before long work that results can be written.
-
-    Parameters
-    ----------
-    folder : str or Path
-        It must exist.
-    """
+    """Write and remove an empty file, to check before long work that results can be written."""
     probe = Path(folder) / f".{uuid4().hex}{PART}"
     with writing(folder):
         open(probe, "xb").close()
@@ -200,15 +127,6 @@ def replace_files(
     The new set is written beside the old one first, so that a full disk changes nothing. Old and
     new files are never seen together. If the process is killed while it moves the new files to
     their place, the next call moves the rest first.
-
-    Parameters
-    ----------
-    folder : str or Path
-        Where to; it must exist.
-    contents : dict of str to bytes
-        The new set, by plain file name.
-    known : collection of str
-        All names a set may have. Files under other names are left alone.
     """
     folder = Path(folder)
     unknown = sorted(set(contents) - set(known))
@@ -259,21 +177,7 @@ def _finish_replacing(folder: Path, known: Collection[str]) -> None:
 
 @contextmanager
 def folder_lock(folder: str | Path, *, wait: bool = True) -> Iterator[bool]:
-    """Hold a lock on a folder; the system releases it when the process ends, however it ends.
-
-    Parameters
-    ----------
-    folder : str or Path
-        It must exist; the lock is the empty file ``.lock`` in it, which stays there.
-    wait : bool, default=True
-        Wait until no other process holds the lock, or return at once without it.
-
-    Yields
-    ------
-    bool
-        Whether the lock is held. It is False as well where the file system does not support locks
-        (some network file systems): then do nothing that could damage the work of another process.
-    """
+    """Hold a lock on a folder; the system releases it when the process ends, however it ends."""
     path = Path(folder) / LOCK
     # A marker file instead of a lock would outlive a killed process, so there is no such fallback.
     # One thread may release what another one acquired.

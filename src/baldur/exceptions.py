@@ -1,19 +1,5 @@
 """Errors and warnings raised by the package."""
 
-__all__ = [
-    "BaldurError",
-    "InputError",
-    "InputTypeError",
-    "MissingExtraError",
-    "OutputError",
-    "StudyError",
-    "UnfinishedError",
-    "InputWarning",
-    "NoSignalWarning",
-    "NotConvergedWarning",
-    "ShiftWarning",
-]
-
 
 class BaldurError(Exception):
     """Base of every error the package raises on purpose."""

@@ -11,8 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-__all__ = ["call_hook", "register_hook"]
-
 _hooks: dict[str, Callable[..., Any]] = {}
 
 

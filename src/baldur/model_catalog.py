@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-__all__ = ["LINEAR_MODELS", "MODELS", "REGRESSION_MODELS", "TREE_MODELS"]
-
 MODELS: Mapping[str, str] = MappingProxyType(
     {
         "BALDUR": "Bayesian multi-view model: probabilities, intervals, selected features",

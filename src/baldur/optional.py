@@ -8,29 +8,9 @@ from typing import Any
 
 from baldur.exceptions import MissingExtraError
 
-__all__ = ["import_extra"]
-
 
 def import_extra(module: str, extra: str, purpose: str) -> Any:
-    """Return a module of an optional library, or raise the error that says what to install.
-
-    Parameters
-    ----------
-    module : str
-        Module to import, such as "matplotlib.figure".
-    extra : str
-        Extra of the distribution that installs the library, such as "report".
-    purpose : str
-        What the library is needed for; the beginning of the error message.
-
-    Returns
-    -------
-    module
-
-    Raises
-    ------
-    MissingExtraError
-    """
+    """Return a module of an optional library, or raise the error that says what to install."""
     try:
         with warnings.catch_warnings():
             # Users cannot act on the deprecation warnings of a library's own imports.

@@ -13,20 +13,6 @@ from typing import Any, NamedTuple
 
 from baldur.exceptions import InputError
 
-__all__ = [
-    "FRACTION",
-    "NON_NEGATIVE",
-    "POSITIVE",
-    "Constraint",
-    "check",
-    "check_parameters",
-    "integer",
-    "is_number",
-    "is_one_of",
-    "one_of",
-    "optional",
-]
-
 
 class Constraint(NamedTuple):
     """What an argument must be: a predicate, and the words that follow "must be"."""
@@ -79,15 +65,7 @@ def check(name: str, value: Any, constraint: Constraint) -> None:
 
 
 def check_parameters(parameters: Mapping[str, Any], constraints: Mapping[str, Constraint]) -> None:
-    """Raise an InputError for the first parameter that violates its constraint.
-
-    Parameters
-    ----------
-    parameters : dict
-        Argument to value, as ``get_params(deep=False)`` returns them.
-    constraints : dict of str to Constraint
-        Argument to constraint. An argument without one is checked where it is used.
-    """
+    """Raise an InputError for the first parameter that violates its constraint."""
     for name, constraint in constraints.items():
         if name in parameters:
             check(name, parameters[name], constraint)

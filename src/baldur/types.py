@@ -5,8 +5,6 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Array", "Index", "IntArray", "Mask"]
-
 Array = NDArray[np.float64]
 IntArray = NDArray[np.intp]
 Mask = NDArray[np.bool_]

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from baldur.datasets import load_shared
+from baldur.datasets.prepared_folder import load_shared
 from baldur.exceptions import InputError
 
 

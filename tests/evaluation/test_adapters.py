@@ -12,7 +12,8 @@ from sklearn.preprocessing import StandardScaler
 from baldur import Preparation
 from baldur.baselines import BASELINES
 from baldur.datasets import make_multiview
-from baldur.evaluation import SideBySide, make_model, make_models
+from baldur.evaluation import SideBySide, make_model
+from baldur.evaluation.models import make_models
 from baldur.exceptions import InputError
 from baldur.views import MultiView
 

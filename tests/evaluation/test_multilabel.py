@@ -12,20 +12,20 @@ from baldur.baselines import PriorClassifier, RidgeLogisticClassifier
 from baldur.datasets import make_multiview
 from baldur.evaluation import (
     Design,
-    FoldPlan,
     MultilabelResult,
-    compare_pairs,
     fit_all_rows,
     learning_curve,
     nested_cv,
-    open_comparison,
     preview,
 )
 from baldur.evaluation.clinical.bootstrap import Draws
+from baldur.evaluation.design import open_comparison
 from baldur.evaluation.label_folds import label_strata
 from baldur.evaluation.label_matrix import read_label_matrix
 from baldur.evaluation.multilabel import ONE_AT_A_TIME
 from baldur.evaluation.permute_labels import permute_labels
+from baldur.evaluation.splits import FoldPlan
+from baldur.evaluation.tables.model_tests import compare_pairs
 from baldur.exceptions import InputError, UnfinishedError
 
 NAMES = ["stroke", "fall", "pain"]

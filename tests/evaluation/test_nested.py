@@ -12,11 +12,11 @@ from sklearn.model_selection import GridSearchCV
 from baldur import BaldurClassifier, MultiView, Preparation
 from baldur.baselines import BASELINES
 from baldur.datasets import make_biofind_like, make_multiview
-from baldur.evaluation import NestedResult, evaluate_predictions, nested_cv, recompute_table
+from baldur.evaluation import NestedResult, evaluate_predictions, nested_cv
 from baldur.evaluation.clinical import resampled
 from baldur.evaluation.splits import FoldPlan
 from baldur.evaluation.tables.formatting import _mean_pm_sd
-from baldur.evaluation.tables.table import FEATURES
+from baldur.evaluation.tables.table import FEATURES, recompute_table
 from baldur.exceptions import InputError, NoSignalWarning, StudyError
 from evaluation import spies
 

@@ -9,9 +9,10 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.svm import LinearSVC
 
 from baldur.datasets import make_multiview
-from baldur.evaluation import FoldPlan, SideBySide, nested_cv
+from baldur.evaluation import SideBySide, nested_cv
 from baldur.evaluation.clinical.logistic_fit import Platt
 from baldur.evaluation.metrics import Predicted, score
+from baldur.evaluation.splits import FoldPlan
 
 
 @pytest.fixture(scope="module")

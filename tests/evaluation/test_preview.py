@@ -8,7 +8,8 @@ import pytest
 from baldur import BaldurClassifier
 from baldur.baselines import BASELINES
 from baldur.datasets import make_multiview
-from baldur.evaluation import Design, Progress, open_comparison, preview
+from baldur.evaluation import Design, Progress, preview
+from baldur.evaluation.design import open_comparison
 from baldur.evaluation.engine.job import Job
 from baldur.evaluation.engine.job_store import Outcome
 from baldur.evaluation.preview import _at_width, _relative_cost

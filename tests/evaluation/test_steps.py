@@ -13,7 +13,7 @@ from baldur.evaluation import SideBySide, nested_cv
 from baldur.evaluation.models import fit_with_groups
 from baldur.evaluation.selection.fitted_model import weights_of
 from baldur.exceptions import InputError
-from baldur.io import VariantFilter
+from baldur.preparation.steps.variants import VariantFilter
 from baldur.views import MultiView
 from baldur.views.replace_columns import select_columns
 from evaluation import spies

@@ -10,12 +10,12 @@ from baldur.inference.ensemble_members import (
     MEMBERS,
     NEGLIGIBLE,
     Designs,
-    FoldBatch,
     fit_ensemble,
     held_moments,
     mixture,
 )
 from baldur.inference.fewer_views import first_views, restricted, view_moments
+from baldur.inference.fold_batch import FoldBatch
 from baldur.inference.predictive import calibrated_moments, shrinkage
 from baldur.inference.screening import Problem
 from baldur.inference.selection import mean_losses

@@ -5,7 +5,7 @@ import pytest
 from sklearn.model_selection import StratifiedKFold
 
 from baldur import BaldurClassifier, MultiView
-from baldur.datasets import load_shared
+from baldur.datasets.prepared_folder import load_shared
 from baldur.io import read_nifti, read_plink, to_nifti
 from baldur.preparation import Preparation
 

@@ -15,7 +15,8 @@ from sklearn.pipeline import make_pipeline
 from baldur import MultiView
 from baldur.baselines import BASELINES
 from baldur.exceptions import InputError, MissingExtraError
-from baldur.io import VoxelMask, align, read_nifti, to_nifti
+from baldur.io import align, read_nifti, to_nifti
+from baldur.preparation.steps.voxels import VoxelMask
 
 nib = pytest.importorskip("nibabel")
 pytest.importorskip("nilearn")

@@ -17,10 +17,11 @@ from sklearn.pipeline import make_pipeline
 
 from baldur import MultiView
 from baldur.baselines import BASELINES
-from baldur.datasets import load_shared
+from baldur.datasets.prepared_folder import load_shared
 from baldur.exceptions import InputError, MissingExtraError
-from baldur.io import VariantFilter, read_fam, read_plink
+from baldur.io import read_fam, read_plink
 from baldur.preparation import Preparation
+from baldur.preparation.steps.variants import VariantFilter
 
 bed_reader = pytest.importorskip("bed_reader")
 

@@ -10,9 +10,12 @@ from sklearn.pipeline import make_pipeline
 
 from baldur.baselines import BASELINES
 from baldur.exceptions import InputError
-from baldur.io import CategoryEncoder, VariantFilter, VoxelMask, align, read_view, view_steps
-from baldur.io.readers import READERS
+from baldur.io import align, read_view
+from baldur.io.readers import READERS, view_steps
 from baldur.io.view_sections import MudataView, NiftiView, PlinkView, TableView
+from baldur.preparation.steps.categories import CategoryEncoder
+from baldur.preparation.steps.variants import VariantFilter
+from baldur.preparation.steps.voxels import VoxelMask
 
 
 @pytest.fixture

@@ -16,10 +16,10 @@ from baldur.plots import (
     ForestDisplay,
     PathDisplay,
     PrecisionRecallDisplay,
-    Results,
     RocDisplay,
     ViewShareDisplay,
 )
+from baldur.plots.results.tables import Results
 
 RESAMPLES = 200
 

@@ -12,7 +12,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from baldur import MultiView
-from baldur.datasets import load_shared
+from baldur.datasets.prepared_folder import load_shared
 from baldur.exceptions import InputError
 from baldur.preparation import SiteHarmoniser
 

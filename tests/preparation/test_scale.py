@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 
 from baldur import MultiView
 from baldur.exceptions import InputError
-from baldur.preparation import SCALES, Preparation
+from baldur.preparation import Preparation
 from baldur.preparation import ranks as ranks_module
+from baldur.preparation.column_statistics import SCALES
 from baldur.preparation.ranks import normal_scores
 from baldur.views.matrices import blocks
 from baldur.views.matrices import standardise_and_fill as standardised

@@ -5,8 +5,8 @@ import pandas as pd
 import pytest
 from scipy.special import expit
 
-from baldur.evaluation import Resampled
 from baldur.evaluation.clinical import Bootstrap
+from baldur.evaluation.clinical.resampled import Resampled
 from baldur.reproduction.differences import simultaneous_differences
 
 NAMES = list("bcdefgh")

@@ -14,7 +14,8 @@ import pytest
 from baldur import PaperClassifier
 from baldur.atomic_io import LOCK
 from baldur.datasets import make_multiview
-from baldur.evaluation import Design, open_comparison
+from baldur.evaluation import Design
+from baldur.evaluation.design import open_comparison
 from baldur.exceptions import InputError, StudyError
 from baldur.reproduction import reproduce
 from baldur.reproduction.cohort import MAP, own_study
@@ -22,7 +23,8 @@ from baldur.reproduction.contents import page_of
 from baldur.reproduction.document import html_of, markdown_of
 from baldur.reproduction.protocol import DEFAULT, PAPER, PROTOCOLS, START_FACTORS, Protocol
 from baldur.reproduction.run import _live_factors
-from baldur.study import read_study, simulate_study
+from baldur.study import simulate_study
+from baldur.study.data import read_study
 from baldur.study.toml_file import toml_text
 
 SCALE = 0.0005

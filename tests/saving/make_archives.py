@@ -19,7 +19,7 @@ import baldur
 from baldur import BaldurClassifier, BaldurRegressor, MultiView, PaperClassifier
 from baldur.baselines import BASELINES
 from baldur.datasets import make_multiview
-from baldur.saving import SCHEMA
+from baldur.saving.layout import SCHEMA
 
 ARCHIVES = Path(__file__).parent / "archives"
 LEFT_OUT = (".lock", "card.R", "score.py", "score.R", "score.js")

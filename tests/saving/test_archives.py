@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import baldur
-from baldur.saving import SCHEMA, read_manifest
+from baldur.saving.folder import read_manifest
+from baldur.saving.layout import SCHEMA
 from saving.make_archives import ARCHIVES, answers, rows_from_json
 
 EXPECTED = json.loads((ARCHIVES / "expected.json").read_text())

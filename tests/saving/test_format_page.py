@@ -89,7 +89,8 @@ def test_every_fitted_attribute_is_on_the_page():
 
 
 def test_every_key_of_the_manifest_is_on_the_page(tmp_path):
-    from baldur.saving import read_manifest, save
+    from baldur.saving import save
+    from baldur.saving.folder import read_manifest
 
     manifest = read_manifest(save(fitted("mean field"), tmp_path / "model"))
     assert fields_on_the_page()["Manifest"] == set(manifest)

@@ -20,8 +20,8 @@ from baldur.preparation import (
     VariantFilter,
     VoxelMask,
 )
-from baldur.saving import read_manifest
 from baldur.saving.cards import score
+from baldur.saving.folder import read_manifest
 from baldur.study import fit_study, load_study, predict_study
 
 pytestmark = pytest.mark.usefixtures("one_repeat")

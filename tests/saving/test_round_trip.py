@@ -18,7 +18,8 @@ from baldur.baselines import BASELINES
 from baldur.datasets import make_multiview
 from baldur.evaluation import SideBySide
 from baldur.exceptions import InputError, InputWarning
-from baldur.saving import identity, load_model, read_manifest
+from baldur.saving import load_model
+from baldur.saving.folder import identity, read_manifest
 from baldur.saving.setting_state import read_settings, settings_state
 from baldur.views import MultiView
 from saving.forging import reseal

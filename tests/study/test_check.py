@@ -10,13 +10,16 @@ from hypothesis import strategies as st
 from sklearn.metrics import roc_auc_score
 
 from baldur.datasets import make_multiview
-from baldur.evaluation import Design, nested_cv, open_comparison, preview
+from baldur.evaluation import Design, nested_cv, preview
+from baldur.evaluation.design import open_comparison
 from baldur.exceptions import InputError, StudyError
-from baldur.study import check_study, evaluate_study, load_study, open_study, read_study
+from baldur.study import check_study, evaluate_study, load_study
 from baldur.study.checks.cells import dated, sentinel_cells
 from baldur.study.checks.copies import LIMIT, copying_classes, copying_numbers
 from baldur.study.checks.repeats import RowHashes
 from baldur.study.checks.sites import constant_columns
+from baldur.study.comparison import open_study
+from baldur.study.data import read_study
 from baldur.views.encode import decimal_commas
 
 

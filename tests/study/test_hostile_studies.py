@@ -8,7 +8,8 @@ import pytest
 
 from baldur.exceptions import StudyError
 from baldur.io.schema import nearest
-from baldur.study import load_study, read_study
+from baldur.study import load_study
+from baldur.study.data import read_study
 from baldur.study.toml_file import parse_study
 
 SECONDS = 10

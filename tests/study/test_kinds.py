@@ -7,7 +7,8 @@ import pytest
 from baldur.datasets import make_adni_like, make_biofind_like
 from baldur.exceptions import StudyError
 from baldur.io.view_sections import PlinkView
-from baldur.study import evaluate_study, load_study, read_study, simulate_study
+from baldur.study import evaluate_study, load_study, simulate_study
+from baldur.study.data import read_study
 
 
 def test_genotypes_written_for_plink_read_back_equal(tmp_path):

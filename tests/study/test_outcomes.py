@@ -22,8 +22,7 @@ from baldur.study import (
     read_study,
     validate_study,
 )
-from baldur.study.evaluate import JOBS
-from baldur.study.write_results import RESULT_FILES
+from baldur.study.write_results import JOBS, RESULT_FILES
 from study.conftest import make_parts, make_tables, write_study
 
 pytestmark = pytest.mark.usefixtures("one_repeat")

@@ -3,7 +3,7 @@
 import pandas as pd
 import pytest
 
-from baldur.datasets import load_shared
+from baldur.datasets.prepared_folder import load_shared
 from baldur.study import evaluate_study, load_study
 from baldur.study.toml_file import toml_text
 

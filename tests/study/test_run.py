@@ -9,17 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from baldur.evaluation import (
-    evaluate_predictions,
-    nested_cv,
-    recompute_table,
-    threshold_measures,
-)
+from baldur.evaluation import evaluate_predictions, nested_cv, threshold_measures
+from baldur.evaluation.tables.table import recompute_table
 from baldur.exceptions import StudyError
 from baldur.report.facts import gather_facts
 from baldur.report.results import StudyResults
-from baldur.study import evaluate_study, load_study, read_study, study_schema
+from baldur.study import evaluate_study, load_study, study_schema
 from baldur.study.comparison import make_models
+from baldur.study.data import read_study
 from baldur.study.toml_file import toml_text
 from baldur.views import MultiView
 from study.conftest import make_parts, make_tables, write_study

@@ -7,7 +7,7 @@ from scipy.special import expit, logit
 from typer.testing import CliRunner
 
 from baldur.cli import app
-from baldur.datasets import load_shared
+from baldur.datasets.prepared_folder import load_shared
 from baldur.evaluation.validation.drift import describe_views, drift_notes, predictor_shift
 from baldur.evaluation.validation.recalibration import recalibrate
 from baldur.exceptions import StudyError

@@ -25,8 +25,6 @@ from baldur.cli.study_commands import demo, evaluate, report
 from baldur.exceptions import BaldurError, InputError
 from baldur.safety.escape import printable
 
-__all__ = ["app", "main"]
-
 app = typer.Typer(
     name="baldur",
     help="Classify and regress from several wide data views, and compare models in a study.",

@@ -12,8 +12,6 @@ from baldur.cli.screen import Screen
 from baldur.exceptions import InputError
 from baldur.safety.escape import printable
 
-__all__ = ["fit", "predict", "validate"]
-
 _FEWEST_TO_COMPARE = 20
 
 Missing = Annotated[
@@ -38,7 +36,8 @@ def fit(
     """Train one model of a study on all rows and save it as a folder."""
     from baldur.atomic_io import check_writable, make_folder, write_atomically
     from baldur.safety.spreadsheet import csv_text
-    from baldur.saving import identity, save_model
+    from baldur.saving import save_model
+    from baldur.saving.folder import identity
     from baldur.study import fit_study, load_study
     from baldur.study.predict import summary_of
 

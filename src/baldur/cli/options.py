@@ -11,8 +11,6 @@ import typer
 
 from baldur.exceptions import InputError
 
-__all__ = ["Data", "Jobs", "Quiet", "StudyFile", "check_jobs", "stoppable"]
-
 StudyFile = Annotated[Path, typer.Argument(help="Study file (TOML).", metavar="STUDY.TOML")]
 Jobs = Annotated[
     int, typer.Option("--jobs", "-j", help="Processes; -1 for all cores. Results do not change.")

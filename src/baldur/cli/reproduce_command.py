@@ -10,8 +10,6 @@ import typer
 from baldur.cli.options import Jobs, Quiet, check_jobs, stoppable
 from baldur.cli.screen import Screen
 
-__all__ = ["reproduce"]
-
 
 def reproduce(
     study: Annotated[str, typer.Argument(help="Study of the paper: biofind or adni.")],

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from baldur.evaluation import Progress as State
     from baldur.study import StudyCheck
 
-__all__ = ["Screen", "screen_table"]
-
 _SECONDS_BETWEEN_LINES = 30.0
 
 
@@ -121,12 +119,7 @@ class Screen:
         return show
 
     def outcomes(self, result: MultilabelResult) -> None:
-        """Print the metric that settings were selected by, for every outcome and model.
-
-        Parameters
-        ----------
-        result : MultilabelResult
-        """
+        """Print the metric that settings were selected by, for every outcome and model."""
         from baldur.evaluation import METRICS
 
         by = result.select_by
@@ -141,14 +134,7 @@ class Screen:
             self.result(f"  {outcome}: {'; '.join(cells)}")
 
     def paired(self, result: NestedResult | MultilabelResult, differences: pd.DataFrame) -> None:
-        """Print how the best model compares with the others.
-
-        Parameters
-        ----------
-        result : NestedResult or MultilabelResult
-        differences : DataFrame
-            As `metric_differences` makes it.
-        """
+        """Print how the best model compares with the others."""
         from baldur.evaluation import METRICS, MultilabelResult
 
         by = result.select_by

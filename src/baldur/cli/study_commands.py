@@ -14,8 +14,6 @@ from baldur.cli.options import Data, Jobs, Quiet, StudyFile, check_jobs, stoppab
 from baldur.cli.screen import Screen, screen_table
 from baldur.exceptions import InputError
 
-__all__ = ["demo", "evaluate", "report"]
-
 # A scheduler that has ended does not answer when the connection is closed.
 _SECONDS_TO_PART = 5
 

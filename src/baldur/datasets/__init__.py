@@ -17,12 +17,10 @@ simulators.
 from baldur.datasets.adni import make_adni_like
 from baldur.datasets.biofind import make_biofind_like
 from baldur.datasets.multiview import make_multiview
-from baldur.datasets.prepared_folder import load_shared
 from baldur.datasets.truth import Truth
 
 __all__ = [
     "Truth",
-    "load_shared",
     "make_adni_like",
     "make_biofind_like",
     "make_multiview",

@@ -11,8 +11,6 @@ from baldur.datasets.random_streams import RandomState, streams
 from baldur.datasets.truth import Truth
 from baldur.views import MultiView
 
-__all__ = ["make_adni_like"]
-
 N_LATE = 661
 N_EARLY = 402
 N_REGIONS = 136

@@ -12,8 +12,6 @@ from baldur.datasets.truth import Truth
 from baldur.parameters import check
 from baldur.views import MultiView
 
-__all__ = ["make_biofind_like"]
-
 N_PATIENTS = 119
 N_CONTROLS = 96
 N_GENOTYPES = 841_685

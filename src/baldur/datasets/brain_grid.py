@@ -7,8 +7,6 @@ from numpy.typing import NDArray
 from scipy.ndimage import gaussian_filter
 from scipy.spatial import cKDTree
 
-__all__ = ["BrainGrid", "make_grid"]
-
 FULL_VOXELS = 37_643
 VOXEL_MM = 4.0
 # Shape of the ellipsoid (left-right, back-front, down-up); its size follows from the voxel count.
@@ -20,12 +18,7 @@ _MARGIN = 4  # empty voxels around it, so that fields smoothed round the edge st
 class BrainGrid:
     """Voxels of an ellipsoid on a regular grid.
 
-    Parameters
-    ----------
-    mask : ndarray of bool, shape (i, j, k)
-        True inside. Voxels are numbered in C order of this array.
-    affine : ndarray of shape (4, 4)
-        From voxel indices to millimetres; the centre of the ellipsoid is the origin.
+    Shapes: mask (i, j, k), affine (4, 4).
     """
 
     mask: NDArray[np.bool_]
@@ -74,19 +67,7 @@ class BrainGrid:
 
 
 def make_grid(n_voxels: int = FULL_VOXELS) -> BrainGrid:
-    """Make an ellipsoid of exactly `n_voxels` voxels.
-
-    Parameters
-    ----------
-    n_voxels : int, default=37643
-        Number of voxels. The size of the ellipsoid in millimetres is fixed, so that fewer voxels
-        are larger ones: 4 mm at the default.
-
-    Returns
-    -------
-    BrainGrid
-        The grid.
-    """
+    """Make an ellipsoid of exactly `n_voxels` voxels."""
     # Semi-axes in voxels, from the volume 4/3 pi a b c.
     radius = np.cbrt(n_voxels * 3.0 / (4.0 * np.pi * np.prod(_PROPORTIONS)))
     half = np.ceil(radius * _PROPORTIONS).astype(int) + _MARGIN

@@ -5,8 +5,6 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-__all__ = ["MISSING", "draw_genotypes"]
-
 MISSING = -127  # the code for "not called" in int8, as in `read_plink`
 
 # Columns are drawn in frames: within one the alleles of a haplotype follow a chain, and the chain
@@ -32,27 +30,7 @@ def draw_genotypes(
     0.98 inside a linkage block, and none across blocks, is cut at the quantile of the marker's
     minor-allele frequency.
 
-    Parameters
-    ----------
-    n : int
-        Number of people.
-    width : int
-        Number of markers.
-    missing : float
-        Share of genotypes that were not called (code -127).
-    seeds : numpy.random.Generator
-        Source of the streams.
-    linkage : bool, default=True
-        If False every marker is a block of its own, so that markers are independent.
-
-    Returns
-    -------
-    genotypes : ndarray of int8, shape (n, width)
-        Values 0, 1, 2 and -127. Beyond this array the memory used does not grow with `width`,
-        apart from the table of markers.
-    markers : pandas.DataFrame
-        Columns ``chromosome``, ``position``, ``block`` (number of the linkage block) and ``maf``
-        (frequency in the population, not in the rows).
+    Shapes: returns genotypes (n, width).
     """
     out = np.empty((n, width), dtype=np.int8)
     maf = np.empty(width, dtype=np.float32)

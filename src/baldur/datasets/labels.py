@@ -10,8 +10,6 @@ from scipy.special import expit, softmax
 
 from baldur.exceptions import InputError
 
-__all__ = ["calibrate_intercept", "class_probabilities", "draw_labels"]
-
 # Enough Monte Carlo draws for class shares to the third digit; the seed is fixed because the
 # intercept is a property of the truth, not of the draw of rows.
 _DRAWS = 20_000
@@ -47,21 +45,7 @@ def calibrate_intercept(
 ) -> NDArray[np.float64]:
     """Find the intercept at which classes have the expected shares `weights`.
 
-    Parameters
-    ----------
-    covariance : ndarray of shape (C, C)
-        Population covariance of the linear predictor; (1, 1) for two classes.
-    noise : float
-        S.d. of the noise added to it.
-    n_classes : int or None
-        Number of classes.
-    weights : sequence of float or None
-        Wanted shares; with None the intercept is zero.
-
-    Returns
-    -------
-    ndarray of shape (C,)
-        Intercepts, summing to zero where there are several.
+    Shapes: covariance (C, C); returns (C,).
     """
     outputs = len(covariance)
     if weights is None:

@@ -15,8 +15,6 @@ from baldur.exceptions import InputError
 from baldur.parameters import check, check_parameters
 from baldur.views import MultiView
 
-__all__ = ["make_multiview"]
-
 ByView = Mapping[str, Any] | Sequence[Any]
 
 

@@ -17,8 +17,6 @@ from baldur.parameters import (
     optional,
 )
 
-__all__ = ["CONSTRAINTS", "per_view", "scaled_width"]
-
 CONSTRAINTS: Mapping[str, Constraint] = MappingProxyType(
     {
         "n": integer(),

@@ -14,8 +14,6 @@ from sklearn.utils import Bunch
 from baldur.exceptions import InputError
 from baldur.views import MultiView
 
-__all__ = ["load_shared"]
-
 
 def load_shared(path: str | os.PathLike[str], *, labels_only: bool = False) -> Bunch:
     """Load one prepared data set.
@@ -25,29 +23,9 @@ def load_shared(path: str | os.PathLike[str], *, labels_only: bool = False) -> B
     ``group``) and one ``.npz`` per view with the arrays ``X`` (samples by features) and
     ``features`` (names).
 
-    Parameters
-    ----------
-    path : str or path-like
-        Folder of the data set.
-    labels_only : bool, default=False
-        Do not read the matrices, so that ``data`` is None. For folders whose matrices are in
-        another format, such as PLINK.
-
-    Returns
-    -------
-    sklearn.utils.Bunch
-        ``data`` (`MultiView` or None), ``target`` (labels, as strings), ``classes`` (sorted),
-        ``sample_ids``, ``split`` and ``groups`` (arrays of str, or None where the file has no
-        such column) and ``meta`` (dict). A row of NaN marks a sample with a missing view.
-
-    Raises
-    ------
-    InputError
-        Where the folder or a file in it is not as described; the message names the file.
-
     Examples
     --------
-    >>> from baldur.datasets import load_shared
+    >>> from baldur.datasets.prepared_folder import load_shared
     >>> cohort = load_shared("../shared/data/ad_csf")  # doctest: +SKIP
     >>> train = cohort.split == "train"  # doctest: +SKIP
     """

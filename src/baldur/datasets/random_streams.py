@@ -4,25 +4,11 @@ import numpy as np
 
 from baldur.exceptions import InputError
 
-__all__ = ["RandomState", "streams"]
-
 RandomState = int | np.random.Generator | np.random.RandomState | np.random.SeedSequence | None
 
 
 def streams(random_state: RandomState, count: int) -> list[np.random.Generator]:
     """Return `count` generators that depend only on `random_state`.
-
-    Parameters
-    ----------
-    random_state : int, Generator, RandomState, SeedSequence or None
-        Seed. A generator is advanced; None takes fresh entropy.
-    count : int
-        Number of streams.
-
-    Returns
-    -------
-    list of numpy.random.Generator
-        Stream i is the same whatever `count` is.
 
     Examples
     --------

@@ -7,8 +7,6 @@ from numpy.typing import NDArray
 
 from baldur.exceptions import InputError
 
-__all__ = ["Truth"]
-
 
 @dataclass(frozen=True, eq=False)
 class Truth:

@@ -39,28 +39,14 @@ from baldur.views.sample_weights import positive_weights
 
 
 class Training(NamedTuple):
-    """The samples with positive weight in a fit.
-
-    Attributes
-    ----------
-    mv : MultiView
-    T : (N, C) array
-        Outputs: 0 and 1 for labels, standardised numbers for continuous outcomes.
-    weight : (N,) array
-        How much each sample counts.
-    task : Task
-    labels : (N,) or (N, C) array
-        What inner folds are stratified by.
-    groups : array-like of shape (N,), or None
-        Samples that stay together in inner folds.
-    """
+    """The samples with positive weight in a fit."""
 
     mv: MultiView
-    T: Array
-    weight: Array
+    T: Array  # (N, C); Outputs: 0 and 1 for labels, standardised numbers for continuous outcomes
+    weight: Array  # (N,); How much each sample counts
     task: Task
-    labels: NDArray[Any]
-    groups: Any
+    labels: NDArray[Any]  # (N,); or (N, C) array; What inner folds are stratified by
+    groups: Any  # (N,); Samples that stay together in inner folds
 
 
 class BaldurBase(ExportMixin, TransformerMixin, BaseEstimator):

@@ -24,8 +24,6 @@ from baldur.types import Array
 from baldur.views.matrices.prepared_view import PreparedView
 from baldur.views.sample_weights import positive_weights
 
-__all__ = ["BaldurClassifier"]
-
 
 class ClassifierBase(ClassifierMixin, BaldurBase):
     """Reading of labels and prediction of probabilities; subclasses fit the posterior."""

@@ -11,8 +11,6 @@ from baldur.estimators.feature_names import NamedColumns, did_you_mean
 from baldur.exceptions import InputError
 from baldur.inference.entry_costs import EntryCosts
 
-__all__ = ["entry_costs"]
-
 
 def entry_costs(
     cost: Mapping[str, float] | None,
@@ -22,15 +20,6 @@ def entry_costs(
     """Return the costs of the views and of their prepared columns; None where nothing costs.
 
     A feature that the preparation has removed costs nothing, as it is never measured.
-
-    Parameters
-    ----------
-    cost : dict of str to float, or None
-        By the name of a view, of a feature or category, or as "view:feature".
-    feature_names : dict of str to names
-        Names of the features of each view, in the order of the views.
-    preparation : Preparation
-        Fitted on the training samples.
     """
     if not cost or not any(cost.values()):
         return None

@@ -23,15 +23,7 @@ from baldur.views.matrices.prepared_view import PreparedView
 
 
 def fit_posterior(model: Any, views: list[PreparedView], training: Training) -> FitResult:
-    """Fit the ensemble with the settings of an estimator, and select one of its submodels.
-
-    Parameters
-    ----------
-    model : BaldurClassifier or BaldurRegressor
-        With its settings and a fitted preparation.
-    views : list of PreparedView
-    training : Training
-    """
+    """Fit the ensemble with the settings of an estimator, and select one of its submodels."""
     T, task = training.T, training.task
     mv = training.mv
     names = {name: mv.view(name).feature_names for name in model.view_names_}

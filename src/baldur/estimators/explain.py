@@ -38,16 +38,7 @@ def contributions(
 ) -> pd.DataFrame:
     """Return one row per sample, output and term.
 
-    Parameters
-    ----------
-    views : list of PreparedView, new rows
-    view_names, feature_names : names
-    coef, coef_std : lists of (C, D_m), on the prepared columns, in units of the linear predictor
-    intercept : (C,)
-    outputs, samples : names of outputs and rows
-    total : (n, C) log odds of the predicted probabilities, or None where there are none
-    most : int
-        Features listed one by one in each view and output; the others are one row.
+    Shapes: coef, coef_std (C, D_m), intercept (C,), total (n, C).
     """
     n = views[0].shape[0]
     parts = []

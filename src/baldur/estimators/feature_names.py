@@ -9,23 +9,13 @@ from typing import Any
 
 from baldur.exceptions import InputError
 
-__all__ = ["NamedColumns", "check_views", "did_you_mean"]
-
 
 @dataclass(frozen=True)
 class NamedColumns:
-    """The prepared columns that a name stands for.
+    """The prepared columns that a name stands for."""
 
-    Attributes
-    ----------
-    columns : dict of str to set of (view, column)
-        By the name of a feature or of a category, alone and as "view:feature".
-    removed : set of str
-        Names of which the preparation has removed a column.
-    """
-
-    columns: dict[str, set[tuple[str, int]]]
-    removed: set[str]
+    columns: dict[str, set[tuple[str, int]]]  # (view, column)
+    removed: set[str]  # Names of which the preparation has removed a column
 
     @classmethod
     def of(cls, feature_names: Mapping[str, Any], preparation: Any) -> NamedColumns:

@@ -8,15 +8,6 @@ from typing import Any
 
 import pandas as pd
 
-__all__ = [
-    "FEW",
-    "cost_text",
-    "few_features_table",
-    "few_features_text",
-    "split_names",
-    "unpaid",
-]
-
 FEW = (1, 2, 3, 5, 10, 20)
 """Numbers of features whose held-out figures are shown."""
 PRINTED = 10
@@ -27,19 +18,7 @@ _HEADINGS = {"auc": "AUC", "r2": "R2"}
 
 
 def few_features_table(model: Any) -> pd.DataFrame:
-    """Return held-out figures of 1, 2, 3, 5, 10, 20 features and all, on the inner folds.
-
-    Parameters
-    ----------
-    model : fitted estimator
-
-    Returns
-    -------
-    DataFrame
-        n_features, auc or r2 and loss with their 95 % intervals, and enters: the names of the
-        features since the row before, in the order of the path; the last row has all features.
-        Without rows for a model that has no submodel path.
-    """
+    """Return held-out figures of 1, 2, 3, 5, 10, 20 features and all, on the inner folds."""
     path = getattr(model, "sparsity_path_", None)
     metric = None if path is None else next((m for m in _HEADINGS if m in path), None)
     if path is None or metric is None:
@@ -58,12 +37,7 @@ def few_features_table(model: Any) -> pd.DataFrame:
 
 
 def few_features_text(model: Any) -> str:
-    """Return the table of few features as it is printed, empty where there is none.
-
-    Parameters
-    ----------
-    model : fitted estimator
-    """
+    """Return the table of few features as it is printed, empty where there is none."""
     table = few_features_table(model)
     if not len(table):
         return ""
@@ -87,12 +61,7 @@ def few_features_text(model: Any) -> str:
 
 
 def cost_text(model: Any) -> str:
-    """Return the table of costs as it is printed, empty where there are no costs.
-
-    Parameters
-    ----------
-    model : fitted estimator
-    """
+    """Return the table of costs as it is printed, empty where there are no costs."""
     table = getattr(model, "cost_path_", pd.DataFrame())
     if not len(table):
         return ""
@@ -116,13 +85,6 @@ def cost_text(model: Any) -> str:
 
 def split_names(text: str, views: Sequence[str]) -> list[str]:
     """Return the names in a cell of `enters` or `orders`; a name may have commas itself.
-
-    Parameters
-    ----------
-    text : str
-        Views, and features as "view:feature", with ", " in between.
-    views : sequence of str
-        Names of the views.
 
     Examples
     --------

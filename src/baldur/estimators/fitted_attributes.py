@@ -10,14 +10,7 @@ from numpy.typing import NDArray
 
 
 def set_coefficients(model: Any, predictor: Any) -> None:
-    """Set weights and intercepts, per unit of the input and per standard deviation.
-
-    Parameters
-    ----------
-    model : estimator
-        With its views, its targets and a fitted preparation.
-    predictor : Predictor
-    """
+    """Set weights and intercepts, per unit of the input and per standard deviation."""
     prep = model.preparation_
     coefs, stds, intercept = predictor.coefficients()
     center, spread = model._targets.units

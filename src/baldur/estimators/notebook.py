@@ -7,8 +7,6 @@ from typing import Any
 
 from baldur.estimators.summary import STRONGEST
 
-__all__ = ["results_html"]
-
 COLUMNS = ("view", "feature", "output", "weight_scaled", "lower", "upper", "inclusion_probability")
 """Columns of the summary that are shown; `summary()` has the others."""
 
@@ -17,14 +15,6 @@ def results_html(model: Any) -> str:
     """Return evidence of signal, views and the strongest selected features as HTML.
 
     Every text that comes from the data is escaped.
-
-    Parameters
-    ----------
-    model : fitted estimator
-
-    Returns
-    -------
-    str
     """
     summary = model.summary()
     lines = [f"<p>{escape(line)}</p>" for line in summary.heading.splitlines()]

@@ -11,9 +11,7 @@ from sklearn.utils import check_random_state
 
 from baldur.inference.ensemble_members import MEMBERS
 from baldur.parameters import NON_NEGATIVE, Constraint, is_number, is_one_of, one_of
-from baldur.preparation import SCALES
-
-__all__ = ["CONSTRAINTS", "are_numbers_of_features", "is_number_of_features"]
+from baldur.preparation.column_statistics import SCALES
 
 
 def _is_count(value: Any) -> bool:

@@ -6,8 +6,6 @@ import sys
 import time
 from typing import Any
 
-__all__ = ["Reporter", "duration"]
-
 EVERY = 2.0
 """Seconds between two lines; a fit of many short steps would fill the screen otherwise."""
 
@@ -17,13 +15,6 @@ class Reporter:
 
     Lines are plain text, so that they appear alike on a terminal, in a notebook and in the log of a
     cluster job.
-
-    Parameters
-    ----------
-    verbose : int
-        0 prints nothing; 1 or more prints at most one line every two seconds.
-    title : str
-        What is being fitted.
     """
 
     def __init__(self, verbose: int, title: str) -> None:
@@ -41,15 +32,7 @@ class Reporter:
             self._print(f"finished in {duration(time.monotonic() - self._start)}")
 
     def watch(self, record: dict[str, Any]) -> None:
-        """Print one step of a fit.
-
-        Parameters
-        ----------
-        record : dict
-            ``event`` says what was done; without it the record is an iteration. ``done``, the part
-            of the work that is done, gives the time left. ``features``, the number of features in
-            the model in each view, is printed where it is known.
-        """
+        """Print one step of a fit."""
         self._steps += 1
         elapsed = time.monotonic() - self._start
         if not self.verbose or elapsed < self._next:

@@ -22,8 +22,6 @@ from baldur.inference.ensemble_members import MEMBERS
 from baldur.inference.predictive import Task
 from baldur.types import Array
 
-__all__ = ["BaldurRegressor"]
-
 
 class RegressorBase(RegressorMixin, BaldurBase):
     """Reading of outcomes and prediction of means; subclasses fit the posterior."""

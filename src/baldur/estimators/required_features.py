@@ -12,18 +12,9 @@ from baldur.exceptions import InputError
 from baldur.inference.screening import with_their_groups
 from baldur.types import Index, IntArray
 
-__all__ = ["features_per_view", "required_columns"]
-
 
 def features_per_view(n_features: Mapping[str, int], views: list[str]) -> IntArray:
-    """Return the largest number of features of every view, 0 for views that are not named.
-
-    Parameters
-    ----------
-    n_features : dict of str to int
-    views : list of str
-        All views, in their order.
-    """
+    """Return the largest number of features of every view, 0 for views that are not named."""
     check_views("n_features", n_features, views)
     return np.array([int(n_features.get(view, 0)) for view in views], dtype=np.intp)
 
@@ -33,17 +24,7 @@ def required_columns(
     feature_names: Mapping[str, Any],
     preparation: Any,
 ) -> Index | None:
-    """Return the prepared columns of each view that every submodel has; None without any.
-
-    Parameters
-    ----------
-    always : sequence of str, or None
-        Names of features or categories, alone or as "view:feature".
-    feature_names : dict of str to names
-        Names of the features of each view, in the order of the views.
-    preparation : Preparation
-        Fitted on the training samples.
-    """
+    """Return the prepared columns of each view that every submodel has; None without any."""
     if not always:
         return None
     named = NamedColumns.of(feature_names, preparation)

@@ -7,8 +7,6 @@ from typing import Any
 
 from baldur.hooks import call_hook
 
-__all__ = ["ExportMixin", "OnnxModel", "SaveMixin"]
-
 
 class OnnxModel(bytes):
     """Content of an ONNX file: bytes with a short representation."""

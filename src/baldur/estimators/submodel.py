@@ -26,8 +26,6 @@ from baldur.parameters import NON_NEGATIVE
 from baldur.views.container import MultiView
 from baldur.views.matrices.prepared_view import PreparedView
 
-__all__ = ["DefaultModel"]
-
 
 class DefaultModel(BaldurBase):
     """The default posterior with its submodel path; `BaldurClassifier` and `BaldurRegressor`."""

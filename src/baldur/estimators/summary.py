@@ -37,18 +37,10 @@ BOTH = (
 
 
 class Summary(pd.DataFrame):
-    """A table of features whose ``str`` begins with the answer in words.
-
-    Attributes
-    ----------
-    heading : str
-        The lines printed before the table.
-    few_features : DataFrame
-        Held-out figures of 1, 2, 3, 5, 10, 20 features and all; see `few_features_table`.
-    """
+    """A table of features whose ``str`` begins with the answer in words."""
 
     _metadata: ClassVar[list[str]] = ["heading", "few_features"]  # kept when the table is cut
-    heading: str
+    heading: str  # The lines printed before the table
     few_features: pd.DataFrame
 
     @property
@@ -72,17 +64,7 @@ class Summary(pd.DataFrame):
 
 
 def uncertain_weights(summary: pd.DataFrame) -> list[str]:
-    """Return features with a high inclusion probability whose intervals all include 0.
-
-    Parameters
-    ----------
-    summary : DataFrame
-        As `summarise` returns it.
-
-    Returns
-    -------
-    list of str
-    """
+    """Return features with a high inclusion probability whose intervals all include 0."""
     if "inclusion_probability" not in summary or not len(summary):
         return []
     wide = (summary["lower"] <= 0) & (summary["upper"] >= 0)
@@ -101,30 +83,13 @@ def _learns_inclusion(model: Any) -> bool:
 
 
 def views_used(mv: MultiView, selected: Mapping[str, Any]) -> pd.DataFrame:
-    """Return whether each sample has each view with selected features, (n, M) of bool.
-
-    Parameters
-    ----------
-    mv : MultiView
-    selected : dict of str to bool array
-        Selected features of the views that a model has.
-    """
+    """Return whether each sample has each view with selected features, (n, M) of bool."""
     found = {name: mv.view(name).present & bool(np.any(mask)) for name, mask in selected.items()}
     return pd.DataFrame(found, index=pd.Index(mv.sample_ids, name="sample"))
 
 
 def named_outputs(model: Any, table: pd.DataFrame, classes: Sequence[Any]) -> pd.DataFrame:
-    """Return a summary or explanation of a fitted model, with its outputs named by `classes`.
-
-    Parameters
-    ----------
-    model : fitted estimator
-        One that was fitted on the labels, or on their positions in `classes`.
-    table : DataFrame
-        With the column output.
-    classes : sequence
-        Labels, in the order of ``model.classes_``.
-    """
+    """Return a summary or explanation of a fitted model, with its outputs named by `classes`."""
     known = getattr(model, "classes_", range(len(classes)))
     names = {str(own): str(label) for own, label in zip(known, classes, strict=False)}
     out = table.copy()
@@ -133,14 +98,7 @@ def named_outputs(model: Any, table: pd.DataFrame, classes: Sequence[Any]) -> pd
 
 
 def summarise(model: Any, *, everything: bool = False) -> Summary:
-    """Return one row per selected feature and output, the largest weight first.
-
-    Parameters
-    ----------
-    model : fitted estimator
-    everything : bool
-        Also list features that were not selected.
-    """
+    """Return one row per selected feature and output, the largest weight first."""
     outputs = output_names(model)
     sets = getattr(model, "credible_sets_", None)
     set_texts = {} if sets is None else _credible_set_texts(sets)

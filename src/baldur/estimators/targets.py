@@ -26,20 +26,11 @@ from baldur.views.validate import some
 
 @dataclass(frozen=True)
 class ClassificationTargets:
-    """Binary, multi-class or multi-label targets as 0/1 outputs.
-
-    Attributes
-    ----------
-    task : Task
-    classes : (n_classes,) array
-        Labels, or output numbers for multi-label targets.
-    row_noise : (C,) array, optional
-        Variance of the linear predictor that is specific to each sample, where there is one.
-    """
+    """Binary, multi-class or multi-label targets as 0/1 outputs."""
 
     task: Task
-    classes: NDArray[Any]
-    row_noise: Array | None = None
+    classes: NDArray[Any]  # (n_classes,); Labels, or output numbers for multi-label targets
+    row_noise: Array | None = None  # (C,)
 
     @classmethod
     def encode(cls, labels: NDArray[Any]) -> tuple[ClassificationTargets, Array, NDArray[Any]]:
@@ -160,19 +151,11 @@ def log_odds(p: Array) -> Array:
 
 @dataclass(frozen=True)
 class RegressionTargets:
-    """Continuous outcomes as outputs with mean 0 and standard deviation 1.
+    """Continuous outcomes as outputs with mean 0 and standard deviation 1."""
 
-    Attributes
-    ----------
-    center, spread : (C,) arrays
-        Mean and standard deviation of each outcome; the spread of a constant one is 1.
-    one_output : bool
-        Whether outcomes were given as one column without a second axis.
-    """
-
-    center: Array
+    center: Array  # (C,)
     spread: Array
-    one_output: bool
+    one_output: bool  # Whether outcomes were given as one column without a second axis
 
     @classmethod
     def encode(cls, Y: Array, weight: Array) -> tuple[RegressionTargets, Array]:
@@ -238,10 +221,7 @@ def read_outcomes(y: Any, n: int) -> Array:
 def _centre_and_spread(Y: Array, weight: Array) -> tuple[Array, Array]:
     """Return mean and standard deviation of each outcome; 0 where values differ only by rounding.
 
-    Parameters
-    ----------
-    Y : ndarray of shape (n_samples, n_outputs)
-    weight : ndarray of shape (n_samples,)
+    Shapes: Y (n_samples, n_outputs), weight (n_samples,).
     """
     low, high = Y.min(axis=0), Y.max(axis=0)
     flat = same_but_rounding(low, high)
@@ -270,20 +250,7 @@ def check_level(level: Any) -> None:
 
 
 def check_answer(values: Array, what: str, limits: tuple[float, float] | None = None) -> Array:
-    """Return the predictions; refuse values that are not finite or outside their range.
-
-    Parameters
-    ----------
-    values : array
-    what : str
-        What they are, for the message.
-    limits : pair of float, optional
-        Smallest and largest legal value. What rounding leaves outside is put on the limit.
-
-    Returns
-    -------
-    array
-    """
+    """Return the predictions; refuse values that are not finite or outside their range."""
     low, high = limits or (-np.inf, np.inf)
     # Far above rounding and far below any difference that matters.
     if not np.isfinite(values).all() or (values < low - 1e-6).any() or (values > high + 1e-6).any():

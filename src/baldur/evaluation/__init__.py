@@ -23,10 +23,7 @@ from baldur.evaluation.added_value.from_data import added_value
 from baldur.evaluation.added_value.study import AddedValue
 from baldur.evaluation.clinical import (
     Evaluation,
-    Resampled,
-    brier_parts,
     calibration_curves,
-    calibration_line,
     calibration_measures,
     decision_curves,
     evaluate_predictions,
@@ -34,78 +31,55 @@ from baldur.evaluation.clinical import (
     learning_curves,
     metric_differences,
     metric_intervals,
-    minimum_people,
-    minimum_people_regression,
     net_benefit,
     shift_prevalence,
     subgroup_measures,
     threshold_measures,
 )
-from baldur.evaluation.design import Comparison, Design, open_comparison
+from baldur.evaluation.design import Design
 from baldur.evaluation.engine.progress import Progress
-from baldur.evaluation.learning_curve import learning_curve, people_needed, run_learning_curve
+from baldur.evaluation.learning_curve import learning_curve, people_needed
 from baldur.evaluation.metrics import METRICS
-from baldur.evaluation.models import Model, known_models, make_model, make_models
+from baldur.evaluation.models import Model, known_models, make_model
 from baldur.evaluation.multilabel import MultilabelResult
-from baldur.evaluation.nested import fit_all_rows, nested_cv, run_comparison, run_outcomes
+from baldur.evaluation.nested import fit_all_rows, nested_cv
 from baldur.evaluation.preview import Preview, preview
 from baldur.evaluation.result import NestedResult
 from baldur.evaluation.selection.features import Stability
-from baldur.evaluation.selection.stability import StabilityIndex, nogueira
-from baldur.evaluation.splits import FoldPlan
-from baldur.evaluation.tables.model_tests import compare_pairs, corrected_t_test, holm
-from baldur.evaluation.tables.table import build_table, recompute_table
+from baldur.evaluation.selection.stability import StabilityIndex
 from baldur.evaluation.validation.drift import batch_drift
 
 __all__ = [
     "METRICS",
     "AddedValue",
-    "Comparison",
     "Design",
     "Evaluation",
     "Model",
     "MultilabelResult",
     "NestedResult",
-    "FoldPlan",
     "Preview",
     "Progress",
-    "Resampled",
     "SideBySide",
     "Stability",
     "StabilityIndex",
     "added_value",
     "batch_drift",
-    "brier_parts",
-    "build_table",
     "calibration_curves",
-    "calibration_line",
     "calibration_measures",
-    "compare_pairs",
-    "corrected_t_test",
     "decision_curves",
     "evaluate_predictions",
     "fit_all_rows",
-    "holm",
     "integrated_calibration_index",
     "known_models",
     "learning_curve",
     "learning_curves",
     "make_model",
-    "make_models",
     "metric_differences",
     "metric_intervals",
-    "minimum_people",
-    "minimum_people_regression",
     "nested_cv",
     "net_benefit",
-    "nogueira",
-    "open_comparison",
     "people_needed",
     "preview",
-    "recompute_table",
-    "run_comparison",
-    "run_outcomes",
-    "run_learning_curve",
     "shift_prevalence",
     "subgroup_measures",
     "threshold_measures",

@@ -16,8 +16,6 @@ from baldur.preparation import preparation_for
 from baldur.views import as_multiview
 from baldur.views.matrices.prepared_view import PreparedView
 
-__all__ = ["SideBySide", "takes_views"]
-
 
 def takes_views(estimator: Any) -> bool:
     """Whether an estimator, or one it wraps, accepts a `MultiView`."""

@@ -16,21 +16,14 @@ from baldur.evaluation.splits import Fold
 from baldur.evaluation.tables.model_tests import compare_pairs, permutation_tests
 from baldur.hooks import call_hook
 
-__all__ = ["BaseResult"]
-
 
 class BaseResult(ABC):
     """Names, folds, tests between models and the page of a comparison.
 
     `NestedResult` and `MultilabelResult` add the scores: of one outcome, or means over outcomes.
-
-    Attributes
-    ----------
-    comparison : Comparison
-        What was compared: models, data, folds and metrics.
     """
 
-    comparison: Comparison
+    comparison: Comparison  # What was compared: models, data, folds and metrics
 
     @property
     def models(self) -> list[str]:

@@ -22,8 +22,6 @@ from baldur.preparation.steps.categories import feature_counts
 from baldur.views import MultiView, as_multiview
 from baldur.views.labels import match_labels
 
-__all__ = ["Comparison", "Design", "encode_labels", "open_comparison"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Design:
@@ -71,7 +69,8 @@ class Design:
     Examples
     --------
     >>> from baldur.datasets import make_multiview
-    >>> from baldur.evaluation import Design, open_comparison
+    >>> from baldur.evaluation import Design
+    >>> from baldur.evaluation.design import open_comparison
     >>> sim = make_multiview(60, {"a": 5, "b": 10}, random_state=0)
     >>> design = Design(outer=3, repeats=2, groups=[i // 2 for i in range(60)])
     >>> comparison = open_comparison(design, ["Dummy"], sim.data, sim.target)
@@ -102,37 +101,11 @@ class Design:
 class Comparison:
     """A design applied to data: everything that a comparison of models needs, checked.
 
-    Attributes
-    ----------
-    models : list of Model
-        The models, with the preparation of the design among their parameters.
-    data : MultiView
-        The samples.
-    y : ndarray of shape (n_samples,) or (n_samples, n_labels)
-        Class codes, the numeric outcome in regression, or a label matrix of 0 and 1.
-    classes : list
-        Labels behind the codes, the positive one last; empty in regression.
-    plan : FoldPlan
-        Outer and inner folds, and the seed.
-    metric : str
-        Metric that selects settings on the inner folds.
-    metrics : list of str
-        Metrics of the table.
-    permutations : int
-        How often everything is repeated with permuted labels.
-    outcomes : list of str
-        Names of the columns of a label matrix; empty for a single outcome.
-    stratify : ndarray, optional
-        Labels that folds are made from, where they are not `y`: of one outcome, those of all.
-    baseline_views : tuple of str
-        Views that one has anyway, in the order of the data; empty where none were named.
-    preparation : Preparation or None
-        That of the design.
-
     Examples
     --------
     >>> from baldur.datasets import make_multiview
-    >>> from baldur.evaluation import Design, open_comparison
+    >>> from baldur.evaluation import Design
+    >>> from baldur.evaluation.design import open_comparison
     >>> sim = make_multiview(60, {"a": 5, "b": 10}, random_state=0)
     >>> comparison = open_comparison(Design(), ["Dummy", "Ridge logistic"], sim.data, sim.target)
     >>> [model.name for model in comparison.models], comparison.metric
@@ -141,16 +114,16 @@ class Comparison:
     ({'a': 5, 'b': 10}, 2)
     """
 
-    models: list[Model]
-    data: MultiView
-    y: np.ndarray
-    classes: list[Any]
-    plan: FoldPlan
-    metric: str
-    metrics: list[str]
-    permutations: int = 0
+    models: list[Model]  # The models, with the preparation of the design among their parameters
+    data: MultiView  # The samples
+    y: np.ndarray  # (n_samples,) or (n_samples, n_labels)
+    classes: list[Any]  # Labels behind the codes, the positive one last; empty in regression
+    plan: FoldPlan  # Outer and inner folds, and the seed
+    metric: str  # Metric that selects settings on the inner folds
+    metrics: list[str]  # Metrics of the table
+    permutations: int = 0  # How often everything is repeated with permuted labels
     baseline_views: tuple[str, ...] = ()
-    preparation: Preparation | None = None
+    preparation: Preparation | None = None  # That of the design
     outcomes: Sequence[str] = ()
     stratify: np.ndarray | None = None
 
@@ -171,31 +144,11 @@ class Comparison:
         return self.plan.outer_folds(self.y if self.stratify is None else self.stratify)
 
     def one_outcome(self, column: int) -> Comparison:
-        """Return the comparison for one column of the label matrix, on the same folds.
-
-        Parameters
-        ----------
-        column : int
-            Position in `outcomes`.
-
-        Returns
-        -------
-        Comparison
-        """
+        """Return the comparison for one column of the label matrix, on the same folds."""
         return replace(self, y=self.y[:, column], outcomes=(), stratify=self.y)
 
     def model(self, name: str | None = None) -> Model:
-        """Return the model of this name, or the first one.
-
-        Parameters
-        ----------
-        name : str, optional
-            Name of a model of the comparison.
-
-        Returns
-        -------
-        Model
-        """
+        """Return the model of this name, or the first one."""
         for model in self.models:
             if name is None or model.name == name:
                 return model
@@ -215,27 +168,11 @@ class Comparison:
 def open_comparison(design: Design, models: Any, X: Any, y: Any) -> Comparison:
     """Apply a design to data, and check everything before anything is fitted.
 
-    Parameters
-    ----------
-    design : Design
-        How models are compared.
-    models, X, y
-        As in `nested_cv`.
-
-    Returns
-    -------
-    Comparison
-        What `preview`, `run_comparison`, `run_learning_curve` and `fit_all_rows` take.
-
-    Raises
-    ------
-    InputError
-        Where the design does not fit the data.
-
     Examples
     --------
     >>> from baldur.datasets import make_multiview
-    >>> from baldur.evaluation import Design, open_comparison
+    >>> from baldur.evaluation import Design
+    >>> from baldur.evaluation.design import open_comparison
     >>> sim = make_multiview(60, {"a": 5, "b": 30}, random_state=0)
     >>> comparison = open_comparison(Design(outer=3), ["Dummy"], sim.data, sim.target)
     >>> len(comparison.folds)

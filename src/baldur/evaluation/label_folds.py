@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import numpy as np
 
-__all__ = ["label_folds", "label_strata"]
-
 
 def label_folds(Y: np.ndarray, k: int, rng: np.random.Generator) -> np.ndarray:
     """Return the fold of every row of a label matrix, with each label in about equal shares.
@@ -20,18 +18,7 @@ def label_folds(Y: np.ndarray, k: int, rng: np.random.Generator) -> np.ndarray:
     one row at most; without this limit, which is ours, they may differ by many. Rare values are
     spread evenly; numbers of a frequent one, which is assigned late, may differ by several rows.
 
-    Parameters
-    ----------
-    Y : array of shape (n_samples, n_labels)
-        0 and 1.
-    k : int
-        Number of folds.
-    rng : numpy Generator
-        Source of the order of the rows.
-
-    Returns
-    -------
-    ndarray of int of shape (n_samples,)
+    Shapes: Y (n_samples, n_labels); returns (n_samples,).
 
     References
     ----------
@@ -75,16 +62,7 @@ def label_strata(Y: np.ndarray, least: int) -> np.ndarray:
     are put together by the rarest label that they have, so that rare labels are spread over the
     folds as well. Where no stratum has `least` rows, all rows are one.
 
-    Parameters
-    ----------
-    Y : array of shape (n_samples, n_labels)
-        0 and 1.
-    least : int
-        Rows of a combination that is a stratum of its own.
-
-    Returns
-    -------
-    ndarray of int of shape (n_samples,)
+    Shapes: Y (n_samples, n_labels); returns (n_samples,).
 
     Examples
     --------

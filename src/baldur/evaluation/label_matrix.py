@@ -11,8 +11,6 @@ import pandas as pd
 from baldur.exceptions import InputError
 from baldur.views.validate import some
 
-__all__ = ["NO_YES", "is_label_matrix", "read_label_matrix", "yes_or_no"]
-
 NO_YES = ["no", "yes"]
 """The classes of every label, the positive one last."""
 
@@ -34,20 +32,7 @@ def is_label_matrix(y: Any) -> bool:
 def read_label_matrix(y: Any, n: int, positive: Any = None) -> tuple[np.ndarray, list[str]]:
     """Return several yes/no outcomes as 0 and 1, and their names.
 
-    Parameters
-    ----------
-    y : DataFrame or array of shape (n_samples, n_labels)
-        Truth values, 0 and 1, or text such as "no" and "yes". Columns of a DataFrame are the names
-        of the outcomes; without them they are "label 1", "label 2" and so on.
-    n : int
-        Number of samples.
-    positive : label, optional
-        What means yes in every column, for other values than these.
-
-    Returns
-    -------
-    Y : ndarray of int of shape (n_samples, n_labels)
-    names : list of str
+    Shapes: y (n_samples, n_labels); returns Y (n_samples, n_labels).
 
     Examples
     --------
@@ -83,18 +68,7 @@ def read_label_matrix(y: Any, n: int, positive: Any = None) -> tuple[np.ndarray,
 def yes_or_no(cells: pd.Series, name: str, positive: Any = None) -> np.ndarray:
     """Return 1 for yes and 0 for no.
 
-    Parameters
-    ----------
-    cells : Series
-        One outcome of every sample.
-    name : str
-        Its name, for messages.
-    positive : label, optional
-        What means yes.
-
-    Returns
-    -------
-    ndarray of int of shape (n_samples,)
+    Shapes: returns (n_samples,).
     """
     values = list(dict.fromkeys(cells.tolist()))
     if len(values) != 2:

@@ -17,8 +17,6 @@ from baldur.evaluation.result import NestedResult
 from baldur.evaluation.threads import one_thread
 from baldur.exceptions import InputError
 
-__all__ = ["SHARES", "learning_curve", "people_needed", "run_learning_curve"]
-
 SHARES = (0.4, 0.6, 0.8)
 """Shares of the training people besides all of them: a power law needs three sizes and a spread."""
 
@@ -82,24 +80,12 @@ def run_learning_curve(
 ) -> pd.DataFrame:
     """Score the models of a comparison on subsets of the training people, and extrapolate.
 
-    Parameters
-    ----------
-    comparison : Comparison
-        As `open_comparison` returns it.
-    shares, full, more
-        As in `learning_curve`.
-    **how
-        As in `run_comparison`.
-
-    Returns
-    -------
-    DataFrame
-        As in `learning_curve`.
-
     Examples
     --------
     >>> from baldur.datasets import make_multiview
-    >>> from baldur.evaluation import Design, open_comparison, run_learning_curve
+    >>> from baldur.evaluation import Design
+    >>> from baldur.evaluation.design import open_comparison
+    >>> from baldur.evaluation.learning_curve import run_learning_curve
     >>> sim = make_multiview(80, {"a": 5, "b": 10}, random_state=0)
     >>> design = Design(outer=2, inner=2, select_by="log_loss")
     >>> comparison = open_comparison(design, {"Ridge logistic": {"C": [0.1]}}, sim.data, sim.target)

@@ -18,33 +18,19 @@ import numpy as np
 
 from baldur.exceptions import InputError
 
-__all__ = ["METRICS", "Metric", "Predicted", "default_metrics", "score", "scores", "weighted_auc"]
-
 PROBABILITY_FLOOR = 1e-15
 N_BINS = 10
 
 
 @dataclass(frozen=True)
 class Predicted:
-    """Truth and predictions of some rows.
+    """Truth and predictions of some rows."""
 
-    Attributes
-    ----------
-    truth, label : array of shape (n,)
-        Class codes 0..C-1 with the positive class last, or numbers.
-    proba : array of shape (n, C), optional
-        Class probabilities.
-    margin : array of shape (n,) or (n, C), optional
-        Decision scores, which are not probabilities; larger means the positive (or that) class.
-    n_classes : int
-        0 in regression.
-    """
-
-    truth: np.ndarray
+    truth: np.ndarray  # (n,)
     label: np.ndarray
-    proba: np.ndarray | None = None
-    margin: np.ndarray | None = None
-    n_classes: int = 2
+    proba: np.ndarray | None = None  # (n, C); Class probabilities
+    margin: np.ndarray | None = None  # (n,) or (n, C), optional
+    n_classes: int = 2  # 0 in regression
 
     def take(self, rows: np.ndarray) -> Predicted:
         """Return some of the rows."""
@@ -137,19 +123,7 @@ def f1(p: Predicted, weights: np.ndarray) -> np.ndarray:
 def weighted_auc(values: np.ndarray, positive: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """Area under the ROC curve of every resample; ties count half.
 
-    Parameters
-    ----------
-    values : array of shape (n,)
-        Larger means more likely positive.
-    positive : bool array of shape (n,)
-        Truth.
-    weights : array of shape (resamples, n)
-        How often each row counts.
-
-    Returns
-    -------
-    array of shape (resamples,)
-        NaN where a resample has one class.
+    Shapes: values (n,), positive (n,), weights (resamples, n); returns (resamples,).
     """
     order = np.argsort(values, kind="stable")
     ordered = values[order]
@@ -280,19 +254,7 @@ def default_metrics(classification: bool) -> list[str]:
 def scores(name: str, predicted: Predicted, weights: np.ndarray) -> np.ndarray:
     """Compute one metric by its name for every resample.
 
-    Parameters
-    ----------
-    name : str
-        A key of `METRICS`.
-    predicted : Predicted
-        Truth and predictions of the rows.
-    weights : array of shape (resamples, n)
-        How often each row counts.
-
-    Returns
-    -------
-    array of shape (resamples,)
-        NaN where the predictions do not allow the metric.
+    Shapes: weights (resamples, n); returns (resamples,).
     """
     metric = METRICS.get(name)
     fits = metric is not None and metric.classification == (predicted.n_classes > 0)
@@ -303,18 +265,5 @@ def scores(name: str, predicted: Predicted, weights: np.ndarray) -> np.ndarray:
 
 
 def score(name: str, predicted: Predicted) -> float:
-    """Compute one metric by its name.
-
-    Parameters
-    ----------
-    name : str
-        A key of `METRICS`.
-    predicted : Predicted
-        Truth and predictions of the rows.
-
-    Returns
-    -------
-    float
-        NaN where the predictions do not allow the metric.
-    """
+    """Compute one metric by its name."""
     return float(scores(name, predicted, np.ones((1, len(predicted.truth))))[0])

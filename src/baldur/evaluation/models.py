@@ -18,16 +18,7 @@ from baldur.estimators.regressor import BaldurRegressor
 from baldur.evaluation.adapters import SideBySide, takes_views
 from baldur.exceptions import InputError
 from baldur.paper.estimators import PaperClassifier, PaperRegressor
-from baldur.preparation import SCALES
-
-__all__ = [
-    "Model",
-    "fit_with_groups",
-    "known_models",
-    "make_model",
-    "make_models",
-    "name_with_views",
-]
+from baldur.preparation.column_statistics import SCALES
 
 OURS: dict[str, tuple[type, type]] = {
     "BALDUR": (BaldurClassifier, BaldurRegressor),
@@ -259,19 +250,7 @@ def make_model(
 
 
 def name_with_views(name: str, views: Sequence[str]) -> str:
-    """Return the name of a model that gets some of the views.
-
-    Parameters
-    ----------
-    name : str
-        Name of the model.
-    views : sequence of str
-        Views that it gets.
-
-    Returns
-    -------
-    str
-    """
+    """Return the name of a model that gets some of the views."""
     return f"{name} ({', '.join(views)})"
 
 
@@ -286,22 +265,10 @@ def _bare(key: str) -> str:
 def make_models(models: Any, classification: bool = True) -> list[Model]:
     """Build the models of a comparison from names, estimators or grids.
 
-    Parameters
-    ----------
-    models : list of str or Model, or dict
-        Names; or names to an estimator, to an (estimator, grid) pair, to a baseline `Entry`, to a
-        grid for a known name, or to None for a known name as it is.
-    classification : bool, default=True
-        Which of the two tasks they are for.
-
-    Returns
-    -------
-    list of Model
-
     Examples
     --------
     >>> from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
-    >>> from baldur.evaluation import make_models
+    >>> from baldur.evaluation.models import make_models
     >>> models = make_models({"Dummy": None, "Ridge logistic": {"C": [0.1, 1.0]},
     ...                       "LDA": LinearDiscriminantAnalysis()})
     >>> [(model.name, len(model.settings())) for model in models]

@@ -26,8 +26,6 @@ from baldur.evaluation.tables.table import FEATURES, POOLED
 from baldur.evaluation.threads import one_thread
 from baldur.exceptions import InputError
 
-__all__ = ["ONE_AT_A_TIME", "MultilabelResult"]
-
 ONE_AT_A_TIME = "fitted to one outcome at a time, with settings selected for each"
 """Note of models that cannot be fitted to a label matrix."""
 

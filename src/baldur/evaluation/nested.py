@@ -23,8 +23,6 @@ from baldur.evaluation.threads import one_thread
 from baldur.evaluation.view_sets import rows_with_views
 from baldur.exceptions import InputError, NoSignalWarning
 
-__all__ = ["fit_all_rows", "nested_cv", "run_comparison", "run_outcomes"]
-
 
 def nested_cv(
     models: Any,
@@ -117,21 +115,12 @@ def run_comparison(
 ) -> NestedResult:
     """Run the nested cross-validation of a comparison with one outcome.
 
-    Parameters
-    ----------
-    comparison : Comparison
-        As `open_comparison` returns it.
-    n_jobs, client, store, shard, progress
-        As in `nested_cv`.
-
-    Returns
-    -------
-    NestedResult
-
     Examples
     --------
     >>> from baldur.datasets import make_multiview
-    >>> from baldur.evaluation import Design, open_comparison, run_comparison
+    >>> from baldur.evaluation import Design
+    >>> from baldur.evaluation.design import open_comparison
+    >>> from baldur.evaluation.nested import run_comparison
     >>> sim = make_multiview(80, {"a": 5, "b": 10}, random_state=0)
     >>> models = {"Ridge logistic": {"C": [0.1]}}
     >>> comparison = open_comparison(Design(outer=2, inner=2), models, sim.data, sim.target)
@@ -156,22 +145,13 @@ def run_outcomes(
 ) -> MultilabelResult:
     """Run the nested cross-validation of a comparison with several outcomes.
 
-    Parameters
-    ----------
-    comparison : Comparison
-        As `open_comparison` returns it for a label matrix.
-    n_jobs, client, store, shard, progress
-        As in `nested_cv`.
-
-    Returns
-    -------
-    MultilabelResult
-
     Examples
     --------
     >>> import pandas as pd
     >>> from baldur.datasets import make_multiview
-    >>> from baldur.evaluation import Design, open_comparison, run_outcomes
+    >>> from baldur.evaluation import Design
+    >>> from baldur.evaluation.design import open_comparison
+    >>> from baldur.evaluation.nested import run_outcomes
     >>> sim = make_multiview(60, {"a": 5}, random_state=0)
     >>> labels = pd.DataFrame({"stroke": sim.target, "fall": [0, 1] * 30})
     >>> comparison = open_comparison(Design(outer=2, inner=2), ["Dummy"], sim.data, labels)
@@ -228,7 +208,8 @@ def fit_all_rows(
     Examples
     --------
     >>> from baldur.datasets import make_multiview
-    >>> from baldur.evaluation import Design, fit_all_rows, open_comparison
+    >>> from baldur.evaluation import Design, fit_all_rows
+    >>> from baldur.evaluation.design import open_comparison
     >>> sim = make_multiview(80, {"a": 5, "b": 10}, random_state=0)
     >>> models = {"Ridge logistic": {"C": [0.01, 0.1]}}
     >>> comparison = open_comparison(Design(inner=2), models, sim.data, sim.target)

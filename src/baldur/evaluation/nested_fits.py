@@ -16,8 +16,6 @@ from baldur.evaluation.selection.features import selection_frame
 from baldur.evaluation.tables.predictions import predictions_frame
 from baldur.views import MultiView
 
-__all__ = ["NestedFits"]
-
 
 @dataclass(repr=False)
 class NestedFits(BaseResult):

@@ -4,27 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-__all__ = ["permute_labels"]
-
 
 def permute_labels(
     y: np.ndarray, groups: np.ndarray | None, rng: np.random.Generator
 ) -> np.ndarray:
     """Return permuted labels, exchangeable under the hypothesis of no association.
 
-    Parameters
-    ----------
-    y : array of shape (n_samples,) or (n_samples, n_labels)
-        Labels; those of one sample stay together.
-    groups : array of shape (n_samples,), optional
-        Rows that belong together. Where labels vary within groups they change places within
-        them; where each group has one label, groups of the same size exchange theirs.
-    rng : numpy Generator
-        Source of chance.
-
-    Returns
-    -------
-    ndarray with the shape of `y`
+    Shapes: y (n_samples,), groups (n_samples,).
     """
     out = y.copy()
     if groups is None:

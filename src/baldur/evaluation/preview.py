@@ -25,8 +25,6 @@ from baldur.inference.inner_folds import n_repeats
 from baldur.views import MultiView
 from baldur.views.replace_columns import select_columns
 
-__all__ = ["Preview", "preview"]
-
 # Columns of a first trial, and of a second where all of them may take long.
 _TRIAL_COLUMNS = (300, 900)
 # All columns are tried if that takes at most so many seconds, should time grow with the width.
@@ -63,7 +61,8 @@ class Preview:
     Examples
     --------
     >>> from baldur.datasets import make_multiview
-    >>> from baldur.evaluation import Design, open_comparison, preview
+    >>> from baldur.evaluation import Design, preview
+    >>> from baldur.evaluation.design import open_comparison
     >>> sim = make_multiview(60, {"a": 5, "b": 10}, random_state=0)
     >>> comparison = open_comparison(Design(permutations=9), ["Dummy"], sim.data, sim.target)
     >>> found = preview(comparison)
@@ -111,7 +110,8 @@ def preview(comparison: Comparison, *, trial: bool = False, parts: int = 0) -> P
     Examples
     --------
     >>> from baldur.datasets import make_multiview
-    >>> from baldur.evaluation import Design, open_comparison, preview
+    >>> from baldur.evaluation import Design, preview
+    >>> from baldur.evaluation.design import open_comparison
     >>> sim = make_multiview(60, {"a": 5, "b": 10}, random_state=0)
     >>> models = {"Dummy": None, "Ridge logistic": {"C": [0.1, 1.0]}}
     >>> comparison = open_comparison(Design(outer=5, inner=3), models, sim.data, sim.target)

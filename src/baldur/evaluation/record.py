@@ -14,19 +14,12 @@ import baldur
 from baldur.evaluation.multilabel import MultilabelResult
 from baldur.evaluation.result import NestedResult
 
-__all__ = ["SCHEMA", "record_of", "versions"]
-
 SCHEMA = 2
 """Of ``run.json``; raised when an older package could not read a newer file."""
 
 
 def versions() -> dict[str, str]:
-    """Return the versions that a result depends on.
-
-    Returns
-    -------
-    dict of str to str
-    """
+    """Return the versions that a result depends on."""
     return {
         "baldur": baldur.__version__,
         "Python": platform.python_version(),
@@ -38,20 +31,7 @@ def versions() -> dict[str, str]:
 
 
 def record_of(result: NestedResult | MultilabelResult) -> dict[str, Any]:
-    """Return samples, classes, folds and models as JSON values; without times, to be reproducible.
-
-    Parameters
-    ----------
-    result : NestedResult or MultilabelResult
-
-    Returns
-    -------
-    dict
-        schema, task, people, classes, views (features and people of each), models, view_sets (of
-        models that get some of the views only), baseline_views, added_value_missing, failures,
-        notes, metrics, select_by, folds, repeats, groups, sites, versions; of a label matrix also
-        outcomes.
-    """
+    """Return samples, classes, folds and models as JSON values, without times."""
     if isinstance(result, MultilabelResult):
         notes = {model: notes for model, notes in result.notes.items() if notes}
         mean = {

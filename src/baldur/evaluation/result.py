@@ -32,8 +32,6 @@ from baldur.evaluation.tables.table import build_table, fold_scores
 from baldur.evaluation.threads import one_thread
 from baldur.preparation.steps.site_report import COLUMNS
 
-__all__ = ["NestedResult"]
-
 
 class NestedResult(NestedFits):
     """Result of `nested_cv`: predictions, selected features and tables.

@@ -25,8 +25,6 @@ from sklearn.model_selection import (
 from baldur.evaluation.label_folds import label_folds, label_strata
 from baldur.exceptions import InputError
 
-__all__ = ["SCHEMES", "Fold", "FoldPlan"]
-
 _MOST_ROW_NUMBERS = 200_000_000
 """Of all outer folds together, 1.6 GB; a hundred repeats of ten folds of 100,000 rows have half."""
 
@@ -47,28 +45,12 @@ class Fold:
 class FoldPlan:
     """How a study splits its rows.
 
-    Parameters
-    ----------
-    scheme : {"stratified", "grouped", "leave-one-site-out", "fixed"}
-        "stratified" ignores groups; "fixed" uses `split`.
-    outer, inner : int
-        Number of folds.
-    repeats : int
-        How often the outer folds are drawn anew.
-    classification : bool
-        Keep the class shares in every fold.
-    groups, sites, split : array of shape (n_samples,), optional
-        Group and site of each row; "train" or "test" for a fixed split.
-    seed : int
-        Of the shuffling.
-    train_share : float, default=1.0
-        Share of each outer fold's training rows to use, for a learning curve. Smaller parts lie
-        within larger ones.
+    Shapes: groups, sites, split (n_samples,).
 
     Examples
     --------
     >>> import numpy as np
-    >>> from baldur.evaluation import FoldPlan
+    >>> from baldur.evaluation.splits import FoldPlan
     >>> family = np.arange(12) // 2
     >>> plan = FoldPlan("grouped", outer=3, groups=family)
     >>> folds = plan.outer_folds(np.arange(12) // 6)
@@ -120,14 +102,7 @@ class FoldPlan:
     def outer_folds(self, y: np.ndarray) -> list[Fold]:
         """Return the outer splits of the rows of `y`.
 
-        Parameters
-        ----------
-        y : array of shape (n_samples,) or (n_samples, n_labels)
-            Class codes, the numeric outcome, or a matrix of 0 and 1.
-
-        Returns
-        -------
-        list of Fold
+        Shapes: y (n_samples,).
         """
         n = len(y)
         self._check_size(n)
@@ -168,15 +143,7 @@ class FoldPlan:
     def inner_folds(self, y: np.ndarray, fold: Fold) -> list[tuple[np.ndarray, np.ndarray]]:
         """Return the inner splits of one outer fold's training rows, as rows of the study.
 
-        Parameters
-        ----------
-        y : array of shape (n_samples,) or (n_samples, n_labels)
-            Class codes, the numeric outcome, or a matrix of 0 and 1, of all rows.
-        fold : Fold
-
-        Returns
-        -------
-        list of (train, test) index arrays
+        Shapes: y (n_samples,); returns (train, test).
         """
         groups = self.inner_groups
         train = fold.train

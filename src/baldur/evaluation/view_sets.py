@@ -16,18 +16,6 @@ from baldur.exceptions import InputError
 from baldur.preparation import Preparation
 from baldur.views import MultiView
 
-__all__ = [
-    "check_views",
-    "measured_rows",
-    "model_for_added_value",
-    "on_views",
-    "prepare_views",
-    "rows_with_views",
-    "same_model",
-    "view_set_models",
-    "view_sets",
-]
-
 _BY_VIEW = ("n_features", "cost")
 """Parameters of estimators that may be dictionaries with a value for each view."""
 _BY_NAME = "always"
@@ -36,21 +24,7 @@ _OWN = "BALDUR"
 
 
 def check_views(views: Any, known: Sequence[str], what: str) -> tuple[str, ...]:
-    """Return views in the order of the data; refuse what is not a list of known views.
-
-    Parameters
-    ----------
-    views : sequence of str
-        Names of views.
-    known : sequence of str
-        The views of the data.
-    what : str
-        Begins the message, such as "Model 'BALDUR (mri)'".
-
-    Returns
-    -------
-    tuple of str
-    """
+    """Return views in the order of the data; refuse what is not a list of known views."""
     wanted = [] if isinstance(views, str) else list(views)
     if not wanted or len(set(wanted)) < len(wanted):
         raise InputError(
@@ -68,20 +42,7 @@ def check_views(views: Any, known: Sequence[str], what: str) -> tuple[str, ...]:
 
 
 def on_views(model: Model, data: MultiView) -> Model:
-    """Return a model with its views checked, and parameters that name other views restricted.
-
-    Parameters
-    ----------
-    model : Model
-        With the views that it was given, or None for all.
-    data : MultiView
-        All views.
-
-    Returns
-    -------
-    Model
-        With its views in the order of the data; None where it gets all of them.
-    """
+    """Return a model with its views checked, and parameters that name other views restricted."""
     if model.views is None:
         return model
     views = check_views(model.views, data.view_names, f"Model {model.name!r}")
@@ -112,19 +73,7 @@ def _feature_names(data: MultiView, views: Sequence[str]) -> set[str]:
 
 
 def prepare_views(preparation: Preparation, views: Sequence[str] | None) -> Preparation:
-    """Return a preparation whose steps name none but some views.
-
-    Parameters
-    ----------
-    preparation : Preparation
-        Unfitted, for all views.
-    views : sequence of str or None
-        Views that a model gets; None for all.
-
-    Returns
-    -------
-    Preparation
-    """
+    """Return a preparation whose steps name none but some views."""
     if views is None:
         return preparation
     steps = []
@@ -151,19 +100,7 @@ def measured_rows(
 ) -> list[tuple[np.ndarray, np.ndarray]]:
     """Leave samples without any view of a model out of its training rows.
 
-    Parameters
-    ----------
-    splits : list of (train, test) index arrays
-        For all views.
-    has : array of bool of shape (n_samples,), or None
-        As `rows_with_views` returns it.
-    test : bool
-        Leave them out of the test rows as well. They have predictions in the end, so that all
-        models predict the same samples, but say nothing about a setting.
-
-    Returns
-    -------
-    list of (train, test) index arrays
+    Shapes: splits (train, test), has (n_samples,); returns (train, test).
     """
     if has is None or has.all():
         return splits
@@ -174,17 +111,7 @@ def measured_rows(
 
 
 def model_for_added_value(models: Sequence[Model]) -> Model:
-    """Return the model whose view sets are compared: BALDUR, or else the first with all views.
-
-    Parameters
-    ----------
-    models : sequence of Model
-        The models of a comparison.
-
-    Returns
-    -------
-    Model
-    """
+    """Return the model whose view sets are compared: BALDUR, or else the first with all views."""
     whole = [m for m in models if m.views is None]
     if not whole:
         raise InputError(
@@ -198,18 +125,6 @@ def view_sets(known: Sequence[str], baseline: Sequence[str]) -> list[tuple[str, 
     """Return the sets of views that answer what each view adds, each once, without all views.
 
     These are the baseline, the baseline and each other view, each view alone, and all but each.
-
-    Parameters
-    ----------
-    known : sequence of str
-        All views.
-    baseline : sequence of str
-        Those that one has anyway.
-
-    Returns
-    -------
-    list of tuple of str
-        Each in the order of `known`.
     """
     sets = [{*baseline}]
     sets += [{*baseline, view} for view in known if view not in baseline]
@@ -222,22 +137,7 @@ def view_sets(known: Sequence[str], baseline: Sequence[str]) -> list[tuple[str, 
 def view_set_models(
     models: Sequence[Model], data: MultiView, baseline: Sequence[str]
 ) -> list[Model]:
-    """Return the models that a comparison needs in addition to say what each view adds.
-
-    Parameters
-    ----------
-    models : sequence of Model
-        Those of the comparison, as `on_views` returns them; view sets that occur among them are
-        not made again.
-    data : MultiView
-        All views.
-    baseline : sequence of str
-        Views that one has anyway.
-
-    Returns
-    -------
-    list of Model
-    """
+    """Return the models that a comparison needs in addition to say what each view adds."""
     whole = model_for_added_value(models)
     there = {_identity(model) for model in models}
     names = {model.name for model in models}
@@ -255,21 +155,7 @@ def view_set_models(
 
 
 def same_model(model: Model, whole: Model, data: MultiView) -> bool:
-    """Whether a model is another one with fewer views, with the same settings.
-
-    Parameters
-    ----------
-    model : Model
-        Any model of a comparison.
-    whole : Model
-        A model with all views.
-    data : MultiView
-        All views.
-
-    Returns
-    -------
-    bool
-    """
+    """Whether a model is another one with fewer views, with the same settings."""
     return _identity(model) == _identity(on_views(replace(whole, views=model.views), data))
 
 

@@ -22,9 +22,7 @@ are ordered one by one, where each of thousands of features has a cost the usual
 def last_before_payments(paid: Array) -> list[int]:
     """Return the numbers of columns after which something is paid for, and all columns.
 
-    Parameters
-    ----------
-    paid : (K,) array, cost so far after each column
+    Shapes: paid (K,).
     """
     ends = np.flatnonzero(np.diff(paid) > 0) + 1
     return [*ends[:MOST_PAYMENTS].tolist(), *([len(paid)] if len(paid) else [])]
@@ -55,18 +53,7 @@ def cost_records(
     make_records: MakeRecords,
     base: dict[str, Any],
 ) -> list[dict[str, Any]]:
-    """Return a record for every cost along the path; each fold spends at most as much.
-
-    Parameters
-    ----------
-    rows : TrainingRows
-    path : SubmodelPath, on all rows
-    folds : list of SubmodelPath, of the batches of inner folds
-    sizes : rising numbers of columns at which there is a submodel
-    scorer : HeldOutScorer
-    make_records : MakeRecords
-    base : dict, the record of the base rate, which costs nothing and comes first
-    """
+    """Return a record for every cost along the path; each fold spends at most as much."""
     data, everyone = rows.data, rows.everyone
     paid = cost_along(data, everyone, path, 0)
     if data.costs is None or paid is None or not sizes:
@@ -96,10 +83,7 @@ def cost_records(
 def cost_levels(paid: Array, columns: Sequence[int]) -> tuple[list[int], Array]:
     """Return the largest of some submodels at every cost, and these costs, both rising.
 
-    Parameters
-    ----------
-    paid : (K,) array, cost so far after each column
-    columns : rising numbers of columns of the submodels
+    Shapes: paid (K,).
     """
     cost = paid[np.array(columns) - 1]
     last = np.append(np.diff(cost) > 0, True)
@@ -114,11 +98,7 @@ def paid_measurements(
 ) -> list[Entering]:
     """Return the views and features that are paid for at each cost, in the order of the path.
 
-    Parameters
-    ----------
-    of_views, of_features : (K,) arrays, what is paid with each column of the path
-    columns : rising numbers of columns of the submodels
-    records : list of dict, their records, which say what enters
+    Shapes: of_views, of_features (K,).
     """
     found: list[Entering] = []
     for start, record in zip([0, *columns], records, strict=False):
@@ -137,11 +117,7 @@ def prefixes_within(
 ) -> IntArray:
     """Return how many columns of each fold cost at most each budget, (S, F).
 
-    Parameters
-    ----------
-    spent : list of F arrays, cost so far after each column of the path
-    ends : list of F int arrays, numbers of columns at which no group is cut
-    budgets : (S,) array
+    Shapes: budgets (S,).
     """
     at = np.zeros((len(budgets), len(spent)), dtype=np.intp)
     for f, (cost, whole) in enumerate(zip(spent, ends, strict=True)):

@@ -30,22 +30,14 @@ CREDIBLE = 0.95
 
 @dataclass(frozen=True)
 class CredibleSet:
-    """The credible set of one selected feature.
+    """The credible set of one selected feature."""
 
-    Attributes
-    ----------
-    view, feature : int, the selected feature
-    views, features : (n,) int arrays, the features of the set, most probable first
-    probability : (n,) array
-    min_abs_correlation : float, smallest |correlation| between two of them
-    """
-
-    view: int
+    view: int  # view, feature: the selected feature
     feature: int
-    views: IntArray
+    views: IntArray  # views, features: (n,); the features of the set, most probable first
     features: IntArray
-    probability: Array
-    min_abs_correlation: float
+    probability: Array  # (n,)
+    min_abs_correlation: float  # smallest |correlation| between two of them
 
 
 def credible_sets(
@@ -57,14 +49,7 @@ def credible_sets(
 ) -> list[CredibleSet]:
     """Return the credible set of every selected feature; none without a spike-and-slab member.
 
-    Parameters
-    ----------
-    data : EnsembleData
-    ensemble : Ensemble, on all rows
-    selected : (k,) int array, selected features, counted among the candidates
-    candidates : candidates of each view
-    credible : float
-        Probability that each set is to hold.
+    Shapes: selected (k,).
     """
     found = [m.spike_slab for m in ensemble.members.values() if m.spike_slab is not None]
     if not found or not len(selected):

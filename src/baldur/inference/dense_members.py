@@ -54,44 +54,25 @@ SCALE_DROP = 3.0
 
 @dataclass
 class ScalePoint:
-    """The posterior at one scale of the prior, for the folds in which it counts.
+    """The posterior at one scale of the prior, for the folds in which it counts."""
 
-    Attributes
-    ----------
-    step : int, the scale is exp(step SCALE_STEP)
-    folds : (P,) int array, folds of the batch
-    q : WeightPosterior of these folds
-    selects : bool, whether it has the candidates of a prior that selects, or all features
-    columns : (P, K) int array, the candidates that q is about, or None for all of them
-    """
-
-    step: int
-    folds: IntArray
+    step: int  # the scale is exp(step SCALE_STEP)
+    folds: IntArray  # (P,); folds of the batch
     q: WeightPosterior
-    selects: bool = False
-    columns: IntArray | None = None
+    selects: bool = False  # whether it has the candidates of a prior that selects, or all features
+    columns: IntArray | None = None  # (P, K)
 
 
 @dataclass
 class Member:
-    """One prior's posterior: Gaussians at a few scales of the prior, weighted by their evidence.
-
-    Attributes
-    ----------
-    points : list of G ScalePoint
-    weights : (G, F, C) array, sums to one over points
-    history : list of dict, one record per iteration
-    converged : (F,) bool array
-    variances : (F, C, M) array, learned prior variance of every view, or None
-    spike_slab : SpikeSlab, what such a prior learned, or None
-    """
+    """One prior's posterior: Gaussians at a few scales of the prior, weighted by their evidence."""
 
     points: list[ScalePoint]
-    weights: Array
-    history: list[dict[str, Any]] = field(default_factory=list)
-    converged: Any = None
-    variances: Array | None = None
-    spike_slab: Any = None
+    weights: Array  # (G, F, C); sums to one over points
+    history: list[dict[str, Any]] = field(default_factory=list)  # one record per iteration
+    converged: Any = None  # (F,)
+    variances: Array | None = None  # (F, C, M); learned prior variance of every view, or None
+    spike_slab: Any = None  # what such a prior learned, or None
 
 
 def sites_near(member: Member, step: int, likelihood: Likelihood) -> Sites:
@@ -201,11 +182,7 @@ def fit_pooled(
 ) -> Member:
     """Integrate over the one prior variance of all features, from a predictor of variance 1 on.
 
-    Parameters
-    ----------
-    design : Design
-    absent : (F, n, M) array of 0 and 1, or None
-    likelihood : Likelihood
+    Shapes: absent (F, n, M).
     """
     began = time.perf_counter()
     scales = design.scales()
@@ -243,14 +220,7 @@ def fit_per_view(
     With the prior of the s.d. of the linear predictor, the denominator has v/25 added, where v is
     the variance that sigma^2 gives the view's part of eta.
 
-    Parameters
-    ----------
-    design : Design
-    absent : (F, n, M) array of 0 and 1, or None
-    likelihood : Likelihood
-    max_iter : int
-    start : Member, optional
-        The fit to the same folds in which outputs shared their site precisions.
+    Shapes: absent (F, n, M).
     """
     q, variances, history, converged = learn_variances(
         design, absent, likelihood, max_iter=max_iter, start=start

@@ -34,24 +34,14 @@ Posterior = SamplePosterior | FeaturePosterior
 
 @dataclass(frozen=True)
 class ColumnDesign:
-    """Features as columns; the posterior is computed by the cheaper solver.
+    """Features as columns; the posterior is computed by the cheaper solver."""
 
-    Attributes
-    ----------
-    X1 : (F, n, 1 + L) array, a column of ones first
-    owner : (F, L) int array, view of each column; `n_views` for columns that pad
-    count : (F,) array, training rows of each fold, without padding
-    n_views : int
-    intercept_var : float, prior variance of the intercept; 0 leaves it out
-    held : (F, p, 1 + L) array, the held-out rows, or None
-    """
-
-    X1: Array
-    owner: IntArray
-    count: Array
+    X1: Array  # (F, n, 1 + L); a column of ones first
+    owner: IntArray  # (F, L); view of each column; `n_views` for columns that pad
+    count: Array  # (F,); training rows of each fold, without padding
     n_views: int
-    intercept_var: float = INTERCEPT_VAR
-    held: Array | None = None
+    intercept_var: float = INTERCEPT_VAR  # prior variance of the intercept; 0 leaves it out
+    held: Array | None = None  # (F, p, 1 + L); the held-out rows, or None
 
     @property
     def uses_features(self) -> bool:
@@ -218,22 +208,13 @@ class ColumnDesign:
 
 @dataclass(frozen=True)
 class GramDesign:
-    """Features through the Gram matrix X_m X_m^T of each view; one variance per view.
+    """Features through the Gram matrix X_m X_m^T of each view; one variance per view."""
 
-    Attributes
-    ----------
-    grams : (F, M, n, n) array
-    count : (F,) array, training rows of each fold, without padding
-    intercept_var : float
-    cross : (F, M, p, n) array, inner products of held-out with training rows, or None
-    own : (F, M, p) array, squared lengths of held-out rows, or None
-    """
-
-    grams: Array
-    count: Array
+    grams: Array  # (F, M, n, n)
+    count: Array  # (F,); training rows of each fold, without padding
     intercept_var: float = INTERCEPT_VAR
-    cross: Array | None = None
-    own: Array | None = None
+    cross: Array | None = None  # (F, M, p, n)
+    own: Array | None = None  # (F, M, p); squared lengths of held-out rows, or None
 
     uses_features = False
 

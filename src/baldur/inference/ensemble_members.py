@@ -45,35 +45,21 @@ class Ensemble:
     """Members fitted on the training rows of F folds.
 
     Moments are those of all J points, (J, F, ...), and zero in folds where a point does not count.
-
-    Attributes
-    ----------
-    batch : FoldBatch
-    names : list of K names of members
-    points : list of J ScalePoint, without designs and solutions
-    member_of : (J,) int array, the member of each point
-    weights : (J, F, C) array, sums to one over the points of each member
-    mean, var : (J, F, C, n) arrays, moments of eta on the training rows, without noise
-    parts : (J, F, M, C, n) array, each view's part of the mean
-    held_mean, held_var : (J, F, C, p) arrays, on the held-out rows, noise included
-    base_logit : (F, C) array, the linear predictor of a model without features
-    base_variance : (F, C) array, its noise
-    members : dict of str to Member, with what each learned
     """
 
     batch: FoldBatch
     names: list[str]
-    points: list[ScalePoint]
-    member_of: IntArray
-    weights: Array
-    mean: Array
+    points: list[ScalePoint]  # without designs and solutions
+    member_of: IntArray  # (J,); the member of each point
+    weights: Array  # (J, F, C); sums to one over the points of each member
+    mean: Array  # mean, var: (J, F, C, n); moments of eta on the training rows, without noise
     var: Array
-    parts: Array
-    held_mean: Array
+    parts: Array  # (J, F, M, C, n); each view's part of the mean
+    held_mean: Array  # held_mean, held_var: (J, F, C, p); on the held-out rows, noise included
     held_var: Array
-    base_logit: Array
-    base_variance: Array
-    members: dict[str, Member]
+    base_logit: Array  # (F, C); the linear predictor of a model without features
+    base_variance: Array  # (F, C); its noise
+    members: dict[str, Member]  # with what each learned
 
     def member_moments(self) -> tuple[Array, Array]:
         """Return held-out mean and variance under each member, each (F, p, K, C)."""
@@ -213,16 +199,7 @@ def fit_ensemble(
     members: Sequence[str] = MEMBERS,
     max_iter: int = 200,
 ) -> Ensemble:
-    """Fit every member on the training rows of each fold.
-
-    Parameters
-    ----------
-    data : EnsembleData
-    batch : FoldBatch
-    members : names out of `MEMBERS`
-    max_iter : int
-        Most iterations of each member.
-    """
+    """Fit every member on the training rows of each fold."""
     designs = Designs.of(data, batch)
     likelihood, absent = batch.likelihood(data), batch.absent(data)
     shared = shared_precision(likelihood)

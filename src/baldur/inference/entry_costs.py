@@ -29,16 +29,10 @@ a second test is ordered."""
 
 @dataclass(frozen=True)
 class EntryCosts:
-    """What measurements cost.
+    """What measurements cost."""
 
-    Attributes
-    ----------
-    views : (M,) array, paid with the first feature of each view
-    columns : (..., L) array, cost of the feature of each column; the same for all its levels
-    """
-
-    views: Array
-    columns: Array
+    views: Array  # (M,); paid with the first feature of each view
+    columns: Array  # (..., L); cost of the feature of each column; the same for all its levels
 
     def take(self, columns: IntArray) -> EntryCosts:
         """Return the costs of some columns."""
@@ -47,10 +41,7 @@ class EntryCosts:
     def along(self, order: IntArray, owner: IntArray, numbers: IntArray) -> Array:
         """Return the cost so far after each column of a path, (K,).
 
-        Parameters
-        ----------
-        order : (K,) int array, columns in the order of the path
-        owner, numbers : (L,) int arrays, view and feature of each column
+        Shapes: order (K,), owner, numbers (L,).
         """
         of_views, of_features = self.payments(order, owner, numbers)
         return np.asarray(np.cumsum(of_views + of_features))
@@ -72,16 +63,7 @@ def _first_places(values: IntArray) -> Mask:
 class CostOrder:
     """The order by gain per cost, in a search over several folds.
 
-    Parameters
-    ----------
-    costs : EntryCosts, of (F, L) columns
-    owner : (F, L) int array, view of each column; M for padding
-    parts : (F, C, M, L) array
-        Mean weights of the columns of each view that cost nothing themselves.
-    variance : (F, C, M) array
-        Variance of the parts of the linear predictor with these weights.
-    total : (F,) array
-        What the ensemble explains.
+    Shapes: costs (F, L), owner (F, L), parts (F, C, M, L), variance (F, C, M), total (F,).
     """
 
     def __init__(
@@ -97,10 +79,7 @@ class CostOrder:
     def score(self, gain: Array, agree: Array) -> Array:
         """Return scores (F, L) whose largest is the next column; below 0 for none.
 
-        Parameters
-        ----------
-        gain : (F, L) array, explained loss gained by each column; below 0 where it may not enter
-        agree : (F, C, L) array, what is left of the covariance with the linear predictor
+        Shapes: gain (F, L), agree (F, C, L).
         """
         due = np.take_along_axis(self.due, self.owner, axis=1)
         price = due + self.own

@@ -58,15 +58,7 @@ def restricted(q: WeightPosterior, views: Mask) -> WeightPosterior:
 def view_moments(
     data: EnsembleData, ensemble: Ensemble, stacking: Stacking, counts: Sequence[int]
 ) -> tuple[Array, Array]:
-    """Return held-out moments of the stacked ensemble on its first views, each (V, F, C, p).
-
-    Parameters
-    ----------
-    data : EnsembleData
-    ensemble : Ensemble
-    stacking : Stacking of each fold
-    counts : numbers of views, the last one all of them
-    """
+    """Return held-out moments of the stacked ensemble on its first views, each (V, F, C, p)."""
     weights = ensemble.point_weights(stacking.shares)
     order, held_absent = ensemble.view_order(), ensemble.batch.held_absent(data)
     fewer = [count for count in counts if count < data.n_views]

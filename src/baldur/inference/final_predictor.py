@@ -28,34 +28,20 @@ from baldur.types import Array, Index, Mask
 
 @dataclass(frozen=True)
 class TrainingRows:
-    """All training rows, from which the predictor of a submodel is built.
-
-    Attributes
-    ----------
-    problem : Problem
-    data : EnsembleData
-    index : candidates of each view
-    everyone : FoldBatch, a single fold with all rows
-    """
+    """All training rows, from which the predictor of a submodel is built."""
 
     problem: Problem
     data: EnsembleData
     index: Index
-    everyone: FoldBatch
+    everyone: FoldBatch  # a single fold with all rows
 
 
 @dataclass(frozen=True)
 class FittedEnsemble(TrainingRows):
-    """The stacked ensemble on all rows, from which the predictor of whole views is built.
+    """The stacked ensemble on all rows, from which the predictor of whole views is built."""
 
-    Attributes
-    ----------
-    full : Ensemble, fitted on all rows
-    stacking : Stacking, learned on all held-out rows
-    """
-
-    full: Ensemble
-    stacking: Stacking
+    full: Ensemble  # fitted on all rows
+    stacking: Stacking  # learned on all held-out rows
 
     def inclusion(self) -> tuple[list[Array], Array]:
         """Average inclusion probabilities and shares over the spike-and-slab members.

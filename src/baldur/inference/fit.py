@@ -72,28 +72,7 @@ def fit_default(
 ) -> FitResult:
     """Fit the ensemble, score its submodels on held-out rows, and select one of them.
 
-    Parameters
-    ----------
-    problem : Problem
-        With costs, features enter the path by gain per cost, and no view is left out before.
-    folds : list of (training rows, held-out rows), of one or several repeats
-    members : names out of `MEMBERS`
-    margin : float
-        Part of the ensemble's gain over the base rate that a submodel may lose.
-    n_features : int or (M,) int array, optional
-        Select the largest submodel with at most so many features, or with at most so many of each
-        view, a category counted once. None selects the number by `margin`.
-    always : Index, optional
-        Columns of each view that every submodel has, whole categories. They do not count in
-        `n_features`, and no view is left out before features are selected.
-    n_factors : int, optional
-        Number of latent factors behind several outputs; None selects it on held-out rows.
-    n_jobs : int, optional
-        Batches of folds fitted at the same time.
-    max_iter : int
-        Most iterations of each member.
-    watch : callable, optional
-        Called with a record after each step.
+    Shapes: folds (training rows, held-out rows), n_features (M,).
     """
     if isinstance(n_features, np.ndarray) and not n_features.any():
         n_features = 0

@@ -15,42 +15,23 @@ from baldur.types import Array, Mask
 
 @dataclass
 class FitResult:
-    """Result of a fit: the selected submodel, the ensemble and the evidence of signal.
+    """Result of a fit: the selected submodel, the ensemble and the evidence of signal."""
 
-    Attributes
-    ----------
-    chosen : Submodel, the one that was selected
-    submodels : list of Submodel, from the base rate to the largest one that is stored
-    n_features : int, features of the selected views, a category counted once
-    inclusion : list of (D_m,) arrays, inclusion probability of each feature
-    share : (M,) array, learned share of included features
-    stacking : dict of str to float, weight of each member's linear predictor
-    signal : Gap, what the ensemble gains over the base rate per held-out row
-    path : list of dict, one per submodel
-    stored_path : StoredPath, for submodels with a number of features per view
-    cost_path : list of dict, one per cost that is paid; empty without costs
-    factor_path : list of dict, one per number of latent factors; empty with a single output
-    credible_sets : list of CredibleSet, one per selected feature; empty where all are used
-    history : list of dict, the record of the fit on all rows
-    converged : bool
-    solver : str, "feature" or "sample"
-    """
-
-    chosen: Submodel
-    submodels: list[Submodel]
-    n_features: int
-    inclusion: list[Array]
-    share: Array
-    stacking: dict[str, float]
-    signal: Gap
-    path: list[dict[str, Any]]
-    stored_path: StoredPath
-    cost_path: list[dict[str, Any]]
+    chosen: Submodel  # the one that was selected
+    submodels: list[Submodel]  # from the base rate to the largest one that is stored
+    n_features: int  # features of the selected views, a category counted once
+    inclusion: list[Array]  # (D_m,); inclusion probability of each feature
+    share: Array  # (M,); learned share of included features
+    stacking: dict[str, float]  # weight of each member's linear predictor
+    signal: Gap  # what the ensemble gains over the base rate per held-out row
+    path: list[dict[str, Any]]  # one per submodel
+    stored_path: StoredPath  # for submodels with a number of features per view
+    cost_path: list[dict[str, Any]]  # one per cost that is paid; empty without costs
     factor_path: list[dict[str, Any]]
-    credible_sets: list[CredibleSet]
-    history: list[dict[str, Any]]
+    credible_sets: list[CredibleSet]  # one per selected feature; empty where all are used
+    history: list[dict[str, Any]]  # the record of the fit on all rows
     converged: bool
-    solver: str
+    solver: str  # "feature" or "sample"
 
     @property
     def predictor(self) -> Predictor:

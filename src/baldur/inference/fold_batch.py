@@ -27,34 +27,19 @@ once, and the time spent on calls is negligible from about ten folds on."""
 
 @dataclass(frozen=True)
 class EnsembleData:
-    """Data of all rows that every fold uses: outcomes, candidates and Gram matrices.
+    """Data of all rows that every fold uses: outcomes, candidates and Gram matrices."""
 
-    Attributes
-    ----------
-    columns : (N, U) array, features that are a candidate in some fold
-    owner : (U,) int array, their views
-    groups : (U,) int array, columns with the same number enter a submodel together, or None
-    grams : (M, N, N) array, Gram matrices of the views; None where features are fewer than rows,
-        so that all of them are candidates and the dense members use the same columns
-    n_features : (M,) array, features per view, candidates or not
-    absent : (N, M) array, 1 where a row has no measurements of a view; None where none is missing
-    T, weight : (C, N) arrays, outputs and how much each row counts
-    logistic : bool, whether outputs are labels
-    always : (U,) bool array, columns that every submodel has, or None
-    costs : EntryCosts, of the U columns, or None
-    """
-
-    columns: Array
-    owner: IntArray
-    groups: IntArray | None
-    grams: Array | None
-    n_features: Array
-    absent: Array | None
-    T: Array
+    columns: Array  # (N, U); features that are a candidate in some fold
+    owner: IntArray  # (U,); their views
+    groups: IntArray | None  # (U,); columns with the same number enter a submodel together, or None
+    grams: Array | None  # (M, N, N)
+    n_features: Array  # (M,); features per view, candidates or not
+    absent: Array | None  # (N, M)
+    T: Array  # T, weight: (C, N); outputs and how much each row counts
     weight: Array
-    logistic: bool
-    always: Mask | None = None
-    costs: EntryCosts | None = None
+    logistic: bool  # whether outputs are labels
+    always: Mask | None = None  # (U,); columns that every submodel has, or None
+    costs: EntryCosts | None = None  # of the U columns, or None
 
     @property
     def n_views(self) -> int:
@@ -64,22 +49,14 @@ class EnsembleData:
 
 @dataclass(frozen=True)
 class FoldBatch:
-    """Training rows, held-out rows and candidates of F folds, padded to equal number.
+    """Training rows, held-out rows and candidates of F folds, padded to equal number."""
 
-    Attributes
-    ----------
-    rows, counted : (F, n) arrays, training rows, and 1 where they are real and not padding
-    held, held_counted : (F, p) arrays, the same for held-out rows
-    candidates : (F, L) int array, places of the candidates among `EnsembleData.columns`
-    used : (F, L) array, 1 where they are real
-    """
-
-    rows: IntArray
+    rows: IntArray  # (F, n) training rows, and 1 where they are real and not padding
     counted: Array
-    held: IntArray
+    held: IntArray  # held, held_counted: (F, p); the same for held-out rows
     held_counted: Array
-    candidates: IntArray
-    used: Array
+    candidates: IntArray  # (F, L); places of the candidates among `EnsembleData.columns`
+    used: Array  # (F, L); 1 where they are real
 
     @classmethod
     def of(
@@ -165,15 +142,7 @@ def gather_data(
     grams: Sequence[Array] | None,
     always: Index | None = None,
 ) -> tuple[EnsembleData, list[IntArray]]:
-    """Return the data that all folds share, and the indices of each fold's candidates in it.
-
-    Parameters
-    ----------
-    problem : Problem
-    chosen : candidates of each fold
-    grams : Gram matrices of the views, or None where features are fewer than samples
-    always : columns of each view that every submodel has, or None
-    """
+    """Return the data that all folds share, and the indices of each fold's candidates in it."""
     M = len(problem.views)
     union = [np.unique(np.concatenate([index[m] for index in chosen])) for m in range(M)]
     edges = np.concatenate([[0], np.cumsum([len(columns) for columns in union])])

@@ -35,27 +35,7 @@ class FoldFits:
     `fit_ensembles`, `stack` and `score_views` are called once, in this order; each sets what the
     next ones need.
 
-    Parameters
-    ----------
-    problem : Problem
-    data : EnsembleData
-    index : candidates of each view on all rows
-    places : candidates of every fold, and last those on all rows, counted among `data.columns`
-    folds : list of (training rows, held-out rows)
-    n_jobs : int, batches of folds that are worked on at the same time, or None
-    watch : callable that gets a record after each step, or None
-
-    Attributes
-    ----------
-    view_counts : list of int, numbers of views that are scored, the last one all of them
-    weight : (N,) array, how much each row counts, on average 1
-    full : Ensemble, on all rows; set by `fit_ensembles`
-    ensembles : list of Ensemble, one per batch of folds; set by `fit_ensembles`
-    stacking, without : Stacking
-        Learned on all held-out rows, and for each fold without its own; set by `stack`.
-    held_whole : list of (mean, var), moments (F, C, p) of the stacked ensemble on the held-out
-        rows of each batch; set by `score_views`
-    scorer : HeldOutScorer, set by `score_views`
+    Shapes: folds (training rows, held-out rows), weight (N,), held_whole (mean, var).
     """
 
     def __init__(

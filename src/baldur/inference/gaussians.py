@@ -40,18 +40,11 @@ class CoefficientSums:
 
 @dataclass
 class WeightGaussian:
-    """Gaussians known by mean and covariance of their weights.
-
-    Attributes
-    ----------
-    index : features of each view
-    mean : (J, K, 1 + L) array, the intercept first
-    cov : (J, K, 1 + L, 1 + L) array
-    """
+    """Gaussians known by mean and covariance of their weights."""
 
     index: Index
-    mean: Array
-    cov: Array
+    mean: Array  # (J, K, 1 + L); the intercept first
+    cov: Array  # (J, K, 1 + L, 1 + L)
 
     def to_state(self) -> State:
         """Return the Gaussians as plain values."""
@@ -97,26 +90,15 @@ class WeightGaussian:
 
 @dataclass
 class KernelGaussian:
-    """Gaussians known through the training rows, as the sample solver leaves them.
+    """Gaussians known through the training rows, as the sample solver leaves them."""
 
-    Attributes
-    ----------
-    alpha : (J, K, N) array
-    half : (J, K, N, N) array, half^T half = C^-1
-    s : prior variances, (J, K, L) for columns or (J, K, M) for whole views
-    intercept_var : float
-    index : features of each view that are columns, or None for whole views
-    cells : (N, L) array, training rows of the columns, or None
-    train : list of M PreparedView, training rows of whole views, or None
-    """
-
-    alpha: Array
-    half: Array
-    s: Array
+    alpha: Array  # (J, K, N)
+    half: Array  # (J, K, N, N); half^T half = C^-1
+    s: Array  # (J, K, L); for columns or (J, K, M) for whole views
     intercept_var: float
-    index: Index | None = None
-    cells: Array | None = None
-    train: list[PreparedView] | None = None
+    index: Index | None = None  # or None for whole views
+    cells: Array | None = None  # (N, L); training rows of the columns, or None
+    train: list[PreparedView] | None = None  # training rows of whole views, or None
 
     def __post_init__(self) -> None:
         # As it comes back from a file, so that products of a loaded predictor round alike.

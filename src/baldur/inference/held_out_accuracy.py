@@ -22,12 +22,7 @@ def accuracies(
 
     Predictions of one row in several repeats are averaged before; outputs are averaged after.
 
-    Parameters
-    ----------
-    mean, var : (V, R, C) arrays, moments of R predictions
-    row : (R,) int array, the row that each prediction is for
-    T, weight : (N, C) and (N,) arrays, outcomes and weights of the rows
-    task : Task
+    Shapes: mean, var (V, R, C), row (R,), T, weight (N, C).
     """
     V, _, C = mean.shape
     # The order of probabilities; a linear predictor that is less certain gives less extreme ones.

@@ -21,24 +21,14 @@ def without_padding(batch: FoldBatch, values: Array) -> Array:
 
 @dataclass(frozen=True)
 class HeldOutScorer:
-    """What submodels are scored against: the ensemble's predictions and the outcomes.
-
-    Attributes
-    ----------
-    batches : list of FoldBatch
-    whole_mean, whole_var : (R, C) arrays, held-out moments of the ensemble
-    slope : float, the calibration slope
-    row : (R,) int array, the row that each prediction is for
-    T, weight : (N, C) and (N,) arrays, outcomes and weights of the rows
-    task : Task
-    """
+    """What submodels are scored against: the ensemble's predictions and the outcomes."""
 
     batches: Sequence[FoldBatch]
-    whole_mean: Array
+    whole_mean: Array  # whole_mean, whole_var: (R, C); held-out moments of the ensemble
     whole_var: Array
-    slope: float
-    row: IntArray
-    T: Array
+    slope: float  # the calibration slope
+    row: IntArray  # (R,); the row that each prediction is for
+    T: Array  # T, weight: (N, C); and (N,) arrays, outcomes and weights of the rows
     weight: Array
     task: Task
 

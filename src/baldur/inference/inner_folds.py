@@ -26,14 +26,7 @@ def inner_folds(
 ) -> list[tuple[IntArray, IntArray]]:
     """Return (training rows, held-out rows) of every fold of every repeat.
 
-    Parameters
-    ----------
-    labels : array of shape (n_samples,) or (n_samples, n_outputs)
-        Class labels, which every fold gets in like shares, or outputs.
-    task : Task
-    groups : array-like of shape (n_samples,), or None
-        Samples of one group are held out together.
-    random_state : int, RandomState or None
+    Shapes: labels (n_samples,), groups (n_samples,).
     """
     n = len(labels)
     stratified = task in ("binary", "multiclass")
@@ -85,15 +78,7 @@ def balanced_folds(
     of one repeat has an equal share of the rows of any fold of another one. The first digit of
     a_r is 1, so p rows in a row of one stratum are in p different folds.
 
-    Parameters
-    ----------
-    strata : (n,) int array
-        Rows of one stratum are spread over the folds; their order within it is random.
-    n_folds : int
-        A prime number p.
-    repeats : int
-        At most p^2 of them are orthogonal; further ones are drawn anew.
-    random : RandomState
+    Shapes: strata (n,).
     """
     p, n = n_folds, len(strata)
     digits = 3

@@ -38,24 +38,14 @@ SEARCH_BYTES = 1 << 23
 
 @dataclass
 class Basis:
-    """Features in the order of the path, with the metric they are projected in.
+    """Features in the order of the path, with the metric they are projected in."""
 
-    Attributes
-    ----------
-    order : (F, K) int array, columns, first to last; shorter paths repeat column 0
-    length : (F,) int array, features of each path
-    forms : (F, C, n, K + 1) array; u = forms^T eta + e w_S, the intercept first
-    e : (F, C, K) array
-    R_inverse : (F, C, K + 1, K + 1) upper triangles
-    ends : list of F int arrays, rising numbers of features at which no group is cut
-    """
-
-    order: IntArray
-    length: IntArray
-    forms: Array
-    e: Array
-    R_inverse: Array
-    ends: list[IntArray]
+    order: IntArray  # (F, K); columns, first to last; shorter paths repeat column 0
+    length: IntArray  # (F,); features of each path
+    forms: Array  # (F, C, n, K + 1); ; u = forms^T eta + e w_S, the intercept first
+    e: Array  # (F, C, K)
+    R_inverse: Array  # (F, C, K + 1, K + 1); upper triangles
+    ends: list[IntArray]  # rising numbers of features at which no group is cut
 
     def whole_groups(self, fold: int, size: int) -> int:
         """Return the smallest number of features from `size` on that does not divide a group."""
@@ -69,11 +59,7 @@ def correlation_noise(X: Array, H: Array, real: Array) -> Array:
     a = sum_{i != j} Var r_ij / sum_{i != j} r_ij^2, both from sample space: with rows q of
     standardised cells weighted p, sum_ij r_ij^2 is the squared norm of their Gram matrix.
 
-    Parameters
-    ----------
-    X : (F, n, L) array
-    H : (F, n) array, row weights; 0 for padding
-    real : (F, L) array, 0 for columns that are left out
+    Shapes: X (F, n, L), H (F, n), real (F, L).
     """
     out = np.zeros(len(X))
     for f in range(len(X)):
@@ -120,25 +106,8 @@ def search(
     what is left of u, or most per unit of cost. With one column of a group the others follow at
     once, unless they say what is in already.
 
-    Parameters
-    ----------
-    X : (F, n, L) array
-    H : (F, C, n) row weights
-    eta, w : (F, C, n) mean linear predictors and (F, C, L) mean weights of the ensemble
-    size : int
-        Most features; a group that is begun is completed.
-    allowed : (F, L) array, 1 for columns that may be chosen
-    count : (F,) array, training rows of each fold
-    groups : (F, L) int array, optional
-        Columns with the same number come in together.
-    always : (F, L) bool array, optional
-        Columns that come before all others.
-    owner : (F, L) int array, optional
-        View of each column, the number of views for padding; needed with `most` and `costs`.
-    most : (M,) int array, optional
-        Largest number of features of each view, those of `always` not counted.
-    costs : EntryCosts, optional
-        Of (F, L) columns; see `baldur.inference.entry_costs`.
+    Shapes: X (F, n, L), H (F, C, n), eta, w (F, C, n), allowed (F, L), count (F,), groups (F, L),
+    always (F, L), owner (F, L), most (M,).
     """
     F, n, _ = X.shape
     C = H.shape[1]

@@ -49,17 +49,7 @@ def path_records(
 ) -> list[dict[str, Any]]:
     """Return the records of the submodels of one kind, from small to large.
 
-    Parameters
-    ----------
-    kind : "nothing", "views" or "features", the column `step`
-    n_views, n_features : numbers of views and features of each submodel
-    scores : Scores, with held-out losses, AUC and R2
-    enters : what enters with each submodel
-    ensemble, weight : (N,) arrays, losses of the ensemble and weights of the rows
-    allowed : float
-        A candidate loses at most this much more than the ensemble, with 95 % confidence. The
-        base rate never is one; the largest submodel always is.
-    task : Task
+    Shapes: ensemble, weight (N,).
     """
     records: list[dict[str, Any]] = []
     largest = len(scores.losses) - 1

@@ -55,14 +55,7 @@ def first_columns(path: SubmodelPath, limit: int) -> SubmodelPath:
 
 
 def with_columns(path: SubmodelPath, places: Sequence[IntArray]) -> SubmodelPath:
-    """Return the path with some of its columns only.
-
-    Parameters
-    ----------
-    path : SubmodelPath
-    places : list of F int arrays
-        Rising places of these columns in the path of each fold.
-    """
+    """Return the path with some of its columns only."""
     basis = path.basis
     F, C = path.noise.shape
     length = np.array([len(at) for at in places], dtype=np.intp)
@@ -133,28 +126,16 @@ class _Columns:
 
 @dataclass(frozen=True)
 class StoredPath:
-    """A submodel path on all rows and in every inner fold, cut to its first columns.
-
-    Attributes
-    ----------
-    rows : TrainingRows
-    path : SubmodelPath, on all rows
-    folds : list of (FoldBatch, SubmodelPath)
-    views : (M,) bool array, views whose features the path may have
-    complete : bool, whether nothing was cut off
-    scorer : HeldOutScorer
-    make_records : MakeRecords
-    n_factors : int, latent factors behind several outputs
-    """
+    """A submodel path on all rows and in every inner fold, cut to its first columns."""
 
     rows: TrainingRows
-    path: SubmodelPath
-    folds: Sequence[tuple[FoldBatch, SubmodelPath]]
-    views: Mask
-    complete: bool
+    path: SubmodelPath  # on all rows
+    folds: Sequence[tuple[FoldBatch, SubmodelPath]]  # (FoldBatch, SubmodelPath)
+    views: Mask  # (M,); views whose features the path may have
+    complete: bool  # whether nothing was cut off
     scorer: HeldOutScorer
     make_records: MakeRecords
-    n_factors: int
+    n_factors: int  # latent factors behind several outputs
 
     @classmethod
     def of(
@@ -196,10 +177,7 @@ class StoredPath:
     def submodel(self, most: IntArray, row: int) -> tuple[Submodel, dict[str, Any]]:
         """Return the submodel with at most so many features of each view, and its record.
 
-        Parameters
-        ----------
-        most : (M,) int array
-        row : int, its row in the table of the path
+        Shapes: most (M,).
         """
         data = self.rows.data
         found = []

@@ -33,14 +33,7 @@ def probability_interval(
 ) -> tuple[Array, Array]:
     """Return the ends of an equal-tailed interval for P(t = 1) of every output, (n, C) each.
 
-    Parameters
-    ----------
-    mean, var : (n, C) moments of the linear predictors, noise included
-    task : Task
-    level : float
-        Probability inside.
-    noise : (C,) array, optional
-        Variance of eta that is a row's own: a part of every probability, and no uncertainty of it.
+    Shapes: mean, var (n, C), noise (C,).
     """
     if noise is not None:
         var = np.maximum(var - noise, 1e-12)

@@ -84,16 +84,7 @@ def shrinkage(left: Array) -> Array:
 def score_and_slopes(mean: Array, var: Array, T: Array, task: Task) -> tuple[Array, Array, Array]:
     """Return the log density of each row's outcomes and its derivatives by mean and variance.
 
-    Parameters
-    ----------
-    mean, var : (..., n, C) moments of the linear predictors, noise included
-    T : (n, C) outcomes
-    task : Task
-
-    Returns
-    -------
-    score : (..., n) array
-    by_mean, by_var : (..., n, C) arrays
+    Shapes: mean, var (..., n, C), T (n, C); returns score (..., n), by_mean, by_var (..., n, C).
     """
     if task == "regression":
         away = T - mean

@@ -31,22 +31,13 @@ from baldur.types import Array, Index
 
 @dataclass(frozen=True)
 class Calibration:
-    """How stacking and left-out views change the pooled Gaussian.
+    """How stacking and left-out views change the pooled Gaussian."""
 
-    Attributes
-    ----------
-    base : (K,) array, the base logit
-    slope : float, calibration slope
-    slope_var : float, posterior variance of the ln slope
-    shrink : (K,) array, what integrating over left-out views leaves of linear predictors
-    spread : (K,) array, factor of their standard deviations
-    """
-
-    base: Array
-    slope: float
-    slope_var: float
-    shrink: Array
-    spread: Array
+    base: Array  # (K,); the base logit
+    slope: float  # calibration slope
+    slope_var: float  # posterior variance of the ln slope
+    shrink: Array  # (K,); what integrating over left-out views leaves of linear predictors
+    spread: Array  # (K,); factor of their standard deviations
 
     def to_state(self) -> State:
         """Return the calibration as plain values."""
@@ -86,16 +77,10 @@ class Calibration:
 
 @dataclass(frozen=True)
 class SharedFactors:
-    """K latent factors behind C outputs: f = R (eta - centre), eta = centre + R^T f.
+    """K latent factors behind C outputs: f = R (eta - centre), eta = centre + R^T f."""
 
-    Attributes
-    ----------
-    R : (K, C) array with orthonormal rows; the loadings are V = R^T
-    centre : (C,) array, mean linear predictor over the training rows
-    """
-
-    R: Array
-    centre: Array
+    R: Array  # (K, C); with orthonormal rows; the loadings are V = R^T
+    centre: Array  # (C,); mean linear predictor over the training rows
 
     def to_state(self) -> State:
         """Return the factors as plain values."""
@@ -137,30 +122,17 @@ class SharedFactors:
 
 @dataclass
 class Predictor:
-    """A Gaussian over the linear predictors of any row.
+    """A Gaussian over the linear predictors of any row."""
 
-    Attributes
-    ----------
-    blocks : list of WeightGaussian and KernelGaussian, with one Gaussian per output
-    weights : (J, C) array, how much each of their Gaussians counts, columns sum to one
-    widths : features of each view
-    noise : (C,) array, variance of the noise, 0 for logistic outputs
-    signal : (M, K) array, mean square of each view's part of each factor on the training rows
-    output_signal : (M, C) array, the same for each output
-    missing_variance : (M, C) array, variance of a view's part for a sample without the view
-    calibration : Calibration, or None where the Gaussian is used as it is
-    factors : SharedFactors, or None where factor k is output k
-    """
-
-    blocks: list[WeightGaussian | KernelGaussian]
-    weights: Array
+    blocks: list[WeightGaussian | KernelGaussian]  # with one Gaussian per output
+    weights: Array  # (J, C); how much each of their Gaussians counts, columns sum to one
     widths: list[int]
-    noise: Array
-    signal: Array
-    output_signal: Array
-    missing_variance: Array
-    calibration: Calibration | None = None
-    factors: SharedFactors | None = None
+    noise: Array  # (C,); variance of the noise, 0 for logistic outputs
+    signal: Array  # (M, K); mean square of each view's part of each factor on the training rows
+    output_signal: Array  # (M, C); the same for each output
+    missing_variance: Array  # (M, C); variance of a view's part for a sample without the view
+    calibration: Calibration | None = None  # or None where the Gaussian is used as it is
+    factors: SharedFactors | None = None  # or None where factor k is output k
 
     def to_state(self) -> State:
         """Return the predictor as plain values; `widths` follow from the preparation."""

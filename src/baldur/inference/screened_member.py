@@ -41,18 +41,11 @@ would leave the posterior undefined."""
 
 @dataclass(frozen=True)
 class Associations:
-    """Marginal associations of the candidate columns of each fold.
+    """Marginal associations of the candidate columns of each fold."""
 
-    Attributes
-    ----------
-    order : (F, L) int array, columns by falling strength; those that pad come last
-    squares : (F, L) array, z^2 in this order
-    n_tests : int, features times outputs that could have been chosen
-    """
-
-    order: IntArray
-    squares: Array
-    n_tests: int
+    order: IntArray  # (F, L); columns by falling strength; those that pad come last
+    squares: Array  # (F, L); z^2 in this order
+    n_tests: int  # features times outputs that could have been chosen
 
     def beyond_chance(self, size: int) -> Array:
         """Return the share of the strongest associations that chance does not explain, (F,)."""
@@ -70,13 +63,7 @@ def marginal_associations(
     r has length 1 over the rows that have the view of the column; cells of other rows are 0. Of
     several outputs the largest absolute value counts.
 
-    Parameters
-    ----------
-    design : ColumnDesign
-    left : (F, C, n) array, outcomes minus their means; r without its length
-    absent : (F, n, M) array of 0 and 1, or None
-    n_features : int
-        Of all views, candidates or not.
+    Shapes: left (F, C, n), absent (F, n, M).
     """
     present = np.ones((*left.shape[::2], design.n_views)) if absent is None else 1.0 - absent
     power = np.matmul(left**2, present)  # (F, C, M)
@@ -102,23 +89,7 @@ def fit_screened(
     The variances are not integrated over: their evidence would use the outcome twice, because it
     chose the columns.
 
-    Parameters
-    ----------
-    design : ColumnDesign
-        Candidate columns.
-    absent : (F, n, M) array of 0 and 1, or None
-    likelihood : Likelihood
-    found : Associations
-    size : int
-        How many columns, the strongest of each fold.
-    smaller : Member, optional
-        The fit to the same folds with fewer columns, to begin where it ended.
-    max_iter : int
-
-    Returns
-    -------
-    Member
-        Its points are posteriors over the chosen columns.
+    Shapes: absent (F, n, M).
     """
     chosen = found.order[:, :size]
     part = design.reordered(chosen)

@@ -24,27 +24,14 @@ PER_VIEW = 100
 
 @dataclass
 class Problem:
-    """The data of one fit: views, outcomes, weights and groups.
-
-    Attributes
-    ----------
-    views : list of M PreparedView
-    T : (N, C) array, outputs: 0 and 1, or real for regression
-    weight : (N,) array, how much each row counts
-    task : Task
-    groups : list of M (D_m,) int arrays, or None
-        Columns of a view with the same number, those of one category, are selected together. None:
-        every column stands alone.
-    costs : EntryCosts, or None
-        Of the columns of all views side by side.
-    """
+    """The data of one fit: views, outcomes, weights and groups."""
 
     views: Sequence[PreparedView]
-    T: Array
-    weight: Array
+    T: Array  # (N, C); outputs: 0 and 1, or real for regression
+    weight: Array  # (N,); how much each row counts
     task: Task
-    groups: Sequence[IntArray] | None = None
-    costs: EntryCosts | None = None
+    groups: Sequence[IntArray] | None = None  # (D_m,)
+    costs: EntryCosts | None = None  # Of the columns of all views side by side
 
     @property
     def n_samples(self) -> int:
@@ -140,15 +127,7 @@ def strongest(
 
     In one pass, without holding the projections of all features. Features are in rising order.
 
-    Parameters
-    ----------
-    view : PreparedView
-    A : (N, P) array, the columns of all fits side by side
-    first : (fits,) where the columns of each fit begin
-    count : int
-        How many features, at most those of the view.
-    gram : (N, N) array, optional
-        The Gram matrix of the view is added to it, from the same pass.
+    Shapes: A (N, P), first (fits,), gram (N, N).
     """
     places = np.empty((0, len(first)), dtype=np.intp)
     scores = np.empty((0, len(first)))

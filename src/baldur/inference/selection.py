@@ -73,15 +73,7 @@ def select_smallest(
 
     Larger values of `allowed` never select more.
 
-    Parameters
-    ----------
-    losses : (K, n) array
-        Submodels from small to large; the last one is always a candidate.
-    ensemble : (n,) array
-        Losses of the ensemble.
-    allowed : float
-        Loss above the ensemble's that is allowed, with 95 % confidence.
-    weight : (n,) array
+    Shapes: losses (K, n), ensemble (n,), weight (n,).
     """
     n = losses.shape[1]
     counts = np.empty((RESAMPLES, n))
@@ -120,20 +112,12 @@ def _gaps(gap: Array, shares: Array, drawn: Array) -> tuple[Array, Array]:
 
 @dataclass
 class Scores:
-    """How submodels compare with the ensemble, and their held-out losses.
+    """How submodels compare with the ensemble, and their held-out losses."""
 
-    Attributes
-    ----------
-    stretch : (V, C) factor of the variance of their linear predictors
-    left_out : (V, C) variance of the ensemble's linear predictor that each leaves out
-    losses : (V, N) mean loss of each row over the folds that held it out
-    accuracy, accuracy_error : (V,) held-out AUC, in regression R2, and its standard error
-    """
-
-    stretch: Array
-    left_out: Array
-    losses: Array
-    accuracy: Array
+    stretch: Array  # (V, C); factor of the variance of their linear predictors
+    left_out: Array  # (V, C); variance of the ensemble's linear predictor that each leaves out
+    losses: Array  # (V, N); mean loss of each row over the folds that held it out
+    accuracy: Array  # (V,) held-out AUC, in regression R2, and its standard error
     accuracy_error: Array
 
     def __getitem__(self, places: slice | list[int]) -> Scores:
@@ -166,14 +150,7 @@ def score_submodels(
     distance of the means, is what a submodel leaves out: it is integrated over, see
     `integrate_left_out`. All this is measured on the held-out rows, all folds together.
 
-    Parameters
-    ----------
-    mean, var : (V, R, C) arrays, moments of V submodels for R predictions, noise included
-    whole_mean, whole_var : (R, C) arrays, those of the ensemble
-    slope : float, the calibration slope
-    row : (R,) int array, the row that each prediction is for
-    T, weight : (N, C) and (N,) arrays, outcomes and weights of the rows
-    task : Task
+    Shapes: mean, var (V, R, C), whole_mean, whole_var (R, C), row (R,), T, weight (N, C).
     """
     w = weight[row]
     own = np.einsum("vrc,r->vc", var, w)

@@ -50,10 +50,7 @@ def principal_directions(eta: Array, counted: Array) -> tuple[Array, Array]:
 
     Directions are rows, by falling variance.
 
-    Parameters
-    ----------
-    eta : (F, C, n) array, linear predictors of each fold
-    counted : (F, n) array, 1 for rows that count and 0 for others
+    Shapes: eta (F, C, n), counted (F, n).
     """
     total = np.maximum(counted.sum(axis=1), 1.0)[:, None]
     centre = np.einsum("fcn,fn->fc", eta, counted) / total
@@ -68,11 +65,7 @@ def principal_directions(eta: Array, counted: Array) -> tuple[Array, Array]:
 def select_rank(losses: Array, weight: Array) -> int:
     """Return the place of the selected number of factors.
 
-    Parameters
-    ----------
-    losses : (V, N) array, held-out loss of every row, by rising number of factors; the last number
-        is one per output
-    weight : (N,) array, how much each row counts
+    Shapes: losses (V, N), weight (N,).
     """
     best = int((losses @ weight).argmin())
     if best == len(losses) - 1:
@@ -95,13 +88,7 @@ def rank_moments(
 ) -> tuple[Array, Array]:
     """Return held-out moments of the ensemble on fewer factors, each (V, F, C, p).
 
-    Parameters
-    ----------
-    centre, directions : (F, C) and (F, C, C) arrays, see `principal_directions`
-    mean, var : (F, C, p) arrays, moments of the ensemble on held-out rows
-    ranks : numbers of factors
-    noisy : bool
-        Whether the variances are mostly noise of the outputs, which a projection leaves as it is.
+    Shapes: centre, directions (F, C), mean, var (F, C, p).
     """
     away = mean - centre[..., None]
     means, variances = [], []
@@ -120,12 +107,6 @@ def share_factors(predictor: Predictor, views: Views, n_factors: int) -> Predict
     """Return the predictor with K factors behind its outputs.
 
     Where there is no variation to share, or as many factors as outputs, it is returned as it is.
-
-    Parameters
-    ----------
-    predictor : Predictor with one Gaussian per output
-    views : training rows
-    n_factors : int
     """
     if n_factors >= predictor.weights.shape[1]:
         return predictor
@@ -161,12 +142,7 @@ def select_factors(
 ) -> tuple[int, list[dict[str, Any]]]:
     """Return the number of latent factors, and the held-out losses that decided it.
 
-    Parameters
-    ----------
-    scorer : HeldOutScorer, with the batches of inner folds and the outcomes
-    ensembles : list of Ensemble, one per batch
-    stackings : list of Stacking, one per batch
-    held : list of (mean, var), held-out moments of the ensemble, each (F, C, p)
+    Shapes: held (mean, var).
     """
     weight, noisy = scorer.weight, scorer.task == "regression"
     ranks, found = ranks_to_score(scorer.T.shape[1]), []

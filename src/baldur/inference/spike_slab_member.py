@@ -62,18 +62,11 @@ less than choosing among them. With more, columns are left out of which the data
 
 @dataclass
 class SpikeSlab:
-    """Inclusion probabilities, shares and slab variances that were learned.
+    """Inclusion probabilities, shares and slab variances that were learned."""
 
-    Attributes
-    ----------
-    rho : (F, L) array, inclusion probability of each candidate
-    pi : (F, M) array, share of included features, per view
-    slab : (F, C, M) array, variance of the weights of included features
-    """
-
-    rho: Array
-    pi: Array
-    slab: Array
+    rho: Array  # (F, L); inclusion probability of each candidate
+    pi: Array  # (F, M); share of included features, per view
+    slab: Array  # (F, C, M); variance of the weights of included features
 
     def take(self, at: IntArray) -> SpikeSlab:
         """Return what was learned in some folds."""
@@ -115,28 +108,7 @@ def fit_spike_slab(
 ) -> Member:
     """Iterate q(w), inclusion probabilities, shares of included features and slab variances.
 
-    Parameters
-    ----------
-    design : ColumnDesign
-        Candidate columns, standardised.
-    absent : (F, n, M) array of 0 and 1, or None
-        Rows without measurements of a view.
-    n_features : (M,) array
-        Features per view, candidates or not: those screened out count as out.
-    likelihood : Likelihood
-    wide : bool
-        Which variances stand for the prior: those that give the weights their means, or wider
-        ones; see `baldur.model.spike_slab`.
-    start : Member, optional
-        The fit with the other variances to the same folds, to begin where it ended: the two fixed
-        points lie close to each other.
-    max_iter : int
-        Most iterations.
-
-    Returns
-    -------
-    Member
-        With its `spike_slab`.
+    Shapes: absent (F, n, M), n_features (M,).
     """
     began = time.perf_counter()
     F = len(design.owner)

@@ -45,18 +45,11 @@ MAX_ITER, HALVINGS = 100, 12
 
 @dataclass(frozen=True)
 class Stacking:
-    """Stacking weights and calibration slope, for one or several problems.
+    """Stacking weights and calibration slope, for one or several problems."""
 
-    Attributes
-    ----------
-    shares : (F, K) array on the simplex
-    slope : (F,) array
-    slope_var : (F,) array, posterior variance of the ln slope
-    """
-
-    shares: Array
-    slope: Array
-    slope_var: Array
+    shares: Array  # (F, K); on the simplex
+    slope: Array  # (F,)
+    slope_var: Array  # (F,); posterior variance of the ln slope
 
     def take(self, at: IntArray | slice) -> Stacking:
         """Return the stacking weights of some folds."""
@@ -70,23 +63,14 @@ class Stacking:
 
 @dataclass
 class HeldOut:
-    """Predictions of the members for held-out rows.
+    """Predictions of the members for held-out rows."""
 
-    Attributes
-    ----------
-    mean, var : (R, K, C) moments of the linear predictors, noise included
-    base : (R, C) base logit of the rows that the members were fitted to
-    T : (R, C) outcomes
-    row : (R,) int array, the row that each prediction is for
-    weight : (R,) how much each prediction counts
-    """
-
-    mean: Array
+    mean: Array  # mean, var: (R, K, C); moments of the linear predictors, noise included
     var: Array
-    base: Array
-    T: Array
-    row: IntArray
-    weight: Array
+    base: Array  # (R, C); base logit of the rows that the members were fitted to
+    T: Array  # (R, C); outcomes
+    row: IntArray  # (R,); the row that each prediction is for
+    weight: Array  # (R,); how much each prediction counts
 
 
 def attenuation(var: Array, *, logistic: bool) -> Array:
@@ -210,22 +194,7 @@ def _minimise(objective: Objective, x: Array, weight: Array, *, renew: bool) -> 
 def fit_stacking(
     held: HeldOut, folds: list[IntArray], task: Task, batch_rows: int = 1 << 21
 ) -> tuple[Stacking, Stacking]:
-    """Return the stacking weights, and for each fold those learned without its held-out rows.
-
-    Parameters
-    ----------
-    held : HeldOut
-        Predictions of all folds.
-    folds : list of F arrays of held-out rows
-        Any prediction for one of these rows is left out for the fold, also those of other repeats.
-    task : Task
-    batch_rows : int
-        Predictions worked on at once, over all problems.
-
-    Returns
-    -------
-    Stacking of one problem, Stacking of F problems
-    """
+    """Return the stacking weights, and for each fold those learned without its held-out rows."""
     R, K, C = held.mean.shape
     confidence = attenuation(held.var, logistic=task != "regression")
     objective = Objective(held, task, confidence)

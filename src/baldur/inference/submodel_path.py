@@ -48,20 +48,12 @@ about a fifth."""
 
 @dataclass
 class SubmodelPath:
-    """The ensemble on some views, projected onto its first features.
+    """The ensemble on some views, projected onto its first features."""
 
-    Attributes
-    ----------
-    basis : Basis, its order counted among the candidates of each fold
-    mean : (F, C, K + 1) array, <z>
-    cov : (F, C, K + 1, K + 1) array
-    noise : (F, C) array, variance of the noise
-    """
-
-    basis: Basis
-    mean: Array
-    cov: Array
-    noise: Array
+    basis: Basis  # its order counted among the candidates of each fold
+    mean: Array  # (F, C, K + 1); <z>
+    cov: Array  # (F, C, K + 1, K + 1)
+    noise: Array  # (F, C); variance of the noise
 
     def weights_of(self, fold: int, size: int) -> tuple[Array, Array]:
         """Return mean (C, k + 1) and covariance of the weights on the first features."""

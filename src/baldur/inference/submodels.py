@@ -28,56 +28,25 @@ EVERY_SIZE = 20
 
 @dataclass(frozen=True)
 class Submodel:
-    """One submodel of a fit, with what an estimator needs to predict with it.
-
-    Attributes
-    ----------
-    n_features : int
-        Features that it has besides those that every submodel has. A category counts as one,
-        whatever the number of its levels.
-    predictor : Predictor
-    columns : Index
-        Selected columns of each view.
-    row : int
-        Its row in the table of the submodel path.
-    cost : float
-        What its features cost.
-    """
+    """One submodel of a fit, with what an estimator needs to predict with it."""
 
     n_features: int
     predictor: Predictor
-    columns: Index
-    row: int
-    cost: float = 0.0
+    columns: Index  # Selected columns of each view
+    row: int  # Its row in the table of the submodel path
+    cost: float = 0.0  # What its features cost
 
 
 @dataclass(frozen=True)
 class PathSizes:
-    """Sizes at which a submodel path is scored, from small to large.
-
-    Attributes
-    ----------
-    scored : list of int
-        Columns that are asked for in every fold, where a group that is begun is completed.
-    columns : list of int
-        Columns of the path on all rows.
-    n_features : list of int
-        Features of the path on all rows that count, a category counted once.
-    automatic : list of int
-        Places of the sizes among which the automatic selection chooses.
-    shown : list of int
-        Places of the sizes in the table of the path: all but one that has all columns of the
-        selected views, whose row is that of the whole views.
-    total : int
-        Features of the selected views that count, on the path or not.
-    """
+    """Sizes at which a submodel path is scored, from small to large."""
 
     scored: list[int]
-    columns: list[int]
-    n_features: list[int]
-    automatic: list[int]
+    columns: list[int]  # Columns of the path on all rows
+    n_features: list[int]  # Features of the path on all rows that count, a category counted once
+    automatic: list[int]  # Places of the sizes among which the automatic selection chooses
     shown: list[int]
-    total: int
+    total: int  # Features of the selected views that count, on the path or not
 
     @property
     def complete(self) -> bool:
@@ -100,11 +69,7 @@ def path_sizes(rows: TrainingRows, path: SubmodelPath, views: Mask) -> PathSizes
     `EVERY_SIZE`, the last one before something is paid for, and all features where the path has
     them all. Features at the beginning of the path that every submodel has do not count.
 
-    Parameters
-    ----------
-    rows : TrainingRows
-    path : SubmodelPath, on all rows
-    views : (M,) bool array, the views that are selected
+    Shapes: views (M,).
     """
     basis = path.basis
     width, n_features = count_columns(rows.problem, views), count_features(rows.problem, views)
@@ -159,17 +124,7 @@ def make_submodels(
     n_factors: int,
     first_row: int,
 ) -> list[Submodel]:
-    """Return the base rate and the submodel of every size, from small to large.
-
-    Parameters
-    ----------
-    fit : FittedEnsemble
-    path : SubmodelPath, on all rows
-    sizes : PathSizes
-    steps : Scores, how each size compares with the ensemble
-    n_factors : int, latent factors behind several outputs
-    first_row : int, row of the smallest size in the table of the path
-    """
+    """Return the base rate and the submodel of every size, from small to large."""
     paid = cost_along(fit.data, fit.everyone, path, 0)
     base = base_rate_predictor(fit)
     made = [Submodel(0, base, base.blocks[0].entering(base.widths), 0)]

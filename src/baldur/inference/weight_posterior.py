@@ -33,29 +33,16 @@ answer so strongly to its own moments that longer steps overshoot for ever."""
 
 @dataclass
 class WeightPosterior:
-    """q(w) of F folds and C outputs.
+    """q(w) of F folds and C outputs."""
 
-    Attributes
-    ----------
-    design : Design, the features on the training rows; None where only the sites are stored
-    likelihood : Likelihood
-    s : (F, C, L) or (F, C, M) array, prior variances; (F, 1, ...) where outputs share them
-    sites : Sites
-    noise : what the likelihood learns, such as q(psi) of Gaussian outputs
-    absent : (F, n, M) array, 1 where a row has no measurements of a view, or None
-    extra : (F, C, n) array, variance of rows with a missing view; 0.0 where none is missing
-    kernel : (F, C, n, n) array or None, made from `s` when first needed
-    solution : the posterior at the present sites
-    """
-
-    design: Any
+    design: Any  # the features on the training rows; None where only the sites are stored
     likelihood: Likelihood
-    s: Array
+    s: Array  # (F, C, L); or (F, C, M) array, prior variances; (F, 1, ...) where outputs share them
     sites: Sites
-    noise: Any
-    absent: Array | None
-    extra: Any = 0.0
-    kernel: Array | None = None
+    noise: Any  # such as q(psi) of Gaussian outputs
+    absent: Array | None  # (F, n, M); 1 where a row has no measurements of a view, or None
+    extra: Any = 0.0  # (F, C, n); variance of rows with a missing view; 0.0 where none is missing
+    kernel: Array | None = None  # (F, C, n, n); or None, made from `s` when first needed
     solution: Any = None
 
     @classmethod

@@ -26,23 +26,17 @@ May import: `baldur.exceptions`, `baldur.atomic_io`, `baldur.safety`, `baldur.vi
 """
 
 from baldur.io.align import Aligned, AlignReport, align
-from baldur.io.formats.ids import simplify_id
 from baldur.io.mudata import read_mudata, read_obs
 from baldur.io.nifti import read_nifti
 from baldur.io.plink import read_fam, read_plink
-from baldur.io.readers import read_view, view_steps
+from baldur.io.readers import read_view
 from baldur.io.sample_tables import encode_text, read_text_table
-from baldur.io.table_views import MISSING_MARKERS, read_table
+from baldur.io.table_views import read_table
 from baldur.io.weight_images import to_nifti
-from baldur.preparation import CategoryEncoder, VariantFilter, VoxelMask
 
 __all__ = [
     "AlignReport",
     "Aligned",
-    "CategoryEncoder",
-    "MISSING_MARKERS",
-    "VariantFilter",
-    "VoxelMask",
     "align",
     "encode_text",
     "read_fam",
@@ -53,7 +47,5 @@ __all__ = [
     "read_table",
     "read_text_table",
     "read_view",
-    "simplify_id",
     "to_nifti",
-    "view_steps",
 ]

@@ -16,8 +16,6 @@ from baldur.views.matrices.source import RowMapSource, Source
 from baldur.views.validate import some
 from baldur.views.view import View
 
-__all__ = ["AlignReport", "Aligned", "align"]
-
 
 @dataclass(frozen=True, eq=False)
 class AlignReport:

@@ -30,8 +30,6 @@ from baldur.views.encode import feature_names
 from baldur.views.matrices.source import RowMapSource, as_source
 from baldur.views.validate import some
 
-__all__ = ["read_mudata", "read_obs"]
-
 _SUFFIXES = (".h5mu", ".h5ad")
 _WHAT = "a MuData or AnnData file"
 

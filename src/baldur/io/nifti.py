@@ -34,8 +34,6 @@ from baldur.optional import import_extra
 from baldur.safety.budget import MAX_BYTES, check_size, no_bare_memory_error
 from baldur.views.container import MultiView
 
-__all__ = ["read_nifti"]
-
 _RESAMPLE = (None, "continuous", "linear", "nearest")
 _MAX_STARS = 3
 _SUBJECT = re.compile(r"(sub-[A-Za-z0-9]+)")

@@ -20,8 +20,6 @@ from baldur.views.container import MultiView
 from baldur.views.replace_columns import select_columns
 from baldur.views.validate import some
 
-__all__ = ["plink_files", "read_fam", "read_plink"]
-
 
 @no_bare_memory_error
 def read_plink(
@@ -179,17 +177,7 @@ def read_fam(file: str | os.PathLike[str], *, ids: str = "sample") -> pd.DataFra
 
 
 def plink_files(file: Any) -> tuple[Path, Path, Path]:
-    """Return the files of genotypes, people and variants that belong together.
-
-    Parameters
-    ----------
-    file : str or path-like
-        As in `read_plink`.
-
-    Returns
-    -------
-    tuple of Path
-    """
+    """Return the files of genotypes, people and variants that belong together."""
     path = as_path(file)
     if path.suffix.lower() not in (".bed", ".pgen"):
         # PLINK's own way: the name without an ending, which may contain dots.

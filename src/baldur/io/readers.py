@@ -21,8 +21,6 @@ from baldur.safety.confine import is_below
 from baldur.safety.escape import one_line
 from baldur.views.container import MultiView
 
-__all__ = ["READERS", "read_view", "view_steps"]
-
 READERS: Mapping[str, Callable[..., MultiView]] = {
     "table": read_table,
     "plink": read_plink,
@@ -124,21 +122,9 @@ def read_view(
 def view_steps(spec: Mapping[str, Any] | ViewSection) -> list[Any]:
     """Return the steps to fit on training rows for the view that one section describes.
 
-    Parameters
-    ----------
-    spec : dict or typed section
-        As for `read_view`. For tables ``drop`` and ``unknown`` go to `CategoryEncoder`; for
-        genotypes ``min_maf``, ``max_missing`` and ``drop_monomorphic`` to `VariantFilter`; for
-        images without a mask or an atlas, ``threshold`` and ``coverage`` to `VoxelMask`.
-
-    Returns
-    -------
-    list of transformers
-        Unfitted, each from MultiView to MultiView; empty where nothing has to be learned.
-
     Examples
     --------
-    >>> from baldur.io import view_steps
+    >>> from baldur.io.readers import view_steps
     >>> view_steps({"file": "study.bed", "name": "snps", "min_maf": 0.01})
     [VariantFilter(min_maf=0.01, views='snps')]
     """

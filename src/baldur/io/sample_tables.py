@@ -20,8 +20,6 @@ from baldur.io.table_views import MISSING_MARKERS
 from baldur.safety.budget import MAX_BYTES, Deadline, check_size, no_bare_memory_error
 from baldur.views.encode import MAX_LEVELS, Encoded, encode_frame
 
-__all__ = ["encode_text", "read_text_table"]
-
 _PER_CELL = 130
 # Cleaned between two looks at the time.
 _CELLS = 1 << 16

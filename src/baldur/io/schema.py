@@ -25,12 +25,6 @@ from pydantic import (
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import CoreSchema, core_schema
 
-__all__ = [
-    "Names", "OneOf", "Problem", "Section", "SectionError", "Text", "nearest", "problem_of",
-    "schema_of",
-]  # fmt: skip
-
-
 # Two words are compared letter by letter: a wide table of long names would take minutes.
 _COMPARED = 100  # letters of a word
 _MOST_COMPARED = 2_000  # words
@@ -55,17 +49,6 @@ class SectionError(ValueError):
 def nearest(word: Any, known: Iterable[Any]) -> str:
     """Return which known word was probably meant, or a list of the known words.
 
-    Parameters
-    ----------
-    word : object
-        What was written.
-    known : iterable
-        What could have been written.
-
-    Returns
-    -------
-    str
-
     Examples
     --------
     >>> from baldur.io.schema import nearest
@@ -84,13 +67,7 @@ def nearest(word: Any, known: Iterable[Any]) -> str:
 
 @dataclass(frozen=True)
 class OneOf:
-    """Annotation of a text that has to be one of several words.
-
-    Parameters
-    ----------
-    words : tuple of str
-        The words.
-    """
+    """Annotation of a text that has to be one of several words."""
 
     words: tuple[str, ...]
 
@@ -152,17 +129,7 @@ class _JsonSchema(GenerateJsonSchema):
 
 
 def schema_of(what: Any) -> dict[str, Any]:
-    """Return the JSON schema of a section.
-
-    Parameters
-    ----------
-    what : type
-        A `Section`, or `ViewSection`.
-
-    Returns
-    -------
-    dict
-    """
+    """Return the JSON schema of a section."""
     return TypeAdapter(what).json_schema(schema_generator=_JsonSchema)
 
 
@@ -170,21 +137,7 @@ def schema_of(what: Any) -> dict[str, Any]:
 
 
 def problem_of(error: ValidationError, schema: dict[str, Any], given: Any) -> Problem:
-    """Return the first problem of a validation, with a misspelt key before everything else.
-
-    Parameters
-    ----------
-    error : ValidationError
-        What pydantic found.
-    schema : dict
-        The JSON schema of what was validated, from which follows what was expected.
-    given : object
-        What was validated.
-
-    Returns
-    -------
-    Problem
-    """
+    """Return the first problem of a validation, with a misspelt key before everything else."""
     errors = error.errors(include_url=False)
     first = min(errors, key=lambda one: one["type"] != "extra_forbidden")
     at = first["loc"]
@@ -219,15 +172,7 @@ def problem_of(error: ValidationError, schema: dict[str, Any], given: Any) -> Pr
 
 
 class _Place:
-    """Where an error lies: its key, what is written there, and the schema of what should be.
-
-    Parameters
-    ----------
-    schema : dict
-        JSON schema of the whole.
-    given : object
-        The whole that was validated.
-    """
+    """Where an error lies: its key, what is written there, and the schema of what should be."""
 
     def __init__(self, schema: dict[str, Any], given: Any) -> None:
         self.definitions = schema.get("$defs", {})

@@ -23,8 +23,6 @@ from baldur.views.encode import MAX_LEVELS, encode_frame, feature_names, mark_mi
 from baldur.views.replace_columns import select_columns
 from baldur.views.validate import some
 
-__all__ = ["MISSING_MARKERS", "read_ids", "read_table"]
-
 MISSING_MARKERS = ("", "NA", "N/A", "n/a", "NaN", "nan", "NULL", "null", "None", "#N/A", ".")
 """Cells that always mean "missing"."""
 

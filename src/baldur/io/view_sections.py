@@ -10,9 +10,6 @@ from pydantic import Discriminator, Field, Tag, TypeAdapter, ValidationError
 from baldur.io.formats.files import as_path, suffix_of
 from baldur.io.schema import Names, OneOf, Section, SectionError, Text, problem_of, schema_of
 
-__all__ = ["MudataView", "NiftiView", "PlinkView", "TableView", "ViewSection",
-           "view_section"]  # fmt: skip
-
 _BY_ENDING = {
     ".bed": "plink",
     ".pgen": "plink",
@@ -32,17 +29,7 @@ class _View(Section):
     """name of the view; default the name of the section"""
 
     def options(self, *, learned: bool) -> dict[str, Any]:
-        """Return the options that were given, apart from `file` and `kind`.
-
-        Parameters
-        ----------
-        learned : bool
-            Those learned from training rows, or those of the reader.
-
-        Returns
-        -------
-        dict
-        """
+        """Return the options that were given, apart from `file` and `kind`."""
         given = self.model_dump(exclude_unset=True, exclude={"file", "kind"})
         return {key: given[key] for key in given if (key in self.learned_options()) == learned}
 
@@ -197,22 +184,7 @@ ViewSection: TypeAlias = Annotated[
 
 
 def view_section(given: Any) -> Any:
-    """Return the typed section of a view.
-
-    Parameters
-    ----------
-    given : dict or ViewSection
-        The keys of the section.
-
-    Returns
-    -------
-    TableView, PlinkView, NiftiView or MudataView
-
-    Raises
-    ------
-    SectionError
-        With the first problem.
-    """
+    """Return the typed section of a view."""
     if isinstance(given, _View):
         return given
     try:

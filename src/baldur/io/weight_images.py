@@ -14,8 +14,6 @@ from baldur.io.formats.images import SUFFIXES, Grid, on_grid
 from baldur.optional import import_extra
 from baldur.views.container import MultiView
 
-__all__ = ["to_nifti"]
-
 
 def to_nifti(
     weights: Any,

@@ -9,15 +9,9 @@ from baldur.types import Array
 
 @dataclass(frozen=True)
 class Loadings:
-    """q(V) and q(b).
+    """q(V) and q(b)."""
 
-    Attributes
-    ----------
-    V, V_cov : (C, K) and (C, K, K) arrays; a zero covariance is a point estimate
-    b, b_var : (C,) arrays
-    """
-
-    V: Array
+    V: Array  # V, V_cov: (C, K); and (C, K, K) arrays; a zero covariance is a point estimate
     V_cov: Array
-    b: Array
+    b: Array  # b, b_var: (C,)
     b_var: Array

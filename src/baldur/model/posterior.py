@@ -53,21 +53,13 @@ Posterior = TypeVar("Posterior", "SamplePosterior", "FeaturePosterior")
 
 @dataclass(frozen=True)
 class SamplePosterior:
-    """q(w) known through n x n matrices.
+    """q(w) known through n x n matrices."""
 
-    Attributes
-    ----------
-    alpha : (..., n) array
-    half : (..., n, n) array of lower triangles with half^T half = C^-1
-    mean, var : (..., n) arrays, moments of f on the training rows
-    kl : (...) array, KL(q || prior)
-    """
-
-    alpha: Array
-    half: Array
-    mean: Array
+    alpha: Array  # (..., n)
+    half: Array  # (..., n, n); of lower triangles with half^T half = C^-1
+    mean: Array  # mean, var: (..., n); moments of f on the training rows
     var: Array
-    kl: Array
+    kl: Array  # KL(q || prior)
 
     @cached_property
     def inverse(self) -> Array:
@@ -94,28 +86,16 @@ class SamplePosterior:
 
 @dataclass(frozen=True)
 class FeaturePosterior:
-    """q(w) known through its mean and covariance, the intercept first.
+    """q(w) known through its mean and covariance, the intercept first."""
 
-    Attributes
-    ----------
-    X1 : (F, n, 1 + L) array, the columns with one of ones before them
-    gram : (F, C, 1 + L, 1 + L) array, X1^T R X1; None where columns without variance were left out
-    alpha : (F, C, n) array, j - h <f>: the same vector as that of the sample solver
-    w : (F, C, 1 + L) array
-    half : (F, C, 1 + L, 1 + L) array with half^T half the covariance
-    mean, var : (F, C, n) arrays, moments of f on the training rows; `var` is None where it was not
-        asked for
-    kl : (F, C) array, KL(q || prior)
-    """
-
-    X1: Array
-    gram: Array | None
-    alpha: Array
-    w: Array
-    half: Array
-    mean: Array
+    X1: Array  # (F, n, 1 + L); the columns with one of ones before them
+    gram: Array | None  # (F, C, 1 + L, 1 + L)
+    alpha: Array  # (F, C, n); j - h <f>: the same vector as that of the sample solver
+    w: Array  # (F, C, 1 + L)
+    half: Array  # (F, C, 1 + L, 1 + L); with half^T half the covariance
+    mean: Array  # (F, C, n) moments of f on the training rows; `var` is None where it was not
     var: Any
-    kl: Array
+    kl: Array  # (F, C); KL(q || prior)
 
     @cached_property
     def weight_var(self) -> Array:

@@ -29,14 +29,6 @@ from scipy.special import ndtr
 
 from baldur.types import Array
 
-__all__ = [
-    "LogisticMoments",
-    "LogisticRates",
-    "logistic_moments",
-    "logistic_rates",
-    "probit_mixture",
-]
-
 _WEIGHTS = np.array(
     [
         0.0015206280991473234,

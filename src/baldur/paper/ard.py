@@ -71,13 +71,7 @@ def gamma_terms(posterior: GammaPosterior, prior: GammaPrior) -> Array:
 def update_delta(prior: GammaPrior, n_features: int, gamma_w2: Array) -> GammaPosterior:
     """q(delta): shape a0 + D/2, rate_k = b0 + (1/2) sum_d <gamma_d><w_kd^2>.
 
-    Parameters
-    ----------
-    prior : GammaPrior
-    n_features : int
-        D, dropped features included when their second moments are in ``gamma_w2``.
-    gamma_w2 : (K,) array
-        sum_d <gamma_d><w_kd^2>.
+    Shapes: gamma_w2 (K,).
     """
     return GammaPosterior(prior.shape + 0.5 * n_features, prior.rate + 0.5 * gamma_w2)
 
@@ -85,14 +79,7 @@ def update_delta(prior: GammaPrior, n_features: int, gamma_w2: Array) -> GammaPo
 def update_gamma(prior: GammaPrior, n_factors: int, delta_w2: Array) -> GammaPosterior:
     """q(gamma): shape a0 + K/2, rate_d = b0 + (1/2) sum_k <delta_k><w_kd^2>.
 
-    Parameters
-    ----------
-    prior : GammaPrior
-        ``shape == inf`` keeps gamma at one.
-    n_factors : int
-        The current K, after pruning.
-    delta_w2 : (D,) array
-        sum_k <delta_k><w_kd^2>.
+    Shapes: delta_w2 (D,).
     """
     if np.isinf(prior.shape):
         return GammaPosterior(np.inf, np.ones_like(delta_w2))

@@ -22,8 +22,6 @@ from baldur.parameters import Constraint, is_number, is_one_of
 from baldur.views.container import MultiView
 from baldur.views.matrices.prepared_view import PreparedView
 
-__all__ = ["PaperClassifier", "PaperRegressor"]
-
 BOUNDS = ("quadrature", "jaakkola")
 
 

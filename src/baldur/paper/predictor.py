@@ -32,18 +32,11 @@ class MeanFieldPredictor:
 
     A label comes from a latent output with its noise, so moments in classification include the
     noise. In regression the output itself is observed, and its noise is apart.
-
-    Attributes
-    ----------
-    result : MeanFieldResult
-    regression : bool
-    signal, output_signal : (M, K) and (M, C) arrays, mean square of each view's part on the
-        training rows
     """
 
     result: MeanFieldResult
     regression: bool
-    signal: Array
+    signal: Array  # (M, K) and (M, C) arrays, mean square of each view's part on the
     output_signal: Array
 
     holds_training_rows = False
@@ -143,24 +136,13 @@ class MeanFieldPredictor:
 
 @dataclass
 class MeanFieldRun:
-    """A mean-field fit.
-
-    Attributes
-    ----------
-    predictor : MeanFieldPredictor
-    selected : list of (D_m,) bool arrays
-    spaces : list of str, "primal", "dual" or "paper" per view
-    relevance : list of integer arrays, relevance vectors of each view
-    noise_variance : (C,) array
-    elbo : float
-    converged, history : the record of the fit
-    """
+    """A mean-field fit."""
 
     predictor: MeanFieldPredictor
-    selected: list[Mask]
-    spaces: list[str]
-    relevance: list[IntArray]
-    noise_variance: Array
+    selected: list[Mask]  # (D_m,)
+    spaces: list[str]  # "primal", "dual" or "paper" per view
+    relevance: list[IntArray]  # relevance vectors of each view
+    noise_variance: Array  # (C,)
     elbo: float
     converged: bool
     history: list[dict[str, Any]]

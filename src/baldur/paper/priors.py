@@ -9,19 +9,7 @@ from baldur.model.gamma_prior import VAGUE, GammaPrior
 
 @dataclass(frozen=True)
 class Priors:
-    """Hyperparameters of the generative model.
-
-    Attributes
-    ----------
-    gamma : GammaPrior
-        Prior of the feature precisions. ``shape == inf`` stands for the limit in which every
-        gamma is one and only delta shrinks.
-    delta, omega, tau, psi : GammaPrior
-        Priors of the view-by-factor precisions, of the precisions of the columns of V, and of
-        the noise precisions of Z and Y.
-    intercept_precision : float
-        Precision of the zero-mean Gaussian prior of each intercept b_c.
-    """
+    """Hyperparameters of the generative model."""
 
     gamma: GammaPrior = VAGUE
     delta: GammaPrior = VAGUE

@@ -60,7 +60,6 @@ from baldur.plots.results.fold_weights import FoldWeightsDisplay
 from baldur.plots.results.learning_curve import LearningCurveDisplay
 from baldur.plots.results.missing_views import MissingViewsDisplay
 from baldur.plots.results.outcomes import OutcomesDisplay
-from baldur.plots.results.tables import Results
 
 __all__ = [
     "AddedValueDisplay",
@@ -85,7 +84,6 @@ __all__ = [
     "OutcomesDisplay",
     "PathDisplay",
     "PrecisionRecallDisplay",
-    "Results",
     "RocDisplay",
     "ViewShareDisplay",
 ]

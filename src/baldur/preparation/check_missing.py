@@ -13,23 +13,9 @@ from baldur.preparation.column_statistics import ColumnStatistics
 from baldur.views.validate import some
 from baldur.views.view import View
 
-__all__ = ["check_missing"]
-
 
 def check_missing(view: View, statistics: ColumnStatistics, impute: str, all_missing: str) -> None:
-    """Refuse views and columns without values, and cells that may not be imputed.
-
-    Parameters
-    ----------
-    view : View
-        Training rows.
-    statistics : ColumnStatistics
-        Of the same rows.
-    impute : {"mean", "error"}
-        "error" refuses any missing cell in a sample that has the view.
-    all_missing : {"error", "zero"}
-        "zero" lets a column without a single value through; it then counts as constant.
-    """
+    """Refuse views and columns without values, and cells that may not be imputed."""
     n = int(view.present.sum())
     if n == 0:
         raise InputError(

@@ -25,8 +25,6 @@ from baldur.views.matrices.normal_scores import NormalScores
 from baldur.views.validate import some
 from baldur.views.view import View
 
-__all__ = ["CLIP", "SCALES", "ColumnStatistics", "column_statistics"]
-
 SCALES = ("clipped", "standard", "rank")
 """How a column may be scaled."""
 
@@ -36,35 +34,17 @@ CLIP = 3.0
 
 @dataclass(frozen=True)
 class ColumnStatistics:
-    """Statistics of each column, from one pass over the training rows.
+    """Statistics of each column, from one pass over the training rows."""
 
-    Attributes
-    ----------
-    count : int array of shape (n_features,)
-        Cells that are not missing.
-    mean, variance : float64 arrays of shape (n_features,)
-        Over those cells, after the clip; the variance divides by the weight of them. 0 where the
-        count is 0. For a ranked column, where its score is 0 and 1 / slope^2 there.
-    minimum, maximum : arrays of shape (n_features,)
-        As stored, before any clip; NaN where the count is 0 (0 in an int8 view).
-    discrete : bool array of shape (n_features,)
-        Columns of one or two values, or of genotype codes 0, 1 and 2: never clipped or ranked.
-    lower, upper : float64 arrays of shape (n_features,)
-        What cells are held within: the clip; the range of a ranked column or of one of two values;
-        0 and 2 for genotype codes. Infinite for "standard" and for int8 views of codes only.
-    scores : NormalScores or None
-        Of the ranked columns.
-    """
-
-    count: np.ndarray
-    mean: np.ndarray
+    count: np.ndarray  # (n_features,); Cells that are not missing
+    mean: np.ndarray  # (n_features,)
     variance: np.ndarray
-    minimum: np.ndarray
+    minimum: np.ndarray  # (n_features,)
     maximum: np.ndarray
-    discrete: np.ndarray
-    lower: np.ndarray
+    discrete: np.ndarray  # (n_features,)
+    lower: np.ndarray  # (n_features,)
     upper: np.ndarray
-    scores: NormalScores | None = None
+    scores: NormalScores | None = None  # Of the ranked columns
 
     @property
     def constant(self) -> np.ndarray:
@@ -89,20 +69,7 @@ def column_statistics(
 ) -> ColumnStatistics:
     """Learn the statistics of every column; refuse infinities.
 
-    Parameters
-    ----------
-    view : View
-        Training rows of one view.
-    max_bytes : int
-        Largest block read at once.
-    scale : {"clipped", "standard", "rank"}
-        What the statistics are for.
-    weight : ndarray of shape (n_samples,), optional
-        How much each row counts; positive.
-
-    Returns
-    -------
-    ColumnStatistics
+    Shapes: weight (n_samples,).
     """
     rows = view.rows
     present = view.present

@@ -26,8 +26,6 @@ from baldur.views.matrices.blocks import tile_width
 from baldur.views.matrices.standardise_and_fill import FARTHEST, Standardised
 from baldur.views.validate import some
 
-__all__ = ["CovariateFlags", "Covariates", "learn_regression", "sample_column"]
-
 # A column whose residual spread is below this share of its own is explained by the covariates.
 _EXPLAINED = 1e-4
 # A covariate of text with more levels is an identifier or free text.
@@ -35,16 +33,7 @@ _MOST_LEVELS = 50
 
 
 def sample_column(mv: MultiView, name: str, who: str) -> pd.Series:
-    """Return a column of the sample table, or raise an error if it is missing.
-
-    Parameters
-    ----------
-    mv : MultiView
-    name : str
-        Column.
-    who : str
-        What needs it, for messages.
-    """
+    """Return a column of the sample table, or raise an error if it is missing."""
     table = mv.samples
     if table is None or name not in table.columns:
         have = "X has no table about its samples"
@@ -66,21 +55,11 @@ a log-normal covariate 1 value in 1,000 is that far away, of a normal one none."
 
 
 class CovariateFlags(NamedTuple):
-    """Covariates of samples that differ from training.
+    """Covariates of samples that differ from training."""
 
-    Attributes
-    ----------
-    far : list of (int, str)
-        Samples with a number far from the training mean, and a text that describes it.
-    unknown : list of UnknownLevel
-        Levels that did not occur in training; they take the training mean.
-    imputed : list of (int, str)
-        Samples with a missing cell, and the covariate.
-    """
-
-    far: list[tuple[int, str]]
+    far: list[tuple[int, str]]  # (int, str)
     unknown: list[UnknownLevel]
-    imputed: list[tuple[int, str]]
+    imputed: list[tuple[int, str]]  # (int, str); Samples with a missing cell, and the covariate
 
 
 @dataclass(frozen=True)
@@ -91,23 +70,12 @@ class Covariates:
     for each level of the training rows but the first in alphabetical order. A missing cell, and a
     level that did not occur in training, takes the training mean of its columns. All columns are
     then standardised.
-
-    Attributes
-    ----------
-    names : list of str
-        Columns of the sample table.
-    levels : dict of str to list of str
-        For each category its levels in the training rows, the reference level first.
-    fill : ndarray of shape (q,)
-        Mean of the known training cells.
-    mean, scale : ndarray of shape (q,)
-        Of the filled training cells; by weight if there are weights.
     """
 
-    names: list[str]
+    names: list[str]  # Columns of the sample table
     levels: dict[str, list[str]]
-    fill: np.ndarray
-    mean: np.ndarray
+    fill: np.ndarray  # (q,); Mean of the known training cells
+    mean: np.ndarray  # (q,)
     scale: np.ndarray
 
     @classmethod
@@ -120,20 +88,7 @@ class Covariates:
     ) -> Covariates:
         """Learn levels, means and scales from the sample table of training rows.
 
-        Parameters
-        ----------
-        mv : MultiView
-            Training rows.
-        names : sequence of str
-            Columns of ``mv.samples``.
-        who : str
-            What needs them, for messages.
-        weight : ndarray of shape (n_samples,), optional
-            How much each row counts.
-
-        Returns
-        -------
-        Covariates
+        Shapes: weight (n_samples,).
         """
         levels: dict[str, list[str]] = {}
         for name in names:
@@ -203,19 +158,7 @@ class Covariates:
         return np.hstack(parts) if parts else np.zeros((len(mv), 0))
 
     def flags(self, mv: MultiView, who: str) -> CovariateFlags:
-        """Return covariates of samples that differ from training.
-
-        Parameters
-        ----------
-        mv : MultiView
-            Any samples.
-        who : str
-            What needs the covariates, for messages.
-
-        Returns
-        -------
-        CovariateFlags
-        """
+        """Return covariates of samples that differ from training."""
         found = CovariateFlags([], [], [])
         at = {name: k for k, name in enumerate(self.features)}
         for name in self.names:
@@ -294,19 +237,8 @@ def learn_regression(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return B (q x D) and the spread of each column after it is subtracted, in two passes.
 
-    Parameters
-    ----------
-    cells : Standardised
-        Training rows, standardised and with covariates still in.
-    design : ndarray of shape (n_samples, q)
-    weight : ndarray of shape (n_samples,), optional
-        How much each row counts.
-
-    Returns
-    -------
-    coef : ndarray of shape (q, n_features)
-    spread : ndarray of shape (n_features,)
-        Standard deviation of the residuals; 0 where the covariates explain the column.
+    Shapes: design (n_samples, q), weight (n_samples,); returns coef (q, n_features), spread
+    (n_features,).
     """
     n, d = cells.shape
     mass = np.where(cells.absent, 0.0, 1.0 if weight is None else weight)

@@ -14,24 +14,15 @@ import numpy as np
 from baldur.preparation.scaling import Scaling
 from baldur.preparation.steps.step import Step
 
-__all__ = ["LearnedColumns", "columns_left"]
-
 
 class LearnedColumns:
     """Means, scales, limits and ranges over the columns of the input, and weights in their units.
 
     The base of `Preparation`, which sets these attributes.
-
-    Attributes
-    ----------
-    n_features_ : dict of str to int
-        Columns of the input.
-    scaling_ : Scaling
-        What was learned about the columns that the steps leave.
     """
 
-    n_features_: dict[str, int]
-    scaling_: Scaling
+    n_features_: dict[str, int]  # Columns of the input
+    scaling_: Scaling  # What was learned about the columns that the steps leave
     _names: dict[str, np.ndarray | None]
     _left: dict[str, np.ndarray]  # for views that lose columns, the columns that are left
 

@@ -35,8 +35,6 @@ from baldur.views.matrices.prepared_view import PreparedView
 from baldur.views.sample_weights import positive_weights
 from baldur.views.validate import rename_hint, some
 
-__all__ = ["Preparation", "preparation_for"]
-
 
 class Preparation(LearnedColumns, BaseEstimator):
     """Learn from training samples how views become the columns of a model.

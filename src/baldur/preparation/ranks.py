@@ -7,8 +7,6 @@ from scipy.special import ndtr, ndtri
 
 from baldur.exceptions import InputError
 
-__all__ = ["MOST_KNOTS", "check_knot_memory", "normal_scores", "slope_at_median"]
-
 MOST_KNOTS = 256
 """Training values that are stored per column. Up to this many samples every rank is
 exact; beyond, values are chosen at even steps of the score, about .03 apart, and a cell is
@@ -22,15 +20,7 @@ _ROUNDING = 1e-9
 
 
 def check_knot_memory(name: str, n_rows: int, n_columns: int) -> None:
-    """Refuse to rank a view whose knots would not fit in memory.
-
-    Parameters
-    ----------
-    name : str
-        View, for the message.
-    n_rows, n_columns : int
-        Training rows and ranked columns.
-    """
+    """Refuse to rank a view whose knots would not fit in memory."""
     need = min(n_rows, MOST_KNOTS) * n_columns * 16
     if need > _LIMIT_BYTES:
         raise InputError(
@@ -49,16 +39,7 @@ def normal_scores(
     With F the share of training weight below a value plus half of the weight at it, its score is
     the standard normal quantile of F, standardised over the training cells.
 
-    Parameters
-    ----------
-    cells : float array of shape (n_samples, k)
-        Training cells, NaN where missing; every column has at least one value.
-    weight : ndarray of shape (n_samples,), optional
-        How much each sample counts.
-
-    Returns
-    -------
-    knots, scores : ndarray of shape (min(n_samples, 256), k)
+    Shapes: cells (n_samples, k), weight (n_samples,); returns knots, scores (n_samples, 256).
     """
     n, k = cells.shape
     order = np.argsort(cells, axis=0, kind="stable")
@@ -95,15 +76,7 @@ def normal_scores(
 def slope_at_median(knots: np.ndarray, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return where each column's score is 0, and how fast the score rises there.
 
-    Parameters
-    ----------
-    knots, scores : ndarray of shape (n_knots, k)
-        As `normal_scores` returns them.
-
-    Returns
-    -------
-    centre, slope : ndarray of shape (k,)
-        The slope joins the nearest knots of lower and of higher score than 0.
+    Shapes: knots, scores (n_knots, k); returns centre, slope (k,).
     """
     below, above = scores < -_ROUNDING, scores > _ROUNDING
     low = np.maximum(len(knots) - 1 - np.argmax(below[::-1], axis=0), 0)

@@ -18,16 +18,6 @@ from baldur.views.container import MultiView
 from baldur.views.validate import some
 from baldur.views.view import View
 
-__all__ = [
-    "COVARIATE",
-    "FLAGS",
-    "UnknownLevel",
-    "flag_table",
-    "used_levels",
-    "warn_of_shift",
-    "warn_of_unknown",
-]
-
 FLAGS = ("out_of_range", "unknown_category", "imputed", "missing_views")
 """Columns of the table of flags, each a reason to look at a prediction twice."""
 
@@ -115,15 +105,6 @@ def warn_of_shift(scaling: Any, mv: MultiView, needed: Mapping[str, np.ndarray])
 
     A column is on another scale if the median of its new values is further outside the training
     range than that range is wide: other units, another transformation, a code for missing values.
-
-    Parameters
-    ----------
-    scaling : Scaling
-        Fitted.
-    mv : MultiView
-        New samples, with the features of fit in their order.
-    needed : dict of str to bool array
-        Columns that predictions use.
     """
     covariates = scaling.covariate_flags(mv)
     if covariates is not None:
@@ -216,16 +197,7 @@ def _warn_of_covariates(far: Sequence[tuple[int, str]], sample_ids: np.ndarray) 
 def used_levels(
     found: Sequence[UnknownLevel], mv: MultiView, needed: Mapping[str, np.ndarray]
 ) -> list[UnknownLevel]:
-    """Return unknown levels of those categories that predictions use.
-
-    Parameters
-    ----------
-    found : sequence of UnknownLevel
-    mv : MultiView
-        The samples as the steps of the preparation leave them.
-    needed : dict of str to bool array
-        Columns that predictions use.
-    """
+    """Return unknown levels of those categories that predictions use."""
     used = set()
     for name in {one.view for one in found}:
         owners = _owners(mv.view(name))
@@ -236,10 +208,7 @@ def used_levels(
 def warn_of_unknown(found: Sequence[UnknownLevel], sample_ids: np.ndarray) -> None:
     """Warn about categories whose level did not occur in training, with the samples.
 
-    Parameters
-    ----------
-    found : sequence of UnknownLevel
-    sample_ids : array of shape (n_samples,)
+    Shapes: sample_ids (n_samples,).
     """
     samples: dict[str, list[str]] = {}
     for one in found:
@@ -263,14 +232,7 @@ def flag_table(
     needed: Mapping[str, np.ndarray],
     unknown: Sequence[UnknownLevel],
 ) -> pd.DataFrame:
-    """Return one row of flags per sample, see `Preparation.flag_samples`.
-
-    Parameters
-    ----------
-    scaling, mv, needed
-        As in `warn_of_shift`.
-    unknown : sequence of UnknownLevel
-    """
+    """Return one row of flags per sample, see `Preparation.flag_samples`."""
     found: dict[str, list[list[str]]] = {flag: [[] for _ in range(len(mv))] for flag in FLAGS}
     covariates = scaling.covariate_flags(mv)
     if covariates is not None:

@@ -30,8 +30,6 @@ from baldur.views.matrices.standardise_and_fill import Standardised, working_dty
 from baldur.views.validate import rename_hint, some
 from baldur.views.view import View
 
-__all__ = ["OPTIONS", "Scaling"]
-
 OPTIONS: dict[str, tuple[str, ...]] = {
     "scale": SCALES,
     "impute": ("mean", "error"),
@@ -46,24 +44,7 @@ _REGRESSING = "Preparation(regress_out=...)"
 class Scaling:
     """Scale every column with training statistics, fill missing cells, regress covariates out.
 
-    Parameters
-    ----------
-    scale, impute, all_missing, dtype, max_bytes, regress_out
-        As in `Preparation`.
-
-    Attributes
-    ----------
-    n_features_ : dict of str to int
-        Columns of each view, as the steps before leave them.
-    mean_, scale_, lower_, upper_, minimum_, maximum_, constant_ : dict of str to ndarray
-        As in `Preparation`, for these columns.
-    covariates_ : Covariates or None
-    covariate_effect_ : dict of str to ndarray of shape (1 + q, n_features), or empty
-        Subtracted is ``design @ covariate_effect_``, in prepared units.
-    groups_ : dict of str to int array
-        For views with categories, a number per column that the levels of a category share.
-    needed_ : dict of str to bool array, or None
-        Columns that a model uses.
+    Shapes: covariate_effect_ (1 + q, n_features).
     """
 
     def __init__(
@@ -109,17 +90,7 @@ class Scaling:
     def fit(self, mv: MultiView, weight: np.ndarray | None = None) -> Scaling:
         """Learn from training rows, all of which have a positive weight.
 
-        Parameters
-        ----------
-        mv : MultiView
-            Training rows.
-        weight : ndarray of shape (n_samples,), optional
-            How much each row counts; positive.
-
-        Returns
-        -------
-        Scaling
-            Itself.
+        Shapes: weight (n_samples,).
         """
         self._clear()
         self.n_samples_ = len(mv)
@@ -163,19 +134,7 @@ class Scaling:
             self.alleles_[name] = alleles
 
     def transform(self, mv: MultiView, *, warn: bool = False) -> dict[str, PreparedView]:
-        """Return every view of `mv`, prepared with the training statistics.
-
-        Parameters
-        ----------
-        mv : MultiView
-            Any rows of the same columns.
-        warn : bool, default=False
-            Warn about needed columns that are not on the scale of the training rows.
-
-        Returns
-        -------
-        dict of str to PreparedView
-        """
+        """Return every view of `mv`, prepared with the training statistics."""
         self._check_against_fit(mv)
         needed = self.needed_columns
         if warn:

@@ -15,8 +15,6 @@ from baldur.preparation.steps.variants import VariantFilter
 from baldur.preparation.steps.voxels import VoxelMask
 from baldur.state import Fields, State, by_kind
 
-__all__ = ["STEPS", "Stored", "preparation_state", "read_preparation"]
-
 STEPS: dict[str, type[Step]] = {
     step.__name__: step for step in (CategoryEncoder, VariantFilter, VoxelMask, SiteHarmoniser)
 }
@@ -31,20 +29,10 @@ _READERS: dict[str, Callable[..., Step]] = {
 
 
 class Stored(NamedTuple):
-    """What a fitted preparation consists of.
+    """What a fitted preparation consists of."""
 
-    Attributes
-    ----------
-    n_features : dict of str to int
-        Columns of each view of the input.
-    names : dict of str to array of str or None
-        Their names, None where none were given.
-    steps : list of Step
-    scaling : Scaling
-    """
-
-    n_features: dict[str, int]
-    names: dict[str, np.ndarray | None]
+    n_features: dict[str, int]  # Columns of each view of the input
+    names: dict[str, np.ndarray | None]  # Their names, None where none were given
     steps: list[Step]
     scaling: Scaling
 

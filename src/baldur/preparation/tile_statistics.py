@@ -8,16 +8,6 @@ import numpy as np
 
 from baldur.views.matrices.source import MISSING_INT8
 
-__all__ = [
-    "LARGEST_SPREAD",
-    "SMALLEST_SPREAD",
-    "TileStatistics",
-    "as_floats",
-    "find_discrete",
-    "same_but_rounding",
-    "tile_statistics",
-]
-
 SMALLEST_SPREAD, LARGEST_SPREAD = 1e-140, 1e140
 """Standard deviations that are worked with. Their squares, and the ratio of any two of them, are
 numbers that float64 holds, with room for a weight in front."""
@@ -34,29 +24,15 @@ _EXACT_ROWS = 1000
 
 @dataclass
 class TileStatistics:
-    """Counts, means, variances and ranges of the columns of a tile.
+    """Counts, means, variances and ranges of the columns of a tile."""
 
-    Attributes
-    ----------
-    count : int array of shape (k,)
-        Cells that are not missing.
-    mean, variance : ndarray of shape (k,)
-        Over those cells, by weight.
-    low, high : ndarray of shape (k,)
-        Smallest and largest value.
-    mass : ndarray of shape (k,)
-        Weight of the cells that are not missing.
-    centred, squares : ndarray of shape (n, k), or None
-        Cells less their mean (0 where missing), and their squares. None for exact sums.
-    """
-
-    count: np.ndarray
-    mean: np.ndarray
+    count: np.ndarray  # (k,); Cells that are not missing
+    mean: np.ndarray  # mean, variance: (k,); Over those cells, by weight
     variance: np.ndarray
-    low: np.ndarray
+    low: np.ndarray  # low, high: (k,); Smallest and largest value
     high: np.ndarray
-    mass: np.ndarray
-    centred: np.ndarray | None = None
+    mass: np.ndarray  # (k,); Weight of the cells that are not missing
+    centred: np.ndarray | None = None  # (n, k)
     squares: np.ndarray | None = None
 
     def clip(
@@ -66,16 +42,7 @@ class TileStatistics:
 
         Only the few cells beyond are looked at: each changes the sums by what the clip takes off.
 
-        Parameters
-        ----------
-        raw : ndarray of shape (n, k)
-            Cells as stored.
-        at : int array
-            Columns to clip.
-        spread : ndarray, one per column to clip
-            How far from its mean a cell may be.
-        weight : ndarray of shape (n,), optional
-            How much each row counts.
+        Shapes: raw (n, k), weight (n,).
         """
         if self.centred is None or self.squares is None:
             part = _of_numbers(raw[:, at], weight)
@@ -102,16 +69,7 @@ class TileStatistics:
 def tile_statistics(raw: np.ndarray, weight: np.ndarray | None = None) -> TileStatistics:
     """Compute the statistics of every column of a tile.
 
-    Parameters
-    ----------
-    raw : ndarray of shape (n, k)
-        Cells as stored.
-    weight : ndarray of shape (n,), optional
-        How much each row counts.
-
-    Returns
-    -------
-    TileStatistics
+    Shapes: raw (n, k), weight (n,).
     """
     if raw.dtype == np.int8 and weight is None:
         return _of_int8(raw)
@@ -196,14 +154,7 @@ def _of_numbers(raw: np.ndarray, weight: np.ndarray | None) -> TileStatistics:
 def same_but_rounding(low: np.ndarray, high: np.ndarray) -> np.ndarray:
     """Tell where the smallest and largest value of a column are the same number, but for rounding.
 
-    Parameters
-    ----------
-    low, high : float64 array of shape (k,)
-
-    Returns
-    -------
-    bool array of shape (k,)
-        False where there is no value (NaN).
+    Shapes: low, high (k,); returns (k,).
     """
     # Halves: the difference of two numbers may be beyond the largest.
     size = np.maximum(np.abs(low), np.abs(high))
@@ -220,17 +171,7 @@ def find_discrete(raw: np.ndarray, tile: TileStatistics) -> tuple[np.ndarray, np
     The mean of (x - min)(max - x) is (mean - min)(max - mean) - variance. It is 0 for one or two
     values and positive otherwise, so nearly all columns are decided without reading a cell.
 
-    Parameters
-    ----------
-    raw : ndarray of shape (n, k)
-        Cells as stored.
-    tile : TileStatistics
-        Of the same cells.
-
-    Returns
-    -------
-    few, codes : bool array of shape (k,)
-        Columns of one value, two values or none, and columns of codes.
+    Shapes: raw (n, k); returns few, codes (k,).
     """
     low, high = tile.low.astype(np.float64), tile.high.astype(np.float64)
     empty = tile.count == 0

@@ -24,18 +24,6 @@ from baldur.report.sentences import (
     case_of,
 )
 
-__all__ = [
-    "ADDITION",
-    "Addition",
-    "added_value_answer",
-    "added_value_section",
-    "added_value_text",
-    "additions_of",
-    "baseline_of",
-    "legend_of",
-    "shares_text",
-]
-
 _COMPARED = (ADDED, ALL_ADDED, BEYOND)
 _MOST_SENTENCES = 6
 """Views whose sentence is in the answer; the section has them all."""
@@ -43,36 +31,18 @@ _MOST_SENTENCES = 6
 
 @dataclass(frozen=True)
 class Addition:
-    """Evidence on what a view adds to others.
+    """Evidence on what a view adds to others."""
 
-    Attributes
-    ----------
-    change : Interval
-        Of the metric, with the view minus without it, on the same held-out people.
-    value, reference : float
-        The metric with the view and without it.
-    view, others : str
-        The view, and those that it is added to.
-    metric : str
-        Its name, for example "AUC"; greater is better.
-    people, of_people : int
-        On whom, and how many there are in all.
-    detectable : float
-        Increase that would be shown with a probability of 80 %; NaN where there is none.
-    question : str
-        As in the table.
-    """
-
-    change: Interval
-    value: float
+    change: Interval  # Of the metric, with the view minus without it, on the same held-out people
+    value: float  # value, reference: The metric with the view and without it
     reference: float
-    view: str
+    view: str  # view, others: The view, and those that it is added to
     others: str
-    metric: str
-    people: int
+    metric: str  # Its name, for example "AUC"; greater is better
+    people: int  # people, of_people: On whom, and how many there are in all
     of_people: int
     detectable: float
-    question: str = ADDED
+    question: str = ADDED  # As in the table
 
     @property
     def on(self) -> str:
@@ -127,19 +97,7 @@ ADDITION = (
 
 
 def additions_of(table: pd.DataFrame, classification: bool) -> list[Addition]:
-    """Return the evidence on every comparison of a table, by the main metric.
-
-    Parameters
-    ----------
-    table : DataFrame
-        As `AddedValue.table`.
-    classification : bool
-        Whether classes are predicted.
-
-    Returns
-    -------
-    list of Addition
-    """
+    """Return the evidence on every comparison of a table, by the main metric."""
     if "question" not in table:
         return []
     metric = main_metric(classification)
@@ -175,19 +133,7 @@ def baseline_of(table: pd.DataFrame) -> str:
 
 
 def legend_of(additions: Sequence[Addition], model: str) -> str:
-    """Return what the differences are, and how many there are.
-
-    Parameters
-    ----------
-    additions : sequence of Addition
-        All comparisons.
-    model : str
-        Name of the model.
-
-    Returns
-    -------
-    str
-    """
+    """Return what the differences are, and how many there are."""
     if not additions:
         return ""
     many = len(additions)
@@ -206,20 +152,7 @@ def legend_of(additions: Sequence[Addition], model: str) -> str:
 
 
 def shares_text(shares: Mapping[str, float], model: str) -> str:
-    """Return the shares of the views in the model with all views, and how they differ.
-
-    Parameters
-    ----------
-    shares : dict of str to float
-        View to its share of the variance of the linear predictor.
-    model : str
-        Name of the model.
-
-    Returns
-    -------
-    str
-        Empty where the model has no shares.
-    """
+    """Return the shares of the views in the model with all views, and how they differ."""
     if not shares:
         return ""
     seen = listed([f"{short(v)} {percent(s)}" for v, s in shares.items()], 12)
@@ -232,16 +165,7 @@ def shares_text(shares: Mapping[str, float], model: str) -> str:
 
 
 def added_value_text(added: AddedValue) -> str:
-    """Return the summary of an `AddedValue`: a line for each comparison, and the notes.
-
-    Parameters
-    ----------
-    added : AddedValue
-
-    Returns
-    -------
-    str
-    """
+    """Return the summary of an `AddedValue`: a line for each comparison, and the notes."""
     classification = bool((added.table["metric"] == main_metric(True)).any())
     found = additions_of(added.table, classification)
     shares = dict(zip(added.shares["view"], added.shares["share"], strict=True))
@@ -252,14 +176,6 @@ def added_value_answer(run: StudyResults) -> Sentence | None:
     """Return the answer to what each view adds to the baseline; None where it was not asked.
 
     Where it was asked and models that it needs failed, the answer says so.
-
-    Parameters
-    ----------
-    run : StudyResults
-
-    Returns
-    -------
-    Sentence or None
     """
     found = additions_of(run.table("added_value"), bool(run.classes))
     asked = [one for one in found if one.question == ADDED]
@@ -284,17 +200,7 @@ def added_value_answer(run: StudyResults) -> Sentence | None:
 
 
 def added_value_section(run: StudyResults) -> list[str]:
-    """Return the sentences of every comparison and the notes on them, for the page.
-
-    Parameters
-    ----------
-    run : StudyResults
-
-    Returns
-    -------
-    list of str
-        Empty where the study did not ask what a view adds.
-    """
+    """Return the sentences of every comparison and the notes on them, for the page."""
     table = run.table("added_value")
     found = additions_of(table, bool(run.classes))
     missing = [text] if (text := missing_text(run)) else []

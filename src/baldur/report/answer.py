@@ -30,8 +30,6 @@ from baldur.report.sentences import (
 )
 from baldur.report.text.selection import selection_of_folds, selection_of_model
 
-__all__ = ["answer_of_model", "answer_of_run", "calibration_sentence", "main_model"]
-
 _OWN = "BALDUR"
 
 PREDICT = "Can the outcome be predicted?"
@@ -41,17 +39,7 @@ OTHERS = "Do other models predict better?"
 
 
 def main_model(run: StudyResults) -> str | None:
-    """Return the model that the page is about: BALDUR, or else the best by the chosen metric.
-
-    Parameters
-    ----------
-    run : StudyResults
-
-    Returns
-    -------
-    str or None
-        None where every model failed.
-    """
+    """Return the model that the page is about: BALDUR, or else the best by the chosen metric."""
     there = run.with_all_views or run.finished
     own = [m for m in there if m.startswith(_OWN)]
     if own:
@@ -70,22 +58,7 @@ def main_model(run: StudyResults) -> str | None:
 def answer_of_run(
     run: StudyResults, main: str | None, checks: list[Check], model: FittedModel | None = None
 ) -> list[Sentence]:
-    """Return the answer of a comparison.
-
-    Parameters
-    ----------
-    run : StudyResults
-    main : str or None
-        The model that the page is about.
-    checks : list of Check
-        Those that apply.
-    model : FittedModel, optional
-        The main model fitted on all people.
-
-    Returns
-    -------
-    list of Sentence
-    """
+    """Return the answer of a comparison."""
     if main is None:
         text = "No model finished, so there is no answer. The reasons are listed below."
         return [Sentence(PREDICT, text, UNKNOWN)]
@@ -109,16 +82,7 @@ def answer_of_run(
 
 
 def answer_of_model(model: FittedModel) -> list[Sentence]:
-    """Return the answer of one fitted model.
-
-    Parameters
-    ----------
-    model : FittedModel
-
-    Returns
-    -------
-    list of Sentence
-    """
+    """Return the answer of one fitted model."""
     inner = model.inner
     if inner is None:
         text = f"{short(model.name)} does not report which features it uses, or how much."
@@ -139,17 +103,7 @@ def answer_of_model(model: FittedModel) -> list[Sentence]:
 
 
 def calibration_sentence(run: StudyResults, main: str) -> Sentence | None:
-    """Return whether probabilities are right; None for a model that has none.
-
-    Parameters
-    ----------
-    run : StudyResults
-    main : str
-
-    Returns
-    -------
-    Sentence or None
-    """
+    """Return whether probabilities are right; None for a model that has none."""
     rows = run.of_model("calibration", main)
     if "measure" not in rows or not len(rows):
         return None

@@ -25,8 +25,6 @@ from baldur.study.evaluate import EvaluatedStudy
 from baldur.study.write_outcomes import WrittenOutcomes
 from baldur.study.write_results import INDEX, REPORT, index_text
 
-__all__ = ["report_folder", "report_model", "report_result", "report_study"]
-
 _MANIFEST = "manifest.json"
 
 

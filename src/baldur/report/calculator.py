@@ -11,8 +11,6 @@ from baldur.report.fitted import FittedModel
 from baldur.report.formatting import count, short
 from baldur.saving.cards import make_card, scorer
 
-__all__ = ["Calculator", "calculator_of"]
-
 LARGEST = 3_000_000
 """Largest number of characters of the model; more would make the page slow to open."""
 MOST_INPUTS = 200
@@ -26,20 +24,11 @@ _HOW = (
 
 @dataclass
 class Calculator:
-    """The calculator of a page, or the reason why the page has none.
-
-    Attributes
-    ----------
-    about : str
-    card : dict or None
-        ``model`` as the card has it, and the training range of every feature.
-    script : str
-        The scorer.
-    """
+    """The calculator of a page, or the reason why the page has none."""
 
     about: str
     card: dict[str, Any] | None = None
-    script: str = ""
+    script: str = ""  # The scorer
 
     @property
     def ready(self) -> bool:
@@ -48,16 +37,7 @@ class Calculator:
 
 
 def calculator_of(model: FittedModel | None) -> Calculator:
-    """Return the calculator of a fitted model.
-
-    Parameters
-    ----------
-    model : FittedModel or None
-
-    Returns
-    -------
-    Calculator
-    """
+    """Return the calculator of a fitted model."""
     if model is None:
         return Calculator(_HOW)
     if model.inner is None:

@@ -25,16 +25,6 @@ from baldur.report.text.explanations import (
 )
 from baldur.study.checks.sites import site_predicts
 
-__all__ = [
-    "Check",
-    "checks_of_model",
-    "checks_of_run",
-    "doubts_of",
-    "in_order",
-    "made_of_model",
-    "made_of_run",
-]
-
 SERIOUS, CARE, NOTE = "serious", "care", "note"
 
 _OF_MAIN = ("stability", "selection", "calibration", "view_shares")
@@ -43,19 +33,11 @@ _OF_MAIN = ("stability", "selection", "calibration", "view_shares")
 
 @dataclass(frozen=True)
 class Check:
-    """A check that applies to a result, with its evidence.
-
-    Attributes
-    ----------
-    code : str
-    level : {"serious", "care", "note"}
-    text : str
-        What was seen, with its numbers.
-    """
+    """A check that applies to a result, with its evidence."""
 
     code: str
-    level: str
-    text: str
+    level: str  # "care", "note"}
+    text: str  # What was seen, with its numbers
 
     @property
     def name(self) -> str:
@@ -64,18 +46,7 @@ class Check:
 
 
 def checks_of_run(run: StudyResults, main: str | None) -> list[Check]:
-    """Return the checks that apply to a comparison, the serious ones first.
-
-    Parameters
-    ----------
-    run : StudyResults
-    main : str or None
-        The model that the page is about.
-
-    Returns
-    -------
-    list of Check
-    """
+    """Return the checks that apply to a comparison, the serious ones first."""
     found: list[Check | None] = []
     if main is not None:
         found += [
@@ -97,16 +68,7 @@ def checks_of_run(run: StudyResults, main: str | None) -> list[Check]:
 
 
 def checks_of_model(model: FittedModel) -> list[Check]:
-    """Return the checks that apply to a fitted model without a comparison.
-
-    Parameters
-    ----------
-    model : FittedModel
-
-    Returns
-    -------
-    list of Check
-    """
+    """Return the checks that apply to a fitted model without a comparison."""
     inner, found = model.inner, []
     if inner is None:
         return []
@@ -126,19 +88,7 @@ def checks_of_model(model: FittedModel) -> list[Check]:
 
 
 def made_of_run(run: StudyResults, main: str | None) -> tuple[list[str], list[str]]:
-    """Return which checks the tables of a comparison allow, whether they apply or not.
-
-    Parameters
-    ----------
-    run : StudyResults
-    main : str or None
-        The model that the page is about.
-
-    Returns
-    -------
-    made, not_made : list of str
-        Codes. Checks that are about something else, such as classes in regression, are in neither.
-    """
+    """Return which checks the tables of a comparison allow, whether they apply or not."""
     own = {} if main is None else {name: len(run.of_model(name, main)) for name in _OF_MAIN}
     known = {
         "B01": main is not None,
@@ -160,17 +110,7 @@ def made_of_run(run: StudyResults, main: str | None) -> tuple[list[str], list[st
 
 
 def made_of_model(model: FittedModel) -> tuple[list[str], list[str]]:
-    """Return which checks a fitted model alone allows, whether they apply or not.
-
-    Parameters
-    ----------
-    model : FittedModel
-
-    Returns
-    -------
-    made, not_made : list of str
-        Codes. Those of the second list need the results of a study.
-    """
+    """Return which checks a fitted model alone allows, whether they apply or not."""
     inner = model.inner
     known = dict.fromkeys(("B02", "B03", "B05", "B08", "B10", "B11", "B15", "B16"), False)
     known |= dict.fromkeys(("B06", "B13"), inner is not None)
@@ -187,18 +127,7 @@ def _parted(known: dict[str, bool]) -> tuple[list[str], list[str]]:
 
 
 def doubts_of(checks: Sequence[Check]) -> tuple[str, ...]:
-    """Return the codes of checks that may make the main figure wrong.
-
-    Parameters
-    ----------
-    checks : sequence of Check
-        Those that apply.
-
-    Returns
-    -------
-    tuple of str
-        Of serious checks, and of findings in the data.
-    """
+    """Return the codes of checks that may make the main figure wrong."""
     found = [c.code for c in checks if c.level == SERIOUS or (c.code, c.level) == ("B11", CARE)]
     return tuple(dict.fromkeys(found))
 

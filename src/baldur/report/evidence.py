@@ -15,25 +15,9 @@ from baldur.report.formatting import count, short
 from baldur.report.results import StudyResults
 from baldur.report.sentences import CalibrationEvidence, ComparisonEvidence, Interval, Prediction
 
-__all__ = [
-    "calibration_of",
-    "comparison_of",
-    "differences_between",
-    "interval_of",
-    "prediction_of",
-]
-
 
 def interval_of(rows: pd.DataFrame, **where: str) -> Interval:
-    """Return estimate, low and high of the first row with given values; NaN where there is none.
-
-    Parameters
-    ----------
-    rows : DataFrame
-        With the columns estimate, low and high.
-    **where
-        Column to value.
-    """
+    """Return estimate, low and high of the first row with given values; NaN where there is none."""
     for column, value in where.items():
         if column not in rows:
             return Interval()
@@ -44,17 +28,7 @@ def interval_of(rows: pd.DataFrame, **where: str) -> Interval:
 
 
 def prediction_of(run: StudyResults, main: str) -> Prediction:
-    """Return the evidence on whether the outcome can be predicted.
-
-    Parameters
-    ----------
-    run : StudyResults
-    main : str
-
-    Returns
-    -------
-    Prediction
-    """
+    """Return the evidence on whether the outcome can be predicted."""
     rows = run.of_model("intervals", main)
     classes = run.classes
     if classes:
@@ -89,35 +63,13 @@ def _how(run: StudyResults) -> str:
 def calibration_of(
     rows: pd.DataFrame, what: str = "probabilities", needs_intercept: bool = True
 ) -> CalibrationEvidence:
-    """Return the evidence on calibration.
-
-    Parameters
-    ----------
-    rows : DataFrame
-        Of one model and one class: measure, estimate, low, high.
-    what, needs_intercept
-        As in `CalibrationEvidence`.
-
-    Returns
-    -------
-    CalibrationEvidence
-    """
+    """Return the evidence on calibration."""
     slope, intercept = (interval_of(rows, measure=name) for name in ("slope", "intercept"))
     return CalibrationEvidence(slope, intercept, what, needs_intercept)
 
 
 def comparison_of(run: StudyResults, main: str) -> ComparisonEvidence | None:
-    """Return the evidence on other models with all views; None where there is no other.
-
-    Parameters
-    ----------
-    run : StudyResults
-    main : str
-
-    Returns
-    -------
-    ComparisonEvidence or None
-    """
+    """Return the evidence on other models with all views; None where there is no other."""
     found = differences_between(run, main)
     if found is None:
         return None
@@ -128,17 +80,7 @@ def comparison_of(run: StudyResults, main: str) -> ComparisonEvidence | None:
 
 
 def differences_between(run: StudyResults, main: str) -> ComparisonEvidence | None:
-    """Return the differences between a model and every other; None where there is no other.
-
-    Parameters
-    ----------
-    run : StudyResults
-    main : str
-
-    Returns
-    -------
-    ComparisonEvidence or None
-    """
+    """Return the differences between a model and every other; None where there is no other."""
     table = run.table("differences")
     known = set(table["metric"]) & set(METRICS) if "metric" in table else set()
     # The metric that settings were chosen by need not be among those that were asked for.

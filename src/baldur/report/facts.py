@@ -53,93 +53,43 @@ from baldur.report.text.methods import (
 )
 from baldur.report.text.tripod import Item, tripod_items
 
-__all__ = ["Facts", "OutcomeFacts", "gather_facts", "lead_of_run", "settings_of_run"]
-
 
 @dataclass
 class OutcomeFacts:
-    """The short section of one of several outcomes.
-
-    Attributes
-    ----------
-    id, name : str
-    main : str
-        The model that it is about.
-    answer : list of Sentence
-    checks : list of Check
-    link : str
-        Address of the page of this outcome, or "".
-    """
+    """The short section of one of several outcomes."""
 
     id: str
     name: str
-    main: str
+    main: str  # The model that it is about
     answer: list[Sentence]
     checks: list[Check]
-    link: str = ""
+    link: str = ""  # Address of the page of this outcome, or ""
 
 
 @dataclass
 class Facts:
-    """Everything that a page shows, as plain values.
-
-    Attributes
-    ----------
-    title, lead : str
-    main : str
-        The model that the page is about.
-    classes : list of str
-        The positive one last; empty for numbers.
-    answer : list of Sentence
-    checks : list of Check
-    explanations : list
-        Of the checks that apply.
-    tables : dict of str to Table
-        By their ids, such as models, features, participants; those without rows are left out.
-    views : list of ViewCard
-    people : list of Person
-    people_left : int
-        Not listed.
-    methods : str
-    tripod : list of Item
-    settings : list of (str, str)
-    versions : dict of str to str
-    repeat : list of str
-        Commands.
-    notes : list of str
-        Warnings of the models.
-    validation : bool
-        Whether the page is about a model in a new cohort.
-    made, not_made : list of str
-        Codes of the checks that could be made, and of those that could not.
-    factors : str
-        What the latent factors of the model are, where it has any.
-    outcomes : list of OutcomeFacts
-        A short section for each of several outcomes; empty for a single one.
-    added : list of str
-        Sentences on what each view adds, and notes on them; empty where it was not asked.
-    """
+    """Everything that a page shows, as plain values."""
 
     title: str
     lead: str
-    main: str
-    classes: list[str]
+    main: str  # The model that the page is about
+    classes: list[str]  # The positive one last; empty for numbers
     answer: list[Sentence]
     checks: list[Check]
     tables: dict[str, Table]
     views: list[ViewCard]
     people: list[Person]
-    people_left: int
+    people_left: int  # Not listed
     methods: str
     tripod: list[Item]
-    settings: list[tuple[str, str]]
+    settings: list[tuple[str, str]]  # (str, str)
     versions: dict[str, str]
-    repeat: list[str]
-    notes: list[str] = field(default_factory=list)
-    validation: bool = False
+    repeat: list[str]  # Commands
+    notes: list[str] = field(default_factory=list)  # Warnings of the models
+    validation: bool = False  # Whether the page is about a model in a new cohort
     made: list[str] = field(default_factory=list)
     not_made: list[str] = field(default_factory=list)
-    factors: str = ""
+    factors: str = ""  # What the latent factors of the model are, where it has any
     outcomes: list[OutcomeFacts] = field(default_factory=list)
     added: list[str] = field(default_factory=list)
 
@@ -171,21 +121,7 @@ def gather_facts(
     people: str = "hidden",
     title: str | None = None,
 ) -> Facts:
-    """Return everything that a page shows about a comparison, a fitted model, or both.
-
-    Parameters
-    ----------
-    run : StudyResults, optional
-    model : FittedModel, optional
-        Fitted on all people.
-    people : {"hidden", "named", "none"}, default="hidden"
-        Show people without identifiers, with them, or not at all.
-    title : str, optional
-
-    Returns
-    -------
-    Facts
-    """
+    """Return everything that a page shows about a comparison, a fitted model, or both."""
     if run is not None:
         return _of_run(run, model, people, title)
     if model is None:
@@ -255,18 +191,7 @@ def _other_data(run: StudyResults, model: FittedModel) -> Check | None:
 
 
 def lead_of_run(run: StudyResults, outcomes: str = "") -> str:
-    """Return the first line of a page: people, views and features, models.
-
-    Parameters
-    ----------
-    run : StudyResults
-    outcomes : str
-        Such as "4 outcomes", where there are several.
-
-    Returns
-    -------
-    str
-    """
+    """Return the first line of a page: people, views and features, models."""
     record = run.record
     views = record.get("views", [])
     some = record.get("view_sets", {})

@@ -22,8 +22,6 @@ from baldur.report.formatting import estimate, listed, number
 from baldur.report.results import StudyResults
 from baldur.report.sentences import NOT_SHOWN, SHOWN, UNKNOWN, Case, Interval, Sentence, case_of
 
-__all__ = ["ALLOWED", "FEW_FEATURES", "Difference", "FewEvidence", "few_of", "few_sentence"]
-
 QUESTION = "How few features are enough?"
 ALLOWED = 0.1
 """Part of the gain over the base rate that may be lost, as `margin` of the estimators has it."""
@@ -31,23 +29,12 @@ ALLOWED = 0.1
 
 @dataclass(frozen=True)
 class Difference:
-    """One metric with few features, compared with the model as it was selected.
+    """One metric with few features, compared with the model as it was selected."""
 
-    Attributes
-    ----------
-    metric : str
-        Its heading.
-    value, difference : Interval
-        The metric, and how much it lies above that of the model; as in the table.
-    gain : float
-        What the model gains over the base rate; above 0 where it is better.
-    greater_is_better : bool
-    """
-
-    metric: str
+    metric: str  # Its heading
     value: Interval
     difference: Interval
-    gain: float
+    gain: float  # What the model gains over the base rate; above 0 where it is better
     greater_is_better: bool = True
 
     @property
@@ -85,21 +72,11 @@ class Difference:
 
 @dataclass(frozen=True)
 class FewEvidence:
-    """Evidence on few features.
-
-    Attributes
-    ----------
-    differences : dict of int to list of Difference
-        By the largest number of features, from small to large.
-    shown : bool
-        Whether the model as selected is shown to be better than guessing.
-    features : float
-        Mean number of features of the model as it was selected.
-    """
+    """Evidence on few features."""
 
     differences: dict[int, list[Difference]]
-    shown: bool
-    features: float
+    shown: bool  # Whether the model as selected is shown to be better than guessing
+    features: float  # Mean number of features of the model as it was selected
 
     @property
     def known(self) -> bool:
@@ -199,16 +176,7 @@ FEW_FEATURES = (
 
 
 def few_of(run: StudyResults, main: str, shown: bool) -> FewEvidence | None:
-    """Return the evidence on few features; None for a model without submodels.
-
-    Parameters
-    ----------
-    run : StudyResults
-    main : str
-        The model that the page is about.
-    shown : bool
-        Whether the model is shown to be better than guessing.
-    """
+    """Return the evidence on few features; None for a model without submodels."""
     rows = run.of_model("few_features", main)
     if "limit" not in rows:
         return None
@@ -240,13 +208,7 @@ def _difference(row: Mapping[Any, Any], own: Mapping[Any, Any]) -> Difference:
 
 
 def few_sentence(run: StudyResults, main: str, shown: bool) -> Sentence | None:
-    """Return the headline on few features; None for a model without submodels.
-
-    Parameters
-    ----------
-    run, main, shown
-        As in `few_of`.
-    """
+    """Return the headline on few features; None for a model without submodels."""
     evidence = few_of(run, main, shown)
     if evidence is None:
         return None

@@ -11,20 +11,9 @@ import pandas as pd
 
 from baldur.saving import SavedModel
 
-__all__ = ["FittedModel", "inside"]
-
 
 def inside(estimator: Any) -> Any:
-    """Return the estimator that reports its features, inside any wrappers; None where none does.
-
-    Parameters
-    ----------
-    estimator : fitted estimator
-
-    Returns
-    -------
-    estimator or None
-    """
+    """Return the estimator that reports its features, inside any wrappers; None where none does."""
     for _ in range(20):  # wrappers of wrappers; a circle would be somebody's mistake
         if hasattr(estimator, "selected_features_") and hasattr(estimator, "coef_scaled_"):
             return estimator
@@ -46,23 +35,10 @@ def _without_references(widths: Mapping[str, int], estimator: Any) -> dict[str, 
 
 @dataclass
 class FittedModel:
-    """A fitted model, with the people that a report shows.
+    """A fitted model, with the people that a report shows."""
 
-    Attributes
-    ----------
-    estimator : fitted estimator
-        As it predicts.
-    classes : list of str
-        The positive one last; empty for numbers.
-    details : dict
-        From a saved model: model, title, outcome, samples, setting.
-    training : dict
-        Figures of every feature over the training rows.
-    X, y : people to show, or None
-    """
-
-    estimator: Any
-    classes: list[str] = field(default_factory=list)
+    estimator: Any  # As it predicts
+    classes: list[str] = field(default_factory=list)  # The positive one last; empty for numbers
     details: dict[str, Any] = field(default_factory=dict)
     training: dict[str, dict[str, np.ndarray]] = field(default_factory=dict)
     n_features: dict[str, int] = field(default_factory=dict)

@@ -11,23 +11,6 @@ import numpy as np
 from baldur.evaluation.tables.formatting import fixed
 from baldur.safety.escape import one_line
 
-__all__ = [
-    "count",
-    "decimals",
-    "distinct",
-    "estimate",
-    "in_words",
-    "kind",
-    "listed",
-    "number",
-    "p_value",
-    "percent",
-    "plain",
-    "probability",
-    "sd_decimals",
-    "short",
-]
-
 UNBROKEN = 24
 """Characters of a word that fit into a column."""
 MOST_DECIMALS = 4
@@ -154,18 +137,7 @@ def short(text: Any, most: int = LONGEST) -> str:
 
 
 def distinct(names: Iterable[Any], most: int = LONGEST) -> list[str]:
-    """Return names that fit into a sentence, cut so that different names stay different.
-
-    Parameters
-    ----------
-    names : iterable
-    most : int
-        Characters of each; more where names would otherwise look the same.
-
-    Returns
-    -------
-    list of str
-    """
+    """Return names that fit into a sentence, cut so that different names stay different."""
     whole = [one_line(str(name)) for name in names]
     cut = [short(name, most) for name in whole]
     longest = max(map(len, whole), default=0)

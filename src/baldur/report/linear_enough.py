@@ -10,26 +10,15 @@ from baldur.report.formatting import estimate, listed, short
 from baldur.report.results import StudyResults
 from baldur.report.sentences import NOT_SHOWN, SHOWN, UNKNOWN, Case, Interval, Sentence, case_of
 
-__all__ = ["LINEAR", "LinearEvidence", "linear_answer", "linear_evidence"]
-
 QUESTION = "Is a linear model enough?"
 
 
 @dataclass(frozen=True)
 class LinearEvidence:
-    """Evidence on models of trees against linear models.
-
-    Attributes
-    ----------
-    gains : dict of str to dict of str to Interval
-        Model of trees to linear model to the difference between them on the same held-out people;
-        above 0 where the trees are better.
-    metric : str
-        Its name.
-    """
+    """Evidence on models of trees against linear models."""
 
     gains: dict[str, dict[str, Interval]]
-    metric: str
+    metric: str  # Its name
 
     @property
     def known(self) -> bool:
@@ -113,16 +102,7 @@ LINEAR = (
 
 
 def linear_evidence(run: StudyResults) -> LinearEvidence | None:
-    """Return the evidence on models of trees; None where the study has none, or no linear model.
-
-    Parameters
-    ----------
-    run : StudyResults
-
-    Returns
-    -------
-    LinearEvidence or None
-    """
+    """Return the evidence on models of trees; None where the study has none, or no linear model."""
     there = run.with_all_views
     trees = [name for name in there if name in TREE_MODELS]
     linear = [name for name in there if name in LINEAR_MODELS]
@@ -139,16 +119,7 @@ def linear_evidence(run: StudyResults) -> LinearEvidence | None:
 
 
 def linear_answer(run: StudyResults) -> Sentence | None:
-    """Return whether a linear model is enough; None where there is nothing to compare.
-
-    Parameters
-    ----------
-    run : StudyResults
-
-    Returns
-    -------
-    Sentence or None
-    """
+    """Return whether a linear model is enough; None where there is nothing to compare."""
     evidence = linear_evidence(run)
     if evidence is None:
         return None

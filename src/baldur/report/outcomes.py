@@ -33,8 +33,6 @@ from baldur.report.text.methods import methods_of_run, repeat_of_run
 from baldur.study.write_outcomes import WrittenOutcomes, outcome_folders
 from baldur.study.write_results import OUTCOMES, REPORT
 
-__all__ = ["OutcomesResults", "outcomes_page"]
-
 _MOST_DRAWN = 12
 """Outcomes with figures of their own on the page; the pages of single outcomes have all."""
 _MEAN_TABLES = ("table", "intervals", "differences", "comparisons", "permutation")
@@ -42,24 +40,12 @@ _MEAN_TABLES = ("table", "intervals", "differences", "comparisons", "permutation
 
 @dataclass
 class OutcomesResults:
-    """A finished comparison of models for several outcomes.
+    """A finished comparison of models for several outcomes."""
 
-    Attributes
-    ----------
-    mean : StudyResults
-        The mean over outcomes: table, intervals, differences and tests.
-    each : dict of str to StudyResults
-        Every outcome.
-    links : dict of str to str
-        Addresses of the pages of single outcomes, where there are any.
-    intervals : DataFrame
-        Of the mean ("*" in the column outcome) and of every outcome.
-    """
-
-    mean: StudyResults
-    each: dict[str, StudyResults]
-    links: dict[str, str]
-    intervals: pd.DataFrame
+    mean: StudyResults  # The mean over outcomes: table, intervals, differences and tests
+    each: dict[str, StudyResults]  # Every outcome
+    links: dict[str, str]  # Addresses of the pages of single outcomes, where there are any
+    intervals: pd.DataFrame  # Of the mean ("*" in the column outcome) and of every outcome
 
     @classmethod
     def from_result(cls, result: MultilabelResult) -> OutcomesResults:
@@ -90,21 +76,7 @@ class OutcomesResults:
 
     @classmethod
     def from_folder(cls, run: StudyResults, folder: Path, *, linked: bool) -> OutcomesResults:
-        """Build it from a results folder.
-
-        Parameters
-        ----------
-        run : StudyResults
-            What was read from the folder itself.
-        folder : Path
-            As `baldur evaluate` writes it for several outcomes.
-        linked : bool
-            Whether the page will be in this folder, so that it can link to the pages below.
-
-        Returns
-        -------
-        OutcomesResults
-        """
+        """Build it from a results folder."""
         lacking = {"outcome", "model", "metric"} - set(run.table("intervals"))
         if lacking:
             raise InputError(
@@ -148,21 +120,7 @@ def _links(places: Mapping[str, str]) -> dict[str, str]:
 def outcomes_page(
     found: OutcomesResults, model: FittedModel | None, people: str, title: str | None
 ) -> Page:
-    """Return the page of several outcomes.
-
-    Parameters
-    ----------
-    found : OutcomesResults
-    model : FittedModel or None
-        Fitted to all outcomes on all people; adds the figures of its latent factors.
-    people : {"hidden", "named", "none"}
-        People are on the pages of single outcomes; here it has no effect.
-    title : str or None
-
-    Returns
-    -------
-    Page
-    """
+    """Return the page of several outcomes."""
     run = found.mean
     main = main_model(run)
     checks = checks_of_run(run, None)

@@ -17,9 +17,6 @@ from baldur.report.people import Person
 from baldur.report.pictures import Picture
 from baldur.report.text.explanations import EXPLANATIONS
 
-__all__ = ["Page", "asset", "check_extra", "render"]
-
-
 _SECTIONS = [
     ("answer", "Answer"),
     ("studied", "Participants"),
@@ -41,43 +38,19 @@ _SECTIONS = [
 
 @dataclass
 class Page:
-    """Facts, figures and calculator of one page.
-
-    Attributes
-    ----------
-    facts : Facts
-    figures : list of Picture
-    calculator : Calculator
-    hidden : bool
-        Whether identifiers are hidden.
-    has_model : bool
-        Whether there is a fit on all people.
-    people_absent : str
-        Why no people are listed, if none are.
-    left_figures : list of str
-        Figures that could not be drawn, and why.
-    """
+    """Facts, figures and calculator of one page."""
 
     facts: Facts
     figures: list[Picture]
     calculator: Calculator
-    hidden: bool = True
-    has_model: bool = False
-    people_absent: str = ""
+    hidden: bool = True  # Whether identifiers are hidden
+    has_model: bool = False  # Whether there is a fit on all people
+    people_absent: str = ""  # Why no people are listed, if none are
     left_figures: list[str] = field(default_factory=list)
 
 
 def render(page: Page) -> str:
-    """Return the page as HTML.
-
-    Parameters
-    ----------
-    page : Page
-
-    Returns
-    -------
-    str
-    """
+    """Return the page as HTML."""
     check_extra()
     jinja = import_extra("jinja2", "report", "A report")
     environment = jinja.Environment(
@@ -202,17 +175,7 @@ def _hash(script: str) -> str:
 
 
 def asset(name: str) -> str:
-    """Return a file of the page, such as its style sheet.
-
-    Parameters
-    ----------
-    name : str
-        Name of the file.
-
-    Returns
-    -------
-    str
-    """
+    """Return a file of the page, such as its style sheet."""
     return (resources.files("baldur.report") / "templates" / name).read_text(encoding="utf-8")
 
 

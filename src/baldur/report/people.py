@@ -14,8 +14,6 @@ from baldur.report.fitted import FittedModel
 from baldur.report.formatting import short
 from baldur.report.results import HAS, StudyResults
 
-__all__ = ["PEOPLE", "Person", "people_of_model", "people_of_run"]
-
 PEOPLE = ("hidden", "named", "none")
 """Show people without identifiers, with them, or not at all."""
 MOST = 2000
@@ -26,33 +24,16 @@ TERMS = 12
 
 @dataclass
 class Person:
-    """One person of the page.
+    """One person of the page."""
 
-    Attributes
-    ----------
-    name : str
-        Number, or identifier where asked for.
-    truth : str
-    predicted : str
-        By the model that the page is about.
-    value : float
-        Probability of the positive class (or of the predicted one), or the number predicted.
-    right : bool or None
-        Whether the prediction is; None for numbers, or where the truth is not known.
-    missing : list of str
-        Views that were not measured.
-    models : list of (model, predicted, value)
-    terms : list of (view, feature, contribution)
-    """
-
-    name: str
+    name: str  # Number, or identifier where asked for
     truth: str
-    predicted: str
+    predicted: str  # By the model that the page is about
     value: float
     right: bool | None
-    missing: list[str] = field(default_factory=list)
+    missing: list[str] = field(default_factory=list)  # Views that were not measured
     site: str = ""
-    models: list[tuple[str, str, float]] = field(default_factory=list)
+    models: list[tuple[str, str, float]] = field(default_factory=list)  # (model, predicted, value)
     terms: list[tuple[str, str, float]] = field(default_factory=list)
 
 
@@ -67,17 +48,6 @@ def people_of_run(run: StudyResults, main: str | None, people: str) -> tuple[lis
 
     Predictions are means over repeats. People are in the order of what was predicted, which says
     nothing about their place in the file.
-
-    Parameters
-    ----------
-    run : StudyResults
-    main : str or None
-        The model that the page is about.
-    people : {"hidden", "named", "none"}
-
-    Returns
-    -------
-    list of Person, int
     """
     check_people(people)
     table = run.table("predictions")
@@ -143,17 +113,7 @@ def _means(
 
 
 def people_of_model(model: FittedModel, people: str) -> tuple[list[Person], int]:
-    """Return the people passed with a model, with what each feature contributes.
-
-    Parameters
-    ----------
-    model : FittedModel
-    people : {"hidden", "named", "none"}
-
-    Returns
-    -------
-    list of Person, int
-    """
+    """Return the people passed with a model, with what each feature contributes."""
     check_people(people)
     if people == "none" or model.X is None:
         return [], 0

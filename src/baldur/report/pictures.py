@@ -17,8 +17,6 @@ from baldur.report.fitted import FittedModel
 from baldur.report.formatting import plain, short
 from baldur.report.results import HAS, StudyResults
 
-__all__ = ["Numbers", "Picture", "Plan", "draw", "latent_plans", "plans_of", "validation_plans"]
-
 CURVES = 3
 """Models whose curves share a figure; more are hard to distinguish."""
 LARGEST_SVG = 600_000
@@ -38,25 +36,14 @@ class Numbers:
 
 @dataclass
 class Picture:
-    """A figure of the page: SVG, caption, alternative text and numbers.
-
-    Attributes
-    ----------
-    id, section, caption, alt : str
-    svg : str
-        Or empty, for a figure with too many marks.
-    image : str
-        Then a data address.
-    wide : bool
-    table : Numbers or None
-    """
+    """A figure of the page: SVG, caption, alternative text and numbers."""
 
     id: str
     section: str
     caption: str
     alt: str
-    svg: Any = ""
-    image: str = ""
+    svg: Any = ""  # Or empty, for a figure with too many marks
+    image: str = ""  # Then a data address
     wide: bool = False
     table: Numbers | None = field(default=None)
 
@@ -82,40 +69,18 @@ def _texts(column: pd.Series) -> list[str]:
 
 @dataclass(frozen=True)
 class Plan:
-    """A figure that a page may have: its section, title and how it is drawn.
-
-    Attributes
-    ----------
-    id, section, caption : str
-    make : function without arguments
-        Returns the Display, or None where it does not apply.
-    wide : bool
-    optional : bool
-        Left out without a note where it does not apply.
-    """
+    """A figure that a page may have: its section, title and how it is drawn."""
 
     id: str
     section: str
     caption: str
-    make: Callable[[], Any]
+    make: Callable[[], Any]  # Returns the Display, or None where it does not apply
     wide: bool = False
-    optional: bool = False
+    optional: bool = False  # Left out without a note where it does not apply
 
 
 def plans_of(run: StudyResults | None, main: str | None, model: FittedModel | None) -> list[Plan]:
-    """Return the figures of a page, in their order.
-
-    Parameters
-    ----------
-    run : StudyResults or None
-    main : str or None
-        The model that the page is about.
-    model : FittedModel or None
-
-    Returns
-    -------
-    list of Plan
-    """
+    """Return the figures of a page, in their order."""
     made: list[Plan] = []
     if run is not None and main is not None:
         made += _plans_of_run(run, main)
@@ -213,19 +178,7 @@ def _plans_of_run(run: StudyResults, main: str) -> list[Plan]:
 
 
 def validation_plans(run: StudyResults, main: str) -> list[Plan]:
-    """Return the figures of a validation, in their order.
-
-    Parameters
-    ----------
-    run : StudyResults
-        The tables of a validation.
-    main : str
-        The model that was validated.
-
-    Returns
-    -------
-    list of Plan
-    """
+    """Return the figures of a validation, in their order."""
     results, few = run.results, [main]
     made = []
     if run.classes:
@@ -337,19 +290,7 @@ def _plans_of_model(model: FittedModel) -> list[Plan]:
 
 
 def latent_plans(model: FittedModel, section: str) -> list[Plan]:
-    """Return the figure of the latent factors of a model with several outputs.
-
-    Parameters
-    ----------
-    model : FittedModel
-    section : str
-        Section of the page.
-
-    Returns
-    -------
-    list of Plan
-        Empty for a model with a single output, whose one factor is its score.
-    """
+    """Return the figure of the latent factors of a model with several outputs."""
     inner = model.inner
     loadings = getattr(inner, "loadings_", None)
     if loadings is None or len(loadings) < 2:
@@ -369,17 +310,7 @@ def _with_names(display: plots.Display, model: FittedModel) -> plots.Display:
 
 
 def draw(plans: Sequence[Plan]) -> tuple[list[Picture], list[str]]:
-    """Draw the figures; one that cannot be drawn is listed, and does not stop the page.
-
-    Parameters
-    ----------
-    plans : list of Plan
-
-    Returns
-    -------
-    pictures : list of Picture
-    left_out : list of str
-    """
+    """Draw the figures; one that cannot be drawn is listed, and does not stop the page."""
     made, left = [], []
     for plan in plans:
         try:

@@ -21,9 +21,7 @@ from baldur.evaluation.tables.results_reader import (
     read_result_table,
 )
 from baldur.exceptions import InputError
-from baldur.plots import Results
-
-__all__ = ["HAS", "StudyResults"]
+from baldur.plots.results.tables import Results
 
 HAS = "has_"
 """Begins the columns of `StudyResults.people` that say who has which view."""
@@ -40,37 +38,16 @@ _USED = (
 
 @dataclass
 class StudyResults:
-    """A finished comparison: its tables by name, and what was compared.
+    """A finished comparison: its tables by name, and what was compared."""
 
-    Attributes
-    ----------
-    results : Results
-        Its tables, by the names of their files.
-    record : dict
-        Who was studied and how, as `record_of` makes it; of a study with its title and settings.
-    folder : Path or None
-        The folder it was read from.
-    problems : list of str
-        Files of the folder that are missing, changed or damaged, a sentence each.
-    """
-
-    results: Results
+    results: Results  # Its tables, by the names of their files
     record: dict[str, Any]
-    folder: Path | None = None
+    folder: Path | None = None  # The folder it was read from
     problems: list[str] = field(default_factory=list)
 
     @classmethod
     def from_result(cls, result: NestedResult) -> StudyResults:
-        """Build it from a result in memory; tables are computed when they are first used.
-
-        Parameters
-        ----------
-        result : NestedResult
-
-        Returns
-        -------
-        StudyResults
-        """
+        """Build it from a result in memory; tables are computed when they are first used."""
         return cls(Results(result), record_of(result))
 
     @classmethod
@@ -80,20 +57,7 @@ class StudyResults:
         record: dict[str, Any],
         grids: Mapping[str, dict[str, Any]] | None = None,
     ) -> StudyResults:
-        """Build it from tables that were computed before.
-
-        Parameters
-        ----------
-        tables : dict of str to DataFrame
-            By the names of their files without ending.
-        record : dict
-        grids : dict of str to dict, optional
-            Shape and affine of every view made of images.
-
-        Returns
-        -------
-        StudyResults
-        """
+        """Build it from tables that were computed before."""
         return cls(Results.from_tables(tables, grids), record)
 
     @classmethod
@@ -102,15 +66,6 @@ class StudyResults:
 
         A folder without ``run.json`` or ``table.csv``, or with damaged ones, is refused. Other
         files that are missing or damaged are listed in `problems` and left out.
-
-        Parameters
-        ----------
-        folder : str or Path
-            As `baldur evaluate` writes it.
-
-        Returns
-        -------
-        StudyResults
         """
         place = Path(folder)
         if not (place / "table.csv").is_file():
@@ -175,22 +130,7 @@ class StudyResults:
 def read_tables(
     folder: Path, names: tuple[str, ...], required: tuple[str, ...] = ()
 ) -> tuple[dict[str, pd.DataFrame], list[str]]:
-    """Read tables of a folder; damaged ones that are not required become sentences.
-
-    Parameters
-    ----------
-    folder : Path
-    names : tuple of str
-        Tables to read.
-    required : tuple of str
-        Those without which there is no page; a damaged one raises.
-
-    Returns
-    -------
-    tables : dict of str to DataFrame
-        Empty ones for files that are not there or are damaged.
-    problems : list of str
-    """
+    """Read tables of a folder; damaged ones that are not required become sentences."""
     tables, problems = {}, []
     for name in names:
         try:

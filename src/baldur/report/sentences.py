@@ -14,24 +14,6 @@ from typing import Any
 
 from baldur.report.formatting import estimate, in_words, listed, number, short
 
-__all__ = [
-    "CALIBRATION",
-    "COMPARISON",
-    "NOT_SHOWN",
-    "PREDICTION",
-    "SHOWN",
-    "TRANSPORT",
-    "UNKNOWN",
-    "CalibrationEvidence",
-    "Case",
-    "ComparisonEvidence",
-    "Interval",
-    "Prediction",
-    "Sentence",
-    "Transport",
-    "case_of",
-]
-
 SHOWN, NOT_SHOWN, UNKNOWN = "shown", "not shown", "cannot be determined"
 """The three outcomes of a headline."""
 
@@ -68,22 +50,12 @@ class Interval:
 
 @dataclass(frozen=True)
 class Case:
-    """One sentence of the table.
-
-    Attributes
-    ----------
-    name : str
-    outcome : {"shown", "not shown", "cannot be determined"}
-    when : function of the evidence
-        The condition.
-    text : function of the evidence
-        The sentence.
-    """
+    """One sentence of the table."""
 
     name: str
-    outcome: str
-    when: Callable[[Any], bool]
-    text: Callable[[Any], str]
+    outcome: str  # "not shown", "cannot be determined"}
+    when: Callable[[Any], bool]  # The condition
+    text: Callable[[Any], str]  # The sentence
 
 
 @dataclass(frozen=True)
@@ -96,18 +68,7 @@ class Sentence:
 
 
 def case_of(cases: Sequence[Case], evidence: Any) -> Case:
-    """Return the first case whose condition holds; the last one has none.
-
-    Parameters
-    ----------
-    cases : sequence of Case
-    evidence : object
-        As the conditions of these cases expect it.
-
-    Returns
-    -------
-    Case
-    """
+    """Return the first case whose condition holds; the last one has none."""
     return next(case for case in cases if case.when(evidence))
 
 
@@ -116,32 +77,14 @@ def case_of(cases: Sequence[Case], evidence: Any) -> Case:
 
 @dataclass(frozen=True)
 class Prediction:
-    """Evidence on whether the outcome can be predicted.
+    """Evidence on whether the outcome can be predicted."""
 
-    Attributes
-    ----------
-    value : Interval
-        Of a metric on people the model had not seen.
-    chance : float
-        What guessing gives.
-    metric : str
-        Its name, for example "AUC".
-    of : str
-        What it is the metric of, for example "BALDUR for PD against control".
-    how : str
-        On whom, for example "on 215 people (cross-validation with 5 folds)".
-    p : float or None
-        Of a permutation test, adjusted; None without one.
-    doubts : tuple of str
-        Codes of checks that may make the figure wrong, such as a column that repeats the outcome.
-    """
-
-    value: Interval
-    chance: float
-    metric: str
-    of: str
-    how: str
-    p: float | None = None
+    value: Interval  # Of a metric on people the model had not seen
+    chance: float  # What guessing gives
+    metric: str  # Its name, for example "AUC"
+    of: str  # What it is the metric of, for example "BALDUR for PD against control"
+    how: str  # On whom, for example "on 215 people (cross-validation with 5 folds)"
+    p: float | None = None  # Of a permutation test, adjusted; None without one
     doubts: tuple[str, ...] = ()
 
     @property
@@ -190,21 +133,11 @@ PREDICTION = (
 
 @dataclass(frozen=True)
 class CalibrationEvidence:
-    """Evidence on calibration.
-
-    Attributes
-    ----------
-    slope, intercept : Interval
-        Of the observed outcome on the predicted log odds; in regression on the prediction.
-    what : str
-        "probabilities" or "predictions".
-    needs_intercept : bool
-        Whether the intercept counts; that of a regression is in units of the outcome.
-    """
+    """Evidence on calibration."""
 
     slope: Interval
     intercept: Interval
-    what: str = "probabilities"
+    what: str = "probabilities"  # "probabilities" or "predictions"
     needs_intercept: bool = True
 
     @property
@@ -268,18 +201,7 @@ CALIBRATION = (
 
 @dataclass(frozen=True)
 class ComparisonEvidence:
-    """Evidence on other models.
-
-    Attributes
-    ----------
-    differences : dict of str to Interval
-        Other model to the metric of the main model minus its own, on the pooled held-out
-        predictions; above 0 where the main model is better.
-    main, metric : str
-    p_values : dict of str to float
-        Of the corrected resampled t-test over the folds, adjusted by Holm's rule. They are shown
-        beside the intervals and decide nothing.
-    """
+    """Evidence on other models."""
 
     differences: dict[str, Interval]
     main: str
@@ -360,15 +282,7 @@ COMPARISON = (
 
 @dataclass(frozen=True)
 class Transport:
-    """Evidence on a model in a new cohort, compared with its development.
-
-    Attributes
-    ----------
-    new, old : Interval
-        The metric in the new cohort, and in the cross-validation of the development study.
-    metric : str
-    greater_is_better : bool
-    """
+    """Evidence on a model in a new cohort, compared with its development."""
 
     new: Interval
     old: Interval

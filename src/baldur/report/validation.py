@@ -40,8 +40,6 @@ from baldur.report.tables.models import metric_heading
 from baldur.report.tables.participants import participants_table
 from baldur.study.validated_study import TITLE
 
-__all__ = ["is_validation", "open_validation", "validation_page"]
-
 SUMMARY = "validation.txt"
 """File that every validation has and no other folder."""
 _FAR = 1.0
@@ -66,18 +64,7 @@ def is_validation(folder: Path) -> bool:
 
 
 def open_validation(folder: Path) -> StudyResults:
-    """Read the folder of a validation.
-
-    Parameters
-    ----------
-    folder : Path
-        As `baldur validate` writes it.
-
-    Returns
-    -------
-    StudyResults
-        With the tables of the validation, and a record made from them.
-    """
+    """Read the folder of a validation."""
     tables, problems = read_tables(folder, _USED, required=("predictions", "intervals"))
     predictions = tables["predictions"]
     if not len(predictions):
@@ -120,19 +107,7 @@ def interval_people(intervals: pd.DataFrame) -> int | None:
 
 
 def validation_page(run: StudyResults, people: str, title: str | None) -> Page:
-    """Return the page of a validation.
-
-    Parameters
-    ----------
-    run : StudyResults
-        As `open_validation` returns it.
-    people : {"hidden", "named", "none"}
-    title : str or None
-
-    Returns
-    -------
-    Page
-    """
+    """Return the page of a validation."""
     main = run.record["models"][0]
     made, not_made = _checks_made(run, main)
     checks = in_order([*checks_of_run(run, main), *_drift_checks(run), _far_check(run)])

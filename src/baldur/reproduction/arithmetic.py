@@ -23,8 +23,6 @@ import numpy as np
 
 from baldur.reproduction.printed import PrintedRow
 
-__all__ = ["READINGS", "Fit", "fit_of", "fits_of", "implied", "mismatch", "positive_share"]
-
 READINGS = {
     (True, False): "as printed",
     (False, True): "exchanged",
@@ -42,16 +40,7 @@ _GRID = 41  # values of the mean recall and of the share of positives that are t
 def implied(precision: float, recall: float, positives: int, negatives: int) -> tuple[float, float]:
     """Return what precision and recall imply for one table of predictions.
 
-    Parameters
-    ----------
-    precision, recall : float
-        Of the positive class.
-    positives, negatives : int
-        People with and without the disease.
-
-    Returns
-    -------
-    (accuracy, balanced_accuracy)
+    Shapes: returns (accuracy, balanced_accuracy).
 
     Examples
     --------
@@ -76,16 +65,7 @@ def positive_share(
     The accuracy of a model that assigns everybody to the positive class is that share. For BioFIND
     such rows print .57, where the numbers of people in the text give .553.
 
-    Parameters
-    ----------
-    rows : iterable of PrintedRow
-        Of the study.
-    positives, negatives : int
-        People of the two classes in the text.
-
-    Returns
-    -------
-    (low, high)
+    Shapes: returns (low, high).
     """
     known = [positives / (positives + negatives)]
     for row in rows:
@@ -96,17 +76,7 @@ def positive_share(
 
 @dataclass(frozen=True)
 class Fit:
-    """How far precision and recall of a printed row are from fitting its accuracies; 0 if they fit.
-
-    Attributes
-    ----------
-    as_printed, exchanged : float
-        As they are printed, and with the two exchanged; as `mismatch` gives them.
-    without_balanced : float
-        Exchanged, and the balanced accuracy left out: metrics of (prediction, truth) exchange
-        precision and recall, and have another balanced accuracy, the mean of the positive and the
-        negative predictive value.
-    """
+    """How far precision and recall of a printed row are from fitting its accuracies."""
 
     as_printed: float
     exchanged: float
@@ -133,17 +103,6 @@ def fits_of(
 ) -> dict[str, Fit]:
     """Return how precision and recall of all rows of a study fit.
 
-    Parameters
-    ----------
-    rows : dict of str to PrintedRow
-    positives, negatives : int
-        People of the two classes in the text.
-    folds : int
-
-    Returns
-    -------
-    dict of str to Fit
-
     Examples
     --------
     >>> from baldur.reproduction.arithmetic import fits_of
@@ -158,17 +117,7 @@ def fits_of(
 def fit_of(row: PrintedRow, share: tuple[float, float], folds: int, people: int) -> Fit:
     """Return how precision and recall of a printed row fit its accuracies.
 
-    Parameters
-    ----------
-    row : PrintedRow
-    share : (low, high)
-        As `positive_share` gives it.
-    folds, people : int
-        Number of folds behind the means, and of people in all of them together.
-
-    Returns
-    -------
-    Fit
+    Shapes: share (low, high).
     """
     precision, recall = row.cells["precision"], row.cells["recall"]
     balanced, accuracy = row.cells["balanced_accuracy"], row.mean("accuracy")
@@ -193,23 +142,7 @@ def mismatch(
 ) -> float:
     """Return how far figures are from being those of some folds, as they are rounded.
 
-    Parameters
-    ----------
-    precision, recall : (mean, s.d.)
-        Over folds.
-    accuracy : float
-        Mean over folds.
-    balanced : (mean, s.d.) or None
-        Of the balanced accuracy over folds; None to leave it out.
-    share : (low, high)
-        Of the positive class, as a mean over folds.
-    folds, people : int
-
-    Returns
-    -------
-    float
-        The least distance between two values of the mean specificity that follow from the figures;
-        0 where one value agrees with all of them.
+    Shapes: precision, recall (mean, s.d.), balanced (mean, s.d.), share (low, high).
     """
     mean_recall = np.linspace(max(recall[0] - HALF, _TINY), min(recall[0] + HALF, 1.0), _GRID)[
         :, None

@@ -29,8 +29,6 @@ from baldur.reproduction.verdicts import (
     decided,
 )
 
-__all__ = ["FIRST_IN", "SLEEP_ITEMS", "claims_of", "no_tables"]
-
 CHANCE = "chance level"
 """How the note of a row begins that assigns nearly everybody to one class."""
 FIRST_IN: Mapping[str, tuple[str, ...]] = MappingProxyType({
@@ -43,16 +41,7 @@ SLEEP_ITEMS = {("sleep", item) for item in SIGNAL_ITEMS}
 
 
 def claims_of(evidence: Evidence) -> list[Claim]:
-    """Return the claims of the paper about a study, in the order of the paper.
-
-    Parameters
-    ----------
-    evidence : Evidence
-
-    Returns
-    -------
-    list of Claim
-    """
+    """Return the claims of the paper about a study, in the order of the paper."""
     made = [_first(metric) for metric in FIRST_IN[evidence.protocol.name]]
     if evidence.protocol.name == "biofind":
         made += [
@@ -299,19 +288,7 @@ def _one_image(evidence: Evidence) -> Verdict:
 
 
 def no_tables(evidence: Evidence, model: str = PAPER) -> Verdict:
-    """Decide whether a model uses none of the three tables of regions.
-
-    Parameters
-    ----------
-    evidence : Evidence
-        The figures of the ADNI study.
-    model : str
-        Name of a model.
-
-    Returns
-    -------
-    Verdict
-    """
+    """Decide whether a model uses none of the three tables of regions."""
     counts = evidence.selected(model)
     tables = [v for v in counts if str(v).endswith("_volume")]
     without = (counts[tables].sum(axis=1) == 0).to_numpy()

@@ -11,8 +11,6 @@ from baldur.reproduction.protocol import Protocol
 from baldur.study import StudyConfig, load_study, simulate_study
 from baldur.study.toml_file import parse_study, toml_text
 
-__all__ = ["MAP", "STUDY", "own_study", "simulated_study"]
-
 MAP = "columns.toml"
 """File of a user's folder that says where samples, outcome and views are."""
 
@@ -27,25 +25,7 @@ _IMAGES = (".nii.gz", ".nii")
 def simulated_study(
     protocol: Protocol, folder: Path, scale: float, seed: int, quick: bool
 ) -> StudyConfig:
-    """Simulate the cohort of a study and write its study file, unless both are there.
-
-    Parameters
-    ----------
-    protocol : Protocol
-        The study.
-    folder : Path
-        Where to.
-    scale : float
-        Share of the wide views to simulate.
-    seed : int
-        Of the simulation, the folds and the models.
-    quick : bool
-        As in `Protocol.sections`.
-
-    Returns
-    -------
-    StudyConfig
-    """
+    """Simulate the cohort of a study and write its study file, unless both are there."""
     file = folder / STUDY
     if not file.exists():
         given = protocol.sections(quick)
@@ -63,26 +43,7 @@ def simulated_study(
 
 
 def own_study(protocol: Protocol, folder: Path, data: Path, seed: int, quick: bool) -> StudyConfig:
-    """Write a study file for a user's own files.
-
-    Parameters
-    ----------
-    protocol : Protocol
-        The study.
-    folder : Path
-        Where to.
-    data : Path
-        Folder with the files: with ``columns.toml``, whose sections samples, outcome and views are
-        those of a study file, or with the file names of ``docs/howto/reproduction.md``.
-    seed : int
-        Of the folds and the models.
-    quick : bool
-        As in `Protocol.sections`.
-
-    Returns
-    -------
-    StudyConfig
-    """
+    """Write a study file for a user's own files."""
     data = data.resolve()
     if not data.is_dir():
         raise InputError(f"{data} is not a folder; --data needs the folder of the files.")

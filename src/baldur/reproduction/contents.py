@@ -25,8 +25,6 @@ from baldur.reproduction.protocol import DEFAULT, FIXED, GRIDS
 from baldur.reproduction.tables import both_tables, difference_table, printed_check
 from baldur.reproduction.verdicts import FAILS, HOLDS, IN_PART, OPEN, UNTESTED, Claim
 
-__all__ = ["page_of"]
-
 CITATION = (
     'A. Belenguer-Llorens, C. Sevilla-Salcedo, J. Tohka and V. Gómez-Verdejo in "Unified Bayesian '
     "representation for high-dimensional multi-modal biomedical data for small-sample "
@@ -42,21 +40,7 @@ _WIDE = {"biofind": "genotypes", "adni": "voxels"}  # what the scale is about
 
 
 def page_of(evidence: Evidence, request: dict[str, Any], folder: Path) -> Document:
-    """Return the page of a finished run; its figures are written as PNG files as well.
-
-    Parameters
-    ----------
-    evidence : Evidence
-        The figures of the run.
-    request : dict
-        What was asked for: scale, seed, quick, command, date.
-    folder : Path
-        Where figures are written, below ``figures``.
-
-    Returns
-    -------
-    Document
-    """
+    """Return the page of a finished run; its figures are written as PNG files as well."""
     protocol = evidence.protocol
     claims, ours = claims_of(evidence), default_claims(evidence)
     sections = [

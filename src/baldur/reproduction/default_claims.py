@@ -18,8 +18,6 @@ from baldur.reproduction.verdicts import (
     decided,
 )
 
-__all__ = ["default_claims"]
-
 OUR_NUMBER = "The number was chosen by us; this is a count in one run and not a test."
 FEW_GENOTYPES = 2
 """Chosen by us for the default, not a statistic. No simulated genotype has an effect, but some
@@ -31,16 +29,7 @@ be missed among some 170 training samples."""
 
 
 def default_claims(evidence: Evidence) -> list[Claim]:
-    """Return what this package claims of its default on the same folds.
-
-    Parameters
-    ----------
-    evidence : Evidence
-
-    Returns
-    -------
-    list of Claim
-    """
+    """Return what this package claims of its default on the same folds."""
     made: list[tuple[str, Callable[[Evidence], Verdict]]] = [
         ("The default has a higher AUC than every baseline.", _default_first)
     ]

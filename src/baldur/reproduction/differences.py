@@ -17,8 +17,6 @@ from scipy.stats import t as student
 
 from baldur.evaluation.clinical import Draws
 
-__all__ = ["Difference", "simultaneous_differences"]
-
 _ROUNDING = 1e-12
 """Differences and spreads of metrics below this size are rounding errors."""
 
@@ -40,20 +38,6 @@ class Difference:
 
 def simultaneous_differences(model: Draws, others: Mapping[str, Draws]) -> list[Difference]:
     """Return what a model has more than each of some others, with simultaneous intervals.
-
-    Parameters
-    ----------
-    model : Draws
-        A metric of the model, on the sample and on resamples of its people.
-    others : dict of str to Draws
-        The same metric of other models on the same resamples.
-
-    Returns
-    -------
-    list of Difference
-        In the order of `others`. With the probability that `Draws.level` says, all intervals
-        contain the difference in the population. The ends are NaN where all resamples have the
-        same difference and it is not 0, because resamples then do not say how uncertain it is.
 
     Examples
     --------

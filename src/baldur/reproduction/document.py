@@ -10,18 +10,6 @@ from html import escape
 from baldur.report.page import asset
 from baldur.report.pictures import Picture
 
-__all__ = [
-    "Cell",
-    "Document",
-    "Figure",
-    "Finding",
-    "Findings",
-    "Section",
-    "Table",
-    "html_of",
-    "markdown_of",
-]
-
 
 @dataclass(frozen=True)
 class Cell:
@@ -50,20 +38,13 @@ class Figure:
 
 @dataclass(frozen=True)
 class Finding:
-    """A statement with its outcome, the figures behind it, and a remark.
-
-    Attributes
-    ----------
-    text, outcome, figures, remark : str
-    level : {"note", "care", "serious"}
-        How the entry is marked in HTML.
-    """
+    """A statement with its outcome, the figures behind it, and a remark."""
 
     text: str
     outcome: str
     figures: str
     remark: str = ""
-    level: str = "note"
+    level: str = "note"  # "care", "serious"}; How the entry is marked in HTML
 
 
 @dataclass(frozen=True)
@@ -102,18 +83,7 @@ class Document:
 
 
 def html_of(page: Document, generator: str) -> str:
-    """Return a page as one HTML file, in the style of the report.
-
-    Parameters
-    ----------
-    page : Document
-    generator : str
-        What made it.
-
-    Returns
-    -------
-    str
-    """
+    """Return a page as one HTML file, in the style of the report."""
     links = "".join(f'<li><a href="#{s.id}">{escape(s.heading)}</a></li>' for s in page.sections)
     body = "\n".join(
         f'<section id="{s.id}"><h2>{escape(s.heading)}</h2>\n'
@@ -218,18 +188,7 @@ def _html_cell(cell: Cell | str) -> str:
 
 
 def markdown_of(page: Document, note: str) -> str:
-    """Return a page as Markdown; figures are links to their files.
-
-    Parameters
-    ----------
-    page : Document
-    note : str
-        The last line.
-
-    Returns
-    -------
-    str
-    """
+    """Return a page as Markdown; figures are links to their files."""
     parts = [f"# {page.title}", *page.lead]
     for section in page.sections:
         parts.append(f"## {section.heading}")

@@ -12,32 +12,16 @@ from baldur.evaluation import NestedResult
 from baldur.reproduction.differences import Difference, simultaneous_differences
 from baldur.reproduction.protocol import DEFAULT, PAPER, Protocol
 
-__all__ = ["Evidence"]
-
 
 @dataclass(frozen=True)
 class Evidence:
-    """The figures of a run.
+    """The figures of a run."""
 
-    Attributes
-    ----------
-    protocol : Protocol
-        The study.
-    result : NestedResult
-        Of all models.
-    truth : DataFrame or None
-        View, feature and effect of what was simulated; None for a user's own data.
-    factors : int or None
-        Live factors of the paper's posterior, fitted on all people from `START_FACTORS` of them.
-    not_run : dict of str to str
-        Models that failed, and why.
-    """
-
-    protocol: Protocol
-    result: NestedResult
+    protocol: Protocol  # The study
+    result: NestedResult  # Of all models
     truth: pd.DataFrame | None = None
     factors: int | None = None
-    not_run: dict[str, str] | None = None
+    not_run: dict[str, str] | None = None  # Models that failed, and why
 
     @property
     def simulated(self) -> bool:
@@ -64,32 +48,14 @@ class Evidence:
     def pooled(self, model: str, metric: str) -> tuple[float, float, float]:
         """Return estimate and 95 % interval of a metric on pooled held-out predictions.
 
-        Parameters
-        ----------
-        model, metric : str
-
-        Returns
-        -------
-        (estimate, low, high)
+        Shapes: returns (estimate, low, high).
         """
         columns = [f"{metric}_{end}" for end in ("pooled", "low", "high")]
         estimate, low, high = map(float, self.table.loc[model, columns].to_numpy(dtype=float))
         return estimate, low, high
 
     def differences(self, model: str, others: list[str], metric: str) -> list[Difference]:
-        """Return what a model has more than each of some others, with simultaneous intervals.
-
-        Parameters
-        ----------
-        model : str
-        others : list of str
-        metric : str
-
-        Returns
-        -------
-        list of Difference
-            NaN where a model has no figures, or did not predict the same people.
-        """
+        """Return what a model has more than each of some others, with simultaneous intervals."""
         sample = self.result.resampled
         people = sample.models[model].members
         same = {
@@ -109,16 +75,7 @@ class Evidence:
         return selection[selection["feature"] == "*"]
 
     def selected(self, model: str) -> pd.DataFrame:
-        """Return the number of selected features: one row per fold, one column per view.
-
-        Parameters
-        ----------
-        model : str
-
-        Returns
-        -------
-        DataFrame
-        """
+        """Return the number of selected features: one row per fold, one column per view."""
         mine = self._views[self._views["model"] == model]
         counts = {
             row.view: [int(k) for k in str(row.folds).split(";")] for row in mine.itertuples()
@@ -126,31 +83,13 @@ class Evidence:
         return pd.DataFrame(counts)
 
     def percent(self, model: str) -> np.ndarray:
-        """Return the share of all features that a model selects in each fold, in per cent.
-
-        Parameters
-        ----------
-        model : str
-
-        Returns
-        -------
-        ndarray
-        """
+        """Return the share of all features that a model selects in each fold, in per cent."""
         width = sum(self.result.data.n_features.values())
         found: np.ndarray = 100.0 * self.selected(model).sum(axis=1).to_numpy(dtype=float) / width
         return found
 
     def features(self, model: str) -> pd.DataFrame:
-        """Return the features that some fold selects: view, feature, frequency, folds.
-
-        Parameters
-        ----------
-        model : str
-
-        Returns
-        -------
-        DataFrame
-        """
+        """Return the features that some fold selects: view, feature, frequency, folds."""
         selection = self.result.selection
         mine = selection[(selection["model"] == model) & (selection["feature"] != "*")]
         return mine[["view", "feature", "frequency", "folds"]].reset_index(drop=True)
@@ -158,14 +97,7 @@ class Evidence:
     def hits(self, model: str, wanted: set[tuple[str, str]]) -> np.ndarray:
         """Return how many of some features each fold selects.
 
-        Parameters
-        ----------
-        model : str
-        wanted : set of (view, feature)
-
-        Returns
-        -------
-        ndarray of int
+        Shapes: wanted (view, feature).
         """
         found = self.features(model)
         chosen = [pair in wanted for pair in zip(found["view"], found["feature"], strict=True)]

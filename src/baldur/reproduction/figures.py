@@ -14,8 +14,6 @@ from baldur.reproduction.document import Cell, Figure, Table
 from baldur.reproduction.evidence import Evidence
 from baldur.reproduction.protocol import DEFAULT, PAPER
 
-__all__ = ["FIGURES", "NAMES", "brain_maps", "selected_features"]
-
 NAMES = {PAPER: "BALDUR, the paper's posterior", DEFAULT: "BALDUR, our default"}
 """What our two rows are called on the page."""
 FIGURES = "figures"
@@ -38,20 +36,7 @@ _KINDS: Mapping[str, tuple[Any, str]] = {
 
 
 def selected_features(evidence: Evidence, folder: Path) -> list[Any]:
-    """Return the table of selected features by view, and the figure of each fold's features.
-
-    Parameters
-    ----------
-    evidence : Evidence
-        The figures of the run.
-    folder : Path
-        Where they are written as PNG files, below ``figures``.
-
-    Returns
-    -------
-    list
-        Blocks of a page.
-    """
+    """Return the table of selected features by view, and the figure of each fold's features."""
     views = list(evidence.result.data.n_features)
     rows: list[list[Cell | str]] = []
     for model in _drawn(evidence):
@@ -75,20 +60,7 @@ def _used(counts: Any) -> str:
 
 
 def brain_maps(evidence: Evidence, folder: Path) -> list[Any]:
-    """Return the figures of the selected voxels of both images.
-
-    Parameters
-    ----------
-    evidence : Evidence
-        The figures of the run.
-    folder : Path
-        Where they are written as PNG files, below ``figures``.
-
-    Returns
-    -------
-    list
-        Blocks of a page.
-    """
+    """Return the figures of the selected voxels of both images."""
     lead = "The figures show slices through the centre of the weights."
     if evidence.simulated:
         lead += (

@@ -8,8 +8,6 @@ from types import MappingProxyType
 
 from baldur.report.formatting import number, sd_decimals
 
-__all__ = ["METRICS", "PRINTED", "PrintedRow", "percent_texts"]
-
 METRICS = ("accuracy", "balanced_accuracy", "precision", "recall", "f1", "auc")
 """Columns of both tables, under our names; the share of selected features comes last."""
 
@@ -18,33 +16,14 @@ Cell = tuple[float, float] | None
 
 @dataclass(frozen=True)
 class PrintedRow:
-    """One row of a printed table.
+    """One row of a printed table."""
 
-    Attributes
-    ----------
-    cells : dict of str to (mean, s.d.) or None
-        Metric to what is printed; None where the paper has a dash.
-    percent : (mean, s.d.)
-        Share of the features that are selected, in per cent; s.d. 0 where none is printed.
-    chance : bool
-        Whether the paper marks the row as being at chance level.
-    """
-
-    cells: Mapping[str, Cell]
-    percent: tuple[float, float]
-    chance: bool = False
+    cells: Mapping[str, Cell]  # (mean, s.d.)
+    percent: tuple[float, float]  # (mean, s.d.)
+    chance: bool = False  # Whether the paper marks the row as being at chance level
 
     def mean(self, metric: str) -> float:
-        """Return the printed mean of a metric, NaN where there is a dash.
-
-        Parameters
-        ----------
-        metric : str
-
-        Returns
-        -------
-        float
-        """
+        """Return the printed mean of a metric, NaN where there is a dash."""
         cell = self.cells[metric]
         return float("nan") if cell is None else cell[0]
 
@@ -94,15 +73,7 @@ PRINTED: Mapping[str, Mapping[str, PrintedRow]] = MappingProxyType({
 def percent_texts(mean: float, sd: float) -> tuple[str, str]:
     """Return a share in per cent and its standard deviation, with the same number of decimals.
 
-    Parameters
-    ----------
-    mean, sd : float
-
-    Returns
-    -------
-    (str, str)
-        Two decimals, as the paper prints most shares; more where the standard deviation is below
-        0.01, so that it has two digits.
+    Shapes: returns (str, str).
 
     Examples
     --------

@@ -7,8 +7,6 @@ from baldur.reproduction.arithmetic import fits_of
 from baldur.reproduction.printed import PRINTED
 from baldur.reproduction.protocol import Protocol
 
-__all__ = ["METRIC_WORDS", "printed_remark"]
-
 METRIC_WORDS = {
     "accuracy": "accuracy", "balanced_accuracy": "balanced accuracy", "recall": "recall",
     "f1": "F1 score", "auc": "AUC",
@@ -18,20 +16,6 @@ METRIC_WORDS = {
 
 def printed_remark(protocol: Protocol, metric: str) -> str:
     """Return what a reader of the claim has to know about the printed values; empty if nothing.
-
-    Parameters
-    ----------
-    protocol : Protocol
-        The study.
-    metric : str
-        In which the paper says that BALDUR is the best.
-
-    Returns
-    -------
-    str
-        Which baselines have as high a printed value, for how many there is none, and whether the
-        printed recall is a precision. Rows that the paper marks as being at chance level, which may
-        have a recall of 1, do not count.
 
     Examples
     --------

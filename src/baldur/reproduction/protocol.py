@@ -11,8 +11,6 @@ from baldur.baselines import BASELINES
 from baldur.exceptions import InputError
 from baldur.reproduction.printed import METRICS
 
-__all__ = ["DEFAULT", "PAPER", "PROTOCOLS", "START_FACTORS", "Protocol", "protocol_of"]
-
 PAPER = "BALDUR (mean-field)"
 """Our row of the paper's BALDUR."""
 DEFAULT = "BALDUR"
@@ -34,48 +32,21 @@ QUICK_FOLDS = (5, 3)
 
 @dataclass(frozen=True)
 class Protocol:
-    """One study of the paper.
-
-    Attributes
-    ----------
-    name, cohort, disease : str
-        "biofind" or "adni", the name of the cohort, and the two groups that are classified.
-    positive, negative : str
-        Classes in the outcome column of a user's files.
-    counts : (int, int)
-        People of the positive and of the negative class in the paper.
-    views : dict of str to int
-        Names and widths of the views in the paper.
-    folds : int
-        Outer folds, and inner folds of each.
-    scale, quick_scale : float
-        Share of the wide views that is simulated by default, and with ``quick``.
-    """
+    """One study of the paper."""
 
     name: str
     cohort: str
     disease: str
-    positive: str
+    positive: str  # positive, negative: Classes in the outcome column of a user's files
     negative: str
-    counts: tuple[int, int]
-    views: Mapping[str, int]
-    folds: int
+    counts: tuple[int, int]  # (int, int)
+    views: Mapping[str, int]  # Names and widths of the views in the paper
+    folds: int  # Outer folds, and inner folds of each
     scale: float
     quick_scale: float
 
     def sections(self, quick: bool) -> dict[str, Any]:
-        """Return the sections of the study file that follow from the protocol.
-
-        Parameters
-        ----------
-        quick : bool
-            Five outer folds, and fixed settings instead of a search.
-
-        Returns
-        -------
-        dict
-            folds, report and models.
-        """
+        """Return the sections of the study file that follow from the protocol."""
         outer, inner = QUICK_FOLDS if quick else (self.folds, self.folds)
         return {
             "folds": {"scheme": "stratified", "outer": outer, "inner": inner},
@@ -150,16 +121,7 @@ PROTOCOLS: Mapping[str, Protocol] = MappingProxyType({
 
 
 def protocol_of(name: str) -> Protocol:
-    """Return the protocol of a study.
-
-    Parameters
-    ----------
-    name : {"biofind", "adni"}
-
-    Returns
-    -------
-    Protocol
-    """
+    """Return the protocol of a study."""
     if name not in PROTOCOLS:
         raise InputError(f"The paper's studies are {' and '.join(PROTOCOLS)}, but got {name!r}.")
     return PROTOCOLS[name]

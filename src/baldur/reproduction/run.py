@@ -16,7 +16,8 @@ from sklearn.base import clone
 
 from baldur.atomic_io import LOCK, PART, folder_lock, make_folder, write_atomically
 from baldur.datasets.parameters import CONSTRAINTS
-from baldur.evaluation import Comparison, NestedResult, Progress, fit_all_rows
+from baldur.evaluation import NestedResult, Progress, fit_all_rows
+from baldur.evaluation.design import Comparison
 from baldur.exceptions import BaldurError, InputError
 from baldur.parameters import Constraint, check, integer
 from baldur.report import report_study
@@ -30,8 +31,6 @@ from baldur.reproduction.figures import FIGURES
 from baldur.reproduction.protocol import PAPER, START_FACTORS, Protocol, protocol_of
 from baldur.study import EvaluatedStudy, StudyCheck, evaluate_study
 from baldur.study.config import LARGEST_SEED
-
-__all__ = ["Reproduction", "reproduce"]
 
 SEED = Constraint(
     lambda v: integer(0).is_legal(v) and v <= LARGEST_SEED, f"an integer from 0 to {LARGEST_SEED:,}"

@@ -21,8 +21,6 @@ from baldur.reproduction.printed import PRINTED, PrintedRow, percent_texts
 from baldur.reproduction.protocol import DEFAULT, PAPER
 from baldur.reproduction.verdicts import gap_texts
 
-__all__ = ["both_tables", "difference_table", "printed_check"]
-
 HEADINGS = {
     "accuracy": "Accuracy", "balanced_accuracy": "Balanced accuracy", "precision": "Precision",
     "recall": "Recall", "f1": "F1", "auc": "AUC",

@@ -11,11 +11,6 @@ from baldur.report.formatting import count, decimals, in_words, listed, number
 from baldur.reproduction.differences import Difference
 from baldur.reproduction.evidence import Evidence
 
-__all__ = [
-    "FAILS", "HOLDS", "IN_PART", "NO_ROW", "OPEN", "UNTESTED", "Claim", "Verdict", "by_folds",
-    "decided", "gap_texts", "outcome_of",
-]  # fmt: skip
-
 HOLDS, IN_PART, OPEN, FAILS, UNTESTED = (
     "reproduced", "reproduced in part", "not decided", "not reproduced", "not tested",
 )  # fmt: skip
@@ -44,26 +39,7 @@ class Claim:
 
 
 def decided(evidence: Evidence, model: str, others: list[str], metric: str, name: str) -> Verdict:
-    """Decide whether a model is better than each of some others.
-
-    Parameters
-    ----------
-    evidence : Evidence
-        The figures.
-    model : str
-        The model that is claimed to be first.
-    others : list of str
-        Baselines that it is compared with; those without figures have unknown differences.
-    metric : str
-        What is compared.
-    name : str
-        What the model is called in a sentence.
-
-    Returns
-    -------
-    Verdict
-        As `outcome_of` says.
-    """
+    """Decide whether a model is better than each of some others."""
     if model not in evidence.table.index or not others:
         return NO_ROW
     gaps = sorted(evidence.differences(model, others, metric), key=_unknown_last)
@@ -106,19 +82,7 @@ def _unknown_last(gap: Difference) -> tuple[bool, float]:
 
 
 def outcome_of(gaps: Sequence[Difference]) -> str:
-    """Return the verdict on a claim that a model is better than each of some others.
-
-    Parameters
-    ----------
-    gaps : sequence of Difference
-        From each of the others, with simultaneous intervals.
-
-    Returns
-    -------
-    str
-        Reproduced where all intervals lie above 0, not reproduced where one lies below 0, and
-        otherwise not decided; not tested where an interval is missing that could decide.
-    """
+    """Return the verdict on a claim that a model is better than each of some others."""
     if any(gap.known and gap.high < 0 for gap in gaps):
         return FAILS
     if not all(gap.known for gap in gaps):
@@ -129,13 +93,7 @@ def outcome_of(gaps: Sequence[Difference]) -> str:
 def gap_texts(gap: Difference) -> tuple[str, str]:
     """Return a difference, and the ends of its interval, as text.
 
-    Parameters
-    ----------
-    gap : Difference
-
-    Returns
-    -------
-    (str, str)
+    Shapes: returns (str, str).
     """
     digits = decimals((gap.low, gap.high))
     value, low, high = (number(x, digits, sign=True) for x in (gap.value, gap.low, gap.high))
@@ -143,18 +101,6 @@ def gap_texts(gap: Difference) -> tuple[str, str]:
 
 
 def by_folds(holds: np.ndarray, what: str, more: str) -> Verdict:
-    """Decide a claim by the folds in which it holds: in all of them, in some, or in none.
-
-    Parameters
-    ----------
-    holds : ndarray of bool
-        One value per fold.
-    what, more : str
-        What holds, and a further sentence.
-
-    Returns
-    -------
-    Verdict
-    """
+    """Decide a claim by the folds in which it holds: in all of them, in some, or in none."""
     figures = f"{what} in {int(holds.sum())} of {count(len(holds), 'fold')}. {more}".strip()
     return Verdict(HOLDS if holds.all() else IN_PART if holds.any() else FAILS, figures)

@@ -25,21 +25,6 @@ import numpy as np
 
 from baldur.exceptions import InputError
 
-__all__ = [
-    "BLOCK_BYTES",
-    "Deadline",
-    "LAZY_BYTES",
-    "MAX_BYTES",
-    "MAX_RATIO",
-    "NAME_LENGTH",
-    "SECONDS",
-    "check_ratio",
-    "check_size",
-    "no_bare_memory_error",
-    "seconds_for",
-    "text_array",
-]
-
 MAX_BYTES = 4 << 30
 """Memory for reading one file by default: 4 GB, which a laptop with 8 GB has."""
 
@@ -71,27 +56,12 @@ R = TypeVar("R")
 
 
 def seconds_for(path: Path) -> float:
-    """Return the time the reading of a file may take.
-
-    Parameters
-    ----------
-    path : Path
-
-    Returns
-    -------
-    float
-    """
+    """Return the time the reading of a file may take."""
     return SECONDS + path.stat().st_size / _BYTES_PER_SECOND
 
 
 class Deadline:
-    """Time limit for reading a file; readers call `check` in every loop over its content.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-    """
+    """Time limit for reading a file; readers call `check` in every loop over its content."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -110,19 +80,7 @@ class Deadline:
 
 
 def check_size(path: Path | str, n_bytes: float, max_bytes: int, advice: str) -> None:
-    """Refuse what would take more memory than allowed, before taking it.
-
-    Parameters
-    ----------
-    path : Path or str
-        The file, for the message.
-    n_bytes : float
-        Memory it would take.
-    max_bytes : int
-        Memory it may take.
-    advice : str
-        What to do about it.
-    """
+    """Refuse what would take more memory than allowed, before taking it."""
     if n_bytes > max_bytes:
         raise InputError(
             f"{path}: reading it would take {n_bytes / 2**30:.3g} GB of memory, above the limit "
@@ -131,19 +89,7 @@ def check_size(path: Path | str, n_bytes: float, max_bytes: int, advice: str) ->
 
 
 def check_ratio(path: Path | str, what: str, claimed: float, stored: float) -> None:
-    """Refuse cells that a file claims and does not store.
-
-    Parameters
-    ----------
-    path : Path or str
-        The file, for the message.
-    what : str
-        Which part of it.
-    claimed : float
-        Bytes of its cells.
-    stored : float
-        Bytes they take in the file.
-    """
+    """Refuse cells that a file claims and does not store."""
     if claimed > LAZY_BYTES and claimed > MAX_RATIO * stored:
         raise InputError(
             f"{path}: {what} claims {claimed / 2**20:,.0f} MB of cells, but stores "
@@ -153,21 +99,7 @@ def check_ratio(path: Path | str, what: str, claimed: float, stored: float) -> N
 
 
 def text_array(values: Iterable[Any], origin: str, max_bytes: int = MAX_BYTES) -> np.ndarray:
-    """Return names as an array of text; refuse very long names, which would widen every entry.
-
-    Parameters
-    ----------
-    values : iterable
-        Names, turned into text.
-    origin : str
-        File, for the message.
-    max_bytes : int, default=4 GB
-        Memory they may take.
-
-    Returns
-    -------
-    ndarray of str
-    """
+    """Return names as an array of text; refuse very long names, which would widen every entry."""
     listed = [str(value) for value in values]
     longest = max(map(len, listed), default=0)
     if longest > NAME_LENGTH:
@@ -186,17 +118,7 @@ def text_array(values: Iterable[Any], origin: str, max_bytes: int = MAX_BYTES) -
 
 
 def no_bare_memory_error(reader: Callable[P, R]) -> Callable[P, R]:
-    """Make a reader say which file was too large, where the system ran out of memory.
-
-    Parameters
-    ----------
-    reader : callable
-        A function whose first argument is the file.
-
-    Returns
-    -------
-    callable
-    """
+    """Make a reader say which file was too large, where the system ran out of memory."""
 
     @functools.wraps(reader)
     def guarded(*args: P.args, **kwargs: P.kwargs) -> R:

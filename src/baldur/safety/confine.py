@@ -16,20 +16,9 @@ from typing import IO
 
 from baldur.exceptions import InputError
 
-__all__ = ["find_special", "is_below", "open_to_append", "resolve"]
-
 
 def resolve(path: Path) -> Path:
-    """Return a path with every symbolic link followed; it need not exist.
-
-    Parameters
-    ----------
-    path : Path
-
-    Returns
-    -------
-    Path
-    """
+    """Return a path with every symbolic link followed; it need not exist."""
     try:
         return path.resolve()
     except (OSError, RuntimeError, ValueError) as error:
@@ -37,37 +26,14 @@ def resolve(path: Path) -> Path:
 
 
 def is_below(path: Path, roots: Sequence[Path], *, strictly: bool = False) -> bool:
-    """Return whether a path lies below one of the folders once all links are followed.
-
-    Parameters
-    ----------
-    path : Path
-    roots : sequence of Path
-    strictly : bool, default=False
-        The folder itself does not count.
-
-    Returns
-    -------
-    bool
-    """
+    """Return whether a path lies below one of the folders once all links are followed."""
     found = resolve(path)
     tops = [resolve(root) for root in roots]
     return any(top in found.parents or (found == top and not strictly) for top in tops)
 
 
 def find_special(folder: Path) -> Path | None:
-    """Return the first thing anywhere below a folder that is no plain file and no folder, or None.
-
-    Parameters
-    ----------
-    folder : Path
-        A folder the package writes to. It makes no links there, which lead elsewhere, and no
-        pipes, which would be waited for without end.
-
-    Returns
-    -------
-    Path or None
-    """
+    """Return the first path below a folder that is neither a file nor a folder, or None."""
     for here, folders, files in os.walk(folder, followlinks=False):
         for name in (*folders, *files):
             path = Path(here, name)
@@ -85,14 +51,6 @@ def open_to_append(path: Path) -> IO[str]:
 
     A symbolic link, a second name of another file (a hard link) or a pipe in its place is refused:
     the lines would go somewhere else, or never arrive.
-
-    Parameters
-    ----------
-    path : Path
-
-    Returns
-    -------
-    text file
     """
     flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT
     for name in ("O_NOFOLLOW", "O_NONBLOCK", "O_CLOEXEC"):

@@ -14,17 +14,6 @@ from typing import Any
 
 from baldur.exceptions import InputError
 
-__all__ = [
-    "check_names",
-    "escape_cell",
-    "has_control",
-    "latex",
-    "markdown",
-    "one_line",
-    "printable",
-    "unescape_cell",
-]
-
 # Control characters (C0, DEL, C1), line and paragraph separators, and the marks that reverse the
 # direction of text: all can make what is shown differ from what is there. Lone surrogates cannot be
 # written as UTF-8 at all.
@@ -53,16 +42,7 @@ _MARKDOWN = str.maketrans(
 
 
 def has_control(text: str) -> bool:
-    """Return whether a text contains control or other invisible characters.
-
-    Parameters
-    ----------
-    text : str
-
-    Returns
-    -------
-    bool
-    """
+    """Return whether a text contains control or other invisible characters."""
     return _CONTROL.search(text) is not None
 
 
@@ -70,14 +50,6 @@ def printable(text: str) -> str:
     r"""Return text for a terminal or a text file: control characters become visible.
 
     Line breaks and tabs stay.
-
-    Parameters
-    ----------
-    text : str
-
-    Returns
-    -------
-    str
 
     Examples
     --------
@@ -89,16 +61,7 @@ def printable(text: str) -> str:
 
 
 def one_line(text: str) -> str:
-    """Return text as one printable line, for a log.
-
-    Parameters
-    ----------
-    text : str
-
-    Returns
-    -------
-    str
-    """
+    """Return text as one printable line, for a log."""
     return printable(" ".join(text.split()))
 
 
@@ -108,16 +71,7 @@ def _visible(character: str) -> str:
 
 
 def check_names(names: Iterable[Any], what: str, origin: str) -> None:
-    """Refuse names with control characters.
-
-    Parameters
-    ----------
-    names : iterable of str
-    what : str
-        What the names are called in the message ("sample id").
-    origin : str
-        File, or key of the study, for the message.
-    """
+    """Refuse names with control characters."""
     listed = names if isinstance(names, list) else list(names)
     # One search over all of them: there may be a million.
     if not has_control("".join(map(str, listed))):
@@ -132,14 +86,6 @@ def check_names(names: Iterable[Any], what: str, origin: str) -> None:
 def escape_cell(value: Any) -> Any:
     """Return a cell that no spreadsheet takes for a formula; anything but text stays as it is.
 
-    Parameters
-    ----------
-    value : object
-
-    Returns
-    -------
-    object
-
     Examples
     --------
     >>> from baldur.safety.escape import escape_cell
@@ -150,16 +96,7 @@ def escape_cell(value: Any) -> Any:
 
 
 def unescape_cell(value: Any) -> Any:
-    """Return what `escape_cell` was given.
-
-    Parameters
-    ----------
-    value : object
-
-    Returns
-    -------
-    object
-    """
+    """Return what `escape_cell` was given."""
     marked = isinstance(value, str) and value.startswith("'") and _is_formula(value)
     return value[1:] if marked else value
 
@@ -171,14 +108,6 @@ def _is_formula(text: str) -> bool:
 def latex(text: str) -> str:
     r"""Return text that LaTeX prints as it is, on one line.
 
-    Parameters
-    ----------
-    text : str
-
-    Returns
-    -------
-    str
-
     Examples
     --------
     >>> from baldur.safety.escape import latex
@@ -189,14 +118,5 @@ def latex(text: str) -> str:
 
 
 def markdown(text: str) -> str:
-    """Return text that Markdown shows as it is, on one line: no markup, no HTML, no new column.
-
-    Parameters
-    ----------
-    text : str
-
-    Returns
-    -------
-    str
-    """
+    """Return text that Markdown shows as it is, on one line: no markup, no HTML, no new column."""
     return one_line(text).translate(_MARKDOWN)

@@ -21,8 +21,6 @@ from baldur.exceptions import InputError
 from baldur.safety.budget import seconds_for
 from baldur.safety.escape import one_line
 
-__all__ = ["first_look"]
-
 _PATIENCE = 10
 # The limit is one of the processor's time; a busy machine makes it longer by the clock.
 
@@ -34,22 +32,7 @@ TOO_LARGE = 3
 
 
 def first_look(script: Path, path: Path, max_bytes: int, what: str, told: str = "") -> None:
-    """Run a script that reads a file, within the limits; refuse the file if the script fails.
-
-    Parameters
-    ----------
-    script : Path
-        Called with the file, and the bytes and seconds it may take. It imports little, so that
-        starting it is quick, and leaves with `TOO_LARGE` when the memory does not suffice.
-    path : Path
-        The file.
-    max_bytes : int
-        Memory for reading it.
-    what : str
-        What the file should be ("an HDF5 file").
-    told : str, optional
-        What the script finds on its standard input.
-    """
+    """Run a script that reads a file, within the limits; refuse the file if the script fails."""
     seconds = seconds_for(path)
     slow = InputError(
         f"{path}: its library did not finish reading it as {what} in {seconds:.0f} seconds. The "
@@ -94,14 +77,7 @@ def first_look(script: Path, path: Path, max_bytes: int, what: str, told: str = 
 
 
 def limit_process(n_bytes: int, seconds: int) -> None:
-    """Let this process take at most so many bytes more than it has now; for the scripts.
-
-    Parameters
-    ----------
-    n_bytes : int
-    seconds : int
-        Time of the processor.
-    """
+    """Let this process take at most so many bytes more than it has now; for the scripts."""
     # Windows has no such limit, and some systems refuse to set it.
     with contextlib.suppress(ImportError, ValueError, OSError):
         import resource

@@ -9,20 +9,9 @@ import pandas as pd
 
 from baldur.safety.escape import escape_cell, unescape_cell
 
-__all__ = ["csv_text", "unescape_frame"]
-
 
 def csv_text(frame: pd.DataFrame) -> str:
-    """Return a table as CSV in which no cell and no heading is a formula.
-
-    Parameters
-    ----------
-    frame : DataFrame
-
-    Returns
-    -------
-    str
-    """
+    """Return a table as CSV in which no cell and no heading is a formula."""
     made = _changed(frame, escape_cell)
     text = made.to_csv(index=False, lineterminator="\n")
     if "\r" in text:
@@ -32,16 +21,7 @@ def csv_text(frame: pd.DataFrame) -> str:
 
 
 def unescape_frame(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return a table read from a file of `csv_text` as it was before.
-
-    Parameters
-    ----------
-    frame : DataFrame
-
-    Returns
-    -------
-    DataFrame
-    """
+    """Return a table read from a file of `csv_text` as it was before."""
     return _changed(frame, unescape_cell)
 
 

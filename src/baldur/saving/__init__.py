@@ -16,24 +16,13 @@ In: fitted estimators, whose parts are plain values (`baldur.state`). Out: folde
 saved, from `views` to `evaluation`; is imported by `study`, `report` and `cli`.
 """
 
-from baldur.saving.folder import (
-    identity,
-    load,
-    load_model,
-    read_manifest,
-    save,
-    save_model,
-)
-from baldur.saving.layout import SCHEMA
+from baldur.saving.folder import load, load_model, save, save_model
 from baldur.saving.saved_model import SavedModel
 
 __all__ = [
-    "SCHEMA",
     "SavedModel",
-    "identity",
     "load",
     "load_model",
-    "read_manifest",
     "save",
     "save_model",
 ]

@@ -15,8 +15,6 @@ from baldur.exceptions import InputError
 from baldur.saving import limits
 from baldur.saving.json_text import read_json
 
-__all__ = ["pack_arrays", "unpack_arrays"]
-
 _WIDTH = {
     "BOOL": 1, "I8": 1, "U8": 1, "I16": 2, "U16": 2, "F16": 2, "I32": 4, "U32": 4, "F32": 4,
     "I64": 8, "U64": 8, "F64": 8,
@@ -24,33 +22,12 @@ _WIDTH = {
 
 
 def pack_arrays(arrays: Mapping[str, np.ndarray]) -> bytes:
-    """Return the bytes of an array file.
-
-    Parameters
-    ----------
-    arrays : dict of str to ndarray
-        C-contiguous.
-
-    Returns
-    -------
-    bytes
-    """
+    """Return the bytes of an array file."""
     return bytes(save_tensors(dict(arrays)))
 
 
 def unpack_arrays(content: bytes) -> dict[str, np.ndarray]:
-    """Return the arrays of an array file; any fault is an InputError.
-
-    Parameters
-    ----------
-    content : bytes
-        The file.
-
-    Returns
-    -------
-    dict of str to ndarray
-        In memory of their own.
-    """
+    """Return the arrays of an array file; any fault is an InputError."""
     names = list(_header(content))
     try:
         found = load_tensors(content)

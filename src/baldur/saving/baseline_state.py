@@ -19,8 +19,6 @@ from baldur.saving.setting_state import read_setting, setting_state
 from baldur.state import Fields, State
 from baldur.views import MultiView
 
-__all__ = ["TRUSTED", "baseline_state", "is_baseline", "read_baseline"]
-
 TRUSTED = (
     "baldur.baselines.paper.awdr.AWDRClassifier",
     "baldur.baselines.additional.boosted_trees.BoostedTreesClassifier",
@@ -52,33 +50,14 @@ _MODULES = ("baldur.baselines.", "baldur.evaluation.adapters.")
 
 
 def is_baseline(estimator: Any) -> bool:
-    """Return whether an estimator is stored as a baseline.
-
-    Parameters
-    ----------
-    estimator : object
-
-    Returns
-    -------
-    bool
-    """
+    """Return whether an estimator is stored as a baseline."""
     kind = type(estimator)
     path = f"{kind.__module__}.{kind.__qualname__}"
     return path in TRUSTED and path.startswith(_MODULES)
 
 
 def baseline_state(estimator: Any) -> State:
-    """Return the state of a fitted baseline.
-
-    Parameters
-    ----------
-    estimator : baseline
-        Fitted, with a preparation.
-
-    Returns
-    -------
-    dict
-    """
+    """Return the state of a fitted baseline."""
     from skops.io import dumps, get_untrusted_types
 
     name = type(estimator).__name__
@@ -110,20 +89,7 @@ def baseline_state(estimator: Any) -> State:
 
 
 def read_baseline(state: Any, read_preparation: Any) -> Any:
-    """Build a baseline; anything that is not of a trusted type is an InputError.
-
-    Parameters
-    ----------
-    state : dict
-        As `baseline_state` returned it.
-    read_preparation : callable
-        Builds a preparation from its state.
-
-    Returns
-    -------
-    baseline
-        Fitted.
-    """
+    """Build a baseline; anything that is not of a trusted type is an InputError."""
     with Fields(state, "baseline") as read:
         name = read.text("class")
         preparation = read.part("preparation", read_preparation)

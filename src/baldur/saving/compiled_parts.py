@@ -19,8 +19,6 @@ from sklearn.svm import SVC, SVR, NuSVC, NuSVR, OneClassSVM
 
 from baldur.exceptions import InputError
 
-__all__ = ["check_archive", "check_parts"]
-
 _DEPTH = 12
 """Levels below an estimator that are looked at: a forest has its trees at the third."""
 
@@ -35,13 +33,7 @@ _REFUSED = (GradientBoostingClassifier, GradientBoostingRegressor, SVR, NuSVR, O
 
 
 def check_archive(raw: bytes) -> None:
-    """Refuse a skops archive that could expand, or crash while its objects are built.
-
-    Parameters
-    ----------
-    raw : bytes
-        The archive.
-    """
+    """Refuse a skops archive that could expand, or crash while its objects are built."""
     with zipfile.ZipFile(io.BytesIO(raw)) as archive:
         entries = archive.infolist()
         # As skops writes them. What is not compressed cannot grow.
@@ -99,13 +91,7 @@ def _check_constructor(node: Any, archive: zipfile.ZipFile) -> None:
 
 
 def check_parts(part: Any) -> None:
-    """Refuse an estimator with a part that could make compiled code read invalid memory.
-
-    Parameters
-    ----------
-    part : object
-        The estimator.
-    """
+    """Refuse an estimator with a part that could make compiled code read invalid memory."""
     _check(part, 0, set())
 
 

@@ -23,8 +23,6 @@ from baldur.saving.setting_state import read_settings, settings_state
 from baldur.state import Fields, State, by_kind, made_by
 from baldur.views.view import default_names
 
-__all__ = ["ESTIMATORS", "estimator_state", "kind_of", "read_estimator"]
-
 
 @dataclass(frozen=True)
 class _Known:
@@ -48,16 +46,7 @@ ESTIMATORS: Mapping[str, _Known] = MappingProxyType(
 
 
 def kind_of(estimator: Any) -> str:
-    """Return the kind under which an estimator is stored; an InputError if it has none.
-
-    Parameters
-    ----------
-    estimator : object
-
-    Returns
-    -------
-    str
-    """
+    """Return the kind under which an estimator is stored; an InputError if it has none."""
     found = type(estimator)
     for kind, known in ESTIMATORS.items():
         if found is known.type:
@@ -71,17 +60,7 @@ def kind_of(estimator: Any) -> str:
 
 
 def estimator_state(estimator: Any) -> State:
-    """Return the state of a fitted estimator.
-
-    Parameters
-    ----------
-    estimator : estimator
-        Of the package.
-
-    Returns
-    -------
-    dict
-    """
+    """Return the state of a fitted estimator."""
     kind = kind_of(estimator)
     if kind == "baseline":
         return baseline_state(estimator)
@@ -103,17 +82,7 @@ def estimator_state(estimator: Any) -> State:
 
 
 def read_estimator(state: Any) -> Any:
-    """Build a fitted estimator from its state; every part is validated.
-
-    Parameters
-    ----------
-    state : dict
-        As `estimator_state` returned it.
-
-    Returns
-    -------
-    estimator
-    """
+    """Build a fitted estimator from its state; every part is validated."""
     makers: dict[str, Callable[..., Any]] = dict.fromkeys(ESTIMATORS, _read_own)
     makers["baseline"] = partial(read_baseline, read_preparation=Preparation.from_state)
     return by_kind(makers)(state)

@@ -14,26 +14,14 @@ import numpy as np
 
 from baldur.state import Fields, dataframe_state, plain, read_dataframe
 
-__all__ = ["Attribute", "Outline", "attributes_of", "read_attribute"]
-
 
 @dataclass(frozen=True)
 class Outline:
-    """What the shapes of attributes refer to.
-
-    Attributes
-    ----------
-    task : str
-    views : list of str
-    widths : dict of str to int
-        Features of each view after preparation.
-    sizes : dict of str to int
-        C outputs and K factors, known once the loadings are read.
-    """
+    """What the shapes of attributes refer to."""
 
     task: str
     views: list[str]
-    widths: dict[str, int]
+    widths: dict[str, int]  # Features of each view after preparation
     sizes: dict[str, int] = field(default_factory=dict)
 
 
@@ -42,21 +30,11 @@ Read = Callable[[Fields, str, Outline], Any]
 
 @dataclass(frozen=True)
 class Attribute:
-    """How one attribute is stored.
+    """How one attribute is stored."""
 
-    Attributes
-    ----------
-    read : callable
-        ReadCounter it from fields, given its name and the outline of the model.
-    write : callable
-        Returns its state.
-    optional : bool
-        Whether it may be missing.
-    """
-
-    read: Read
-    write: Callable[[Any], Any] = plain
-    optional: bool = False
+    read: Read  # ReadCounter it from fields, given its name and the outline of the model
+    write: Callable[[Any], Any] = plain  # Returns its state
+    optional: bool = False  # Whether it may be missing
 
 
 def read_attribute(read: Fields, name: str, attribute: Attribute, outline: Outline) -> Any:
@@ -281,18 +259,7 @@ _SELECTION: dict[str, Attribute] = {
 
 
 def attributes_of(kind: str, task: str) -> Mapping[str, Attribute]:
-    """Return the attributes of a kind of estimator fitted for a task, in the order of reading.
-
-    Parameters
-    ----------
-    kind : str
-        As in `baldur.saving.estimator_state.ESTIMATORS`.
-    task : str
-
-    Returns
-    -------
-    dict of str to Attribute
-    """
+    """Return the attributes of a kind of estimator fitted for a task, in the order of reading."""
     made = {**_SHARED, **(_REGRESSOR if task == "regression" else _CLASSIFIER)}
     if not kind.startswith("baldur"):
         return made | _MEAN_FIELD

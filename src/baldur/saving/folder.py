@@ -31,8 +31,6 @@ from baldur.saving.manifest import COMPARED, describe, versions
 from baldur.saving.saved_model import SavedModel
 from baldur.saving.state_tree import pack_tree, unpack_tree
 
-__all__ = ["identity", "load", "load_model", "read_manifest", "save", "save_model"]
-
 # What building an object from a forged state can run into, beside errors of ours: every
 # `from_state` validates, and this is the net below it.
 _FAULTS = (ArithmeticError, AssertionError, AttributeError, LookupError, MemoryError,
@@ -158,23 +156,13 @@ def save_model(model: SavedModel, folder: str | Path, *, overwrite: bool = False
 def identity(folder: str | Path) -> str:
     """Return the identity of a saved model: a SHA-256 that covers every file it is made of.
 
-    Parameters
-    ----------
-    folder : str or Path
-        A model folder.
-
-    Returns
-    -------
-    str
-        64 hexadecimal digits.
-
     Examples
     --------
     >>> import pathlib, tempfile
     >>> import numpy as np
     >>> import baldur
     >>> from baldur.baselines import PriorClassifier
-    >>> from baldur.saving import identity
+    >>> from baldur.saving.folder import identity
     >>> fitted = PriorClassifier().fit(np.eye(4), [0, 0, 1, 1])
     >>> with tempfile.TemporaryDirectory() as here:
     ...     folder = baldur.save(fitted, pathlib.Path(here) / "model")
@@ -189,24 +177,13 @@ def identity(folder: str | Path) -> str:
 def read_manifest(folder: str | Path, *, max_bytes: int = MAX_BYTES) -> dict[str, Any]:
     """Read the manifest of a model folder after verifying all checksums.
 
-    Parameters
-    ----------
-    folder : str or Path
-        A model folder.
-    max_bytes : int, default=4 GB
-        The largest array file that is read.
-
-    Returns
-    -------
-    dict
-
     Examples
     --------
     >>> import pathlib, tempfile
     >>> import numpy as np
     >>> import baldur
     >>> from baldur.baselines import PriorClassifier
-    >>> from baldur.saving import read_manifest
+    >>> from baldur.saving.folder import read_manifest
     >>> fitted = PriorClassifier().fit(np.eye(4), [0, 0, 1, 1])
     >>> with tempfile.TemporaryDirectory() as here:
     ...     manifest = read_manifest(baldur.save(fitted, pathlib.Path(here) / "model"))

@@ -14,29 +14,16 @@ from baldur.saving import limits
 from baldur.saving.json_text import checksum, read_json
 from baldur.saving.layout import DATA_FILES, FORMAT, MANIFEST, PRINTED, SCHEMA
 
-__all__ = ["FolderContent", "OpenFolder", "read_folder"]
-
 _TRIES = 5
 """Attempts at a folder that is being replaced meanwhile; a save replaces it once."""
 
 
 class FolderContent(NamedTuple):
-    """Content of a model folder, after its checksums were verified.
-
-    Attributes
-    ----------
-    manifest : dict
-    state : bytes
-        The JSON text of the state.
-    arrays : bytes
-        The array file.
-    printed : dict of str to bytes
-        Files of the card that are there, by name, without the page, which is free to edit.
-    """
+    """Content of a model folder, after its checksums were verified."""
 
     manifest: dict[str, Any]
-    state: bytes
-    arrays: bytes
+    state: bytes  # The JSON text of the state
+    arrays: bytes  # The array file
     printed: dict[str, bytes]
 
 
@@ -45,16 +32,6 @@ def read_folder(folder: Path, max_bytes: int) -> FolderContent:
 
     A folder that is being saved to is read again from the start, so that what is returned belongs
     together. Leftovers of an interrupted save are not looked at.
-
-    Parameters
-    ----------
-    folder : Path
-    max_bytes : int
-        The largest array file that is read.
-
-    Returns
-    -------
-    FolderContent
     """
     with OpenFolder(folder) as files:
         for attempt in range(_TRIES):
@@ -73,13 +50,7 @@ def read_folder(folder: Path, max_bytes: int) -> FolderContent:
 
 
 class OpenFolder:
-    """A folder whose plain files can be read by name, as a context.
-
-    Parameters
-    ----------
-    folder : Path
-        The folder itself may be reached through a link; nothing in it may be one.
-    """
+    """A folder whose plain files can be read by name, as a context."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -107,15 +78,7 @@ class OpenFolder:
             os.close(self._number)
 
     def read(self, name: str, most_bytes: int) -> bytes | None:
-        """Return the content of a plain file, None if it is not there.
-
-        Parameters
-        ----------
-        name : str
-            A file name.
-        most_bytes : int
-            A longer file is refused before any of it is read.
-        """
+        """Return the content of a plain file, None if it is not there."""
         path = self._folder / name
         try:
             number = self._open(name)

@@ -22,20 +22,12 @@ from baldur.saving.folder_reader import OpenFolder, identity_of
 from baldur.saving.json_text import checksum, read_json, write_json
 from baldur.saving.layout import DATA_FILES, KNOWN, MANIFEST, PRINTED
 
-__all__ = ["check_place", "write_folder"]
-
 _LEFT = re.compile(rf"\.[0-9a-f]{{32}}{re.escape(PART)}")
 # Files that a save which was killed left behind.
 
 
 def check_place(folder: Path, overwrite: bool) -> None:
-    """Refuse a place that holds something else than a model, or a model unless it may be replaced.
-
-    Parameters
-    ----------
-    folder : Path
-    overwrite : bool
-    """
+    """Refuse a place that holds something other than a model, or one not to be replaced."""
     if not os.path.lexists(folder):
         return
     if not folder.is_dir():
@@ -62,20 +54,7 @@ def write_folder(
     *,
     overwrite: bool,
 ) -> None:
-    """Write a model folder, or replace one; files under other names are left alone.
-
-    Parameters
-    ----------
-    folder : Path
-        Made if it is not there, and removed again if it cannot be filled.
-    manifest : dict
-        What the model is; checksums and names of files are added.
-    state, arrays : bytes
-    printed : dict of str to bytes
-        Files of the card.
-    overwrite : bool
-        Whether a model may be replaced.
-    """
+    """Write a model folder, or replace one; files under other names are left alone."""
     new = not folder.exists()
     make_folder(folder)
     try:

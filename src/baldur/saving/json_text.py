@@ -10,22 +10,9 @@ from typing import Any
 from baldur.exceptions import InputError
 from baldur.saving import limits
 
-__all__ = ["checksum", "read_json", "write_json"]
-
 
 def read_json(content: bytes, most_bytes: int) -> Any:
-    """Return the value of a JSON text; any fault is an InputError.
-
-    Parameters
-    ----------
-    content : bytes
-    most_bytes : int
-        The longest text that is read.
-
-    Returns
-    -------
-    object
-    """
+    """Return the value of a JSON text; any fault is an InputError."""
     if len(content) > most_bytes:
         raise InputError(f"it has {len(content):,} bytes, and {most_bytes:,} are the most")
     # Every value but the first follows one of these; text may hold more of them, never fewer.
@@ -44,35 +31,14 @@ def read_json(content: bytes, most_bytes: int) -> Any:
 
 
 def write_json(value: Any, indent: int | None = None) -> bytes:
-    """Return the JSON text of a value, in ASCII, keys in the order they have.
-
-    Parameters
-    ----------
-    value : object
-    indent : int, optional
-        For people to read.
-
-    Returns
-    -------
-    bytes
-    """
+    """Return the JSON text of a value, in ASCII, keys in the order they have."""
     separators = (",", ": ") if indent else (",", ":")
     text = json.dumps(value, separators=separators, allow_nan=False, indent=indent)
     return text.encode("ascii") + b"\n"
 
 
 def checksum(value: bytes | dict[str, Any]) -> str:
-    """Return the SHA-256 of bytes, or of a dictionary whatever its order and layout.
-
-    Parameters
-    ----------
-    value : bytes or dict
-
-    Returns
-    -------
-    str
-        64 hexadecimal digits.
-    """
+    """Return the SHA-256 of bytes, or of a dictionary whatever its order and layout."""
     if isinstance(value, dict):
         text = json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
         value = text.encode("ascii")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["DATA_FILES", "FORMAT", "KNOWN", "MANIFEST", "PRINTED", "SCHEMA", "SCORERS"]
-
 FORMAT = "baldur model"
 
 SCHEMA = 3

@@ -5,22 +5,6 @@ A model is saved only within them, so that whatever was saved can be loaded.
 
 from __future__ import annotations
 
-__all__ = [
-    "ARRAYS",
-    "ARRAY_NAME",
-    "CELLS_OF_NOTHING",
-    "DEPTH",
-    "DIMENSIONS",
-    "HEADER_BYTES",
-    "INTEGER",
-    "LARGEST_TEXT",
-    "MANIFEST_BYTES",
-    "NODES",
-    "PRINTED_BYTES",
-    "SIDE",
-    "STATE_BYTES",
-]
-
 MANIFEST_BYTES = 16 << 20
 """Of ``manifest.json``: it has a line per view and per class, and the settings of a study."""
 

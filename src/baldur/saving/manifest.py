@@ -14,8 +14,6 @@ from baldur.saving.estimator_state import kind_of
 from baldur.saving.layout import FORMAT, SCHEMA
 from baldur.saving.saved_model import SavedModel
 
-__all__ = ["COMPARED", "describe", "versions"]
-
 COMPARED = ("model", "task", "classes", "views", "samples", "steps", "regress_out",
             "training_rows_inside", "fingerprint")  # fmt: skip
 """What a manifest must say as the loaded model does; the rest may be put otherwise one day."""
@@ -26,14 +24,6 @@ def describe(model: SavedModel) -> dict[str, Any]:
 
     A loaded model is described again and the two are compared, so a manifest cannot describe
     another model than the one beside it.
-
-    Parameters
-    ----------
-    model : SavedModel
-
-    Returns
-    -------
-    dict
     """
     estimator = model.estimator
     preparation = estimator.preparation_
@@ -76,15 +66,6 @@ def fingerprint(preparation: Any) -> str:
 
     Number of rows, and mean, scale, smallest and largest value of every column: two models with one
     fingerprint saw the same data, or data that agree in all of these to the last digit.
-
-    Parameters
-    ----------
-    preparation : Preparation
-
-    Returns
-    -------
-    str
-        64 hexadecimal digits.
     """
     found = hashlib.sha256(str(preparation.n_samples_).encode())
     for name, width in preparation.n_features_.items():

@@ -11,8 +11,6 @@ from baldur.exceptions import InputError
 from baldur.saving.estimator_state import estimator_state, read_estimator
 from baldur.state import Fields, State, plain
 
-__all__ = ["SavedModel"]
-
 
 @dataclass
 class SavedModel:

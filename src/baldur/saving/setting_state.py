@@ -17,21 +17,9 @@ from baldur.preparation import Preparation, Step
 from baldur.preparation.stored_form import STEPS
 from baldur.state import Fields, State, StateError
 
-__all__ = ["read_setting", "read_settings", "setting_state", "settings_state"]
-
 
 def settings_state(estimator: Any) -> State:
-    """Return the settings of an estimator.
-
-    Parameters
-    ----------
-    estimator : estimator
-        With scikit-learn's ``get_params``.
-
-    Returns
-    -------
-    dict
-    """
+    """Return the settings of an estimator."""
     return {
         name: setting_state(value, name) for name, value in estimator.get_params(deep=False).items()
     }
@@ -41,17 +29,6 @@ def read_settings(state: Any, kind: type) -> dict[str, Any]:
     """Return the arguments for the constructor of an estimator.
 
     Settings that came after the file was written have their defaults.
-
-    Parameters
-    ----------
-    state : dict
-        As `settings_state` returned it.
-    kind : type
-        The class of the estimator.
-
-    Returns
-    -------
-    dict of str to object
     """
     known = signature(kind).parameters
     with Fields(state) as read:

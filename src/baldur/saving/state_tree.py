@@ -28,8 +28,6 @@ from baldur.exceptions import InputError
 from baldur.safety.escape import has_control
 from baldur.saving import limits
 
-__all__ = ["DTYPES", "pack_tree", "unpack_tree"]
-
 DTYPES = ("b1", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8")
 """Types of numbers an array may have."""
 
@@ -40,19 +38,7 @@ _FLOATS = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 
 
 def pack_tree(tree: Any) -> tuple[Any, dict[str, np.ndarray]]:
-    """Return a state tree as a value for JSON, and its arrays by name.
-
-    Parameters
-    ----------
-    tree : object
-        Plain values, see `baldur.state`.
-
-    Returns
-    -------
-    value : object
-    arrays : dict of str to ndarray
-        C-contiguous and little-endian.
-    """
+    """Return a state tree as a value for JSON, and its arrays by name."""
     packer = _Packer()
     return packer.node(tree, "model", 0), packer.arrays
 
@@ -148,19 +134,7 @@ def _printable(text: str, where: str) -> str:
 
 
 def unpack_tree(value: Any, arrays: Mapping[str, np.ndarray]) -> Any:
-    """Return the state tree of a value from JSON and its arrays; any fault is an InputError.
-
-    Parameters
-    ----------
-    value : object
-        As `baldur.saving.json_text.read_json` returned it.
-    arrays : dict of str to ndarray
-        As `baldur.saving.array_file.unpack_arrays` returned them.
-
-    Returns
-    -------
-    object
-    """
+    """Return the state tree of a value from JSON and its arrays; any fault is an InputError."""
     unpacker = _Unpacker(arrays)
     made = unpacker.tree(value, 0)
     if unpacker.left:

@@ -11,23 +11,12 @@ from baldur.exceptions import InputError
 from baldur.safety.escape import has_control
 from baldur.state.fields import Fields, State, StateError, by_kind, made_by, plain
 
-__all__ = ["read_dataframe", "dataframe_state"]
-
 
 def dataframe_state(frame: Any) -> State:
     """Return the state of a DataFrame; `read_dataframe` reads it.
 
     Columns of numbers, truth values, text, categories, points in time and pandas' nullable types
     come back with the type they had. Other columns are stored cell by cell, as plain values.
-
-    Parameters
-    ----------
-    frame : DataFrame
-        Its index may be of any of these types, and has one level.
-
-    Returns
-    -------
-    dict
     """
     import pandas as pd
 
@@ -98,19 +87,7 @@ _UNITS = ("s", "ms", "us", "ns")
 
 
 def read_dataframe(state: Any, columns: Sequence[str] | None = None) -> Any:
-    """Return a DataFrame from the state that `dataframe_state` returned; for `Fields.part`.
-
-    Parameters
-    ----------
-    state : dict
-        As `dataframe_state` returned it, or as it was read from a file.
-    columns : sequence of str, optional
-        The columns it must have.
-
-    Returns
-    -------
-    DataFrame
-    """
+    """Return a DataFrame from the state that `dataframe_state` returned; for `Fields.part`."""
     import pandas as pd
 
     with Fields(state, "table") as read:

@@ -11,8 +11,6 @@ import numpy as np
 from baldur.exceptions import InputError
 from baldur.safety.escape import has_control
 
-__all__ = ["LARGEST", "Fields", "Shape", "State", "StateError", "by_kind", "made_by", "plain"]
-
 State = dict[str, Any]
 """What ``to_state`` returns."""
 
@@ -40,15 +38,7 @@ _SAID = {
 
 
 class StateError(InputError):
-    """An InputError about one field.
-
-    Parameters
-    ----------
-    path : tuple of str
-        The way to the field, from the outside in.
-    said : str
-        What is wrong with it.
-    """
+    """An InputError about one field."""
 
     def __init__(self, path: tuple[str, ...], said: str) -> None:
         super().__init__(f"{'.'.join(path)}: {said}" if path else said)
@@ -59,20 +49,6 @@ class Fields:
     """The fields of one saved object, each read once and validated.
 
     Used as a context: when the block ends without an error, every field must have been read.
-
-    Parameters
-    ----------
-    state : dict
-        As ``to_state`` returned it, or as it was read from a file.
-    kind : str, optional
-        What ``state["kind"]`` must be. Without, the object has no such entry.
-    **sizes : int
-        Sizes that are known from outside, for names in shapes.
-
-    Attributes
-    ----------
-    sizes : dict of str to int
-        What every name in a shape stands for; the first array with the name decides.
     """
 
     def __init__(self, state: Any, kind: str | None = None, **sizes: int) -> None:
@@ -126,23 +102,7 @@ class Fields:
         high: float | None = None,
         above: float | None = None,
     ) -> np.ndarray:
-        """Return an array of numbers.
-
-        Parameters
-        ----------
-        name : str
-        shape : sequence of int, str or None
-        kind : {"float", "int", "bool", "number"}
-            "number" is any of the others.
-        finite : bool, default=True
-            Refuse NaN and infinity. With False, other conditions hold for numbers that are not NaN.
-        largest : float
-            Largest absolute value; ``np.inf`` for fields in units of the data.
-        low, high : float, optional
-            Limits that a number may reach.
-        above : float, optional
-            A limit that it may not reach.
-        """
+        """Return an array of numbers."""
         value = self._array(name, shape, kind)
         if value.dtype.kind == "f":
             if finite and not np.isfinite(value).all():
@@ -349,18 +309,7 @@ class Fields:
         *,
         some: bool = False,
     ) -> dict[str, T]:
-        """Return a dictionary with one entry for each name, such as the views, in this order.
-
-        Parameters
-        ----------
-        name : str
-        names : sequence of str
-        read : callable
-            Called with the fields of the dictionary and the name of one: ``lambda f, v:
-            f.array(v, ("C", widths[v]))``. Sizes are those of the whole object.
-        some : bool, default=False
-            Names may be left out.
-        """
+        """Return a dictionary with one entry for each name, such as the views, in this order."""
         value = self._take(name)
         if type(value) is not dict:
             raise StateError(
@@ -448,21 +397,7 @@ class Fields:
 def made_by(
     path: tuple[str, ...], make: Callable[..., T], state: Any, context: Mapping[str, Any]
 ) -> T:
-    """Return ``make(state, **context)``; errors are prefixed with the path to the object.
-
-    Parameters
-    ----------
-    path : tuple of str
-        The way to the object.
-    make : callable
-    state : object
-    context : dict of str to object
-        Keyword arguments.
-
-    Returns
-    -------
-    object
-    """
+    """Return ``make(state, **context)``; errors are prefixed with the path to the object."""
     try:
         return make(state, **context)
     except StateError as error:
@@ -472,17 +407,7 @@ def made_by(
 
 
 def by_kind(makers: Mapping[str, Callable[..., T]]) -> Callable[..., T]:
-    """Return a maker that chooses one of several by the entry ``kind`` of the state.
-
-    Parameters
-    ----------
-    makers : dict of str to callable
-        By kind.
-
-    Returns
-    -------
-    callable
-    """
+    """Return a maker that chooses one of several by the entry ``kind`` of the state."""
 
     def make(state: Any, **context: Any) -> T:
         kind = state.get("kind") if type(state) is dict else None
@@ -505,21 +430,7 @@ def _described(value: Any) -> str:
 
 
 def plain(value: Any, what: str = "a value") -> Any:
-    """Return a value as a tree of plain values: NumPy scalars as numbers, tuples as lists.
-
-    Parameters
-    ----------
-    value : object
-        None, bool, int, float, str, a NumPy scalar, an array, or lists, tuples and string-keyed
-        dictionaries of these.
-    what : str, default="a value"
-        What it is, for the error.
-
-    Returns
-    -------
-    object
-        Of plain types; arrays as they are.
-    """
+    """Return a value as a tree of plain values: NumPy scalars as numbers, tuples as lists."""
     if value is None or type(value) in (bool, int, float, str):
         return value
     if isinstance(value, np.ndarray):

@@ -16,12 +16,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from baldur.study.check import StudyCheck, check_study
-    from baldur.study.comparison import open_study
     from baldur.study.config import StudyConfig, study_schema
-    from baldur.study.data import StudyData, read_study
+    from baldur.study.data import StudyData
     from baldur.study.evaluate import EvaluatedStudy, evaluate_study
     from baldur.study.examples.simulate import simulate_study
-    from baldur.study.examples.template import TEMPLATE
     from baldur.study.fit import fit_study
     from baldur.study.load import load_study
     from baldur.study.predict import predict_study
@@ -31,15 +29,12 @@ if TYPE_CHECKING:
 _HOMES = {
     "StudyCheck": "baldur.study.check",
     "check_study": "baldur.study.check",
-    "open_study": "baldur.study.comparison",
     "StudyConfig": "baldur.study.config",
     "study_schema": "baldur.study.config",
     "StudyData": "baldur.study.data",
-    "read_study": "baldur.study.data",
     "EvaluatedStudy": "baldur.study.evaluate",
     "evaluate_study": "baldur.study.evaluate",
     "simulate_study": "baldur.study.examples.simulate",
-    "TEMPLATE": "baldur.study.examples.template",
     "fit_study": "baldur.study.fit",
     "load_study": "baldur.study.load",
     "predict_study": "baldur.study.predict",
@@ -48,7 +43,6 @@ _HOMES = {
 }
 
 __all__ = [
-    "TEMPLATE",
     "EvaluatedStudy",
     "StudyCheck",
     "StudyConfig",
@@ -58,9 +52,7 @@ __all__ = [
     "evaluate_study",
     "fit_study",
     "load_study",
-    "open_study",
     "predict_study",
-    "read_study",
     "simulate_study",
     "study_schema",
     "validate_study",

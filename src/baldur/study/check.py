@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from baldur.estimators.progress import duration
-from baldur.evaluation import Comparison
+from baldur.evaluation.design import Comparison
 from baldur.evaluation.preview import Preview, preview
 from baldur.exceptions import InputError
 from baldur.preparation.steps.categories import feature_counts
@@ -19,8 +19,6 @@ from baldur.study.comparison import folds_problem
 from baldur.study.config import StudyConfig
 from baldur.study.data import StudyData
 from baldur.views.validate import counted
-
-__all__ = ["StudyCheck", "check_study", "duration"]
 
 
 @dataclass
@@ -41,7 +39,9 @@ class StudyCheck:
     Examples
     --------
     >>> import tempfile
-    >>> from baldur.study import check_study, load_study, open_study, read_study, simulate_study
+    >>> from baldur.study import check_study, load_study, simulate_study
+    >>> from baldur.study.comparison import open_study
+    >>> from baldur.study.data import read_study
     >>> folder = tempfile.TemporaryDirectory()
     >>> config = load_study(simulate_study("biofind", folder.name, scale=1e-5, models=["Dummy"]))
     >>> data = read_study(config)
@@ -111,7 +111,9 @@ def check_study(
     Examples
     --------
     >>> import tempfile
-    >>> from baldur.study import check_study, load_study, open_study, read_study, simulate_study
+    >>> from baldur.study import check_study, load_study, simulate_study
+    >>> from baldur.study.comparison import open_study
+    >>> from baldur.study.data import read_study
     >>> folder = tempfile.TemporaryDirectory()
     >>> config = load_study(simulate_study("biofind", folder.name, scale=1e-5, models=["Dummy"]))
     >>> data = read_study(config)

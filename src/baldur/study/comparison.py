@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator, is_classifier, is_regressor
 
-from baldur.evaluation import Comparison, Design, open_comparison
+from baldur.evaluation import Design
+from baldur.evaluation.design import Comparison, open_comparison
 from baldur.evaluation.models import Model, make_model
 from baldur.exceptions import BaldurError, InputError, MissingExtraError, StudyError
 from baldur.io.schema import nearest
@@ -17,36 +18,18 @@ from baldur.study.config import StudyConfig
 from baldur.study.config_sections import ModelEntry
 from baldur.study.data import StudyData
 
-__all__ = ["folds_problem", "make_models", "open_study"]
-
 _MOST_PARTS = 5  # of the name of a class; those of scikit-learn have three or four
 
 
 def open_study(config: StudyConfig, data: StudyData, *, only: str | None = None) -> Comparison:
     """Apply the design of a study to its data.
 
-    Parameters
-    ----------
-    config : StudyConfig
-        As `load_study` returns it.
-    data : StudyData
-        As `read_study` returns it.
-    only : str, optional
-        One of the models; default all.
-
-    Returns
-    -------
-    Comparison
-
-    Raises
-    ------
-    StudyError
-        One line that names the key and the fix.
-
     Examples
     --------
     >>> import tempfile
-    >>> from baldur.study import load_study, open_study, read_study, simulate_study
+    >>> from baldur.study import load_study, simulate_study
+    >>> from baldur.study.comparison import open_study
+    >>> from baldur.study.data import read_study
     >>> folder = tempfile.TemporaryDirectory()
     >>> config = load_study(simulate_study("biofind", folder.name, scale=1e-5, models=["Dummy"]))
     >>> comparison = open_study(config, read_study(config))
@@ -102,21 +85,7 @@ def _check_views(config: StudyConfig, data: StudyData) -> None:
 
 
 def folds_problem(config: StudyConfig, data: StudyData, error: InputError) -> StudyError:
-    """Return what the comparison refuses as an error about the study file.
-
-    Parameters
-    ----------
-    config : StudyConfig
-        The study.
-    data : StudyData
-        Its data.
-    error : InputError
-        Raised by `baldur.evaluation`.
-
-    Returns
-    -------
-    StudyError
-    """
+    """Return what the comparison refuses as an error about the study file."""
     if config.classification and config.outcome.column:
         # Two ways of writing one class may be why there are too few samples of it.
         for twin in variants("outcome.column", config.outcome.column, np.unique(data.y)):
@@ -126,19 +95,7 @@ def folds_problem(config: StudyConfig, data: StudyData, error: InputError) -> St
 
 
 def make_models(config: StudyConfig, only: str | None = None) -> list[Model]:
-    """Make the models of a study.
-
-    Parameters
-    ----------
-    config : StudyConfig
-        The study.
-    only : str, optional
-        Name of one model; default all.
-
-    Returns
-    -------
-    list of Model
-    """
+    """Make the models of a study."""
     return [
         _model(config, f"models[{i}]", entry)
         for i, entry in enumerate(config.models, 1)

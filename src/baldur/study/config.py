@@ -31,8 +31,6 @@ from baldur.study.config_sections import (
     SamplesSection,
 )
 
-__all__ = ["COVARIATES", "LARGEST_SEED", "StudyConfig", "problem", "study_schema"]
-
 COVARIATES = "covariates"
 """Name of the view made of included covariates."""
 
@@ -47,23 +45,7 @@ _EXAMPLE_MODEL = 'add for example models = ["BALDUR", "LSVM-l1"]'
 
 
 def problem(file: str, key: str, what: str, fix: str = "") -> StudyError:
-    """Return an error about a study file: the file, the key, what is wrong and what to do.
-
-    Parameters
-    ----------
-    file : str
-        Name of the study file.
-    key : str
-        Where in it.
-    what : str
-        What is wrong.
-    fix : str, optional
-        What to do, where `what` does not say so.
-
-    Returns
-    -------
-    StudyError
-    """
+    """Return an error about a study file: the file, the key, what is wrong and what to do."""
     key, what, fix = map(_shortened, (key, what, fix))
     line = one_line(f"{file}: {key}: {what}" + (f"; {fix}" if fix else ""))
     return StudyError(line if line.endswith((".", "?")) else line + ".")

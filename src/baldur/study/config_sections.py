@@ -10,13 +10,8 @@ from baldur.evaluation.metrics import METRICS
 from baldur.evaluation.models import name_with_views
 from baldur.evaluation.splits import SCHEMES
 from baldur.io.schema import Names, OneOf, Section, SectionError, Text
-from baldur.preparation import SCALES
+from baldur.preparation.column_statistics import SCALES
 from baldur.preparation.steps.sites import ESTIMATES, NEW_SITES
-
-__all__ = [
-    "CovariatesSection", "FoldsSection", "HarmoniseSection", "ModelEntry", "OutcomeSection",
-    "PreparationSection", "ReportSection", "SamplesSection",
-]  # fmt: skip
 
 _MOST_FOLDS = 10_000  # far above any design; a list of a billion folds would fill the memory
 _MOST_REPEATS = 1_000  # the same, for repeated folds

@@ -11,38 +11,19 @@ from baldur.exceptions import InputError
 from baldur.io import encode_text
 from baldur.views import MultiView
 
-__all__ = ["CovariateCoding"]
-
 
 @dataclass(frozen=True)
 class CovariateCoding:
     """Which covariates are numbers and which are categories; saved with a model for new samples.
 
     Levels are learned on training rows, by the same `CategoryEncoder` as those of views.
-
-    Attributes
-    ----------
-    categories : dict of str to bool
-        Columns in order, and whether they are categories.
     """
 
-    categories: dict[str, bool]
+    categories: dict[str, bool]  # Columns in order, and whether they are categories
 
     @classmethod
     def learn(cls, frame: pd.DataFrame, categorical: list[str]) -> CovariateCoding:
-        """Return the coding of some columns: which are numbers and which are categories.
-
-        Parameters
-        ----------
-        frame : DataFrame of str
-            Cells as text, missing ones empty.
-        categorical : list of str
-            Columns that are categories although written as numbers.
-
-        Returns
-        -------
-        CovariateCoding
-        """
+        """Return the coding of some columns: which are numbers and which are categories."""
         found = {}
         for name in frame.columns:
             known = frame[name][frame[name] != ""]
@@ -53,22 +34,7 @@ class CovariateCoding:
         return cls(found)
 
     def view(self, frame: pd.DataFrame, name: str, origin: str) -> MultiView:
-        """Return the columns as a view.
-
-        Parameters
-        ----------
-        frame : DataFrame of str
-            With the columns of `categories`, ids as its index.
-        name : str
-            Of the view.
-        origin : str
-            File, for messages.
-
-        Returns
-        -------
-        MultiView
-            With one column per level of each category.
-        """
+        """Return the columns as a view."""
         chosen = [column for column, is_category in self.categories.items() if is_category]
         made = encode_text(frame[list(self.categories)], categorical=chosen, origin=origin)
         return MultiView(

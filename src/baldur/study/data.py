@@ -10,14 +10,11 @@ import numpy as np
 import pandas as pd
 
 from baldur.exceptions import BaldurError, InputError, MissingExtraError
-from baldur.io import (
-    CategoryEncoder,
-    align,
-    read_view,
-    view_steps,
-)
+from baldur.io import align, read_view
+from baldur.io.readers import view_steps
 from baldur.io.schema import nearest
 from baldur.preparation import Preparation, SiteHarmoniser, Step
+from baldur.preparation.steps.categories import CategoryEncoder
 from baldur.study.config import COVARIATES, StudyConfig
 from baldur.study.covariates import CovariateCoding
 from baldur.study.outcomes import check_outcomes, outcome_key, read_outcomes
@@ -30,8 +27,6 @@ from baldur.study.samples import (
 )
 from baldur.views import MultiView
 from baldur.views.validate import counted
-
-__all__ = ["StudyData", "read_study", "read_views"]
 
 
 @dataclass
@@ -66,7 +61,8 @@ class StudyData:
     Examples
     --------
     >>> import tempfile
-    >>> from baldur.study import load_study, read_study, simulate_study
+    >>> from baldur.study import load_study, simulate_study
+    >>> from baldur.study.data import read_study
     >>> folder = tempfile.TemporaryDirectory()
     >>> config = load_study(simulate_study("biofind", folder.name, scale=1e-5, models=["Dummy"]))
     >>> study = read_study(config)
@@ -94,21 +90,7 @@ def read_views(
     ids: pd.Index,
     needed: Mapping[str, Sequence[str] | None] | None = None,
 ) -> list[MultiView]:
-    """Read the file of every view.
-
-    Parameters
-    ----------
-    config : StudyConfig
-        The study.
-    ids : Index of str
-        Of the samples table, to recognise tables with one column per sample.
-    needed : dict of str to sequence of str, optional
-        For views, the columns of a table that have to become numbers; see `read_table`.
-
-    Returns
-    -------
-    list of MultiView
-    """
+    """Read the file of every view."""
     parts = []
     for name, view in config.views.items():
         section = _named(name, view)
@@ -147,24 +129,11 @@ def _named(name: str, view: Any) -> Any:
 def read_study(config: StudyConfig) -> StudyData:
     """Read all files of a study and match samples by id.
 
-    Parameters
-    ----------
-    config : StudyConfig
-        The study.
-
-    Returns
-    -------
-    StudyData
-
-    Raises
-    ------
-    StudyError
-        One line that names the key and the fix.
-
     Examples
     --------
     >>> import tempfile
-    >>> from baldur.study import load_study, read_study, simulate_study
+    >>> from baldur.study import load_study, simulate_study
+    >>> from baldur.study.data import read_study
     >>> folder = tempfile.TemporaryDirectory()
     >>> config = load_study(simulate_study("biofind", folder.name, scale=1e-5, models=["Dummy"]))
     >>> read_study(config).data

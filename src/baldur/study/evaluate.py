@@ -13,16 +13,11 @@ import numpy as np
 import sklearn
 
 import baldur
-from baldur.evaluation import (
-    MultilabelResult,
-    NestedResult,
-    Progress,
-    run_comparison,
-    run_learning_curve,
-    run_outcomes,
-)
+from baldur.evaluation import MultilabelResult, NestedResult, Progress
 from baldur.evaluation.engine.job_store import JobStore
 from baldur.evaluation.engine.tasks import Shard
+from baldur.evaluation.learning_curve import run_learning_curve
+from baldur.evaluation.nested import run_comparison, run_outcomes
 from baldur.exceptions import InputError, StudyError, UnfinishedError
 from baldur.study.check import StudyCheck, check_study
 from baldur.study.comparison import folds_problem, open_study
@@ -31,8 +26,6 @@ from baldur.study.data import read_study
 from baldur.study.output_folder import Log, claim_folder, results_folder
 from baldur.study.write_outcomes import WrittenOutcomes, remove_outcomes, write_outcomes
 from baldur.study.write_results import JOBS, LOG, RESULT_FILES, WrittenResults, write_results
-
-__all__ = ["EvaluatedStudy", "evaluate_study"]
 
 
 @dataclass

@@ -17,8 +17,6 @@ from baldur.study.comparison import open_study
 from baldur.study.config import COVARIATES, StudyConfig
 from baldur.study.data import read_study
 
-__all__ = ["fit_study"]
-
 
 def fit_study(
     config: StudyConfig,

@@ -11,8 +11,6 @@ from baldur.io.schema import nearest, problem_of
 from baldur.study.config import StudyConfig, problem, study_schema
 from baldur.study.toml_file import parse_study
 
-__all__ = ["load_study"]
-
 _HOW = {
     "samples": "add [samples] with file and id",
     "outcome": "add [outcome] with column",

@@ -22,44 +22,20 @@ from baldur.views import MultiView, View
 from baldur.views.matrices.source import ColumnSource
 from baldur.views.validate import counted, rename_hint, some
 
-__all__ = ["NewSamples", "read_new_samples"]
-
 
 class NewSamples(NamedTuple):
-    """New samples in the form that a fitted model needs.
+    """New samples in the form that a fitted model needs."""
 
-    Attributes
-    ----------
-    data : MultiView
-        The views of the model.
-    table : DataFrame of str
-        The samples table, in the same order.
-    notes : list of str
-        What was done to the files so that they fit the model.
-    unknown : list of UnknownLevel
-        Categories of samples whose level did not occur in training; these cells are missing.
-    """
-
-    data: MultiView
-    table: pd.DataFrame
-    notes: list[str]
+    data: MultiView  # The views of the model
+    table: pd.DataFrame  # The samples table, in the same order
+    notes: list[str]  # What was done to the files so that they fit the model
     unknown: list[UnknownLevel]
 
 
 def read_new_samples(
     model: SavedModel, config: StudyConfig, *, missing: str = "error"
 ) -> NewSamples:
-    """Read the samples of a study file in the form a fitted model wants them.
-
-    Parameters
-    ----------
-    model, config, missing
-        As in `predict_study`.
-
-    Returns
-    -------
-    NewSamples
-    """
+    """Read the samples of a study file in the form a fitted model wants them."""
     notes: list[str] = []
     unknown: dict[str, list[UnknownLevel]] = {}
     table = read_samples(config)
@@ -331,24 +307,7 @@ def _with_covariates(
 def _columns_about_samples(
     preparation: Preparation, config: StudyConfig, table: pd.DataFrame, notes: list[str]
 ) -> pd.DataFrame | None:
-    """Return the columns of the samples table that a fitted preparation needs.
-
-    Parameters
-    ----------
-    preparation : Preparation
-        Fitted.
-    config : StudyConfig
-        That describes the new rows.
-    table : DataFrame of str
-        Their samples table.
-    notes : list of str
-        Gets a line about sites that the model has not seen.
-
-    Returns
-    -------
-    DataFrame or None
-        None where it reads nothing.
-    """
+    """Return the columns of the samples table that a fitted preparation needs."""
     if not preparation.sample_columns:
         return None
     sites = {s.by: s for s in preparation.steps_ if isinstance(s, SiteHarmoniser)}

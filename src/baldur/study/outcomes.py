@@ -10,37 +10,14 @@ from baldur.exceptions import InputError
 from baldur.study.config import StudyConfig
 from baldur.study.samples import check_outcome, find_label
 
-__all__ = ["check_outcomes", "labels_by_outcome", "outcome_key", "read_outcomes"]
-
 
 def outcome_key(config: StudyConfig) -> str:
-    """Return the key of the study file that names the outcome, for messages.
-
-    Parameters
-    ----------
-    config : StudyConfig
-
-    Returns
-    -------
-    str
-    """
+    """Return the key of the study file that names the outcome, for messages."""
     return "outcome.columns" if config.outcome.columns else "outcome.column"
 
 
 def read_outcomes(config: StudyConfig, table: pd.DataFrame) -> pd.DataFrame:
-    """Return the outcomes of a study as 0 and 1, a column for each.
-
-    Parameters
-    ----------
-    config : StudyConfig
-        A study with ``outcome.columns``.
-    table : DataFrame of str
-        The samples, all of which have a value in these columns.
-
-    Returns
-    -------
-    DataFrame of int
-    """
+    """Return the outcomes of a study as 0 and 1, a column for each."""
     cells = table[config.outcome.columns]
     positive = config.outcome.positive
     try:
@@ -65,14 +42,7 @@ def read_outcomes(config: StudyConfig, table: pd.DataFrame) -> pd.DataFrame:
 
 
 def check_outcomes(config: StudyConfig, table: pd.DataFrame) -> None:
-    """Refuse outcomes that cannot be predicted: one column of classes or numbers, or several.
-
-    Parameters
-    ----------
-    config : StudyConfig
-    table : DataFrame of str
-        The samples, all of which have a value in every column.
-    """
+    """Refuse outcomes that cannot be predicted: one column of classes or numbers, or several."""
     if config.outcome.columns:
         read_outcomes(config, table)
     else:
@@ -80,18 +50,7 @@ def check_outcomes(config: StudyConfig, table: pd.DataFrame) -> None:
 
 
 def labels_by_outcome(config: StudyConfig, y: np.ndarray | pd.DataFrame) -> dict[str, np.ndarray]:
-    """Return the labels of every outcome of a study, by its column.
-
-    Parameters
-    ----------
-    config : StudyConfig
-    y : ndarray, or DataFrame of several outcomes
-        As `StudyData` has it.
-
-    Returns
-    -------
-    dict of str to ndarray
-    """
+    """Return the labels of every outcome of a study, by its column."""
     if isinstance(y, pd.DataFrame):
         return {str(name): y[name].to_numpy() for name in y}
     return {config.outcome.column: y}

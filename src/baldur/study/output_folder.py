@@ -15,8 +15,6 @@ from baldur.safety.confine import find_special, is_below, open_to_append, resolv
 from baldur.safety.escape import has_control, one_line
 from baldur.study.config import StudyConfig
 
-__all__ = ["Log", "claim_folder", "results_folder"]
-
 MARK = ".study.json"
 """File that says whose results a folder holds."""
 
@@ -27,13 +25,7 @@ _OURS = ("log.txt", "jobs", ".lock", MARK)
 
 
 class Log:
-    """Lines with the time, added to ``log.txt``; never through a link.
-
-    Parameters
-    ----------
-    file : Path
-        The file to add to.
-    """
+    """Lines with the time, added to ``log.txt``; never through a link."""
 
     def __init__(self, file: Path) -> None:
         self.file = file
@@ -51,17 +43,6 @@ def results_folder(config: StudyConfig, output: str | Path | None = None) -> Pat
     folder, symbolic links followed; `output` is named by whoever runs the study and may lie
     anywhere. In both cases a folder with files that are no results is refused, as is one with links
     or pipes in it.
-
-    Parameters
-    ----------
-    config : StudyConfig
-    output : str or Path, optional
-        Instead of the study's own.
-
-    Returns
-    -------
-    Path
-        Resolved and existing.
     """
     given = config.folder / config.output if output is None else Path(output)
     if has_control(str(given)):
@@ -92,16 +73,6 @@ def claim_folder(config: StudyConfig, folder: Path, known: Collection[str], *, f
     """Mark a folder as that of a study, or refuse one with the results of another.
 
     The mark names the study file relative to the folder, so both may be moved together.
-
-    Parameters
-    ----------
-    config : StudyConfig
-    folder : Path
-        As `results_folder` returns it.
-    known : collection of str
-        Names that results may have.
-    fresh : bool
-        Whether whatever is there may be replaced.
     """
     mark = folder / MARK
     file = config.file.resolve()

@@ -20,15 +20,6 @@ from baldur.study.config import StudyConfig
 from baldur.study.new_samples import read_new_samples
 from baldur.views import MultiView
 
-__all__ = [
-    "contributions_of",
-    "features_used",
-    "predict_study",
-    "predictions_of",
-    "shift_in_notes",
-    "summary_of",
-]
-
 
 def predict_study(
     model: SavedModel, config: StudyConfig, *, missing: str = "error"
@@ -80,29 +71,7 @@ def predictions_of(
     outcome: str | None = None,
     unknown: Sequence[UnknownLevel] = (),
 ) -> pd.DataFrame:
-    """Return one row per sample: what is predicted, how sure that is, and from which views.
-
-    Parameters
-    ----------
-    model : SavedModel
-    data : MultiView
-        As `baldur.study.new_samples.read_new_samples` returns it.
-    bare : bool, default=False
-        Without intervals, sd, views and flags, in the columns that scores are computed from.
-    outcome : str, optional
-        Of a model of several outcomes, predict this one alone, with the classes "no" and "yes".
-    unknown : sequence of UnknownLevel
-        Categories whose level did not occur in training, which are missing in `data`. They are
-        among the flags, and a warning names them.
-
-    Returns
-    -------
-    DataFrame
-        sample and predicted; for classes p_<class>, followed by the ends of its 95 % interval where
-        the model has one, or score; for numbers sd, lower and upper where the model has them; and
-        views_used, the views that the sample has and the model selected features of; and flags,
-        reasons to doubt the prediction (see `Preparation.flag_samples`).
-    """
+    """Return one row per sample: what is predicted, how sure that is, and from which views."""
     estimator = model.estimator
     sure = not bare and hasattr(estimator, "predict_interval")
     columns: dict[str, Any] = {"sample": data.sample_ids.astype(str)}
@@ -141,13 +110,7 @@ def _no_shift_warnings() -> Iterator[None]:
 
 @contextmanager
 def shift_in_notes(notes: list[str]) -> Iterator[None]:
-    """Add warnings about new samples that differ from training to the notes, each once.
-
-    Parameters
-    ----------
-    notes : list of str
-        Gets the warnings without the full stop at their end. Other warnings are shown as ever.
-    """
+    """Add warnings about new samples that differ from training to the notes, each once."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         yield
@@ -197,16 +160,7 @@ def _of_classes(
 
 
 def features_used(model: SavedModel) -> dict[str, np.ndarray] | None:
-    """Return for each view which of its columns a model uses; None where it does not say.
-
-    Parameters
-    ----------
-    model : SavedModel
-
-    Returns
-    -------
-    dict of str to bool array, or None
-    """
+    """Return for each view which of its columns a model uses; None where it does not say."""
     masks = getattr(model.estimator, "selected_features_", None)
     return dict(masks) if isinstance(masks, dict) else None
 
@@ -221,35 +175,14 @@ def _used(estimator: Any, data: MultiView) -> list[str]:
 
 
 def summary_of(model: SavedModel) -> pd.DataFrame | None:
-    """Return what a fitted model found, with the classes by name; or None without a summary.
-
-    Parameters
-    ----------
-    model : SavedModel
-
-    Returns
-    -------
-    Summary or None
-    """
+    """Return what a fitted model found, with the classes by name; or None without a summary."""
     if not hasattr(model.estimator, "summary"):
         return None
     return named_outputs(model.estimator, model.estimator.summary(), model.classes)
 
 
 def contributions_of(model: SavedModel, data: MultiView) -> pd.DataFrame:
-    """Return what each feature contributes to each prediction, with the classes by name.
-
-    Parameters
-    ----------
-    model : SavedModel
-        One whose estimator has `explain`.
-    data : MultiView
-        As `baldur.study.new_samples.read_new_samples` returns it.
-
-    Returns
-    -------
-    DataFrame
-    """
+    """Return what each feature contributes to each prediction, with the classes by name."""
     with _no_shift_warnings():
         explained = model.estimator.explain(data)
     return named_outputs(model.estimator, explained, model.classes)

@@ -8,7 +8,8 @@ import numpy as np
 import pandas as pd
 
 from baldur.exceptions import BaldurError, InputError, MissingExtraError
-from baldur.io import read_text_table, simplify_id
+from baldur.io import read_text_table
+from baldur.io.formats.ids import simplify_id
 from baldur.io.schema import nearest
 from baldur.io.view_sections import TableView
 from baldur.safety.confine import is_below
@@ -17,32 +18,13 @@ from baldur.study.checks.labels import variants
 from baldur.study.config import StudyConfig
 from baldur.views import MultiView
 
-__all__ = [
-    "check_column",
-    "check_orientation",
-    "check_outcome",
-    "check_overlap",
-    "find_label",
-    "read_samples",
-]
-
 # Share of the columns of a table that have to be named as samples to call it transposed.
 # Descriptions of features may stand beside them.
 _TRANSPOSED = 0.5
 
 
 def read_samples(config: StudyConfig) -> pd.DataFrame:
-    """Return the samples table as text, indexed by id, missing cells empty.
-
-    Parameters
-    ----------
-    config : StudyConfig
-        The study.
-
-    Returns
-    -------
-    DataFrame of str
-    """
+    """Return the samples table as text, indexed by id, missing cells empty."""
     path = config.folder / config.samples.file
     if not is_below(path, [config.folder, *config.roots], strictly=True):
         raise config.problem(
@@ -92,17 +74,7 @@ def _check_cells(config: StudyConfig, key: str, cells: pd.Series) -> None:
 
 
 def check_column(config: StudyConfig, key: str, column: str, table: pd.DataFrame) -> None:
-    """Refuse the name of a column that the table does not have, or has twice.
-
-    Parameters
-    ----------
-    config : StudyConfig
-        The study.
-    key : str
-        Where the study file names it.
-    column : str
-    table : DataFrame
-    """
+    """Refuse the name of a column that the table does not have, or has twice."""
     if column not in table.columns:
         raise config.problem(
             key, f"{config.samples.file} has no column {column!r}", nearest(column, table.columns)
@@ -114,15 +86,7 @@ def check_column(config: StudyConfig, key: str, column: str, table: pd.DataFrame
 
 
 def check_outcome(config: StudyConfig, cells: pd.Series) -> None:
-    """Refuse an outcome that is not a number, or whose classes cannot be distinguished.
-
-    Parameters
-    ----------
-    config : StudyConfig
-        The study.
-    cells : Series of str
-        The outcome of every sample that has one.
-    """
+    """Refuse an outcome that is not a number, or whose classes cannot be distinguished."""
     if not config.classification:
         numbers = pd.to_numeric(cells, errors="coerce")
         if numbers.isna().any():
@@ -166,20 +130,7 @@ def check_outcome(config: StudyConfig, cells: pd.Series) -> None:
 
 
 def find_label(given: Any, classes: list[str]) -> str | None:
-    """Return the class that text, a number or a truth value stands for, or None.
-
-    Parameters
-    ----------
-    given : str, int, float or bool
-        As the study file has it: ``positive = true`` means the class "true", "True" or "TRUE",
-        and 1 also the class "1.0".
-    classes : list of str
-        The classes as they are written in the table.
-
-    Returns
-    -------
-    str or None
-    """
+    """Return the class that text, a number or a truth value stands for, or None."""
     if isinstance(given, str):
         return given if given in classes else None
     if isinstance(given, bool):
@@ -192,19 +143,7 @@ def find_label(given: Any, classes: list[str]) -> str | None:
 
 
 def check_overlap(config: StudyConfig, name: str, part: MultiView, ids: pd.Index) -> None:
-    """Refuse a view that has none of the samples.
-
-    Parameters
-    ----------
-    config : StudyConfig
-        The study.
-    name : str
-        The view.
-    part : MultiView
-        What its file holds.
-    ids : Index of str
-        Of the samples table.
-    """
+    """Refuse a view that has none of the samples."""
     have = part.sample_ids.astype(str)
     if np.isin(have, ids.to_numpy(dtype=str)).any():
         return
@@ -224,17 +163,6 @@ def check_orientation(config: StudyConfig, name: str, section: Any, ids: pd.Inde
     """Refuse a table whose columns, and not its rows, are named as the samples.
 
     Called when the file of a view could not be read or has none of the samples.
-
-    Parameters
-    ----------
-    config : StudyConfig
-        The study.
-    name : str
-        The view.
-    section : ViewSection
-        Its section.
-    ids : Index of str
-        Of the samples table.
     """
     if not isinstance(section, TableView) or section.transpose:
         return

@@ -18,8 +18,6 @@ from baldur.exceptions import StudyError
 from baldur.safety.escape import has_control
 from baldur.study.config import problem
 
-__all__ = ["parse_study", "toml_text"]
-
 _MAX_FILE = 1 << 20
 """Longest study file: 1 MB, enough for a list of 10,000 images."""
 
@@ -51,23 +49,7 @@ _BRACKETS = re.compile(r"[\[\]{}]")
 
 
 def parse_study(file: Path) -> dict[str, Any]:
-    """Return the content of a study file.
-
-    Parameters
-    ----------
-    file : Path
-        The file.
-
-    Returns
-    -------
-    dict
-        Its names and texts hold no control characters, its whole numbers fit into 64 bits.
-
-    Raises
-    ------
-    StudyError
-        One line that says what is wrong with the file.
-    """
+    """Return the content of a study file."""
     text = _read(file)
     _check_form(file.name, _TEXTS.sub(lambda hit: "" if hit[0][0] == "#" else '""', text))
     try:
@@ -89,17 +71,7 @@ def parse_study(file: Path) -> dict[str, Any]:
 
 
 def toml_text(data: dict[str, Any]) -> str:
-    """Return a dictionary as TOML.
-
-    Parameters
-    ----------
-    data : dict
-        Text, numbers, true and false, lists, dictionaries.
-
-    Returns
-    -------
-    str
-    """
+    """Return a dictionary as TOML."""
     return tomli_w.dumps(data)
 
 

@@ -34,8 +34,6 @@ from baldur.study.validated_study import ValidatedStudy, summary
 from baldur.study.write_results import OUTCOMES, REPORT
 from baldur.views import MultiView
 
-__all__ = ["VALIDATION_FILES", "validate_study"]
-
 _DEVELOPMENT = ["metric", "estimate", "low", "high"]
 _EVALUATED = (
     "intervals.csv", "differences.csv", "calibration.csv", "calibration_curve.csv", "decision.csv",

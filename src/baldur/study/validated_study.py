@@ -17,8 +17,6 @@ from baldur.safety.escape import one_line
 from baldur.saving import SavedModel
 from baldur.views.validate import counted
 
-__all__ = ["TITLE", "ValidatedStudy", "summary"]
-
 TITLE = "Title: "
 """How the line of ``validation.txt`` begins that has the title of the study file."""
 
@@ -88,17 +86,7 @@ class ValidatedStudy:
 
 
 def summary(done: ValidatedStudy, model: SavedModel) -> str:
-    """Return the main results as lines of text.
-
-    Parameters
-    ----------
-    done : ValidatedStudy
-    model : SavedModel
-
-    Returns
-    -------
-    str
-    """
+    """Return the main results as lines of text."""
     name = done.predictions["model"].iloc[0]
     lines = [f"{TITLE}{one_line(done.title)}", ""] if done.title else []
     lines += [

@@ -27,42 +27,21 @@ from baldur.study.write_results import (
     write_set,
 )
 
-__all__ = ["WrittenOutcomes", "outcome_folders", "remove_outcomes", "write_outcomes"]
-
 _LONGEST_NAME = 60
 """Characters of a folder; file systems allow 255 bytes."""
 
 
 @dataclass(frozen=True)
 class WrittenOutcomes:
-    """The tables of a results folder with several outcomes, as they were written.
-
-    Attributes
-    ----------
-    tables : dict of str to DataFrame
-        Of the mean over outcomes, by the names of their files without ending.
-    record : dict
-        Content of ``run.json``.
-    outcomes : dict of str to WrittenResults
-        Of every outcome.
-    """
+    """The tables of a results folder with several outcomes, as they were written."""
 
     tables: dict[str, pd.DataFrame]
-    record: dict[str, Any]
-    outcomes: dict[str, WrittenResults]
+    record: dict[str, Any]  # Content of ``run.json``
+    outcomes: dict[str, WrittenResults]  # Of every outcome
 
 
 def outcome_folders(outcomes: Sequence[str]) -> dict[str, str]:
     """Return the name of the folder of every outcome, which any file system can have.
-
-    Parameters
-    ----------
-    outcomes : list of str
-        Different names.
-
-    Returns
-    -------
-    dict of str to str
 
     Examples
     --------
@@ -88,22 +67,7 @@ def write_outcomes(
     subgroups: pd.DataFrame | None = None,
     findings: dict[str, Any] | None = None,
 ) -> WrittenOutcomes:
-    """Write the results of every outcome and of their mean, in place of those of an earlier run.
-
-    Parameters
-    ----------
-    result : MultilabelResult
-        What to write.
-    folder : Path
-        Where to; it must exist. The files of an outcome are in a folder of its own below
-        ``outcomes``, which is an ordinary results folder.
-    config, subgroups, findings
-        As in `write_results`.
-
-    Returns
-    -------
-    WrittenOutcomes
-    """
+    """Write the results of every outcome and of their mean, in place of those of an earlier run."""
     places = outcome_folders(result.outcomes)
     remove_outcomes(folder, keep=list(places.values()))
     written = {}
@@ -131,15 +95,7 @@ def write_outcomes(
 
 
 def remove_outcomes(folder: Path, keep: Sequence[str] = ()) -> None:
-    """Remove the results of outcomes that a study does not have any more.
-
-    Parameters
-    ----------
-    folder : Path
-        The results folder.
-    keep : list of str
-        Folders of outcomes that stay.
-    """
+    """Remove the results of outcomes that a study does not have any more."""
     above = folder / OUTCOMES
     if above.is_symlink() or not above.is_dir():
         return

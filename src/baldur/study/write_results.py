@@ -21,11 +21,6 @@ from baldur.safety.spreadsheet import csv_text
 from baldur.study.config import StudyConfig
 from baldur.study.toml_file import toml_text
 
-__all__ = [
-    "FILES", "INDEX", "JOBS", "LOG", "OUTCOMES", "REPORT", "RESULT_FILES", "WrittenResults",
-    "described", "index_text", "write_results", "write_set",
-]  # fmt: skip
-
 INDEX = "README.txt"
 REPORT = "report.html"
 LOG = "log.txt"
@@ -77,42 +72,20 @@ class _Run:
 
 @dataclass(frozen=True)
 class WrittenResults:
-    """The tables and the record of a results folder, as they were written.
+    """The tables and the record of a results folder, as they were written."""
 
-    Attributes
-    ----------
-    tables : dict of str to DataFrame
-        By the names of their files without ending.
-    record : dict
-        Content of ``run.json``.
-    grids : dict of str to dict
-        Shape and affine of every view made of images.
-    added : AddedValue or None
-        What each view adds, where the study asks for it.
-    """
-
-    tables: dict[str, pd.DataFrame]
-    record: dict[str, Any]
-    grids: dict[str, dict[str, Any]]
-    added: AddedValue | None = None
+    tables: dict[str, pd.DataFrame]  # By the names of their files without ending
+    record: dict[str, Any]  # Content of ``run.json``
+    grids: dict[str, dict[str, Any]]  # Shape and affine of every view made of images
+    added: AddedValue | None = None  # What each view adds, where the study asks for it
 
 
 @dataclass(frozen=True)
 class ResultFile:
-    """One file of a results folder.
+    """One file of a results folder."""
 
-    Attributes
-    ----------
-    name : str
-        Name of the file.
-    about : str
-        What it holds; "" where another line of README.txt says so.
-    content : callable
-        Returns a table or text from a `_Run`; None where there is nothing to write.
-    """
-
-    name: str
-    about: str
+    name: str  # Name of the file
+    about: str  # What it holds; "" where another line of README.txt says so
     content: Callable[[_Run], pd.DataFrame | str | None]
 
 
@@ -149,18 +122,7 @@ def study_text(config: StudyConfig | None) -> str | None:
 
 
 def described(config: StudyConfig | None, outcome: str | None = None) -> dict[str, Any]:
-    """Return what the study file says about itself, for ``run.json``.
-
-    Parameters
-    ----------
-    config : StudyConfig or None
-    outcome : str, optional
-        Name of one of several outcomes.
-
-    Returns
-    -------
-    dict
-    """
+    """Return what the study file says about itself, for ``run.json``."""
     if config is None:
         return {}
     return {
@@ -261,29 +223,7 @@ def write_results(
     findings: dict[str, Any] | None = None,
     outcome: str | None = None,
 ) -> WrittenResults:
-    """Write every file of a results folder, in place of those of an earlier run.
-
-    Parameters
-    ----------
-    result : NestedResult
-        What to write.
-    folder : Path
-        Where to; it must exist.
-    config : StudyConfig, optional
-        Written as ``study.toml``, as resolved; gives thresholds and prevalence.
-    subgroups : DataFrame, optional
-        One row per sample, ids as index, one column per way of dividing the samples.
-    learning_curve : DataFrame, optional
-        As `baldur.evaluation.learning_curve` returns it.
-    findings : dict, optional
-        Findings about the data, for ``run.json``.
-    outcome : str, optional
-        Name of the outcome, where it is one of several.
-
-    Returns
-    -------
-    WrittenResults
-    """
+    """Write every file of a results folder, in place of those of an earlier run."""
     run = _Run(result, config, subgroups, learning_curve, findings or {})
     made = {file.name: file.content(run) for file in FILES}
     record = {**record_of(result), **described(config, outcome), **run.findings}
@@ -298,24 +238,7 @@ def write_set(
     record: dict[str, Any],
     beside: Collection[str],
 ) -> dict[str, pd.DataFrame]:
-    """Write a set of result files with ``run.json`` and README.txt, all of them or none.
-
-    Parameters
-    ----------
-    folder : Path
-        Where to; it must exist.
-    made : dict of str to DataFrame, str or None
-        Contents by file name; None where there is nothing to write.
-    record : dict
-        Content of ``run.json``; the digests of the files are added.
-    beside : collection of str
-        Other names in the folder that README.txt lists.
-
-    Returns
-    -------
-    dict of str to DataFrame
-        The tables, by the names of their files without ending.
-    """
+    """Write a set of result files with ``run.json`` and README.txt, all of them or none."""
     contents = {
         name: (content if isinstance(content, str) else csv_text(content)).encode()
         for name, content in made.items()
@@ -337,19 +260,7 @@ def write_set(
 
 
 def index_text(title: str, names: Collection[str]) -> str:
-    """Return the text of README.txt: what is in a results folder, and what to open first.
-
-    Parameters
-    ----------
-    title : str
-        Title of the study.
-    names : collection of str
-        Files and folders that are there.
-
-    Returns
-    -------
-    str
-    """
+    """Return the text of README.txt: what is in a results folder, and what to open first."""
     width = max(map(len, _ABOUT))
     lines = {name: f"  {name:<{width}}  {about}" for name, about in _ABOUT.items() if name in names}
     first = [lines[name] for name in _FIRST if name in lines]

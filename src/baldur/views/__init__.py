@@ -13,8 +13,9 @@ of samples and features. Out come a `MultiView`, whose rows can be selected with
 It may import `exceptions`, `types`, `safety` and `state`; all later parts import it.
 """
 
-from baldur.views.container import MultiView, View
+from baldur.views.container import MultiView
 from baldur.views.estimator_input import as_multiview
 from baldur.views.labels import validate_labels
+from baldur.views.view import View
 
 __all__ = ["MultiView", "View", "as_multiview", "validate_labels"]

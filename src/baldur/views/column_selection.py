@@ -14,26 +14,11 @@ from baldur.exceptions import InputError
 from baldur.views.matrices.source import ColumnSource, LazyMatrix, as_source
 from baldur.views.validate import rename_hint, some
 
-__all__ = ["locate_columns", "split_columns"]
-
 
 def split_columns(
     X: Any, views: Mapping[str, Any] | None
 ) -> tuple[dict[str, Any], pd.DataFrame | None]:
-    """Cut a 2-D matrix into named matrices, without copying arrays.
-
-    Parameters
-    ----------
-    X : array, sparse matrix, lazy matrix or DataFrame
-    views : dict of str to columns, or None
-        As in `MultiView.from_columns`.
-
-    Returns
-    -------
-    matrices : dict of str to matrix
-    rest : DataFrame or None
-        Columns of a DataFrame that no view names.
-    """
+    """Cut a 2-D matrix into named matrices, without copying arrays."""
     frame = X if isinstance(X, pd.DataFrame) else None
     if views is None:
         if frame is None or frame.columns.nlevels == 1:

@@ -26,8 +26,6 @@ from baldur.views.validate import (
 )
 from baldur.views.view import Table, View
 
-__all__ = ["MultiView", "View"]
-
 _FRAME_LIMIT_CELLS = 50_000_000
 
 ViewsLike: TypeAlias = Mapping[str, Any] | Sequence[tuple[str, Any]]

@@ -17,17 +17,6 @@ from baldur.safety.budget import MAX_BYTES, Deadline, check_size, text_array
 from baldur.safety.escape import check_names
 from baldur.views.validate import some
 
-__all__ = [
-    "Encoded",
-    "decimal_commas",
-    "encode_frame",
-    "encode_view",
-    "feature_names",
-    "is_numeric",
-    "level_text",
-    "mark_missing",
-]
-
 MAX_LEVELS = 50
 """A column of text with more levels is an identifier or free text."""
 
@@ -111,16 +100,6 @@ def encode_view(frame: pd.DataFrame, view: str) -> Encoded:
 
     The rules are those of `encode_frame`, for a frame in memory: a cell of blanks is missing, and a
     column of type "category" may have any number of levels.
-
-    Parameters
-    ----------
-    frame : DataFrame
-    view : str
-        Name, for messages.
-
-    Returns
-    -------
-    Encoded
     """
     columns = []
     for at, dtype in enumerate(frame.dtypes):
@@ -147,28 +126,7 @@ def encode_frame(
     from_file: bool = True,
     needed: Sequence[str] | None = None,
 ) -> Encoded:
-    """Turn a table into one matrix of numbers, columns in their order.
-
-    Parameters
-    ----------
-    frame : DataFrame
-        Named columns, without the sample ids.
-    origin : str
-        File, for messages.
-    categorical : sequence of str
-        Columns that are categories although their cells are numbers.
-    max_levels : int
-        A column of text with more levels is refused.
-    deadline : Deadline, optional
-        When to give up.
-    max_bytes : int, default=4 GB
-        Memory the numbers may take.
-    from_file : bool, default=True
-        Whether messages name the options of `read_table`, or what to do with a DataFrame.
-    needed : sequence of str, optional
-        Columns that have to become numbers, all by default. Others that cannot, such as dates,
-        become columns of missing cells.
-    """
+    """Turn a table into one matrix of numbers, columns in their order."""
     plain = np.array([_is_plain(dtype) for dtype in frame.dtypes], dtype=bool)
     plain &= ~frame.columns.isin(list(categorical))
     if plain.all():

@@ -16,8 +16,6 @@ from baldur.views.container import MultiView
 from baldur.views.encode import is_numeric
 from baldur.views.validate import check_columns, rename_hint
 
-__all__ = ["as_multiview", "input_columns", "open_views"]
-
 
 def as_multiview(
     X: Any, views: Mapping[str, Any] | None = None, *, estimator_name: str = "This estimator"
@@ -73,21 +71,7 @@ def as_multiview(
 
 
 def open_views(estimator: Any, X: Any, *, reset: bool) -> MultiView:
-    """Return `X` as a MultiView; matrices get scikit-learn's own checks first.
-
-    Parameters
-    ----------
-    estimator : estimator with a ``views`` parameter
-        Gets ``n_features_in_`` (and ``feature_names_in_`` for frames) when `reset`.
-    X : MultiView, array, sparse matrix or DataFrame
-        The data; a bare list of matrices or a dictionary is refused with advice.
-    reset : bool
-        True in ``fit``, False where the estimator is already fitted.
-
-    Returns
-    -------
-    MultiView
-    """
+    """Return `X` as a MultiView; matrices get scikit-learn's own checks first."""
     name = type(estimator).__name__
     rows_of_numbers = isinstance(X, (list, tuple)) and len(X) > 0 and np.ndim(X[0]) == 1
     matrix = rows_of_numbers or issparse(X)  # one sparse format is a dictionary as well
@@ -135,15 +119,6 @@ def input_columns(estimator: Any) -> dict[str, np.ndarray]:
     """Return for every view of a fitted estimator which input column each of its features is.
 
     Levels of a category belong to the column that they were encoded from.
-
-    Parameters
-    ----------
-    estimator : fitted estimator
-        With ``views``, ``n_features_in_``, ``feature_names_`` and ``feature_info_``.
-
-    Returns
-    -------
-    dict of str to int array
     """
     names = getattr(estimator, "feature_names_in_", None)
     if names is None and estimator.views is not None:

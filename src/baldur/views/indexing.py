@@ -8,8 +8,6 @@ import numpy as np
 
 from baldur.exceptions import InputError
 
-__all__ = ["as_columns", "as_rows"]
-
 
 def as_rows(key: Any, n: int) -> np.ndarray:
     """Turn any accepted row key into an array of row numbers, or say what is wrong with it."""

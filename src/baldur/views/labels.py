@@ -10,8 +10,6 @@ import pandas as pd
 from baldur.exceptions import InputError
 from baldur.views.validate import some
 
-__all__ = ["check_groups", "match_labels", "validate_labels", "without_mask"]
-
 
 def without_mask(y: Any) -> Any:
     """Return targets as a plain array; refuse masked arrays with masked values."""
@@ -61,18 +59,7 @@ def match_labels(y: Any, sample_ids: np.ndarray, X: Any) -> Any:
     is refused, as its values would silently go to the wrong samples. Labels without names (arrays,
     a Series that only counts its rows) and data without names are taken row by row.
 
-    Parameters
-    ----------
-    y : Series, DataFrame or array-like
-        One label (or row of labels) per sample.
-    sample_ids : ndarray of shape (n_samples,)
-        Names of the samples, or their numbers.
-    X : object
-        The data as given; arrays and lists have no names.
-
-    Returns
-    -------
-    Series, DataFrame or array-like
+    Shapes: sample_ids (n_samples,).
     """
     _refuse_bytes(y)
     named = isinstance(X, pd.DataFrame) or hasattr(X, "sample_ids")

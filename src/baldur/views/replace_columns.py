@@ -12,23 +12,9 @@ from baldur.views.container import MultiView
 from baldur.views.matrices.source import ArraySource, ColumnSource, RowMapSource, Source
 from baldur.views.view import Table
 
-__all__ = ["select_columns", "set_view"]
-
 
 def select_columns(mv: MultiView, columns: Mapping[str, np.ndarray]) -> MultiView:
-    """Return `mv` with only the numbered columns of some views, not copied.
-
-    Parameters
-    ----------
-    mv : MultiView
-        The container.
-    columns : dict of str to int array
-        For some views, the columns that stay, in their new order.
-
-    Returns
-    -------
-    MultiView
-    """
+    """Return `mv` with only the numbered columns of some views, not copied."""
     made = {}
     for name, index in columns.items():
         view, old = mv.view(name), mv.table(name)
@@ -54,22 +40,7 @@ def set_view(
 ) -> MultiView:
     """Return `mv` with one more view, or with other columns for one it has.
 
-    Parameters
-    ----------
-    mv : MultiView
-        The container.
-    name : str
-        View. If there is one of this name, samples with a missing view stay as declared.
-    cells : ndarray of shape (n_samples, n_features)
-        One row per sample; of samples that occur more than once, the last counts.
-    names : array of str, optional
-        Names of the features.
-    info : DataFrame, optional
-        One row per feature.
-
-    Returns
-    -------
-    MultiView
+    Shapes: cells (n_samples, n_features).
     """
     source: Source = ArraySource(cells)
     if mv.rows is not None:

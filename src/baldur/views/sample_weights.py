@@ -9,8 +9,6 @@ import numpy as np
 
 from baldur.exceptions import InputError, InputWarning
 
-__all__ = ["MOST_UNEVEN", "USUAL_MEAN", "positive_weights"]
-
 MOST_UNEVEN = 1e8
 """The largest weight may be this many times the smallest that counts. Beyond it only
 a few samples count, and the others are lost in rounding."""
@@ -26,17 +24,7 @@ def positive_weights(sample_weight: Any, n: int, name: str = "sample_weight") ->
     a number of repeats (see `USUAL_MEAN`) are relative: they are divided by their mean, and a
     warning says so.
 
-    Parameters
-    ----------
-    sample_weight : array-like of shape (n,), number or None
-    n : int
-        Number of samples.
-    name : str, default="sample_weight"
-        What to call the weights in messages.
-
-    Returns
-    -------
-    ndarray of shape (n,)
+    Shapes: sample_weight (n,); returns (n,).
     """
     if sample_weight is None:
         return np.ones(n)

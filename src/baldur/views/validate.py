@@ -13,21 +13,6 @@ from pandas.api import types
 
 from baldur.exceptions import InputError
 
-__all__ = [
-    "check_columns",
-    "check_feature_info",
-    "check_feature_names",
-    "check_present",
-    "check_row_counts",
-    "check_sample_ids",
-    "check_samples",
-    "check_view_names",
-    "check_width",
-    "rename_hint",
-    "some",
-]
-
-
 MOST_COMPARED = 5_000
 """Names that a name is compared with, one after the other: that takes a quarter of a second."""
 MOST_HINTS = 3
@@ -46,20 +31,7 @@ def counted(n: int, one: str, many: str | None = None) -> str:
 
 
 def rename_hint(given: Iterable[Any], expected: Iterable[Any]) -> str:
-    """Return " Did you mean 'Grade' by 'grade'?" for names that are nearly the expected ones.
-
-    Parameters
-    ----------
-    given : iterable
-        Names that are not known.
-    expected : iterable
-        Known names that are not given.
-
-    Returns
-    -------
-    str
-        Begins with a space; "" where no name is near another.
-    """
+    """Return " Did you mean 'Grade' by 'grade'?" for names that are nearly the expected ones."""
     names = {str(name).casefold(): str(name) for name in list(expected)[:MOST_COMPARED]}
     hints = []
     for name in list(given)[:MOST_HINTS]:

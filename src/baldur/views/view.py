@@ -13,8 +13,6 @@ from baldur.views.indexing import as_columns
 from baldur.views.matrices.blocks import DEFAULT_BLOCK_BYTES, column_blocks
 from baldur.views.matrices.source import MISSING_INT8, Source
 
-__all__ = ["Table", "View", "default_names"]
-
 
 @dataclass(frozen=True)
 class Table:

@@ -7,13 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import expit, logit
 
-from baldur.evaluation import (
-    brier_parts,
-    calibration_curves,
-    calibration_line,
-    calibration_measures,
-    integrated_calibration_index,
-)
+from baldur.evaluation import calibration_curves, calibration_measures, integrated_calibration_index
+from baldur.evaluation.clinical.calibration import brier_parts, calibration_line
 from baldur.evaluation.clinical.local_regression import Smoother
 from evaluation.clinical.cohorts import cohort, table
 

@@ -10,17 +10,16 @@ from sklearn.linear_model import LogisticRegression, Ridge
 
 from baldur.datasets import make_multiview
 from baldur.evaluation import (
-    FoldPlan,
     learning_curve,
     learning_curves,
     metric_intervals,
-    minimum_people,
-    minimum_people_regression,
     nested_cv,
     people_needed,
 )
 from baldur.evaluation.clinical import r2_of_auc
 from baldur.evaluation.clinical.learning_curves import fit_power_law, power_law
+from baldur.evaluation.clinical.sample_size import minimum_people, minimum_people_regression
+from baldur.evaluation.splits import FoldPlan
 from baldur.exceptions import InputError
 from evaluation.clinical.cohorts import table
 

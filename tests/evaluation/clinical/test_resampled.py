@@ -5,7 +5,6 @@ import pandas as pd
 import pytest
 
 from baldur.evaluation import (
-    Resampled,
     calibration_curves,
     calibration_measures,
     decision_curves,
@@ -16,6 +15,7 @@ from baldur.evaluation import (
     threshold_measures,
 )
 from baldur.evaluation.clinical import curve_areas, precision_recall_curves, roc_curves
+from baldur.evaluation.clinical.resampled import Resampled
 from baldur.exceptions import InputError
 
 BOOTSTRAP = {"resamples": 150, "level": 0.9, "random_state": 3}

@@ -112,15 +112,7 @@ def fit_mccd(
 ) -> MCCDState:
     """Alternate views, slack and row weights until the objective converges.
 
-    Parameters
-    ----------
-    F : list of ndarray (n, r_v)
-        Features of each view. Y: one-hot (n, C). g1: one penalty, or one per view.
-    g2 : float
-        Weight of the diversity term as in `mccd_objective` (unnormalised).
-    signed : bool
-        Stop as the authors' code does: at the first round after the sixth whose relative change
-        is below ``tol`` *with its sign*, which any decrease satisfies.
+    Shapes: F (n, r_v).
     """
     V, B = len(F), 2.0 * Y - 1.0
     g1 = np.broadcast_to(np.asarray(g1, dtype=np.float64), (V,))

@@ -49,14 +49,7 @@ def fit_sgp(
 ) -> SGPFit:
     """Maximise the bound by Adam, full batch, with the inducing rows fixed.
 
-    Parameters
-    ----------
-    inputs : ndarray
-        Scaled training rows (n, D); or, with ``distances``, squared distances per view (V, n, n).
-    inducing : ndarray of int
-        Rows that serve as inducing inputs.
-    y : ndarray (n,)
-        0/1 labels.
+    Shapes: y (n,).
     """
     torch = import_extra("torch", "torch", "SGP+ARD")
     gpytorch = import_extra("gpytorch", "torch", "SGP+ARD")

@@ -12,8 +12,6 @@ from baldur.estimators.targets import check_answer
 from baldur.exceptions import BaldurError, InputError
 from baldur.types import Array
 
-__all__ = ["check_probabilities", "predicting"]
-
 
 @contextmanager
 def predicting(estimator: Any) -> Iterator[None]:

@@ -57,19 +57,7 @@ def reduce_gram(
 ) -> Reduced:
     """Return the features and the lift of one view, from its training Gram matrix.
 
-    Parameters
-    ----------
-    K : ndarray (n, n)
-        ``X X'`` of the centred (and, if wanted, block-scaled) view.
-    reduction : {None, "pca", "linear_kernel"}
-        None: all principal components, which is exact for rotation-invariant methods. "pca": the
-        leading ``components``. "linear_kernel": rows of ``K`` over ``tr(K)/n``, rotated to their
-        own principal axes, which leaves ridge-like methods unchanged. The last is *not* the exact
-        dual: it penalises the dual coefficients themselves.
-    components : int, float, "n-1" or None
-        Only used by "pca".
-    rtol : float or None
-        Rounding of ``K``: eigenvalues below this share of the largest are dropped.
+    Shapes: K (n, n).
     """
     U, s = gram_eigh(K, rtol)
     return _front_end(U, s, float(np.trace(K)), reduction, components)

@@ -33,19 +33,7 @@ def solve_on_working_set(
 ) -> tuple[NDArray[np.intp], Array, int]:
     """Return the columns used, their coefficients and the number of rounds.
 
-    Parameters
-    ----------
-    n_columns : int
-        Width of the full problem.
-    solve : callable
-        ``solve(active) -> coef``, any array whose last axis runs over ``active``.
-    correlations : callable
-        ``correlations(active, coef) -> (n_columns,)``, each column's correlation with the gradient
-        over its threshold: a column above 1 violates the optimality condition.
-    start : ndarray (n_columns,)
-        Correlations of the empty model; the largest ones give the first working set.
-    tol : float
-        Columns above ``1 + tol`` are added. The inner solvers stop at about this accuracy.
+    Shapes: start (n_columns,).
     """
     if n_columns <= dense_limit:
         active = np.arange(n_columns)

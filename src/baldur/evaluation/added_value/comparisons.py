@@ -7,19 +7,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-__all__ = [
-    "ADDED",
-    "ALL",
-    "ALL_ADDED",
-    "ALONE",
-    "BASELINE",
-    "BEYOND",
-    "WITH",
-    "WITHOUT",
-    "ViewComparison",
-    "view_comparisons",
-]
-
 BASELINE, WITH, ALL, ALONE, WITHOUT = "baseline", "with", "all", "alone", "without"
 """Questions about one view set: how well do these views predict? The baseline, the baseline with a
 view, all views, a view alone, and all without a view. A set has one row, of the first question."""
@@ -30,27 +17,13 @@ it together, and what does a view add to all others?"""
 
 @dataclass(frozen=True)
 class ViewComparison:
-    """A model with some views, and the same model without some of them.
+    """A model with some views, and the same model without some of them."""
 
-    Attributes
-    ----------
-    question : str
-        One of the questions above.
-    view : str
-        The view in question, or the views of the baseline, such as "a, b and c"; empty for all.
-    model : str
-        The row with it.
-    reference : str
-        The row without it; empty where there is nothing to compare with.
-    people : ndarray of bool of shape (n_people,)
-        On whom: those who have the view in question and, in a comparison, one of the others.
-    """
-
-    question: str
+    question: str  # One of the questions above
     view: str
-    model: str
-    reference: str
-    people: np.ndarray
+    model: str  # The row with it
+    reference: str  # The row without it; empty where there is nothing to compare with
+    people: np.ndarray  # (n_people,)
 
 
 def view_comparisons(
@@ -58,22 +31,7 @@ def view_comparisons(
     baseline: Sequence[str],
     present: Mapping[str, np.ndarray],
 ) -> list[ViewComparison]:
-    """Return the comparisons that the view sets of a model allow, each pair once.
-
-    Parameters
-    ----------
-    rows : dict of tuple of str to str
-        View set, in the order of `present`, to the row of the model that has it. Sets that are
-        missing, such as one that failed, are left out of the comparisons.
-    baseline : sequence of str
-        Views that one has anyway.
-    present : dict of str to ndarray of bool
-        For every view, who has it.
-
-    Returns
-    -------
-    list of ViewComparison
-    """
+    """Return the comparisons that the view sets of a model allow, each pair once."""
     known = tuple(present)
     base = tuple(v for v in known if v in baseline)
     others = [v for v in known if v not in baseline]

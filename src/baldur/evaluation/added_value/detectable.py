@@ -18,8 +18,6 @@ from scipy.optimize import brentq
 from scipy.special import ndtr, ndtri
 from scipy.stats import t as student
 
-__all__ = ["POWER", "auc_error", "detectable_auc", "detectable_r2", "r2_error"]
-
 POWER = 0.8
 """Probability with which a detectable increase is shown; the usual choice of sample sizes."""
 
@@ -40,19 +38,6 @@ def auc_error(auc: float, increase: float, n_case: float, n_control: float) -> f
     Scores of cases and controls are normal with equal variances. The second score adds independent
     information to the first in the best way, so that the correlation of the two is the ratio of
     their standardised distances between cases and controls.
-
-    Parameters
-    ----------
-    auc : float
-        Of the first score, from 0.5.
-    increase : float
-        Of the second score, such that both are below 1.
-    n_case, n_control : float
-        Number of people.
-
-    Returns
-    -------
-    float
     """
     first, second = (np.sqrt(2) * ndtri(max(a, 0.5)) for a in (auc, auc + increase))
     correlation = min(first / second, 1.0) if second > 0 else 1.0
@@ -71,17 +56,6 @@ def r2_error(r2: float, increase: float, people: float) -> float:
 
     The errors of the first prediction are those of the second and an independent normal part,
     whose variance is the increase.
-
-    Parameters
-    ----------
-    r2, increase : float
-        Of the first prediction, and the increase, which together are below 1.
-    people : float
-        Number of people.
-
-    Returns
-    -------
-    float
     """
     left = max(1 - r2 - increase, 0.0)
     return float(np.sqrt((4 * left * increase + 2 * increase**2) / people))
@@ -90,27 +64,7 @@ def r2_error(r2: float, increase: float, people: float) -> float:
 def detectable_auc(
     auc: float, n_case: float, n_control: float, error: float, units: int, level: float
 ) -> float:
-    """Return the smallest increase of an AUC that would be shown with the power.
-
-    Parameters
-    ----------
-    auc : float
-        Of the reference.
-    n_case, n_control : float
-        Number of independent people.
-    error : float
-        Standard error of the observed difference.
-    units : int
-        People or groups that were drawn from.
-    level : float
-        Coverage of the intervals.
-
-    Returns
-    -------
-    float
-        NaN where no increase up to an AUC of 1 would be shown with the power, or where it is
-        not known.
-    """
+    """Return the smallest increase of an AUC that would be shown with the power."""
     start = max(auc, 0.5)
     return _smallest(
         lambda d: auc_error(start, d, n_case, n_control), 1 - start, error, quantiles(units, level)
@@ -118,22 +72,7 @@ def detectable_auc(
 
 
 def detectable_r2(r2: float, people: float, error: float, units: int, level: float) -> float:
-    """Return the smallest increase of R2 that would be shown with the power.
-
-    Parameters
-    ----------
-    r2 : float
-        Of the reference.
-    people : float
-        Number of independent people.
-    error, units, level
-        As in `detectable_auc`.
-
-    Returns
-    -------
-    float
-        NaN as in `detectable_auc`.
-    """
+    """Return the smallest increase of R2 that would be shown with the power."""
     start = max(r2, 0.0)
     return _smallest(
         lambda d: r2_error(start, d, people), 1 - start, error, quantiles(units, level)

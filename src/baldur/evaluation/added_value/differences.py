@@ -27,8 +27,6 @@ from baldur.evaluation.clinical.resampled import Resampled, draw_metric
 from baldur.evaluation.metrics import METRICS
 from baldur.evaluation.tables.model_tests import holm
 
-__all__ = ["COLUMNS", "Compared", "compare_view_sets", "main_metric", "outcome_of"]
-
 COLUMNS = [
     "question", "view", "model", "reference", "metric", "threshold", "people", "of_people", "units",
     "value", "value_low", "value_high", "reference_value", "difference", "low", "high",
@@ -53,19 +51,7 @@ def main_metric(classification: bool) -> str:
 
 
 def outcome_of(difference: float, low: float, high: float, greater_is_better: bool = True) -> str:
-    """Return the outcome of a difference, which its interval decides.
-
-    Parameters
-    ----------
-    difference, low, high : float
-        With the view minus without it, and the ends of the interval.
-    greater_is_better : bool, default=True
-        Direction of the metric.
-
-    Returns
-    -------
-    {"better", "worse", "not shown", "not known"}
-    """
+    """Return the outcome of a difference, which its interval decides."""
     if not all(map(np.isfinite, (difference, low, high))):
         return UNKNOWN
     if not greater_is_better:
@@ -91,26 +77,7 @@ def compare_view_sets(
     prevalence: float | None = None,
     fold_test: FoldTest | None = None,
 ) -> Compared:
-    """Compute the paired differences of all metrics, with intervals on the same people.
-
-    Parameters
-    ----------
-    sample : Resampled
-        Held-out predictions of the rows that are compared, with their resamples.
-    comparisons : sequence of ViewComparison
-        With people in the order of the predictions.
-    thresholds : sequence of float, optional
-        Probabilities from which a person tests positive, for net benefit and reclassification;
-        default 0.5 and the prevalence.
-    prevalence : float, optional
-        Share of cases in the population that the test is meant for.
-    fold_test : callable, optional
-        Returns the p-value of a comparison and metric over the folds.
-
-    Returns
-    -------
-    Compared
-    """
+    """Compute the paired differences of all metrics, with intervals on the same people."""
     stated = _thresholds(sample, thresholds, prevalence)
     rows: list[dict[str, Any]] = []
     moved: list[tuple[object, ...]] = []

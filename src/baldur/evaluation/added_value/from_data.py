@@ -13,8 +13,6 @@ from baldur.evaluation.nested import nested_cv
 from baldur.evaluation.result import NestedResult
 from baldur.exceptions import InputError
 
-__all__ = ["added_value"]
-
 
 def added_value(
     X: Any,

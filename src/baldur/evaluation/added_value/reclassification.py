@@ -8,8 +8,6 @@ from baldur.evaluation.clinical.bootstrap import Bootstrap, Draws
 from baldur.evaluation.clinical.decision import shifted
 from baldur.evaluation.clinical.held_out import HeldOutPredictions
 
-__all__ = ["COLUMNS", "reclassified"]
-
 COLUMNS = [
     "question", "view", "model", "reference", "threshold", "class", "people", "up", "down",
     "unchanged", "net", "low", "high",
@@ -26,24 +24,7 @@ def reclassified(
 ) -> list[tuple[str, float, float, float, float, float, float, float]]:
     """Return who moves across a threshold, of the controls and of the cases.
 
-    Parameters
-    ----------
-    held, without : HeldOutPredictions
-        Predictions with the view and without it, of the same people.
-    people : ndarray of bool
-        Whom to count.
-    boot : Bootstrap
-        Over all people.
-    threshold : float
-        Probability from which a person tests positive.
-    prevalence : float, optional
-        Share of cases that probabilities are shifted to.
-
-    Returns
-    -------
-    list of (class, people, up, down, unchanged, net, low, high)
-        Numbers of people, averaged over repeats, and the net share that moves to the right side
-        (cases up, controls down) with its interval.
+    Shapes: returns (class, people, up, down, unchanged, net, low, high).
     """
     rows = []
     moves = _moves(held, without, threshold, prevalence)

@@ -23,8 +23,6 @@ from baldur.exceptions import InputError
 from baldur.hooks import call_hook
 from baldur.views.validate import some
 
-__all__ = ["AddedValue", "added_value_of", "check_view_sets"]
-
 
 @dataclass
 class AddedValue:
@@ -114,27 +112,7 @@ def added_value_of(
     thresholds: Sequence[float] | None = None,
     prevalence: float | None = None,
 ) -> AddedValue:
-    """Compute what each view adds, from the rows of a comparison with different views.
-
-    Parameters
-    ----------
-    comparison : Comparison
-        With rows of one model on several view sets.
-    fits : dict of str to list of OuterFit
-        Fits of the models that finished.
-    sample : Resampled
-        Their predictions with resamples.
-    baseline : sequence of str
-        Views that one has anyway.
-    model : str, optional
-        Row of the model with all views; default BALDUR, or else the first.
-    thresholds, prevalence
-        As in `compare_view_sets`.
-
-    Returns
-    -------
-    AddedValue
-    """
+    """Compute what each view adds, from the rows of a comparison with different views."""
     data = comparison.data
     base = check_views(baseline, data.view_names, "baseline")
     possible, missing = check_view_sets(comparison, fits, base, model)
@@ -165,25 +143,7 @@ def check_view_sets(
     baseline: Sequence[str],
     model: str | None = None,
 ) -> tuple[bool, str]:
-    """Say whether any two view sets of a model can be compared, and what is missing.
-
-    Parameters
-    ----------
-    comparison : Comparison
-    finished : collection of str
-        Names of the models that finished.
-    baseline : sequence of str
-        Views that one has anyway.
-    model : str, optional
-        As in `added_value_of`.
-
-    Returns
-    -------
-    possible : bool
-        Whether there is anything to compare.
-    missing : str
-        Which comparisons cannot be made and why, in a sentence; "" where nothing is missing.
-    """
+    """Say whether any two view sets of a model can be compared, and what is missing."""
     whole = _model_with_all_views(comparison, model)
     rows, failed = _view_set_rows(comparison, finished, whole)
     nobody = {view: np.zeros(0, dtype=bool) for view in comparison.data.view_names}
@@ -221,17 +181,7 @@ def _view_set_rows(
 
 
 class _FoldTest:
-    """The corrected resampled t-test of a comparison over the folds, on its own people.
-
-    Parameters
-    ----------
-    comparison : Comparison
-        With outcomes and folds.
-    fits : dict of str to list of OuterFit
-        Fits of every model on the folds.
-    people : ndarray of int
-        For each person of the predictions, the row of the data.
-    """
+    """The corrected resampled t-test of a comparison over the folds, on its own people."""
 
     def __init__(
         self,

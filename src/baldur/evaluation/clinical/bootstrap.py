@@ -24,8 +24,6 @@ from scipy.stats import t as student
 
 from baldur.exceptions import InputError
 
-__all__ = ["Bootstrap", "Draws", "wilson"]
-
 # Cells of one block of weights: 8 MB, so that a few arrays of that size are no burden.
 _BLOCK_CELLS = 1 << 20
 # Counts up to this number (256 MB) are stored for the next statistic, more are drawn again.
@@ -50,17 +48,6 @@ def wilson(share: np.ndarray, count: np.ndarray, level: float) -> tuple[np.ndarr
 class Draws:
     """A statistic on the sample and on every resample.
 
-    Attributes
-    ----------
-    estimate : array of shape (...)
-        On the sample.
-    resampled : array of shape (resamples, ...)
-        NaN where a resample does not define it.
-    units : int
-        People or groups that were drawn from.
-    level : float
-        Coverage of intervals.
-
     Examples
     --------
     >>> import numpy as np
@@ -73,10 +60,10 @@ class Draws:
     [20.3, 28.7]
     """
 
-    estimate: np.ndarray
-    resampled: np.ndarray
-    units: int
-    level: float
+    estimate: np.ndarray  # On the sample
+    resampled: np.ndarray  # (resamples, ...); NaN where a resample does not define it
+    units: int  # People or groups that were drawn from
+    level: float  # Coverage of intervals
 
     def minus(self, other: Draws) -> Draws:
         """Return the difference of two statistics over the same resamples."""
@@ -108,21 +95,7 @@ class Draws:
     def interval(
         self, scale: str = "identity", count: float | np.ndarray | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return the lower and upper ends of the interval.
-
-        Parameters
-        ----------
-        scale : {"identity", "logit", "log", "log_distance", "atanh"}
-            Where the statistic is nearly normal: as it is; for what lies in 0 to 1; for what is
-            positive; for what is below 1, such as R2; for correlations.
-        count : float or array, optional
-            On the scale "logit": how many people the statistic rests on. Where it is exactly 0 or
-            1 all resamples agree and say nothing; Wilson's interval for so many people is given.
-
-        Returns
-        -------
-        low, high : array of shape (...)
-        """
+        """Return the lower and upper ends of the interval."""
         if scale not in SCALES:
             raise InputError(f"scale must be one of {SCALES}, but got {scale!r}.")
         forward, backward = self._scale(scale)
@@ -217,16 +190,7 @@ def _quantile_of_known(values: np.ndarray, q: float) -> np.ndarray:
 class Bootstrap:
     """People or groups drawn with replacement.
 
-    Parameters
-    ----------
-    units : array of int of shape (n_people,)
-        Number of the unit (person or group) each person belongs to, from 0.
-    resamples : int, default=2000
-        How often to draw.
-    level : float, default=0.95
-        Coverage of intervals.
-    random_state : int, default=0
-        The same number gives the same resamples.
+    Shapes: units (n_people,).
 
     Examples
     --------
@@ -289,19 +253,7 @@ class Bootstrap:
         self._kept = kept if keep else None
 
     def run(self, statistic: Callable[[np.ndarray], np.ndarray], units: int | None = None) -> Draws:
-        """Compute a statistic on the sample and on every resample.
-
-        Parameters
-        ----------
-        statistic : callable
-            From weights of shape (k, n_people) to an array of shape (k, ...).
-        units : int, optional
-            People or groups the statistic looks at; default all.
-
-        Returns
-        -------
-        Draws
-        """
+        """Compute a statistic on the sample and on every resample."""
         estimate = statistic(np.ones((1, len(self.units))))[0]
         resampled = np.concatenate([statistic(block) for block in self.blocks()])
         return Draws(np.asarray(estimate), resampled, units or self.n_units, self.level)

@@ -16,15 +16,6 @@ from baldur.evaluation.clinical.logistic_fit import fit_intercept, fit_line, log
 from baldur.evaluation.clinical.resampled import BootstrapOptions, Resampled, resample
 from baldur.evaluation.metrics import Predicted
 
-__all__ = [
-    "BrierParts",
-    "brier_parts",
-    "calibration_curves",
-    "calibration_line",
-    "calibration_measures",
-    "integrated_calibration_index",
-]
-
 # Points of a drawn curve: finer than any line is thick.
 CURVE_POINTS = 51
 # A curve is drawn where people are; the outermost percent on each side has too few neighbours.
@@ -39,7 +30,7 @@ class BrierParts(NamedTuple):
 
     Examples
     --------
-    >>> from baldur.evaluation import brier_parts
+    >>> from baldur.evaluation.clinical.calibration import brier_parts
     >>> parts = brier_parts([0.1, 0.1, 0.9, 0.9], [0, 1, 1, 1])
     >>> round(parts.brier, 3)
     0.21
@@ -65,25 +56,12 @@ def calibration_line(
     as were predicted. The slope is b in log odds(truth) = c + b log odds(proba), below one where
     predictions are too extreme.
 
-    Parameters
-    ----------
-    proba : array of shape (n,)
-        Probabilities of the event. Those of 0 and 1 are taken as 1e-8 and 1 - 1e-8.
-    truth : array of shape (n,)
-        0 or 1.
-    weights : array of shape (k, n), optional
-        How often each row counts, for k resamples; default once.
-
-    Returns
-    -------
-    intercept, slope : array of shape (k,)
-        Slopes are infinite where the probabilities separate the classes, NaN where they are all
-        equal.
+    Shapes: proba (n,), truth (n,), weights (k, n); returns intercept, slope (k,).
 
     Examples
     --------
     >>> import numpy as np
-    >>> from baldur.evaluation import calibration_line
+    >>> from baldur.evaluation.clinical.calibration import calibration_line
     >>> truth = np.array([0, 0, 0, 1, 0, 1, 1, 1])
     >>> for proba in ([0.25, 0.75], [0.1, 0.9]):  # calibrated, too extreme
     ...     _, slope = calibration_line(np.repeat(proba, 4), truth)
@@ -141,17 +119,7 @@ def brier_parts(proba: np.ndarray, truth: np.ndarray) -> BrierParts:
     that gains is miscalibration; what the recalibrated ones gain over the plain share of events
     is discrimination; the Brier score of that share is uncertainty.
 
-    Parameters
-    ----------
-    proba : array of shape (n,)
-        Probabilities of the event.
-    truth : array of shape (n,)
-        0 or 1.
-
-    Returns
-    -------
-    BrierParts
-        brier = miscalibration - discrimination + uncertainty.
+    Shapes: proba (n,), truth (n,).
 
     References
     ----------
@@ -161,7 +129,7 @@ def brier_parts(proba: np.ndarray, truth: np.ndarray) -> BrierParts:
     Examples
     --------
     >>> import numpy as np
-    >>> from baldur.evaluation import brier_parts
+    >>> from baldur.evaluation.clinical.calibration import brier_parts
     >>> truth = np.array([0, 0, 0, 1, 0, 1, 1, 1])
     >>> parts = brier_parts(np.repeat([0.1, 0.9], 4), truth)
     >>> {name: round(value, 4) for name, value in parts._asdict().items()}

@@ -18,15 +18,6 @@ from baldur.evaluation.clinical.held_out import HeldOutPredictions
 from baldur.evaluation.clinical.resampled import BootstrapOptions, Resampled, resample
 from baldur.evaluation.metrics import Predicted, weighted_auc
 
-__all__ = [
-    "average_precision",
-    "curve_areas",
-    "precision_at",
-    "precision_recall_curves",
-    "roc_curves",
-    "sensitivity_at",
-]
-
 GRID = np.round(np.linspace(0.0, 1.0, 101), 2)
 """Where curves are read: finer than any line is thick."""
 
@@ -57,21 +48,7 @@ def sensitivity_at(
 ) -> np.ndarray:
     """Return the height of the ROC curve at some false-positive rates.
 
-    Parameters
-    ----------
-    rates : array of shape (g,)
-        False-positive rates.
-    values : array of shape (n,)
-        Larger means more likely positive; people with equal values share a sloped piece.
-    positive : bool array of shape (n,)
-        Truth.
-    weights : array of shape (k, n), optional
-        How often each row counts, for k resamples; default once.
-
-    Returns
-    -------
-    array of shape (k, g)
-        The upper end where the curve rises straight up; NaN where a resample has one class.
+    Shapes: rates (g,), values (n,), positive (n,), weights (k, n); returns (k, g).
     """
     weights = np.ones((1, len(values))) if weights is None else weights
     cases, controls = _counts(values, positive, weights)
@@ -94,17 +71,7 @@ def precision_at(
 ) -> np.ndarray:
     """Return the precision of the highest threshold that reaches each sensitivity.
 
-    Parameters
-    ----------
-    sensitivities : array of shape (g,)
-        Shares of the cases to be found; at 0 the precision is that of the highest values.
-    values, positive, weights
-        As in `sensitivity_at`.
-
-    Returns
-    -------
-    array of shape (k, g)
-        NaN where a resample has no cases.
+    Shapes: sensitivities (g,); returns (k, g).
     """
     weights = np.ones((1, len(values))) if weights is None else weights
     cases, controls = _counts(values, positive, weights)
@@ -125,15 +92,7 @@ def average_precision(
 ) -> np.ndarray:
     """Return the mean precision over thresholds, weighted by the cases each one adds.
 
-    Parameters
-    ----------
-    values, positive, weights
-        As in `sensitivity_at`.
-
-    Returns
-    -------
-    array of shape (k,)
-        NaN where a resample has no cases.
+    Shapes: returns (k,).
     """
     weights = np.ones((1, len(values))) if weights is None else weights
     cases, controls = _counts(values, positive, weights)
@@ -221,20 +180,6 @@ def curve_areas(
     **bootstrap: Unpack[BootstrapOptions],
 ) -> pd.DataFrame:
     """Give the area under both curves of every model and class, with intervals.
-
-    Parameters
-    ----------
-    predictions : DataFrame or Resampled
-        As in `roc_curves`.
-    measures : list of {"auc", "average_precision"}
-        Areas under the ROC curve and under the precision-recall curve.
-    **bootstrap
-        As in `roc_curves`.
-
-    Returns
-    -------
-    DataFrame
-        model, class, measure ("auc" or "average_precision"), estimate, low, high.
 
     Examples
     --------

@@ -22,8 +22,6 @@ from baldur.evaluation.clinical.resampled import BootstrapOptions, Resampled, re
 from baldur.evaluation.metrics import Predicted
 from baldur.exceptions import InputError
 
-__all__ = ["decision_curves", "net_benefit", "shift_prevalence"]
-
 THRESHOLDS = np.round(np.arange(1, 100) / 100, 2)
 TREAT_ALL, TREAT_NONE = "treat all", "treat none"
 
@@ -59,19 +57,8 @@ def positive_rates(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return sensitivity and false-positive rate at each threshold, and the share of cases.
 
-    Parameters
-    ----------
-    proba, truth : array of shape (n,)
-        Probabilities, and 0 or 1.
-    thresholds : array of shape (t,)
-        A person tests positive from the threshold on.
-    weights : array of shape (k, n)
-        How often each row counts.
-
-    Returns
-    -------
-    sensitivity, false_positive_rate : array of shape (k, t)
-    share : array of shape (k, 1)
+    Shapes: proba, truth (n,), thresholds (t,), weights (k, n); returns sensitivity,
+    false_positive_rate (k, t), share (k, 1).
     """
     positive = (proba[:, None] >= thresholds).astype(float)
     case = np.asarray(truth, dtype=float)

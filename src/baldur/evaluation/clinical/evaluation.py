@@ -20,8 +20,6 @@ from baldur.evaluation.clinical.resampled import BootstrapOptions, Resampled, re
 from baldur.evaluation.clinical.subgroups import LEAST, subgroup_measures
 from baldur.evaluation.clinical.thresholds import threshold_measures
 
-__all__ = ["Evaluation", "evaluate_predictions"]
-
 
 @dataclass
 class Evaluation:

@@ -14,8 +14,6 @@ from baldur.evaluation.metrics import Predicted
 from baldur.exceptions import InputError
 from baldur.safety.spreadsheet import unescape_frame
 
-__all__ = ["HeldOutPredictions", "classes_of", "predicted_of", "read_held_out"]
-
 PLATT = "platt"
 """In the column "probability": from decision scores by Platt scaling within training rows."""
 
@@ -23,25 +21,6 @@ PLATT = "platt"
 @dataclass(frozen=True)
 class HeldOutPredictions:
     """Held-out predictions of one model over numbered people.
-
-    Attributes
-    ----------
-    model : str
-    people : array of shape (n_people,)
-        Identifiers; the same for every model of a table.
-    units : array of int of shape (n_people,)
-        What is resampled together: the number of the group, or of the person.
-    truth : array of shape (n_people,)
-        Class codes, the positive one last, or numbers.
-    repeats : list of (array of int, Predicted)
-        For each repeat the people it predicts, by number, and the predictions.
-    classes : list of str
-        Empty in regression.
-    scaled : bool
-        Probabilities come from decision scores by Platt scaling.
-    sites : array of str of shape (n_people,), optional
-    folds : list of array, optional
-        For each repeat the outer fold in which each of its people was predicted.
 
     Examples
     --------
@@ -57,13 +36,13 @@ class HeldOutPredictions:
     """
 
     model: str
-    people: np.ndarray
-    units: np.ndarray
-    truth: np.ndarray
-    repeats: list[tuple[np.ndarray, Predicted]]
-    classes: list[str]
-    scaled: bool = False
-    sites: np.ndarray | None = None
+    people: np.ndarray  # (n_people,); Identifiers; the same for every model of a table
+    units: np.ndarray  # (n_people,)
+    truth: np.ndarray  # (n_people,); Class codes, the positive one last, or numbers
+    repeats: list[tuple[np.ndarray, Predicted]]  # (array of int, Predicted)
+    classes: list[str]  # Empty in regression
+    scaled: bool = False  # Probabilities come from decision scores by Platt scaling
+    sites: np.ndarray | None = None  # (n_people,)
     folds: list[np.ndarray] | None = None
 
     @property
@@ -103,19 +82,7 @@ class HeldOutPredictions:
     def draw(
         self, boot: Bootstrap, function: Callable[[Predicted, np.ndarray], np.ndarray]
     ) -> Draws:
-        """Return the mean over repeats of a statistic, on the sample and on every resample.
-
-        Parameters
-        ----------
-        boot : Bootstrap
-            Over all people of the table.
-        function : callable
-            From the predictions of a repeat and weights of shape (k, n) to an array (k, ...).
-
-        Returns
-        -------
-        Draws
-        """
+        """Return the mean over repeats of a statistic, on the sample and on every resample."""
         # People in the order of the table need not be looked up.
         straight = [np.array_equal(rows, np.arange(len(self.people))) for rows, _ in self.repeats]
 
@@ -138,20 +105,6 @@ def read_held_out(
     predictions: pd.DataFrame, classes: Sequence[str] | None = None
 ) -> dict[str, HeldOutPredictions]:
     """Arrange a predictions table by model, repeat and person.
-
-    Parameters
-    ----------
-    predictions : DataFrame
-        As ``predictions.csv``: sample, label and, in classification, p_<class> for each class with
-        the positive one last (or of the positive class only), or score (decision scores); in
-        regression predicted. Further columns may be left out: model, repeat, fold, predicted,
-        group, site, and probability ("platt" where probabilities come from Platt scaling).
-    classes : list of str, optional
-        Classes with the positive one last; [] for regression. Default: those with a column.
-
-    Returns
-    -------
-    dict of str to HeldOutPredictions
 
     Examples
     --------

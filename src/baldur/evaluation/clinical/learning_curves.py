@@ -20,8 +20,6 @@ from baldur.evaluation.clinical.resampled import BootstrapOptions, resample
 from baldur.evaluation.metrics import METRICS
 from baldur.exceptions import InputError
 
-__all__ = ["fit_power_law", "learning_curves", "power_law"]
-
 # Exponents tried: theory gives 1/2 and 1; slower than 1/4 is no learning, faster than 2 is done.
 EXPONENTS = np.arange(0.25, 2.001, 0.05)
 MORE = (50, 100, 200)
@@ -43,21 +41,7 @@ def fit_power_law(
 ) -> np.ndarray:
     """Fit score = a - b n^(-c) with b >= 0 and a <= `best`, by least squares, to many curves.
 
-    Parameters
-    ----------
-    people : array of shape (k,)
-        Numbers of training people.
-    scores : array of shape (m, k)
-        Scores at these numbers, m times; greater is better.
-    weights : array of shape (k,)
-        Of the squares.
-    best : float
-        The score of a perfect model.
-
-    Returns
-    -------
-    array of shape (m, 3)
-        a, b and c.
+    Shapes: people (k,), scores (m, k), weights (k,); returns (m, 3).
     """
     found = np.full((len(scores), 3), np.nan)
     least = np.full(len(scores), np.inf)

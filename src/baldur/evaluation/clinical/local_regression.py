@@ -10,8 +10,6 @@ from __future__ import annotations
 
 import numpy as np
 
-__all__ = ["SPAN", "Smoother"]
-
 SPAN = 0.75
 """Share of people in a neighbourhood; the customary value for calibration curves."""
 
@@ -22,14 +20,7 @@ _MOST_POINTS = 200
 class Smoother:
     """Local linear regression on fixed values of the predictor.
 
-    Parameters
-    ----------
-    x : array of shape (n,)
-        Predictor.
-    grid : array of shape (g,), optional
-        Where the curve is wanted; default at most 200 of the values of `x`.
-    span : float
-        Share of people in a neighbourhood.
+    Shapes: x (n,), grid (g,).
     """
 
     def __init__(self, x: np.ndarray, grid: np.ndarray | None = None, span: float = SPAN) -> None:
@@ -60,17 +51,7 @@ class Smoother:
     def curve(self, y: np.ndarray, weights: np.ndarray) -> np.ndarray:
         """Return the curve on the grid for every line of weights.
 
-        Parameters
-        ----------
-        y : array of shape (n,)
-            Outcome.
-        weights : array of shape (k, n)
-            How often each row counts.
-
-        Returns
-        -------
-        array of shape (k, g)
-            NaN where a resample has nobody near.
+        Shapes: y (n,), weights (k, n); returns (k, g).
         """
         s0, s1, s2 = (weights @ m.T for m in (self.kernel, self._first, self._second))
         t0, t1 = (weights @ (m * y).T for m in (self.kernel, self._first))

@@ -11,8 +11,6 @@ from typing import Any
 import numpy as np
 from scipy.special import expit, logit
 
-__all__ = ["Platt", "fit_intercept", "fit_line", "log_odds", "needs_platt"]
-
 # Log odds of a probability of 0 or 1 are infinite. At this distance from them they are 18, where a
 # single wrong certainty still ruins a slope, as it should.
 PROBABILITY_EDGE = 1e-8
@@ -34,20 +32,7 @@ def log_odds(proba: np.ndarray) -> np.ndarray:
 def fit_line(x: np.ndarray, y: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Fit log odds of y = a + b x by maximum likelihood, once per line of weights.
 
-    Parameters
-    ----------
-    x : array of shape (n,)
-        Log odds, or any score.
-    y : array of shape (n,)
-        Truth, 0 or 1 (or between, for Platt's targets).
-    weights : array of shape (k, n)
-        How often each row counts.
-
-    Returns
-    -------
-    a, b : array of shape (k,)
-        NaN where a resample has one class or one value of x; b infinite where x separates the
-        classes, so that no finite slope is best.
+    Shapes: x (n,), y (n,), weights (k, n); returns a, b (k,).
     """
     centre, spread = x.mean(), x.std()
     k = len(weights)
@@ -69,17 +54,7 @@ def fit_line(x: np.ndarray, y: np.ndarray, weights: np.ndarray) -> tuple[np.ndar
 def fit_intercept(x: np.ndarray, y: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """Fit log odds of y = a + x by maximum likelihood, once per line of weights.
 
-    Parameters
-    ----------
-    x, y : array of shape (n,)
-        Log odds and truth.
-    weights : array of shape (k, n)
-        How often each row counts.
-
-    Returns
-    -------
-    array of shape (k,)
-        NaN where a resample has one class.
+    Shapes: x, y (n,), weights (k, n); returns (k,).
     """
     found = np.full(len(weights), np.nan)
     both = (weights @ y > 0) & (weights @ (1 - y) > 0)
@@ -195,10 +170,6 @@ class Platt:
     are split into inner folds, and a model fitted on the others gives the scores of each. A
     logistic curve is fitted to these scores. It is then applied to the scores of the test rows,
     which come from the model fitted on all training rows.
-
-    Attributes
-    ----------
-    intercept, slope : float
     """
 
     intercept: float
@@ -212,16 +183,7 @@ class Platt:
         which separate the classes have a curve too. A falling curve means that the scores rank
         these rows by chance; it is replaced by the share of positive rows.
 
-        Parameters
-        ----------
-        margin : array of shape (n,)
-            Larger means the positive class.
-        positive : bool array of shape (n,)
-            Truth.
-
-        Returns
-        -------
-        Platt
+        Shapes: margin (n,), positive (n,).
 
         References
         ----------

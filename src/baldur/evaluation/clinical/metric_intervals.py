@@ -18,8 +18,6 @@ from baldur.evaluation.clinical.resampled import (
 )
 from baldur.evaluation.metrics import METRICS
 
-__all__ = ["metric_differences", "metric_intervals"]
-
 ALL = "*"
 """The value of the column site for all sites together."""
 

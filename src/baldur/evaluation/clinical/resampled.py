@@ -17,36 +17,15 @@ from baldur.evaluation.clinical.held_out import HeldOutPredictions, read_held_ou
 from baldur.evaluation.metrics import Predicted, default_metrics, scores
 from baldur.exceptions import InputError
 
-__all__ = ["BootstrapOptions", "Resampled", "draw_metric", "resample"]
-
 
 class Resampled:
     """Held-out predictions of every model, and the resamples of their samples.
 
-    Parameters
-    ----------
-    predictions : DataFrame
-        As ``predictions.csv``; see `read_held_out` for the columns.
-    classes : list of str, optional
-        Classes with the positive one last, [] for regression; default by the columns.
-    resamples : int, default=2000
-        How often people (or groups) are drawn.
-    level : float, default=0.95
-        Coverage of intervals.
-    random_state : int, default=0
-        The same number gives the same intervals.
-
-    Attributes
-    ----------
-    models : dict of str to HeldOutPredictions
-        Predictions by the name of the model.
-    boot : Bootstrap
-        The resamples, the same for every model.
-
     Examples
     --------
     >>> import pandas as pd
-    >>> from baldur.evaluation import Resampled, calibration_measures, metric_intervals
+    >>> from baldur.evaluation.clinical.resampled import Resampled
+    >>> from baldur.evaluation import calibration_measures, metric_intervals
     >>> table = pd.DataFrame({"label": ["no", "no", "no", "yes", "yes"] * 20,
     ...                       "p_yes": [0.1, 0.3, 0.8, 0.7, 0.9] * 20})
     >>> sample = Resampled(table, resamples=500)
@@ -104,20 +83,7 @@ class BootstrapOptions(TypedDict, total=False):
 def resample(
     predictions: pd.DataFrame | Resampled, **bootstrap: Unpack[BootstrapOptions]
 ) -> Resampled:
-    """Return predictions with resamples of their samples.
-
-    Parameters
-    ----------
-    predictions : DataFrame or Resampled
-        A predictions table; or its resamples, which are returned as they are, so that several
-        tables share them.
-    **bootstrap
-        classes, resamples, level and random_state, as in `Resampled`; for a predictions table only.
-
-    Returns
-    -------
-    Resampled
-    """
+    """Return predictions with resamples of their samples."""
     if not isinstance(predictions, Resampled):
         return Resampled(predictions, **bootstrap)
     if bootstrap:

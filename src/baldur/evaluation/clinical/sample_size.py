@@ -18,8 +18,6 @@ from scipy.stats import norm
 
 from baldur.exceptions import InputError
 
-__all__ = ["minimum_people", "minimum_people_regression", "r2_of_auc"]
-
 # As the authors recommend: coefficients shrunk by a tenth at most, R2 and the overall risk known to
 # within 0.05, and the residual s.d. to within a tenth (which needs 234 degrees of freedom).
 SHRINKAGE, MARGIN, RESIDUAL_DEGREES = 0.9, 0.05, 234
@@ -36,17 +34,6 @@ def _check(parameters: int, r2: float, most: float) -> None:
 
 def r2_of_auc(auc: float, prevalence: float) -> float:
     """Return the Cox-Snell R2 that goes with an AUC, for a normal score of one s.d. in each class.
-
-    Parameters
-    ----------
-    auc : float
-        Above one half.
-    prevalence : float
-        Share of cases.
-
-    Returns
-    -------
-    float
 
     Examples
     --------
@@ -79,25 +66,9 @@ def minimum_people(
 ) -> pd.DataFrame:
     """Give the people a logistic model needs, by each criterion.
 
-    Parameters
-    ----------
-    parameters : int
-        Candidate parameters, before any selection by the outcome.
-    prevalence : float
-        Share of cases.
-    auc : float, optional
-        Expected AUC, from which R2 follows; or
-    r2 : float, optional
-        Expected Cox-Snell R2.
-
-    Returns
-    -------
-    DataFrame
-        criterion ("shrinkage", "optimism", "risk", "all"), people, meaning.
-
     Examples
     --------
-    >>> from baldur.evaluation import minimum_people
+    >>> from baldur.evaluation.clinical.sample_size import minimum_people
     >>> found = minimum_people(parameters=20, prevalence=0.3, auc=0.8)
     >>> found.set_index("criterion")["people"].to_dict()
     {'shrinkage': 686, 'optimism': 489, 'risk': 323, 'all': 686}
@@ -126,21 +97,9 @@ def _for_shrinkage(parameters: int, r2: float, shrinkage: float) -> float:
 def minimum_people_regression(parameters: int, r2: float) -> pd.DataFrame:
     """Give the people a linear model needs, by each criterion.
 
-    Parameters
-    ----------
-    parameters : int
-        Candidate parameters, before any selection by the outcome.
-    r2 : float
-        Expected adjusted R2.
-
-    Returns
-    -------
-    DataFrame
-        criterion ("shrinkage", "optimism", "residual", "all"), people, meaning.
-
     Examples
     --------
-    >>> from baldur.evaluation import minimum_people_regression
+    >>> from baldur.evaluation.clinical.sample_size import minimum_people_regression
     >>> found = minimum_people_regression(parameters=20, r2=0.3)
     >>> found.set_index("criterion")["people"].to_dict()
     {'shrinkage': 448, 'optimism': 281, 'residual': 254, 'all': 448}

@@ -20,8 +20,6 @@ from baldur.evaluation.clinical.resampled import (
 )
 from baldur.exceptions import InputError
 
-__all__ = ["subgroup_measures"]
-
 LEAST = 10
 """Cases, and controls, a subgroup must have: with fewer an interval of the AUC spans most of it."""
 

@@ -24,8 +24,6 @@ from baldur.evaluation.clinical.resampled import BootstrapOptions, Resampled, re
 from baldur.evaluation.metrics import Predicted
 from baldur.exceptions import InputError
 
-__all__ = ["threshold_measures"]
-
 HALF = 0.5
 """The threshold of `predict`; reported by default beside the share of cases."""
 SAME_PEOPLE = "chosen on the same people, which is optimistic"

@@ -21,8 +21,6 @@ from typing import Any
 
 import baldur
 
-__all__ = ["code_hash", "imported_modules", "package_hash"]
-
 PACKAGE = Path(baldur.__file__).parent
 ENTRY = "baldur.evaluation.engine.job"
 """The module that runs a job."""
@@ -35,15 +33,6 @@ KNOWN = ("baldur", "sklearn", "abc", "typing")
 
 def code_hash(estimator: Any) -> str:
     """Return a hash of the source files and optional libraries that a job of an estimator runs.
-
-    Parameters
-    ----------
-    estimator : estimator
-        May contain others as parameters.
-
-    Returns
-    -------
-    str
 
     Examples
     --------
@@ -95,15 +84,6 @@ def imported_modules(names: Iterable[str], without: tuple[str, ...] = ()) -> set
 
     Imports inside functions count. The package itself, whose names are imported when they are
     first used, does not.
-
-    Parameters
-    ----------
-    names : names of modules
-    without : prefixes of modules that are not followed
-
-    Returns
-    -------
-    set of str
     """
     found: set[str] = set()
     left = list(names)

@@ -35,8 +35,6 @@ except ImportError as error:
         "pip install 'baldur-multiview[dask]'."
     ) from error
 
-__all__ = ["DaskRunner", "connect"]
-
 # Enough for a cluster that grows with its queue to see that there is work, and few enough that
 # the scheduler does not hold the rows of ten thousand jobs at once.
 _FEWEST_AHEAD = 100
@@ -49,20 +47,7 @@ _one_at_a_time = threading.Lock()
 
 
 def connect(address: str, timeout: float = 20.0) -> Any:
-    """Connect to a Dask scheduler.
-
-    Parameters
-    ----------
-    address : str
-        Such as "tcp://10.0.0.1:8786".
-    timeout : float, default=20.0
-        Seconds to wait for an answer.
-
-    Returns
-    -------
-    distributed.Client
-        Close it after use.
-    """
+    """Connect to a Dask scheduler."""
     try:
         return distributed.Client(address, timeout=timeout, set_as_default=False)
     except (OSError, ValueError) as error:
@@ -73,13 +58,7 @@ def connect(address: str, timeout: float = 20.0) -> Any:
 
 
 class DaskRunner:
-    """Jobs on the workers of a Dask client.
-
-    Parameters
-    ----------
-    client : distributed.Client
-        Connected, and not asynchronous.
-    """
+    """Jobs on the workers of a Dask client."""
 
     def __init__(self, client: Any) -> None:
         if not isinstance(client, distributed.Client):

@@ -13,8 +13,6 @@ from baldur.evaluation.engine.job_results import JobResults, OuterFit
 from baldur.evaluation.engine.job_store import Outcome
 from baldur.evaluation.engine.tasks import ALL, FoldTask, TaskKey, without_prefix
 
-__all__ = ["Results", "gather_fits"]
-
 Results = dict[int, JobResults]
 """Of every outcome, by its column; a single outcome has the number `ALL`."""
 
@@ -27,22 +25,7 @@ def gather_fits(
     outcomes: Mapping[str, Outcome],
     results: Results,
 ) -> None:
-    """Put the fits of every model into the results, and its scores with permuted labels.
-
-    Parameters
-    ----------
-    comparison : Comparison
-    tasks : list of FoldTask
-        What was to be fitted.
-    jobs : dict of TaskKey to Job
-        The final fit of every task, except those whose settings failed.
-    settings : dict of TaskKey to dict
-        The selected settings.
-    outcomes : dict of str to Outcome
-        What the jobs gave, by their keys.
-    results : dict of int to JobResults
-        Changed in place.
-    """
+    """Put the fits of every model into the results, and its scores with permuted labels."""
     for column, mine in results.items():
         own = [t for t in tasks if t.outcome in (ALL, column) and t.key in jobs]
         _gather_one(comparison, column, own, jobs, settings, outcomes, mine)

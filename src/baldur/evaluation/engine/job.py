@@ -24,8 +24,6 @@ from baldur.evaluation.threads import one_thread
 from baldur.exceptions import NoSignalWarning, StudyError
 from baldur.views import MultiView
 
-__all__ = ["Job", "one_label", "predict_rows", "run_job"]
-
 _LONGEST_REASON = 300
 _MOST_WARNINGS = 5
 _NO_FAULT_OF_THE_MODEL = (errno.ENOSPC, errno.EDQUOT)
@@ -33,51 +31,23 @@ _NO_FAULT_OF_THE_MODEL = (errno.ENOSPC, errno.EDQUOT)
 
 @dataclass(frozen=True)
 class Job:
-    """A unit of work whose result depends on nothing but what is written here and the data.
+    """A unit of work whose result depends on nothing but what is written here and the data."""
 
-    Attributes
-    ----------
-    key : str
-        Hash of everything the result depends on.
-    kind : {"setting", "final"}
-        Mean score of a setting over inner splits, or fit and predict over one outer split.
-    model, repeat, fold, permutation
-        What it is for.
-    estimator : estimator
-        With its setting and seed.
-    y : array of shape (n_samples,) or (n_samples, n_labels)
-        Class codes or numbers of all rows, or a label matrix.
-    splits : list of (train, test) index arrays
-    metric : str
-        For "setting".
-    groups : array of shape (n_samples,), or None
-        Passed to estimators that make inner folds of their own.
-    n_classes : int
-        0 in regression, 2 for every label of a label matrix.
-    outcome : int
-        Column of a label matrix that it is for, -1 for all or the only one.
-    inner : list of (train, test) index arrays
-        For "final", of a model with decision scores only: folds of the training rows for Platt
-        scaling; empty for none.
-    views : tuple of str or None
-        Views that the model gets; None for all.
-    """
-
-    key: str
+    key: str  # Hash of everything the result depends on
     kind: str
-    model: str
+    model: str  # model, repeat, fold, permutation: What it is for
     repeat: int
     fold: int
     permutation: int
-    estimator: Any
-    y: np.ndarray
-    splits: list[tuple[np.ndarray, np.ndarray]]
-    metric: str
-    n_classes: int
-    groups: np.ndarray | None = None
-    outcome: int = -1
-    inner: list[tuple[np.ndarray, np.ndarray]] = field(default_factory=list)
-    views: tuple[str, ...] | None = None
+    estimator: Any  # With its setting and seed
+    y: np.ndarray  # (n_samples,) or (n_samples, n_labels)
+    splits: list[tuple[np.ndarray, np.ndarray]]  # (train, test); index arrays
+    metric: str  # For "setting"
+    n_classes: int  # 0 in regression, 2 for every label of a label matrix
+    groups: np.ndarray | None = None  # (n_samples,)
+    outcome: int = -1  # Column of a label matrix that it is for, -1 for all or the only one
+    inner: list[tuple[np.ndarray, np.ndarray]] = field(default_factory=list)  # (train, test)
+    views: tuple[str, ...] | None = None  # Views that the model gets; None for all
 
     def fit(self, mv: Any, rows: np.ndarray) -> Any:
         """Fit a new estimator on some rows."""
@@ -223,21 +193,7 @@ def _learn_platt(job: Job, mv: Any) -> Platt | None:
 
 
 def run_job(data: MultiView, store: JobStore, job: Job) -> Outcome:
-    """Run one job and store its result; an error of the model is stored in the outcome.
-
-    Parameters
-    ----------
-    data : MultiView
-        All samples, as `SharedData` or `open_data` gives them.
-    store : JobStore
-        Where results are written.
-    job : Job
-        What to do.
-
-    Returns
-    -------
-    Outcome
-    """
+    """Run one job and store its result; an error of the model is stored in the outcome."""
     stored = store.load(job.key)
     if stored is not None and not stored.failed:
         # Another process with the same folder has run it meanwhile.

@@ -13,8 +13,6 @@ from baldur.evaluation.engine.submodel_predictions import FewFeatures, read_subm
 from baldur.evaluation.metrics import Predicted, score
 from baldur.evaluation.selection.features import SelectedFeatures
 
-__all__ = ["JobResults", "OuterFit"]
-
 _MOST_NOTES = 10
 
 
@@ -87,24 +85,10 @@ class OuterFit:
 
 @dataclass
 class JobResults:
-    """Results of the jobs of a comparison, by model and outer fold.
-
-    Attributes
-    ----------
-    fits : dict of str to list of OuterFit
-        Fits of every model on the outer folds, with the true labels, of one outcome.
-    failures : dict of str to str
-        Models without results, and why.
-    notes : dict of str to list of str
-        Warnings and settings that failed, of every model.
-    permuted : dict of str to list of float
-        Score of every model with each permutation of the labels.
-    no_signal : dict of str to int
-        Folds of a model that showed no evidence of signal on held-out data.
-    """
+    """Results of the jobs of a comparison, by model and outer fold."""
 
     fits: dict[str, list[OuterFit]]
-    failures: dict[str, str] = field(default_factory=dict)
+    failures: dict[str, str] = field(default_factory=dict)  # Models without results, and why
     notes: dict[str, list[str]] = field(default_factory=dict)
     permuted: dict[str, list[float]] = field(default_factory=dict)
     no_signal: dict[str, int] = field(default_factory=dict)

@@ -30,8 +30,6 @@ from baldur.atomic_io import PART, folder_lock, make_folder, write_atomically
 from baldur.views import MultiView, View
 from baldur.views.matrices.source import SparseSource
 
-__all__ = ["Fingerprint", "JobStore", "Outcome", "fingerprint", "job_key", "libraries"]
-
 _DIGEST_BYTES = hashlib.sha256().digest_size
 
 
@@ -137,17 +135,7 @@ def _describe(value: Any) -> Any:
 
 
 def job_key(**parts: Any) -> str:
-    """Return the hash of a job's description.
-
-    Parameters
-    ----------
-    **parts
-        Everything the result depends on.
-
-    Returns
-    -------
-    str
-    """
+    """Return the hash of a job's description."""
     text = json.dumps(_describe(parts), sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
 
@@ -155,10 +143,6 @@ def job_key(**parts: Any) -> str:
 @cache
 def libraries() -> dict[str, str]:
     """Return the versions of this package, of the libraries it computes with, and of Python.
-
-    Returns
-    -------
-    dict of str to str
 
     Examples
     --------
@@ -179,11 +163,6 @@ class Fingerprint:
     """Hashes of samples and views, so that results are only reused for the same data.
 
     Every view is read once; a model that gets some of the views depends on these alone.
-
-    Parameters
-    ----------
-    mv : MultiView
-        All views.
     """
 
     def __init__(self, mv: MultiView) -> None:

@@ -9,8 +9,6 @@ from dataclasses import dataclass, field
 from baldur.evaluation.engine.job import Job
 from baldur.evaluation.engine.job_store import Outcome
 
-__all__ = ["Progress"]
-
 
 @dataclass
 class Progress:

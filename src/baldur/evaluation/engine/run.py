@@ -40,8 +40,6 @@ from baldur.evaluation.models import Model
 from baldur.evaluation.view_sets import measured_rows, rows_with_views
 from baldur.exceptions import InputError, UnfinishedError
 
-__all__ = ["run_jobs", "search_on_all_rows"]
-
 FORM = 3
 """Part of every key; raised whenever jobs store something else."""
 
@@ -58,31 +56,7 @@ def run_jobs(
     shard: Shard | None = None,
     on_progress: Callable[[Progress], None] | None = None,
 ) -> list[JobResults]:
-    """Run the jobs of a comparison that the store does not have, and gather all results.
-
-    Parameters
-    ----------
-    comparison : Comparison
-        As `open_comparison` returns it.
-    runner : Runner, optional
-        Where jobs are run; default one after another in this process.
-    store : JobStore, optional
-        Where results are found and written; default nowhere.
-    shard : Shard, optional
-        Run this part only. Results are gathered if all other parts are in the store.
-    on_progress : callable, optional
-        Called with a `Progress` after every job.
-
-    Returns
-    -------
-    list of JobResults
-        Of the outcome, or of each column of a label matrix.
-
-    Raises
-    ------
-    UnfinishedError
-        Where the jobs of other shards are not yet in the store.
-    """
+    """Run the jobs of a comparison that the store does not have, and gather all results."""
     run = _Run(comparison, runner, store, on_progress)
     tasks = fold_tasks(comparison)
     with SharedData(comparison.data) as shared:
@@ -109,22 +83,7 @@ def search_on_all_rows(
     runner: Runner | None = None,
     on_progress: Callable[[Progress], None] | None = None,
 ) -> dict[str, Any]:
-    """Return the best setting of one model, on inner folds of all rows.
-
-    Parameters
-    ----------
-    comparison : Comparison
-        As `open_comparison` returns it.
-    model : Model
-        One of its models.
-    runner, on_progress
-        As in `run_jobs`.
-
-    Returns
-    -------
-    dict
-        Setting, under the parameter names of the model's estimator.
-    """
+    """Return the best setting of one model, on inner folds of all rows."""
     settings = model.settings()
     if len(settings) == 1:
         return settings[0]

@@ -18,8 +18,6 @@ from baldur.evaluation.engine.job_store import JobStore, Outcome
 from baldur.evaluation.engine.shared_data import SharedData, exit_with_parent, open_data
 from baldur.exceptions import StudyError
 
-__all__ = ["LocalRunner", "Runner"]
-
 
 class Runner(Protocol):
     """A way to run jobs: processes of this machine, or a cluster."""

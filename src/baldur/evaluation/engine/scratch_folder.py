@@ -13,8 +13,6 @@ from pathlib import Path
 
 from baldur.atomic_io import folder_lock, writing
 
-__all__ = ["ScratchFolder", "remove_orphans"]
-
 _PREFIX = "baldur-data-"
 
 

@@ -25,8 +25,6 @@ from baldur.evaluation.engine.scratch_folder import ScratchFolder, remove_orphan
 from baldur.views import MultiView
 from baldur.views.matrices.source import ArraySource, RowMapSource, Source, as_source
 
-__all__ = ["SharedData", "exit_with_parent", "open_data", "unpack_data"]
-
 MAP_BYTES = 1 << 26
 """Arrays from this size on are mapped from a file instead of sent."""
 
@@ -35,18 +33,6 @@ class SharedData:
     """A `MultiView` that other processes open by a path.
 
     Use it as a context manager; the files lie in a temporary folder until its end.
-
-    Parameters
-    ----------
-    mv : MultiView
-        The samples.
-
-    Attributes
-    ----------
-    data : MultiView
-        The same samples in the form in which workers see them.
-    path : str
-        File that `open_data` reads, written by `send`.
     """
 
     def __init__(self, mv: MultiView) -> None:
@@ -91,18 +77,7 @@ class SharedData:
         return self.path
 
     def pickled(self, with_content: Collection[str] = ()) -> bytes:
-        """Return the pickled samples for other processes.
-
-        Parameters
-        ----------
-        with_content : collection of str
-            Files out of `files` that the receiver cannot read, and whose content is included.
-
-        Returns
-        -------
-        bytes
-            What `unpack_data` reads.
-        """
+        """Return the pickled samples for other processes."""
         views = {v: _include(part, with_content) for v, part in self._payload["views"].items()}
         payload = {**self._payload, "views": views}
         return pickle.dumps(payload, protocol=pickle.HIGHEST_PROTOCOL)
@@ -123,19 +98,7 @@ def open_data(path: str) -> MultiView:
 
 
 def unpack_data(content: bytes, folder: Path) -> MultiView:
-    """Return the samples that `SharedData.pickled` gave.
-
-    Parameters
-    ----------
-    content : bytes
-        A pickle, so that it must come from a source that is trusted like the code itself.
-    folder : Path
-        Where matrices whose content is included are written; large ones are mapped everywhere.
-
-    Returns
-    -------
-    MultiView
-    """
+    """Return the samples that `SharedData.pickled` gave."""
     payload = pickle.loads(content)
     views = {
         name: _write_content(part, folder / f"view{i}.npy")

@@ -13,24 +13,14 @@ from baldur.evaluation.selection.fitted_model import read_selection
 from baldur.exceptions import InputError
 from baldur.views import MultiView
 
-__all__ = ["FewFeatures", "predict_submodels", "read_submodels"]
-
 
 @dataclass(frozen=True)
 class FewFeatures:
-    """Predictions of a submodel for the test rows of one fold.
+    """Predictions of a submodel for the test rows of one fold."""
 
-    Attributes
-    ----------
-    label, proba : ndarray
-        As in `OuterFit`.
-    columns : array of int
-        Its features, counted over all views side by side.
-    """
-
-    label: np.ndarray
+    label: np.ndarray  # label, proba: As in `OuterFit`
     proba: np.ndarray | None
-    columns: np.ndarray
+    columns: np.ndarray  # Its features, counted over all views side by side
 
 
 def predict_submodels(
@@ -42,14 +32,6 @@ def predict_submodels(
     """Return the arrays of a job result that hold submodels of a fitted model.
 
     No second fit is made. Empty for a model without submodels.
-
-    Parameters
-    ----------
-    estimator : fitted estimator
-    training, test : MultiView
-        The rows it was fitted on, and those to predict.
-    predict : callable
-        Returns label and proba of an estimator for rows.
     """
     if not hasattr(estimator, "submodel"):
         return {}
@@ -81,13 +63,7 @@ def _submodel(estimator: Any, limit: int) -> Any:
 
 
 def read_submodels(arrays: dict[str, np.ndarray]) -> dict[int, FewFeatures]:
-    """Return the submodels of a job result by their largest number of features.
-
-    Parameters
-    ----------
-    arrays : dict of str to ndarray
-        As `predict_submodels` returned them, among others.
-    """
+    """Return the submodels of a job result by their largest number of features."""
     return {
         limit: FewFeatures(
             arrays[f"few{limit}_label"],

@@ -16,18 +16,6 @@ from baldur.evaluation.permute_labels import permute_labels
 from baldur.evaluation.splits import Fold
 from baldur.exceptions import InputError
 
-__all__ = [
-    "ALL",
-    "FoldTask",
-    "Shard",
-    "TaskKey",
-    "fold_tasks",
-    "outcomes_of",
-    "seed_of",
-    "whole_sample",
-    "without_prefix",
-]
-
 ALL = -1
 """The outcome of a task that is about all of them."""
 
@@ -36,24 +24,11 @@ TaskKey = tuple[str, int, int, int, int]
 
 @dataclass(frozen=True)
 class FoldTask:
-    """One model on one outer fold, with the true labels or one permutation of them.
-
-    Attributes
-    ----------
-    model : Model
-    permutation : int
-        0 for the true labels.
-    labels : ndarray of shape (n_samples,) or (n_samples, n_labels)
-        Labels of the comparison, from which inner folds are made.
-    fold : Fold
-    outcome : int
-        Column of a label matrix, for a model that is fitted to one outcome at a time; `ALL` for
-        all labels together, and for a single outcome.
-    """
+    """One model on one outer fold, with the true labels or one permutation of them."""
 
     model: Model
-    permutation: int
-    labels: np.ndarray
+    permutation: int  # 0 for the true labels
+    labels: np.ndarray  # (n_samples,) or (n_samples, n_labels)
     fold: Fold
     outcome: int = ALL
 
@@ -96,19 +71,7 @@ def fold_tasks(comparison: Comparison) -> list[FoldTask]:
 
 
 def outcomes_of(comparison: Comparison, model: Model) -> list[int]:
-    """Return the columns of a label matrix that a model is fitted to one after another.
-
-    Parameters
-    ----------
-    comparison : Comparison
-    model : Model
-        One of its models.
-
-    Returns
-    -------
-    list of int
-        `ALL` alone for a single outcome, and for a model that takes label matrices.
-    """
+    """Return the columns of a label matrix that a model is fitted to one after another."""
     apart = bool(comparison.outcomes) and not model.joint
     return list(range(len(comparison.outcomes))) if apart else [ALL]
 
@@ -138,15 +101,6 @@ class Shard:
     def of(cls, text: str) -> Shard:
         """Read a shard that is written like "3/20".
 
-        Parameters
-        ----------
-        text : str
-            Number of the part and number of parts.
-
-        Returns
-        -------
-        Shard
-
         Examples
         --------
         >>> from baldur.evaluation.engine.tasks import Shard
@@ -170,17 +124,6 @@ class Shard:
 
         All settings of one model on one fold stay together with the fit that needs the best of
         them, so no part waits for another.
-
-        Parameters
-        ----------
-        tasks : sequence of FoldTask
-            All tasks, with the models of a fold side by side.
-        per_fold : int
-            Number of tasks of a fold: of models, or of models and outcomes.
-
-        Returns
-        -------
-        list of FoldTask
         """
         folds = len(tasks) // per_fold
         # Numbered model by model, so that slow models are spread over the parts.

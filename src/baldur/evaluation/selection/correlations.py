@@ -10,8 +10,6 @@ import pandas as pd
 from baldur.exceptions import InputError
 from baldur.views.container import MultiView
 
-__all__ = ["COLUMNS", "feature_correlations"]
-
 COLUMNS = ["view_a", "feature_a", "view_b", "feature_b", "correlation"]
 
 LEAST = 3
@@ -21,16 +19,7 @@ LEAST = 3
 def feature_correlations(data: MultiView, features: Sequence[tuple[str, str]]) -> pd.DataFrame:
     """Give Pearson's correlation of every pair of features, over the people who have both.
 
-    Parameters
-    ----------
-    data : MultiView
-    features : list of (view, feature)
-
-    Returns
-    -------
-    DataFrame
-        view_a, feature_a, view_b, feature_b, correlation; every ordered pair, each with itself too.
-        NaN where a feature is constant or fewer than three people have both.
+    Shapes: features (view, feature).
     """
     columns = []
     for view in dict.fromkeys(view for view, _ in features):

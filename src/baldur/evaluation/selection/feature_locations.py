@@ -11,8 +11,6 @@ import pandas as pd
 from baldur.evaluation.selection.correlations import COLUMNS, feature_correlations
 from baldur.views import MultiView
 
-__all__ = ["feature_locations", "image_grids", "selected_correlations"]
-
 HALF = 0.5
 MOST = 30
 """Features a picture of correlations can show."""

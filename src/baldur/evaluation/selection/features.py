@@ -12,15 +12,6 @@ import pandas as pd
 from baldur.evaluation.selection.stability import StabilityIndex, nogueira
 from baldur.views import MultiView
 
-__all__ = [
-    "Stability",
-    "percent_selected",
-    "selection_frame",
-    "stability_of",
-    "view_shares",
-    "weights_frame",
-]
-
 WIDEST_LISTED = 10_000
 """A view of which every feature is selected in every fold is listed up to this width."""
 
@@ -32,21 +23,10 @@ COLUMNS = [
 
 @dataclass(frozen=True)
 class SelectedFeatures:
-    """The features of one view that one fit selected.
+    """The features of one view that one fit selected."""
 
-    Attributes
-    ----------
-    index : int array of shape (k,)
-        Their columns.
-    weight, raw : array of shape (k, n_readings), or None
-        Per standard deviation and per unit of the input, one column for each class that is read.
-    variance : float, list of float or None
-        Of what the view adds to the linear predictor, over the training rows; one number for each
-        label of a label matrix.
-    """
-
-    index: np.ndarray
-    weight: np.ndarray | None = None
+    index: np.ndarray  # (k,); Their columns
+    weight: np.ndarray | None = None  # (k, n_readings)
     raw: np.ndarray | None = None
     variance: float | list[float] | None = None
 

@@ -15,42 +15,18 @@ import numpy as np
 from baldur.baselines import BaselineEstimator
 from baldur.views import MultiView
 
-__all__ = ["ModelWeights", "by_class", "on_prepared", "read_selection", "weights_of"]
-
 
 @dataclass(frozen=True)
 class ModelWeights:
-    """Weights of every view, features by outputs.
+    """Weights of every view, features by outputs."""
 
-    Attributes
-    ----------
-    per_sd : dict of str to ndarray of shape (n_features, n_outputs)
-        For one standard deviation of the prepared column.
-    raw : dict of str to ndarray of shape (n_features, n_outputs)
-        For one unit of the input.
-    variance : dict of str to ndarray of shape (n_outputs,)
-        Variance over the rows of what the view adds to each linear predictor.
-    """
-
-    per_sd: dict[str, np.ndarray]
-    raw: dict[str, np.ndarray]
-    variance: dict[str, np.ndarray]
+    per_sd: dict[str, np.ndarray]  # (n_features, n_outputs)
+    raw: dict[str, np.ndarray]  # (n_features, n_outputs); For one unit of the input
+    variance: dict[str, np.ndarray]  # (n_outputs,)
 
 
 def weights_of(estimator: Any, mv: MultiView) -> ModelWeights | None:
-    """Return the weights of a fitted model, or None for one without.
-
-    Parameters
-    ----------
-    estimator : fitted estimator
-        One with `preparation_` and `coef_`.
-    mv : MultiView
-        The rows it was fitted on.
-
-    Returns
-    -------
-    ModelWeights or None
-    """
+    """Return the weights of a fitted model, or None for one without."""
     preparation = getattr(estimator, "preparation_", None)
     masks = getattr(estimator, "selected_features_", None)
     names = [v for v in mv.view_names if not isinstance(masks, dict) or v in masks]
@@ -87,20 +63,7 @@ def on_prepared(estimator: Any) -> bool:
 def by_class(weights: np.ndarray, n_classes: int, seen: np.ndarray) -> np.ndarray:
     """Return the weights with one output per class that is reported.
 
-    Parameters
-    ----------
-    weights : array of shape (n_features, n_outputs)
-        As in `ModelWeights`.
-    n_classes : int
-        0 in regression.
-    seen : array of int
-        Classes of the training rows.
-
-    Returns
-    -------
-    ndarray of shape (n_features, 1 or n_classes)
-        Towards the positive class of two, towards each of several, or of the number predicted. NaN
-        for a class that the training rows do not have.
+    Shapes: weights (n_features, n_outputs); returns (n_features, 1 or n_classes).
     """
     outputs = weights.shape[1]
     if n_classes <= 2:
@@ -115,21 +78,7 @@ def by_class(weights: np.ndarray, n_classes: int, seen: np.ndarray) -> np.ndarra
 
 
 def read_selection(estimator: Any, mv: MultiView) -> dict[str, np.ndarray]:
-    """Return the selected features of every view.
-
-    Parameters
-    ----------
-    estimator : fitted estimator
-        With `selected_features_` (dict of view to mask).
-    mv : MultiView
-        Rows it was fitted on, for names and widths.
-
-    Returns
-    -------
-    dict of str to int array
-        A model without masks counts as using every feature that its preparation leaves; views it
-        was not given are left out.
-    """
+    """Return the selected features of every view."""
     masks = getattr(estimator, "selected_features_", None)
     columns = getattr(getattr(estimator, "preparation_", None), "columns_", {})
     found = {}

@@ -27,8 +27,6 @@ from scipy.stats import norm
 
 from baldur.exceptions import InputError
 
-__all__ = ["StabilityIndex", "nogueira"]
-
 
 @dataclass(frozen=True)
 class StabilityIndex:
@@ -36,7 +34,7 @@ class StabilityIndex:
 
     Examples
     --------
-    >>> from baldur.evaluation import nogueira
+    >>> from baldur.evaluation.selection.stability import nogueira
     >>> found = nogueira([[0, 1, 2], [0, 1, 3], [0, 1, 2]], n_features=20)
     >>> round(found.value, 2), round(found.error, 2)
     (0.74, 0.07)
@@ -53,26 +51,10 @@ def nogueira(
 ) -> StabilityIndex:
     """Compute the stability of several selections out of the same features.
 
-    Parameters
-    ----------
-    selections : sequence of int arrays
-        Indices of the features in each selection, without repeats; at least two selections.
-    n_features : int
-        Number of features there were to choose from.
-    level : float, default=0.95
-        Coverage of the interval.
-
-    Returns
-    -------
-    StabilityIndex
-        All NaN where every selection is empty or every selection is full: the index is not
-        defined there. Two selections have an index but no interval: the formula of its variance
-        gives 0 for any two of equal size.
-
     Examples
     --------
     >>> import numpy as np
-    >>> from baldur.evaluation import nogueira
+    >>> from baldur.evaluation.selection.stability import nogueira
     >>> nogueira([np.array([0, 1]), np.array([0, 1])], n_features=10).value
     1.0
     """

@@ -19,8 +19,6 @@ from baldur.evaluation.clinical.resampled import Resampled
 from baldur.evaluation.engine.job_results import OuterFit
 from baldur.views import MultiView
 
-__all__ = ["AS_SELECTED", "few_features_frame", "few_names_frame"]
-
 AS_SELECTED = "as selected"
 """The limit of the row of the model itself, with the features that it selected."""
 
@@ -34,17 +32,7 @@ def few_features_frame(
     predictions: Callable[[Mapping[str, Sequence[OuterFit]]], pd.DataFrame],
     classes: Sequence[str],
 ) -> pd.DataFrame:
-    """Return the figures of every limit: model, limit, metric, estimate, low, high, ...
-
-    Parameters
-    ----------
-    fits : dict of str to list of OuterFit
-        Of the models that finished.
-    predictions : callable
-        Returns the predictions of fits by the name of a model.
-    classes : list of str
-        The positive one last; empty in regression.
-    """
+    """Return the figures of every limit: model, limit, metric, estimate, low, high, ..."""
     parts = [_of_model(model, own, predictions, classes) for model, own in _with_submodels(fits)]
     return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=FIGURES)
 
@@ -109,15 +97,7 @@ def _chance(metric: str, sample: Resampled) -> float:
 
 
 def few_names_frame(fits: Mapping[str, Sequence[OuterFit]], data: MultiView) -> pd.DataFrame:
-    """Return in how many folds each feature is within a limit: model, limit, view, feature, ...
-
-    Parameters
-    ----------
-    fits : dict of str to list of OuterFit
-        Of the models that finished.
-    data : MultiView
-        For the names of the features.
-    """
+    """Return in how many folds each feature is within a limit: model, limit, view, feature, ..."""
     rows = []
     for model, own in _with_submodels(fits):
         views = list(own[0].selected)

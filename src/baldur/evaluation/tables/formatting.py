@@ -12,8 +12,6 @@ from baldur.evaluation.tables.table import FEATURES, POOLED
 from baldur.exceptions import InputError
 from baldur.safety.escape import latex, markdown, one_line
 
-__all__ = ["FIGURES", "fixed", "format_heading", "format_table", "table_cells"]
-
 FIGURES = ("intervals", "folds")
 """What a cell holds: estimate [low, high], or mean and s.d. over folds."""
 
@@ -30,24 +28,7 @@ _ESCAPE = {"latex": latex, "markdown": markdown, "text": one_line, "screen": one
 def format_table(
     table: pd.DataFrame, metrics: Sequence[str], form: str = "text", figures: str = "intervals"
 ) -> str:
-    """Write the table for reading.
-
-    Parameters
-    ----------
-    table : DataFrame
-        As `build_table` makes it.
-    metrics : list of str
-        Its metrics.
-    form : {"text", "markdown", "latex"}
-        For the terminal, a README, or a paper. The best of each column is bold, rows at chance
-        level excepted, which have a star at their recall (or first figure).
-    figures : {"intervals", "folds"}
-        Estimates on pooled predictions with their 95 % intervals, or mean and s.d. over folds.
-
-    Returns
-    -------
-    str
-    """
+    """Write the table for reading."""
     if form not in ("text", "markdown", "latex"):
         raise InputError(f"form must be 'text', 'markdown' or 'latex', but got {form!r}.")
     if figures not in FIGURES:
@@ -67,18 +48,7 @@ def format_table(
 
 
 def format_heading(text: str, form: str) -> str:
-    """Return the heading of one of several tables, with its line end.
-
-    Parameters
-    ----------
-    text : str
-    form : {"text", "markdown", "latex"}
-        As in `format_table`.
-
-    Returns
-    -------
-    str
-    """
+    """Return the heading of one of several tables, with its line end."""
     if form not in ("text", "markdown", "latex"):
         raise InputError(f"form must be 'text', 'markdown' or 'latex', but got {form!r}.")
     text = _ESCAPE[form](text)
@@ -155,18 +125,6 @@ def _best(table: pd.DataFrame, columns: Sequence[str], figures: str) -> dict[str
 
 def fixed(value: float, digits: int = 2, *, sign: bool = False) -> str:
     """Return a number with so many decimals; one that is rounded to 0 has no sign.
-
-    Parameters
-    ----------
-    value : float
-    digits : int, default=2
-        Number of decimals.
-    sign : bool, default=False
-        Write a plus before positive numbers.
-
-    Returns
-    -------
-    str
 
     Examples
     --------

@@ -17,30 +17,11 @@ from scipy.stats import t as student
 
 from baldur.evaluation.metrics import METRICS
 
-__all__ = [
-    "compare_pairs",
-    "corrected_error",
-    "corrected_t_test",
-    "holm",
-    "permutation_p_value",
-    "permutation_tests",
-]
-
 
 def corrected_error(difference: np.ndarray, test_train_ratio: float) -> float:
     """Return the standard error of the mean difference, corrected for shared training rows.
 
-    Parameters
-    ----------
-    difference : array of shape (J,)
-        Score of one model minus that of the other, per fold.
-    test_train_ratio : float
-        Test rows over training rows of a fold, averaged.
-
-    Returns
-    -------
-    float
-        NaN with fewer than two folds.
+    Shapes: difference (J,).
     """
     j = len(difference)
     if j < 2:
@@ -51,25 +32,11 @@ def corrected_error(difference: np.ndarray, test_train_ratio: float) -> float:
 def corrected_t_test(difference: np.ndarray, test_train_ratio: float) -> tuple[float, int, float]:
     """Test whether the mean difference of paired fold scores is zero.
 
-    Parameters
-    ----------
-    difference : array of shape (J,)
-        Score of one model minus that of the other, per fold.
-    test_train_ratio : float
-        Test rows over training rows of a fold, averaged.
-
-    Returns
-    -------
-    statistic : float
-        NaN with fewer than two folds.
-    degrees : int
-        J - 1.
-    p_value : float
-        Two-sided; 1 where all differences are zero, 0 where they are equal and not zero.
+    Shapes: difference (J,).
 
     Examples
     --------
-    >>> from baldur.evaluation import corrected_t_test
+    >>> from baldur.evaluation.tables.model_tests import corrected_t_test
     >>> difference = [0.02, 0.05, 0.03, 0.06, 0.04]  # AUC of one model minus the other, per fold
     >>> t, degrees, p = corrected_t_test(difference, test_train_ratio=1 / 4)
     >>> round(t, 2), degrees, round(p, 3)
@@ -92,17 +59,11 @@ def corrected_t_test(difference: np.ndarray, test_train_ratio: float) -> tuple[f
 def holm(p_values: np.ndarray) -> np.ndarray:
     """Adjust p-values by Holm's step-down rule; NaN stay NaN and do not count.
 
-    Parameters
-    ----------
-    p_values : array of shape (m,)
-
-    Returns
-    -------
-    ndarray of shape (m,)
+    Shapes: p_values (m,); returns (m,).
 
     Examples
     --------
-    >>> from baldur.evaluation import holm
+    >>> from baldur.evaluation.tables.model_tests import holm
     >>> holm([0.01, 0.04, 0.03]).round(2).tolist()
     [0.03, 0.06, 0.06]
     """
@@ -123,27 +84,11 @@ def compare_pairs(
 ) -> pd.DataFrame:
     """Compare every pair of models by the corrected resampled t-test.
 
-    Parameters
-    ----------
-    scores : dict of str to array of shape (J,)
-        Fold scores of each model, over the same folds in the same order. Folds where either
-        score is NaN are left out of a pair.
-    test_train_ratio : float
-        Test rows over training rows of a fold, averaged.
-    metric : str, default=""
-        Written into the column of that name.
-    apart : collection of str
-        Models whose pairs are adjusted as a family of their own, so that the p-values of the
-        other models do not depend on how many of them there are.
-
-    Returns
-    -------
-    DataFrame
-        metric, model_a, model_b, difference (a - b), its standard_error, t, df, p, p_holm.
+    Shapes: scores (J,).
 
     Examples
     --------
-    >>> from baldur.evaluation import compare_pairs
+    >>> from baldur.evaluation.tables.model_tests import compare_pairs
     >>> scores = {"A": [0.82, 0.85, 0.80, 0.84], "B": [0.80, 0.80, 0.77, 0.78],
     ...           "C": [0.81, 0.78, 0.79, 0.77]}
     >>> found = compare_pairs(scores, test_train_ratio=1 / 4, metric="auc")
@@ -174,19 +119,7 @@ def permutation_p_value(
 ) -> float:
     """Return (1 + number of permuted scores at least as good) / (1 + number of them).
 
-    Parameters
-    ----------
-    observed : float
-        Score with the true labels.
-    permuted : array of shape (B,)
-        Scores with permuted labels.
-    greater_is_better : bool, default=True
-        Direction of the score.
-
-    Returns
-    -------
-    float
-        NaN where there is nothing to compare.
+    Shapes: permuted (B,).
     """
     permuted = np.asarray(permuted, dtype=float)
     permuted = permuted[np.isfinite(permuted)]
@@ -203,19 +136,7 @@ def permutation_tests(
 ) -> pd.DataFrame:
     """Compare every model with itself on permuted labels.
 
-    Parameters
-    ----------
-    scores : dict of str to array of shape (n_folds,)
-        Of every model, its metric on each fold.
-    permuted : dict of str to list of float
-        Of every model, its mean over the folds with each permutation; models without are left out.
-    metric : str
-        Name of the metric.
-
-    Returns
-    -------
-    DataFrame
-        model, metric, score, permuted_mean, permutations, p, p_holm.
+    Shapes: scores (n_folds,).
     """
     better = METRICS[metric].greater_is_better
     rows = []

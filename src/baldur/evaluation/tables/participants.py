@@ -11,8 +11,6 @@ import pandas as pd
 from baldur.types import Array
 from baldur.views import MultiView
 
-__all__ = ["COLUMNS", "EVERYBODY", "participants_frame"]
-
 COLUMNS = [
     "view", "feature", "level", "class", "kind", "count", "missing", "mean", "sd", "share",
 ]  # fmt: skip
@@ -27,22 +25,7 @@ MOST = 60
 def participants_frame(data: MultiView, label: Array, classes: Sequence[Any]) -> pd.DataFrame:
     """Describe the participants by outcome.
 
-    Parameters
-    ----------
-    data : MultiView
-    label : array of shape (n_samples,)
-        Outcomes; names of classes, or numbers.
-    classes : list
-        Classes with the positive one last; empty in regression.
-
-    Returns
-    -------
-    DataFrame
-        view, feature, level, class ("*": all participants), kind, count, missing, mean, sd, share.
-        Of kind "view", with feature "*", is one row per view: count and share of the participants
-        that have it. Features of views with at most 30 follow: "number" with count (of known
-        values), mean and sd, or "share" for those that are 0 or 1, with count and share of 1;
-        `level` names what 1 stands for in a category. `missing` counts unknown values.
+    Shapes: label (n_samples,).
     """
     parts = [(EVERYBODY, np.ones(len(data), dtype=bool))]
     parts += [(str(c), np.asarray(label).astype(str) == str(c)) for c in classes]

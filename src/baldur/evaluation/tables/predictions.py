@@ -12,8 +12,6 @@ from baldur.evaluation.clinical.held_out import PLATT
 from baldur.evaluation.engine.job_results import OuterFit
 from baldur.views import MultiView
 
-__all__ = ["predictions_frame"]
-
 
 def predictions_frame(
     fits: Mapping[str, Sequence[OuterFit]],
@@ -25,23 +23,7 @@ def predictions_frame(
 ) -> pd.DataFrame:
     """Return one row for each model, repeat and sample.
 
-    Parameters
-    ----------
-    fits : dict of str to list of OuterFit
-        Fits of the models that finished.
-    data : MultiView
-        The samples.
-    truth : ndarray of shape (n_samples,)
-        Class codes, or numbers.
-    classes : sequence
-        Classes with the positive one last; empty in regression.
-    groups, sites : ndarray of shape (n_samples,), optional
-        Written where they are given.
-
-    Returns
-    -------
-    DataFrame
-        As `NestedResult.predictions`.
+    Shapes: truth (n_samples,), groups, sites (n_samples,).
     """
     parts = []
     names = [str(c) for c in classes]

@@ -13,8 +13,6 @@ from baldur.evaluation.record import SCHEMA
 from baldur.exceptions import InputError
 from baldur.safety.escape import one_line
 
-__all__ = ["AGAIN", "RECORD", "is_number", "read_json_file", "read_record"]
-
 RECORD = "run.json"
 """File that says who was studied and how; the tables do not hold this."""
 AGAIN = "Run the study again, or restore the file."
@@ -100,17 +98,7 @@ _OPTIONAL: dict[str, tuple[Callable[[Any], bool], str]] = {
 
 
 def read_record(folder: str | Path) -> dict[str, Any]:
-    """Read ``run.json`` of a results folder and check the type of every entry.
-
-    Parameters
-    ----------
-    folder : str or Path
-
-    Returns
-    -------
-    dict
-        As `record_of` makes it, with what a study adds.
-    """
+    """Read ``run.json`` of a results folder and check the type of every entry."""
     file = Path(folder) / RECORD
     if not file.is_file():
         raise InputError(f"{file.parent} has no {RECORD}. {AGAIN}")

@@ -21,8 +21,6 @@ from baldur.exceptions import InputError
 from baldur.safety.escape import one_line, unescape_cell
 from baldur.safety.spreadsheet import unescape_frame
 
-__all__ = ["TABLES", "changed_files", "digest", "read_grids", "read_result_table"]
-
 TEXT, NUMBER, SHARE, COUNT, COUNTS, ANY = "text", "number", "share", "count", "counts", "any"
 """Types of columns: names; numbers; numbers from 0 to 1, none missing; whole numbers from 0; such
 as ``3;0;2``; whatever is there."""
@@ -37,21 +35,11 @@ _MOST_COLUMNS = 10_000
 
 @dataclass(frozen=True)
 class TableSchema:
-    """Columns of one table.
+    """Columns of one table."""
 
-    Attributes
-    ----------
-    columns : dict of str to str
-        Required columns and their types.
-    optional : dict of str to str
-        Columns that may be there, and their types.
-    rest : str
-        Type of every other column.
-    """
-
-    columns: Mapping[str, str]
+    columns: Mapping[str, str]  # Required columns and their types
     optional: Mapping[str, str] = field(default_factory=dict)
-    rest: str = NUMBER
+    rest: str = NUMBER  # Type of every other column
 
     def type_of(self, column: str) -> str:
         """Return the type of a column."""
@@ -167,19 +155,7 @@ TABLES: dict[str, TableSchema] = {
 
 
 def read_result_table(folder: str | Path, name: str) -> pd.DataFrame:
-    """Read one table of a results folder and check it.
-
-    Parameters
-    ----------
-    folder : str or Path
-    name : str
-        Name of the file without ``.csv``; one of `TABLES`, or such a name after "recalibrated_".
-
-    Returns
-    -------
-    DataFrame
-        Empty where the folder has no such file.
-    """
+    """Read one table of a results folder and check it."""
     file = Path(folder) / f"{name}.csv"
     if not file.is_file():
         return pd.DataFrame()
@@ -281,16 +257,7 @@ def _check(column: pd.Series, kind: str, file: Path) -> None:
 
 
 def read_grids(folder: str | Path) -> dict[str, dict[str, Any]]:
-    """Read shape and affine of every view made of images; empty where there is none.
-
-    Parameters
-    ----------
-    folder : str or Path
-
-    Returns
-    -------
-    dict of str to dict
-    """
+    """Read shape and affine of every view made of images; empty where there is none."""
     file = Path(folder) / "grids.json"
     if not file.is_file():
         return {}
@@ -313,32 +280,12 @@ def _is_numbers(value: Any, length: int) -> bool:
 
 
 def digest(content: bytes) -> str:
-    """Return the SHA-256 digest of a file's content, as ``run.json`` records it.
-
-    Parameters
-    ----------
-    content : bytes
-
-    Returns
-    -------
-    str
-    """
+    """Return the SHA-256 digest of a file's content, as ``run.json`` records it."""
     return hashlib.sha256(content).hexdigest()
 
 
 def changed_files(folder: str | Path, record: Mapping[str, Any]) -> dict[str, str]:
-    """Return which recorded files are missing, or differ from what the study wrote.
-
-    Parameters
-    ----------
-    folder : str or Path
-    record : dict
-        As `read_record` returns it.
-
-    Returns
-    -------
-    dict of str to {"missing", "changed"}
-    """
+    """Return which recorded files are missing, or differ from what the study wrote."""
     made = {}
     for name, wanted in record.get("files", {}).items():
         stem, _, ending = name.rpartition(".")

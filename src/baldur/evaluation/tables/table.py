@@ -15,8 +15,6 @@ from baldur.evaluation.selection.features import percent_selected
 from baldur.evaluation.threads import one_thread
 from baldur.safety.spreadsheet import unescape_frame
 
-__all__ = ["build_table", "fold_scores", "recompute_table"]
-
 FEATURES = "features_percent"
 PLATT_NOTE = "probabilities by Platt scaling of decision scores, learned from training rows"
 POOLED = ("pooled", "low", "high")
@@ -31,22 +29,7 @@ _NOTHING = (float("nan"),) * 3
 def fold_scores(
     predictions: pd.DataFrame, metrics: Sequence[str], classes: Sequence[str]
 ) -> pd.DataFrame:
-    """Score every model, repeat and fold from the predictions.
-
-    Parameters
-    ----------
-    predictions : DataFrame
-        As in `NestedResult.predictions`, or read from ``predictions.csv``.
-    metrics : list of str
-        Names out of `METRICS`.
-    classes : list of str
-        Classes with the positive one last; empty in regression.
-
-    Returns
-    -------
-    DataFrame
-        model, repeat, fold and one column per metric.
-    """
+    """Score every model, repeat and fold from the predictions."""
     rows = []
     keys = ["model", "repeat", "fold"]
     for where, part in predictions.groupby(keys, sort=False):
@@ -66,32 +49,11 @@ def build_table(
 ) -> pd.DataFrame:
     """Build the table of a comparison from predictions and selected features.
 
-    Parameters
-    ----------
-    predictions, selection : DataFrame
-        As in `NestedResult`, or read from their files.
-    metrics : list of str
-        Columns.
-    classes : list of str
-        Classes with the positive one last; empty in regression.
-    models : list of str, optional
-        Rows and their order; default as in `predictions`.
-    failures : dict of str to str, optional
-        Reasons of the models that have no figures.
-    sample : Resampled, optional
-        The same predictions with resamples that were drawn before; default they are drawn here.
-
-    Returns
-    -------
-    DataFrame
-        model; for each metric the mean over folds, its s.d. (<metric>_sd), and on the pooled
-        held-out predictions the estimate (<metric>_pooled) with its 95 % interval (<metric>_low,
-        <metric>_high); mean and s.d. over folds of features_percent; folds, note and failure.
-
     Examples
     --------
     >>> from baldur.datasets import make_multiview
-    >>> from baldur.evaluation import build_table, nested_cv
+    >>> from baldur.evaluation.tables.table import build_table
+    >>> from baldur.evaluation import nested_cv
     >>> sim = make_multiview(80, {"a": 5, "b": 10}, random_state=0)
     >>> result = nested_cv({"Ridge logistic": {"C": [0.1]}}, sim.data, sim.target, outer=2, inner=2)
     >>> table = build_table(result.predictions, result.selection, ["auc"], ["0", "1"])
@@ -173,20 +135,11 @@ def _at_chance(predictions: pd.DataFrame, model: str, classes: Sequence[str]) ->
 def recompute_table(predictions: pd.DataFrame, selection: pd.DataFrame) -> pd.DataFrame:
     """Compute the table again from the contents of the two result files.
 
-    Parameters
-    ----------
-    predictions, selection : DataFrame
-        Read from ``predictions.csv`` and ``selection.csv``, text kept as text.
-
-    Returns
-    -------
-    DataFrame
-        As `build_table`, with every metric of the task.
-
     Examples
     --------
     >>> from baldur.datasets import make_multiview
-    >>> from baldur.evaluation import nested_cv, recompute_table
+    >>> from baldur.evaluation import nested_cv
+    >>> from baldur.evaluation.tables.table import recompute_table
     >>> sim = make_multiview(80, {"a": 5, "b": 10}, random_state=0)
     >>> result = nested_cv({"Ridge logistic": {"C": [0.1]}}, sim.data, sim.target, outer=2, inner=2)
     >>> again = recompute_table(result.predictions, result.selection)

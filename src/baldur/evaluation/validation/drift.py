@@ -12,15 +12,6 @@ from baldur.exceptions import InputError
 from baldur.preparation.sample_flags import FAR_CELL
 from baldur.views import MultiView, View
 
-__all__ = [
-    "FIGURES",
-    "batch_drift",
-    "describe_views",
-    "drift_notes",
-    "far_values",
-    "predictor_shift",
-]
-
 FIGURES = ("count", "mean", "sd", "low", "high")
 """What is remembered of every feature: known cells, mean, s.d., smallest and largest value."""
 
@@ -33,15 +24,7 @@ _FAR_SPREAD = 2.0
 def describe_views(mv: MultiView) -> dict[str, dict[str, np.ndarray]]:
     """Return count, mean, s.d. and range of every feature of every view.
 
-    Parameters
-    ----------
-    mv : MultiView
-        Any rows.
-
-    Returns
-    -------
-    dict of str to dict of str to ndarray of shape (n_features,)
-        View, then one of `FIGURES`. NaN where a feature has no known cell.
+    Shapes: returns (n_features,).
     """
     return {name: _describe(mv.view(name)) for name in mv.view_names}
 
@@ -75,29 +58,7 @@ def predictor_shift(
     mv: MultiView,
     used: Mapping[str, np.ndarray] | None = None,
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Compare a new cohort with the training rows, by view and by feature.
-
-    Parameters
-    ----------
-    training : dict
-        As `describe_views` gave it for the training rows.
-    mv : MultiView
-        The new cohort, with the same features in the same order.
-    used : dict of str to bool array, optional
-        Features that the model uses; all by default.
-
-    Returns
-    -------
-    views : DataFrame
-        view, features, absent (share of samples with a missing view), missing (share of cells of
-        the others), empty (features without a value here), mean_shift (median over features of the
-        distance of the means in training s.d.), spread_ratio (median ratio of the s.d.),
-        outside (share of cells beyond the training range), far (features to look at), worst (of
-        the features that the model uses, that with the largest shift) and worst_shift.
-    features : DataFrame
-        view, feature, mean_training, mean_new, shift, spread_ratio, low_training, high_training,
-        low_new, high_new, outside, missing, far, used.
-    """
+    """Compare a new cohort with the training rows, by view and by feature."""
     rows, parts = [], []
     for name, was in training.items():
         if name not in mv.view_names:
@@ -196,17 +157,7 @@ def batch_drift(model: Any, X: MultiView) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 
 def drift_notes(views: pd.DataFrame, features: pd.DataFrame) -> list[str]:
-    """Return a line for each view that differs from training.
-
-    Parameters
-    ----------
-    views, features : DataFrame
-        As `predictor_shift` gives them.
-
-    Returns
-    -------
-    list of str
-    """
+    """Return a line for each view that differs from training."""
     notes = []
     for row in views.itertuples():
         own = features[(features["view"] == row.view) & features["far"]]
@@ -225,19 +176,7 @@ def drift_notes(views: pd.DataFrame, features: pd.DataFrame) -> list[str]:
 
 
 def far_values(features: pd.DataFrame) -> list[str]:
-    """Name the features with a value far outside of the training range, the furthest first.
-
-    Parameters
-    ----------
-    features : DataFrame
-        As `predictor_shift` gives it.
-
-    Returns
-    -------
-    list of str
-        Such as "Age in clinical = 540 (training: 39.6 to 83.1)"; the value is the furthest one.
-        Far is as in the warnings of a prediction: more than three widths of the range.
-    """
+    """Name the features with a value far outside of the training range, the furthest first."""
     if not len(features):
         return []
     low, high = (features[c].to_numpy(dtype=float) for c in ("low_training", "high_training"))

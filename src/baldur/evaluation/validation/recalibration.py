@@ -19,8 +19,6 @@ from sklearn.model_selection import GroupKFold, StratifiedKFold
 
 from baldur.evaluation.clinical.logistic_fit import fit_intercept, fit_line, log_odds
 
-__all__ = ["VERSIONS", "Recalibrated", "recalibrate"]
-
 VERSIONS = ("intercept", "intercept and slope")
 """Names of the two versions."""
 
@@ -31,41 +29,17 @@ _FOLDS = 10
 
 @dataclass(frozen=True)
 class Recalibrated:
-    """Recalibrated versions of one model's predictions.
+    """Recalibrated versions of one model's predictions."""
 
-    Attributes
-    ----------
-    parameters : DataFrame
-        version, intercept, slope, rows, learned from all rows.
-    predictions : DataFrame
-        As the input, once per version, with probabilities from parameters learned on other rows.
-    left_out : list of (version, reason)
-    """
-
-    parameters: pd.DataFrame
+    parameters: pd.DataFrame  # version, intercept, slope, rows, learned from all rows
     predictions: pd.DataFrame
-    left_out: list[tuple[str, str]]
+    left_out: list[tuple[str, str]]  # (version, reason)
 
 
 def recalibrate(
     predictions: pd.DataFrame, classes: Sequence[str], random_state: int = 0
 ) -> Recalibrated:
-    """Recalibrate the probabilities of two classes on the rows they were made for.
-
-    Parameters
-    ----------
-    predictions : DataFrame
-        Of one model, each sample once: sample, label, p_<class>, and group where rows belong
-        together.
-    classes : list of str
-        Classes with the positive one last.
-    random_state : int, default=0
-        Seed of the folds.
-
-    Returns
-    -------
-    Recalibrated
-    """
+    """Recalibrate the probabilities of two classes on the rows they were made for."""
     columns = ["version", "intercept", "slope", "rows"]
     nothing = pd.DataFrame(columns=columns), predictions.iloc[:0]
     why = _unusable(predictions, classes)

@@ -22,8 +22,6 @@ from baldur.safety.budget import MAX_BYTES, Deadline, check_size
 from baldur.safety.escape import check_names, unescape_cell
 from baldur.safety.spreadsheet import unescape_frame
 
-__all__ = ["SEPARATORS", "id_position", "read_delimited"]
-
 SEPARATORS = {".csv": ",", ".tsv": "\t", ".tab": "\t", ".txt": "\t"}
 
 # Longest cell: Python's own limit, far above any measurement or category.

@@ -20,8 +20,6 @@ from baldur.optional import import_extra
 from baldur.safety.budget import Deadline, check_size
 from baldur.safety.escape import check_names
 
-__all__ = ["read_excel"]
-
 _CHUNK = 1 << 20
 _MAX_MEMBERS = 2000
 # What openpyxl takes for each opening tag, measured on one core, with the ways it is written;

@@ -18,15 +18,6 @@ from baldur.safety.budget import MAX_BYTES, Deadline, text_array
 from baldur.safety.escape import check_names, has_control, one_line
 from baldur.views.validate import some
 
-__all__ = [
-    "as_path",
-    "check_ids",
-    "check_unique",
-    "find_file",
-    "parsing",
-    "suffix_of",
-]
-
 _DOUBLE = (".nii.gz", ".csv.gz", ".tsv.gz", ".tab.gz", ".txt.gz")
 
 

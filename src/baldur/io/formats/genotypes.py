@@ -12,8 +12,6 @@ from baldur.io.formats.files import parsing
 from baldur.optional import import_extra
 from baldur.views.matrices.source import MISSING_INT8
 
-__all__ = ["BedMatrix", "PgenMatrix"]
-
 _BED_MAGIC = b"\x6c\x1b"
 # Variants looked at when checking that a file has as many people as its list.
 _LOOK = 1000

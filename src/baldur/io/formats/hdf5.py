@@ -16,16 +16,6 @@ from baldur.optional import import_extra
 from baldur.safety.budget import BLOCK_BYTES, check_ratio
 from baldur.safety.limited_process import first_look
 
-__all__ = [
-    "DenseMatrix",
-    "SparseMatrix",
-    "check_inside",
-    "has_member",
-    "member",
-    "open_file",
-    "probe",
-]
-
 _MEMBERS = 200_000
 # Largest chunk, which is unpacked as a whole for any of its cells; HDF5 recommends 1 MB.
 _CHUNK_BYTES = 1 << 27

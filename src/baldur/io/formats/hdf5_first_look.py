@@ -17,8 +17,6 @@ from typing import Any
 from baldur.safety.budget import BLOCK_BYTES, MAX_RATIO
 from baldur.safety.limited_process import TOO_LARGE, limit_process
 
-__all__ = ["main"]
-
 _TEXTS = 1 << 12
 
 

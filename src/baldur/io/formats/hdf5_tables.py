@@ -22,8 +22,6 @@ from baldur.optional import import_extra
 from baldur.safety.budget import check_size
 from baldur.safety.escape import check_names
 
-__all__ = ["read_frame", "read_index"]
-
 # Texts read at once: a hundred thousand long ones stay below the budget of the first look.
 _TEXTS = 1 << 14
 # A text: the object, a pointer and a copy.
@@ -32,21 +30,7 @@ _ADVICE = "Give a larger max_bytes=, or write the file again without columns you
 
 
 def read_index(path: Path, table: Any, max_bytes: int) -> np.ndarray:
-    """Return the names of the rows of a table, without its columns.
-
-    Parameters
-    ----------
-    path : Path
-        The file, for messages.
-    table : h5py.Group
-    max_bytes : int
-        Memory they may take.
-
-    Returns
-    -------
-    ndarray of object
-        Text.
-    """
+    """Return the names of the rows of a table, without its columns."""
     # All of it: a table with members that lead elsewhere was not written by AnnData.
     check_inside(path, table)
     key = table.attrs.get("_index", "_index")
@@ -57,20 +41,7 @@ def read_index(path: Path, table: Any, max_bytes: int) -> np.ndarray:
 
 
 def read_frame(path: Path, table: Any, max_bytes: int) -> pd.DataFrame:
-    """Return a table with all its columns, indexed by the names of its rows.
-
-    Parameters
-    ----------
-    path : Path
-        The file, for messages.
-    table : h5py.Group
-    max_bytes : int
-        Memory it may take.
-
-    Returns
-    -------
-    DataFrame
-    """
+    """Return a table with all its columns, indexed by the names of its rows."""
     if _is_dataset(table) or "column-order" not in table.attrs:
         raise InputError(f"{path}: {table.name} is not a table as AnnData writes it.")
     given = np.asarray(table.attrs["column-order"])

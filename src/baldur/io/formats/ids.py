@@ -9,8 +9,6 @@ from collections.abc import Mapping
 import numpy as np
 import pandas as pd
 
-__all__ = ["near_misses", "simplify_id"]
-
 _PREFIX = re.compile(r"^(?:participant|subject|patient|sample|subj|sub|ppt|pat|pid|iid|id)(?=\d|$)")
 _ZEROS = re.compile(r"(?<!\d)0+(?=\d)")
 _MARKS = re.compile(r"[\W_]+")
@@ -19,19 +17,9 @@ _MARKS = re.compile(r"[\W_]+")
 def simplify_id(sample_id: object) -> str:
     """Return an id in lower case, without punctuation, common prefixes and leading zeros.
 
-    Parameters
-    ----------
-    sample_id : str or int
-        The id as written.
-
-    Returns
-    -------
-    str
-        The simplified form; the id itself where nothing would be left.
-
     Examples
     --------
-    >>> from baldur.io import simplify_id
+    >>> from baldur.io.formats.ids import simplify_id
     >>> [simplify_id(one) for one in ("sub-01", "SUB_001", "01", 1, "NA19916")]
     ['1', '1', '1', '1', 'na19916']
     """
@@ -46,16 +34,6 @@ def near_misses(ids: Mapping[str, np.ndarray]) -> pd.DataFrame:
 
     Pairs of ids that both occur in every view they could be matched in are left out: they are
     different people.
-
-    Parameters
-    ----------
-    ids : dict of str to array of str
-        Ids of each view.
-
-    Returns
-    -------
-    DataFrame
-        Columns ``view``, ``id``, ``other_view``, ``other_id``.
     """
     groups: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
     for view, listed in ids.items():

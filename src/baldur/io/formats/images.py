@@ -15,19 +15,6 @@ from baldur.io.formats.files import find_file, parsing
 from baldur.optional import import_extra
 from baldur.safety.budget import MAX_BYTES, check_size
 
-__all__ = [
-    "Grid",
-    "ImageReader",
-    "SUFFIXES",
-    "check_grid",
-    "check_millimetres",
-    "describe",
-    "grid_of",
-    "on_grid",
-    "open_image",
-    "resampled_grid",
-]
-
 SUFFIXES = (".nii", ".nii.gz")
 _PURPOSE = "Reading NIfTI images"
 # A voxel as stored, scaled in double precision, and as it is stored in the view.
@@ -191,23 +178,12 @@ def resampled_grid(grid: Grid, voxel_size: float) -> Grid:
 
 @dataclass(frozen=True, eq=False)
 class ImageReader:
-    """Reads images as arrays on one grid, resampled and smoothed as asked for.
-
-    Attributes
-    ----------
-    grid : Grid
-    resample : {None, "continuous", "linear", "nearest"}
-        Interpolation for images on another grid; None refuses them.
-    smoothing_fwhm : float or None
-        Width of a Gaussian kernel in millimetres, applied after resampling.
-    max_bytes : int, default=4 GB
-        Memory that one image may take.
-    """
+    """Reads images as arrays on one grid, resampled and smoothed as asked for."""
 
     grid: Grid
     resample: str | None = None
     smoothing_fwhm: float | None = None
-    max_bytes: int = MAX_BYTES
+    max_bytes: int = MAX_BYTES  # default=4 GB; Memory that one image may take
 
     def read(self, image: Any) -> np.ndarray:
         """Return the voxels of one image on the grid, float32."""

@@ -18,8 +18,6 @@ from baldur.safety.budget import LAZY_BYTES, NAME_LENGTH, check_size
 from baldur.views.encode import feature_names
 from baldur.views.validate import some
 
-__all__ = ["read_npy", "read_npz"]
-
 _SHORT_HEADER = 30  # bytes of a zip entry's header before its name
 # Members looked at: a data set has a handful.
 _MAX_MEMBERS = 1000

@@ -19,8 +19,6 @@ from baldur.safety.budget import LAZY_BYTES, Deadline, check_ratio, check_size
 from baldur.safety.limited_process import first_look
 from baldur.views.validate import some
 
-__all__ = ["ParquetMatrix", "read_parquet"]
-
 _ADVICE = "Give a larger max_bytes=, or name fewer columns=[...]."
 _LOOK = Path(__file__).with_name("parquet_first_look.py")
 # The sample id of each row: text, its copies, and its place in an index (measured: 340 bytes).

@@ -16,8 +16,6 @@ from typing import Any
 
 from baldur.safety.limited_process import TOO_LARGE, limit_process
 
-__all__ = ["main", "text_columns"]
-
 # At a time: one by one, a wide table takes a hundred times longer than at once.
 _COLUMNS = 64
 

@@ -19,8 +19,6 @@ from baldur.io.formats.files import check_unique, parsing
 from baldur.safety.budget import MAX_BYTES, Deadline, check_size, text_array
 from baldur.safety.escape import check_names
 
-__all__ = ["people_of", "read_people", "read_variants"]
-
 _FAM = ["family", "sample", "father", "mother", "sex", "phenotype"]
 _BIM = ["chromosome", "variant", "centimorgan", "position", "allele_1", "allele_2"]
 _PVAR = {"#CHROM": "chromosome", "POS": "position", "ID": "variant", "REF": "ref", "ALT": "alt"}

@@ -16,8 +16,6 @@ from baldur.io.formats.files import find_file
 from baldur.io.formats.images import Grid
 from baldur.views.encode import feature_names
 
-__all__ = ["Regions", "region_names"]
-
 _MAX_REGIONS = 100_000
 # Labels are whole numbers of 32 bits, as NIfTI stores them.
 _LARGEST_LABEL = 2**32

@@ -13,8 +13,6 @@ from baldur.exceptions import InputError
 from baldur.io.formats.files import parsing, suffix_of
 from baldur.safety.budget import Deadline, check_size
 
-__all__ = ["BoundedText", "open_text"]
-
 _BUFFER = 1 << 20
 # A cell of a line takes a pointer, and as a number eight bytes twice; long texts may be held twice.
 _PER_BYTE = 2
@@ -25,25 +23,7 @@ _NO_ENCODINGS = ("idna", "punycode", "unicode", "raw", "undefined", "utf7")
 
 
 class BoundedText(io.RawIOBase):
-    """The bytes of a file, counted as they are read; refused when a table of them is too large.
-
-    Parameters
-    ----------
-    path : Path
-        A text file, compressed if its name ends in ``.gz``.
-    separator : bytes
-        Between cells, to be counted.
-    max_bytes : int
-        Memory that reading the table may take.
-    deadline : Deadline
-    zeros : bool
-        Whether zero bytes belong to the encoding.
-
-    Attributes
-    ----------
-    apostrophes : bool
-        Whether any was seen; without one no cell was escaped.
-    """
+    """The bytes of a file, counted as they are read; refused when a table of them is too large."""
 
     def __init__(
         self, path: Path, separator: bytes, max_bytes: int, deadline: Deadline, zeros: bool
@@ -90,23 +70,7 @@ class BoundedText(io.RawIOBase):
 def open_text(
     path: Path, separator: str, encoding: str, max_bytes: int, deadline: Deadline
 ) -> Iterator[tuple[IO[str], BoundedText]]:
-    """Yield a file as text with unchanged line ends, and the stream of bytes behind it.
-
-    Parameters
-    ----------
-    path : Path
-    separator : str
-        Between cells.
-    encoding : str
-    max_bytes : int
-        Memory that reading the table may take.
-    deadline : Deadline
-
-    Yields
-    ------
-    text : text file
-    raw : BoundedText
-    """
+    """Yield a file as text with unchanged line ends, and the stream of bytes behind it."""
     # Before a byte is read: the size of a plain file is known.
     check_size(path, path.stat().st_size, max_bytes, _ADVICE)
     plain = encoding.lower().replace("-", "").replace("_", "")

@@ -14,8 +14,6 @@ from baldur.io.formats.files import check_ids
 from baldur.safety.budget import Deadline, check_size
 from baldur.views.validate import some
 
-__all__ = ["transposed"]
-
 # A cell that is not a number: an object, pointers to it, and what is made of it.
 _PER_CELL = 130
 _ADVICE = "Give a larger max_bytes=, or save the table with one row per sample as .npy or Parquet."
@@ -34,24 +32,6 @@ def transposed(
 
     A feature whose known cells are all numbers becomes a column of numbers, whatever the other
     features are.
-
-    Parameters
-    ----------
-    path : Path
-        File, for messages.
-    frame : DataFrame
-        One column per sample, without the column of feature names.
-    features : sequence of str
-        Name of every row.
-    decimal : str
-        Decimal mark of numbers that are still text.
-    max_bytes : int
-    deadline : Deadline
-
-    Returns
-    -------
-    DataFrame
-        One row per sample in the order of the columns, one column per feature.
     """
     where = f"{path}, first cells of the rows, which are the feature names with transpose"
     names = pd.Index(

@@ -33,16 +33,10 @@ ROOT_STEPS = 100
 
 @dataclass(frozen=True)
 class NormGroups:
-    """Features of one view grouped by their squared norm.
+    """Features of one view grouped by their squared norm."""
 
-    Attributes
-    ----------
-    norms : (G,) array, t of each group
-    member : (D,) array, the group of each feature
-    """
-
-    norms: Array
-    member: IntArray
+    norms: Array  # (G,); t of each group
+    member: IntArray  # (D,); the group of each feature
 
     @classmethod
     def of(cls, norms: Array) -> NormGroups:
@@ -60,22 +54,12 @@ class NormGroups:
 
 @dataclass(frozen=True)
 class Dropped:
-    """q(w) and q(gamma) of the dropped features of one view.
+    """q(w) and q(gamma) of the dropped features of one view."""
 
-    Attributes
-    ----------
-    norms, count : (G,) arrays
-        t_d of each group, and how many dropped features it has.
-    gamma : GammaPosterior
-        q(gamma) of each group.
-    trace, w2, logdet : (K,) arrays
-        Sums over dropped d of t_d v_kd, <gamma_d> v_kd and ln v_kd.
-    """
-
-    norms: Array
+    norms: Array  # norms, count: (G,); t_d of each group, and how many dropped features it has
     count: Array
-    gamma: GammaPosterior
-    trace: Array
+    gamma: GammaPosterior  # q(gamma) of each group
+    trace: Array  # (K,)
     w2: Array
     logdet: Array
 
@@ -105,14 +89,7 @@ def make_dropped(
 ) -> Dropped:
     """Return q(gamma_d) and q(w_kd) of the dropped features at their joint optimum.
 
-    Parameters
-    ----------
-    prior : GammaPrior
-    groups : NormGroups
-    count : (G,) array
-        Dropped features of each group.
-    delta : (K,) array
-    tau : float
+    Shapes: count (G,), delta (K,).
     """
     mean = dropped_gamma(prior, delta, tau * groups.norms)
     shape = prior.shape + 0.5 * delta.size
@@ -125,19 +102,7 @@ def make_dropped(
 def decreasing_root(A: Array, B: Array, load: Array, slope: Array, count: Array) -> Array:
     """Solve A_i - B_i x_i + (1/2) sum_j count_j load_ij/(load_ij + slope_ij x_i) = 0 for x > 0.
 
-    Parameters
-    ----------
-    A, B : (p,) arrays
-        Positive.
-    load, slope : (p, q) arrays
-        Positive; broadcastable.
-    count : (q,) array
-        How often each term counts.
-
-    Returns
-    -------
-    (p,) array
-        Newton's method on ln x inside the bracket [A/B, (A + sum count/2)/B].
+    Shapes: A, B (p,), load, slope (p, q), count (q,); returns (p,).
     """
     low, high = np.log(A / B), np.log((A + 0.5 * count.sum()) / B)
     u = high

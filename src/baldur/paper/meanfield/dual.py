@@ -42,19 +42,7 @@ def spectrum_dual(
     Departure from the paper: it has W^T = X~^T A, without the prior variances Lambda^-1. Weights
     of that form cannot be sparse, for a row of X~ is not.
 
-    Parameters
-    ----------
-    view : ViewProducts
-    index : (d,) integer array
-        Selected features.
-    gamma : (d,) array
-        <gamma_d> of the selected features.
-    weight : (N,) array
-        Sample weights.
-    relevance : (r,) integer array
-        Rows of X that serve as relevance vectors X~.
-    norms : (d,) array
-        t_d of the selected features.
+    Shapes: index (d,), gamma (d,), weight (N,), relevance (r,), norms (d,).
     """
     inverse = np.zeros(view.shape[1])
     inverse[index] = 1.0 / gamma
@@ -86,17 +74,7 @@ def choose_relevance_vectors(kernel: Array, most: int | None = None) -> IntArray
 
     Each step takes the row that the rows before it explain least.
 
-    Parameters
-    ----------
-    kernel : (N, N) array
-        Positive semi-definite.
-    most : int, optional
-        Number of rows; by default as many as leave `AUTO_RESIDUAL` of the trace unexplained.
-
-    Returns
-    -------
-    (r,) integer array
-        Sorted; fewer than `most` where the kernel has a smaller rank.
+    Shapes: kernel (N, N); returns (r,).
     """
     left = np.diag(kernel).astype(float).copy()
     total = left.sum()

@@ -28,17 +28,7 @@ def spectrum_literal(
     paper: centred or repeated rows make that matrix singular, so q(A) lives on the range of
     X~ X~^T; directions of A that leave W unchanged are not part of it.
 
-    Parameters
-    ----------
-    view : ViewProducts
-    index : (d,) integer array
-        Selected features.
-    gamma : (d,) array
-        <gamma_d> of the selected features.
-    weight : (N,) array
-        Sample weights.
-    relevance : integer array
-        Rows of X that serve as relevance vectors X~.
+    Shapes: index (d,), gamma (d,), weight (N,).
     """
     diagonal = np.zeros(view.shape[1])
     diagonal[index] = gamma

@@ -21,15 +21,7 @@ RANK_TOLERANCE = 1e-13
 def spectrum_features(view: ViewProducts, index: IntArray, gamma: Array, weight: Array) -> Spectrum:
     """Basis from the d x d side: Lambda^(-1/2) X^T diag(s) X Lambda^(-1/2) = Q S Q^T.
 
-    Parameters
-    ----------
-    view : ViewProducts
-    index : (d,) integer array
-        Selected features.
-    gamma : (d,) array
-        <gamma_d> of the selected features.
-    weight : (N,) array
-        Sample weights.
+    Shapes: index (d,), gamma (d,), weight (N,).
     """
     root = 1.0 / np.sqrt(gamma)
     X = view.columns(index) * root

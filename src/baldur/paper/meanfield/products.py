@@ -55,12 +55,7 @@ class DenseView:
 
 
 class SelectedColumns:
-    """A view that holds the columns last asked for by `hold`, and reads all others.
-
-    Parameters
-    ----------
-    view : ViewProducts
-    """
+    """A view that holds the columns last asked for by `hold`, and reads all others."""
 
     def __init__(self, view: ViewProducts) -> None:
         self.view = view

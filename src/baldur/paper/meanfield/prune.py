@@ -42,11 +42,7 @@ TRIAL_CYCLES = 10
 def feature_gains(state: State, data: Data, m: int) -> tuple[Array, Array]:
     """Gain in bound from dropping each selected feature alone, and how far data determine it.
 
-    Returns
-    -------
-    gain : (d,) array
-    determined : (d,) array
-        Mean over factors of 1 - delta_k gamma_d Var w_kd, between 0 (prior) and 1 (data).
+    Shapes: returns gain (d,), determined (d,).
     """
     view, prior = state.views[m], data.priors.gamma
     tau, delta = float(state.tau.mean[0]), view.delta.mean[:, None]

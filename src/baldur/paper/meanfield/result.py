@@ -79,57 +79,26 @@ class MeanFieldResult:
 
     Only the K live factors are part of it, and there is none where the fit ends at the base rate.
     Weights have full length; those of dropped features are zero.
-
-    Attributes
-    ----------
-    W, W_std : lists of (K, D_m) arrays
-        Mean and marginal standard deviation of the weights.
-    V, V_cov : (C, K) and (K, K) arrays
-        <V> and Sigma_V.
-    b, b_var : (C,) array and float
-        Mean and variance of the intercepts.
-    gamma : list of (D_m,) arrays
-        <gamma_d>.
-    delta : list of (K,) arrays
-        <delta_k>.
-    omega : (K,) array
-        <omega_k>.
-    tau, psi : float
-        <tau> and <psi>.
-    features, views : list of (D_m,) and (M,) bool arrays
-        What is selected.
-    relevance : list of integer arrays
-        Relevance vectors of each view, empty for primal and dropped views.
-    elbo : float
-        The bound, comparable between starts and across pruning; NaN where a literal dual view
-        has no bound.
-    history : list of dict
-        One record per sweep: start, sweep, bound, features, factors, seconds, dropped.
-    converged : bool
-    spaces : list of str
-        Per view, "primal", "dual" or "paper".
-    start : str
-    spread : list of WeightSpread
     """
 
-    W: list[Array]
+    W: list[Array]  # W, W_std: (K, D_m); Mean and marginal standard deviation of the weights
     W_std: list[Array]
-    V: Array
+    V: Array  # V, V_cov: (C, K); and (K, K) arrays; <V> and Sigma_V
     V_cov: Array
-    b: Array
+    b: Array  # b, b_var: (C,); and float; Mean and variance of the intercepts
     b_var: float
-    gamma: list[Array]
-    delta: list[Array]
-    omega: Array
-    tau: float
+    gamma: list[Array]  # (D_m,); <gamma_d>
+    delta: list[Array]  # (K,); <delta_k>
+    omega: Array  # (K,); <omega_k>
+    tau: float  # tau, psi: <tau> and <psi>
     psi: float
-    features: list[Mask]
+    features: list[Mask]  # features, views: (D_m,); and (M,) bool arrays; What is selected
     views: Mask
-    relevance: list[IntArray]
+    relevance: list[IntArray]  # Relevance vectors of each view, empty for primal and dropped views
     elbo: float
     history: list[dict[str, Any]]
     converged: bool
-    spaces: list[str]
+    spaces: list[str]  # Per view, "primal", "dual" or "paper"
     start: str
     spread: list[WeightSpread]
 
@@ -242,15 +211,7 @@ def latent_moments(result: MeanFieldResult, X_views: Sequence[Any]) -> tuple[Arr
 
     Dropped features count as w = 0: their spread, of order 1/(delta gamma), is left out.
 
-    Parameters
-    ----------
-    result : MeanFieldResult
-    X_views : list of (n, D_m) arrays or PreparedView-like objects
-        Standardised as the training rows were.
-
-    Returns
-    -------
-    mean, var : (n, K) arrays
+    Shapes: X_views (n, D_m); returns mean, var (n, K).
     """
     if len(X_views) != len(result.W):
         raise InputError(f"expected {len(result.W)} views, as in training, but got {len(X_views)}")
@@ -285,15 +246,7 @@ def predictor_moments(result: MeanFieldResult, X_views: Sequence[Any]) -> tuple[
 
     S_x = diag(sum_m x^T Sigma_wk x). What a row adds of its own is `noise_variance`.
 
-    Parameters
-    ----------
-    result : MeanFieldResult
-    X_views : list of (n, D_m) arrays or PreparedView-like objects
-        Standardised as the training rows were.
-
-    Returns
-    -------
-    mean, var : (n, C) arrays
+    Shapes: X_views (n, D_m); returns mean, var (n, C).
     """
     Z, spread = latent_moments(result, X_views)
     mean = Z @ result.V.T + result.b
@@ -307,10 +260,6 @@ def noise_variance(result: MeanFieldResult) -> Array:
 
     1/psi + (v_c v_c^T + tr Sigma_V)/tau: the noise of y and, through the loadings, that of z. Only
     the sum is seen in the data; how it is divided between psi and tau is up to the priors.
-
-    Parameters
-    ----------
-    result : MeanFieldResult
     """
     through = np.sum(result.V**2 + np.diag(result.V_cov), axis=1)
     return np.asarray(1.0 / result.psi + through / result.tau)
@@ -323,15 +272,7 @@ def predict_meanfield(result: MeanFieldResult, X_views: Sequence[Any]) -> tuple[
     it prints the mean without V and the variance as 1/psi + Sigma_V/tau, which leaves out the
     spread of W and most of that of V.
 
-    Parameters
-    ----------
-    result : MeanFieldResult
-    X_views : list of (n, D_m) arrays or PreparedView-like objects
-        Standardised as the training rows were.
-
-    Returns
-    -------
-    mean, var : (n, C) arrays
+    Shapes: X_views (n, D_m); returns mean, var (n, C).
     """
     mean, var = predictor_moments(result, X_views)
     return mean, var + noise_variance(result)

@@ -96,43 +96,7 @@ def run_meanfield(
 ) -> MeanFieldResult:
     """Fit the mean-field family from several starts and return the one of the best bound.
 
-    Parameters
-    ----------
-    X_views : list of (N, D_m) arrays or PreparedView-like objects
-        Standardised on the training rows.
-    T : (N, C) array
-        0/1 labels for classification, real outputs for regression.
-    task : {"classification", "regression"}
-    n_factors : int
-        K at the start; pruning may lower it.
-    a_gamma : float
-        Shape of gamma ~ Gamma(a, a); ``inf`` keeps gamma at one.
-    spaces : {"primal", "dual", "paper"} or one of them per view
-        Exact posterior over weights, posterior over the dual variables of relevance vectors
-        (`dual`), or the dual as the paper prints it (`literal_dual`), which has no maximum for
-        D > N.
-    relevance : "auto", None, int, index array, or a list of these per view
-        Relevance vectors of dual views: chosen, all rows, that many chosen, or the given rows.
-    starts : sequence of str
-        "flat" and "screen-<q>".
-    max_iter : int
-        Most sweeps per start, warm-up included.
-    tol : float
-        The fit has converged when sweeps gain less than `tol` nats per row.
-    prune : bool
-        Drop features, views and factors whose removal does not lower the bound.
-    sample_weight : (N,) array, optional
-        A row of weight 2 counts as two equal rows.
-    rng : seed or numpy Generator
-    callback : callable, optional
-        Called with the history record of every sweep.
-    bound_kind : {"jaakkola", "quadrature"}
-    priors : Priors, optional
-        Its ``gamma`` is replaced by Gamma(a_gamma, a_gamma).
-
-    Returns
-    -------
-    MeanFieldResult
+    Shapes: X_views (N, D_m), T (N, C), sample_weight (N,).
     """
     data = prepare_data(
         X_views, T, task, a_gamma, spaces, relevance, sample_weight, bound_kind, priors

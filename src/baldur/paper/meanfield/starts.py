@@ -43,20 +43,11 @@ what the weights explain, so that gamma can act before V shrinks."""
 
 @dataclass(frozen=True)
 class Start:
-    """Where an optimisation begins.
+    """Where an optimisation begins."""
 
-    Attributes
-    ----------
-    gamma : list of (d_m,) arrays
-        <gamma> of the selected features.
-    delta : list of float
-        <delta> of every view, one number for all factors.
-    selected : list of (D_m,) bool arrays
-    """
-
-    gamma: list[Array]
-    delta: list[float]
-    selected: list[Mask]
+    gamma: list[Array]  # (d_m,); <gamma> of the selected features
+    delta: list[float]  # <delta> of every view, one number for all factors
+    selected: list[Mask]  # (D_m,)
 
 
 def screened_ridge(data: Data, n_best: int) -> list[Array]:

@@ -20,46 +20,19 @@ heavier prior all features share the signal, and none may be left out."""
 
 @dataclass(frozen=True)
 class Data:
-    """Everything that does not change during a run.
+    """Everything that does not change during a run."""
 
-    Attributes
-    ----------
-    views : list of ViewProducts
-        Standardised, N x D_m.
-    T : (N, C) array
-        0/1 labels, or the real outputs in regression.
-    weight : (N,) array
-        Sample weights s_n; all sums over rows are weighted by them.
-    classification : bool
-    quadrature : bool
-        Integrate ln sigmoid over q(y) instead of bounding it (classification only).
-    priors : Priors
-    spaces : list of str
-        "primal", "dual" or "paper" per view.
-    relevance : list of integer arrays
-        Rows used as relevance vectors, per view (not used by primal views).
-    norms : list of (D_m,) arrays
-        t_d = sum_n s_n x_nd^2.
-    groups : list of NormGroups
-        The features of each view grouped by t_d.
-    scores : list of (D_m, C) arrays
-        X^T diag(s) (T - mean T), by which features are screened.
-    order : list of int
-        Views by how much they say about the outputs, strongest first. Updates run in this
-        order, so listing the views differently changes nothing.
-    """
-
-    views: list[ViewProducts]
-    T: Array
-    weight: Array
+    views: list[ViewProducts]  # Standardised, N x D_m
+    T: Array  # (N, C); 0/1 labels, or the real outputs in regression
+    weight: Array  # (N,); Sample weights s_n; all sums over rows are weighted by them
     classification: bool
-    quadrature: bool
+    quadrature: bool  # Integrate ln sigmoid over q(y) instead of bounding it (classification only)
     priors: Priors
-    spaces: list[str]
-    relevance: list[IntArray]
-    norms: list[Array]
-    groups: list[NormGroups]
-    scores: list[Array]
+    spaces: list[str]  # "primal", "dual" or "paper" per view
+    relevance: list[IntArray]  # Rows used as relevance vectors, per view (not used by primal views)
+    norms: list[Array]  # (D_m,); t_d = sum_n s_n x_nd^2
+    groups: list[NormGroups]  # The features of each view grouped by t_d
+    scores: list[Array]  # (D_m, C); X^T diag(s) (T - mean T), by which features are screened
     order: list[int]
 
     @property
@@ -70,32 +43,15 @@ class Data:
 
 @dataclass(frozen=True)
 class ViewState:
-    """The posteriors of one view.
+    """The posteriors of one view."""
 
-    Attributes
-    ----------
-    q : Weights
-        q(W) of the selected features (or q(A) over them).
-    delta : GammaPosterior
-        q(delta_k), length K.
-    gamma : GammaPosterior
-        q(gamma_d) of the selected features.
-    selected : (D,) bool array
-    gamma_w2 : (K,) array
-        sum_d <gamma_d><w_kd^2> over the selected features, under the current gamma.
-    stale : bool
-        True once gamma or `selected` has changed since the spectrum of `q` was built.
-    dropped : Dropped
-        q(w_kd) and q(gamma_d) of all other features; the bound counts them.
-    """
-
-    q: Weights
-    delta: GammaPosterior
-    gamma: GammaPosterior
-    selected: Mask
-    gamma_w2: Array
-    stale: bool
-    dropped: Dropped
+    q: Weights  # q(W) of the selected features (or q(A) over them)
+    delta: GammaPosterior  # q(delta_k), length K
+    gamma: GammaPosterior  # q(gamma_d) of the selected features
+    selected: Mask  # (D,)
+    gamma_w2: Array  # (K,)
+    stale: bool  # True once gamma or `selected` has changed since the spectrum of `q` was built
+    dropped: Dropped  # q(w_kd) and q(gamma_d) of all other features; the bound counts them
 
     @property
     def trace(self) -> Array:
@@ -105,34 +61,18 @@ class ViewState:
 
 @dataclass(frozen=True)
 class State:
-    """All posteriors. Updates return a new state and never write into arrays.
+    """All posteriors. Updates return a new state and never write into arrays."""
 
-    Attributes
-    ----------
-    Z, Z_cov : (N, K) and (K, K) arrays
-        q(z_n) = N(Z_n, Z_cov), one covariance for all rows.
-    V, V_cov : (C, K) and (K, K) arrays
-        q(v_c) = N(V_c, V_cov), one covariance for all outputs.
-    b, b_var : (C,) array and float
-    Y, Y_var : (N, C) arrays
-        In regression Y is the data and Y_var is zero.
-    xi : (N, C) array
-        Where the logistic bound touches.
-    tau, psi, omega : GammaPosterior
-        Lengths 1, 1 and K.
-    views : tuple of ViewState
-    """
-
-    Z: Array
+    Z: Array  # (N, K) and (K, K) arrays
     Z_cov: Array
-    V: Array
+    V: Array  # (C, K) and (K, K) arrays
     V_cov: Array
-    b: Array
+    b: Array  # b, b_var: (C,); and float
     b_var: float
-    Y: Array
+    Y: Array  # Y, Y_var: (N, C); In regression Y is the data and Y_var is zero
     Y_var: Array
-    xi: Array
-    tau: GammaPosterior
+    xi: Array  # (N, C); Where the logistic bound touches
+    tau: GammaPosterior  # tau, psi, omega: Lengths 1, 1 and K
     psi: GammaPosterior
     omega: GammaPosterior
     views: tuple[ViewState, ...]

@@ -24,43 +24,18 @@ from baldur.types import Array, IntArray
 
 @dataclass(frozen=True)
 class Spectrum:
-    """A basis of weight space shared by all factors of a view.
+    """A basis of weight space shared by all factors of a view."""
 
-    Attributes
-    ----------
-    index : (d,) integer array
-        The selected features, in order.
-    scores : (N, r) array
-        X B.
-    S : (r,) array
-        Eigenvalues of (X B)^T diag(s) (X B).
-    n_null : int
-        Dimensions of the posterior outside the basis, where it equals the prior: d - r, or 0 in
-        the paper's literal dual, which leaves them out.
-    outside : float
-        sum_n s_n x_n^T (Lambda^-1 - B B^T) x_n: how far the rows reach outside the basis. Zero
-        unless relevance vectors are fewer than the rows.
-    logdet : float
-        ``ln |Lambda^-1|``, or ``ln |B B^T|`` over the dimensions of q(A) in the literal dual.
-    basis : (d, r) array or None
-        B itself, or None when it is ``scale[:, None] * X[:, index]^T left``.
-    left : (N, r) array
-        Used only when ``basis`` is None.
-    scale : (d,) array
-    null_scale : (d,) array
-        1/gamma_d when ``n_null > 0``, else zeros: prior variances before subtracting the basis.
-    """
-
-    index: IntArray
-    scores: Array
-    S: Array
+    index: IntArray  # (d,); eger array; The selected features, in order
+    scores: Array  # (N, r); X B
+    S: Array  # (r,); Eigenvalues of (X B)^T diag(s) (X B)
     n_null: int
     outside: float
     logdet: float
-    basis: Array | None
-    left: Array
-    scale: Array
-    null_scale: Array
+    basis: Array | None  # (d, r)
+    left: Array  # (N, r); Used only when ``basis`` is None
+    scale: Array  # (d,)
+    null_scale: Array  # (d,)
 
     def full_basis(self, view: ViewProducts) -> Array:
         """Return the basis B as one (d, r) array."""
@@ -78,35 +53,16 @@ class Spectrum:
 
 @dataclass(frozen=True)
 class Weights:
-    """q(W) of one view: what later updates and the bound need, all without touching features.
-
-    Attributes
-    ----------
-    spectrum : Spectrum
-    coef : (r, K) array
-        <c_k>.
-    coef_var : (r, K) array
-        Variances 1/(tau S + delta_k) of c_k.
-    null_var : (K,) array
-        1/delta_k at the time of the update: the scale of the prior part outside the basis.
-    H : (N, K) array
-        X <W>^T.
-    trace : (K,) array
-        tr(X^T diag(s) X Sigma_k).
-    gamma_w2 : (K,) array
-        sum_d <gamma_d><w_kd^2> under the gamma the spectrum was built with.
-    logdet : (K,) array
-        ``ln |Sigma_k|``.
-    """
+    """q(W) of one view: what later updates and the bound need, all without touching features."""
 
     spectrum: Spectrum
-    coef: Array
-    coef_var: Array
-    null_var: Array
-    H: Array
-    trace: Array
-    gamma_w2: Array
-    logdet: Array
+    coef: Array  # (r, K); <c_k>
+    coef_var: Array  # (r, K); Variances 1/(tau S + delta_k) of c_k
+    null_var: Array  # (K,)
+    H: Array  # (N, K); X <W>^T
+    trace: Array  # (K,); tr(X^T diag(s) X Sigma_k)
+    gamma_w2: Array  # (K,); sum_d <gamma_d><w_kd^2> under the gamma the spectrum was built with
+    logdet: Array  # (K,); ``ln |Sigma_k|``
 
 
 def update_weights(
@@ -119,15 +75,7 @@ def update_weights(
     and Lambda -> X~ Lambda X~^T. Departure from the paper: its table prints <alpha_k> where
     <delta_k> belongs.
 
-    Parameters
-    ----------
-    spectrum : Spectrum
-    delta : (K,) array
-    tau : float
-    residual : (N, K) array
-        <Z> minus the other views' H.
-    weight : (N,) array
-        Sample weights.
+    Shapes: delta (K,), residual (N, K), weight (N,).
     """
     S = spectrum.S[:, None]
     coef_var = 1.0 / (tau * S + delta)

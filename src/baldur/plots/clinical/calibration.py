@@ -22,8 +22,6 @@ from baldur.plots.drawing.parts import empty, legend_height
 from baldur.plots.drawing.style import Style, style_of
 from baldur.plots.results.tables import Results
 
-__all__ = ["CalibrationDisplay"]
-
 BINS = 20
 """Bins of the histogram: enough to see where the predictions are."""
 

@@ -16,8 +16,6 @@ from baldur.plots.drawing.parts import empty, legend_height
 from baldur.plots.drawing.style import style_of
 from baldur.plots.results.tables import Results
 
-__all__ = ["DecisionDisplay"]
-
 COLUMNS = ["model", "threshold", "net_benefit", "low", "high"]
 
 

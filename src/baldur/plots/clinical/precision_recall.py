@@ -8,8 +8,6 @@ from baldur.evaluation.clinical.curves import precision_recall_curves
 from baldur.plots.clinical.ranking import RankingDisplay
 from baldur.plots.drawing.style import Style
 
-__all__ = ["PrecisionRecallDisplay"]
-
 
 class PrecisionRecallDisplay(RankingDisplay):
     """Precision against sensitivity, with a pointwise 95 % band and the prevalence.

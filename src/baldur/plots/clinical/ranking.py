@@ -24,22 +24,12 @@ from baldur.plots.drawing.parts import empty, legend_height
 from baldur.plots.drawing.style import Style, style_of
 from baldur.plots.results.tables import Results
 
-__all__ = ["RankingDisplay"]
-
 LEAST_RESAMPLES = 100
 """Fewest that the bootstrap takes, for curves whose band is not drawn."""
 
 
 class RankingDisplay(Display):
-    """One curve per model or class, a band for the first model, and the areas under the curves.
-
-    Parameters
-    ----------
-    table : DataFrame
-        model, class, the two columns of the curve, low and high.
-    areas : DataFrame, optional
-        model, class, measure, estimate, low, high; as `curve_areas` gives it.
-    """
+    """One curve per model or class, a band for the first model, and the areas under the curves."""
 
     curves: ClassVar[Callable[..., pd.DataFrame]]
     called: ClassVar[str]

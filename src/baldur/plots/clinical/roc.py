@@ -5,8 +5,6 @@ from __future__ import annotations
 from baldur.evaluation.clinical.curves import roc_curves
 from baldur.plots.clinical.ranking import RankingDisplay
 
-__all__ = ["RocDisplay"]
-
 
 class RocDisplay(RankingDisplay):
     """Sensitivity against the false-positive rate, with a pointwise 95 % band.

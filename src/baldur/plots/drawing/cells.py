@@ -10,8 +10,6 @@ import numpy as np
 from baldur.plots.drawing.libraries import matplotlib
 from baldur.plots.drawing.style import Style
 
-__all__ = ["draw_cells"]
-
 # Vermilion above zero and blue below, distinguishable with every colour blindness.
 _COLOURS = ("#0072B2", "#9ecae8", "#f4f4f4", "#f5b78f", "#D55E00")
 MOST_VECTOR = 5000

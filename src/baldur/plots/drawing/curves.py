@@ -13,39 +13,18 @@ from baldur.evaluation.tables.formatting import fixed
 from baldur.exceptions import InputError
 from baldur.plots.drawing.style import Style
 
-__all__ = [
-    "Line",
-    "band_text",
-    "banded",
-    "chosen_models",
-    "draw_band",
-    "draw_curves",
-    "interval_text",
-    "lines_of",
-]
-
 MOST_MODELS = 6
 """Curves drawn unless models are named: more of them cannot be distinguished."""
 
 
 @dataclass(frozen=True)
 class Line:
-    """One curve of a table.
+    """One curve of a table."""
 
-    Attributes
-    ----------
-    model, target : str
-        Model and class that the curve belongs to.
-    name : str
-        What tells the curve apart from the others of the table: the model, the class, or both.
-    rows : DataFrame
-        The rows of the table.
-    """
-
-    model: str
+    model: str  # model, target: Model and class that the curve belongs to
     target: str
     name: str
-    rows: pd.DataFrame
+    rows: pd.DataFrame  # The rows of the table
 
     def measure(self, table: pd.DataFrame | None, name: str) -> tuple[float, float, float] | None:
         """Return estimate, low and high of this curve in a table of measures; None without one."""

@@ -21,8 +21,6 @@ from baldur.plots.drawing.libraries import matplotlib
 from baldur.plots.drawing.parts import legend
 from baldur.plots.drawing.style import Style, style_of
 
-__all__ = ["Display"]
-
 FORMATS = ("png", "svg", "pdf")
 _SCRIPTS = (
     "Noto Sans CJK SC", "Noto Sans CJK JP", "Noto Sans Devanagari", "Noto Sans Thai",
@@ -208,19 +206,7 @@ class Display(ABC):
         heights: Sequence[float] = (1.0,),
         **grid: Any,
     ) -> Iterator[tuple[list[Any], Style]]:
-        """Yield the axes to draw in, row by row, and the style; set the attributes of `plot`.
-
-        Parameters
-        ----------
-        ax, theme, width
-            As in `plot`.
-        height : float
-            Height in inches of a new figure.
-        widths, heights : list of float
-            Relative widths of the columns and heights of the rows of axes.
-        **grid
-            Further keywords of `matplotlib.figure.Figure.add_gridspec`.
-        """
+        """Yield the axes to draw in, row by row, and the style; set the attributes of `plot`."""
         mpl = matplotlib()
         Figure = matplotlib("figure").Figure
         style = style_of(theme, width, ax)

@@ -6,8 +6,6 @@ from typing import Any
 
 from baldur.optional import import_extra
 
-__all__ = ["imaging", "matplotlib"]
-
 
 def matplotlib(module: str = "") -> Any:
     """Return matplotlib, or one of its modules: ``matplotlib("figure")``."""

@@ -11,17 +11,6 @@ import numpy as np
 
 from baldur.safety.escape import one_line
 
-__all__ = [
-    "count",
-    "feature_labels",
-    "full_name",
-    "label",
-    "number",
-    "plain",
-    "sample_names",
-    "short_names",
-]
-
 # Shares of a shortened name that its beginning takes. The first one under which all names of a
 # figure differ is used, so that the beginning is kept wherever it tells the names apart.
 _HEADS = (2 / 3, 1 / 2, 1 / 3, 0.0)

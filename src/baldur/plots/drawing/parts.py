@@ -10,20 +10,6 @@ import numpy as np
 from baldur.plots.drawing.names import feature_labels, short_names
 from baldur.plots.drawing.style import CHARACTER, Style
 
-__all__ = [
-    "ROW",
-    "empty",
-    "fit_ticks",
-    "intervals",
-    "legend",
-    "legend_height",
-    "name_columns",
-    "name_features",
-    "name_rows",
-    "row_height",
-    "stacked_bars",
-]
-
 ROW = 0.27
 """Inches of a row with a name."""
 LEAST_HEIGHT = 1.6

@@ -10,8 +10,6 @@ import numpy as np
 
 from baldur.exceptions import InputError
 
-__all__ = ["CHARACTER", "THEMES", "Style", "style_of"]
-
 # The colours of Okabe and Ito, which can be distinguished with every common colour blindness.
 # Those that are pale on white come last; yellow, which cannot be seen there, is left out.
 _PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
@@ -29,24 +27,12 @@ CHARACTER = 0.082
 
 @dataclass(frozen=True)
 class Style:
-    """Colours and sizes of one figure.
-
-    Attributes
-    ----------
-    ink : str
-        Colour of text, axes and neutral marks.
-    faint : str
-        Colour of reference lines and of what was not selected.
-    ground : str
-        Colour of the background, or "none".
-    width : float
-        Width of the figure in inches.
-    """
+    """Colours and sizes of one figure."""
 
     ink: str = "#1a1a1a"
     faint: str = "#767676"
-    ground: str = "white"
-    width: float = WIDTH
+    ground: str = "white"  # Colour of the background, or "none"
+    width: float = WIDTH  # Width of the figure in inches
 
     @property
     def size(self) -> float:
@@ -129,21 +115,7 @@ THEMES = {
 
 
 def style_of(theme: str | None, width: float | None, ax: Any = None) -> Style:
-    """Return the style of a figure.
-
-    Parameters
-    ----------
-    theme : {"light", "dark", "both"}, optional
-        Default "light"; on given axes, the text colour of these axes.
-    width : float, optional
-        Width in inches.
-    ax : matplotlib Axes, optional
-        Axes that the figure is drawn in.
-
-    Returns
-    -------
-    Style
-    """
+    """Return the style of a figure."""
     if theme is not None and theme not in THEMES:
         raise InputError(f"theme must be one of {tuple(THEMES)}, but got {theme!r}.")
     found = THEMES[theme or "light"]

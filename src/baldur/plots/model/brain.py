@@ -17,8 +17,6 @@ from baldur.plots.drawing.parts import empty, legend
 from baldur.plots.drawing.style import Style, style_of
 from baldur.plots.results.tables import Results, one_model
 
-__all__ = ["BrainDisplay"]
-
 # Dark blue below zero and light orange above, which differ in grey too. Zero is not drawn.
 _COLOURS = ("#00345c", "#0072B2", "#9cc7e3", "#fbe3b5", "#f3b94a", "#E69F00")
 

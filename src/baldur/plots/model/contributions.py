@@ -16,8 +16,6 @@ from baldur.plots.drawing.names import full_name, label, number, plain, sample_n
 from baldur.plots.drawing.parts import name_features, row_height
 from baldur.plots.drawing.style import Style
 
-__all__ = ["ContributionsDisplay"]
-
 # Probabilities that the upper axis may show.
 _PROBABILITIES = (0.001, 0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 0.999)
 _SMALL = "(smaller terms)"

@@ -17,8 +17,6 @@ from baldur.plots.drawing.style import style_of
 from baldur.plots.results.tables import Results, one_model
 from baldur.views.estimator_input import open_views
 
-__all__ = ["CorrelationDisplay"]
-
 Pair = tuple[str, str]
 
 _FRAME = "#1a1a1a"

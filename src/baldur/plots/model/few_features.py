@@ -17,8 +17,6 @@ from baldur.plots.drawing.parts import empty, name_columns
 from baldur.plots.drawing.style import Style, style_of
 from baldur.plots.results.tables import Results, one_model
 
-__all__ = ["CostDisplay", "FewFeaturesDisplay"]
-
 COLUMNS = ["limit", "metric", "estimate", "low", "high", "chance"]
 
 

@@ -14,8 +14,6 @@ from baldur.plots.drawing.parts import empty, fit_ticks, intervals, name_feature
 from baldur.plots.drawing.style import Style, style_of
 from baldur.plots.results.tables import Results, one_model
 
-__all__ = ["ForestDisplay"]
-
 FEWEST = 5
 """Features that are drawn however many outputs there are."""
 

@@ -14,8 +14,6 @@ from baldur.plots.drawing.names import count, number
 from baldur.plots.drawing.parts import empty, legend
 from baldur.plots.drawing.style import Style
 
-__all__ = ["HistoryDisplay"]
-
 
 class HistoryDisplay(Display):
     """The record of a fit, one row per pass.

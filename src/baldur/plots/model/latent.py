@@ -15,8 +15,6 @@ from baldur.plots.drawing.names import count, label, number, plain, sample_names
 from baldur.plots.drawing.parts import empty, legend_height, name_rows, row_height
 from baldur.plots.drawing.style import Style, style_of
 
-__all__ = ["LatentDisplay"]
-
 MOST_VECTOR = 4000
 """Samples drawn as vectors; more of them are rasterised."""
 MOST_COMBINATIONS = 6

@@ -15,8 +15,6 @@ from baldur.plots.drawing.names import count, number, plain
 from baldur.plots.drawing.parts import empty, name_columns, name_rows, row_height
 from baldur.plots.drawing.style import Style
 
-__all__ = ["LoadingsDisplay"]
-
 OUTPUT, VIEW = "output", "view"
 """Kinds of rows: a loading of an output, or the share of a view."""
 _SHARED = 0.1

@@ -15,8 +15,6 @@ from baldur.plots.drawing.parts import empty
 from baldur.plots.drawing.style import Style
 from baldur.plots.results.tables import Results, one_model
 
-__all__ = ["ManhattanDisplay"]
-
 # Horizontal and vertical cells of a figure that can be distinguished; one point of each is drawn.
 _ACROSS, _UP = 900, 120
 _NAMED = 5

@@ -12,8 +12,6 @@ from baldur.plots.drawing.display import Display
 from baldur.plots.drawing.names import count, number
 from baldur.plots.drawing.parts import empty
 
-__all__ = ["PathDisplay"]
-
 _STEPS = {"nothing": "no feature", "views": "whole views", "features": "single features"}
 
 

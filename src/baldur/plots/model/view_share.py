@@ -12,8 +12,6 @@ from baldur.plots.drawing.names import plain
 from baldur.plots.drawing.parts import empty, name_rows, row_height, stacked_bars
 from baldur.plots.results.tables import Results, fold_names, one_model
 
-__all__ = ["ViewShareDisplay"]
-
 MOST_VIEWS = 8
 """Views drawn with a colour of their own; the smallest of more are drawn as one."""
 OTHERS = "other views"

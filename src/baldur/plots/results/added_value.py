@@ -32,8 +32,6 @@ from baldur.plots.drawing.parts import (
 from baldur.plots.drawing.style import Style, style_of
 from baldur.plots.results.tables import Results
 
-__all__ = ["AddedValueDisplay"]
-
 _HEADINGS = {"auc": "AUC", "r2": "R²"}
 _COLUMNS = [
     "views", "people", "value", "value_low", "value_high", "compared_with", "difference", "low",

@@ -16,8 +16,6 @@ from baldur.plots.drawing.parts import empty, fit_ticks, intervals, name_rows, r
 from baldur.plots.drawing.style import Style, style_of
 from baldur.plots.results.tables import Results
 
-__all__ = ["ComparisonDisplay", "metric_name"]
-
 # Metrics that are shown unless others are asked for.
 DEFAULT = ("auc", "balanced_accuracy", "brier", "r2", "mae")
 

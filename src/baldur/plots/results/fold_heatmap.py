@@ -13,8 +13,6 @@ from baldur.plots.drawing.names import count, full_name, plain
 from baldur.plots.drawing.parts import empty, name_columns, name_features, row_height
 from baldur.plots.results.fold_table import fold_weights
 
-__all__ = ["FoldHeatmapDisplay"]
-
 
 class FoldHeatmapDisplay(Display):
     """Weights as cells, one row per feature and one column per fold.

@@ -9,8 +9,6 @@ import pandas as pd
 
 from baldur.plots.results.tables import Results, fold_names, one_model
 
-__all__ = ["fold_weights"]
-
 COLUMNS = ["fold", "view", "feature", "weight", "frequency"]
 
 

@@ -14,8 +14,6 @@ from baldur.plots.drawing.parts import empty, name_features, row_height
 from baldur.plots.drawing.style import Style, style_of
 from baldur.plots.results.fold_table import fold_weights
 
-__all__ = ["FoldWeightsDisplay"]
-
 
 class FoldWeightsDisplay(Display):
     """Absolute weights of the selected features in every outer fold.

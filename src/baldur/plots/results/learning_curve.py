@@ -16,8 +16,6 @@ from baldur.plots.drawing.parts import empty, legend_height
 from baldur.plots.drawing.style import style_of
 from baldur.plots.results.tables import Results
 
-__all__ = ["LearningCurveDisplay"]
-
 COLUMNS = ["model", "metric", "people", "kind", "estimate", "low", "high"]
 
 

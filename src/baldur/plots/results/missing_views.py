@@ -14,8 +14,6 @@ from baldur.plots.drawing.style import Style
 from baldur.plots.results.tables import Results
 from baldur.views.container import MultiView
 
-__all__ = ["MissingViewsDisplay"]
-
 _HAS, _LABEL = "has_", "n_"
 MOST_LABELS = 10
 

@@ -18,8 +18,6 @@ from baldur.plots.drawing.parts import empty, intervals, legend_height, name_row
 from baldur.plots.drawing.style import style_of
 from baldur.plots.results.comparison import metric_name
 
-__all__ = ["OutcomesDisplay"]
-
 MEAN = "mean"
 MOST_MODELS = 4
 """Models that are drawn side by side for each outcome; more are hard to distinguish."""

@@ -19,8 +19,6 @@ from baldur.evaluation.result import NestedResult
 from baldur.evaluation.tables.results_reader import read_grids, read_result_table
 from baldur.exceptions import InputError
 
-__all__ = ["Results", "one_model"]
-
 _EVALUATED = tuple(field.name for field in fields(Evaluation))
 
 
@@ -42,7 +40,7 @@ class Results:
     >>> from baldur.baselines import PriorClassifier
     >>> from baldur.datasets import make_multiview
     >>> from baldur.evaluation import nested_cv
-    >>> from baldur.plots import Results
+    >>> from baldur.plots.results.tables import Results
     >>> made = make_multiview(60, {"clinic": 3, "genes": 6}, random_state=0)
     >>> results = Results(nested_cv({"prior": PriorClassifier()}, made.data, made.target, outer=2))
     >>> results.classes

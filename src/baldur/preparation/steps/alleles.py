@@ -24,8 +24,6 @@ from baldur.views.matrices.source import MISSING_INT8, Source
 from baldur.views.validate import some
 from baldur.views.view import View
 
-__all__ = ["FlippedSource", "alleles_of", "match_alleles"]
-
 COLUMNS = ("allele_1", "allele_2")
 """Of ``feature_info``: the allele that is counted, and the other one."""
 
@@ -75,19 +73,7 @@ def match_alleles(
 ) -> MultiView:
     """Return rows whose genotypes count the alleles that were counted in fit.
 
-    Parameters
-    ----------
-    mv : MultiView
-        New rows, with the features of fit in their order.
-    known : dict of str to array of shape (2, n_features)
-        As `alleles_of` gave them in fit.
-    needed : dict of str to bool array
-        Variants that count; nothing is said about the others.
-
-    Returns
-    -------
-    MultiView
-        The same where nothing differs, or where the alleles of the new samples are not known.
+    Shapes: known (2, n_features).
     """
     made: dict[str, Any] = {}
     for name, old in known.items():

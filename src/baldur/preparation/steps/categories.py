@@ -27,8 +27,6 @@ from baldur.views.replace_columns import select_columns, set_view
 from baldur.views.validate import rename_hint, some
 from baldur.views.view import View
 
-__all__ = ["CategoryEncoder", "feature_counts", "has_categories"]
-
 _ENCODED = "encoded"
 """Mark among ``feature_info.attrs`` of a view that has been encoded, and passes unchanged."""
 
@@ -420,18 +418,6 @@ def feature_counts(mv: MultiView, steps: Sequence[Any] = ()) -> dict[str, int]:
 
     A category has one feature for each level without the reference level, so that a model that
     uses everything uses all features.
-
-    Parameters
-    ----------
-    mv : MultiView
-        With one column per level.
-    steps : sequence of Step
-        Of the preparation; a `CategoryEncoder` among them says which categories have a reference
-        level.
-
-    Returns
-    -------
-    dict of str to int
     """
     drops: dict[str, str | None] = dict.fromkeys(mv.view_names, "first")
     for step in steps:

@@ -8,8 +8,6 @@ from baldur.preparation.steps.site_effects import Pooled
 from baldur.views import View
 from baldur.views.matrices.source import Source
 
-__all__ = ["HarmonisedSource"]
-
 
 class HarmonisedSource(Source):
     """Cells of a view, harmonised as they are read.

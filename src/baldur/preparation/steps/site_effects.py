@@ -21,8 +21,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["Pooled", "SiteMoments", "learn_block", "new_site_block", "shrink", "variance_explained"]
-
 # A spread inside the sites below this share of the whole is rounding: the site is all there is.
 _NO_SPREAD = 1e-7
 # A prior fitted to fewer features says nothing; the site's own estimates are then used as they are.
@@ -37,25 +35,13 @@ _MOST_PASSES = 500
 
 @dataclass(frozen=True)
 class Pooled:
-    """Parameters of every feature that are pooled over all sites.
+    """Parameters of every feature that are pooled over all sites."""
 
-    Attributes
-    ----------
-    level, spread : ndarray of shape (n_features,)
-        alpha and sigma.
-    coef : ndarray of shape (q, n_features)
-        beta.
-    held : ndarray of shape (n_features,)
-        A value that is not a measurement and stays as it is, such as 0 in counts; NaN for none.
-    left_alone : bool array of shape (n_features,)
-        Columns with at most two different values, or with enough cells in fewer than two sites.
-    """
-
-    level: np.ndarray
+    level: np.ndarray  # level, spread: (n_features,); alpha and sigma
     spread: np.ndarray
-    coef: np.ndarray
-    held: np.ndarray
-    left_alone: np.ndarray
+    coef: np.ndarray  # (q, n_features); beta
+    held: np.ndarray  # (n_features,)
+    left_alone: np.ndarray  # (n_features,)
 
     def columns(self, cols: slice) -> Pooled:
         """Return the pooled parameters of some columns."""
@@ -98,23 +84,7 @@ def learn_block(
 ) -> tuple[Pooled, SiteMoments]:
     """Fit sites and covariates to some columns by least squares over the cells that are known.
 
-    Parameters
-    ----------
-    cells : float64 array of shape (n_samples, n_columns)
-        NaN where missing.
-    member : array of shape (n_samples, n_sites)
-        1 where the sample is of the site.
-    covariates : array of shape (n_samples, q)
-        Covariates to preserve, centred.
-    clip : float, optional
-        Cells further from their site's median than this many robust standard deviations are
-        pulled in to that distance.
-    fewest : int, default=2
-        A site with fewer known cells of a column counts as one without any.
-
-    Returns
-    -------
-    Pooled, SiteMoments
+    Shapes: cells (n_samples, n_columns), member (n_samples, n_sites), covariates (n_samples, q).
     """
     alone = _two_values(cells)
     held = _held(cells, member)
@@ -212,21 +182,7 @@ def new_site_block(
 ) -> SiteMoments:
     """Count, mean and variance of one more site, standardised with the pooled parameters.
 
-    Parameters
-    ----------
-    cells : float64 array of shape (n_samples, n_columns)
-        Rows of the site; NaN where missing.
-    pooled : Pooled
-        Of these columns.
-    covariates : array of shape (n_samples, q)
-        Covariates to preserve, centred as in training.
-    clip : float, optional
-        As in `learn_block`.
-
-    Returns
-    -------
-    SiteMoments
-        With one row.
+    Shapes: cells (n_samples, n_columns), covariates (n_samples, q).
     """
     cells = np.where(cells == pooled.held, np.nan, cells)
     if clip is not None:
@@ -245,20 +201,7 @@ def shrink(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return locations and squared scales of every site and feature.
 
-    Parameters
-    ----------
-    moments : SiteMoments
-        Over all features of one view.
-    usable : bool array of shape (n_features,)
-        Features with a spread, which the priors are learned from.
-    plain : bool, default=False
-        Leave the estimates as they are.
-
-    Returns
-    -------
-    location, squared_scale : ndarray of shape (n_sites, n_features)
-        Posterior modes; for a view of few features the estimates themselves. A feature without
-        spread in a site keeps its location and a scale of 1, one without cells there 0 and 1.
+    Shapes: usable (n_features,); returns location, squared_scale (n_sites, n_features).
     """
     location = np.where(moments.count > 0, moments.mean, 0.0)
     known = usable & (moments.count >= 2) & (moments.variance > _NO_SPREAD**2)

@@ -9,8 +9,6 @@ import numpy as np
 from baldur.preparation.steps.site_effects import SiteMoments, variance_explained
 from baldur.views import View
 
-__all__ = ["COLUMNS", "summarise"]
-
 COLUMNS = [
     "view", "features", "harmonised", "sites", "before", "after", "chance",
     "worst_feature", "worst_before", "worst_after", "spread_before", "spread_after",
@@ -23,19 +21,7 @@ def summarise(
 ) -> tuple[Any, ...]:
     """Return the row of one view in the report of a harmonisation.
 
-    Parameters
-    ----------
-    view : View
-        Training rows.
-    before, after : SiteMoments
-        Of the standardised cells as they were and as they are.
-    used : bool array of shape (n_features,)
-        Features that were harmonised.
-
-    Returns
-    -------
-    tuple
-        One value for each of `COLUMNS`.
+    Shapes: used (n_features,).
     """
     n, n_sites = before.count.sum(axis=0), len(before.count)
     head = (view.name, view.shape[1], int(used.sum()), n_sites)

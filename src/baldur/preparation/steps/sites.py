@@ -28,8 +28,6 @@ from baldur.views.encode import level_text
 from baldur.views.matrices.blocks import DEFAULT_BLOCK_BYTES, column_blocks
 from baldur.views.matrices.source import RowMapSource, Source
 
-__all__ = ["ESTIMATES", "NEW_SITES", "SiteHarmoniser"]
-
 NEW_SITES = ("pooled", "own")
 ESTIMATES = ("shrunk", "plain")
 

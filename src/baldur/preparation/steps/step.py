@@ -17,8 +17,6 @@ from baldur.exceptions import InputError
 from baldur.state import Fields, State
 from baldur.views.container import MultiView
 
-__all__ = ["ColumnFilter", "Step", "check_multiview", "chosen_views", "read_views", "views_state"]
-
 
 class Step(TransformerMixin, BaseEstimator):
     """Base of the steps of a `Preparation`.
@@ -84,15 +82,9 @@ class Step(TransformerMixin, BaseEstimator):
 
 
 class ColumnFilter(Step):
-    """Base of the steps that only leave columns out.
+    """Base of the steps that only leave columns out."""
 
-    Attributes
-    ----------
-    kept_ : dict of str to bool array
-        For each view that the step works on, which columns remain.
-    """
-
-    kept_: dict[str, np.ndarray]
+    kept_: dict[str, np.ndarray]  # For each view that the step works on, which columns remain
 
     @property
     def columns_(self) -> dict[str, np.ndarray]:

@@ -22,8 +22,6 @@ from baldur.views.container import MultiView
 from baldur.views.replace_columns import select_columns
 from baldur.views.validate import some
 
-__all__ = ["VariantFilter"]
-
 
 class VariantFilter(ColumnFilter):
     """Drop rare, poorly called and monomorphic variants, judged on training rows.

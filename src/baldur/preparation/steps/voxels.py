@@ -21,8 +21,6 @@ from baldur.views.container import MultiView
 from baldur.views.replace_columns import select_columns
 from baldur.views.validate import some
 
-__all__ = ["VoxelMask"]
-
 
 class VoxelMask(ColumnFilter):
     """Keep the voxels whose mean intensity over the training images is not background.
@@ -45,7 +43,8 @@ class VoxelMask(ColumnFilter):
     Examples
     --------
     >>> import nibabel, numpy as np
-    >>> from baldur.io import VoxelMask, read_nifti
+    >>> from baldur.preparation import VoxelMask
+    >>> from baldur.io import read_nifti
     >>> cells = np.zeros((3, 3, 3))
     >>> cells[1] = 5.0
     >>> X = read_nifti([nibabel.Nifti1Image(cells + 0.01, np.eye(4))] * 2)

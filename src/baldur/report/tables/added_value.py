@@ -24,25 +24,11 @@ from baldur.report.formatting import number, p_value, short
 from baldur.report.results import StudyResults
 from baldur.report.tables.base import Cell, Column, Table, sort_key
 
-__all__ = ["addition_table", "comparison_name", "reclassification_table", "view_set_table"]
-
 _HEADINGS = {"r2": "R²", "log_loss": "Log-loss", "brier": "Brier score", "rmse": "RMSE"}
 
 
 def comparison_name(question: str, view: str, base: str) -> str:
-    """Return what a row of the table is about, in words.
-
-    Parameters
-    ----------
-    question, view : str
-        As in `AddedValue.table`.
-    base : str
-        Views that one has anyway.
-
-    Returns
-    -------
-    str
-    """
+    """Return what a row of the table is about, in words."""
     return {
         BASELINE: f"{base} (baseline)",
         WITH: f"{base} + {short(view)}",
@@ -86,16 +72,7 @@ def _rows(run: StudyResults, questions: Sequence[str]) -> pd.DataFrame:
 
 
 def view_set_table(run: StudyResults) -> Table:
-    """Return how well each view set predicts, with intervals.
-
-    Parameters
-    ----------
-    run : StudyResults
-
-    Returns
-    -------
-    Table
-    """
+    """Return how well each view set predicts, with intervals."""
     rows = _rows(run, (BASELINE, WITH, ALL, ALONE, WITHOUT))
     metrics = _metrics(rows)
     columns = [Column("Views", numeric=False), Column("People", "who have one of these views")]
@@ -112,16 +89,7 @@ def view_set_table(run: StudyResults) -> Table:
 
 
 def addition_table(run: StudyResults) -> Table:
-    """Return what each view adds, with intervals, tests and the detectable increase.
-
-    Parameters
-    ----------
-    run : StudyResults
-
-    Returns
-    -------
-    Table
-    """
+    """Return what each view adds, with intervals, tests and the detectable increase."""
     rows = _rows(run, (ADDED, ALL_ADDED, BEYOND))
     metrics = _metrics(rows)
     columns = [Column("Comparison", numeric=False), Column("People", "who have the view")]
@@ -151,16 +119,7 @@ def addition_table(run: StudyResults) -> Table:
 
 
 def reclassification_table(run: StudyResults) -> Table:
-    """Return who moves across the thresholds when a view is added.
-
-    Parameters
-    ----------
-    run : StudyResults
-
-    Returns
-    -------
-    Table
-    """
+    """Return who moves across the thresholds when a view is added."""
     columns = [
         Column("Comparison", numeric=False), Column("Threshold"), Column("Class", numeric=False),
         Column("People"), Column("Up", "test positive with the view, and not without it"),

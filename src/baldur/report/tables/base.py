@@ -11,8 +11,6 @@ import numpy as np
 from baldur.report.formatting import estimate, kind, number, percent, probability
 from baldur.safety.escape import one_line
 
-__all__ = ["Cell", "Column", "Table", "sort_key"]
-
 
 def sort_key(value: Any) -> float | str:
     """Return the number that a cell is sorted by; "" where there is no finite one."""
@@ -78,27 +76,14 @@ class Column:
 
 @dataclass
 class Table:
-    """A table of the page: columns, rows and caption.
-
-    Attributes
-    ----------
-    id : str
-    caption : str
-        Title, also read aloud by screen readers.
-    columns : list of Column
-    rows : list of list of Cell
-    tags : list of dict of str to str
-        Of every row, what the page may filter by.
-    note : str
-        What a reader should know, such as rows that were left out.
-    """
+    """A table of the page: columns, rows and caption."""
 
     id: str
-    caption: str
+    caption: str  # Title, also read aloud by screen readers
     columns: list[Column]
     rows: list[list[Cell]] = field(default_factory=list)
     tags: list[dict[str, str]] = field(default_factory=list)
-    note: str = ""
+    note: str = ""  # What a reader should know, such as rows that were left out
 
     def add(self, cells: Sequence[Cell], **tags: str) -> None:
         """Add a row of cells to the table."""

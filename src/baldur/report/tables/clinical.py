@@ -11,8 +11,6 @@ from baldur.report.formatting import count, number
 from baldur.report.results import StudyResults
 from baldur.report.tables.base import Cell, Column, Table
 
-__all__ = ["subgroup_table", "threshold_table"]
-
 MOST_ROWS = 300
 """Rows of subgroups on the page; the file has them all."""
 
@@ -30,16 +28,7 @@ _CHOSEN = (
 
 
 def threshold_table(run: StudyResults) -> Table:
-    """Return what the models would do as tests at stated thresholds.
-
-    Parameters
-    ----------
-    run : StudyResults
-
-    Returns
-    -------
-    Table
-    """
+    """Return what the models would do as tests at stated thresholds."""
     frame = run.table("thresholds")
     columns = [Column("Model", numeric=False), Column("Threshold")]
     columns += [Column(name) for name in _MEASURES.values()]
@@ -78,17 +67,7 @@ _ICI = (
 
 
 def subgroup_table(run: StudyResults, main: str | None) -> Table:
-    """Return the figures of the model in subgroups, and their differences from all others.
-
-    Parameters
-    ----------
-    run : StudyResults
-    main : str or None
-
-    Returns
-    -------
-    Table
-    """
+    """Return the figures of the model in subgroups, and their differences from all others."""
     frame = run.table("subgroups") if main is None else run.of_model("subgroups", main)
     columns = [
         Column("Subgroup", numeric=False), Column("Level", numeric=False), Column("People"),
@@ -119,18 +98,7 @@ def subgroup_table(run: StudyResults, main: str | None) -> Table:
 
 
 def multiplicity(frame: pd.DataFrame) -> str:
-    """Return how many differences are shown, and how many would exclude 0 by chance.
-
-    Parameters
-    ----------
-    frame : DataFrame
-        With the columns difference_low and difference_high.
-
-    Returns
-    -------
-    str
-        Empty where there are no differences.
-    """
+    """Return how many differences are shown, and how many would exclude 0 by chance."""
     ends = frame[["difference_low", "difference_high"]].to_numpy(dtype=float)
     ends = ends[np.isfinite(ends).all(axis=1)]
     if not len(ends):

@@ -11,8 +11,6 @@ from baldur.report.formatting import distinct, listed
 from baldur.report.results import StudyResults
 from baldur.report.tables.base import Cell, Column, Table
 
-__all__ = ["feature_table"]
-
 MOST_FEATURES = 1000
 """Rows of the model that the page is about; 1,000 are 0.5 MB of a page."""
 MOST_OF_OTHERS = 100
@@ -25,21 +23,7 @@ _KNOWN = {
 
 
 def feature_table(run: StudyResults | None, main: str | None, model: FittedModel | None) -> Table:
-    """Return the features: weights with intervals, how often selected, and credible sets.
-
-    Parameters
-    ----------
-    run : StudyResults or None
-        Gives frequency and agreement over folds.
-    main : str or None
-        The model that the page is about, listed first.
-    model : FittedModel or None
-        Gives intervals, inclusion probabilities and credible sets, of the fit on all people.
-
-    Returns
-    -------
-    Table
-    """
+    """Return the features: weights with intervals, how often selected, and credible sets."""
     folds = _of_folds(run, main)
     fitted = _of_fit(model)
     several = len(set(fitted.get("output", [])) | set(folds.get("class", []))) > 1

@@ -12,21 +12,12 @@ from baldur.report.formatting import count, distinct, listed, number, percent
 from baldur.report.results import StudyResults
 from baldur.report.tables.base import Cell, Column, Table
 
-__all__ = ["cost_table", "few_table_of_model", "few_table_of_run"]
-
 NAMED = 10
 """Features named in a row; ``few_names.csv`` has them all."""
 
 
 def few_table_of_run(run: StudyResults, main: str | None) -> Table:
-    """Return the table of the outer folds, empty for a model without submodels.
-
-    Parameters
-    ----------
-    run : StudyResults
-    main : str or None
-        The model that the page is about.
-    """
+    """Return the table of the outer folds, empty for a model without submodels."""
     rows = run.of_model("few_features", main) if main is not None else pd.DataFrame()
     metrics = list(dict.fromkeys(rows["metric"])) if "metric" in rows else []
     metrics = [metric for metric in metrics if metric in METRICS]
@@ -81,12 +72,7 @@ def _names(rows: pd.DataFrame) -> str:
 
 
 def few_table_of_model(model: FittedModel) -> Table:
-    """Return the table of the inner folds of one fit, empty for a model without submodels.
-
-    Parameters
-    ----------
-    model : FittedModel
-    """
+    """Return the table of the inner folds of one fit, empty for a model without submodels."""
     found = few_features_table(model.inner) if model.inner is not None else pd.DataFrame()
     metric = "r2" if "r2" in found else "auc"
     heading = METRICS[metric].heading
@@ -116,12 +102,7 @@ def few_table_of_model(model: FittedModel) -> Table:
 
 
 def cost_table(model: FittedModel) -> Table:
-    """Return what a budget buys, empty for a model without costs.
-
-    Parameters
-    ----------
-    model : FittedModel
-    """
+    """Return what a budget buys, empty for a model without costs."""
     found = getattr(model.inner, "cost_path_", pd.DataFrame())
     metric = "r2" if "r2" in found else "auc"
     columns = [

@@ -13,8 +13,6 @@ from baldur.report.formatting import number, p_value, short
 from baldur.report.results import StudyResults
 from baldur.report.tables.base import Cell, Column, Table
 
-__all__ = ["difference_table", "metric_heading", "model_table"]
-
 _SHARE = (
     "mean over folds, % of the features of all views; a category has one feature for each level "
     "without the reference level"
@@ -31,16 +29,7 @@ def metric_heading(metric: str) -> str:
 
 
 def model_table(run: StudyResults) -> Table:
-    """Return one row per model with every metric and its interval.
-
-    Parameters
-    ----------
-    run : StudyResults
-
-    Returns
-    -------
-    Table
-    """
+    """Return one row per model with every metric and its interval."""
     frame = run.table("table")
     ends = ("pooled", "low", "high")
     metrics = [
@@ -72,18 +61,7 @@ def _note(row: Mapping[Any, Any]) -> str:
 
 
 def difference_table(run: StudyResults, main: str | None) -> Table:
-    """Return the differences between the main model and every other, as in the headline.
-
-    Parameters
-    ----------
-    run : StudyResults
-    main : str or None
-        The model that the page is about.
-
-    Returns
-    -------
-    Table
-    """
+    """Return the differences between the main model and every other, as in the headline."""
     found = comparison_of(run, main) if main is not None else None
     metric = found.metric if found is not None else ""
     columns = [

@@ -13,8 +13,6 @@ from baldur.report.formatting import distinct, number, percent, sd_decimals, sho
 from baldur.report.results import HAS, StudyResults
 from baldur.report.tables.base import Cell, Column, Table, sort_key
 
-__all__ = ["participants_table", "presence_table"]
-
 MOST_SITES = 12
 """Sites listed; more are in presence.csv and predictions.csv."""
 MOST_PATTERNS = 50
@@ -25,18 +23,7 @@ MOST_CLASSES = 6
 
 
 def participants_table(run: StudyResults) -> Table:
-    """Return the participants by outcome (a "Table 1").
-
-    Parameters
-    ----------
-    run : StudyResults
-
-    Returns
-    -------
-    Table
-        Number of people, sites, views and the features of small views: mean (s.d.), or number
-        (share) for yes and no.
-    """
+    """Return the participants by outcome (a "Table 1")."""
     people, classes = run.people, run.classes
     if len(classes) > MOST_CLASSES:
         return _classes_in_rows(people, classes)
@@ -134,17 +121,7 @@ def mean_sd(mean: float, sd: float) -> str:
 
 
 def presence_table(run: StudyResults) -> Table:
-    """Return which views are missing: one row per pattern, the most frequent first.
-
-    Parameters
-    ----------
-    run : StudyResults
-
-    Returns
-    -------
-    Table
-        No rows where every sample has every view.
-    """
+    """Return which views are missing: one row per pattern, the most frequent first."""
     people = run.people
     has = [c for c in people.columns if c.startswith(HAS)]
     columns = [Column("Missing views", numeric=False), Column("People")]

@@ -9,8 +9,6 @@ from baldur.report.fitted import FittedModel
 from baldur.report.formatting import distinct, number, percent
 from baldur.report.results import StudyResults
 
-__all__ = ["ViewCard", "view_cards"]
-
 LISTED = 8
 """Features named on a card."""
 
@@ -18,12 +16,7 @@ LISTED = 8
 class ViewCard:
     """What the page says about one view.
 
-    Attributes
-    ----------
-    name : str
-    facts : list of (str, str)
-    features : list of str
-        Those selected most often.
+    Shapes: facts (str, str).
     """
 
     def __init__(self, name: str, facts: list[tuple[str, str]], features: list[str]) -> None:
@@ -35,17 +28,7 @@ class ViewCard:
 def view_cards(
     run: StudyResults | None, main: str | None, model: FittedModel | None
 ) -> list[ViewCard]:
-    """Return the cards of all views, in their order.
-
-    Parameters
-    ----------
-    run, main, model
-        As in `feature_table`.
-
-    Returns
-    -------
-    list of ViewCard
-    """
+    """Return the cards of all views, in their order."""
     widths: dict[str, int] = {}
     facts: dict[str, list[tuple[str, str]]] = {}
     features: dict[str, list[str]] = {}

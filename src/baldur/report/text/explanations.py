@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["EXPLANATIONS", "FEW", "MANY_MISSING", "MOST", "POOR_STABILITY", "SWING", "Explanation"]
-
 FEW = 20
 """People of a class, below which one person moves its figures by more than 5 percentage points."""
 POOR_STABILITY = 0.4
@@ -24,18 +22,11 @@ SWING = 0.4
 
 @dataclass(frozen=True)
 class Explanation:
-    """What a check looks at, and what to do.
-
-    Attributes
-    ----------
-    code, name : str
-    why, do : str
-        Sentences.
-    """
+    """What a check looks at, and what to do."""
 
     code: str
     name: str
-    why: str
+    why: str  # why, do: Sentences
     do: str
 
 

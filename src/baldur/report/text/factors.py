@@ -5,21 +5,9 @@ from __future__ import annotations
 from baldur.report.fitted import FittedModel
 from baldur.report.formatting import count, short
 
-__all__ = ["factors_of"]
-
 
 def factors_of(model: FittedModel) -> str:
-    """Return what the latent factors of a model are: how many, behind which outputs, and names.
-
-    Parameters
-    ----------
-    model : FittedModel
-
-    Returns
-    -------
-    str
-        "" for a model without latent factors.
-    """
+    """Return what the latent factors of a model are: how many, behind which outputs, and names."""
     loadings = getattr(model.inner, "loadings_", None)
     names = getattr(model.inner, "factor_names_", None)
     if loadings is None or names is None:

@@ -9,14 +9,6 @@ from baldur.report.fitted import FittedModel
 from baldur.report.formatting import count, distinct, listed, short
 from baldur.report.results import StudyResults
 
-__all__ = [
-    "methods_of_model",
-    "methods_of_run",
-    "missing_views",
-    "repeat_of_model",
-    "repeat_of_run",
-]
-
 _SCHEMES = {
     "stratified": "stratified by outcome",
     "grouped": "with groups kept whole",
@@ -31,20 +23,7 @@ _SCALES = {
 
 
 def methods_of_run(run: StudyResults, main: str | None, *, added: bool | None = None) -> str:
-    """Return a methods paragraph about a comparison, from its record.
-
-    Parameters
-    ----------
-    run : StudyResults
-    main : str or None
-        The model that the page is about.
-    added : bool, optional
-        Whether the added value of views was estimated; default whether the run has a table of it.
-
-    Returns
-    -------
-    str
-    """
+    """Return a methods paragraph about a comparison, from its record."""
     record = run.record
     views = [f"{short(v['name'])} ({v['features']:,})" for v in record.get("views", [])]
     sentences = [
@@ -100,17 +79,7 @@ def methods_of_run(run: StudyResults, main: str | None, *, added: bool | None = 
 
 
 def missing_views(record: dict[str, Any]) -> str:
-    """Return a sentence on samples with a missing view: included, left out, both or neither.
-
-    Parameters
-    ----------
-    record : dict
-        Of the study; its views say how many people have them.
-
-    Returns
-    -------
-    str
-    """
+    """Return a sentence on samples with a missing view: included, left out, both or neither."""
     people, left = int(record.get("people", 0)), int(record.get("left_out", 0))
     included = any(view["people"] < people for view in record.get("views", []))
     out = f"{count(left, 'sample')} with a missing view {'was' if left == 1 else 'were'} left out"
@@ -156,16 +125,7 @@ def _folds(record: dict[str, Any], run: StudyResults) -> str:
 
 
 def methods_of_model(model: FittedModel) -> str:
-    """Return a methods paragraph about one fitted model.
-
-    Parameters
-    ----------
-    model : FittedModel
-
-    Returns
-    -------
-    str
-    """
+    """Return a methods paragraph about one fitted model."""
     views = [f"{short(v)} ({n:,})" for v, n in model.n_features.items()]
     people = model.details.get("samples") or getattr(
         getattr(model.inner, "preparation_", None), "n_samples_", None
@@ -186,16 +146,7 @@ def methods_of_model(model: FittedModel) -> str:
 
 
 def repeat_of_run(run: StudyResults) -> list[str]:
-    """Return the commands that give these results again.
-
-    Parameters
-    ----------
-    run : StudyResults
-
-    Returns
-    -------
-    list of str
-    """
+    """Return the commands that give these results again."""
     version = run.record.get("versions", {}).get("baldur", "")
     if run.folder is not None:
         return [
@@ -210,16 +161,7 @@ def repeat_of_run(run: StudyResults) -> list[str]:
 
 
 def repeat_of_model(model: FittedModel) -> list[str]:
-    """Return the commands that give this model again.
-
-    Parameters
-    ----------
-    model : FittedModel
-
-    Returns
-    -------
-    list of str
-    """
+    """Return the commands that give this model again."""
     if model.details.get("model"):
         return [
             f"baldur fit study.toml --model {short(model.details['model'])!r} --out model",

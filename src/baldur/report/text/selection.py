@@ -20,8 +20,6 @@ from baldur.report.formatting import (
 )
 from baldur.report.results import StudyResults
 
-__all__ = ["selection_of_folds", "selection_of_model"]
-
 NAMED = 5
 """Features that are always named."""
 MOST = 0.5
@@ -35,23 +33,7 @@ _NO_SIGNAL = (
 def selection_of_folds(
     run: StudyResults, main: str, model: FittedModel | None = None, *, doubtful: bool = False
 ) -> str:
-    """Return which features the model of a comparison uses.
-
-    Parameters
-    ----------
-    run : StudyResults
-    main : str
-        The model that the page is about.
-    model : FittedModel, optional
-        The same model fitted on all people; adds what this model uses, which need not be what the
-        folds select.
-    doubtful : bool
-        Whether there is no evidence of signal.
-
-    Returns
-    -------
-    str
-    """
+    """Return which features the model of a comparison uses."""
     text = _in_folds(run, main)
     if model is not None and model.inner is not None:
         text = (
@@ -148,18 +130,7 @@ def _sure(row: dict[Any, Any]) -> list[str]:
 
 
 def selection_of_model(model: FittedModel, *, views: bool = True) -> str:
-    """Return which features one fitted model uses.
-
-    Parameters
-    ----------
-    model : FittedModel
-    views : bool, default=True
-        Also say which share of the prediction each view has.
-
-    Returns
-    -------
-    str
-    """
+    """Return which features one fitted model uses."""
     inner = model.inner
     masks = inner.selected_features_
     total = sum(model.n_features.values())

@@ -15,8 +15,6 @@ from baldur.report.formatting import count, distinct, listed, number, short
 from baldur.report.results import StudyResults
 from baldur.report.text.methods import missing_views
 
-__all__ = ["Item", "tripod_items"]
-
 
 @dataclass(frozen=True)
 class Item:
@@ -87,17 +85,7 @@ _ITEMS = [
 def tripod_items(
     run: StudyResults | None, main: str | None, model: FittedModel | None
 ) -> list[Item]:
-    """Return every item, answered where the study knows the answer.
-
-    Parameters
-    ----------
-    run, main, model
-        As the page has them.
-
-    Returns
-    -------
-    list of Item
-    """
+    """Return every item, answered where the study knows the answer."""
     known = _of_run(run, main) if run is not None else {}
     known = {**(_of_model(model) if model is not None else {}), **known}
     return [Item(number, section, name, known.get(number, "")) for number, section, name in _ITEMS]

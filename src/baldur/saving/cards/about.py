@@ -12,8 +12,6 @@ import baldur
 from baldur.estimators.summary import output_names
 from baldur.exceptions import InputError
 
-__all__ = ["INTENDED", "NOT_FOR", "facts", "read_performance"]
-
 INTENDED = (
     "Research on people like those it was trained on: the same inclusion criteria, the same "
     "instruments and units. The probability it gives is to be read beside other evidence."
@@ -38,18 +36,7 @@ def facts(
     intended_use: str | None = None,
     not_for: Any = None,
 ) -> dict[str, Any]:
-    """Return what a card says in words and figures, as JSON has it.
-
-    Parameters
-    ----------
-    model : fitted estimator of ours
-    classes : list, optional
-        Names of the classes, where the model itself knows only their numbers.
-    performance : DataFrame or dict, optional
-        As in `read_performance`.
-    intended_use, not_for : str and sequence of str, optional
-        Instead of `INTENDED`; beside `NOT_FOR`.
-    """
+    """Return what a card says in words and figures, as JSON has it."""
     preparation = model.preparation_
     known = getattr(model, "classes_", None)
     labels = [] if known is None else [str(c) for c in (classes or np.asarray(known).tolist())]
@@ -130,14 +117,7 @@ def _selected_loss(model: Any) -> float | None:
 
 
 def read_performance(given: Any) -> list[dict[str, Any]]:
-    """Return performance as rows of metric, estimate, low and high.
-
-    Parameters
-    ----------
-    given : DataFrame, dict or None
-        A table with these columns, as ``intervals.csv`` of a study or `evaluate_predictions` has
-        them (of one model), or a dictionary of metric to (estimate, low, high).
-    """
+    """Return performance as rows of metric, estimate, low and high."""
     if given is None:
         return []
     if isinstance(given, Mapping):

@@ -15,8 +15,6 @@ from baldur.saving.cards.numbers import printable
 from baldur.saving.cards.onnx_model import onnx_bytes
 from baldur.saving.cards.r_code import r_code
 
-__all__ = ["Card", "make_card", "scorer"]
-
 
 @dataclass(frozen=True)
 class Card:
@@ -107,17 +105,7 @@ class Card:
 
 
 def scorer(language: str) -> bytes:
-    """Return the reference scorer: a small program that knows the printed model and nothing else.
-
-    Parameters
-    ----------
-    language : {"py", "R", "js"}
-        Ending of the file.
-
-    Returns
-    -------
-    bytes
-    """
+    """Return the reference scorer, a small program that knows the printed model alone."""
     return (Path(__file__).parent / f"score.{language}").read_bytes()
 
 

@@ -9,32 +9,20 @@ from baldur.exceptions import InputError
 from baldur.model.loadings import Loadings
 from baldur.types import Array, Index
 
-__all__ = ["JointGaussian", "joint_gaussian"]
-
 MAX_NUMBERS = 500_000
 """Largest number of covariances that is printed, some megabytes of text."""
 
 
 @dataclass
 class JointGaussian:
-    """Mean and covariance of the weights of K factors, and what turns factors into C outputs.
+    """Mean and covariance of the weights of K factors, and what turns factors into C outputs."""
 
-    Attributes
-    ----------
-    index : features of each view that have a weight, L in all
-    mean : (K, 1 + L) array, the intercept first
-    cov : (K, 1 + L, 1 + L) array
-    missing_variance : (M, K) array, variance that a missing view adds
-    loadings : Loadings, or None where factor k is output k
-    noise_variance : (C,) array, variance of the noise in the linear predictor
-    """
-
-    index: Index
-    mean: Array
-    cov: Array
-    missing_variance: Array
-    loadings: Loadings | None
-    noise_variance: Array
+    index: Index  # L in all
+    mean: Array  # (K, 1 + L); the intercept first
+    cov: Array  # (K, 1 + L, 1 + L)
+    missing_variance: Array  # (M, K); variance that a missing view adds
+    loadings: Loadings | None  # or None where factor k is output k
+    noise_variance: Array  # (C,); variance of the noise in the linear predictor
 
 
 def joint_gaussian(predictor: Any) -> JointGaussian:

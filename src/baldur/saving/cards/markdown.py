@@ -7,24 +7,12 @@ from typing import Any
 from baldur.inference.selection import against_base_rate
 from baldur.safety.escape import markdown
 
-__all__ = ["page"]
-
 MOST_ROWS = 100
 """Features that the page lists; card.json has all of them."""
 
 
 def page(about: dict[str, Any], model: dict[str, Any] | None, reason: str = "") -> str:
-    """Return the card as Markdown.
-
-    Parameters
-    ----------
-    about : dict
-        As `facts` returns it.
-    model : dict or None
-        As `printable` returns it, or None where it was not printed.
-    reason : str
-        Why there are no numbers.
-    """
+    """Return the card as Markdown."""
     parts = [
         f"# Model card: {about['model']}",
         _lines(

@@ -13,8 +13,6 @@ from baldur.preparation import Preparation, SiteHarmoniser
 from baldur.preparation.covariates import Covariates
 from baldur.saving.cards.gaussian import joint_gaussian
 
-__all__ = ["printable"]
-
 SCHEMA = 3
 """Version of the numbers, raised when an older scorer could not use them."""
 SAMPLES = "samples"
@@ -22,26 +20,7 @@ SAMPLES = "samples"
 
 
 def printable(model: Any, classes: list[Any] | None = None) -> dict[str, Any]:
-    """Return a fitted estimator of the package as plain numbers, lists and text.
-
-    Parameters
-    ----------
-    model : BaldurClassifier, BaldurRegressor, PaperClassifier or PaperRegressor
-        Fitted.
-    classes : list, optional
-        Names of the classes, where the model itself knows only their numbers.
-
-    Returns
-    -------
-    dict
-        What ``score.py``, ``score.R`` and ``score.js`` read: schema, task, classes, views, features
-        (how a value is aligned between sites and standardised, and the effect of the covariates
-        that is then subtracted), covariates (a row for each column of numbers), sites (None
-        without harmonisation), mean and cov (of the weights of each factor, the intercept
-        first), missing_variance (what a missing view adds), loadings (None where factors are
-        outputs) and noise_variance. For classes also probit, the mixture of probit functions that
-        equals the logistic function; for continuous outcomes outcome_mean and outcome_std.
-    """
+    """Return a fitted estimator of the package as plain numbers, lists and text."""
     harmoniser = _harmoniser(model.preparation_)
     posterior = joint_gaussian(model.predictor)
     preparation: Preparation = model.preparation_

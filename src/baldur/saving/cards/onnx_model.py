@@ -14,8 +14,6 @@ import numpy as np
 
 from baldur.optional import import_extra
 
-__all__ = ["onnx_bytes"]
-
 OPSET, IR_VERSION = 17, 8
 """Versions that any runtime since 2022 reads."""
 CDF_NODES = 20
@@ -54,17 +52,7 @@ class _Graph:
 
 
 def onnx_bytes(model: dict[str, Any]) -> bytes:
-    """Return a printed model as the bytes of an ONNX file.
-
-    Parameters
-    ----------
-    model : dict
-        As `baldur.saving.cards.printable` gives it.
-
-    Returns
-    -------
-    bytes
-    """
+    """Return a printed model as the bytes of an ONNX file."""
     g = _Graph()
     L, M, C = len(model["features"]), len(model["views"]), len(model["noise_variance"])
     mean, var = _moments(g, model)

@@ -4,23 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["r_code"]
-
 
 def r_code(value: Any) -> str:
-    """Return an R expression for a printed model: vectors, matrices, and lists of them.
-
-    Parameters
-    ----------
-    value : dict, list, str, number or None
-        As JSON has it. Lists of numbers become vectors, lists of equally long ones matrices by
-        row; other lists stay lists.
-
-    Returns
-    -------
-    str
-        What ``dget`` reads.
-    """
+    """Return an R expression for a printed model: vectors, matrices, and lists of them."""
     if isinstance(value, dict):
         # An entry that is NULL is left out, which reads as NULL.
         parts = [f"{_name(k)} = {r_code(v)}" for k, v in value.items() if v is not None]

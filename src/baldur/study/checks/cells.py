@@ -13,16 +13,6 @@ from baldur.study.checks.finding import Finding, names, option_of
 from baldur.views.encode import decimal_commas
 from baldur.views.validate import counted
 
-__all__ = [
-    "beyond_chance",
-    "comma_decimals",
-    "dated",
-    "dates",
-    "missing_option",
-    "sentinel_cells",
-    "sentinels",
-]
-
 SENTINELS = (-9.0, -99.0, -999.0, 999.0)
 """Numbers that stand for "missing" in PLINK, SPSS and many questionnaires."""
 _STEPS = (-2.0, -1.0, 1.0, 2.0)
@@ -38,21 +28,7 @@ _MOST = 0.9
 
 
 def comma_decimals(key: str, column: str, levels: Sequence[str]) -> list[Finding]:
-    """Report a category whose levels look like numbers.
-
-    Parameters
-    ----------
-    key : str
-        View or section.
-    column : str
-        The category.
-    levels : sequence of str
-        Its levels.
-
-    Returns
-    -------
-    list of Finding
-    """
+    """Report a category whose levels look like numbers."""
     if not decimal_commas(levels):
         return []
     return [
@@ -71,16 +47,7 @@ def sentinel_cells(cells: np.ndarray, sentinels: Sequence[float] = SENTINELS) ->
     A sentinel is suspicious below values that are never negative, or where it lies further from
     all other values than these lie from each other.
 
-    Parameters
-    ----------
-    cells : array of shape (n_samples,)
-        One column, NaN where missing.
-    sentinels : sequence of float
-        The values to look for.
-
-    Returns
-    -------
-    dict of float to int
+    Shapes: cells (n_samples,).
     """
     known = cells[np.isfinite(cells)]
     special = np.isin(known, sentinels)
@@ -105,18 +72,6 @@ def beyond_chance(
 
     Among thousands of columns with negative numbers, -9 is the only negative one in some, and so
     are -8 and -10 in others.
-
-    Parameters
-    ----------
-    found : dict of str to dict
-        Column to what `sentinel_cells` returned.
-    near : dict of float to int
-        For values beside the sentinels, `NEIGHBOURS`, the number of columns in which they stand
-        apart in the same way.
-
-    Returns
-    -------
-    dict of str to dict
     """
     kept = set()
     for value in SENTINELS:
@@ -129,17 +84,7 @@ def beyond_chance(
 
 
 def missing_option(key: str, codes: Sequence[str], given: Sequence[str] | None) -> str:
-    """Return the line of the study file that makes codes mean "missing", and its section.
-
-    Parameters
-    ----------
-    key : str
-        View or section.
-    codes : sequence of str
-        All codes that were found there, so that one line serves them all.
-    given : sequence of str or None
-        What the option holds already.
-    """
+    """Return the line of the study file that makes codes mean "missing", and its section."""
     listed = ", ".join(f'"{code}"' for code in dict.fromkeys([*(given or []), *codes]))
     return option_of(key, f"missing = [{listed}]")
 
@@ -147,21 +92,7 @@ def missing_option(key: str, codes: Sequence[str], given: Sequence[str] | None) 
 def sentinels(
     key: str, found: dict[str, dict[float, int]], given: Sequence[str] | None = None
 ) -> list[Finding]:
-    """Report the columns of a view that hold sentinels.
-
-    Parameters
-    ----------
-    key : str
-        View or section.
-    found : dict of str to dict
-        Column to what `sentinel_cells` returned.
-    given : sequence of str, optional
-        Codes that the option `missing` holds already.
-
-    Returns
-    -------
-    list of Finding
-    """
+    """Report the columns of a view that hold sentinels."""
     made = []
     codes = [f"{value:.0f}" for value in SENTINELS if any(value in held for held in found.values())]
     for value in SENTINELS:
@@ -185,16 +116,7 @@ def dated(cells: np.ndarray, name: str) -> bool:
 
     Day counts are recognised only where the name of the column suggests a date.
 
-    Parameters
-    ----------
-    cells : array of shape (n_samples,)
-        One column, NaN where missing.
-    name : str
-        Its name.
-
-    Returns
-    -------
-    bool
+    Shapes: cells (n_samples,).
     """
     known = cells[np.isfinite(cells)]
     if len(known) < 3 or (known != np.floor(known)).any():
@@ -209,19 +131,7 @@ def dated(cells: np.ndarray, name: str) -> bool:
 
 
 def dates(key: str, columns: Sequence[str]) -> list[Finding]:
-    """Report the columns of a view that are dates.
-
-    Parameters
-    ----------
-    key : str
-        View or section.
-    columns : sequence of str
-        Their names.
-
-    Returns
-    -------
-    list of Finding
-    """
+    """Report the columns of a view that are dates."""
     if not columns:
         return []
     fix = f"write {option_of(key, f'exclude = [{columns[0]!r}]')}, or turn it into an age or a time"

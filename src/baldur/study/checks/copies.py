@@ -9,8 +9,6 @@ import numpy as np
 
 from baldur.study.checks.finding import Finding, names
 
-__all__ = ["copies", "copying_classes", "copying_numbers", "missing_copies"]
-
 LIMIT = 0.99
 """AUC of a single column (or its correlation with a number) above which it is suspicious."""
 
@@ -25,18 +23,7 @@ def copying_classes(block: np.ndarray, codes: np.ndarray, n_columns: int) -> np.
     With more than two classes the mean over pairs of classes counts, so that a column has to
     order all of them; a column of 0 and 1 may also stand for one class alone.
 
-    Parameters
-    ----------
-    block : array of shape (n_samples, b)
-        Columns, NaN where missing.
-    codes : array of shape (n_samples,)
-        Class codes.
-    n_columns : int
-        Columns of the whole view, for the chance that one of them separates by luck.
-
-    Returns
-    -------
-    array of bool, shape (b,)
+    Shapes: block (n_samples, b), codes (n_samples,); returns (b,).
     """
     classes = np.unique(codes)
     parts = {c: block[codes == c] for c in classes}
@@ -97,16 +84,7 @@ def _separation(a: np.ndarray, b: np.ndarray, floor: float) -> np.ndarray:
 def copying_numbers(block: np.ndarray, y: np.ndarray) -> np.ndarray:
     """Return the columns whose absolute correlation with a numeric outcome is above `LIMIT`.
 
-    Parameters
-    ----------
-    block : array of shape (n_samples, b)
-        Columns, NaN where missing.
-    y : array of shape (n_samples,)
-        The outcome.
-
-    Returns
-    -------
-    array of bool, shape (b,)
+    Shapes: block (n_samples, b), y (n_samples,); returns (b,).
     """
     known = np.isfinite(block)
     count = known.sum(axis=0)
@@ -122,21 +100,7 @@ def copying_numbers(block: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 def copies(key: str, outcome: str, columns: list[str]) -> list[Finding]:
-    """Report the columns of a view that repeat the outcome.
-
-    Parameters
-    ----------
-    key : str
-        View or section.
-    outcome : str
-        Column of the outcome.
-    columns : list of str
-        What repeats it.
-
-    Returns
-    -------
-    list of Finding
-    """
+    """Report the columns of a view that repeat the outcome."""
     if not columns:
         return []
     return [
@@ -151,21 +115,7 @@ def copies(key: str, outcome: str, columns: list[str]) -> list[Finding]:
 
 
 def missing_copies(key: str, outcome: str, columns: list[str]) -> list[Finding]:
-    """Report the columns of a view whose missing cells tell the outcome.
-
-    Parameters
-    ----------
-    key : str
-        View or section.
-    outcome : str
-        Column of the outcome.
-    columns : list of str
-        Columns that are missing in one class and known in the other.
-
-    Returns
-    -------
-    list of Finding
-    """
+    """Report the columns of a view whose missing cells tell the outcome."""
     if not columns:
         return []
     return [

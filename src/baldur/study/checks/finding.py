@@ -5,25 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-__all__ = ["Finding", "names", "option_of"]
-
 
 class Finding(NamedTuple):
-    """One suspicious property of the data, with what to do about it.
+    """One suspicious property of the data, with what to do about it."""
 
-    Attributes
-    ----------
-    key : str
-        Where in the study file.
-    what : str
-        What was seen.
-    fix : str
-        What to do.
-    """
-
-    key: str
-    what: str
-    fix: str
+    key: str  # Where in the study file
+    what: str  # What was seen
+    fix: str  # What to do
 
     def __str__(self) -> str:
         return f"{self.key}: {self.what}; {self.fix}."

@@ -9,8 +9,6 @@ import numpy as np
 
 from baldur.study.checks.finding import Finding
 
-__all__ = ["lost_ids", "variants"]
-
 _POWER = re.compile(r"[+-]?\d+(?:[.,]\d+)?[eE][+-]?\d+")
 _POINT_ZERO = re.compile(r"\d+\.0+")
 # Above this many digits most whole numbers are not floats.
@@ -18,21 +16,7 @@ _EXACT_DIGITS = 17
 
 
 def variants(key: str, column: str, labels: Iterable[str]) -> list[Finding]:
-    """Report labels that are the same apart from blanks and case.
-
-    Parameters
-    ----------
-    key : str
-        Where in the study file.
-    column : str
-        The column they stand in.
-    labels : iterable of str
-        Its different values.
-
-    Returns
-    -------
-    list of Finding
-    """
+    """Report labels that are the same apart from blanks and case."""
     written: dict[str, list[str]] = {}
     for label in map(str, labels):
         written.setdefault("".join(label.split()).casefold(), []).append(label)
@@ -48,17 +32,7 @@ def variants(key: str, column: str, labels: Iterable[str]) -> list[Finding]:
 
 
 def lost_ids(ids: np.ndarray) -> list[Finding]:
-    """Report ids that were stored as floating-point numbers and may have lost digits.
-
-    Parameters
-    ----------
-    ids : array of str or int
-        The sample ids.
-
-    Returns
-    -------
-    list of Finding
-    """
+    """Report ids that were stored as floating-point numbers and may have lost digits."""
     key, text = "samples.id", [str(one) for one in ids]
     fix = "save the column of ids as text in the program that wrote the file"
     power = [one for one in text if _POWER.fullmatch(one)]

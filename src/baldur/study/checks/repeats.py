@@ -10,8 +10,6 @@ import numpy as np
 
 from baldur.study.checks.finding import Finding, names
 
-__all__ = ["RowHashes", "repeats"]
-
 # Columns looked at to judge how likely equal rows are by chance; more make it less likely still.
 _COLUMNS = 1000
 # Expected number of equal pairs above which equal rows say nothing (a few yes-or-no questions).
@@ -21,10 +19,7 @@ _BY_CHANCE = 0.01
 class RowHashes:
     """Finds equal rows of a view that is read block by block.
 
-    Parameters
-    ----------
-    present : array of bool, shape (n_samples,)
-        Samples that have the view; others are never equal to anybody.
+    Shapes: present (n_samples,).
     """
 
     def __init__(self, present: np.ndarray) -> None:
@@ -36,10 +31,7 @@ class RowHashes:
     def add(self, block: np.ndarray) -> None:
         """Add the next columns to the hash of every row.
 
-        Parameters
-        ----------
-        block : array of shape (n_samples, b)
-            Their cells.
+        Shapes: block (n_samples, b).
         """
         # Minus zero and every NaN get one form each, so that equal cells are equal bytes.
         cells = np.ascontiguousarray(np.where(np.isnan(block), np.nan, block + 0.0))
@@ -70,18 +62,7 @@ def repeats(
 ) -> list[Finding]:
     """Report equal rows that some fold has among its training and its test rows.
 
-    Parameters
-    ----------
-    by_view : dict of str to list of pairs
-        View to what `RowHashes.pairs` returned.
-    ids : array of shape (n_samples,)
-        Sample ids.
-    folds : list of Fold
-        The outer folds.
-
-    Returns
-    -------
-    list of Finding
+    Shapes: ids (n_samples,).
     """
     made = []
     sides = []

@@ -36,8 +36,6 @@ from baldur.study.outcomes import labels_by_outcome
 from baldur.views import View
 from baldur.views.validate import counted
 
-__all__ = ["find_problems"]
-
 # Dates are large numbers: smaller columns need no closer look.
 _LEAST_DATE = 20_000.0
 
@@ -45,24 +43,7 @@ _LEAST_DATE = 20_000.0
 def find_problems(
     config: StudyConfig, found: StudyData, folds: Sequence[Any], scheme: str
 ) -> list[Finding]:
-    """Run all checks on the data of a study, and return the findings.
-
-    Parameters
-    ----------
-    config : StudyConfig
-        The study.
-    found : StudyData
-        Its data.
-    folds : list of Fold
-        Its outer folds.
-    scheme : str
-        How they were made.
-
-    Returns
-    -------
-    list of Finding
-        In the order of the study file: samples, outcome, covariates, views.
-    """
+    """Run all checks on the data of a study, and return the findings."""
     made = lost_ids(found.data.sample_ids)
     made += _about_samples(config, found, scheme)
     equal = {}

@@ -8,8 +8,6 @@ from scipy.stats import chi2_contingency, f_oneway
 
 from baldur.study.checks.finding import Finding, names
 
-__all__ = ["constant_columns", "constant_in_site", "site_predicts"]
-
 # At a site with fewer rows many columns are constant, and little can be said about the outcome.
 _LEAST_ROWS = 5
 # Expected number of such columns by chance, above which they say nothing (rare variants).
@@ -22,18 +20,7 @@ _SIGNIFICANT = 0.001
 def constant_columns(block: np.ndarray, sites: np.ndarray, n_columns: int) -> list[tuple[int, str]]:
     """Return columns that have one value at a site, and several elsewhere.
 
-    Parameters
-    ----------
-    block : array of shape (n_samples, b)
-        Columns, NaN where missing.
-    sites : array of str, shape (n_samples,)
-        Site of each sample.
-    n_columns : int
-        Columns of the whole view, for the chance that one of them is constant by luck.
-
-    Returns
-    -------
-    list of (column in the block, site)
+    Shapes: block (n_samples, b), sites (n_samples,); returns (column in the block, site).
     """
     known = np.isfinite(block)
     low, high = np.where(known, block, np.inf), np.where(known, block, -np.inf)
@@ -52,19 +39,7 @@ def constant_columns(block: np.ndarray, sites: np.ndarray, n_columns: int) -> li
 
 
 def constant_in_site(key: str, found: dict[str, str]) -> list[Finding]:
-    """Report the columns of a view that are constant at a site.
-
-    Parameters
-    ----------
-    key : str
-        View or section.
-    found : dict of str to str
-        Column to the site.
-
-    Returns
-    -------
-    list of Finding
-    """
+    """Report the columns of a view that are constant at a site."""
     if not found:
         return []
     columns = list(found)
@@ -84,22 +59,7 @@ def site_predicts(sites: np.ndarray, y: np.ndarray, outcome: str, classification
                   scheme: str) -> list[Finding]:  # fmt: skip
     """Report an outcome that depends on the site.
 
-    Parameters
-    ----------
-    sites : array of str, shape (n_samples,)
-        Site of each sample.
-    y : array of shape (n_samples,)
-        Labels or numbers.
-    outcome : str
-        Column of the outcome.
-    classification : bool
-        Whether `y` are labels.
-    scheme : str
-        How the outer folds are made.
-
-    Returns
-    -------
-    list of Finding
+    Shapes: sites (n_samples,), y (n_samples,).
     """
     counts = pd.Series(sites).value_counts()
     large = counts.index[counts >= _LEAST_ROWS]

@@ -7,8 +7,6 @@ from typing import Any
 
 from baldur.study.examples.simulate import simulate_study
 
-__all__ = ["DEMO_MODELS", "write_demo"]
-
 DEMO_MODELS: list[dict[str, Any]] = [
     {"name": "LSVM-l1", "grid": {"c_ratio": [3.0, 10.0]}},
     {"name": "RF", "settings": {"n_estimators": 100}, "grid": {"max_features": ["sqrt", 0.1]}},
@@ -19,20 +17,7 @@ DEMO_MODELS: list[dict[str, Any]] = [
 
 
 def write_demo(folder: str | Path, seed: int = 0) -> Path:
-    """Write the demonstration study.
-
-    Parameters
-    ----------
-    folder : str or Path
-        Where to.
-    seed : int, default=0
-        Of the simulation and the study.
-
-    Returns
-    -------
-    Path
-        The study file.
-    """
+    """Write the demonstration study."""
     return simulate_study(
         "biofind",
         folder,

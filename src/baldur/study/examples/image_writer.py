@@ -12,31 +12,12 @@ from baldur.atomic_io import make_folder, write_atomically
 from baldur.optional import import_extra
 from baldur.views.view import View
 
-__all__ = ["write_images"]
-
 MASK = "mask.nii.gz"
 _LEVEL = 1  # of compression: noise does not become smaller, and the empty surroundings do
 
 
 def write_images(folder: Path, name: str, view: View, ids: np.ndarray) -> dict[str, Any]:
-    """Write ``NAME/ID.nii.gz`` for every sample, and ``NAME_mask.nii.gz``.
-
-    Parameters
-    ----------
-    folder : Path
-        The folder of the study.
-    name : str
-        Name of the view.
-    view : View
-        Voxels, with the columns ``i j k`` and, in ``attrs``, shape and affine in `feature_info`.
-    ids : array of str
-        Of the samples.
-
-    Returns
-    -------
-    dict
-        The section of the view in a study file.
-    """
+    """Write ``NAME/ID.nii.gz`` for every sample, and ``NAME_mask.nii.gz``."""
     nib = import_extra("nibabel", "imaging", "Writing simulated images")
     info = view.feature_info
     assert info is not None

@@ -10,25 +10,13 @@ import pandas as pd
 from baldur.atomic_io import atomic_file, write_atomically
 from baldur.views.view import View
 
-__all__ = ["write_bed"]
-
 # PLINK's two bits count copies of the second allele: 00 is two copies of the first, 01 missing.
 _BITS = np.array([0b11, 0b10, 0b00], dtype=np.uint8)
 _MISSING_BITS = 0b01
 
 
 def write_bed(path: Path, view: View, ids: np.ndarray) -> None:
-    """Write ``.bed``, ``.bim`` and ``.fam``; cells count copies of the first allele, A1.
-
-    Parameters
-    ----------
-    path : Path
-        Of the ``.bed``; the others go beside it.
-    view : View
-        int8 genotypes 0, 1, 2 and -127 for missing.
-    ids : array of str
-        Of the samples.
-    """
+    """Write ``.bed``, ``.bim`` and ``.fam``; cells count copies of the first allele, A1."""
     d = view.shape[1]
     with atomic_file(path) as file:
         file.write(bytes([0x6C, 0x1B, 0x01]))

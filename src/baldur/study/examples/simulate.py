@@ -17,8 +17,6 @@ from baldur.study.examples.plink_writer import write_bed
 from baldur.study.toml_file import toml_text
 from baldur.views import MultiView
 
-__all__ = ["KINDS", "simulate_study"]
-
 KINDS = ("biofind", "adni", "multiview")
 FOLDS = {"biofind": 5, "adni": 10, "multiview": 5}
 """Outer and inner folds; the first two are those of the paper."""

@@ -1,7 +1,5 @@
 """The commented study file that ``baldur init`` writes."""
 
-__all__ = ["TEMPLATE"]
-
 TEMPLATE = """\
 # A study: which samples, what to predict, from which views, with which models.
 # Run it with:   baldur evaluate study.toml

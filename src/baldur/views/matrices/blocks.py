@@ -8,8 +8,6 @@ import numpy as np
 
 from baldur.views.matrices.source import Source
 
-__all__ = ["DEFAULT_BLOCK_BYTES", "TILE_BYTES", "column_blocks", "raw_tiles", "tile_width"]
-
 DEFAULT_BLOCK_BYTES = 1 << 26
 """Bytes of one column block by default: 64 MB."""
 
@@ -30,17 +28,7 @@ def column_blocks(
 def tile_width(
     n_rows: int, itemsize: int, stored: int = 1, max_bytes: int = DEFAULT_BLOCK_BYTES
 ) -> int:
-    """Return how many columns make a tile.
-
-    Parameters
-    ----------
-    n_rows : int
-        Rows of the tile.
-    itemsize, stored : int
-        Bytes of a cell in the working precision and in storage.
-    max_bytes : int
-        Limit for a block as stored; a tile is never wider than a block.
-    """
+    """Return how many columns make a tile."""
     n_rows = max(1, n_rows)
     width = max(256, TILE_BYTES // (n_rows * itemsize))
     return max(1, min(width, max_bytes // (n_rows * stored)))
@@ -57,19 +45,6 @@ def raw_tiles(
 
     A source outside memory is read in blocks of up to `max_bytes`, each a whole number of tiles,
     so that files are read in large pieces while the work is done on small ones.
-
-    Parameters
-    ----------
-    source : Source
-        The matrix.
-    rows : int array or None
-        Rows to read; None means all.
-    width : int
-        Columns per tile.
-    max_bytes : int
-        Upper limit for one block as read.
-    columns : int array, optional
-        Read only these columns; the slices yielded then count within `columns`.
     """
     n = source.shape[0] if rows is None else len(rows)
     total = source.shape[1] if columns is None else len(columns)

@@ -4,26 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-__all__ = ["gram_eigh"]
-
 
 def gram_eigh(gram: np.ndarray, rtol: float | None = None) -> tuple[np.ndarray, np.ndarray]:
     """Return eigenvectors and singular values of X from G = X X^T, largest first.
 
-    Parameters
-    ----------
-    gram : ndarray of shape (n, n)
-        Symmetric and positive semi-definite up to rounding.
-    rtol : float, optional
-        Eigenvalues below `rtol` times the largest count as zero. Default: n times the machine
-        precision of float64.
-
-    Returns
-    -------
-    U : ndarray of shape (n, r)
-        The sign of each vector is such that its entry of largest magnitude is positive.
-    S : ndarray of shape (r,)
-        Square roots of the eigenvalues that are not zero.
+    Shapes: gram (n, n); returns U (n, r), S (r,).
     """
     values, vectors = np.linalg.eigh((gram + gram.T) / 2)
     values, vectors = values[::-1], vectors[:, ::-1]

@@ -18,8 +18,6 @@ import numpy as np
 
 from baldur.exceptions import InputError
 
-__all__ = ["is_mapped", "read_mapped", "reads_by_file"]
-
 # Smaller files are read through the map the user gave.
 FILE_READ_BYTES = 1 << 26
 READ_BYTES = 1 << 22

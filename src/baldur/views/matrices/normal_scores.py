@@ -14,23 +14,13 @@ import numpy as np
 
 from baldur.state import Fields, State
 
-__all__ = ["NormalScores"]
-
 
 @dataclass(frozen=True)
 class NormalScores:
-    """Knots and scores of the ranked columns of one view.
+    """Knots and scores of the ranked columns of one view."""
 
-    Attributes
-    ----------
-    position : int array of shape (n_features,)
-        Column of `knots` that belongs to each feature, -1 where a feature is not ranked.
-    knots, scores : ndarray of shape (n_knots, n_ranked)
-        Training values in rising order, and what they become. Shorter columns repeat their last.
-    """
-
-    position: np.ndarray
-    knots: np.ndarray
+    position: np.ndarray  # (n_features,)
+    knots: np.ndarray  # (n_knots, n_ranked)
     scores: np.ndarray
 
     def to_state(self) -> State:
@@ -64,15 +54,7 @@ class NormalScores:
     ) -> None:
         """Write the scores of the ranked columns among `columns`, times a factor, into `out`.
 
-        Parameters
-        ----------
-        raw : ndarray of shape (n_samples, k)
-            Cells as stored.
-        columns : slice or int array
-            Which features the k columns are.
-        factor : ndarray of shape (k,)
-        out : ndarray of shape (n_samples, k)
-            Columns that are not ranked are left as they are.
+        Shapes: raw (n_samples, k), factor (k,), out (n_samples, k).
         """
         at = self.position[columns]
         here = np.flatnonzero(at >= 0)

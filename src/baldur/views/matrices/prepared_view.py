@@ -28,9 +28,6 @@ from baldur.views.matrices.read_counter import ReadCounter
 from baldur.views.matrices.source import ArraySource, ColumnSource, RowMapSource, Source
 from baldur.views.matrices.standardise_and_fill import Standardised, StandardisedArray
 
-__all__ = ["PreparedView", "prepare_view"]
-
-
 KEEP_LIMIT_BYTES = 1 << 29
 """In-memory float views up to this size (as float32) are stored standardised."""
 
@@ -42,18 +39,7 @@ class PreparedView:
 
     Instances come from `Preparation.transform`. All products return float64.
 
-    Attributes
-    ----------
-    name : str
-        Name of the view.
-    shape : tuple of int
-        Samples and features.
-    absent : bool array of shape (n_samples,)
-        Samples with a missing view; their rows are zero.
-    dtype : dtype
-        Precision the products are computed in.
-    reads : ReadCounter
-        Columns read so far, shared with the views that `take_rows` returns.
+    Shapes: absent (n_samples,).
     """
 
     def __init__(
@@ -134,13 +120,7 @@ class PreparedView:
     def project(self, A: Any) -> np.ndarray:
         """Return the product X^T A of the standardised view.
 
-        Parameters
-        ----------
-        A : array of shape (n_samples, k)
-
-        Returns
-        -------
-        ndarray of shape (n_features, k)
+        Shapes: A (n_samples, k); returns (n_features, k).
         """
         A = self._check(A, (self.shape[0], None), "A")
         out = np.empty((self.shape[1], A.shape[1]))
@@ -153,16 +133,7 @@ class PreparedView:
     ) -> Iterator[tuple[slice, np.ndarray]]:
         """Yield X^T A by blocks of features, for uses that do not need all of it at once.
 
-        Parameters
-        ----------
-        A : array of shape (n_samples, k)
-        gram : array of shape (n_samples, n_samples), optional
-            X X^T is added to it block by block, from the same reading of the view.
-
-        Yields
-        ------
-        columns : slice
-        part : ndarray of shape (len of columns, k)
+        Shapes: A (n_samples, k), gram (n_samples, n_samples); returns part (len of columns, k).
         """
         A = self._check(A, (self.shape[0], None), "A").astype(self.dtype)
         for cols, tile in self._tiles():
@@ -173,13 +144,7 @@ class PreparedView:
     def apply(self, B: Any) -> np.ndarray:
         """Return the product X B of the standardised view.
 
-        Parameters
-        ----------
-        B : array of shape (n_features, k)
-
-        Returns
-        -------
-        ndarray of shape (n_samples, k)
+        Shapes: B (n_features, k); returns (n_samples, k).
         """
         B = self._check(B, (self.shape[1], None), "B")
         out = np.zeros((self.shape[0], B.shape[1]))
@@ -193,14 +158,7 @@ class PreparedView:
     def weighted_gram(self, s: Any = None) -> np.ndarray:
         """Return the weighted Gram matrix X diag(s) X^T.
 
-        Parameters
-        ----------
-        s : array of shape (n_features,), optional
-            Weights, ones by default. Columns of weight 0 are not read where they are many.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_samples)
+        Shapes: s (n_features,); returns (n_samples, n_samples).
         """
         n = self.shape[0]
         gram = np.zeros((n, n))
@@ -213,16 +171,7 @@ class PreparedView:
     def cross_gram(self, other: PreparedView, s: Any = None) -> np.ndarray:
         """Return the products X_other diag(s) X^T with other samples.
 
-        Parameters
-        ----------
-        other : PreparedView
-            The same features for other samples.
-        s : array of shape (n_features,), optional
-            Weights, ones by default.
-
-        Returns
-        -------
-        ndarray of shape (n_other, n_samples)
+        Shapes: s (n_features,); returns (n_other, n_samples).
         """
         if other.shape[1] != self.shape[1]:
             raise InputError(
@@ -260,15 +209,8 @@ class PreparedView:
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return (X^T A)^T and x_d^T M x_d for several M, from one reading of the view.
 
-        Parameters
-        ----------
-        A : array of shape (n_samples, k)
-        matrices : sequence of symmetric arrays of shape (n_samples, n_samples)
-
-        Returns
-        -------
-        projected : ndarray of shape (k, n_features)
-        quadratics : ndarray of shape (len(matrices), n_features)
+        Shapes: A (n_samples, k), matrices (n_samples, n_samples); returns projected (k,
+        n_features).
         """
         n = self.shape[0]
         A = self._check(A, (n, None), "A").astype(self.dtype)

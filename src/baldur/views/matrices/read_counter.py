@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from threading import Lock
 from typing import Protocol
 
-__all__ = ["ReadCounter", "passes"]
-
 # Threads share counters; one lock for all of them, because a counter travels with its view and
 # locks cannot be pickled.
 _LOCK = Lock()
@@ -35,14 +33,6 @@ def passes(views: Sequence[_Counted]) -> float:
 
     A product with every column is one pass; gathering a few columns is a small part of one.
     Rows taken from a view count with it.
-
-    Parameters
-    ----------
-    views : sequence of PreparedView
-
-    Returns
-    -------
-    float
     """
     total = sum(view.shape[1] for view in views)
     return sum(view.reads.columns for view in views) / total if total else 0.0

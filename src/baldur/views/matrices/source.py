@@ -17,18 +17,6 @@ from baldur.exceptions import InputError
 from baldur.views.matrices.memory_maps import is_mapped, read_mapped, reads_by_file
 from baldur.views.validate import check_columns
 
-__all__ = [
-    "ArraySource",
-    "ColumnSource",
-    "LazyMatrix",
-    "LazySource",
-    "MISSING_INT8",
-    "RowMapSource",
-    "Source",
-    "SparseSource",
-    "as_source",
-]
-
 MISSING_INT8 = -127
 """Code of a missing cell in an int8 view, as PLINK readers write it."""
 
@@ -189,19 +177,7 @@ class RowMapSource(Source):
 
 
 def as_source(matrix: Any, view: str) -> Source:
-    """Wrap one view's matrix, or raise an error that names the view.
-
-    Parameters
-    ----------
-    matrix : ndarray, memmap, sparse matrix, DataFrame, lazy matrix or nested list
-        The cells of the view, one row per sample.
-    view : str
-        Name of the view, for messages.
-
-    Returns
-    -------
-    Source
-    """
+    """Wrap one view's matrix, or raise an error that names the view."""
     if isinstance(matrix, Source):
         return matrix
     if isinstance(matrix, pd.DataFrame):

@@ -17,8 +17,6 @@ from baldur.views.matrices.blocks import DEFAULT_BLOCK_BYTES, raw_tiles
 from baldur.views.matrices.normal_scores import NormalScores
 from baldur.views.matrices.source import MISSING_INT8, ArraySource, Source
 
-__all__ = ["FARTHEST", "StandardisedArray", "Standardised", "working_dtype"]
-
 FLOAT64_LIMIT_BYTES = 1 << 26
 """Views whose cells fit in this many bytes as float64 are worked on in float64."""
 
@@ -30,45 +28,22 @@ the range of any training sample, and their squares and sums stay finite, in flo
 
 @dataclass(frozen=True)
 class Standardised:
-    """A source with its training statistics: cells are standardised as they are read.
+    """A source with its training statistics: cells are standardised as they are read."""
 
-    Attributes
-    ----------
-    name : str
-        View, for messages.
-    source : Source
-    rows : int array or None
-        Rows of the source, in order.
-    mean, factor : ndarray of shape (n_features,)
-        X = (x - mean) * factor; factor is 1 / scale, and 0 for columns that carry nothing.
-    lower, upper : ndarray of shape (n_features,), or None
-        X is held between them (None: within `FARTHEST`) before confounders are subtracted.
-    scores : NormalScores or None
-        Columns that become normal scores times `score_factor` instead.
-    score_factor : ndarray of shape (n_features,), or None
-    absent : bool array of shape (n_samples,)
-    design, confound_coef : ndarray of shape (n_samples, q) and (q, n_features), or None
-        `design @ confound_coef` is subtracted.
-    dtype : dtype
-        Working precision.
-    max_bytes : int
-        Largest block read at once.
-    """
-
-    name: str
+    name: str  # View, for messages
     source: Source
-    rows: np.ndarray | None
-    mean: np.ndarray
+    rows: np.ndarray | None  # Rows of the source, in order
+    mean: np.ndarray  # (n_features,)
     factor: np.ndarray
-    absent: np.ndarray
-    dtype: np.dtype
-    lower: np.ndarray | None = None
+    absent: np.ndarray  # (n_samples,)
+    dtype: np.dtype  # Working precision
+    lower: np.ndarray | None = None  # (n_features,)
     upper: np.ndarray | None = None
     scores: NormalScores | None = None
-    score_factor: np.ndarray | None = None
-    design: np.ndarray | None = None
+    score_factor: np.ndarray | None = None  # (n_features,)
+    design: np.ndarray | None = None  # (n_samples, q) and (q, n_features), or None
     confound_coef: np.ndarray | None = None
-    max_bytes: int = DEFAULT_BLOCK_BYTES
+    max_bytes: int = DEFAULT_BLOCK_BYTES  # Largest block read at once
 
     def to_state(self) -> State:
         """Return the cells as they are stored, with the training statistics, as plain values."""
